@@ -1,0 +1,93 @@
+"""What both command-line programs share: exit codes, error lines, logging and progress.
+
+Results go to stdout, everything here writes to stderr.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from angle_data.errors import AngleError
+
+__all__ = ["EXIT_INTERRUPTED", "Progress", "configure_logging", "run_app"]
+
+EXIT_INTERRUPTED = 130
+_LOG_EVERY_S = 10.0
+
+log = logging.getLogger("angle")
+
+
+def configure_logging(*, quiet: bool = False, verbose: bool = False) -> None:
+    """Send the toolkit's log lines to stderr: warnings only when `quiet`, debugging when `verbose`."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log.handlers[:] = [handler]
+    log.propagate = False
+    log.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
+
+
+def run_app(app: Callable[[], Any], program: str) -> None:
+    """Run a typer app and turn the errors a user can fix into one line and the documented exit code."""
+    try:
+        app()
+    except AngleError as error:
+        print(f"{program}: error: {error}", file=sys.stderr)  # noqa: T201 - the one place errors are shown
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print(f"{program}: interrupted; everything so far is kept", file=sys.stderr)  # noqa: T201
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our stdout (such as `head`) went away: not an error, and nothing is left to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+class Progress:
+    """A progress bar on a terminal, a log line every ten seconds elsewhere, nothing when quiet.
+
+    Use as a context manager and call `advance` for every finished item. `total` is the number of items.
+    """
+
+    def __init__(self, label: str, total: int) -> None:
+        self._label, self._total, self._done = label, total, 0
+        self._started = self._last_log = time.monotonic()
+        self._bar: Any = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty() and log.isEnabledFor(logging.INFO):
+            from rich import progress as rich_progress
+            from rich.console import Console
+
+            self._bar = rich_progress.Progress(
+                rich_progress.TextColumn("{task.description}"),
+                rich_progress.BarColumn(),
+                rich_progress.MofNCompleteColumn(),
+                rich_progress.TimeRemainingColumn(),
+                rich_progress.TextColumn("{task.fields[note]}"),
+                console=Console(stderr=True),
+            )
+            self._task = self._bar.add_task(self._label, total=self._total, note="")
+            self._bar.start()
+        return self
+
+    def advance(self, count: int = 1, note: str = "") -> None:
+        """Count `count` more items as finished and show `note` (such as failures so far) beside them."""
+        self._done += count
+        if self._bar is not None:
+            self._bar.update(self._task, advance=count, note=note)
+        elif time.monotonic() - self._last_log >= _LOG_EVERY_S:
+            self._last_log = time.monotonic()
+            rate = self._done / (self._last_log - self._started)
+            log.info("%s: %d/%d (%.1f/s) %s", self._label, self._done, self._total, rate, note)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,57 @@
+"""The errors a user can meet, each with one line that says what to do about it.
+
+::
+
+    AngleError                  exit 1; one line on stderr, no traceback
+    ├── InputError              a file, line, value or option that cannot be used
+    ├── MissingExtraError       an optional dependency is not installed; names the install command
+    ├── AnnotatorError          an LLM service refused or cannot be reached; retrying would not help
+    │   └── CredentialsError    the service rejected the key, or none was given
+    └── StoppedError            exit 75; a limit was reached, run the same command again to go on
+
+Anything else that escapes is a defect and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "AngleError",
+    "AnnotatorError",
+    "CredentialsError",
+    "InputError",
+    "MissingExtraError",
+    "StoppedError",
+]
+
+
+class AngleError(Exception):
+    """Base of every error that is reported as one line; `exit_code` is the process's exit status."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class InputError(AngleError):
+    """A file, line, value or option that cannot be used; the message names it and the fix."""
+
+
+class MissingExtraError(AngleError):
+    """An optional dependency is missing; the message is built to hold the exact install command."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f'{feature} needs the "{extra}" extra: pip install "angle-toolkit[{extra}]"')
+
+
+class AnnotatorError(AngleError):
+    """An annotator cannot go on (unreachable server, unknown model, repeated rejections)."""
+
+
+class CredentialsError(AnnotatorError):
+    """The service rejected the API key, or no key was given; the message names the variable to set."""
+
+
+class StoppedError(AngleError):
+    """A limit was reached; everything so far is kept and the same command goes on from there."""
+
+    exit_code: ClassVar[int] = 75

@@ -1,0 +1,98 @@
+"""JSON Lines in and out: reading with `file:line` errors, appending, and atomic replacement.
+
+Knows nothing about what the objects mean; see `records` and `texts` for that.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from angle_data.errors import InputError
+
+__all__ = ["dumps", "open_text", "read_jsonl", "replace_file", "write_jsonl"]
+
+
+def dumps(row: Any) -> str:
+    """Return the one canonical JSON text of `row`: UTF-8 kept, no spaces wasted, keys in given order."""
+    return json.dumps(row, ensure_ascii=False, separators=(", ", ": "))
+
+
+def open_text(path: Path) -> IO[str]:
+    """Open a UTF-8 text file for reading; `.gz` is decompressed and a byte order mark is skipped.
+
+    Raises:
+        InputError: The file does not exist, is a directory, or may not be read.
+    """
+    try:
+        if path.is_dir():
+            raise InputError(f"{path} is a directory; give a file")
+        if path.suffix == ".gz":
+            return gzip.open(path, "rt", encoding="utf-8-sig")
+        return path.open(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; check the path") from None
+    except PermissionError:
+        raise InputError(f"{path} cannot be read: permission denied") from None
+
+
+def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield `(line number, object)` of every non-blank line, lazily.
+
+    Raises:
+        InputError: The file is missing, not text, or a line is no JSON object; names `file:line`.
+    """
+    with open_text(path) as stream:
+        number = 0
+        try:
+            for number, line in enumerate(stream, start=1):
+                if not line.strip():
+                    continue
+                try:
+                    row = json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise InputError(
+                        f"{path}:{number}: not valid JSON ({error.msg}, column {error.colno})"
+                    ) from None
+                if not isinstance(row, dict):
+                    raise InputError(f"{path}:{number}: expected a JSON object, got {type(row).__name__}")
+                yield number, row
+        except UnicodeDecodeError:
+            raise InputError(f"{path}:{number + 1}: not UTF-8 text; convert the file to UTF-8") from None
+        except (gzip.BadGzipFile, EOFError) as error:
+            raise InputError(f"{path}: damaged gzip file ({error})") from None
+
+
+@contextmanager
+def replace_file(path: Path) -> Iterator[IO[str]]:
+    """Write a whole text file so that readers see the old content or the new, never a part.
+
+    The new content goes to a temporary file beside `path` and takes its place when the block ends
+    without an exception.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_jsonl(path: Path, rows: Iterable[dict[str, Any]]) -> int:
+    """Atomically write `rows`, one a line, and return how many there were."""
+    count = 0
+    with replace_file(path) as stream:
+        for row in rows:
+            stream.write(dumps(row) + "\n")
+            count += 1
+    return count

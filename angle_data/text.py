@@ -1,0 +1,47 @@
+"""Text normalisation and overlap measures that both halves of the toolkit agree on."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+__all__ = ["char_ngrams", "content_id", "jaccard", "normalise", "words"]
+
+_QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "`": "'"})
+_EDGE = " \t\"'.,;:!?…。！？"
+_WORD = re.compile(r"\w+")
+
+
+def normalise(text: str) -> str:
+    """Return the form under which two texts count as identical.
+
+    NFKC, case-folded, runs of white space to one space, typographic quotes to plain ones, and quotes,
+    spaces and sentence punctuation removed at both ends.
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold().translate(_QUOTES)
+    return " ".join(folded.split()).strip(_EDGE)
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the distinct case-folded words (alphanumeric runs) of `text`."""
+    return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
+def char_ngrams(text: str, n: int = 3) -> frozenset[str]:
+    """Return the distinct character n-grams of the normalised text; the text itself if it is shorter."""
+    clean = normalise(text)
+    if len(clean) <= n:
+        return frozenset({clean} if clean else ())
+    return frozenset(clean[i : i + n] for i in range(len(clean) - n + 1))
+
+
+def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    """Return |a∩b| / |a∪b| in [0, 1]; 0 when both are empty."""
+    union = len(a | b)
+    return len(a & b) / union if union else 0.0
+
+
+def content_id(text: str) -> str:
+    """Return a stable 12-digit hexadecimal id of the exact text, for rows that come without one."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
