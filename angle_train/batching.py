@@ -1,0 +1,86 @@
+"""From labelled pairs to batches: each distinct text is encoded once, in chunks of similar length.
+
+The composition of a batch is never changed, only the way it is computed, so the statistics of training
+stay those of random batches (sorting whole batches by length would not keep them: length goes with label).
+Knows the trainer's column convention (`PREFIX_input_ids` …) but not the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from angle_data.text import normalise
+from angle_train.objectives import positive_groups
+
+__all__ = ["PairCollator"]
+
+LABEL_COLUMNS = ("score", "weight")
+
+
+@dataclass
+class PairCollator:
+    """Collates rows `{text1, text2, score[, weight]}` into chunked, tokenised batches.
+
+    The N distinct texts of the B rows are ordered by length and cut into chunks, each padded to its own
+    longest text. The batch holds every chunk's model inputs under `chunkNNN_…` and, under `label`, a
+    dictionary of tensors: `first`, `second` (B,), indices into the N texts in chunk order; `score`,
+    `weight` (B,); `positive`, `neutral` (B,), boolean; `group` (N,), see `positive_groups`.
+
+    Attributes:
+        preprocess: Tokenises a list of texts into padded model inputs (`SentenceTransformer.preprocess`).
+        positive_score: Rows with at least this score are in-batch positives.
+        negative_score: Rows with a score strictly between this and `positive_score` are neutral.
+        chunk_size: Texts per forward pass.
+        swap: Whether to exchange the two texts of a row with probability one half. The published angle
+            depends on their order, and in LLM-labelled pairs the second text is always the machine's.
+        prompt: Put before every text.
+    """
+
+    preprocess: Callable[..., Mapping[str, Tensor]]
+    positive_score: float = 0.8
+    negative_score: float = 0.0
+    chunk_size: int = 32
+    swap: bool = True
+    prompt: str | None = None
+    valid_label_columns: list[str] = field(default_factory=lambda: list(LABEL_COLUMNS))
+
+    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the batch of `rows`; see the class for its keys."""
+        pairs = [(str(row["text1"]), str(row["text2"])) for row in rows]
+        if self.swap:
+            flips = torch.rand(len(pairs)).lt(0.5).tolist()
+            pairs = [(b, a) if flip else (a, b) for (a, b), flip in zip(pairs, flips, strict=True)]
+        # Sorting by characters first and text second makes the order independent of the rows' order.
+        texts = sorted({text for pair in pairs for text in pair}, key=lambda text: (len(text), text))
+        batch: dict[str, Any] = {}
+        for number, start in enumerate(range(0, len(texts), self.chunk_size)):
+            chunk = self.preprocess(texts[start : start + self.chunk_size], prompt=self.prompt)
+            batch |= {f"chunk{number:03d}_{name}": value for name, value in chunk.items()}
+        batch["label"] = self._labels(rows, pairs, texts)
+        return batch
+
+    def _labels(
+        self, rows: Sequence[Mapping[str, Any]], pairs: Sequence[tuple[str, str]], texts: Sequence[str]
+    ) -> dict[str, Tensor]:
+        index = {text: position for position, text in enumerate(texts)}
+        identities: dict[str, int] = {}
+        identity = torch.tensor([identities.setdefault(normalise(t), len(identities)) for t in texts])
+        first = torch.tensor([index[a] for a, _ in pairs])
+        second = torch.tensor([index[b] for _, b in pairs])
+        score = torch.tensor([float(row["score"]) for row in rows])
+        # A text is no partner of itself: such a row would only teach what is true by construction.
+        positive = (score >= self.positive_score) & (identity[first] != identity[second])
+        return {
+            "first": first,
+            "second": second,
+            "score": score,
+            "weight": torch.tensor([float(row.get("weight", 1.0)) for row in rows]),
+            "positive": positive,
+            "neutral": (score > self.negative_score) & (score < self.positive_score),
+            "group": positive_groups(first, second, positive, identity),
+        }

@@ -1,0 +1,222 @@
+"""The three objectives of the AnglE papers as pure functions of embeddings; plain torch, nothing else.
+
+Shapes, used throughout: B pairs, D embedding width, N texts. Similarities are computed in fp32 whatever
+the embeddings' type, and every function is finite on zero, tiny and huge vectors. Temperatures are in the
+papers' units: they divide (τ = 0.05 is the papers' choice for cosine and in-batch, 1.0 for angle).
+
+Sources: AnglE (https://arxiv.org/abs/2309.12871) Eq. 1, 2, 5-8; CoSENT (https://kexue.fm/archives/8847).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+__all__ = [
+    "ANGLE_SIMILARITIES",
+    "AngleMode",
+    "angle_objective",
+    "cosine_objective",
+    "cosine_similarity",
+    "in_batch_objective",
+    "positive_groups",
+    "published_angle_similarity",
+    "ranking_loss",
+    "symmetric_angle_similarity",
+]
+
+AngleMode = Literal["symmetric", "published"]
+
+_EPS = 1e-12
+
+
+def _unit(embeddings: Tensor) -> Tensor:
+    """Return the rows (…, D) scaled to length 1 in fp32; zero rows stay zero.
+
+    Dividing by the largest component first keeps the squares of huge and tiny rows inside fp32. The
+    gradient grows as 1/length, so rows too short for their type's gradient to be finite (largest component
+    below 0.004 in fp16, 1e-12 otherwise) are divided by that floor instead and end up shorter than 1.
+    """
+    floor = max(_EPS, 256 / torch.finfo(embeddings.dtype).max)
+    rows = embeddings.float()
+    largest = rows.detach().abs().amax(dim=-1, keepdim=True).clamp_min(floor)
+    return normalize(rows / largest, dim=-1, eps=1.0)
+
+
+def _missing_length(unit: Tensor) -> Tensor:
+    """Return 1 - |u|² (…) for the rows that `_unit` had to leave short, 0 for rows of length 1.
+
+    Adding it to |x-y|² gives 2 - 2·x·y for short rows too, so a zero vector is at right angles to all.
+    """
+    square = unit.square().sum(dim=-1)
+    return torch.where(square < 0.999, 1 - square, 0.0)
+
+
+def cosine_similarity(emb1: Tensor, emb2: Tensor) -> Tensor:
+    """Return the cosine (B,) in [-1, 1] of the rows of two (B, D) matrices; 0 where a row is zero."""
+    return (_unit(emb1) * _unit(emb2)).sum(dim=-1)
+
+
+def published_angle_similarity(emb1: Tensor, emb2: Tensor) -> Tensor:
+    """Return the authors' released "angle" (B,) in [0, √2]: |cos(x, y) + sin(x, y)|.
+
+    Rows are read as complex vectors (first half real, second half imaginary part). Dividing them as in
+    Eq. 5 and summing over the dimensions before the absolute value, as the released loss does, gives the
+    real plus the imaginary part of the normalised complex inner product. It grows with similarity, but
+    depends on the order of the two texts, and its maximum lies at cos = 0.707; see `angle_mode` in the
+    README. Needs an even D.
+    """
+    (a, b), (c, d) = _unit(emb1).chunk(2, dim=-1), _unit(emb2).chunk(2, dim=-1)
+    real = (a * c + b * d).sum(dim=-1)
+    imaginary = (b * c - a * d).sum(dim=-1)
+    return (real + imaginary).abs()
+
+
+def symmetric_angle_similarity(emb1: Tensor, emb2: Tensor) -> Tensor:
+    """Return 1 - 2Δθ/π (B,) in [-1, 1], where Δθ in [0, π] is the angle between the two rows.
+
+    This is the angle difference the papers argue for: unlike the cosine its gradient does not vanish
+    where two embeddings are nearly parallel. It does not depend on the order of the texts and is largest
+    for equal directions. Δθ = 2·atan2(|x̂-ŷ|, |x̂+ŷ|) is accurate at both ends, where arccos is not
+    (W. Kahan, "How Futile are Mindless Assessments of Roundoff", §12).
+    """
+    x, y = _unit(emb1), _unit(emb2)
+    missing = _missing_length(x) + _missing_length(y)
+    apart = ((x - y).square().sum(dim=-1) + missing + _EPS).sqrt()
+    together = ((x + y).square().sum(dim=-1) + missing + _EPS).sqrt()
+    return 1 - 4 / torch.pi * torch.atan2(apart, together)
+
+
+ANGLE_SIMILARITIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "symmetric": symmetric_angle_similarity,
+    "published": published_angle_similarity,
+}
+if set(ANGLE_SIMILARITIES) != set(get_args(AngleMode)):  # pragma: no cover - a slip while adding a mode
+    raise RuntimeError("AngleMode and ANGLE_SIMILARITIES disagree")
+
+
+def ranking_loss(similarity: Tensor, score: Tensor, *, tau: float, weight: Tensor | None = None) -> Tensor:
+    """Return log(1 + Σ w_i·w_j·exp((s_j - s_i)/τ)) over all i, j with score_i > score_j (Eq. 1 and 7).
+
+    Args:
+        similarity: s (B,), larger for more similar pairs.
+        score: Gold similarity (B,); only its order matters. With all scores equal the loss is 0.
+        tau: Temperature; divides.
+        weight: Trust in each pair (B,), in (0, 1]; default 1.
+    """
+    difference = (similarity.float()[None, :] - similarity.float()[:, None]) / tau
+    if weight is not None:
+        log_weight = weight.float().log()
+        difference = difference + log_weight[None, :] + log_weight[:, None]
+    ordered = score[:, None] > score[None, :]
+    terms = difference[ordered]
+    return torch.cat([terms.new_zeros(1), terms]).logsumexp(dim=0)
+
+
+def cosine_objective(
+    emb1: Tensor, emb2: Tensor, score: Tensor, *, tau: float = 0.05, weight: Tensor | None = None
+) -> Tensor:
+    """Return the cosine objective (scalar, ≥ 0): pairs with a higher score should have a higher cosine.
+
+    Eq. 1 of the AnglE paper, the CoSENT loss. Shapes: emb1, emb2 (B, D), score and weight (B,).
+    """
+    return ranking_loss(cosine_similarity(emb1, emb2), score, tau=tau, weight=weight)
+
+
+def angle_objective(
+    emb1: Tensor,
+    emb2: Tensor,
+    score: Tensor,
+    *,
+    tau: float = 1.0,
+    mode: AngleMode = "symmetric",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Return the angle objective (scalar, ≥ 0): Eq. 7, ranking by the angle instead of its cosine.
+
+    Args:
+        emb1: Embeddings (B, D) of the first texts.
+        emb2: Embeddings (B, D) of the second texts.
+        score: Gold similarity (B,).
+        tau: Temperature; divides.
+        mode: `symmetric` ranks by the angle between the embeddings, `published` reproduces the authors'
+            released loss; see the two similarity functions.
+        weight: Trust in each pair (B,).
+    """
+    return ranking_loss(ANGLE_SIMILARITIES[mode](emb1, emb2), score, tau=tau, weight=weight)
+
+
+def positive_groups(first: Tensor, second: Tensor, positive: Tensor, identity: Tensor) -> Tensor:
+    """Return the group (N,) of every text: texts of one group are never each other's negatives.
+
+    Identical-sentence-pair detection (AnglE §3.3) as union-find over two relations, equal texts and
+    positive pairs: with (A, B) and (A', C) positive and A equal to A', the texts A, A', B, C are one group.
+
+    Args:
+        first: Index (B,) of each pair's first text, in 0..N-1.
+        second: Index (B,) of each pair's second text.
+        positive: Whether each pair is positive (B,), boolean.
+        identity: For each text (N,) a number that equal texts share.
+    """
+    parent = list(range(len(identity)))
+
+    def root(node: int) -> int:
+        while parent[node] != node:
+            parent[node] = node = parent[parent[node]]
+        return node
+
+    representative: dict[int, int] = {}
+    links = [(index, representative.setdefault(same, index)) for index, same in enumerate(identity.tolist())]
+    links += zip(first[positive].tolist(), second[positive].tolist(), strict=True)
+    for a, b in links:
+        low, high = sorted((root(a), root(b)))
+        parent[high] = low
+    return torch.tensor([root(node) for node in range(len(parent))], device=first.device)
+
+
+def in_batch_objective(
+    embeddings: Tensor,
+    first: Tensor,
+    second: Tensor,
+    positive: Tensor,
+    groups: Tensor,
+    *,
+    tau: float = 0.05,
+    weight: Tensor | None = None,
+    neutral: Tensor | None = None,
+) -> Tensor:
+    """Return the in-batch-negatives objective (scalar, ≥ 0): each text should find its partner (Eq. 2).
+
+    For every positive pair (i, j), in both directions, -log of the softmax probability of j among j
+    itself and all texts outside i's group. Members of i's group (paraphrases, equal texts) are neither
+    target nor negative in that term, and second texts of other pairs (antonyms too) are negatives. The
+    mean over positive pairs is weighted by `weight`; without a positive pair the loss is 0.
+
+    Args:
+        embeddings: The distinct texts (N, D).
+        first: Index (B,) of each pair's first text.
+        second: Index (B,) of each pair's second text.
+        positive: Whether each pair is positive (B,), boolean.
+        groups: Group (N,) of each text, from `positive_groups`.
+        tau: Temperature; divides.
+        weight: Trust in each pair (B,).
+        neutral: Pairs (B,), boolean, whose two groups are no negatives of each other; default none.
+    """
+    anchor = torch.cat([first[positive], second[positive]])
+    target = torch.cat([second[positive], first[positive]])
+    unit = _unit(embeddings)
+    excluded = groups[:, None] == groups[None, :]
+    if neutral is not None and bool(neutral.any()):
+        related = torch.zeros_like(excluded)
+        related[groups[first[neutral]], groups[second[neutral]]] = True
+        excluded = excluded | (related | related.T)[groups[:, None], groups[None, :]]
+    logits = unit[anchor] @ unit.T / tau
+    excluded = excluded[anchor].scatter(1, target[:, None], False)
+    logits = logits.masked_fill(excluded, -torch.inf)
+    terms = logits.logsumexp(dim=1) - logits.gather(1, target[:, None]).squeeze(1)
+    trust = torch.ones_like(terms) if weight is None else weight[positive].float().repeat(2)
+    return (terms * trust).sum() / trust.sum().clamp_min(_EPS)
