@@ -1,0 +1,363 @@
+"""Golden tests: the objectives against slow loops written from the equations and against other code."""
+
+import cmath
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from angle_train.objectives import (
+    ANGLE_SIMILARITIES,
+    angle_objective,
+    cosine_objective,
+    cosine_similarity,
+    in_batch_objective,
+    positive_groups,
+    published_angle_similarity,
+    ranking_loss,
+    symmetric_angle_similarity,
+)
+
+SQRT2 = math.sqrt(2)
+
+
+def embeddings(count, width=8, seed=0):
+    return torch.randn(count, width, generator=torch.Generator().manual_seed(seed))
+
+
+# --- slow oracles, straight from the papers ------------------------------------------------------------
+
+
+def slow_cosine(x, y):
+    x, y = x.tolist(), y.tolist()
+    dot = sum(a * b for a, b in zip(x, y, strict=True))
+    return dot / math.sqrt(sum(a * a for a in x)) / math.sqrt(sum(b * b for b in y))
+
+
+def slow_published(x, y):
+    """|Σ_d (re + im of z_d·conj(w_d))| / (|z||w|): Eq. 5 divided by the moduli, summed, then abs."""
+    half = len(x) // 2
+    z = [complex(a, b) for a, b in zip(x[:half].tolist(), x[half:].tolist(), strict=True)]
+    w = [complex(a, b) for a, b in zip(y[:half].tolist(), y[half:].tolist(), strict=True)]
+    norm_z = math.sqrt(sum(abs(a) ** 2 for a in z))
+    norm_w = math.sqrt(sum(abs(b) ** 2 for b in w))
+    total = sum(a * b.conjugate() for a, b in zip(z, w, strict=True)) / (norm_z * norm_w)
+    return abs(total.real + total.imag)
+
+
+def slow_ranking(similarity, score, tau, weight=None):
+    """log(1 + Σ_{score_i > score_j} w_i w_j exp((s_j - s_i)/τ)): Eq. 1, and Eq. 7 with Δθ for s."""
+    weight = weight or [1.0] * len(score)
+    total = 1.0
+    for i, j in itertools.product(range(len(score)), repeat=2):
+        if score[i] > score[j]:
+            total += weight[i] * weight[j] * math.exp((similarity[j] - similarity[i]) / tau)
+    return math.log(total)
+
+
+def slow_in_batch(emb, pairs, group, tau):
+    """Mean over positive pairs, both directions, of Eq. 2's term without the anchor's own group."""
+    terms = []
+    for i, j in [(a, b) for a, b, positive in pairs if positive] + [
+        (b, a) for a, b, positive in pairs if positive
+    ]:
+        own = math.exp(slow_cosine(emb[i], emb[j]) / tau)
+        others = sum(
+            math.exp(slow_cosine(emb[i], emb[k]) / tau) for k in range(len(emb)) if group[k] != group[i]
+        )
+        terms.append(-math.log(own / (own + others)))
+    return sum(terms) / len(terms)
+
+
+# --- values --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tau", [0.05, 0.3, 1.0])
+def test_cosine_objective_equals_the_loop(tau):
+    x, y, score = embeddings(6), embeddings(6, seed=1), [1.0, 0.5, 0.5, 0.0, 0.2, 1.0]
+    expected = slow_ranking([slow_cosine(a, b) for a, b in zip(x, y, strict=True)], score, tau)
+    assert cosine_objective(x, y, torch.tensor(score), tau=tau).item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("tau", [0.05, 1.0])
+def test_published_angle_objective_equals_the_loop(tau):
+    x, y, score = embeddings(6), embeddings(6, seed=1), [1.0, 0.5, 0.5, 0.0, 0.2, 1.0]
+    expected = slow_ranking([slow_published(a, b) for a, b in zip(x, y, strict=True)], score, tau)
+    actual = angle_objective(x, y, torch.tensor(score), tau=tau, mode="published")
+    assert actual.item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_symmetric_angle_objective_equals_the_loop():
+    x, y, score = embeddings(6), embeddings(6, seed=1), [1.0, 0.5, 0.5, 0.0, 0.2, 1.0]
+    angles = [1 - 2 * math.acos(slow_cosine(a, b)) / math.pi for a, b in zip(x, y, strict=True)]
+    expected = slow_ranking(angles, score, 1.0)
+    assert angle_objective(x, y, torch.tensor(score)).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_ranking_loss_weights_multiply_the_terms():
+    similarity, score, weight = [0.1, 0.9, 0.4], [1.0, 0.0, 0.5], [0.5, 1.0, 0.25]
+    actual = ranking_loss(torch.tensor(similarity), torch.tensor(score), tau=0.5, weight=torch.tensor(weight))
+    assert actual.item() == pytest.approx(slow_ranking(similarity, score, 0.5, weight), rel=1e-5)
+
+
+def test_in_batch_objective_equals_the_loop():
+    # Texts: A=0 B=1 C=2 D=3 E=4; (A,B,+) (A,C,+) (B,D,-) (E,C,-)
+    emb, pairs = embeddings(5), [(0, 1, True), (0, 2, True), (1, 3, False), (4, 2, False)]
+    group = [0, 0, 0, 3, 4]
+    actual = in_batch_objective(
+        emb,
+        torch.tensor([p[0] for p in pairs]),
+        torch.tensor([p[1] for p in pairs]),
+        torch.tensor([p[2] for p in pairs]),
+        torch.tensor(group),
+        tau=0.05,
+    )
+    assert actual.item() == pytest.approx(slow_in_batch(emb, pairs, group, 0.05), rel=1e-4)
+
+
+def test_in_batch_objective_of_two_pairs_by_hand():
+    # Orthonormal texts 0..3, pairs (0,1) and (2,3) with 0=1 and 2=3 in direction: own cosine 1, others 0.
+    emb = torch.tensor([[1.0, 0], [1, 0], [0, 1], [0, 1]])
+    first, second = torch.tensor([0, 2]), torch.tensor([1, 3])
+    positive, group = torch.tensor([True, True]), torch.tensor([0, 0, 2, 2])
+    # -log(e^2 / (e^2 + 2·e^0)) at τ = 0.5
+    expected = -math.log(math.exp(2) / (math.exp(2) + 2))
+    assert in_batch_objective(emb, first, second, positive, group, tau=0.5).item() == pytest.approx(expected)
+
+
+def test_in_batch_weight_is_a_weighted_mean():
+    emb = embeddings(4)
+    first, second, group = torch.tensor([0, 2]), torch.tensor([1, 3]), torch.tensor([0, 0, 2, 2])
+    both = torch.tensor([True, True])
+
+    def loss(weight):
+        return in_batch_objective(emb, first, second, both, group, weight=torch.tensor(weight)).item()
+
+    only_first, only_second = loss([1.0, 1e-9]), loss([1e-9, 1.0])
+    assert loss([0.75, 0.25]) == pytest.approx(0.75 * only_first + 0.25 * only_second, rel=1e-4)
+
+
+def test_neutral_pairs_leave_the_denominator():
+    emb = embeddings(3)  # A=0, B=1 paraphrases; D=2 an antonym of A
+    first, second, group = torch.tensor([0, 0]), torch.tensor([1, 2]), torch.tensor([0, 0, 2])
+    positive = torch.tensor([True, False])
+    without = in_batch_objective(emb, first, second, positive, group, neutral=torch.tensor([False, True]))
+    with_it = in_batch_objective(emb, first, second, positive, group)
+    # D was the only negative of A and of its paraphrase B: nothing is left to tell apart.
+    assert without.item() == 0.0
+    assert with_it.item() > 0.01
+
+
+# --- published behaviour -------------------------------------------------------------------------------
+
+
+def complex_rotation(x, degrees):
+    half = x.shape[-1] // 2
+    z = torch.complex(x[..., :half], x[..., half:]) * cmath.exp(1j * math.radians(degrees))
+    return torch.cat([z.real, z.imag], dim=-1)
+
+
+def test_published_similarity_is_the_cosine_after_a_rotation_by_45_degrees():
+    x, y = embeddings(20, 64), embeddings(20, 64, seed=1)
+    expected = SQRT2 * cosine_similarity(complex_rotation(x, -45), y).abs()
+    torch.testing.assert_close(published_angle_similarity(x, y), expected)
+
+
+def test_published_similarity_peaks_at_cosine_0707_not_at_identity():
+    x = embeddings(3, 64)
+    rotated = complex_rotation(x, 45)
+    assert cosine_similarity(rotated, x).tolist() == pytest.approx([0.7071068] * 3, abs=1e-5)
+    assert published_angle_similarity(rotated, x).tolist() == pytest.approx([SQRT2] * 3, abs=1e-5)
+    assert published_angle_similarity(x, x).tolist() == pytest.approx([1.0] * 3, abs=1e-5)
+    assert published_angle_similarity(-x, x).tolist() == pytest.approx([1.0] * 3, abs=1e-5)
+
+
+def test_published_similarity_depends_on_the_order_and_symmetric_does_not():
+    width = 768
+    x, y = embeddings(4000, width), embeddings(4000, width, seed=1)
+    gap = (published_angle_similarity(x, y) - published_angle_similarity(y, x)).abs().mean()
+    # |cos+sin| - |cos-sin| = ±2·min(|cos|, |sin|), both nearly normal with variance 1/width;
+    # the expected minimum of two half-normals of unit variance is 2(√2-1)/√π.
+    assert gap.item() == pytest.approx(4 * (SQRT2 - 1) / math.sqrt(math.pi * width), rel=0.05)
+    torch.testing.assert_close(symmetric_angle_similarity(x, y), symmetric_angle_similarity(y, x))
+
+
+def test_symmetric_similarity_of_known_angles():
+    x = torch.tensor([[1.0, 0], [1, 0], [1, 0], [1, 0], [1, 0]])
+    y = torch.tensor([[2.0, 0], [1, 1], [0, 3], [-1, 1], [-5, 0]])  # 0°, 45°, 90°, 135°, 180°
+    assert symmetric_angle_similarity(x, y).tolist() == pytest.approx([1, 0.5, 0, -0.5, -1], abs=1e-5)
+
+
+def test_symmetric_angle_keeps_its_gradient_where_the_cosine_saturates():
+    x = torch.tensor([[1.0, 0.0]])
+    for degrees in (0.1, 1.0, 10.0):
+        angle = math.radians(degrees)
+        y = torch.tensor([[math.cos(angle), math.sin(angle)]], requires_grad=True)
+        (cosine_slope,) = torch.autograd.grad(cosine_similarity(x, y).sum(), y)
+        (angle_slope,) = torch.autograd.grad(symmetric_angle_similarity(x, y).sum(), y)
+        assert cosine_slope.norm().item() == pytest.approx(math.sin(angle), rel=1e-2)
+        assert angle_slope.norm().item() == pytest.approx(2 / math.pi, rel=1e-2)
+
+
+# --- sentence-transformers -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def st_losses():
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.losses import AnglELoss, CoSENTLoss
+
+    empty = SentenceTransformer(modules=[torch.nn.Identity()], device="cpu")
+    return CoSENTLoss(empty, scale=20.0), AnglELoss(empty, scale=20.0)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(3))
+def test_cosine_and_published_angle_equal_sentence_transformers(st_losses, seed):
+    cosent, angle = st_losses
+    x, y = embeddings(16, 32, seed=seed), embeddings(16, 32, seed=seed + 100)
+    score = torch.rand(16, generator=torch.Generator().manual_seed(seed)).mul(5).round().div(5)
+    ours = cosine_objective(x, y, score, tau=1 / 20)
+    torch.testing.assert_close(ours, cosent.compute_loss_from_embeddings([x, y], score))
+    ours = angle_objective(x, y, score, tau=1 / 20, mode="published")
+    torch.testing.assert_close(ours, angle.compute_loss_from_embeddings([x, y], score))
+
+
+# --- identical-sentence pairs --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pairs", "identity", "expected"),
+    [
+        # (A,B,1) (A,C,1) (B,D,0): A, B, C paraphrases through A; D stands alone.
+        ([(0, 1, 1), (0, 2, 1), (1, 3, 0)], [0, 1, 2, 3], [[0, 1, 2], [3]]),
+        # (A,B,1) (A',C,1) with A' spelt differently but equal: one group through the equal texts.
+        ([(0, 1, 1), (2, 3, 1)], [0, 1, 0, 2], [[0, 1, 2, 3]]),
+        # Equal texts in a negative pair are still equal.
+        ([(0, 1, 0)], [0, 0], [[0, 1]]),
+        # A chain of positives is one group; negatives link nothing.
+        ([(0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 4, 0)], [0, 1, 2, 3, 4], [[0, 1, 2, 3], [4]]),
+        ([(0, 1, 0), (2, 3, 0)], [0, 1, 2, 3], [[0], [1], [2], [3]]),
+    ],
+)
+def test_positive_groups(pairs, identity, expected):
+    first, second, positive = (torch.tensor(column) for column in zip(*pairs, strict=True))
+    group = positive_groups(first, second, positive.bool(), torch.tensor(identity)).tolist()
+    found = {}
+    for text, label in enumerate(group):
+        found.setdefault(label, []).append(text)
+    assert sorted(found.values()) == expected
+
+
+def test_a_paraphrase_is_never_its_own_texts_negative():
+    # (A,B,1) (A,C,1): moving C away from B must not lower the loss through "C is B's negative".
+    emb = embeddings(3).requires_grad_()
+    first, second, positive = torch.tensor([0, 0]), torch.tensor([1, 2]), torch.tensor([True, True])
+    group = positive_groups(first, second, positive, torch.arange(3))
+    loss = in_batch_objective(emb, first, second, positive, group)
+    assert loss.item() == 0.0  # no text is left outside the group
+    apart = in_batch_objective(emb, first, second, positive, torch.arange(3))
+    assert apart.item() > 0.1  # without detection they would repel each other
+
+
+def test_the_antonym_of_a_text_is_a_negative_of_its_paraphrases_too():
+    # (A,B,1) (A,C,1) (B,D,0): D repels A, B and C.
+    emb = embeddings(4).requires_grad_()
+    first, second = torch.tensor([0, 0, 1]), torch.tensor([1, 2, 3])
+    positive = torch.tensor([True, True, False])
+    group = positive_groups(first, second, positive, torch.arange(4))
+    in_batch_objective(emb, first, second, positive, group).backward()
+    assert emb.grad[3].norm().item() > 1e-4
+
+
+# --- edges ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", [cosine_objective, angle_objective])
+def test_equal_scores_give_zero_loss_and_zero_gradient(objective):
+    x, y = embeddings(5).requires_grad_(), embeddings(5, seed=1)
+    loss = objective(x, y, torch.full((5,), 0.4))
+    loss.backward()
+    assert loss.item() == 0.0
+    assert x.grad.abs().max().item() == 0.0
+
+
+def test_in_batch_without_positives_is_zero_with_gradient():
+    emb = embeddings(2).requires_grad_()
+    loss = in_batch_objective(
+        emb, torch.tensor([0]), torch.tensor([1]), torch.tensor([False]), torch.tensor([0, 1])
+    )
+    loss.backward()
+    assert loss.item() == 0.0
+    assert emb.grad.abs().max().item() == 0.0
+
+
+def every_objective(emb):
+    first, second = torch.tensor([0, 0, 1]), torch.tensor([2, 3, 4])
+    score, positive = torch.tensor([1.0, 1.0, 0.0]), torch.tensor([True, True, False])
+    group = positive_groups(first, second, positive, torch.arange(5))
+    yield cosine_objective(emb[first], emb[second], score)
+    for mode in ANGLE_SIMILARITIES:
+        yield angle_objective(emb[first], emb[second], score, mode=mode)
+    yield in_batch_objective(emb, first, second, positive, group)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("length", [0.0, 1e-30, 1e-6, 0.006, 1.0, 480.0, 6e4, 1e30])
+def test_losses_and_gradients_are_finite(dtype, length):
+    if length > torch.finfo(dtype).max:
+        length = torch.finfo(dtype).max / 8
+    emb = (torch.nn.functional.normalize(embeddings(5)) * length).to(dtype).requires_grad_()
+    for loss in every_objective(emb):
+        (gradient,) = torch.autograd.grad(loss, emb)
+        assert loss.isfinite()
+        assert gradient.isfinite().all()
+        assert gradient.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_identical_and_opposite_vectors_have_finite_gradients(dtype):
+    row = embeddings(1).to(dtype)
+    emb = torch.cat([row, -row, row, row, -row]).requires_grad_()
+    for loss in every_objective(emb):
+        (gradient,) = torch.autograd.grad(loss, emb)
+        assert loss.isfinite()
+        assert gradient.isfinite().all()
+
+
+def test_similarities_do_not_depend_on_the_lengths_of_vectors():
+    x, y = embeddings(4), embeddings(4, seed=1)
+    lengths = torch.tensor([[1e-6], [1.0], [480.0], [1e18]])
+    for similarity in (cosine_similarity, *ANGLE_SIMILARITIES.values()):
+        torch.testing.assert_close(similarity(x * lengths, y), similarity(x, y))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.permutations(range(6)), st.integers(0, 5))
+def test_losses_do_not_depend_on_the_order_of_pairs(order, seed):
+    x, y = embeddings(6, seed=seed), embeddings(6, seed=seed + 50)
+    score = torch.tensor([1.0, 0.5, 0.5, 0.0, 0.2, 1.0])
+    for objective in (cosine_objective, angle_objective):
+        torch.testing.assert_close(
+            objective(x[list(order)], y[list(order)], score[list(order)]), objective(x, y, score)
+        )
+    emb, first, second = torch.cat([x, y]), torch.arange(6), torch.arange(6, 12)
+    positive = score >= 0.5
+    group = positive_groups(first, second, positive, torch.arange(12))
+    picked = torch.tensor(order)
+    torch.testing.assert_close(
+        in_batch_objective(emb, first[picked], second[picked], positive[picked], group),
+        in_batch_objective(emb, first, second, positive, group),
+    )
+
+
+@pytest.mark.parametrize("mode", list(ANGLE_SIMILARITIES))
+def test_a_right_ranking_beats_a_wrong_one(mode):
+    anchor = torch.tensor([[1.0, 0.2, 0.1, 0.0]]).repeat(2, 1)
+    others = torch.tensor([[1.0, 0.1, 0.0, 0.0], [0.0, 0.1, 1.0, -0.5]])
+    right = angle_objective(anchor, others, torch.tensor([1.0, 0.0]), mode=mode)
+    wrong = angle_objective(anchor, others, torch.tensor([0.0, 1.0]), mode=mode)
+    assert right.item() < wrong.item()
