@@ -214,7 +214,9 @@ def in_batch_objective(
         related = torch.zeros_like(excluded)
         related[groups[first[neutral]], groups[second[neutral]]] = True
         excluded = excluded | (related | related.T)[groups[:, None], groups[None, :]]
-    logits = unit[anchor] @ unit.T / tau
+    # Mixed precision would take this product in bf16, whose step near cosine 1 is 1/256: too coarse for τ.
+    with torch.autocast(unit.device.type, enabled=False):
+        logits = unit[anchor] @ unit.T / tau
     excluded = excluded[anchor].scatter(1, target[:, None], False)
     logits = logits.masked_fill(excluded, -torch.inf)
     terms = logits.logsumexp(dim=1) - logits.gather(1, target[:, None]).squeeze(1)

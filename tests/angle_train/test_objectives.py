@@ -328,6 +328,14 @@ def test_identical_and_opposite_vectors_have_finite_gradients(dtype):
         assert gradient.isfinite().all()
 
 
+def test_mixed_precision_does_not_coarsen_the_similarities():
+    emb = embeddings(1) + 0.05 * embeddings(5, seed=1)  # cosines near 1, where bf16 has steps of 1/256
+    expected = [loss.item() for loss in every_objective(emb)]
+    with torch.autocast("cpu", torch.bfloat16):
+        actual = [loss.item() for loss in every_objective(emb)]
+    assert actual == pytest.approx(expected, rel=1e-5)
+
+
 def test_similarities_do_not_depend_on_the_lengths_of_vectors():
     x, y = embeddings(4), embeddings(4, seed=1)
     lengths = torch.tensor([[1e-6], [1.0], [480.0], [1e18]])
