@@ -1,0 +1,103 @@
+"""The `angle-data ensemble` command: options in, one call, a short table out.
+
+Holds no logic of its own and imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from angle_data.console import configure_logging
+from angle_data.errors import InputError
+
+if TYPE_CHECKING:
+    from angle_data.ensemble.report import EnsembleSummary
+
+__all__ = ["ensemble"]
+
+
+def ensemble(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders written by llm-label.")],
+    out: Annotated[Path, typer.Option(help="Folder for dataset/, rejected.jsonl and report.json.")],
+    strategy: Annotated[
+        str, typer.Option(help="concat: all that pass the gate. vote: annotators check each other.")
+    ] = "vote",
+    labels: Annotated[
+        str, typer.Option(help="binary: antonyms score 0. ordinal: between random pairs and synonyms.")
+    ] = "binary",
+    antonym_score: Annotated[
+        float, typer.Option(help="Score of antonyms under ordinal labels, 0 to 1.")
+    ] = 0.5,
+    random_per_source: Annotated[
+        int | None, typer.Option(help="Random pairs per source text.", show_default="binary 0, ordinal 1")
+    ] = None,
+    max_per_source: Annotated[
+        int | None, typer.Option(help="Most pairs per source text and polarity.", show_default="no cap")
+    ] = None,
+    ratios: Annotated[
+        str, typer.Option(help="Shares of train, validation and test; by source text.")
+    ] = "0.9,0.1",
+    seed: Annotated[int, typer.Option(help="Seed of splits, random pairs and order.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show details.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+) -> None:
+    """Merge the annotators' candidates into one labelled data set.
+
+    Every candidate is kept or listed in rejected.jsonl with a reason. The same runs, options and seed give
+    the same files.
+
+    Example: angle-data ensemble runs/chatgpt runs/llama --out pairs --labels ordinal
+    """
+    configure_logging(quiet=quiet, verbose=verbose)
+    from angle_data.ensemble.build import EnsembleConfig, build_ensemble
+
+    config = EnsembleConfig(
+        runs=tuple(runs),
+        out=out,
+        strategy=strategy,
+        labels=labels,
+        antonym_score=antonym_score,
+        random_per_source=random_per_source,
+        max_per_source=max_per_source,
+        ratios=_parse_ratios(ratios),
+        seed=seed,
+    )
+    summary = build_ensemble(config)
+    typer.echo(_as_json(summary) if as_json else _as_table(summary))
+
+
+def _parse_ratios(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"--ratios {text!r}: give numbers separated by commas, such as 0.9,0.1") from None
+
+
+def _as_json(summary: EnsembleSummary) -> str:
+    return json.dumps({**asdict(summary), "dataset": str(summary.dataset)}, ensure_ascii=False)
+
+
+def _as_table(summary: EnsembleSummary) -> str:
+    total = sum(summary.dropped.values())
+    rows = [
+        ("candidates", f"{summary.candidates} = {summary.kept} kept + {total} dropped"),
+        ("dropped", _counts(summary.dropped) or "none"),
+    ]
+    for name, counts in summary.annotators.items():
+        lost = f", dropped {_counts(counts.dropped)}" if counts.dropped else ""
+        rows.append((name, f"{counts.candidates} candidates, in {counts.supports} pairs{lost}"))
+    for name, pairs in summary.pairs.items():
+        rows.append((name, f"{sum(pairs.values())} pairs: {_counts(pairs)}"))
+    rows.append(("data set", str(summary.dataset)))
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())

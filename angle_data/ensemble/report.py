@@ -1,0 +1,145 @@
+"""What a build says about itself: the counts on the terminal, `report.json` and the data set's card.
+
+Pure functions of the runs, the outcome and the splits; no path, time or host is recorded, so that the same
+inputs give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from angle_data.ensemble.runs import Run
+from angle_data.ensemble.sources import REASONS, Outcome
+from angle_data.publish.card import Card
+from angle_data.records import LabelledPair
+
+__all__ = ["AnnotatorCounts", "EnsembleSummary", "make_card", "make_report", "summarise"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorCounts:
+    """One annotator's candidates: `candidates` = `kept` + the sum of `dropped` (by reason code).
+
+    `supports` counts the pairs of the data set that it offered, alone or with others.
+    """
+
+    candidates: int
+    kept: int
+    supports: int
+    dropped: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleSummary:
+    """The counts of one build: `candidates` = `kept` + the sum of `dropped` (by reason code).
+
+    `pairs` counts the rows by split and polarity, `annotators` the candidates by annotator, `dataset` is
+    the folder written.
+    """
+
+    candidates: int
+    kept: int
+    dropped: dict[str, int]
+    pairs: dict[str, dict[str, int]]
+    annotators: dict[str, AnnotatorCounts]
+    dataset: Path
+
+
+def summarise(
+    runs: Sequence[Run], outcome: Outcome, splits: Mapping[str, Sequence[LabelledPair]], dataset: Path
+) -> EnsembleSummary:
+    """Return the counts of a build."""
+    offered = Counter(candidate.model for run in runs for candidate in run.candidates)
+    kept = Counter(choice.candidate.model for choice in outcome.kept)
+    supports = Counter(model for choice in outcome.kept for model in choice.models)
+    dropped = Counter((rejection.model, rejection.reason) for rejection in outcome.dropped)
+    return EnsembleSummary(
+        candidates=offered.total(),
+        kept=len(outcome.kept),
+        dropped=_sorted(Counter(rejection.reason for rejection in outcome.dropped)),
+        pairs={name: _sorted(Counter(pair.polarity for pair in pairs)) for name, pairs in splits.items()},
+        annotators={
+            model: AnnotatorCounts(
+                candidates=count,
+                kept=kept[model],
+                supports=supports[model],
+                dropped=_sorted(Counter({reason: n for (m, reason), n in dropped.items() if m == model})),
+            )
+            for model, count in sorted(offered.items())
+        },
+        dataset=dataset,
+    )
+
+
+def make_report(
+    runs: Sequence[Run], settings: Mapping[str, str | int | float], summary: EnsembleSummary
+) -> dict[str, Any]:
+    """Return the content of `report.json`."""
+    return {
+        "settings": dict(settings),
+        "candidates": summary.candidates,
+        "kept": summary.kept,
+        "dropped": summary.dropped,
+        "reasons": {reason: REASONS[reason] for reason in summary.dropped},
+        "pairs": summary.pairs,
+        "annotators": {
+            model: {
+                "candidates": counts.candidates,
+                "kept": counts.kept,
+                "supports": counts.supports,
+                "dropped": counts.dropped,
+            }
+            for model, counts in summary.annotators.items()
+        },
+        "runs": [
+            {
+                "annotator": run.model,
+                "candidates": len(run.candidates),
+                "sha256": run.digest,
+                **run.settings,
+            }
+            for run in sorted(runs, key=lambda run: (run.model, run.digest))
+        ],
+    }
+
+
+def make_card(
+    runs: Sequence[Run], settings: Mapping[str, str | int | float], summary: EnsembleSummary
+) -> Card:
+    """Return what the data set's card says about its making."""
+    annotators = []
+    for run in sorted(runs, key=lambda run: (run.model, run.digest)):
+        shown = ", ".join(f"{name} {_short(name, value)}" for name, value in run.settings.items())
+        annotators.append(f"{run.model}: {len(run.candidates)} candidates" + (f" ({shown})" if shown else ""))
+    dropped = ", ".join(f"{reason} {count}" for reason, count in summary.dropped.items()) or "none"
+    return Card(
+        title="LLM-annotated sentence pairs",
+        summary=(
+            "Sentence pairs for training sentence embeddings. Large language models wrote synonymous and "
+            "opposite sentences for each source text; an ensemble of them was labelled automatically."
+        ),
+        making=(
+            *annotators,
+            f"{summary.candidates} candidates = {summary.kept} kept + {summary.candidates - summary.kept} "
+            f"dropped ({dropped})",
+            "angle-data ensemble: " + ", ".join(f"{name} {value}" for name, value in settings.items()),
+        ),
+        limits=(
+            "No human has checked the pairs. Synonyms may differ in detail and antonyms may not contradict.",
+            "A reply of the wrong polarity is found only where another annotator contradicts it literally.",
+            "Antonyms flagged `near_copy` differ from their source by a negation or at most two words.",
+            "Texts are as private, and as licensed, as the source texts and the models' terms make them.",
+        ),
+    )
+
+
+def _sorted(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items()))
+
+
+def _short(name: str, value: str | int | float) -> str:
+    return str(value)[:12] if name.endswith("sha256") else str(value)

@@ -1,0 +1,133 @@
+"""Reads run directories written by `angle-data llm-label`: `candidates.jsonl` and `run.json`.
+
+Never writes to them and never looks at the journal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from angle_data.errors import InputError
+from angle_data.jsonl import read_jsonl
+from angle_data.records import Candidate, check_polarity
+from angle_data.text import normalise
+
+__all__ = ["Run", "read_runs"]
+
+_SETTINGS = (
+    "engine",
+    "checkpoint",
+    "size",
+    "prompts.name",
+    "prompts.synonym_sha256",
+    "prompts.antonym_sha256",
+    "sampling.temperature",
+    "sampling.seed",
+    "sampling.max_tokens",
+)
+_FIELDS = tuple(field.name for field in fields(Candidate))
+_values = attrgetter(*_FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run directory: its annotator's name, its candidates and its recorded settings.
+
+    `digest` is a sha256 of the candidates that does not depend on the order of their rows.
+    """
+
+    path: Path
+    model: str
+    candidates: tuple[Candidate, ...]
+    digest: str
+    settings: dict[str, str | int | float]
+
+
+def read_runs(paths: Sequence[Path]) -> list[Run]:
+    """Read every run; runs of one annotator are shards if they share their settings and no source text.
+
+    Raises:
+        InputError: A path is no run directory, is given twice, holds nothing or a malformed line
+            (`file:line`), or two runs of one annotator are no shards of each other.
+    """
+    if not paths:
+        raise InputError("no run directory given; name at least one written by `angle-data llm-label`")
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise InputError(f"{path} is given twice; name each run once")
+        seen.add(path.resolve())
+    runs = [_read_run(path) for path in paths]
+    _check_shards(runs)
+    return runs
+
+
+def _read_run(path: Path) -> Run:
+    file = path / "candidates.jsonl"
+    if not file.is_file():
+        raise InputError(
+            f"{path} is no run directory (no candidates.jsonl); make one with `angle-data llm-label`"
+        )
+    candidates = tuple(_read_candidate(row, f"{file}:{line}") for line, row in read_jsonl(file))
+    if not candidates:
+        raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
+    models = sorted({c.model for c in candidates})
+    if len(models) > 1:
+        raise InputError(f"{file} mixes the annotators {', '.join(models)}; a run holds one annotator")
+    rows = sorted("\n".join(_values(candidate)) for candidate in candidates)
+    digest = hashlib.sha256("\n\n".join(rows).encode()).hexdigest()
+    return Run(path, models[0], candidates, digest, _read_settings(path / "run.json"))
+
+
+def _read_candidate(row: dict[str, Any], where: str) -> Candidate:
+    candidate = Candidate.from_dict(row, where)
+    for name, value in zip(_FIELDS, _values(candidate), strict=True):
+        if not isinstance(value, str):
+            raise InputError(f"{where}: {name} must be a string, got {value!r}")
+    check_polarity(candidate.polarity, where)
+    return candidate
+
+
+def _read_settings(file: Path) -> dict[str, str | int | float]:
+    """Return the settings of a run that tell how its sentences came about; unset ones are left out."""
+    if not file.is_file():
+        return {}
+    try:
+        run = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        raise InputError(f"{file}: not valid JSON; run `angle-data llm-label` again to renew it") from None
+    found = {}
+    for name in _SETTINGS:
+        value = run
+        for part in name.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if isinstance(value, str | int | float):
+            found[name] = value
+    return found
+
+
+def _check_shards(runs: Sequence[Run]) -> None:
+    first: dict[str, Run] = {}
+    owner: dict[tuple[str, str, str], Path] = {}
+    for run in runs:
+        other = first.setdefault(run.model, run)
+        for name in sorted(run.settings.keys() | other.settings.keys()):
+            one, two = other.settings.get(name), run.settings.get(name)
+            if one != two:
+                raise InputError(
+                    f"{other.path} and {run.path} are both by {run.model} but differ in {name} "
+                    f"({one} / {two}); label one of them under another annotator name"
+                )
+        for key in sorted({(run.model, c.polarity, normalise(c.source)) for c in run.candidates}):
+            path = owner.setdefault(key, run.path)
+            if path != run.path:
+                raise InputError(
+                    f"{path} and {run.path} both hold {key[1]}s by {run.model} for {key[2]!r}; "
+                    "give one of them, or label one under another annotator name"
+                )

@@ -1,0 +1,142 @@
+"""The data set card: YAML that tells `datasets` where the splits are, and tables that people read.
+
+A pure function of the pairs and of what their maker says about them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from angle_data.records import LabelledPair
+from angle_data.text import jaccard, words
+
+__all__ = ["Card", "data_file", "render_card"]
+
+_COLUMNS = """\
+| column | type | meaning |
+|---|---|---|
+| `text1` | string | the source text |
+| `text2` | string | its partner |
+| `label` | int64 | 1 similar, 0 not |
+| `score` | float64 | orders pairs by similarity, 0 to 1 |
+| `weight` | float64 | how far the pair is trusted, above 0 to 1 |
+| `polarity` | string | `synonym`, `antonym` or `random` |
+| `source_id` | string | id of the source text |
+| `models` | list of string | the annotators that offered the pair; empty for random pairs |
+| `flags` | list of string | notes such as `near_copy` |"""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a card says beyond the statistics: a title, a summary, and one line per item of the lists.
+
+    `making` tells how the pairs were made, `limits` what they are not good for.
+    """
+
+    title: str
+    summary: str
+    making: tuple[str, ...]
+    limits: tuple[str, ...]
+
+
+def data_file(split: str) -> str:
+    """Return the path of a split's file, relative to the data set's folder."""
+    return f"data/{split}-00000-of-00001.parquet"
+
+
+def render_card(splits: Mapping[str, Sequence[LabelledPair]], card: Card) -> str:
+    """Return the card as Markdown with YAML front matter."""
+    total = sum(len(pairs) for pairs in splits.values())
+    files = "\n".join(f"  - split: {name}\n    path: {data_file(name)}" for name in splits)
+    making = "\n".join(f"- {line}" for line in card.making)
+    limits = "\n".join(f"- {line}" for line in card.limits)
+    return f"""\
+---
+# No licence is stated: add "license: ..." before you publish this data set.
+task_categories:
+- sentence-similarity
+tags:
+- sentence-pairs
+- sentence-embeddings
+size_categories:
+- {_size(total)}
+configs:
+- config_name: default
+  data_files:
+{files}
+---
+# {card.title}
+
+{card.summary}
+
+```python
+from datasets import load_dataset
+pairs = load_dataset("path/to/this/folder")
+```
+
+## Columns
+
+{_COLUMNS}
+
+## Statistics
+
+Words are runs of letters and digits; overlap is the Jaccard index of the two texts' sets of words.
+
+{_split_table(splits)}
+
+{_model_table(pair for pairs in splits.values() for pair in pairs)}
+
+## How it was made
+
+{making}
+
+## Limits
+
+{limits}
+"""
+
+
+def _split_table(splits: Mapping[str, Sequence[LabelledPair]]) -> str:
+    lines = [
+        "| split | polarity | pairs | texts1 | mean words 1 | mean words 2 | mean overlap | near copies |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, pairs in splits.items():
+        for polarity in sorted({pair.polarity for pair in pairs}):
+            rows = [pair for pair in pairs if pair.polarity == polarity]
+            bags = [(words(pair.text1), words(pair.text2)) for pair in rows]
+            numbers = (
+                _mean(len(one) for one, _ in bags),
+                _mean(len(two) for _, two in bags),
+                _mean(jaccard(one, two) for one, two in bags),
+            )
+            sources = len({pair.text1 for pair in rows})
+            copies = sum("near_copy" in pair.flags for pair in rows)
+            lines.append(
+                f"| {name} | {polarity} | {len(rows)} | {sources} | {numbers[0]:.1f} | {numbers[1]:.1f} "
+                f"| {numbers[2]:.2f} | {copies} |"
+            )
+    return "\n".join(lines)
+
+
+def _model_table(pairs: Iterable[LabelledPair]) -> str:
+    counts: Counter[tuple[str, str]] = Counter()
+    for pair in pairs:
+        counts.update((model, pair.polarity) for model in pair.models)
+    lines = ["| annotator | synonyms | antonyms |", "|---|---|---|"]
+    for model in sorted({model for model, _ in counts}):
+        lines.append(f"| {model} | {counts[model, 'synonym']} | {counts[model, 'antonym']} |")
+    return "\n".join(lines)
+
+
+def _mean(values: Iterable[float]) -> float:
+    numbers = list(values)
+    return sum(numbers) / len(numbers)
+
+
+def _size(total: int) -> str:
+    """Return the hub's name of the size class."""
+    classes = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M")
+    return next((name for power, name in enumerate(classes, start=3) if total < 10**power), "n>100M")

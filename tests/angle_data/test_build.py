@@ -1,0 +1,312 @@
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import load_dataset
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from angle_data.ensemble.build import EnsembleConfig, build_ensemble
+from angle_data.ensemble.report import AnnotatorCounts
+from angle_data.errors import InputError
+from angle_data.text import normalise
+
+SUBJECTS = (
+    "disk",
+    "queue",
+    "node",
+    "cache",
+    "proxy",
+    "index",
+    "lock",
+    "shard",
+    "quota",
+    "token",
+    "route",
+    "probe",
+)
+
+
+def row(text: str, polarity: str, candidate: str, model: str, source_id: str = "t1") -> dict[str, str]:
+    key = f"{model}:{polarity}:{text}"
+    return {
+        "source_id": source_id,
+        "source": text,
+        "polarity": polarity,
+        "text": candidate,
+        "model": model,
+        "key": key,
+    }
+
+
+def rows_of(model: str) -> list[dict[str, str]]:
+    """Two synonyms and an antonym for each of twelve texts; the second synonym and the antonym are shared."""
+    rows = []
+    for i, subject in enumerate(SUBJECTS):
+        text = f"Our {subject} crashed on host{i} before window{i}."
+        rows += [
+            row(
+                text,
+                "synonym",
+                f"Before window{i} {model} saw the {subject} of host{i} crash.",
+                model,
+                f"t{i}",
+            ),
+            row(text, "synonym", f"host{i}: {subject} crash, ahead of window{i}", model, f"t{i}"),
+            row(text, "antonym", f"Our {subject} recovered on host{i} before window{i}.", model, f"t{i}"),
+        ]
+    return rows
+
+
+def write_run(path: Path, rows: list[dict[str, str]], settings: dict[str, Any] | None = None) -> Path:
+    path.mkdir(parents=True)
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    (path / "candidates.jsonl").write_text(lines, encoding="utf-8")
+    if settings is not None:
+        (path / "run.json").write_text(json.dumps(settings), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> tuple[Path, ...]:
+    return tuple(
+        write_run(
+            tmp_path / "runs" / model,
+            rows_of(model),
+            {"checkpoint": f"org/{model}", "size": 2, "sampling": {"seed": None}},
+        )
+        for model in ("alpha", "beta")
+    )
+
+
+def load(out: Path, cache: Path) -> dict[str, list[dict[str, Any]]]:
+    loaded = load_dataset(str(out / "dataset"), cache_dir=str(cache))
+    return {name: list(split) for name, split in loaded.items()}
+
+
+def tree(out: Path) -> dict[str, bytes]:
+    return {p.relative_to(out).as_posix(): p.read_bytes() for p in sorted(out.rglob("*")) if p.is_file()}
+
+
+def test_build_writes_a_data_set_that_load_dataset_opens(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    summary = build_ensemble(EnsembleConfig(runs, out, labels="ordinal", ratios=(0.5, 0.5), seed=1))
+    splits = load(out, tmp_path / "cache")
+    assert list(splits) == ["train", "validation"]
+    rows = splits["train"] + splits["validation"]
+    # Per text: one synonym of each annotator, one shared synonym, one shared antonym, one random pair.
+    assert Counter(r["polarity"] for r in rows) == {"synonym": 36, "antonym": 12, "random": 12}
+    assert {(r["polarity"], r["label"], r["score"]) for r in rows} == {
+        ("synonym", 1, 1.0),
+        ("antonym", 0, 0.5),
+        ("random", 0, 0.0),
+    }
+    shared = next(r for r in rows if r["text2"] == "Our disk recovered on host0 before window0.")
+    assert shared == {
+        "text1": "Our disk crashed on host0 before window0.",
+        "text2": "Our disk recovered on host0 before window0.",
+        "label": 0,
+        "score": 0.5,
+        # Both annotators: (36 + 4) / (36 + 5) = 0.9756, plus 0.1 for the second, clipped.
+        "weight": 1.0,
+        "polarity": "antonym",
+        "source_id": "t0",
+        "models": ["alpha", "beta"],
+        "flags": ["near_copy"],
+    }
+    assert summary.candidates == 72
+    # alpha comes first and stands for the shared pairs, which beta supports all the same.
+    assert summary.annotators["alpha"] == AnnotatorCounts(36, 36, 36, {})
+    assert summary.annotators["beta"] == AnnotatorCounts(36, 12, 36, {"duplicate": 24})
+    assert (summary.kept, summary.dropped) == (48, {"duplicate": 24})
+    assert summary.pairs == {name: Counter(r["polarity"] for r in split) for name, split in splits.items()}
+
+
+def test_build_keeps_every_text_in_one_split(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    build_ensemble(EnsembleConfig(runs, tmp_path / "out", random_per_source=3, ratios=(0.4, 0.3, 0.3)))
+    where: dict[str, set[str]] = {}
+    for name, rows in load(tmp_path / "out", tmp_path / "cache").items():
+        for r in rows:
+            for text in (r["text1"], r["text2"]):
+                where.setdefault(normalise(text), set()).add(name)
+    assert {len(names) for names in where.values()} == {1}
+    assert set.union(*where.values()) == {"train", "validation", "test"}
+
+
+def test_build_accounts_for_every_candidate(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    odd = [
+        row(
+            "Our disk crashed on host0 before window0.",
+            "synonym",
+            "our disk crashed on host0 before window0",
+            "gamma",
+            "t0",
+        ),
+        row(
+            "Our disk crashed on host0 before window0.",
+            "synonym",
+            "Our disk recovered on host0 before window0.",
+            "gamma",
+            "t0",
+        ),
+    ]
+    gamma = write_run(tmp_path / "runs" / "gamma", odd)
+    out = tmp_path / "out"
+    build_ensemble(EnsembleConfig((*runs, gamma), out, max_per_source=2))
+    report = json.loads((out / "report.json").read_text())
+    rejected = [json.loads(line) for line in (out / "rejected.jsonl").read_text().splitlines()]
+    assert report["dropped"] == {"capped": 12, "conflict": 1, "duplicate": 24, "identical": 1}
+    assert report["candidates"] == 74 == report["kept"] + len(rejected)
+    assert Counter(r["reason"] for r in rejected) == report["dropped"]
+    assert report["reasons"].keys() == report["dropped"].keys()
+    assert report["annotators"]["gamma"] == {
+        "candidates": 2,
+        "kept": 0,
+        "supports": 0,
+        "dropped": {"conflict": 1, "identical": 1},
+    }
+    for counts in report["annotators"].values():
+        assert counts["candidates"] == counts["kept"] + sum(counts["dropped"].values())
+    assert report["runs"][0] | {"sha256": ""} == {
+        "annotator": "alpha",
+        "candidates": 36,
+        "sha256": "",
+        "checkpoint": "org/alpha",
+        "size": 2,
+    }
+
+
+def test_build_is_byte_identical_in_any_order(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    options: dict[str, Any] = {"labels": "ordinal", "max_per_source": 2, "ratios": (0.6, 0.2, 0.2), "seed": 5}
+    build_ensemble(EnsembleConfig(runs, tmp_path / "one", **options))
+    for run in runs:
+        lines = (run / "candidates.jsonl").read_text().splitlines(keepends=True)
+        (run / "candidates.jsonl").write_text("".join(reversed(lines)))
+    build_ensemble(EnsembleConfig(runs[::-1], tmp_path / "two", **options))
+    one, two = tree(tmp_path / "one"), tree(tmp_path / "two")
+    assert sorted(one) == [
+        "dataset/README.md",
+        "dataset/data/test-00000-of-00001.parquet",
+        "dataset/data/train-00000-of-00001.parquet",
+        "dataset/data/validation-00000-of-00001.parquet",
+        "rejected.jsonl",
+        "report.json",
+    ]
+    assert one == two
+    build_ensemble(EnsembleConfig(runs, tmp_path / "two", **(options | {"seed": 6})))  # in place of the old
+    assert one["dataset/data/train-00000-of-00001.parquet"] != tree(tmp_path / "two").get(
+        "dataset/data/train-00000-of-00001.parquet"
+    )
+
+
+TEXT = st.sampled_from(
+    ["Disk full.", "disk full", "Queue empty.", "Node lost.", "No space.", "Disk is full now.", "..."]
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.tuples(TEXT, st.sampled_from(["synonym", "antonym"]), TEXT), min_size=1, max_size=12),
+    strategy=st.sampled_from(["concat", "vote"]),
+)
+def test_build_of_anything_accounts_and_never_leaks(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]], strategy: str
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    run = write_run(folder / "run", [row(text, polarity, other, "alpha") for text, polarity, other in rows])
+    config = EnsembleConfig((run,), folder / "out", strategy, random_per_source=2, ratios=(0.5, 0.5))
+    try:
+        summary = build_ensemble(config)
+    except InputError:  # nothing is left, or nothing fell into train
+        assert not config.out.exists()
+        return
+    assert summary.candidates == len(rows) == summary.kept + sum(summary.dropped.values())
+    where: dict[str, set[str]] = {}
+    for name, split in load(folder / "out", folder / "cache").items():
+        for r in split:
+            where.setdefault(normalise(r["text1"]), set()).add(name)
+            where.setdefault(normalise(r["text2"]), set()).add(name)
+    assert {len(names) for names in where.values()} == {1}
+
+
+def test_build_leaves_out_an_empty_split_and_says_so(
+    runs: tuple[Path, ...], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    summary = build_ensemble(EnsembleConfig(runs, tmp_path / "out", ratios=(0.9999, 0.0001)))
+    assert list(summary.pairs) == ["train"]
+    assert "no text fell into validation (12 texts, share 0.0001): it is left out" in caplog.text
+
+
+def test_build_joins_shards_of_one_annotator(tmp_path: Path) -> None:
+    rows = rows_of("alpha")
+    shards = tuple(write_run(tmp_path / name, part) for name, part in (("s0", rows[:18]), ("s1", rows[18:])))
+    whole = write_run(tmp_path / "whole", rows)
+    assert build_ensemble(EnsembleConfig(shards, tmp_path / "a")).annotators["alpha"].candidates == 36
+    build_ensemble(EnsembleConfig((whole,), tmp_path / "b"))
+    name = "dataset/data/train-00000-of-00001.parquet"
+    assert tree(tmp_path / "a")[name] == tree(tmp_path / "b")[name]
+
+
+GOOD = json.dumps(row("Disk full.", "synonym", "No space left.", "alpha")) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", r"candidates.jsonl holds no candidates; see rejected.jsonl"),
+        (GOOD + "{broken\n", r"candidates.jsonl:2: not valid JSON"),
+        (
+            GOOD + '{"source_id": "t1"}\n',
+            r"candidates.jsonl:2: a Candidate record lacks key, model, polarity",
+        ),
+        (GOOD.replace("synonym", "hyponym"), r"candidates.jsonl:1: polarity must be one of synonym, antonym"),
+        (GOOD.replace('"t1"', "1"), r"candidates.jsonl:1: source_id must be a string, got 1"),
+        (GOOD + GOOD.replace("alpha", "beta"), r"candidates.jsonl mixes the annotators alpha, beta"),
+        (GOOD.replace("No space left.", "disk full"), r"none of 1 candidates is left \(identical 1\)"),
+    ],
+)
+def test_build_refuses_bad_candidates(tmp_path: Path, content: str, message: str) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "candidates.jsonl").write_text(content)
+    with pytest.raises(InputError, match=message):
+        build_ensemble(EnsembleConfig((run,), tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    copy = write_run(tmp_path / "again", rows_of("alpha")[:3], {"checkpoint": "org/alpha", "size": 2})
+    other = write_run(tmp_path / "other", rows_of("alpha")[:3], {"checkpoint": "org/else", "size": 2})
+    broken = write_run(tmp_path / "broken", rows_of("beta"))
+    (broken / "run.json").write_text("{")
+    for chosen, message in (
+        ((), "no run directory given"),
+        ((tmp_path / "nowhere",), r"nowhere is no run directory \(no candidates.jsonl\); make one with"),
+        ((runs[0], runs[0]), "alpha is given twice; name each run once"),
+        ((runs[0], copy), r"alpha and .*again both hold \w+s by alpha for 'our disk crashed"),
+        (
+            (runs[0], other),
+            r"alpha and .*other are both by alpha but differ in checkpoint \(org/alpha / org/else\)",
+        ),
+        ((broken,), "run.json: not valid JSON"),
+    ):
+        with pytest.raises(InputError, match=message):
+            build_ensemble(EnsembleConfig(chosen, out))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labels": "graded"}, "unknown labels 'graded'; choose one of binary, ordinal"),
+        ({"antonym_score": 1.5}, "antonym score must lie in 0..1, got 1.5"),
+        ({"random_per_source": -1}, "random pairs per source must be 0 or more, got -1"),
+        ({"max_per_source": 0}, "max per source must be 1 or more, got 0"),
+        ({"ratios": (0.5, 0.4)}, "ratios '0.5,0.4' sum to 0.9"),
+    ],
+)
+def test_config_refuses(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        EnsembleConfig((), Path("out"), **options)

@@ -1,0 +1,114 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def angle_data(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        "-c",
+        "from angle_data.cli import main; main()",
+        "ensemble",
+        *map(str, arguments),
+    ]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    path = tmp_path / "run"
+    path.mkdir()
+    rows = []
+    for i in range(20):
+        for polarity, text in (
+            ("synonym", f"Host alpha{i} is down."),
+            ("antonym", f"Host alpha{i} is up."),
+            ("antonym", "..."),
+        ):
+            source = f"alpha{i} has failed since beta{i}."
+            rows.append(
+                {
+                    "source_id": f"t{i}",
+                    "source": source,
+                    "polarity": polarity,
+                    "text": text,
+                    "model": "m",
+                    "key": "k",
+                }
+            )
+    (path / "candidates.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_ensemble_prints_where_everything_went(run: Path, tmp_path: Path) -> None:
+    result = angle_data(run, "--out", tmp_path / "out", "--labels", "ordinal", "--ratios", "1")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == [
+        "candidates  60 = 40 kept + 20 dropped",
+        "dropped     blank 20",
+        "m           60 candidates, in 40 pairs, dropped blank 20",
+        "train       60 pairs: antonym 20, random 20, synonym 20",
+        f"data set    {tmp_path / 'out' / 'dataset'}",
+    ]
+
+
+def test_ensemble_json(run: Path, tmp_path: Path) -> None:
+    options = [
+        "--json",
+        "--strategy",
+        "concat",
+        "--random-per-source",
+        "2",
+        "--max-per-source",
+        "1",
+        "--seed",
+        "4",
+    ]
+    result = angle_data(run, "--out", tmp_path / "out", *options)
+    summary = json.loads(result.stdout)
+    assert (summary["candidates"], summary["kept"], summary["dropped"]) == (60, 40, {"blank": 20})
+    assert summary["annotators"]["m"]["supports"] == 40
+    assert set(summary["pairs"]) == {"train", "validation"}
+    settings = json.loads((tmp_path / "out" / "report.json").read_text())["settings"]
+    assert settings == {
+        "strategy": "concat",
+        "labels": "binary",
+        "random-per-source": 2,
+        "max-per-source": 1,
+        "ratios": "0.9,0.1",
+        "seed": 4,
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--strategy", "best"], "unknown strategy 'best'; choose one of concat, vote"),
+        (["--labels", "graded"], "unknown labels 'graded'; choose one of binary, ordinal"),
+        (["--ratios", "0.9;0.1"], "--ratios '0.9;0.1': give numbers separated by commas, such as 0.9,0.1"),
+        (["--ratios", "0.9,0.2"], "ratios '0.9,0.2' sum to 1.1; make them sum to 1"),
+        (["--antonym-score", "5"], "antonym score must lie in 0..1, got 5"),
+    ],
+)
+def test_ensemble_mistakes_are_one_line(run: Path, tmp_path: Path, options: list[str], message: str) -> None:
+    result = angle_data(run, "--out", tmp_path / "out", *options)
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", f"angle-data: error: {message}\n")
+
+
+def test_ensemble_without_run_directory(tmp_path: Path) -> None:
+    result = angle_data(tmp_path, "--out", tmp_path / "out")
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"angle-data: error: {tmp_path} is no run directory")
+    assert angle_data("--out", tmp_path / "out").returncode == 2
+
+
+def test_help_has_an_example_and_imports_nothing_heavy() -> None:
+    assert "Example: angle-data ensemble runs/chatgpt runs/llama" in angle_data("--help").stdout
+    check = (
+        "import sys, angle_data.ensemble.command; print({'datasets', 'pyarrow', 'openai'} & {*sys.modules})"
+    )
+    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert result.stdout == "set()\n"

@@ -1,0 +1,88 @@
+import pytest
+
+from angle_data.ensemble.gate import fold, gate, is_near_copy
+from angle_data.ensemble.sources import REASONS
+
+SOURCE = "Failover is disabled on the primary database."
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "reason"),
+    [
+        (SOURCE, "The primary database cannot fail over.", None),
+        (SOURCE, "", "blank"),
+        (SOURCE, " ... ", "blank"),
+        ("?!", "A sentence.", "blank"),
+        (SOURCE, "failover is DISABLED on the  primary database", "identical"),
+        (SOURCE, "“Failover is disabled on the primary database!”", "identical"),
+        (SOURCE, "[sentence 1]", "placeholder"),
+        (SOURCE, "Sentence 1", "placeholder"),
+        (SOURCE, "Antonym 2:", "placeholder"),
+        (SOURCE, "<your sentence here>", "placeholder"),
+        (SOURCE, "**Synonymous sentence:**", "placeholder"),
+        (SOURCE, "[first antonym sentence]", "placeholder"),
+        (SOURCE, "Sentence goes here", "placeholder"),
+        (SOURCE, "Sentence " + "1" * 80, None),  # must not take exponential time
+        (SOURCE, "Text 1 of the runbook", None),
+        (SOURCE, "The new output was ok", None),
+        (SOURCE, "Отказоустойчивость отключена на основной базе", "wrong_script"),
+        (SOURCE, "主数据库上的故障转移已被禁用,请尽快检查配置", "wrong_script"),
+        ("CPU 98 %", "процессор 98 %", "wrong_script"),
+        ("42 %", "forty-two percent", None),  # a source without letters has no script
+        (SOURCE, "Failover über den primären Knoten ist aus.", None),
+    ],
+)
+def test_gate_reason(source: str, text: str, reason: str | None) -> None:
+    assert gate(source, text) == reason
+    assert reason is None or reason in REASONS
+
+
+@pytest.mark.parametrize(
+    ("source_length", "length", "reason"),
+    [
+        (90, 30, None),  # exactly a third
+        (90, 29, "length_ratio"),
+        (30, 90, None),  # exactly three times
+        (30, 91, "length_ratio"),
+        (5, 25, None),  # five times, but only 20 characters more
+        (5, 26, "length_ratio"),
+        (25, 5, None),
+        (26, 5, "length_ratio"),
+    ],
+)
+def test_gate_length_ratio(source_length: int, length: int, reason: str | None) -> None:
+    assert gate("a" * source_length, "b" * length) == reason
+
+
+@pytest.mark.parametrize(
+    ("source", "antonym", "near"),
+    [
+        ("Retention covers the audit log.", "Retention does not cover the audit log.", True),
+        ("Retention doesn't cover the audit log.", "Retention covers the audit log.", True),
+        ("We can't reach the node.", "We can reach the node.", True),
+        ("Nobody reads the report, which never arrives.", "Reads the report, which arrives.", True),
+        ("The queue grew by a third.", "The queue shrank by a third.", True),  # one word for one
+        ("Scale up before noon.", "Scale down after noon.", True),  # two words for two
+        ("Scale up before noon today.", "Scale down after midnight today.", False),  # three for three
+        ("Mode is session, not transaction.", "Mode is transaction, not session.", True),  # order alone
+        ("The alert fired.", "The alert stayed silent all night long.", False),
+    ],
+)
+def test_is_near_copy(source: str, antonym: str, near: bool) -> None:
+    assert is_near_copy(source, antonym) is near
+
+
+@pytest.mark.parametrize(
+    ("words", "folded"),
+    [
+        ("slow slows slowed slowing", "slow"),
+        ("stop stops stopped stopping", "stop"),
+        ("cache caches cached caching", "cach"),
+        ("node nodes", "nod"),
+        ("red", "red"),
+        ("bus", "bus"),
+        ("as", "as"),
+    ],
+)
+def test_fold(words: str, folded: str) -> None:
+    assert {fold(word) for word in words.split()} == {folded}

@@ -1,0 +1,80 @@
+import pytest
+
+from angle_data.ensemble.labels import default_random_pairs, label_choice, random_pairs
+from angle_data.ensemble.merge import pair_key
+from angle_data.ensemble.sources import Choice, Source
+from angle_data.records import Candidate, LabelledPair, Polarity
+from angle_data.text import normalise
+
+
+def source(text: str, number: int = 1) -> Source:
+    return Source(normalise(text), f"t{number}", text, ())
+
+
+@pytest.mark.parametrize(
+    ("labels", "polarity", "label", "score"),
+    [
+        ("binary", "synonym", 1, 1.0),
+        ("binary", "antonym", 0, 0.0),  # whatever the antonym score
+        ("ordinal", "synonym", 1, 1.0),
+        ("ordinal", "antonym", 0, 0.3),
+    ],
+)
+def test_label_choice(labels: str, polarity: Polarity, label: int, score: float) -> None:
+    candidate = Candidate("t9", "the Disk is full", polarity, "No space left.", "b", "k")
+    choice = Choice(source("The disk is full."), candidate, ("a", "b"), 0.7, ("near_copy",))
+    assert label_choice(choice, labels=labels, antonym_score=0.3) == LabelledPair(
+        "The disk is full.", "No space left.", label, score, 0.7, polarity, "t1", ["a", "b"], ["near_copy"]
+    )
+
+
+def test_default_random_pairs() -> None:
+    assert (default_random_pairs("binary"), default_random_pairs("ordinal")) == (0, 1)
+
+
+SOURCES = [
+    source(text, number)
+    for number, text in enumerate(
+        [
+            "The disk of the build host is full.",
+            "The disk of the test host is full.",  # shares 6 of 8 words with the first
+            "Queue depth passed two million.",
+            "Failover took eleven minutes.",
+        ]
+    )
+]
+
+
+def test_random_pairs_label_and_skip_what_is_alike() -> None:
+    pairs = random_pairs(SOURCES, per_source=3, seed=0, taken=())
+    assert {(p.label, p.score, p.weight, p.polarity) for p in pairs} == {(0, 0.0, 1.0, "random")}
+    keys = [pair_key(p.text1, p.text2) for p in pairs]
+    # Of the six unordered pairs of four texts, one is too much alike; none is drawn twice.
+    assert len(keys) == len(set(keys)) == 5
+    assert pair_key(SOURCES[0].text, SOURCES[1].text) not in keys
+    assert all(p.source_id == next(s.id for s in SOURCES if s.text == p.text1) for p in pairs)
+
+
+def test_random_pairs_give_each_source_its_number() -> None:
+    many = [source(f"alpha{i} beta{i} gamma{i}", i) for i in range(12)]
+    pairs = random_pairs(many, per_source=2, seed=3, taken=())
+    assert sorted(p.text1 for p in pairs) == sorted(s.text for s in many for _ in range(2))
+
+
+def test_random_pairs_leave_out_pairs_that_are_taken() -> None:
+    two = [SOURCES[2], SOURCES[3]]
+    assert len(random_pairs(two, per_source=1, seed=0, taken=())) == 1
+    taken = {pair_key("failover took ELEVEN minutes", "Queue depth passed two million")}
+    assert random_pairs(two, per_source=1, seed=0, taken=taken) == []
+
+
+def test_random_pairs_depend_on_the_seed_but_not_on_the_order() -> None:
+    many = [source(f"alpha{i} beta{i} gamma{i}", i) for i in range(12)]
+    drawn = {seed: random_pairs(many, per_source=1, seed=seed, taken=()) for seed in range(4)}
+    assert len({tuple(p.text2 for p in pairs) for pairs in drawn.values()}) == 4
+    assert random_pairs(many[::-1], per_source=1, seed=2, taken=()) == drawn[2]
+
+
+@pytest.mark.parametrize("sources", [[], SOURCES[:1]])
+def test_random_pairs_of_too_few_sources(sources: list[Source]) -> None:
+    assert random_pairs(sources, per_source=2, seed=0, taken=()) == []

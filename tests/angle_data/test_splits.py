@@ -1,0 +1,110 @@
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from angle_data.ensemble.splits import assign_splits, check_ratios, group_sources
+from angle_data.errors import InputError
+from angle_data.text import jaccard, words
+
+
+@pytest.mark.parametrize(
+    ("members", "groups"),
+    [
+        ({"a b c": [], "d e f": []}, [["a b c"], ["d e f"]]),
+        # the partner of one is the other, or they share a partner
+        ({"a b c": ["d e f"], "d e f": [], "g": []}, [["a b c", "d e f"], ["g"]]),
+        ({"a b c": ["x"], "d e f": ["x"], "g": ["y"]}, [["a b c", "d e f"], ["g"]]),
+        # words: 7 shared of 9, 0.78
+        (
+            {"the web tier was scaled up by ten": [], "the web tier was scaled down by ten": []},
+            [["the web tier was scaled down by ten", "the web tier was scaled up by ten"]],
+        ),
+        # words: 3 shared of 5, 0.6
+        ({"db is up now": [], "db is down now": []}, [["db is down now"], ["db is up now"]]),
+        # the same words in another order
+        (
+            {"replace gp2 with gp3": [], "replace gp3 with gp2": []},
+            [["replace gp2 with gp3", "replace gp3 with gp2"]],
+        ),
+        # a chain: one to two to three, 0.78 each, while one to three is 6 of 10
+        (
+            {"a b c d e f g h": [], "a b c d e f g x": [], "a b c d e f y x": []},
+            [["a b c d e f g h", "a b c d e f g x", "a b c d e f y x"]],
+        ),
+    ],
+)
+def test_group_sources(members: dict[str, list[str]], groups: list[list[str]]) -> None:
+    leaders = group_sources(members)
+    found: dict[str, list[str]] = {}
+    for key, leader in sorted(leaders.items()):
+        found.setdefault(leader, []).append(key)
+    assert sorted(found.values()) == sorted(groups)
+    assert all(leader == min(keys) for leader, keys in found.items())
+
+
+SENTENCES = st.lists(
+    st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8).map(" ".join), max_size=25, unique=True
+)
+
+
+@given(SENTENCES)
+def test_group_sources_finds_every_near_pair(texts: list[str]) -> None:
+    leaders = group_sources({text: [] for text in texts})
+    for one, other in itertools.combinations(texts, 2):
+        if jaccard(words(one), words(other)) >= 0.75:
+            assert leaders[one] == leaders[other]
+
+
+@given(SENTENCES, st.integers(0, 5))
+def test_assign_splits_keeps_groups_and_partners_together(texts: list[str], seed: int) -> None:
+    members = {text: [f"{text[:2]} partner"] for text in texts}
+    splits = assign_splits(members, ratios=(0.4, 0.3, 0.3), seed=seed)
+    assert splits.keys() == members.keys()
+    where: dict[str, set[str]] = {}
+    for key, partners in members.items():
+        for text in (key, *partners):
+            where.setdefault(text, set()).add(splits[key])
+    assert all(len(names) == 1 for names in where.values())
+    assert assign_splits(dict(reversed(members.items())), ratios=(0.4, 0.3, 0.3), seed=seed) == splits
+
+
+def test_assign_splits_meets_the_ratios_and_stays_put_when_texts_are_added() -> None:
+    few = {f"alpha{i} beta{i} gamma{i}": [] for i in range(1000)}
+    many = {f"alpha{i} beta{i} gamma{i}": [] for i in range(2000)}
+    before = assign_splits(few, ratios=(0.8, 0.1, 0.1), seed=1)
+    after = assign_splits(many, ratios=(0.8, 0.1, 0.1), seed=1)
+    assert {key: after[key] for key in few} == before
+    counts = [list(after.values()).count(name) for name in ("train", "validation", "test")]
+    # 2000 draws: three standard deviations are 54 for train and 40 for the others.
+    assert abs(counts[0] - 1600) < 54
+    assert abs(counts[1] - 200) < 40
+    assert assign_splits(few, ratios=(0.8, 0.1, 0.1), seed=2) != before
+
+
+def test_assign_splits_with_one_ratio_uses_train_alone() -> None:
+    assert set(assign_splits({"a": [], "b": []}, ratios=(1.0,), seed=0).values()) == {"train"}
+
+
+@pytest.mark.parametrize(
+    "ratios", [(1.0,), (1.0, 0.0), (0.9, 0.1), (0.8, 0.1, 0.1), (0.1,) * 0 + (0.7, 0.2, 0.1)]
+)
+def test_check_ratios_accepts(ratios: tuple[float, ...]) -> None:
+    check_ratios(ratios)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "message"),
+    [
+        ((), "ratios '': give one to three numbers"),
+        ((0.25, 0.25, 0.25, 0.25), "ratios '0.25,0.25,0.25,0.25': give one to three numbers"),
+        ((0.9, 0.2), r"ratios '0.9,0.2' sum to 1.1; make them sum to 1"),
+        ((0.0, 1.0), r"ratios '0,1': each must lie in 0..1, and the first \(train\) above 0"),
+        ((1.5, -0.5), "ratios '1.5,-0.5': each must lie in 0..1"),
+        ((float("nan"), 1.0), "ratios 'nan,1': each must lie in 0..1"),
+    ],
+)
+def test_check_ratios_refuses(ratios: tuple[float, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check_ratios(ratios)
