@@ -14,12 +14,33 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from angle_data.disjoint import DisjointSets
 from angle_data.text import normalise
-from angle_train.objectives import positive_groups
 
-__all__ = ["PairCollator"]
+__all__ = ["PairCollator", "positive_groups"]
 
 LABEL_COLUMNS = ("score", "weight")
+
+
+def positive_groups(first: Tensor, second: Tensor, positive: Tensor, identity: Tensor) -> Tensor:
+    """Return the group (N,) of every text: texts of one group are never each other's negatives.
+
+    Identical-sentence-pair detection (AnglE §3.3) as union-find over two relations, equal texts and
+    positive pairs: with (A, B) and (A', C) positive and A equal to A', the texts A, A', B, C are one group.
+
+    Args:
+        first: Index (B,) of each pair's first text, in 0..N-1.
+        second: Index (B,) of each pair's second text.
+        positive: Whether each pair is positive (B,), boolean.
+        identity: For each text (N,) a number that equal texts share.
+    """
+    sets = DisjointSets(range(len(identity)))
+    representative: dict[int, int] = {}
+    for text, same in enumerate(identity.tolist()):
+        sets.join(representative.setdefault(same, text), text)
+    for a, b in zip(first[positive].tolist(), second[positive].tolist(), strict=True):
+        sets.join(a, b)
+    return torch.tensor([sets.leader(text) for text in range(len(identity))])
 
 
 @dataclass

@@ -10,7 +10,6 @@ Sources: AnglE (https://arxiv.org/abs/2309.12871) Eq. 1, 2, 5-8; CoSENT (https:/
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -18,18 +17,14 @@ from torch.nn.functional import normalize
 
 __all__ = [
     "ANGLE_SIMILARITIES",
-    "AngleMode",
     "angle_objective",
     "cosine_objective",
     "cosine_similarity",
     "in_batch_objective",
-    "positive_groups",
     "published_angle_similarity",
     "ranking_loss",
     "symmetric_angle_similarity",
 ]
-
-AngleMode = Literal["symmetric", "published"]
 
 _EPS = 1e-12
 
@@ -95,8 +90,6 @@ ANGLE_SIMILARITIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "symmetric": symmetric_angle_similarity,
     "published": published_angle_similarity,
 }
-if set(ANGLE_SIMILARITIES) != set(get_args(AngleMode)):  # pragma: no cover - a slip while adding a mode
-    raise RuntimeError("AngleMode and ANGLE_SIMILARITIES disagree")
 
 
 def ranking_loss(similarity: Tensor, score: Tensor, *, tau: float, weight: Tensor | None = None) -> Tensor:
@@ -133,7 +126,7 @@ def angle_objective(
     score: Tensor,
     *,
     tau: float = 1.0,
-    mode: AngleMode = "symmetric",
+    mode: str = "symmetric",
     weight: Tensor | None = None,
 ) -> Tensor:
     """Return the angle objective (scalar, ≥ 0): Eq. 7, ranking by the angle instead of its cosine.
@@ -143,39 +136,11 @@ def angle_objective(
         emb2: Embeddings (B, D) of the second texts.
         score: Gold similarity (B,).
         tau: Temperature; divides.
-        mode: `symmetric` ranks by the angle between the embeddings, `published` reproduces the authors'
-            released loss; see the two similarity functions.
+        mode: A key of `ANGLE_SIMILARITIES`: `symmetric` ranks by the angle between the embeddings,
+            `published` reproduces the authors' released loss; see the two similarity functions.
         weight: Trust in each pair (B,).
     """
     return ranking_loss(ANGLE_SIMILARITIES[mode](emb1, emb2), score, tau=tau, weight=weight)
-
-
-def positive_groups(first: Tensor, second: Tensor, positive: Tensor, identity: Tensor) -> Tensor:
-    """Return the group (N,) of every text: texts of one group are never each other's negatives.
-
-    Identical-sentence-pair detection (AnglE §3.3) as union-find over two relations, equal texts and
-    positive pairs: with (A, B) and (A', C) positive and A equal to A', the texts A, A', B, C are one group.
-
-    Args:
-        first: Index (B,) of each pair's first text, in 0..N-1.
-        second: Index (B,) of each pair's second text.
-        positive: Whether each pair is positive (B,), boolean.
-        identity: For each text (N,) a number that equal texts share.
-    """
-    parent = list(range(len(identity)))
-
-    def root(node: int) -> int:
-        while parent[node] != node:
-            parent[node] = node = parent[parent[node]]
-        return node
-
-    representative: dict[int, int] = {}
-    links = [(index, representative.setdefault(same, index)) for index, same in enumerate(identity.tolist())]
-    links += zip(first[positive].tolist(), second[positive].tolist(), strict=True)
-    for a, b in links:
-        low, high = sorted((root(a), root(b)))
-        parent[high] = low
-    return torch.tensor([root(node) for node in range(len(parent))], device=first.device)
 
 
 def in_batch_objective(
@@ -201,7 +166,7 @@ def in_batch_objective(
         first: Index (B,) of each pair's first text.
         second: Index (B,) of each pair's second text.
         positive: Whether each pair is positive (B,), boolean.
-        groups: Group (N,) of each text, from `positive_groups`.
+        groups: Group (N,) of each text; `batching.positive_groups` finds them.
         tau: Temperature; divides.
         weight: Trust in each pair (B,).
         neutral: Pairs (B,), boolean, whose two groups are no negatives of each other; default none.

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
 from angle_data.text import jaccard, words
 
@@ -55,25 +56,14 @@ def group_sources(members: Mapping[str, Collection[str]]) -> dict[str, str]:
     sets of words have a Jaccard of at least 0.75 ("scaled up" / "scaled down" in a sentence of ten words), or
     through a chain of such sources.
     """
-    parent = {key: key for key in members}
-
-    def find(key: str) -> str:
-        while parent[key] != key:
-            parent[key] = parent[parent[key]]
-            key = parent[key]
-        return key
-
-    def join(one: str, other: str) -> None:
-        first, second = sorted((find(one), find(other)))
-        parent[second] = first
-
+    groups = DisjointSets(members)
     owner: dict[str, str] = {}
     for key in sorted(members):
         for text in (key, *members[key]):
-            join(owner.setdefault(text, key), key)
+            groups.join(owner.setdefault(text, key), key)
     for one, other in _near_pairs(sorted(members)):
-        join(one, other)
-    return {key: find(key) for key in members}
+        groups.join(one, other)
+    return {key: groups.leader(key) for key in members}
 
 
 def _near_pairs(texts: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -3,19 +3,21 @@
 import cmath
 import itertools
 import math
+from typing import get_args
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from angle_train.batching import positive_groups
+from angle_train.config import AngleMode
 from angle_train.objectives import (
     ANGLE_SIMILARITIES,
     angle_objective,
     cosine_objective,
     cosine_similarity,
     in_batch_objective,
-    positive_groups,
     published_angle_similarity,
     ranking_loss,
     symmetric_angle_similarity,
@@ -360,6 +362,10 @@ def test_losses_do_not_depend_on_the_order_of_pairs(order, seed):
         in_batch_objective(emb, first[picked], second[picked], positive[picked], group),
         in_batch_objective(emb, first, second, positive, group),
     )
+
+
+def test_recipes_can_name_every_angle_mode():
+    assert set(get_args(AngleMode)) == set(ANGLE_SIMILARITIES)
 
 
 @pytest.mark.parametrize("mode", list(ANGLE_SIMILARITIES))
