@@ -17,7 +17,7 @@ from torch import Tensor
 from angle_data.disjoint import DisjointSets
 from angle_data.text import normalise
 
-__all__ = ["PairCollator", "positive_groups"]
+__all__ = ["PairCollator", "blocked_order", "positive_groups", "transitive_pairs"]
 
 LABEL_COLUMNS = ("score", "weight")
 
@@ -43,6 +43,60 @@ def positive_groups(first: Tensor, second: Tensor, positive: Tensor, identity: T
     return torch.tensor([sets.leader(text) for text in range(len(identity))])
 
 
+def transitive_pairs(
+    first: Tensor, second: Tensor, score: Tensor, weight: Tensor, positive: Tensor, group: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return first, second, score, weight (P,) of all pairs of texts that the rows label, directly or not.
+
+    What is known of a text holds for its paraphrases: two texts of one group are paraphrases, and a row that
+    joins two groups (an antonym, a random pair) says the same of every text of one with every text of the
+    other. Costs no encoding, since the texts are in the batch anyway. A row's own label always wins; inside a
+    group the others get the lowest score and weight of its positive rows, between groups those of the
+    lowest-scored row.
+
+    Args:
+        first: Index (B,) of each row's first text, in 0..N-1.
+        second: Index (B,) of each row's second text.
+        score: Gold similarity (B,).
+        weight: Trust (B,).
+        positive: Whether each row is positive (B,), boolean.
+        group: Group (N,) of each text, from `positive_groups`.
+    """
+    count = len(group)
+    scores = torch.full((count, count), torch.inf)  # indexed by groups first, by texts below
+    weights = torch.full((count, count), torch.inf)
+    # In falling order of score the lowest-scored row of two groups is written last, and stays.
+    for row in sorted(range(len(score)), key=lambda i: (-score[i].item(), -weight[i].item())):
+        a, b = group[first[row]], group[second[row]]
+        if a != b or positive[row]:
+            scores[a, b] = scores[b, a] = score[row]
+            weights[a, b] = weights[b, a] = (
+                torch.minimum(weights[a, b], weight[row]) if a == b else weight[row]
+            )
+    scores, weights = scores[group][:, group], weights[group][:, group]
+    for a, b in ((first, second), (second, first)):
+        scores[a, b], weights[a, b] = score, weight
+    known = scores.isfinite().triu(diagonal=1)
+    left, right = known.nonzero(as_tuple=True)
+    return left, right, scores[left, right], weights[left, right]
+
+
+def blocked_order(keys: Sequence[str], block: int, generator: torch.Generator) -> list[int]:
+    """Return a random order of 0..len(keys)-1 in which rows of one key stand together, `block` at a time.
+
+    With `block` 1 it is a plain shuffle. Larger blocks put the pairs of one source text into one batch, which
+    encodes the source once for all of them and lets the objectives compare its synonyms with its antonyms.
+    """
+    order: list[int] = torch.randperm(len(keys), generator=generator).tolist()
+    if block <= 1:
+        return order
+    rows: dict[str, list[int]] = {}
+    for index in order:
+        rows.setdefault(keys[index], []).append(index)
+    blocks = [own[start : start + block] for own in rows.values() for start in range(0, len(own), block)]
+    return [index for pick in torch.randperm(len(blocks), generator=generator) for index in blocks[pick]]
+
+
 @dataclass
 class PairCollator:
     """Collates rows `{text1, text2, score[, weight]}` into chunked, tokenised batches.
@@ -50,7 +104,8 @@ class PairCollator:
     The N distinct texts of the B rows are ordered by length and cut into chunks, each padded to its own
     longest text. The batch holds every chunk's model inputs under `chunkNNN_…` and, under `label`, a
     dictionary of tensors: `first`, `second` (B,), indices into the N texts in chunk order; `score`,
-    `weight` (B,); `positive`, `neutral` (B,), boolean; `group` (N,), see `positive_groups`.
+    `weight` (B,); `positive`, `neutral` (B,), boolean; `group` (N,), see `positive_groups`. With
+    `transitive` these describe more pairs than rows.
 
     Attributes:
         preprocess: Tokenises a list of texts into padded model inputs (`SentenceTransformer.preprocess`).
@@ -60,6 +115,7 @@ class PairCollator:
         swap: Whether to exchange the two texts of a row with probability one half. The published angle
             depends on their order, and in LLM-labelled pairs the second text is always the machine's.
         prompt: Put before every text.
+        transitive: Whether rows also label the pairs that follow from them, see `transitive_pairs`.
     """
 
     preprocess: Callable[..., Mapping[str, Tensor]]
@@ -68,6 +124,7 @@ class PairCollator:
     chunk_size: int = 32
     swap: bool = True
     prompt: str | None = None
+    transitive: bool = False
     valid_label_columns: list[str] = field(default_factory=lambda: list(LABEL_COLUMNS))
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -94,14 +151,19 @@ class PairCollator:
         first = torch.tensor([index[a] for a, _ in pairs])
         second = torch.tensor([index[b] for _, b in pairs])
         score = torch.tensor([float(row["score"]) for row in rows])
+        weight = torch.tensor([float(row.get("weight", 1.0)) for row in rows])
         # A text is no partner of itself: such a row would only teach what is true by construction.
         positive = (score >= self.positive_score) & (identity[first] != identity[second])
+        group = positive_groups(first, second, positive, identity)
+        if self.transitive:
+            first, second, score, weight = transitive_pairs(first, second, score, weight, positive, group)
+            positive = (score >= self.positive_score) & (identity[first] != identity[second])
         return {
             "first": first,
             "second": second,
             "score": score,
-            "weight": torch.tensor([float(row.get("weight", 1.0)) for row in rows]),
+            "weight": weight,
             "positive": positive,
             "neutral": (score > self.negative_score) & (score < self.positive_score),
-            "group": positive_groups(first, second, positive, identity),
+            "group": group,
         }

@@ -2,7 +2,7 @@
 
 import torch
 
-from angle_train.batching import PairCollator
+from angle_train.batching import PairCollator, blocked_order
 
 
 def spelled(texts, prompt=None):
@@ -89,3 +89,69 @@ def test_swap_exchanges_about_half_of_the_pairs_and_no_partner():
 def test_batch_does_not_depend_on_the_order_of_rows():
     rows = [row("a", "bbb"), row("a", "cc", 0.0), row("dddd", "bbb", 0.5)]
     assert decode(collate(rows)) == decode(collate(rows[::-1]))
+
+
+def named_pairs(batch):
+    """{(text, text): (score, weight)} of the labelled pairs, each pair in alphabetical order."""
+    texts, label = decode(batch), batch["label"]
+    columns = zip(
+        label["first"], label["second"], label["score"].tolist(), label["weight"].tolist(), strict=True
+    )
+    found = [(tuple(sorted((texts[i], texts[j]))), (round(s, 4), round(w, 4))) for i, j, s, w in columns]
+    assert len(dict(found)) == len(found), "a pair is labelled twice"
+    return dict(found)
+
+
+def test_transitive_labels_follow_from_paraphrases():
+    # (A,B,1) (A,C,1) (B,D,.2): B and C are paraphrases, and D is as far from A and C as it is from B.
+    rows = [row("a", "b"), row("a", "c"), row("b", "d", 0.2)]
+    assert named_pairs(collate(rows, transitive=True)) == {
+        ("a", "b"): (1, 1),
+        ("a", "c"): (1, 1),
+        ("b", "c"): (1, 1),
+        ("b", "d"): (0.2, 1),
+        ("a", "d"): (0.2, 1),
+        ("c", "d"): (0.2, 1),
+    }
+
+
+def test_transitive_labels_join_whole_groups():
+    # Two groups {a,b} {x,y} joined by one random pair: all four combinations are random pairs.
+    found = named_pairs(collate([row("a", "b"), row("x", "y"), row("a", "x", 0.0)], transitive=True))
+    assert {pair: score for pair, (score, _) in found.items() if score == 0} == dict.fromkeys(
+        [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y")], 0.0
+    )
+
+
+def test_a_rows_own_label_wins_over_what_follows_from_others():
+    # From (a,b,1) and (b,d,.2) would follow (a,d,.2), but a row says .5 itself; c gets the lowest.
+    rows = [row("a", "b"), row("a", "c"), row("b", "d", 0.2, weight=0.5), row("a", "d", 0.5)]
+    found = named_pairs(collate(rows, transitive=True))
+    assert found["a", "d"] == (0.5, 1)
+    assert found["b", "d"] == (0.2, 0.5)
+    assert found["c", "d"] == (0.2, 0.5)
+
+
+def test_derived_paraphrases_get_the_lowest_score_and_weight_of_their_group():
+    rows = [row("a", "b", 1.0, weight=0.4), row("a", "c", 0.9)]
+    assert named_pairs(collate(rows, transitive=True))["b", "c"] == (0.9, 0.4)
+
+
+def test_without_anything_to_derive_transitive_changes_nothing():
+    rows = [row("a", "b"), row("c", "d", 0.5), row("e", "f", 0.0)]
+    assert named_pairs(collate(rows, transitive=True)) == named_pairs(collate(rows))
+
+
+def test_blocked_order_keeps_rows_of_a_key_together_and_loses_none():
+    keys = [name for name in "abcdefgh" for _ in range(6)]
+    order = blocked_order(keys, 3, torch.Generator().manual_seed(0))
+    assert sorted(order) == list(range(48))
+    runs = [{keys[i] for i in order[start : start + 3]} for start in range(0, 48, 3)]
+    assert all(len(run) == 1 for run in runs)
+    assert order != sorted(order)
+    assert order != blocked_order(keys, 3, torch.Generator().manual_seed(1))
+
+
+def test_blocks_of_one_are_a_plain_shuffle():
+    order = blocked_order(["a"] * 50 + ["b"] * 50, 1, torch.Generator().manual_seed(0))
+    assert order == torch.randperm(100, generator=torch.Generator().manual_seed(0)).tolist()
