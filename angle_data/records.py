@@ -79,7 +79,10 @@ class Candidate(Record):
 
 @dataclass(frozen=True, slots=True)
 class Rejection(Record):
-    """A reply, or a part of one, that became no candidate; `reason` is a code, `raw` the words rejected."""
+    """A reply, or a part of one, that became no candidate or no pair.
+
+    `text` is the part dropped, `raw` the whole reply it came from, `reason` a code of the step that dropped it.
+    """
 
     source_id: str
     source: str

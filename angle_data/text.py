@@ -43,5 +43,5 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 
 
 def content_id(text: str) -> str:
-    """Return a stable 12-digit hexadecimal id of the exact text, for rows that come without one."""
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    """Return a stable 16-digit hexadecimal id of the exact text, for rows that come without one."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,128 @@
+"""The journal: survives torn lines, belongs to one process and one model, and finds rows again."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from angle_data.errors import InputError
+from angle_data.labelling.journal import finished_keys, open_journal
+
+KEYS = [f"{i:032x}" for i in range(4)]
+
+
+def row(number, model="m"):
+    return {"key": KEYS[number], "model": model, "reply": f"reply {number} – ü"}
+
+
+def fill(run, *numbers):
+    with open_journal(run, "m") as journal:
+        for number in numbers:
+            journal.append(row(number))
+
+
+def test_rows_are_found_by_key_in_this_and_later_runs(tmp_path):
+    run = tmp_path / "new" / "run"
+    with open_journal(run, "m") as journal:
+        journal.append(row(0))
+        assert journal.row(KEYS[0]) == row(0)
+        journal.append(row(1))
+        assert journal.row(KEYS[0]) == row(0)
+    with open_journal(run, "m") as journal:
+        journal.append(row(2))
+        assert [journal.row(key) for key in KEYS] == [row(0), row(1), row(2), None]
+        assert [key in journal for key in KEYS] == [True, True, True, False]
+    assert finished_keys(run, "m") == set(KEYS[:3])
+
+
+def test_a_row_is_on_disk_as_soon_as_it_is_appended(tmp_path):
+    with open_journal(tmp_path, "m") as journal:
+        journal.append(row(0))
+        assert json.loads((tmp_path / "journal.jsonl").read_text()) == row(0)
+
+
+def test_a_request_is_claimed_once(tmp_path):
+    fill(tmp_path, 0)
+    with open_journal(tmp_path, "m") as journal:
+        assert not journal.claim(KEYS[0])
+        assert journal.claim(KEYS[1])
+        assert not journal.claim(KEYS[1])
+        assert KEYS[1] not in journal
+        assert journal.row(KEYS[1]) is None
+        journal.append(row(1))
+        assert journal.row(KEYS[1]) == row(1)
+
+
+def test_a_torn_last_line_is_cut_off_and_everything_before_it_kept(tmp_path):
+    fill(tmp_path, 0, 1, 2)
+    path = tmp_path / "journal.jsonl"
+    whole = path.read_bytes()
+    start_of_last = whole.rstrip(b"\n").rfind(b"\n") + 1
+    for end in range(start_of_last + 1, len(whole) - 1):
+        path.write_bytes(whole[:end])
+        assert finished_keys(tmp_path, "m") == set(KEYS[:2])
+        with open_journal(tmp_path, "m") as journal:
+            journal.append(row(3))
+            assert [journal.row(key) for key in KEYS] == [row(0), row(1), None, row(3)]
+        assert path.read_bytes().count(b"\n") == 3
+
+
+def test_a_row_that_only_lost_its_newline_is_kept(tmp_path):
+    fill(tmp_path, 0, 1)
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    fill(tmp_path, 2)
+    with open_journal(tmp_path, "m") as journal:
+        assert [journal.row(key) for key in KEYS[:3]] == [row(0), row(1), row(2)]
+
+
+@pytest.mark.parametrize(
+    "bad", [b'{"key": "00', b"[]", b'{"key": "zz", "model": "m", "reply": "x"}', b'{"key": "00"}']
+)
+def test_a_damaged_line_elsewhere_is_named(tmp_path, bad):
+    fill(tmp_path, 0, 1)
+    path = tmp_path / "journal.jsonl"
+    lines = path.read_bytes().splitlines()
+    path.write_bytes(b"\n".join([lines[0], bad, lines[1]]) + b"\n")
+    with (
+        pytest.raises(InputError, match=r"journal.jsonl:2: .*; repair or remove the line"),
+        open_journal(tmp_path, "m"),
+    ):
+        pass
+
+
+def test_a_run_belongs_to_one_model(tmp_path):
+    fill(tmp_path, 0)
+    with (
+        pytest.raises(InputError, match="holds a run of 'm'; give another --out for 'n'"),
+        open_journal(tmp_path, "n"),
+    ):
+        pass
+    with pytest.raises(InputError, match="holds a run of 'm'"):
+        finished_keys(tmp_path, "n")
+
+
+def test_two_processes_cannot_write_one_run(tmp_path):
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom angle_data.labelling.journal import open_journal\n"
+        "with open_journal(Path(sys.argv[1]), 'm'):\n    print('open', flush=True)\n    sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "open\n"
+        message = rf"is in use by another process \(pid {other.pid}\); wait for it or give another --out"
+        with pytest.raises(InputError, match=message), open_journal(tmp_path, "m"):
+            pass
+        assert finished_keys(tmp_path, "m") == set()
+        other.communicate("")
+    fill(tmp_path, 0)
+
+
+def test_an_out_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "run").write_text("")
+    with (
+        pytest.raises(InputError, match="run is a file; give a directory"),
+        open_journal(tmp_path / "run", "m"),
+    ):
+        pass

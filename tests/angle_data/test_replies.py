@@ -1,0 +1,409 @@
+"""Reply parsing: every layout a chat model answers in, every reason for a drop, and the demo's yields."""
+
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from angle_data.labelling.replies import REASONS, parse_reply
+
+SOURCE = "Failover to the standby took nine minutes."
+A, B = (
+    "Switching to the standby needed nine minutes.",
+    "It took nine minutes until the standby was in charge.",
+)
+
+
+def parse(raw, source=SOURCE, finish_reason=None, size=2):
+    return parse_reply(raw, source=source, finish_reason=finish_reason, size=size)
+
+
+LAYOUTS = {
+    "numbered": f"1. {A}\n2. {B}",
+    "numbered with blank line": f"\n 1. {A}\n\n2. {B}\n",
+    "bracket": f"1) {A}\n2) {B}",
+    "both brackets": f"(1) {A}\n(2) {B}",
+    "square": f"[1] {A}\n[2] {B}",
+    "no space": f"1.{A}\n2.{B}",
+    "from zero": f"0. {A}\n1. {B}",
+    "letters": f"a) {A}\nb) {B}",
+    "capital letters": f"A. {A}\nB. {B}",
+    "chinese": f"一、{A}\n二、{B}",
+    "circled": f"① {A}\n② {B}",
+    "bold number": f"**1.** {A}\n**2.** {B}",
+    "bold line": f"**1. {A}**\n**2. {B}**",
+    "labels": f"Synonym 1: {A}\nSynonym 2: {B}",
+    "bold labels": f"**Sentence 1:** {A}\n**Sentence 2:** {B}",
+    "label on its own line": f"Sentence 1:\n{A}\n\nSentence 2:\n{B}",
+    "number and label": f"1. Synonym: {A}\n2. Synonym: {B}",
+    "continues a prompt that ends in 1.": f"{A}\n2. {B}",
+    "wrapped": f"1. {A[:12]}\n   {A[12:].strip()}\n2. {B}",
+    "one line": f"1. {A} 2. {B}",
+    "one line, brackets": f"(1) {A} (2) {B}",
+    "one line after a heading": f"Here are two synonymous sentences: 1. {A} 2. {B}",
+    "bullets": f"- {A}\n- {B}",
+    "stars": f"* {A}\n* {B}",
+    "dots": f"• {A}\n• {B}",
+    "lines": f"{A}\n{B}",
+    "paragraphs": f"{A}\n\n{B}\n",
+    "windows lines": f"1. {A}\r\n2. {B}\r\n",
+    "quoted lines": f'"{A}"\n"{B}"',
+    "curly quotes": f"1. “{A}”\n2. “{B}”",
+    "single quotes": f"1. '{A}'\n2. '{B}'",
+    "quoted, one line": f'"{A}" "{B}"',
+    "quoted with and": f'"{A}" and "{B}"',
+    "slash": f"{A} / {B}",
+    "italics": f"1. *{A}*\n2. *{B}*",
+    "json": json.dumps({"sentences": [A, B]}),
+    "json, other key": json.dumps({"antonyms": [A, B]}),
+    "json, nested": json.dumps({"result": {"sentences": [A, B]}}),
+    "json, objects": json.dumps({"sentences": [{"text": A}, {"text": B}]}),
+    "json, named": json.dumps({"input": 3, "sentence1": A, "sentence2": B}),
+    "json, numbered inside": json.dumps({"sentences": [f"1. {A}", f"2. {B}"]}),
+    "json, indented": json.dumps({"sentences": [A, B]}, indent=2),
+    "json list": json.dumps([A, B]),
+    "json lines": json.dumps({"sentence": A}) + "\n" + json.dumps({"sentence": B}),
+    "json after talk": f"Sure! Here you go:\n{json.dumps([A, B])}\nLet me know if you need more!",
+    "fenced json": f"```json\n{json.dumps({'sentences': [A, B]})}\n```",
+    "fenced lines": f"```\n{A}\n{B}\n```",
+    "python list": f"['{A}', '{B}']",
+    "trailing comma": f'{{"sentences": ["{A}", "{B}",]}}',
+    "unclosed list of closed strings": f'{{"sentences": ["{A}", "{B}"',
+    "thinking": f"<think>Two sentences: 1. foo 2. bar</think>\n1. {A}\n2. {B}",
+    "thinking without opening tag": f"I should write two.\n</think>\n\n1. {A}\n2. {B}",
+}
+
+
+@pytest.mark.parametrize("raw", LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_every_layout_gives_its_two_sentences(raw):
+    parsed = parse(raw)
+    assert parsed.sentences == (A, B)
+    assert {reason for reason, _ in parsed.rejected} <= {"chatter"}
+
+
+HEADINGS = [
+    "Sure!",
+    "Sure, here you go:",
+    "Sure thing! Two antonym sentences:",
+    "Certainly. Here are two sentences that have a similar meaning:",
+    "Absolutely! Here are two:",
+    "Of course! Here are 2 synonymous sentences:",
+    "Sure, I'd be happy to help! Here are two synonymous sentences:",
+    "I'd be happy to generate 2 synonymous sentences for you.",
+    "Here's my attempt:",
+    "Here are 2 synonymous sentences of the given input sentence.",
+    f'Here are two synonymous sentences of the input sentence "{SOURCE}":',
+    "Output:",
+    "**Output:**",
+    "### Synonymous sentences",
+    "Opposite-meaning sentences:",
+    " Antonym sentences for the input sentence are:",
+    "The following are 2 antonym sentences of the input sentence:",
+    "As a highly smart opposite-meaning sentence-generating system, here are my 2 antonym sentences:",
+    "以下是两个同义句：",
+    "好的！",
+]
+CLOSERS = [
+    "I hope this helps!",
+    "Hope this helps! :)",
+    "Let me know if you need more examples!",
+    "Let me know if this works for you.",
+    "Please let me know if there is anything else I can do for you.",
+    "Feel free to ask me for other sentences :)",
+    "Please note that these are just two possible antonym sentences.",
+    "Note: these sentences have the opposite meaning of the input sentence.",
+    "(Both sentences say the opposite of the input.)",
+    "These sentences express the opposite meaning of the original sentence.",
+    "Is there anything else I can help you with?",
+    "Do you want me to generate more?",
+    "Thank you for using my service!",
+    "Have a great day!",
+]
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+@pytest.mark.parametrize(
+    "body", [f"1. {A}\n2. {B}", f"- {A}\n- {B}", f"{A}\n{B}"], ids=["list", "bullets", "lines"]
+)
+def test_headings_are_dropped_and_kept_as_chatter(heading, body):
+    parsed = parse(f"{heading}\n\n{body}")
+    assert parsed.sentences == (A, B)
+    assert {reason for reason, _ in parsed.rejected} == {"chatter"}
+
+
+@pytest.mark.parametrize("closer", CLOSERS)
+@pytest.mark.parametrize("body", [f"1. {A}\n2. {B}", f"{A}\n\n{B}"], ids=["list", "lines"])
+@pytest.mark.parametrize("gap", ["\n", "\n\n", " "], ids=["next line", "blank line", "same line"])
+def test_closing_remarks_are_dropped_and_kept_as_chatter(closer, body, gap):
+    parsed = parse(body + gap + closer)
+    assert parsed.sentences == (A, B)
+    assert {reason for reason, _ in parsed.rejected} == {"chatter"}
+
+
+# Sentences of the domain that look like markup, talk or refusals, and are none.
+DOMAIN = [
+    "[deploy-bot] rollout of web-frontend paused: 3 of 20 instances failed readiness.",
+    "[09:11Z] checkout-api p99 180ms -> 2400ms",
+    "[02:41] primary unreachable, waiting for quorum",
+    "[3] nodes are gone",
+    "09:11Z checkout is slow again",
+    "3 of 20 instances failed readiness.",
+    "1.29 control plane upgrade went through.",
+    "2 million rows were accepted and 14 were rejected.",
+    "40% of reads are now served by the second site.",
+    "-1 returned by the probe since noon",
+    "+8 workers and the pile was gone by 3:40",
+    ">256 KB: queue says no, client just swallows it",
+    "#incident-42 is still open",
+    "/var/spool has no inodes left.",
+    "--resume made the loader go on.",
+    "*.api.example.net does not cover the bare domain.",
+    "Impact: 1,800 failed payments, all of which were retried.",
+    "Ticket: webhook deliveries delayed for EU customers",
+    "Runbook step 4: pin the service to the last known good version.",
+    "Weekly full, hourly incremental: that is what the policy says.",
+    "What went well: support had a prepared answer.",
+    "Result: PASS, traffic shift 11m, limit 15m",
+    "Steps: 1. checksum verification 2. transfer of dump to isolated network",
+    "Procedure: 1) cordon node 2) await job completion 3) reboot",
+    'auto failover slept through it, the check only asks "is the port open?"',
+    '"It is fine," said the vendor, and "nobody is affected."',
+    'half the pool is "idle in transaction"',
+    "We can't restart the node until the drain is done.",
+    "We are sorry, but the export cannot be generated today.",
+    "Sorry, the gateway cannot process your request.",
+    "Please note that the node reboots at noon.",
+    "Please provide context for the alert before paging.",
+    "Let me know when the standby has caught up.",
+    "Feel free to restart the standby in zone a.",
+    "Let me know if you see the standby lag again.",
+    "I hope this standby holds through the night.",
+    "Note that the two sentences in the standby's banner differ.",
+    "Hope is no plan for a failover.",
+    "Okay to page the team at night, the rest may wait.",
+    "Here is the graph for shard 7: flat.",
+    "Sure enough, the standby was down as well.",
+    "The two nodes have the same address and neither is reachable.",
+    "Both replicas are in the same rack.",
+    "ConfigMap updated, pods not restarted, old settings still active",
+]
+
+
+@pytest.mark.parametrize("sentence", DOMAIN)
+@pytest.mark.parametrize(
+    "layout",
+    ["{0}", "1. {0}\n2. Another one.", "- {0}\n- Another one.", "Another one.\n{0}"],
+    ids=["alone", "numbered", "bullets", "second line"],
+)
+def test_domain_sentences_survive_in_text(sentence, layout):
+    parsed = parse(layout.format(sentence), source="Standby caught up with the primary, restart when ready")
+    assert sentence in parsed.sentences
+    assert parsed.rejected == ()
+
+
+@pytest.mark.parametrize("sentence", DOMAIN)
+def test_domain_sentences_survive_in_json(sentence):
+    assert parse(json.dumps({"sentences": [sentence, B]})).sentences == (sentence, B)
+
+
+REFUSALS = [
+    "I'm sorry, but I cannot generate content that involves poison or harmful substances.",
+    "I'm sorry, but I can't assist with requests about breaking into accounts or vaults.",
+    "I’m sorry, but I can’t help with that.",
+    "I apologize, but as an AI language model I cannot provide opinions on elections or leaders.",
+    "As an AI language model, I cannot generate content about a real person. Please provide another one.",
+    "I'm sorry, but the input sentence does not provide enough context for me to generate antonym sentences.",
+    "I'm sorry, but I need more information about the input sentence. Could you please give me a sentence?",
+    "I cannot fulfill this request.",
+    "I am not able to write about self-harm.",
+    "Unfortunately, I am unable to assist with this.",
+    "Could you please provide the sentence you want me to rewrite?",
+    "Hi! Thanks for your message. How can I assist you today?",
+    "1. I'm sorry, I can't generate sentences about harming a child.\n2. If one is in danger, call for help.",
+    "I can't help with that.\n\nHowever, there are many resources on this topic.",
+    '{"sentences": ["I\'m sorry, but I can\'t assist with that request."]}',
+    "抱歉，我无法完成这个请求。",
+    "作为一个AI语言模型，我不能生成这样的内容。",
+    "Es tut mir leid, aber ich kann dabei nicht helfen.",
+    "Lo siento, pero no puedo ayudar con eso.",
+    "Je suis désolé, mais je ne peux pas répondre.",
+]
+
+
+@pytest.mark.parametrize("raw", REFUSALS)
+def test_refusals_give_no_sentence(raw):
+    parsed = parse(raw)
+    assert parsed.sentences == ()
+    assert {reason for reason, _ in parsed.rejected} == {"refusal"}
+
+
+@pytest.mark.parametrize(
+    ("source", "answer"),
+    [
+        ("I can't help with the migration today.", "I cannot assist in the migration today."),
+        ("Sorry, I won't answer pages tonight.", "I'm sorry, but I will not answer any pages tonight."),
+        ("I'm not able to create tickets.", "I am unable to create tickets."),
+    ],
+)
+def test_an_answer_to_someone_who_says_no_is_no_refusal(source, answer):
+    assert parse(f"1. {answer}", source=source).sentences == (answer,)
+
+
+@pytest.mark.parametrize(
+    ("raw", "finish_reason", "kept", "cut"),
+    [
+        (f"1. {A}\n2. It took nine minutes until", "length", (A,), "It took nine minutes until"),
+        (f"1. {A}\n2. {B}", "length", (A, B), None),
+        ("It took nine", "length", (), "It took nine"),
+        (f'{{"sentences": ["{A}", "It took', "length", (A,), "It took"),
+        (f'{{"sentences": ["{A}", "It took', None, (A,), "It took"),
+        (
+            json.dumps({"sentences": ["no end mark", "none here"]}),
+            "length",
+            ("no end mark", "none here"),
+            None,
+        ),
+        (f'"{A}"\n"It took nine', None, (A,), '"It took nine'),
+        (f"1. {A}\n2. It took nine minutes until", None, (A,), "It took nine minutes until"),
+        (f"* {A}\n* It took nine", None, (A,), "It took nine"),
+        (f"{A}\nIt took nine", None, (A,), "It took nine"),
+        # The model says that it stopped by itself: a missing full stop is its style.
+        (f"1. {A}\n2. It took nine minutes", "stop", (A, "It took nine minutes"), None),
+        # No sentence of the reply has an end mark, or the first already lacks it.
+        (
+            "1. took nine minutes\n2. nine minutes it took",
+            None,
+            ("took nine minutes", "nine minutes it took"),
+            None,
+        ),
+        (f"1. took nine\n2. {B}", None, ("took nine", B), None),
+        (f"1. {A}\n2. {B}\n\nLet me know", "length", (A, B), None),
+    ],
+)
+def test_cut_off_sentences(raw, finish_reason, kept, cut):
+    parsed = parse(raw, finish_reason=finish_reason)
+    assert parsed.sentences == kept
+    assert [text for reason, text in parsed.rejected if reason == "truncated"] == (
+        [] if cut is None else [cut]
+    )
+
+
+@pytest.mark.parametrize(
+    "sentence", ["[02:41] no primary", "+8 workers", "standby took over", "Ticket: no standby"]
+)
+def test_a_log_line_or_ticket_gives_no_evidence_of_a_cut(sentence):
+    assert parse(f"{A}\n{sentence}").sentences == (A, sentence)
+
+
+def test_json_log_lines_survive_where_they_cannot_be_the_reply_itself():
+    line = '{"level": "warn", "msg": "disk full"}'
+    assert parse(f"1. {line}\n2. {A}").sentences == (line, A)
+    assert parse(json.dumps({"sentences": [line, A]})).sentences == (line, A)
+    assert parse(line, source='{"level": "warn", "msg": "no space"}').sentences == (line,)
+
+
+def test_a_source_without_end_mark_gives_no_evidence_of_a_cut():
+    parsed = parse("1. At 02:41 the primary is away.\n2. [02:41] no primary", source="[02:41] primary gone")
+    assert parsed.sentences == ("At 02:41 the primary is away.", "[02:41] no primary")
+
+
+@pytest.mark.parametrize(
+    ("raw", "sentences", "rejected"),
+    [
+        (f"1. {SOURCE.upper()}\n2. {A}", (A,), [("echo_source", SOURCE.upper())]),
+        (f"1. {A}\n2. {A.lower()}", (A,), [("duplicate", A.lower())]),
+        (f"1. {A}\n2. {B}\n3. A third one.", (A, B), [("surplus", "A third one.")]),
+        (f"1. {SOURCE}\n2. {A}\n3. {B}", (A, B), [("echo_source", SOURCE)]),
+        ("", (), [("empty", "")]),
+        (" \n ", (), [("empty", " \n ")]),
+        ("1.\n2.", (), [("empty", ""), ("empty", "")]),
+        ("...", (), [("empty", "...")]),
+        ('{"sentences": []}', (), [("empty", '{"sentences": []}')]),
+        ('{"error": {"code": 3}}', (), [("unparseable", '{"error": {"code": 3}}')]),
+        ("<think>endless", (), [("empty", "<think>endless")]),
+    ],
+)
+def test_reasons(raw, sentences, rejected):
+    parsed = parse(raw)
+    assert parsed.sentences == sentences
+    assert list(parsed.rejected) == rejected
+
+
+def test_reasoning_that_fills_the_whole_reply_was_cut_off():
+    assert parse("<think>endless", finish_reason="length").rejected == (("truncated", "<think>endless"),)
+
+
+def test_a_repeated_prompt_and_a_made_up_next_task_are_echoes():
+    prompt = (
+        "You are a highly smart same-meaning sentence-generating system. Your job is to generate 2 "
+        f"synonymous sentences of a given input sentence. Input sentence: {SOURCE} Output:"
+    )
+    parsed = parse(f"{prompt}\n1. {A}\n2. {B}\n\nInput sentence: The cat sleeps.\nOutput:\n1. The cat naps.")
+    assert parsed.sentences == (A, B)
+    assert [reason for reason, _ in parsed.rejected] == ["echo_prompt", "echo_prompt"]
+    assert "The cat naps." in parsed.rejected[1][1]
+
+
+@pytest.mark.parametrize(
+    ("raw", "sentences"),
+    [
+        ("1. We are on version 2. It works.", ("We are on version 2. It works.",)),
+        ("1. Version 1 failed. 2. Version 2 failed.", ("Version 1 failed.", "Version 2 failed.")),
+    ],
+)
+def test_a_number_inside_a_sentence_is_no_marker(raw, sentences):
+    assert parse(raw, source="Release 2 is live.").sentences == sentences
+
+
+FRAGMENTS = [
+    "1. ", "2) ", "\n", '"', '{"sentences": [', '"]}', "**", "```json\n", "<think>", "</think>", "- ",
+    " / ", "[1] ", "I'm sorry, but I can't assist", "Here are 2 sentences:", "Input sentence: ", "一、",
+    "A node failed.", "\\", "\0", "['a', ", "}", "{", "]", ":",
+]  # fmt: skip
+
+
+@given(
+    raw=st.one_of(
+        st.text(), st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=4))).map("".join)
+    ),
+    source=st.text(max_size=30),
+    finish_reason=st.sampled_from([None, "stop", "length"]),
+    size=st.integers(1, 4),
+)
+def test_any_text_is_parsed_into_known_parts(raw, source, finish_reason, size):
+    parsed = parse_reply(raw, source=source, finish_reason=finish_reason, size=size)
+    assert len(parsed.sentences) <= size
+    assert parsed.sentences or parsed.rejected
+    assert {reason for reason, _ in parsed.rejected} <= REASONS.keys()
+    for sentence in parsed.sentences:
+        assert sentence == " ".join(sentence.split())
+        assert any(character.isalnum() for character in sentence)
+
+
+@pytest.mark.parametrize(
+    "raw", ["[" * 100_000, '{"a":' * 100_000, "['" * 50_000, "1. " * 30_000, '"' * 50_000]
+)
+def test_hostile_replies_are_parsed_in_reasonable_time(raw):
+    assert parse(raw).rejected or parse(raw).sentences
+
+
+@pytest.mark.parametrize(
+    ("annotator", "kept", "rejected"),
+    [
+        # Read by eye, item by item: every rejection is right, and no talk is left among the sentences.
+        ("annotator-a", 1440, {}),
+        ("annotator-b", 1440, {}),
+        ("annotator-c", 1358, {"chatter": 131, "echo_source": 23, "truncated": 14, "refusal": 7}),
+    ],
+)
+def test_yield_of_the_demo_replies(examples, annotator, kept, rejected):
+    reasons, sentences = Counter(), []
+    for line in (examples / "replies" / f"{annotator}.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        parsed = parse(row["reply"], source=row["text"])
+        sentences += parsed.sentences
+        reasons.update(reason for reason, _ in parsed.rejected)
+    assert len(sentences) == kept
+    assert reasons == rejected

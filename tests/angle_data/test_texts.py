@@ -1,0 +1,143 @@
+"""Reading texts: every file kind gives the same texts, and every bad row is named by file and line."""
+
+import csv
+import gzip
+import json
+
+import pytest
+
+from angle_data.errors import InputError
+from angle_data.labelling.texts import Skipped, read_texts
+from angle_data.records import Text
+from angle_data.text import content_id
+
+ROWS = [
+    {"id": "a", "text": "Disk is full."},
+    {"id": "b", "text": 'He said "no", twice.'},
+    {"id": 7, "text": "Ünï 好"},
+]
+TEXTS = [Text("a", "Disk is full."), Text("b", 'He said "no", twice.'), Text("7", "Ünï 好")]
+
+
+def write(path, rows):
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    if path.name.endswith(".jsonl.gz"):
+        path.write_bytes(gzip.compress(lines.encode()))
+    elif path.suffix == ".csv":
+        with path.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    elif path.suffix == ".parquet":
+        import pyarrow
+        from pyarrow import parquet
+
+        rows = [{name: None if value is None else str(value) for name, value in row.items()} for row in rows]
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    else:
+        path.write_text(lines)
+    return path
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.csv", "t.parquet"])
+def test_every_kind_gives_the_same_texts(tmp_path, name):
+    assert list(read_texts(write(tmp_path / name, ROWS))) == TEXTS
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.txt.gz"])
+def test_lines_of_a_text_file_get_ids_from_their_content(tmp_path, name):
+    content = b"Disk is full.\n\n  Node left.  \r\nDisk is full.\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    skipped = Skipped()
+    texts = list(read_texts(path, skipped=skipped))
+    assert texts == [Text(content_id(t), t) for t in ("Disk is full.", "Node left.")]
+    assert (skipped.blank, skipped.repeated) == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t.parquet"])
+def test_other_field_names_and_missing_ids(tmp_path, name):
+    rows = [{"key": "k1", "body": "One."}, {"key": None, "body": "Two."}]
+    texts = list(read_texts(write(tmp_path / name, rows), text_field="body", id_field="key"))
+    assert texts == [Text("k1", "One."), Text(content_id("Two."), "Two.")]
+
+
+def test_blank_and_repeated_rows_are_counted_and_the_limit_counts_texts(tmp_path):
+    rows = [
+        {"id": i, "text": t} for i, t in [(1, "One."), (2, "  "), (1, "One."), (3, "Three."), (4, "Four.")]
+    ]
+    path, skipped = write(tmp_path / "t.jsonl", rows), Skipped()
+    assert [text.id for text in read_texts(path, limit=2, skipped=skipped)] == ["1", "3"]
+    assert (skipped.blank, skipped.repeated) == (1, 1)
+    assert [text.id for text in read_texts(path)] == ["1", "3", "4"]
+
+
+def test_reading_is_lazy(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"id": "a", "text": "One."}\nnot json\n')
+    assert next(read_texts(path)) == Text("a", "One.")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", r"t.jsonl holds no texts"),
+        ("\n\n", r"t.jsonl holds no texts"),
+        ('{"text": " "}\n', r"t.jsonl holds no texts"),
+        ('{"text": "One."}\n{"text": \n', r"t.jsonl:2: not valid JSON"),
+        ('{"text": "One."}\n["Two."]\n', r"t.jsonl:2: expected a JSON object, got list"),
+        (
+            '{"body": "One.", "id": 3}\n',
+            r"t.jsonl:1: no field 'text'; fields found: body, id \(choose with --text-field\)",
+        ),
+        ('{"text": "One."}\n\n{"text": 5}\n', r"t.jsonl:3: field 'text' must be a string, got int"),
+        ('{"text": null}\n', r"t.jsonl:1: field 'text' must be a string, got NoneType"),
+        ('{"text": "One.", "id": [1]}\n', r"t.jsonl:1: field 'id' must be a string or integer, got list"),
+        (
+            '{"text": "One.", "id": 1}\n{"text": "Two.", "id": "1"}\n',
+            r"t.jsonl:2: id '1' stands for two different",
+        ),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path, content, message):
+    path = tmp_path / "t.jsonl"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        list(read_texts(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"body,id\nOne.,1\n", r"t.csv:1: no column 'text'; columns found: body, id"),
+        ("t.csv", b'text\n"One.\n', r"t.csv:\d: not valid CSV"),
+        ("t.csv", b"", r"t.csv holds no texts"),
+        ("t.csv", b"text\nOne.\n\xff\xfe\n", r"t.csv:\d: not UTF-8 text"),
+        ("t.txt", b"One.\n\xff\n", r"t.txt:\d: not UTF-8 text"),
+        ("t.parquet", b"PAR2", r"t.parquet: not a readable parquet file"),
+        ("t.xlsx", b"", r"t.xlsx: unknown kind of file; give .jsonl, .jsonl.gz, .csv, .parquet or .txt"),
+        ("t.json", b"[]", r"t.json: unknown kind of file"),
+    ],
+)
+def test_bad_files_of_other_kinds(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        list(read_texts(tmp_path / name))
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t.txt", "t.parquet"])
+def test_a_missing_file_is_named(tmp_path, name):
+    with pytest.raises(InputError, match=rf"{name} does not exist; check the path"):
+        list(read_texts(tmp_path / name))
+
+
+def test_a_parquet_column_that_is_missing_or_no_text(tmp_path):
+    import pyarrow
+    from pyarrow import parquet
+
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pyarrow.table({"body": ["One."], "n": [1]}), path)
+    with pytest.raises(InputError, match=r"t.parquet: no column 'text'; columns found: body, n"):
+        list(read_texts(path))
+    with pytest.raises(InputError, match=r"t.parquet: row 1: field 'n' must be a string, got int"):
+        list(read_texts(path, text_field="n"))
