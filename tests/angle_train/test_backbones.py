@@ -1,0 +1,67 @@
+"""Loading models: directories, plain checkpoints, and the errors for everything that is no model."""
+
+import json
+
+import pytest
+
+from angle_data.errors import InputError, MissingExtraError
+from angle_train import backbones
+from angle_train.backbones import load_backbone
+
+
+def test_directory_loads_and_sequence_length_can_be_limited(tiny_model_dir):
+    assert load_backbone(str(tiny_model_dir), device="cpu").max_seq_length == 64
+    assert load_backbone(str(tiny_model_dir), max_seq_length=16, device="cpu").max_seq_length == 16
+    with pytest.raises(InputError, match=r"has positions for 64 tokens; max_seq_length 65 is too long"):
+        load_backbone(str(tiny_model_dir), max_seq_length=65, device="cpu")
+
+
+def test_plain_checkpoint_is_mean_pooled_and_says_so(tiny_model_dir, caplog):
+    checkpoint = tiny_model_dir.parent / "checkpoint"
+    with caplog.at_level("INFO", logger="angle"):
+        model = load_backbone(str(checkpoint), device="cpu")
+    assert "its token embeddings are averaged" in caplog.text
+    reference = load_backbone(str(tiny_model_dir), device="cpu")  # the same weights, mean pooling spelt out
+    texts = ["the node failed", "a much longer text about the api and its latency"]
+    assert model.encode(texts) == pytest.approx(reference.encode(texts), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("./missing", r"model directory ./missing does not exist; check the path"),
+        ("/missing/model", r"model directory /missing/model does not exist"),
+        ("runs/one/model", r"model directory runs/one/model does not exist"),
+        (
+            "someone/model",
+            r"no local directory and not in the cache, and the hub cannot be reached .* HF_HUB_OFFLINE",
+        ),
+        ("no such model", r"'no such model' is neither a local directory nor a hub id"),
+    ],
+)
+def test_unknown_names_are_refused(monkeypatch, tmp_path, name, message):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(InputError, match=message):
+        load_backbone(name)
+
+
+def test_directories_without_a_model_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"holds no model: it has neither modules.json nor config.json"):
+        load_backbone(str(tmp_path))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "abacus"}))
+    with pytest.raises(InputError, match=r"cannot be loaded as an embedding model: .*abacus"):
+        load_backbone(str(tmp_path))
+    with pytest.raises(InputError, match=r"config.json is a file; give the directory of a model"):
+        load_backbone(str(tmp_path / "config.json"))
+
+
+def test_missing_extra_names_the_install_command(monkeypatch, tiny_model_dir):
+    installed = backbones.importlib.util.find_spec
+    monkeypatch.setattr(
+        backbones.importlib.util, "find_spec", lambda name: None if name == "torch" else installed(name)
+    )
+    with pytest.raises(
+        MissingExtraError, match=r'needs the "train" extra: pip install "angle-toolkit\[train\]"'
+    ):
+        load_backbone(str(tiny_model_dir))

@@ -1,0 +1,87 @@
+"""Bootstrap intervals against a slow loop, and the verdicts that they lead to."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from angle_train.evaluate.bootstrap import Difference, bootstrap_interval, paired_bootstrap
+
+
+def slow_correlations(gold, column, resamples, seed):
+    """Draw, rank and correlate every resample by itself."""
+    drawn = np.random.default_rng(seed).integers(len(gold), size=(resamples, len(gold)))
+    with warnings.catch_warnings(action="ignore"):  # scipy warns of constant columns and returns nan
+        return np.nan_to_num([spearmanr(gold[rows], column[rows]).statistic for rows in drawn])
+
+
+def columns(seed, n=12, levels=4):
+    """Small integers, so that there are many ties in the data and still more in the resamples."""
+    return np.random.default_rng(seed).integers(levels, size=(3, n)).astype(np.float64)
+
+
+@pytest.mark.parametrize(("seed", "levels"), [(0, 4), (1, 2), (2, 1000)])
+def test_intervals_equal_those_of_a_slow_loop(seed, levels):
+    gold, before, after = columns(seed, levels=levels)
+    slow = [slow_correlations(gold, column, 300, seed) for column in (before, after)]
+    interval = bootstrap_interval(gold, before, resamples=300, seed=seed)
+    assert [interval.low, interval.high] == pytest.approx(np.percentile(slow[0], [2.5, 97.5]))
+    assert interval.value == pytest.approx(spearmanr(gold, before).statistic)
+    difference = paired_bootstrap(gold, before, after, resamples=300, seed=seed)
+    assert [difference.low, difference.high] == pytest.approx(np.percentile(slow[1] - slow[0], [2.5, 97.5]))
+    assert difference.p_not_better == pytest.approx((slow[1] - slow[0] <= 1e-12).mean(), abs=0.01)
+
+
+def test_many_pairs_are_worked_on_in_blocks():
+    gold, noise = np.random.default_rng(0).normal(size=(2, 2000))
+    interval = bootstrap_interval(gold, gold + noise, resamples=100, seed=5)
+    assert interval.low < interval.value < interval.high
+    # 1/√2 is the correlation of x with x + y; Spearman's is a little below, and 2,000 pairs pin it down.
+    assert interval.low == pytest.approx(0.66, abs=0.04)
+    assert interval.high == pytest.approx(0.71, abs=0.04)
+
+
+def test_model_compared_with_itself_makes_no_difference():
+    gold, column, _ = columns(3)
+    same = paired_bootstrap(gold, column, column)
+    assert (same.delta, same.low, same.high, same.p_not_better) == (0, 0, 0, 1)
+
+
+def test_exchanging_the_models_turns_the_difference_round():
+    gold, before, after = columns(4, levels=1000)
+    there, back = paired_bootstrap(gold, before, after), paired_bootstrap(gold, after, before)
+    assert (there.delta, there.low, there.high) == pytest.approx((-back.delta, -back.high, -back.low))
+
+
+def test_only_the_order_of_similarities_matters():
+    gold, before, after = columns(5, levels=1000)
+    assert paired_bootstrap(gold, before, after) == paired_bootstrap(gold, np.exp(before / 100), after**3)
+
+
+def test_constant_similarities_rank_nothing():
+    gold, column, _ = columns(6)
+    constant = bootstrap_interval(gold, np.ones(len(gold)))
+    assert (constant.value, constant.low, constant.high) == (0, 0, 0)
+    assert bootstrap_interval(gold, column, seed=1) == bootstrap_interval(gold, column, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (0.01, 0.2, "better"),
+        (0.0, 0.2, "no reliable difference"),
+        (-0.1, 0.2, "no reliable difference"),
+        (-0.2, 0.0, "no reliable difference"),
+        (-0.2, -0.01, "worse"),
+    ],
+)
+def test_verdict_follows_from_the_interval(low, high, verdict):
+    assert Difference(delta=0.0, low=low, high=high, p_not_better=0.5).verdict == verdict
+
+
+def test_clear_improvement_on_many_pairs_is_better():
+    gold = np.linspace(0, 1, 200)
+    noise = np.random.default_rng(7).normal(size=200)
+    assert paired_bootstrap(gold, gold + noise, gold + 0.2 * noise).verdict == "better"
+    assert paired_bootstrap(gold, gold + 0.2 * noise, gold + noise).verdict == "worse"

@@ -1,0 +1,184 @@
+"""`angle-train fit` as a user runs it: what it prints, what it writes, exit codes and one-line errors."""
+
+import importlib.util
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from angle_train.cli import main
+from angle_train.config import Recipe
+
+TINY_RUN = """
+[training]
+epochs = 6
+batch_size = 16
+learning_rate = 1e-3
+evals_per_epoch = 1
+"""
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the program with the given options; returns exit code, stdout and stderr."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["angle-train", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        return (code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def options(tmp_path, examples, tiny_model_dir):
+    """A run of a second: the natural dev pairs as training and test pairs, their halves as dev pairs."""
+    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if row["split"] == "dev"]
+    train = [{**row, "split": "train"} for row in rows]
+    (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, train[:60])))
+    (tmp_path / "graded.jsonl").write_text(
+        "\n".join(map(json.dumps, rows[:40] + [{**r, "split": "test"} for r in rows[:60]]))
+    )
+    (tmp_path / "run.toml").write_text(TINY_RUN)
+    return {
+        "--data": tmp_path / "train.jsonl",
+        "--backbone": tiny_model_dir,
+        "--out": tmp_path / "out",
+        "--recipe": tmp_path / "run.toml",
+        "--dev": tmp_path / "graded.jsonl",
+        "--test": tmp_path / "graded.jsonl",
+    }
+
+
+def flat(options):
+    return [part for pair in options.items() for part in pair]
+
+
+def test_fit_prints_table_and_verdict_and_writes_everything(run, options):
+    code, out, err = run("fit", *flat(options))
+    assert code == 0, err
+    lines = out.splitlines()
+    assert lines[0].split() == [
+        "pairs",
+        "n",
+        "model",
+        "Spearman",
+        "95",
+        "%",
+        "difference",
+        "95",
+        "%",
+        "verdict",
+    ]
+    assert [line.split()[:2] for line in lines[2:8]] == [["graded/dev", "40"]] * 3 + [
+        ["graded/test", "60"]
+    ] * 3
+    assert "Tuning helped." in lines
+    assert lines[-1] == f"model: {options['--out']}   report: {options['--out'] / 'report.html'}"
+    assert "rows with split dev are used (dev 40, test 60)" in err
+    assert "rows with split test are used" in err
+    assert "step 0, the untouched backbone: dev Spearman" in err
+    assert "step 24/24, epoch 6.00: loss" in err
+    assert "warning: 60 of 60 test pairs of graded/test are training pairs too" in err
+    assert "%|" not in err  # no library's progress bar
+    assert {"modules.json", "report.html", "report.json"} <= set(os.listdir(options["--out"]))
+
+    code, again, err = run("fit", *flat(options))
+    assert (code, again) == (0, out)
+    assert "already finished; --overwrite runs it again" in err
+
+
+def test_options_override_the_recipe(run, options):
+    code, out, err = run(
+        "fit", *flat(options), "--epochs", 1, "--batch-size", 30, "--learning-rate", 2e-4, "--seed", 5,
+        "--max-seq-length", 16, "--precision", "fp32", "--json", "--quiet",
+    )  # fmt: skip
+    assert code == 0, err
+    report = json.loads(out)
+    assert report == json.loads((options["--out"] / "report.json").read_text())
+    changed = {"epochs": 1.0, "batch_size": 30, "learning_rate": 2e-4, "seed": 5, "max_seq_length": 16}
+    assert changed.items() <= report["recipe"]["training"].items()
+    assert report["steps"] == 2
+    assert Recipe.from_toml(options["--out"] / "recipe.toml").training.precision == "fp32"
+    # Quiet: nothing but the warnings.
+    assert all(line.startswith("warning: ") for line in err.splitlines())
+
+
+def test_interrupted_run_exits_130_and_goes_on(run, options):
+    checkpoints = options["--out"] / "checkpoints"
+
+    def interrupt():
+        while not list(checkpoints.glob("*/trainer_state.json")):
+            time.sleep(0.002)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    code, out, err = run("fit", *flat(options))
+    watcher.join()
+    assert (code, out) == (130, "")
+    assert "finishing this step and saving a checkpoint" in err
+    assert "interrupted at step" in err
+    assert "Traceback" not in err
+    code, out, err = run("fit", *flat(options))
+    assert code == 0
+    assert "going on from" in err
+    assert "Tuning helped." in out
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--data", "missing.jsonl", "missing.jsonl does not exist; check the path"),
+        ("--data", "empty.jsonl", "empty.jsonl: no pairs in it"),
+        ("--data", "broken.jsonl", "broken.jsonl:2: not valid JSON"),
+        ("--data", "equal.jsonl", "equal.jsonl: all 2 scores are 1; nothing can be ranked or learned"),
+        ("--data", "percent.jsonl", "percent.jsonl:1: score 80 is on no scale that is recognised"),
+        ("--scale", "0-3", "train.jsonl:5: score 4 is outside the scale 0-3"),
+        ("--recipe", "typo.toml", "typo.toml: unknown [training] key 'epoch', did you mean 'epochs'?"),
+        ("--recipe", "fancy", "no recipe is called 'fancy'; built in: "),
+        ("--backbone", "./nowhere", "model directory ./nowhere does not exist; check the path"),
+        ("--epochs", "0", "[training] epochs must be above 0, got 0.0"),
+        ("--precision", "fp8", "[training] precision must be one of auto, fp32, bf16, fp16, got 'fp8'"),
+        ("--dev", "train.jsonl", "train.jsonl: no rows with split dev or validation; found: train 60"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line_and_exit_1(run, options, tmp_path, monkeypatch, option, value, message):
+    monkeypatch.chdir(tmp_path)
+    row = '{"text1": "a", "text2": "b", "score": %s}\n'
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "broken.jsonl").write_text(row % 1 + '{"text1": \n')
+    (tmp_path / "equal.jsonl").write_text(row % 1 + row % 1)
+    (tmp_path / "percent.jsonl").write_text(row % 80 + row % 20)
+    (tmp_path / "typo.toml").write_text("[training]\nepoch = 3\n")
+    code, out, err = run("fit", "--quiet", *flat(options | {option: value}))
+    assert (code, out) == (1, "")
+    (line,) = [line for line in err.splitlines() if not line.startswith("warning: ")]
+    assert line.startswith("angle-train: error: ")
+    assert message in line
+    assert not options["--out"].exists()
+
+
+def test_missing_extra_names_the_install_command(run, options, monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "torch" else found(name))
+    code, _, err = run("fit", *flat(options))
+    assert code == 1
+    assert err == (
+        'angle-train: error: angle-train fit needs the "train" extra: pip install "angle-toolkit[train]"\n'
+    )
+
+
+def test_missing_options_are_usage_errors(run):
+    code, _, err = run("fit", "--data", "x.jsonl")
+    assert code == 2
+    assert "--backbone" in err

@@ -1,0 +1,152 @@
+"""Recipes: what they accept, how they complain, and that writing and reading them loses nothing."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from angle_data.errors import InputError
+from angle_train.config import (
+    AngleMode,
+    ObjectiveConfig,
+    Recipe,
+    TrainingConfig,
+    builtin_recipes,
+    find_recipe,
+)
+from angle_train.objectives import ANGLE_SIMILARITIES
+
+
+def written(tmp_path, text):
+    path = tmp_path / "recipe.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_default_recipe_spells_out_the_defaults():
+    recipe = Recipe.from_toml(find_recipe("default"))
+    assert replace(recipe, description="") == Recipe()
+    text = find_recipe("default").read_text()
+    optional = {"max_seq_length"}  # none: TOML cannot write it
+    for config in (ObjectiveConfig, TrainingConfig):
+        assert all(f"\n{f.name} = " in text for f in fields(config) if f.name not in optional)
+
+
+@pytest.mark.parametrize("path", builtin_recipes().values(), ids=lambda path: path.stem)
+def test_builtin_recipes_are_valid_and_open_with_their_command(path):
+    assert Recipe.from_toml(path).description
+    assert path.read_text().startswith("# angle-train fit ")
+    assert f"--recipe {path.stem}" in path.read_text().splitlines()[0]
+
+
+def test_angle_modes_are_those_of_the_objectives():
+    assert set(get_args(AngleMode)) == set(ANGLE_SIMILARITIES)
+
+
+def test_missing_values_keep_their_defaults(tmp_path):
+    recipe = Recipe.from_toml(written(tmp_path, "[training]\nepochs = 1\n"))
+    assert recipe.training == TrainingConfig(epochs=1)
+    assert recipe.objective == ObjectiveConfig()
+
+
+@given(
+    description=st.text(st.characters(blacklist_categories=["Cs"])),
+    prompt=st.text(st.characters(blacklist_categories=["Cs"])),
+    rate=st.floats(1e-12, 1e6),
+    length=st.none() | st.integers(2, 10**6),
+    swap=st.booleans(),
+)
+def test_recipe_survives_writing_and_reading(tmp_path_factory, description, prompt, rate, length, swap):
+    training = TrainingConfig(prompt=prompt, learning_rate=rate, max_seq_length=length, swap=swap)
+    recipe = Recipe(training=training, description=description)
+    path = written(tmp_path_factory.getbasetemp(), recipe.to_toml_text())
+    assert Recipe.from_toml(path) == recipe
+
+
+def test_equal_recipes_have_equal_texts():
+    assert Recipe(training=TrainingConfig(epochs=1)).to_toml_text() == (
+        Recipe(training=TrainingConfig(epochs=1.0)).to_toml_text()
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[objektive]\n", r"unknown section 'objektive', did you mean 'objective'\?"),
+        ("[wheels]\n", r"unknown section 'wheels' \(known: objective, training, description\)"),
+        (
+            "[objective]\ncosine_wieght = 1\n",
+            r"\[objective\] key 'cosine_wieght', did you mean 'cosine_weight'\?",
+        ),
+        ("[training]\nepochs = 0\n", r"\[training\] epochs must be above 0, got 0"),
+        ("[training]\nepochs = '3'\n", r"\[training\] epochs must be a number, got '3'"),
+        ("[training]\nepochs = true\n", r"\[training\] epochs must be a number, got True"),
+        ("[training]\nlearning_rate = nan\n", r"learning_rate must be a number, got nan"),
+        ("[training]\nbatch_size = 2.5\n", r"batch_size must be a whole number, got 2.5"),
+        ("[training]\nbatch_size = 1\n", r"batch_size must be at least 2"),
+        ("[training]\nwarmup_ratio = 1\n", r"warmup_ratio must be at least 0 and below 1, got 1"),
+        (
+            "[training]\nscheduler = 'step'\n",
+            r"scheduler must be one of linear, cosine, constant, got 'step'",
+        ),
+        ("[training]\nprecision = 16\n", r"precision must be one of auto, fp32, bf16, fp16, got 16"),
+        ("[training]\nswap = 1\n", r"swap must be true or false, got 1"),
+        ("[training]\nprompt = 1\n", r"prompt must be a text, got 1"),
+        ("[training]\nmax_seq_length = 1\n", r"max_seq_length must be at least 2, got 1"),
+        ("[training]\naverage_with_backbone = 1.5\n", r"must be between 0 and 1, got 1.5"),
+        ("[objective]\ncosine_tau = 0\n", r"\[objective\] cosine_tau must be above 0, got 0"),
+        (
+            "[objective]\nangle_mode = 'sharp'\n",
+            r"angle_mode must be one of symmetric, published, got 'sharp'",
+        ),
+        ("[objective]\nnegative_score = 0.8\n", r"negative_score must be below positive_score"),
+        (
+            "[objective]\ncosine_weight = 0\nin_batch_weight = 0\nangle_weight = 0\n",
+            r"at least one of the three weights must be above 0",
+        ),
+        ("description = 3\n", r"description must be a text"),
+        ("training = 3\n", r"training must be a section: \[training\]"),
+        ("[training\n", r"not a valid TOML file"),
+    ],
+)
+def test_mistakes_are_named_with_the_file(tmp_path, text, message):
+    path = written(tmp_path, text)
+    with pytest.raises(InputError, match=message) as caught:
+        Recipe.from_toml(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_all_mistakes_are_reported_at_once(tmp_path):
+    path = written(tmp_path, "[training]\nepochs = -1\nseeds = 3\n[objective]\nangle_tau = -1\n")
+    with pytest.raises(InputError) as caught:
+        Recipe.from_toml(path)
+    assert all(name in str(caught.value) for name in ("epochs", "'seeds', did you mean 'seed'", "angle_tau"))
+    assert str(caught.value).count("; ") == 2
+
+
+def test_values_given_in_python_are_checked_too():
+    with pytest.raises(InputError, match=r"\[training\] patience must be at least 1, got 0"):
+        TrainingConfig(patience=0)
+
+
+def test_overrides_replace_single_values_of_either_section():
+    recipe = Recipe().with_overrides({"epochs": 7, "angle_tau": 2.0, "seed": None})
+    assert recipe.training == TrainingConfig(epochs=7)
+    assert recipe.objective == ObjectiveConfig(angle_tau=2.0)
+    with pytest.raises(InputError, match=r"unknown recipe key 'epoch', did you mean 'epochs'\?"):
+        Recipe().with_overrides({"epoch": 7})
+    with pytest.raises(InputError, match="epochs must be above 0, got -1"):
+        Recipe().with_overrides({"epochs": -1})
+
+
+def test_recipes_are_found_by_name_or_path(tmp_path):
+    assert find_recipe(str(tmp_path / "mine.toml")) == tmp_path / "mine.toml"
+    assert find_recipe("mine.toml") == Path("mine.toml")
+    with pytest.raises(InputError, match=r"no recipe is called 'defualt', did you mean 'default'\?"):
+        find_recipe("defualt")
+    with pytest.raises(InputError, match=r"missing.toml: no such recipe file"):
+        Recipe.from_toml(tmp_path / "missing.toml")

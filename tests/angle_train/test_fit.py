@@ -1,0 +1,304 @@
+"""Training runs on a tiny random model: selection, determinism, resuming, what is written and refused."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from angle_data.errors import InputError
+from angle_train.backbones import load_backbone
+from angle_train.config import Recipe
+from angle_train.evaluate.sts import evaluate_model, spearman
+from angle_train.fit import FitConfig, fit
+from angle_train.pairs import load_pairs
+from angle_train.report.summary import FitReport
+
+FAST = {"epochs": 5, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
+
+
+@pytest.fixture(scope="module")
+def pairs_file(tmp_path_factory, examples):
+    """60 of the natural dev pairs: training on what selects the checkpoint cannot but improve on it."""
+    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
+    path = tmp_path_factory.mktemp("data") / "pairs.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows[:60])))
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, tiny_model_dir, pairs_file):
+    """A finished run of 5 epochs of 4 steps, with its result."""
+    config = FitConfig(
+        data=[str(pairs_file)],
+        backbone=str(tiny_model_dir),
+        out=tmp_path_factory.mktemp("finished") / "out",
+        recipe=Recipe().with_overrides(FAST),
+        dev=[str(pairs_file)],
+        device="cpu",
+    )
+    return config, fit(config)
+
+
+@pytest.fixture
+def config(finished, tmp_path):
+    """The same run, to be done anew in another directory."""
+    return replace(finished[0], out=tmp_path / "out")
+
+
+def changed(config, **values):
+    return replace(config, recipe=config.recipe.with_overrides(values))
+
+
+def weights(directory):
+    return (directory / "model.safetensors").read_bytes()
+
+
+def test_best_checkpoint_is_saved_and_the_curve_reported(finished):
+    config, result = finished
+    report = result.report
+    tuned = [point["dev"] for point in report.curve[1:]]
+    assert [point["step"] for point in report.curve] == list(range(0, 21, 4))
+    assert report.kept == "tuned"
+    assert report.dev_after == max(tuned) > report.dev_before == report.curve[0]["dev"]
+    assert report.best_step == report.curve[1 + tuned.index(max(tuned))]["step"]
+    assert set(report.curve[-1]["terms"]) == {"loss", "cosine", "in_batch", "angle"}
+    dev = load_pairs(config.dev[0])
+    saved = load_backbone(str(config.out), device="cpu")
+    assert spearman(dev.score, evaluate_model(saved, dev)) == pytest.approx(report.dev_after)
+    assert report.notes == ["60 of 60 dev pairs of pairs are training pairs too"]
+
+
+def test_finished_run_leaves_model_card_recipe_and_reports_but_no_checkpoints(finished):
+    config, result = finished
+    names = {path.name for path in config.out.iterdir()}
+    assert {"modules.json", "README.md", "recipe.toml", "report.json", "report.html"} <= names
+    assert "checkpoints" not in names
+    assert Recipe.from_toml(config.out / "recipe.toml") == config.recipe
+    assert FitReport.read(config.out / "report.json") == result.report
+    card = (config.out / "README.md").read_text()
+    assert "loss:CombinedLoss" in card
+    assert f"{result.report.dev_after:.4f}" in card  # the score of the saved weights, not of the last ones
+    kinds = {module["type"].split(".")[0] for module in json.loads((config.out / "modules.json").read_text())}
+    assert kinds == {"sentence_transformers"}
+
+
+def test_saved_model_loads_without_this_package(finished, tmp_path):
+    config, _ = finished
+    program = (
+        "import sys, importlib.abc\n"
+        "class Forbid(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        assert not name.startswith('angle_'), name\n"
+        "sys.meta_path.insert(0, Forbid())\n"
+        "from sentence_transformers import SentenceTransformer\n"
+        f"model = SentenceTransformer({str(config.out)!r}, device='cpu')\n"
+        "print(model.encode('the node failed')[:3].tolist())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    expected = load_backbone(str(config.out), device="cpu").encode("the node failed")[:3]
+    assert json.loads(done.stdout) == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_same_seed_gives_the_same_weights_and_another_seed_others(finished, config, tmp_path):
+    fit(config)
+    assert weights(config.out) == weights(finished[0].out)
+    for name in ("report.json", "report.html", "recipe.toml"):
+        assert (config.out / name).read_bytes() == (finished[0].out / name).read_bytes(), name
+    other = replace(changed(config, seed=7), out=tmp_path / "other")
+    fit(other)
+    assert weights(other.out) != weights(config.out)
+
+
+def test_killed_run_goes_on_and_ends_in_the_same_weights(finished, config):
+    arguments = ["fit", "--data", *config.data, "--backbone", config.backbone, "--out", str(config.out)]
+    arguments += ["--dev", *config.dev, "--recipe", str(finished[0].out / "recipe.toml")]
+    program = "from angle_train.cli import main; main()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    while not (config.out / "checkpoints" / "checkpoint-8" / "trainer_state.json").exists():
+        assert child.poll() is None, child.stderr.read()
+        time.sleep(0.002)
+    child.kill()
+    child.communicate()
+    assert not (config.out / "model.safetensors").exists()
+    # What a kill in the middle of writing a checkpoint leaves behind.
+    (config.out / "checkpoints" / "checkpoint-19").mkdir()
+    report = fit(config).report
+    assert weights(config.out) == weights(finished[0].out)
+    assert report == finished[1].report
+
+
+def test_finished_run_is_found_and_only_overwritten_on_request(finished, config):
+    first = fit(changed(config, epochs=1))
+    mark = config.out / "README.md"
+    mark.write_text("untouched")
+    again = fit(changed(config, epochs=1))
+    assert again.already_finished
+    assert not first.already_finished
+    assert again.report == first.report
+    renamed = replace(config.recipe.with_overrides({"epochs": 1}), description="another name")
+    assert fit(replace(config, recipe=renamed)).already_finished
+    assert mark.read_text() == "untouched"
+    with pytest.raises(InputError, match=r"run with different recipe; .* --overwrite"):
+        fit(changed(config, epochs=2))
+    assert not fit(replace(changed(config, epochs=1), overwrite=True)).already_finished
+    assert mark.read_text() != "untouched"
+
+
+def test_backbone_is_kept_when_tuning_does_not_help(config, tiny_model_dir):
+    report = fit(changed(config, learning_rate=1e-12, epochs=1)).report
+    assert report.kept == "backbone"
+    assert report.verdict()[0].startswith("Tuning did not help: no checkpoint ranked the dev pairs better")
+    before, after = (
+        load_backbone(str(tiny_model_dir), device="cpu"),
+        load_backbone(str(config.out), device="cpu"),
+    )
+    assert all(bool((a == b).all()) for a, b in zip(before.parameters(), after.parameters(), strict=True))
+
+
+def test_training_stops_when_nothing_improves(config):
+    # Weights that do not move score the same each time: the first evaluation stays the best one.
+    report = fit(changed(config, learning_rate=1e-12, patience=2)).report
+    assert [point["step"] for point in report.curve] == [0, 4, 8, 12]
+    assert (report.steps, report.planned_steps) == (12, 20)
+
+
+def test_averaging_with_share_one_gives_the_backbone_back(config):
+    report = fit(changed(config, epochs=1, average_with_backbone=1.0)).report
+    assert report.dev_after == report.dev_before
+    assert report.kept == "backbone"
+
+
+def test_averaging_moves_weights_part_of_the_way(finished, config, tiny_model_dir):
+    fit(changed(config, average_with_backbone=0.25))
+    models = [
+        load_backbone(str(path), device="cpu") for path in (tiny_model_dir, finished[0].out, config.out)
+    ]
+    backbone, tuned, averaged = (
+        model.state_dict()["0.model.encoder.layer.0.output.dense.weight"] for model in models
+    )
+    assert not tuned.equal(backbone)
+    assert averaged.allclose(0.75 * tuned + 0.25 * backbone, atol=1e-6)
+
+
+def test_prompt_is_saved_with_the_model_and_used(config):
+    fit(changed(config, epochs=1, prompt="note: "))
+    model = load_backbone(str(config.out), device="cpu")
+    plain = model.encode("the node failed", prompt="")
+    assert model.encode("the node failed") == pytest.approx(model.encode("note: the node failed", prompt=""))
+    assert model.encode("the node failed") != pytest.approx(plain)
+
+
+def test_without_dev_a_tenth_is_held_out_by_source(config, tmp_path):
+    rows = [json.loads(line) for line in open_lines(config.data[0])]
+    data = tmp_path / "sourced.jsonl"
+    data.write_text("\n".join(json.dumps(row | {"source_id": f"s{i // 3}"}) for i, row in enumerate(rows)))
+    report = fit(replace(changed(config, epochs=1), data=[str(data)], dev=())).report
+    sizes = {note.name: note.pairs for note in report.data}
+    assert sizes == {"sourced": 54, "sourced/held-out": 6}
+    assert [result.role for result in report.results] == ["dev"] * 3
+    assert report.verdict()[-1] == (
+        "these pairs also chose the checkpoint, so the gain is flattered; give --test pairs"
+    )
+
+
+def test_validation_split_of_a_dataset_directory_is_the_default_dev(config, tmp_path):
+    from datasets import Dataset
+
+    rows = [json.loads(line) for line in open_lines(config.data[0])]
+    (tmp_path / "run" / "dataset" / "data").mkdir(parents=True)
+    for split, part in {"train": rows[:48], "validation": rows[48:]}.items():
+        path = tmp_path / "run" / "dataset" / "data" / f"{split}-00000-of-00001.parquet"
+        Dataset.from_list(part).to_parquet(path)
+    report = fit(replace(changed(config, epochs=1), data=[str(tmp_path / "run")], dev=())).report
+    assert [(note.role, note.name, note.pairs) for note in report.data] == [
+        ("train", "run/train", 48),
+        ("dev", "run/validation", 12),
+    ]
+
+
+def open_lines(path):
+    with open(path) as stream:
+        return stream.readlines()
+
+
+def test_batches_with_equal_scores_are_counted(config, tmp_path):
+    rows = [json.loads(line) for line in open_lines(config.data[0])]
+    data = tmp_path / "flat.jsonl"
+    flat = [row | {"score": 0} for row in rows[:31]] + [rows[0] | {"score": 1}]
+    data.write_text("\n".join(map(json.dumps, flat)))
+    report = fit(replace(changed(config, epochs=1), data=[str(data)])).report
+    # 32 pairs in two batches of 16: the one pair with another score is in one of them.
+    assert "1 batches had equal scores throughout and taught no ranking" in report.notes
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"out": "backbone"}, "is the backbone itself; give another directory"),
+        ({"out": "data"}, "is a file; give a directory"),
+        ({"out": "foreign"}, "is not empty and holds no earlier run"),
+        ({"backbone": "./nowhere"}, "model directory ./nowhere does not exist"),
+    ],
+)
+def test_unusable_directories_are_refused(config, tmp_path, change, message):
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "thesis.txt").write_text("mine")
+    places = {"backbone": config.backbone, "data": config.data[0], "foreign": tmp_path / "foreign"}
+    values = {"out": type(config.out)(places[change["out"]])} if "out" in change else change
+    with pytest.raises(InputError, match=message):
+        fit(replace(config, **values))
+    assert (tmp_path / "foreign" / "thesis.txt").exists()
+
+
+def test_failed_start_does_not_claim_the_directory(config):
+    with pytest.raises(InputError, match="precision fp16 needs a GPU"):
+        fit(changed(config, precision="fp16"))
+    assert not config.out.exists()
+
+
+def test_bf16_trains_on_a_processor(config):
+    report = fit(changed(config, precision="bf16", epochs=2)).report
+    assert report.precision == "bf16"
+    assert report.dev_after > report.dev_before
+
+
+@pytest.mark.parametrize("option", [{"transitive": True}, {"source_block": 4}])
+def test_options_of_the_batches_reach_the_training(config, tmp_path, option):
+    rows = [json.loads(line) for line in open_lines(config.data[0])]
+    # Three paraphrases of a text and one opposite: with these, transitive labels say more than the rows.
+    data = tmp_path / "sourced.jsonl"
+    grouped = [
+        row | {"text1": rows[i // 4 * 4]["sentence1"], "text2": row["sentence2"], "score": i % 4 > 0}
+        for i, row in enumerate(rows)
+    ]
+    data.write_text("\n".join(map(json.dumps, grouped)))
+    short = replace(changed(config, epochs=1), data=[str(data)])
+    plain = fit(replace(short, out=tmp_path / "plain")).report
+    changed_run = fit(changed(short, **option)).report
+    assert changed_run.curve[1]["terms"] != plain.curve[1]["terms"]
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_token_embeddings_can_be_frozen(config, tiny_model_dir, frozen):
+    fit(changed(config, epochs=1, freeze_embeddings=frozen))
+    before, after = (
+        load_backbone(str(path), device="cpu").state_dict() for path in (tiny_model_dir, config.out)
+    )
+    # BERT's own pooler takes no part in mean pooling.
+    same = {name for name in before if before[name].equal(after[name]) and "pooler" not in name}
+    tokens = {name for name in before if "word_embeddings" in name}
+    assert same == (tokens if frozen else set())

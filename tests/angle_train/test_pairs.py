@@ -1,0 +1,289 @@
+"""Pairs from every kind of source, their score scales, what is refused and in which words."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from angle_data.errors import InputError
+from angle_data.text import normalise
+from angle_train.pairs import PairSet, count_leaks, hold_out, join, load_pairs
+
+ROWS = [
+    {"text1": "disk full", "text2": "no space left", "score": 1.0},
+    {"text1": "disk full", "text2": "disk empty", "score": 0.5},
+    {"text1": "disk full", "text2": "login fails", "score": 0.0},
+]
+
+
+def write_jsonl(path, rows):
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return str(path)
+
+
+def scored(tmp_path, scores, name="pairs.jsonl", **columns):
+    rows = [{"text1": f"a{i}", "text2": f"b{i}", "score": score} | columns for i, score in enumerate(scores)]
+    return write_jsonl(tmp_path / name, rows)
+
+
+def make(pairs, scores=None, source_ids=None):
+    scores = scores or [i % 2 for i in range(len(pairs))]
+    return PairSet(
+        name="made",
+        text1=[a for a, _ in pairs],
+        text2=[b for _, b in pairs],
+        score=np.array(scores, dtype=np.float64),
+        weight=np.ones(len(pairs)),
+        source_ids=source_ids,
+    )
+
+
+def write_csv(path, rows):
+    path.write_text(
+        "text1,text2,score\n" + "".join(f'"{r["text1"]}",{r["text2"]},{r["score"]}\n' for r in rows)
+    )
+
+
+def write_gzip(path, rows):
+    with gzip.open(path, "wt") as stream:
+        stream.write("\n".join(map(json.dumps, rows)))
+
+
+def write_parquet(path, rows):
+    from datasets import Dataset
+
+    Dataset.from_list(rows).to_parquet(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("pairs.jsonl", write_jsonl),
+        ("pairs.jsonl.gz", write_gzip),
+        ("pairs.csv", write_csv),
+        ("pairs.parquet", write_parquet),
+    ],
+)
+def test_every_format_gives_the_same_pairs(tmp_path, name, write):
+    write(tmp_path / name, ROWS)
+    pairs = load_pairs(str(tmp_path / name))
+    assert pairs.name == "pairs"
+    assert list(pairs.text1) == ["disk full"] * 3
+    assert list(pairs.text2) == ["no space left", "disk empty", "login fails"]
+    assert pairs.score.tolist() == [1.0, 0.5, 0.0]
+    assert pairs.weight.tolist() == [1.0, 1.0, 1.0]
+    assert pairs.source_ids is None
+    assert pairs.sha256() == load_pairs(write_jsonl(tmp_path / "other.jsonl", ROWS)).sha256()
+
+
+def test_other_names_weights_and_sources_are_understood(tmp_path):
+    rows = [
+        {"sentence1": "a", "sentence2": "b", "label": 1, "weight": 0.5, "source_id": 7},
+        {"sentence1": "c", "sentence2": "d", "label": 0, "weight": 1, "source_id": 8},
+    ]
+    pairs = load_pairs(write_jsonl(tmp_path / "x.jsonl", rows))
+    assert (list(pairs.text1), pairs.score.tolist(), pairs.weight.tolist()) == (
+        ["a", "c"],
+        [1.0, 0.0],
+        [0.5, 1.0],
+    )
+    assert pairs.source_ids == ["7", "8"]
+
+
+def test_score_is_preferred_to_label(tmp_path):
+    rows = [
+        {"text1": "a", "text2": "b", "label": 0, "score": 0.5},
+        {"text1": "c", "text2": "d", "label": 0, "score": 0},
+    ]
+    assert load_pairs(write_jsonl(tmp_path / "x.jsonl", rows)).score.tolist() == [0.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("scores", "stated", "expected", "scale"),
+    [
+        ([0, 1], None, [0, 1], "0-1"),
+        ([0.2, 0.9], None, [0.2, 0.9], "0-1"),
+        ([0, 2.5, 5], None, [0, 0.5, 1], "0-5"),
+        ([0.4, 3.8], None, [0.08, 0.76], "0-5"),
+        ([1, 3, 5], None, [0, 0.5, 1], "1-5"),
+        ([1, 3, 4.5], None, [0.2, 0.6, 0.9], "0-5"),  # only a full 1 to 5 is taken for 1-5
+        ([1, 3, 4.5], "1-5", [0, 0.5, 0.875], "1-5"),
+        ([0, 1, 2], "0-2", [0, 0.5, 1], "0-2"),
+        ([20, 80], "0-100", [0.2, 0.8], "0-100"),
+        ([-1, 0.5], "-1-1", [0, 0.75], "-1-1"),
+        ([0, 1], "0-5", [0, 0.2], "0-5"),
+    ],
+)
+def test_scores_are_mapped_to_unit_range(tmp_path, scores, stated, expected, scale):
+    pairs = load_pairs(scored(tmp_path, scores), scale=stated)
+    assert pairs.score.tolist() == pytest.approx(expected)
+    assert pairs.scale.startswith(scale + ",")
+
+
+@pytest.mark.parametrize(
+    ("scores", "stated", "message"),
+    [
+        ([0, 1, 7], None, r"pairs.jsonl:3: score 7 is on no scale .* state it with --scale LOW-HIGH"),
+        ([0.5, -0.25], None, r"pairs.jsonl:2: score -0.25 is on no scale"),
+        ([0, 2, 1], None, r"pairs.jsonl:2: scores 0 to 2 may be classes or grades; .* --scale 0-2"),
+        ([0, 6], "0-5", r"pairs.jsonl:2: score 6 is outside the scale 0-5"),
+        ([0, 2], "1-5", r"pairs.jsonl:1: score 0 is outside the scale 1-5"),
+        ([0, 1], "5-1", r"scale '5-1' must be LOW-HIGH with LOW below HIGH"),
+        ([0, 1], "five", r"scale 'five' must be LOW-HIGH"),
+        ([3, 3, 3], None, r"all 3 scores are 3; nothing can be ranked or learned"),
+        ([1], None, r"all 1 scores are 1"),
+        ([0, float("nan")], None, r"pairs.jsonl:2: score must be a number, got nan"),
+        ([0, "high"], None, r"pairs.jsonl:2: score must be a number, got 'high'"),
+        ([0, None], None, r"pairs.jsonl:2: score must be a number, got None"),
+    ],
+)
+def test_unusable_scores_are_refused(tmp_path, scores, stated, message):
+    with pytest.raises(InputError, match=message):
+        load_pairs(scored(tmp_path, scores), scale=stated)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", r"x.jsonl: no pairs in it"),
+        ("{not json}", r"x.jsonl:1: not valid JSON"),
+        (
+            '{"text1": "a", "score": 1}',
+            r"no text columns text1, text2 or sentence1, sentence2; found: text1, score",
+        ),
+        ('{"text1": "a", "text2": "b"}', r"no score or label column; found: text1, text2"),
+        (
+            '{"text1": "a", "text2": "b", "score": 1}\n{"text1": "a", "text2": " ", "score": 0}',
+            r"x.jsonl:2: text2 must be a text that is not blank, got ' '",
+        ),
+        (
+            '{"text1": "a", "text2": "b", "score": 1}\n{"text1": "a", "score": 0}',
+            r"x.jsonl:2: text2 must be a text that is not blank, got None",
+        ),
+        (
+            '{"text1": "a", "text2": "b", "score": 1, "weight": 0}',
+            r"x.jsonl:1: weight must be above 0 and at most 1, got 0",
+        ),
+    ],
+)
+def test_malformed_rows_are_named(tmp_path, content, message):
+    path = tmp_path / "x.jsonl"
+    path.write_text(content + ('\n{"text1": "c", "text2": "d", "score": 0}' if "weight" in content else ""))
+    with pytest.raises(InputError, match=message):
+        load_pairs(str(path))
+
+
+def test_broken_files_are_named(tmp_path):
+    (tmp_path / "x.csv").write_text("text1,text2,score\na,b,1\na,b\n")
+    with pytest.raises(InputError, match=r"x.csv:3: expected 3 fields as in the header"):
+        load_pairs(str(tmp_path / "x.csv"))
+    (tmp_path / "x.parquet").write_text("no parquet")
+    with pytest.raises(InputError, match=r"x.parquet: not a readable parquet file"):
+        load_pairs(str(tmp_path / "x.parquet"))
+    (tmp_path / "x.xls").write_text("")
+    with pytest.raises(InputError, match=r"x.xls: unknown kind of file; give .jsonl"):
+        load_pairs(str(tmp_path / "x.xls"))
+    with pytest.raises(InputError, match=r"missing.jsonl does not exist"):
+        load_pairs(str(tmp_path / "missing.jsonl"))
+    with pytest.raises(InputError, match=r"missing does not exist; check the path, or write hub:ID"):
+        load_pairs(str(tmp_path / "missing"))
+
+
+@pytest.mark.parametrize("inside", ["", "dataset"])
+def test_dataset_directories_are_read_by_split(tmp_path, inside):
+    data = tmp_path / "run" / inside / "data"
+    data.mkdir(parents=True)
+    write_parquet(data / "train-00000-of-00002.parquet", ROWS[:2])
+    write_parquet(data / "train-00001-of-00002.parquet", ROWS[2:])
+    write_parquet(data / "test-00000-of-00001.parquet", ROWS[1:])
+    for spec in {str(tmp_path / "run"), str(tmp_path / "run" / inside)}:
+        assert len(load_pairs(spec)) == 3
+        test = load_pairs(spec, split="test", scale="0-100")  # the scale is for files; a dataset is in 0..1
+        assert (test.name, test.score.tolist()) == ("run/test", [0.5, 0.0])
+    with pytest.raises(InputError, match=r"has no split 'validation'; splits found: test, train"):
+        load_pairs(str(tmp_path / "run"), split="validation")
+    with pytest.raises(InputError, match=r"is no dataset directory"):
+        load_pairs(str(data))
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"), [("dev", ["a1"]), ("validation", ["a1"]), (None, ["a0", "a1", "a2"])]
+)
+def test_rows_of_a_split_column_are_selected(tmp_path, rows, expected):
+    parts = ["train", "validation", "test"]
+    content = [
+        {"text1": f"a{i}", "text2": "b", "score": i / 2, "split": part} for i, part in enumerate(parts)
+    ]
+    extra = [{"text1": "a1", "text2": "c", "score": 0, "split": "validation"}]
+    pairs = load_pairs(write_jsonl(tmp_path / "x.jsonl", content + extra), rows=rows)
+    assert sorted(set(pairs.text1)) == expected
+
+
+def test_missing_split_is_named_with_what_there_is(tmp_path, examples):
+    with pytest.raises(InputError, match=r"no rows with split train; found: dev 100, test 200"):
+        load_pairs(str(examples / "eval_natural.jsonl"), rows="train")
+    assert load_pairs(str(examples / "eval_natural.jsonl"), rows="test").name == "eval_natural/test"
+    assert len(load_pairs(scored(tmp_path, [0, 1]), rows="test")) == 2  # no split column: all rows
+
+
+def test_unreachable_hub_is_one_line():
+    with pytest.raises(InputError, match=r"hub:someone/pairs \(split train\) cannot be loaded") as caught:
+        load_pairs("hub:someone/pairs")
+    assert "\n" not in str(caught.value)
+
+
+def test_hub_prefix_loads_through_datasets(tmp_path):
+    # A directory stands in for the hub: load_dataset takes both.
+    (tmp_path / "data").mkdir()
+    write_parquet(tmp_path / "data" / "train-00000-of-00001.parquet", ROWS)
+    pairs = load_pairs(f"hub:{tmp_path}")
+    assert pairs.score.tolist() == [1.0, 0.5, 0.0]
+    with pytest.raises(InputError, match=r"\(split test\) cannot be loaded"):
+        load_pairs(f"hub:{tmp_path}", split="test")
+
+
+def test_join_keeps_order_and_separates_sources():
+    first = make([("a", "b"), ("c", "d")], source_ids=["1", "2"])
+    second = make([("e", "f")], [0.5], source_ids=["1"])
+    both = join([first, second])
+    assert list(both.text1) == ["a", "c", "e"]
+    assert both.score.tolist() == [0.0, 1.0, 0.5]
+    assert len(set(both.source_ids)) == 3
+    assert join([first, make([("g", "h")], [0.5])]).source_ids is None
+    assert join([first]) is first
+
+
+def test_leaks_are_pairs_not_texts():
+    train = make([("The disk is full.", "No space"), ("x", "y")])
+    other = make([("no space", "the disk is full"), ("The disk is full", "x"), ("z", "y")])
+    assert count_leaks(train, other) == 1  # order and form do not matter; single shared texts are no leak
+
+
+def test_hold_out_keeps_sources_together():
+    pairs = make([(f"a{i}", f"b{i}") for i in range(40)], source_ids=[f"s{i // 4}" for i in range(40)])
+    train, dev = hold_out(pairs, 0.25, seed=1)
+    assert (len(train), len(dev)) == (32, 8)
+    assert not set(train.source_ids) & set(dev.source_ids)
+    assert dev.sha256() == hold_out(pairs, 0.25, seed=1)[1].sha256()
+    assert dev.sha256() != hold_out(pairs, 0.25, seed=2)[1].sha256()
+
+
+@given(sizes=st.lists(st.integers(1, 4), min_size=15, max_size=30), seed=st.integers(0, 99))
+def test_hold_out_without_sources_shares_no_text(sizes, seed):
+    # Chains of 1 to 4 pairs, each pair sharing a text with the next one up to case and punctuation.
+    chains = [[(f"{c}-{i}", f"{c}-{i + 1}.") for i in range(size)] for c, size in enumerate(sizes)]
+    train, dev = hold_out(make([pair for chain in chains for pair in chain]), 0.3, seed)
+    assert len(train) + len(dev) == sum(sizes)
+    assert 0.15 * sum(sizes) <= len(dev) <= 0.3 * sum(sizes)
+    texts = [{normalise(text) for text in (*part.text1, *part.text2)} for part in (train, dev)]
+    assert not texts[0] & texts[1]
+
+
+def test_hold_out_falls_back_to_single_pairs(caplog):
+    pairs = make([("hub", f"b{i}") for i in range(30)])
+    train, dev = hold_out(pairs, 0.1, seed=1)
+    assert (len(train), len(dev)) == (27, 3)
+    assert "single pairs are held out" in caplog.text
