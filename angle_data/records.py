@@ -81,7 +81,8 @@ class Candidate(Record):
 class Rejection(Record):
     """A reply, or a part of one, that became no candidate or no pair.
 
-    `text` is the part dropped, `raw` the whole reply it came from, `reason` a code of the step that dropped it.
+    `text` is the part dropped, `raw` the whole reply it came from, `reason` the code of what was
+    wrong with it.
     """
 
     source_id: str

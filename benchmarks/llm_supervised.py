@@ -1,0 +1,163 @@
+"""What LLM-written pairs are worth: each annotator alone, all of them concatenated, and the vote.
+
+    python benchmarks/llm_supervised.py cloud-ops              # the demo corpus, MiniLM, two test sets
+    python benchmarks/llm_supervised.py stsb                   # 300 STS-B sentences, MiniLM's first 3 layers
+
+Options: --seeds 1 2 3, --only concat vote, --recipe NAME, --precision bf16 (on a CPU that has it, 1.6 times
+as fast). `stsb` needs $ANGLE_BENCH_DATA (README.md). Finished runs are kept in
+runs/benchmarks and not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from common import RESULTS, ROOT, data_folder, minilm, save_results, show
+
+from angle_data.console import configure_logging
+from angle_data.ensemble.build import EnsembleConfig, build_ensemble
+from angle_data.labelling.requests import LabelConfig
+from angle_data.labelling.run import label
+from angle_train.config import Recipe, find_recipe
+from angle_train.fit import FitConfig, fit
+
+ANNOTATORS = ("annotator-a", "annotator-b", "annotator-c")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One corpus: its texts and recorded replies, how its labels are made, and what it is measured on."""
+
+    name: str
+    texts: Path
+    replies: Path
+    layers: int | None
+    recipe: str
+    antonym_score: float
+    random_per_source: int
+    dev: tuple[Path, ...]
+    test: tuple[Path, ...]
+
+
+def cloud_ops() -> Task:
+    """The demo corpus; the two evaluation files hold dev and test rows, told apart by their split column."""
+    folder = ROOT / "examples" / "cloud-ops"
+    graded = (folder / "eval_natural.jsonl", folder / "eval_contrast.jsonl")
+    return Task(
+        "cloud-ops", folder / "texts.jsonl", folder / "replies", None, "cloud-ops", 0.2, 1, graded, graded
+    )
+
+
+def stsb() -> Task:
+    """300 sentences of STS-B train; all 1,500 validation pairs select, all 1,379 test pairs measure."""
+    folder = data_folder()
+    pairs = folder / "data" / "stsb"
+    return Task(
+        "stsb",
+        folder / "llm-stsb" / "texts.jsonl",
+        folder / "llm-stsb",
+        3,
+        "llm-stsb",
+        0.5,
+        1,
+        (pairs / "validation.jsonl.gz",),
+        (pairs / "test.jsonl.gz",),
+    )
+
+
+def candidates(task: Task) -> dict[str, Path]:
+    """Label the texts with every annotator's recorded replies; return the run folders."""
+    runs = {}
+    for name in ANNOTATORS:
+        runs[name] = RESULTS / task.name / "labels" / name
+        label(
+            LabelConfig(
+                model=name,
+                engine="recorded",
+                replies=task.replies / f"{name}.jsonl",
+                texts=task.texts,
+                out=runs[name],
+            )
+        )
+    return runs
+
+
+def data_sets(task: Task) -> dict[str, Path]:
+    """Build the pairs of every annotator alone, of all concatenated, and of the vote."""
+    runs = candidates(task)
+    choices = {name: ((run,), "concat") for name, run in runs.items()}
+    choices |= {strategy: (tuple(runs.values()), strategy) for strategy in ("concat", "vote")}
+    folders = {}
+    for name, (used, strategy) in choices.items():
+        out = RESULTS / task.name / "pairs" / name
+        build_ensemble(
+            EnsembleConfig(
+                runs=used,
+                out=out,
+                strategy=strategy,
+                labels="ordinal",
+                antonym_score=task.antonym_score,
+                random_per_source=task.random_per_source,
+                ratios=(1.0, 0.0),
+            )
+        )
+        folders[name] = out / "dataset"
+    return folders
+
+
+def main() -> None:
+    """Fit every data set with every seed and print the test Spearman of each."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("task", choices=["cloud-ops", "stsb"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--only", nargs="+", help="data sets to fit; default all")
+    parser.add_argument("--recipe", help="another recipe than the task's")
+    parser.add_argument("--precision", default="fp32")
+    arguments = parser.parse_args()
+    configure_logging(quiet=True)
+    task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
+    name = arguments.recipe or task.recipe
+    recipe = Recipe.from_toml(find_recipe(name))
+    scores: dict[str, dict[str, list[float]]] = {}
+    raw = []
+    for data, folder in data_sets(task).items():
+        if arguments.only and data not in arguments.only:
+            continue
+        for seed in arguments.seeds:
+            out = RESULTS / task.name / Path(name).stem / f"{data}-{seed}"
+            result = fit(
+                FitConfig(
+                    data=[str(folder)],
+                    backbone=str(minilm(task.layers)),
+                    out=out,
+                    recipe=replace(
+                        recipe, training=replace(recipe.training, seed=seed, precision=arguments.precision)
+                    ),
+                    dev=[str(path) for path in task.dev],
+                    test=[str(path) for path in task.test],
+                )
+            )
+            for row in result.report.results:
+                raw.append({"data": data, "seed": seed, **row.to_dict()})
+                variant = data if row.model == "tuned" else row.model
+                scores.setdefault(f"{row.pairs} ({row.role})", {}).setdefault(variant, []).append(
+                    100 * row.score.value
+                )
+            print(
+                f"{data} seed {seed}: step {result.report.best_step} of {result.report.planned_steps}",
+                flush=True,
+            )
+    for title, rows in scores.items():
+        show(
+            f"{title}, Spearman x 100",
+            {name: values[: len(arguments.seeds)] for name, values in rows.items()},
+        )
+    save_results(f"llm_supervised-{task.name}-{Path(name).stem}", raw)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from angle_data.console import Progress, configure_logging, run_app
+from angle_data.errors import CredentialsError, InputError, MissingExtraError, StoppedError
+
+
+def raising(error):
+    def app():
+        raise error
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (InputError("a.csv is empty; give texts"), 1, "prog: error: a.csv is empty; give texts\n"),
+        (CredentialsError("set OPENAI_API_KEY"), 1, "prog: error: set OPENAI_API_KEY\n"),
+        (StoppedError("budget reached; run again"), 75, "prog: error: budget reached; run again\n"),
+        (KeyboardInterrupt(), 130, "prog: interrupted; everything so far is kept\n"),
+        (
+            MissingExtraError("angle-train fit", "train"),
+            1,
+            'prog: error: angle-train fit needs the "train" extra: pip install "angle-toolkit[train]"\n',
+        ),
+    ],
+)
+def test_errors_become_one_line_and_the_documented_exit_code(error, code, line, capsys):
+    with pytest.raises(SystemExit) as stop:
+        run_app(raising(error), "prog")
+    assert stop.value.code == code
+    assert capsys.readouterr() == ("", line)
+
+
+def test_a_defect_keeps_its_traceback():
+    with pytest.raises(ZeroDivisionError):
+        run_app(raising(ZeroDivisionError()), "prog")
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    program = (
+        "from angle_data.console import run_app\n"
+        "def app():\n"
+        "    for number in range(200_000):\n"
+        "        print(number)\n"
+        "run_app(app, 'prog')\n"
+    )
+    writer = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert writer.stdout.readline() == b"0\n"
+    writer.stdout.close()
+    assert writer.stderr.read() == b""
+    assert writer.wait() == 0
+    writer.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"quiet": True}, "warning\n"),
+        ({}, "info\nwarning\n"),
+        ({"verbose": True}, "debug\ninfo\nwarning\n"),
+    ],
+)
+def test_log_levels(options, shown, capsys):
+    configure_logging(**options)
+    log = logging.getLogger("angle.test")
+    log.debug("debug")
+    log.info("info")
+    log.warning("warning")
+    assert capsys.readouterr() == ("", shown)
+
+
+def test_progress_draws_nothing_off_a_terminal_within_the_first_seconds(capsys):
+    configure_logging()
+    with Progress("work", 3) as progress:
+        progress.advance(2)
+        progress.advance()
+    assert capsys.readouterr() == ("", "")

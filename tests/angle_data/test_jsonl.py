@@ -1,0 +1,88 @@
+import gzip
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from angle_data.errors import InputError
+from angle_data.jsonl import dumps, open_text, read_jsonl, replace_file, write_jsonl
+
+
+def test_rows_come_back_with_their_line_numbers(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": 1}\n\n  \n{"a": "é"}\n', encoding="utf-8")
+    assert list(read_jsonl(path)) == [(1, {"a": 1}), (4, {"a": "é"})]
+
+
+def test_gzip_and_byte_order_mark_are_read(tmp_path):
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(gzip.compress('\ufeff{"a": 1}\n'.encode()))
+    assert list(read_jsonl(path)) == [(1, {"a": 1})]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"a": 1}\n{"a": \n', r"rows.jsonl:2: not valid JSON"),
+        (b'{"a": 1}\n[1]\n', r"rows.jsonl:2: expected a JSON object, got list"),
+        (b'{"a": 1}\n{"a": "\xff"}\n', r"rows.jsonl:\d: not UTF-8 text; convert the file to UTF-8"),
+    ],
+)
+def test_bad_lines_are_named(tmp_path, content, message):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        list(read_jsonl(path))
+
+
+def test_bad_files_are_named(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere.jsonl does not exist; check the path"):
+        open_text(tmp_path / "nowhere.jsonl")
+    with pytest.raises(InputError, match=r"is a directory; give a file"):
+        open_text(tmp_path)
+    damaged = tmp_path / "damaged.jsonl.gz"
+    damaged.write_bytes(gzip.compress(b'{"a": 1}\n' * 1000)[:-20])
+    with pytest.raises(InputError, match=r"damaged.jsonl.gz: damaged gzip file"):
+        list(read_jsonl(damaged))
+    plain = tmp_path / "plain.jsonl.gz"
+    plain.write_bytes(b'{"a": 1}\n')
+    with pytest.raises(InputError, match=r"plain.jsonl.gz: damaged gzip file"):
+        list(read_jsonl(plain))
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    write_jsonl(path, [{"a": 1}])
+
+    def rows():
+        yield {"a": 2}
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_jsonl(path, rows())
+    assert path.read_text(encoding="utf-8") == '{"a": 1}\n'
+    assert [item.name for item in tmp_path.iterdir()] == ["rows.jsonl"]
+
+
+def test_new_content_appears_only_when_it_is_complete(tmp_path):
+    path = tmp_path / "deep" / "file.txt"
+    with replace_file(path) as stream:
+        stream.write("whole")
+        assert not path.exists()
+    assert path.read_text(encoding="utf-8") == "whole"
+
+
+@given(st.lists(st.dictionaries(st.text(), st.text() | st.integers() | st.none(), max_size=3), max_size=5))
+def test_what_is_written_is_read_back(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("jsonl") / "rows.jsonl"
+    try:
+        assert write_jsonl(path, rows) == len(rows)
+    except UnicodeEncodeError:  # lone surrogates are no text
+        return
+    assert [row for _, row in read_jsonl(path)] == rows
+
+
+def test_dumps_is_one_line_of_readable_text():
+    assert dumps({"text": "é\n", "n": 1}) == '{"text": "é\\n", "n": 1}'
+    assert json.loads(dumps({"b": [1, None]})) == {"b": [1, None]}

@@ -1,0 +1,48 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from angle_data.text import char_ngrams, content_id, jaccard, normalise, words
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("The disk is full.", "the  disk is\tfull"),
+        ("“Disk full”", '"disk full"'),
+        ("It’s down!", "it's down"),
+        ("ﬁle not found", "file not found"),  # NFKC
+        ("STRASSE", "straße"),  # case folding
+    ],
+)
+def test_spellings_of_one_text_are_equal(a, b):
+    assert normalise(a) == normalise(b)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [("disk full", "disk not full"), ("1.29 is out", "1.30 is out"), ("a-b", "a b")]
+)
+def test_different_texts_stay_different(a, b):
+    assert normalise(a) != normalise(b)
+
+
+@given(st.text())
+def test_normalising_twice_changes_nothing_more(text):
+    assert normalise(normalise(text)) == normalise(text)
+
+
+def test_words_and_overlap_by_hand():
+    assert words("Disk /dev/sda1 is FULL, full!") == {"disk", "dev", "sda1", "is", "full"}
+    assert jaccard(words("a b c"), words("b c d")) == 0.5
+    assert jaccard(frozenset(), frozenset()) == 0.0
+
+
+def test_ngrams_by_hand():
+    assert char_ngrams("Abcd.") == {"abc", "bcd"}
+    assert char_ngrams("ab") == {"ab"}
+    assert char_ngrams("  ") == frozenset()
+
+
+def test_content_ids_tell_texts_apart_and_do_not_change():
+    assert content_id("a") == "ca978112ca1bbdca"  # the first 16 digits of the SHA-256 of "a"
+    assert content_id("a ") != content_id("a")
