@@ -16,6 +16,15 @@ from angle_train.objectives import angle_objective, cosine_objective, in_batch_o
 
 __all__ = ["CombinedLoss", "combined_objective"]
 
+_CITATION = """
+@article{li2023angle,
+    title = {AnglE-optimized Text Embeddings},
+    author = {Li, Xianming and Li, Jing},
+    journal = {arXiv preprint arXiv:2309.12871},
+    year = {2023},
+}
+"""
+
 
 def combined_objective(
     embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfig
@@ -70,3 +79,8 @@ class CombinedLoss(nn.Module):
     def get_config_dict(self) -> dict[str, Any]:
         """Return the settings shown in the model card."""
         return {name: getattr(self.config, name) for name in self.config.__slots__}
+
+    @property
+    def citation(self) -> str:
+        """BibTeX of the paper, for the model card."""
+        return _CITATION
