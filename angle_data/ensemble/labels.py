@@ -73,6 +73,8 @@ def random_pairs(
                 used.add(key)
                 pairs.append(_random_pair(source, ordered[other]))
                 break
+            else:
+                break  # no partner is left for this source, so no further draw will find one
     return pairs
 
 

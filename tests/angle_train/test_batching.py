@@ -137,6 +137,47 @@ def test_derived_paraphrases_get_the_lowest_score_and_weight_of_their_group():
     assert named_pairs(collate(rows, transitive=True))["b", "c"] == (0.9, 0.4)
 
 
+def test_a_negative_row_inside_a_group_labels_only_itself():
+    rows = [row("a", "b"), row("a", "c"), row("a", "d"), row("b", "c", 0.0)]
+    found = {pair: score for pair, (score, _) in named_pairs(collate(rows, transitive=True)).items()}
+    assert found["b", "c"] == 0.0
+    assert found["b", "d"] == found["c", "d"] == 1.0
+
+
+def test_of_equally_low_rows_between_groups_the_less_trusted_counts():
+    rows = [row("a", "b"), row("a", "x", 0.2, weight=0.9), row("b", "x", 0.2, weight=0.3), row("x", "y")]
+    for order in (rows, rows[::-1]):
+        found = named_pairs(collate(order, transitive=True))
+        assert found["a", "y"] == found["b", "y"] == (0.2, 0.3)
+
+
+def test_a_text_paired_with_itself_is_no_positive_with_transitive_labels_either():
+    label = collate([row("Same text.", "same text", 1.0), row("a", "b", 1.0)], transitive=True)["label"]
+    assert label["positive"].sum().item() == 1
+
+
+def test_the_prompt_reaches_the_tokeniser():
+    seen = []
+
+    def preprocess(texts, prompt=None):
+        seen.append(prompt)
+        return spelled(texts)
+
+    PairCollator(preprocess, prompt="query: ", chunk_size=1)([row("a", "b")])
+    assert seen == ["query: ", "query: "]
+
+
+def test_blocks_are_shuffled_as_wholes():
+    # 40 keys of one block each: were only rows shuffled, keys would come in order of first appearance
+    # of the shuffled rows for every block size.
+    keys = [f"{number:02d}" for number in range(40) for _ in range(4)]
+    order = blocked_order(keys, 4, torch.Generator().manual_seed(0))
+    seen = list(
+        dict.fromkeys(keys[i] for i in torch.randperm(160, generator=torch.Generator().manual_seed(0)))
+    )
+    assert list(dict.fromkeys(keys[i] for i in order)) != seen
+
+
 def test_without_anything_to_derive_transitive_changes_nothing():
     rows = [row("a", "b"), row("c", "d", 0.5), row("e", "f", 0.0)]
     assert named_pairs(collate(rows, transitive=True)) == named_pairs(collate(rows))

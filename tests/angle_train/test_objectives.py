@@ -142,6 +142,28 @@ def test_in_batch_weight_is_a_weighted_mean():
     assert loss([0.75, 0.25]) == pytest.approx(0.75 * only_first + 0.25 * only_second, rel=1e-4)
 
 
+def test_in_batch_weight_of_a_pair_covers_both_directions_of_that_pair():
+    emb = embeddings(4)
+    first, second, group = torch.tensor([0, 2]), torch.tensor([1, 3]), torch.tensor([0, 0, 2, 2])
+    both = torch.tensor([True, True])
+    alone = in_batch_objective(emb, first, second, torch.tensor([True, False]), group)
+    weighted = in_batch_objective(emb, first, second, both, group, weight=torch.tensor([1.0, 1e-9]))
+    assert weighted.item() == pytest.approx(alone.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_neutral_holds_in_both_directions_and_for_whole_groups(swapped):
+    # Groups {0,1} and {2,3}, one neutral row between 0 and 2: no text of one is a negative of the other.
+    emb = embeddings(4)
+    link = [2, 0] if swapped else [0, 2]
+    first, second = torch.tensor([0, 2, link[0]]), torch.tensor([1, 3, link[1]])
+    positive = torch.tensor([True, True, False])
+    loss = in_batch_objective(
+        emb, first, second, positive, torch.tensor([0, 0, 2, 2]), neutral=torch.tensor([False, False, True])
+    )
+    assert loss.item() == 0.0
+
+
 def test_neutral_pairs_leave_the_denominator():
     emb = embeddings(3)  # A=0, B=1 paraphrases; D=2 an antonym of A
     first, second, group = torch.tensor([0, 0]), torch.tensor([1, 2]), torch.tensor([0, 0, 2])
