@@ -5,6 +5,7 @@ Results go to stdout, everything here writes to stderr.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -46,6 +47,14 @@ def run_app(app: Callable[[], Any], program: str) -> None:
         # The reader of our stdout (such as `head`) went away: not an error, and nothing is left to say.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        # A read-only folder, a full disk, a missing right: the user's to mend. Errors of connections and
+        # the like carry no file name and are defects here.
+        if error.filename is None and error.errno != errno.ENOSPC:
+            raise
+        place = f"{error.filename}: " if error.filename is not None else ""
+        print(f"{program}: error: {place}{error.strerror}; free or choose another place", file=sys.stderr)  # noqa: T201
+        sys.exit(AngleError.exit_code)
 
 
 class Progress:

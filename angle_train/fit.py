@@ -17,6 +17,7 @@ from sentence_transformers import SentenceTransformer
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
+from angle_data.locking import hold
 from angle_train.backbones import load_backbone, quiet_libraries
 from angle_train.config import Recipe
 from angle_train.evaluate.compare import compare
@@ -102,11 +103,13 @@ def fit(config: FitConfig) -> FitResult:
     notes = _leaks(data)
     model = _load_backbone(config)
     resolve_precision(config.recipe.training.precision, model.device)
-    resume = directory.claim(status)
-    if resume:
-        log.info("going on from %s", resume)
-    report = _run(config, data, model, directory.checkpoints, resume, notes)
-    directory.finish()
+    with hold(config.out):
+        # Asked again: another process may have written here while the model was loaded.
+        resume = directory.claim(directory.status(overwrite=config.overwrite))
+        if resume:
+            log.info("going on from %s", resume)
+        report = _run(config, data, model, directory.checkpoints, resume, notes)
+        directory.finish()
     return FitResult(config.out, report, already_finished=False)
 
 

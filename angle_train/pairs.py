@@ -232,14 +232,14 @@ def _unit_scores(
     """Return the scores mapped to 0..1 and a note on their scale."""
     places = [place for place, _ in items]
     raw = np.array([_number(row, column, place) for place, row in items])
+    if raw.min() == raw.max():
+        raise InputError(f"{spec}: all {len(raw)} scores are {raw[0]:g}; nothing can be ranked or learned")
     # What `angle-data` writes is in 0..1 whatever the scale of the files beside it.
     scale = parse_scale(stated) if stated and not Path(spec).is_dir() else detect_scale(raw, places)
     for position in np.flatnonzero((raw < scale.low) | (raw > scale.high)):
         raise InputError(
             f"{places[position]}: score {raw[position]:g} is outside the scale {scale.low:g}-{scale.high:g}"
         )
-    if raw.min() == raw.max():
-        raise InputError(f"{spec}: all {len(raw)} scores are {raw[0]:g}; nothing can be ranked or learned")
     return scale.to_unit(raw), scale.note
 
 

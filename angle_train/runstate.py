@@ -15,6 +15,7 @@ from typing import Literal
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
+from angle_data.locking import LOCK_NAME
 
 __all__ = ["RunDirectory", "Status"]
 
@@ -51,12 +52,15 @@ class RunDirectory:
         if self.path.is_file():
             raise InputError(f"--out {self.path} is a file; give a directory")
         if not self._state_file.is_file():
-            if self.path.is_dir() and any(self.path.iterdir()):
+            if self.path.is_dir() and any(item.name != LOCK_NAME for item in self.path.iterdir()):
                 raise InputError(f"--out {self.path} is not empty and holds no earlier run; give another one")
             return "new"
         if overwrite:
             return "new"
-        state = json.loads(self._state_file.read_text(encoding="utf-8"))
+        try:
+            state = json.loads(self._state_file.read_text(encoding="utf-8"))
+        except json.JSONDecodeError:
+            raise InputError(f"{self._state_file} is damaged; run again with --overwrite") from None
         finished, earlier = state["status"] == "finished", state["fingerprint"]
         changed = [part for part in self.fingerprint if earlier.get(part) != self.fingerprint[part]]
         if not finished and self._complete_checkpoint() is None:
@@ -71,7 +75,11 @@ class RunDirectory:
     def claim(self, status: Status) -> Path | None:
         """Take the directory for a run of that status; return the checkpoint to go on from, if any."""
         if status == "new" and self._state_file.is_file():
-            shutil.rmtree(self.path)
+            for item in self.path.iterdir():
+                if item.is_dir():
+                    shutil.rmtree(item)
+                elif item.name != LOCK_NAME:  # the caller holds it
+                    item.unlink()
         self._write("interrupted")
         last = self._complete_checkpoint()
         for path in self.checkpoints.glob("checkpoint-*"):

@@ -35,6 +35,7 @@ from angle_train.replay import EpochSampler, ReplayableCollator
 __all__ = [
     "DevEvaluator",
     "Training",
+    "make_collator",
     "record_dev_scores",
     "resolve_precision",
     "train",
@@ -126,7 +127,7 @@ def train(
         KeyboardInterrupt: Ctrl-C; a checkpoint was written.
     """
     config = recipe.training
-    collate = _collator(model, recipe)
+    collate = make_collator(model, recipe)
     _describe(model, pairs)
     if config.freeze_embeddings:
         _freeze_embeddings(model)
@@ -187,7 +188,8 @@ def resolve_precision(precision: str, device: torch.device) -> str:
     return precision
 
 
-def _collator(model: SentenceTransformer, recipe: Recipe) -> ReplayableCollator:
+def make_collator(model: SentenceTransformer, recipe: Recipe) -> ReplayableCollator:
+    """Return the collator that prepares the batches of `recipe` for `model`."""
     config, objective = recipe.training, recipe.objective
     collate = PairCollator(
         model.preprocess,

@@ -14,9 +14,9 @@ PACKAGES = ("angle_data", "angle_train")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 # What the training half may use of the data half; nothing flows the other way.
-SHARED = {"disjoint", "errors", "records", "jsonl", "text", "console", "publish"}
+SHARED = {"disjoint", "errors", "records", "jsonl", "locking", "text", "console", "publish"}
 # The lowest layer: imports nothing of ours but what stands before it.
-BASE = ["errors", "disjoint", "text", "jsonl", "records", "console"]
+BASE = ["errors", "disjoint", "text", "jsonl", "locking", "records", "console"]
 HEAVY = ("torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "numpy", "openai", "github")
 
 

@@ -237,11 +237,17 @@ def _api_key(spec: AnnotatorSpec) -> str:
         raise CredentialsError(
             f"no API key: set the environment variable {spec.api_key_env} or name another (--api-key-env)"
         )
+    if not (key.isascii() and key.isprintable()):
+        raise CredentialsError(
+            f"the value of {spec.api_key_env} is no API key: it holds characters no key has"
+        )
     return key
 
 
 def _reply(key: str, answer: Any, seconds: float) -> Reply:
     """Read a chat completion, as decoded from JSON; see the API reference, "The chat completion object"."""
+    if not isinstance(answer, dict):
+        raise BadAnswer("the answer is no chat completion; does --base-url end in /v1?")
     try:
         choice = answer["choices"][0]
         text = choice["message"].get("content") or choice["message"].get("refusal") or ""

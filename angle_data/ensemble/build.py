@@ -79,6 +79,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     Raises:
         InputError: A run or the output folder cannot be used, the strategy is unknown, or no pair is left.
     """
+    _check_out(config)
     strategy = load_strategy(config.strategy)
     runs = read_runs(config.runs)
     sources = group_by_source(candidate for run in runs for candidate in run.candidates)
@@ -114,6 +115,24 @@ def _settings(config: EnsembleConfig) -> dict[str, str | int | float]:
         "ratios": ",".join(f"{ratio:g}" for ratio in config.ratios),
         "seed": config.seed,
     }
+
+
+def _check_out(config: EnsembleConfig) -> None:
+    """Refuse to write into a run, or over files that no earlier build wrote."""
+    out = config.out
+    if out.resolve() in {run.resolve() for run in config.runs}:
+        raise InputError(f"--out {out} is one of the runs; give another directory")
+    if out.is_dir() and any(out.iterdir()) and not _is_build(out):
+        raise InputError(f"--out {out} is not empty and holds no earlier data set; give another directory")
+
+
+def _is_build(out: Path) -> bool:
+    """Whether an earlier build left its report in `out`."""
+    try:
+        report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(report, dict) and "settings" in report
 
 
 def _nothing_left(outcome: Outcome) -> str:

@@ -6,7 +6,6 @@ that was being written.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
@@ -17,12 +16,13 @@ from typing import IO, Any
 
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps
+from angle_data.locking import hold
 
 __all__ = ["Journal", "finished_keys", "open_journal"]
 
 log = logging.getLogger("angle.labelling")
 
-_FILE, _LOCK = "journal.jsonl", ".lock"
+_FILE = "journal.jsonl"
 _FIELDS = ("key", "model", "reply")
 _CLAIMED = -1
 
@@ -73,14 +73,7 @@ def open_journal(run: Path, model: str) -> Iterator[Journal]:
     Raises:
         InputError: Another process writes the run, the run belongs to another model, or a line is damaged.
     """
-    try:
-        run.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise InputError(f"--out {run} is a file; give a directory") from None
-    except PermissionError:
-        raise InputError(f"--out {run} cannot be created: permission denied") from None
-    with (run / _LOCK).open("a+") as lock:
-        _take(lock, run)
+    with hold(run):
         path = run / _FILE
         offsets, end = _index(path, model) if path.exists() else ({}, 0)
         with path.open("a+b") as probe:
@@ -98,33 +91,18 @@ def finished_keys(run: Path, model: str) -> set[str]:
     return {key.hex() for key in _index(path, model)[0]} if path.exists() else set()
 
 
-def _take(lock: IO[str], run: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.seek(0)
-        owner = lock.read().strip() or "unknown"
-        raise InputError(
-            f"{run} is in use by another process (pid {owner}); wait for it or give another --out"
-        ) from None
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
-
-
 def _index(path: Path, model: str) -> tuple[dict[bytes, int], int]:
     """Return key -> byte offset, and where the last whole row ends."""
     offsets: dict[bytes, int] = {}
     end = 0
-    broken: tuple[int, str] | None = None
     with path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
-            if broken is not None:
-                raise InputError(f"{path}:{broken[0]}: {broken[1]}; repair or remove the line")
             row, fault = _parse(line)
             if row is None:
-                broken = (number, fault)
-                continue
+                # Only a line without its end can be a row cut off by a crash.
+                if line.endswith(b"\n"):
+                    raise InputError(f"{path}:{number}: {fault}; repair or remove the line")
+                break
             if row["model"] != model:
                 raise InputError(
                     f"{path.parent} holds a run of {row['model']!r}; give another --out for {model!r}"

@@ -25,6 +25,7 @@ from angle_data.labelling.journal import Journal, finished_keys, open_journal
 from angle_data.labelling.prompts import PromptSet, load_prompts
 from angle_data.labelling.requests import LabelConfig, build_requests
 from angle_data.labelling.texts import Skipped
+from angle_data.locking import LOCK_NAME
 
 __all__ = ["LabelPlan", "LabelSummary", "label", "plan_label"]
 
@@ -106,6 +107,8 @@ def label(config: LabelConfig) -> LabelSummary:
         _write_settings(config, spec, prompts, counts, derived, time.monotonic() - started)
     if error is not None:
         raise error
+    if plan.requests and not counts["kept"] and not derived.failed:
+        log.warning("no sentence could be kept; rejected.jsonl says why, and --out elsewhere asks again")
     if derived.failed:
         log.warning(
             "%d requests failed; run the same command again to ask them again", derived.failed.total()
@@ -156,6 +159,9 @@ def _check_run(run: Path, model: str) -> None:
     """Refuse a directory whose run.json names another annotator (its journal is checked when opened)."""
     path = run / "run.json"
     if not path.is_file():
+        ours = (run / "journal.jsonl").is_file()
+        if not ours and run.is_dir() and any(item.name != LOCK_NAME for item in run.iterdir()):
+            raise InputError(f"--out {run} is not empty and holds no labelling run; give another directory")
         return
     try:
         owner = json.loads(path.read_text(encoding="utf-8"))["model"]

@@ -310,3 +310,19 @@ def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
 def test_config_refuses(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         EnsembleConfig((), Path("out"), **options)
+
+
+def test_build_refuses_to_write_over_other_files_or_into_a_run(
+    runs: tuple[Path, ...], tmp_path: Path
+) -> None:
+    out = tmp_path / "mine"
+    (out / "dataset").mkdir(parents=True)
+    (out / "report.json").write_text("{}")
+    with pytest.raises(InputError, match=r"mine is not empty and holds no earlier data set; give another"):
+        build_ensemble(EnsembleConfig(runs=runs, out=out))
+    assert (out / "report.json").read_text() == "{}"
+    with pytest.raises(InputError, match=r"is one of the runs; give another directory"):
+        build_ensemble(EnsembleConfig(runs=runs, out=runs[0]))
+    good = tmp_path / "good"
+    build_ensemble(EnsembleConfig(runs=runs, out=good))
+    build_ensemble(EnsembleConfig(runs=runs, out=good))  # an earlier build may be replaced

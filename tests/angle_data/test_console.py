@@ -21,6 +21,16 @@ def raising(error):
         (InputError("a.csv is empty; give texts"), 1, "prog: error: a.csv is empty; give texts\n"),
         (CredentialsError("set OPENAI_API_KEY"), 1, "prog: error: set OPENAI_API_KEY\n"),
         (StoppedError("budget reached; run again"), 75, "prog: error: budget reached; run again\n"),
+        (
+            PermissionError(13, "Permission denied", "runs/x"),
+            1,
+            "prog: error: runs/x: Permission denied; free or choose another place\n",
+        ),
+        (
+            OSError(28, "No space left on device"),
+            1,
+            "prog: error: No space left on device; free or choose another place\n",
+        ),
         (KeyboardInterrupt(), 130, "prog: interrupted; everything so far is kept\n"),
         (
             MissingExtraError("angle-train fit", "train"),
@@ -36,9 +46,10 @@ def test_errors_become_one_line_and_the_documented_exit_code(error, code, line, 
     assert capsys.readouterr() == ("", line)
 
 
-def test_a_defect_keeps_its_traceback():
-    with pytest.raises(ZeroDivisionError):
-        run_app(raising(ZeroDivisionError()), "prog")
+@pytest.mark.parametrize("error", [ZeroDivisionError(), ConnectionResetError(104, "reset by peer")])
+def test_a_defect_keeps_its_traceback(error):
+    with pytest.raises(type(error)):
+        run_app(raising(error), "prog")
 
 
 def test_a_reader_that_goes_away_is_no_error():

@@ -126,3 +126,14 @@ def test_an_out_that_is_a_file_is_refused(tmp_path):
         open_journal(tmp_path / "run", "m"),
     ):
         pass
+
+
+def test_a_complete_but_damaged_last_line_is_named_and_kept(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    path.write_text("my own notes\n")
+    with (
+        pytest.raises(InputError, match=r"journal.jsonl:1: not a valid journal row"),
+        open_journal(tmp_path, "m"),
+    ):
+        pass
+    assert path.read_text() == "my own notes\n"

@@ -313,3 +313,15 @@ def test_a_second_interrupt_does_not_wait(tmp_path):
     assert run.returncode == 130
     assert len(rows(tmp_path / "run/journal.jsonl")) == 6
     assert len(rows(tmp_path / "run/candidates.jsonl")) == 12
+
+
+def test_a_directory_with_other_files_is_refused_and_left_alone(tmp_path):
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / "candidates.jsonl").write_text("mine\n")
+    with FakeOpenAI() as server:
+        write_texts(tmp_path / "texts.jsonl", 1)
+        with pytest.raises(InputError, match=r"run is not empty and holds no labelling run; give another"):
+            label(config(tmp_path, server))
+        assert not server.seen
+    assert (out / "candidates.jsonl").read_text() == "mine\n"

@@ -62,6 +62,8 @@ def test_merge_does_not_join_opposites_that_differ_by_one_token() -> None:
         ("a", "a", None),  # contradicts itself
         ("ab", "bc", None),  # b on both sides: 0.9 against 0.4
         ("d", "", "synonym"),  # undisputed, however unreliable
+        ("dd", "d", None),  # saying it twice is no second vote
+        ("ccc", "a", None),  # nor a third: 0.4 against 0.9
     ],
 )
 def test_winner_needs_a_margin_when_annotators_disagree(

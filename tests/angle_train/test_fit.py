@@ -302,3 +302,10 @@ def test_token_embeddings_can_be_frozen(config, tiny_model_dir, frozen):
     same = {name for name in before if before[name].equal(after[name]) and "pooler" not in name}
     tokens = {name for name in before if "word_embeddings" in name}
     assert same == (tokens if frozen else set())
+
+
+def test_a_directory_in_use_by_another_process_is_refused(config):
+    from angle_data.locking import hold
+
+    with hold(config.out), pytest.raises(InputError, match=r"in use by another process \(pid \d+\)"):
+        fit(config)

@@ -94,6 +94,40 @@ def test_a_weight_of_zero_leaves_the_term_out():
     assert list(terms) == ["angle"]
 
 
+def test_every_setting_of_the_objective_reaches_its_term():
+    rows = [*ROWS, {"text1": "host restarted twice", "text2": "disk full", "score": 0.5}]
+    config = ObjectiveConfig(
+        cosine_weight=1,
+        in_batch_weight=1,
+        angle_weight=1,
+        cosine_tau=0.2,
+        in_batch_tau=0.3,
+        angle_tau=0.7,
+        angle_mode="published",
+    )
+    model, terms = run(config, rows=rows)
+    batch = PairCollator(spelled, swap=False)(rows)
+    labels = batch.pop("label")
+    emb = torch.cat([model({"input_ids": batch[name]})["sentence_embedding"] for name in sorted(batch)])
+    first, second, score = labels["first"], labels["second"], labels["score"]
+    expected = {
+        "cosine": cosine_objective(emb[first], emb[second], score, tau=0.2),
+        "in_batch": in_batch_objective(
+            emb,
+            first,
+            second,
+            labels["positive"],
+            labels["group"],
+            tau=0.3,
+            neutral=labels["neutral"],
+        ),
+        # The published similarity depends on which text comes first.
+        "angle": angle_objective(emb[first], emb[second], score, tau=0.7, mode="published"),
+    }
+    assert labels["neutral"].any()
+    assert terms == {name: pytest.approx(value.item(), rel=1e-5) for name, value in expected.items()}
+
+
 def test_row_weights_reach_every_term():
     rows = [{**row, "weight": weight} for row, weight in zip(ROWS, (0.3, 0.2, 1.0, 0.5), strict=True)]
     _, weighted = run(ObjectiveConfig(), rows=rows)

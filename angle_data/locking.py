@@ -1,0 +1,42 @@
+"""One process at a time in a run directory, whichever command it runs; the lock ends with the process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from angle_data.errors import InputError
+
+__all__ = ["LOCK_NAME", "hold"]
+
+LOCK_NAME = ".lock"
+
+
+@contextmanager
+def hold(directory: Path) -> Iterator[None]:
+    """Keep other processes out of `directory`, which is made if missing, until the block ends.
+
+    Raises:
+        InputError: Another process holds it; its number is named.
+    """
+    import fcntl
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"--out {directory} is a file; give a directory") from None
+    with (directory / LOCK_NAME).open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            owner = lock.read().strip() or "unknown"
+            raise InputError(
+                f"{directory} is in use by another process (pid {owner}); wait for it or give another --out"
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield

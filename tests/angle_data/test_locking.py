@@ -1,0 +1,41 @@
+import subprocess
+import sys
+
+import pytest
+
+from angle_data.errors import InputError
+from angle_data.locking import hold
+
+HOLDER = """
+import sys
+from pathlib import Path
+from angle_data.locking import hold
+with hold(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_directory_is_held_by_one_process_and_freed_when_it_is_killed(tmp_path):
+    run = tmp_path / "new" / "run"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(run)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        with (
+            pytest.raises(InputError, match=rf"run is in use by another process \(pid {holder.pid}\); wait"),
+            hold(run),
+        ):
+            pass
+    finally:
+        holder.kill()
+        holder.communicate()
+    with hold(run):
+        assert run.is_dir()
+
+
+def test_a_file_in_place_of_the_directory_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"file is a file; give a directory"), hold(tmp_path / "file"):
+        pass
