@@ -32,6 +32,8 @@ __all__ = ["EnsembleConfig", "build_ensemble"]
 
 log = logging.getLogger("angle.ensemble")
 
+_ANTONYM_SCORE = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class EnsembleConfig:
@@ -48,7 +50,7 @@ class EnsembleConfig:
     out: Path
     strategy: str = "vote"
     labels: str = "binary"
-    antonym_score: float = 0.5
+    antonym_score: float = _ANTONYM_SCORE
     random_per_source: int | None = None
     max_per_source: int | None = None
     ratios: tuple[float, ...] = (0.9, 0.1)
@@ -59,6 +61,8 @@ class EnsembleConfig:
             raise InputError(f"unknown labels {self.labels!r}; choose one of {', '.join(sorted(LABELS))}")
         if not 0 <= self.antonym_score <= 1:
             raise InputError(f"antonym score must lie in 0..1, got {self.antonym_score:g}")
+        if self.labels == "binary" and self.antonym_score != _ANTONYM_SCORE:
+            raise InputError("--antonym-score is for --labels ordinal; binary antonyms have score 0")
         if self.random_per_source is not None and self.random_per_source < 0:
             raise InputError(f"random pairs per source must be 0 or more, got {self.random_per_source}")
         if self.max_per_source is not None and self.max_per_source < 1:

@@ -302,6 +302,7 @@ def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
     [
         ({"labels": "graded"}, "unknown labels 'graded'; choose one of binary, ordinal"),
         ({"antonym_score": 1.5}, "antonym score must lie in 0..1, got 1.5"),
+        ({"antonym_score": 0.2}, "--antonym-score is for --labels ordinal"),
         ({"random_per_source": -1}, "random pairs per source must be 0 or more, got -1"),
         ({"max_per_source": 0}, "max per source must be 1 or more, got 0"),
         ({"ratios": (0.5, 0.4)}, "ratios '0.5,0.4' sum to 0.9"),
