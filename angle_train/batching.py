@@ -66,7 +66,8 @@ def transitive_pairs(
     scores = torch.full((count, count), torch.inf)  # indexed by groups first, by texts below
     weights = torch.full((count, count), torch.inf)
     # In falling order of score the lowest-scored row of two groups is written last, and stays.
-    for row in sorted(range(len(score)), key=lambda i: (-score[i].item(), -weight[i].item())):
+    falling = sorted(range(len(score)), key=lambda i: (-score[i].item(), -weight[i].item()))
+    for row in falling:
         a, b = group[first[row]], group[second[row]]
         if a != b or positive[row]:
             scores[a, b] = scores[b, a] = score[row]
@@ -74,8 +75,10 @@ def transitive_pairs(
                 torch.minimum(weights[a, b], weight[row]) if a == b else weight[row]
             )
     scores, weights = scores[group][:, group], weights[group][:, group]
-    for a, b in ((first, second), (second, first)):
-        scores[a, b], weights[a, b] = score, weight
+    for row in falling:  # where two rows disagree about one pair, the lower score counts
+        a, b = first[row], second[row]
+        scores[a, b] = scores[b, a] = score[row]
+        weights[a, b] = weights[b, a] = weight[row]
     known = scores.isfinite().triu(diagonal=1)
     left, right = known.nonzero(as_tuple=True)
     return left, right, scores[left, right], weights[left, right]
@@ -157,6 +160,9 @@ class PairCollator:
         group = positive_groups(first, second, positive, identity)
         if self.transitive:
             first, second, score, weight = transitive_pairs(first, second, score, weight, positive, group)
+            if self.swap:  # the derived pairs come in order of length
+                flip = torch.rand(len(first)) < 0.5
+                first, second = torch.where(flip, second, first), torch.where(flip, first, second)
             positive = (score >= self.positive_score) & (identity[first] != identity[second])
         return {
             "first": first,

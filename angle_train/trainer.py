@@ -79,8 +79,7 @@ class DevEvaluator(BaseEvaluator):
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
         """Return `dev_spearman`, and each set's own value where there are several."""
-        scores = {f"{s.name}_spearman": spearman(s.score, evaluate_model(model, s)) for s in self._sets}
-        metrics = {METRIC: sum(scores.values()) / len(scores)} | (scores if len(scores) > 1 else {})
+        metrics = _dev_metrics(self._sets, [spearman(s.score, evaluate_model(model, s)) for s in self._sets])
         self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
         return metrics
 
@@ -168,10 +167,17 @@ def record_dev_scores(model: SentenceTransformer, dev: Sequence[PairSet], scores
 
     The trainer leaves those of its last evaluation there, which need not be the weights that are saved.
     """
+    model.model_card_data.eval_results_dict = {DevEvaluator(dev): _dev_metrics(dev, scores)}
+
+
+def _dev_metrics(dev: Sequence[PairSet], scores: Sequence[float]) -> dict[str, float]:
+    """Return the mean score and, of several sets, each one's; sets of equal names are numbered."""
     metrics = {METRIC: sum(scores) / len(scores)}
     if len(dev) > 1:
-        metrics |= {f"{pairs.name}_spearman": score for pairs, score in zip(dev, scores, strict=True)}
-    model.model_card_data.eval_results_dict = {DevEvaluator(dev): metrics}
+        names = [pairs.name for pairs in dev]
+        for number, (name, score) in enumerate(zip(names, scores, strict=True), start=1):
+            metrics[f"{name}{f'_{number}' if names.count(name) > 1 else ''}_spearman"] = score
+    return metrics
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:

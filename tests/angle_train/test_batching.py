@@ -137,6 +137,18 @@ def test_derived_paraphrases_get_the_lowest_score_and_weight_of_their_group():
     assert named_pairs(collate(rows, transitive=True))["b", "c"] == (0.9, 0.4)
 
 
+def test_where_rows_disagree_about_a_pair_the_lower_score_counts_in_any_order():
+    rows = [row("a", "bb", 1.0, weight=0.9), row("bb", "a", 0.2, weight=0.8), row("a", "c")]
+    for order in (rows, rows[::-1]):
+        assert named_pairs(collate(order, transitive=True))["a", "bb"] == (0.2, 0.8)
+
+
+def test_transitive_pairs_are_swapped_too():
+    torch.manual_seed(0)
+    label = collate([row("x" * n, "y" * (n + 50)) for n in range(1, 50)], swap=True, transitive=True)["label"]
+    assert 10 < (label["first"] > label["second"]).sum().item() < 40
+
+
 def test_a_negative_row_inside_a_group_labels_only_itself():
     rows = [row("a", "b"), row("a", "c"), row("a", "d"), row("b", "c", 0.0)]
     found = {pair: score for pair, (score, _) in named_pairs(collate(rows, transitive=True)).items()}

@@ -1,10 +1,12 @@
 """Every setting of a recipe reaches the trainer and the collator; `test_fit` covers what they then do."""
 
+import numpy as np
 import pytest
 import torch
 
 from angle_train.config import ObjectiveConfig, Recipe, TrainingConfig
-from angle_train.trainer import make_collator, training_arguments
+from angle_train.pairs import PairSet
+from angle_train.trainer import DevEvaluator, make_collator, training_arguments
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -73,3 +75,19 @@ def test_swapping_follows_the_recipe(tiny_model):
 
     assert swapped(False) == 0
     assert 5 < swapped(True) < 25
+
+
+def test_dev_sets_of_equal_names_are_averaged_not_merged(tiny_model):
+    texts = ["the node failed", "disk full", "a network cable", "the host restarted"]
+    sets = []
+    for order in (1, -1):
+        similar = tiny_model.similarity_pairwise(
+            tiny_model.encode(texts[:-1], convert_to_tensor=True),
+            tiny_model.encode(texts[1:], convert_to_tensor=True),
+        )
+        gold = similar.argsort().argsort().double().numpy()[::1] * order
+        sets.append(PairSet("dev", texts[:-1], texts[1:], (gold - gold.min()) / 2, np.ones(3), None, "0-1"))
+    metrics = DevEvaluator(sets)(tiny_model)
+    assert metrics["dev_1_spearman"] == pytest.approx(1)
+    assert metrics["dev_2_spearman"] == pytest.approx(-1)
+    assert metrics["dev_spearman"] == pytest.approx(0)
