@@ -20,7 +20,7 @@ __all__ = ["dumps", "open_text", "read_jsonl", "replace_file", "write_jsonl"]
 
 
 def dumps(row: Any) -> str:
-    """Return the one canonical JSON text of `row`: UTF-8 kept, no spaces wasted, keys in given order."""
+    """Return `row` as one line of JSON: characters beyond ASCII kept, keys in given order."""
     return json.dumps(row, ensure_ascii=False, separators=(", ", ": "))
 
 

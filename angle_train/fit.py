@@ -105,7 +105,7 @@ def fit(config: FitConfig) -> FitResult:
     resolve_precision(config.recipe.training.precision, model.device)
     with hold(config.out):
         # Asked again: another process may have written here while the model was loaded.
-        resume = directory.claim(directory.status(overwrite=config.overwrite))
+        resume = directory.claim(directory.status(overwrite=config.overwrite), overwrite=config.overwrite)
         if resume:
             log.info("going on from %s", resume)
         report = _run(config, data, model, directory.checkpoints, resume, notes)

@@ -72,9 +72,14 @@ class RunDirectory:
             )
         return "finished" if finished else "interrupted"
 
-    def claim(self, status: Status) -> Path | None:
-        """Take the directory for a run of that status; return the checkpoint to go on from, if any."""
-        if status == "new" and self._state_file.is_file():
+    def claim(self, status: Status, *, overwrite: bool) -> Path | None:
+        """Take the directory for a run of that status; return the checkpoint to go on from, if any.
+
+        Only with `overwrite` is anything but checkpoints deleted.
+        """
+        if status == "new":
+            shutil.rmtree(self.checkpoints, ignore_errors=True)
+        if overwrite and self._state_file.is_file():
             for item in self.path.iterdir():
                 if item.is_dir():
                     shutil.rmtree(item)

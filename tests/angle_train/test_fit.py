@@ -323,6 +323,14 @@ def test_token_embeddings_can_be_frozen(config, tiny_model_dir, frozen):
     assert same == (tokens if frozen else set())
 
 
+def test_a_run_without_a_checkpoint_starts_anew_and_leaves_other_files_alone(config):
+    config.out.mkdir()
+    (config.out / "fit_state.json").write_text(json.dumps({"status": "interrupted", "fingerprint": {}}))
+    (config.out / "thesis.txt").write_text("mine")
+    fit(changed(config, epochs=1))
+    assert (config.out / "thesis.txt").read_text() == "mine"
+
+
 def test_a_directory_in_use_by_another_process_is_refused(config):
     from angle_data.locking import hold
 
