@@ -28,9 +28,8 @@ def check_training_extra(feature: str) -> None:
     Raises:
         MissingExtraError: It is not; names `feature` and the install command.
     """
-    if any(
-        importlib.util.find_spec(name) is None for name in ("torch", "sentence_transformers", "accelerate")
-    ):
+    needed = ("torch", "sentence_transformers", "accelerate", "matplotlib")
+    if any(importlib.util.find_spec(name) is None for name in needed):
         raise MissingExtraError(feature, "train")
 
 

@@ -36,7 +36,7 @@ class Piece:
 
 def split_reply(text: str, *, source: str, size: int) -> list[Piece]:
     """Return the pieces of `text` in order; nothing but blank lines, markers and code fences is lost."""
-    text = re.sub(r"```[a-zA-Z]*", "", text)
+    text = re.sub(r"```(?:[a-zA-Z]+(?=\s*\n))?", "", text)
     pieces = _json_pieces(text, source)
     if pieces is not None:
         return pieces

@@ -407,3 +407,8 @@ def test_yield_of_the_demo_replies(examples, annotator, kept, rejected):
         reasons.update(reason for reason, _ in parsed.rejected)
     assert len(sentences) == kept
     assert reasons == rejected
+
+
+def test_a_fence_around_one_line_does_not_eat_its_first_word():
+    parsed = parse_reply("```The pod came back.```", source="Pod restarted.", finish_reason="stop", size=2)
+    assert parsed.sentences == ("The pod came back.",)
