@@ -3,8 +3,8 @@
     python benchmarks/llm_supervised.py cloud-ops              # the demo corpus, MiniLM, two test sets
     python benchmarks/llm_supervised.py stsb                   # 300 STS-B sentences, MiniLM's first 3 layers
 
-Options: --seeds 1 2 3, --only concat vote, --recipe NAME, --precision bf16 (on a CPU that has it, 1.6 times
-as fast). `stsb` needs $ANGLE_BENCH_DATA (README.md). Finished runs are kept in
+Options: --seeds 1 2 3, --only concat vote, --recipe NAME, --precision bf16 (faster on a CPU
+that has it). `stsb` needs $ANGLE_BENCH_DATA (README.md). Finished runs are kept in
 runs/benchmarks and not repeated.
 """
 

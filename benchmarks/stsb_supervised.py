@@ -5,7 +5,7 @@
 Backbone: the first three layers of MiniLM (55.9 untuned on the test set). Every row has the same trainer,
 epochs, batch size, learning rate, schedule, seeds, batches and choice of checkpoint (dev Spearman); only loss
 and collator differ. CPU seconds cover training with its evaluations.
-Options: --seeds 1 2 3, --only NAME …, --precision bf16 (on a CPU that has it, 1.6 times as fast).
+Options: --seeds 1 2 3, --only NAME …, --precision bf16 (faster on a CPU that has it).
 """
 
 from __future__ import annotations
