@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from angle_data.resources import install_command
+
 __all__ = [
     "AngleError",
     "AnnotatorError",
@@ -40,7 +42,7 @@ class MissingExtraError(AngleError):
     """An optional dependency is missing; the message is built to hold the exact install command."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f'{feature} needs the "{extra}" extra: pip install "angle-toolkit[{extra}]"')
+        super().__init__(f'{feature} needs the "{extra}" extra: {install_command(extra)}')
 
 
 class AnnotatorError(AngleError):

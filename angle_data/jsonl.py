@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,7 +66,7 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 yield number, row
         except UnicodeDecodeError:
             raise InputError(f"{path}:{number + 1}: not UTF-8 text; convert the file to UTF-8") from None
-        except (gzip.BadGzipFile, EOFError) as error:
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise InputError(f"{path}: damaged gzip file ({error})") from None
 
 

@@ -6,7 +6,16 @@ import hashlib
 import re
 import unicodedata
 
-__all__ = ["char_ngrams", "content_id", "jaccard", "normalise", "words"]
+__all__ = [
+    "char_ngrams",
+    "content_id",
+    "jaccard",
+    "normalise",
+    "pair_key",
+    "stable_hash",
+    "whole_characters",
+    "words",
+]
 
 _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "`": "'"})
 _EDGE = " \t\"'.,;:!?…。！？"
@@ -21,6 +30,12 @@ def normalise(text: str) -> str:
     """
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_QUOTES)
     return " ".join(folded.split()).strip(_EDGE)
+
+
+def pair_key(one: str, other: str) -> tuple[str, str]:
+    """Return the unordered pair of the two normalised texts: what makes two pairs the same pair."""
+    a, b = normalise(one), normalise(other)
+    return (a, b) if a <= b else (b, a)
 
 
 def words(text: str) -> frozenset[str]:
@@ -45,3 +60,20 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 def content_id(text: str) -> str:
     """Return a stable 16-digit hexadecimal id of the exact text, for rows that come without one."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def stable_hash(text: str) -> int:
+    """Return the first 64 bits of the text's sha256 as an integer: the same in every process and release."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def whole_characters(text: str) -> str:
+    """Return `text` with surrogate pairs joined and halves of pairs replaced by U+FFFD.
+
+    JSON can hold half a pair (U+D83D alone, say), which no file in UTF-8 can.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text

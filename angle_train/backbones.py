@@ -5,6 +5,7 @@ Only modules that Sentence Transformers brings itself: code from a model reposit
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import logging
 from collections.abc import Callable, Iterator
@@ -17,9 +18,32 @@ from angle_data.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["check_training_extra", "load_backbone", "quiet_libraries"]
+__all__ = [
+    "backbone_identity",
+    "check_training_extra",
+    "load_backbone",
+    "quiet_libraries",
+]
 
 log = logging.getLogger("angle.backbones")
+
+# What training and evaluation import; scipy comes with sentence-transformers, the others by name.
+_NEEDED = (
+    "accelerate",
+    "datasets",
+    "huggingface_hub",
+    "matplotlib",
+    "numpy",
+    "safetensors",
+    "scipy",
+    "sentence_transformers",
+    "torch",
+    "transformers",
+)
+# What loading a model reads from its directory, apart from what this toolkit puts beside it.
+_MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model")
+_NOT_OF_THE_MODEL = {"report.json", "fit_state.json"}
+_NOT_READ = {"onnx", "openvino", "checkpoints"}
 
 
 def check_training_extra(feature: str) -> None:
@@ -28,9 +52,30 @@ def check_training_extra(feature: str) -> None:
     Raises:
         MissingExtraError: It is not; names `feature` and the install command.
     """
-    needed = ("torch", "sentence_transformers", "accelerate", "matplotlib")
-    if any(importlib.util.find_spec(name) is None for name in needed):
+    if any(importlib.util.find_spec(name) is None for name in _NEEDED):
         raise MissingExtraError(feature, "train")
+
+
+def backbone_identity(id_or_path: str) -> str:
+    """Return what a model is, whatever machine it lies on: `NAME@DIGEST` of a directory, a hub id as it is.
+
+    DIGEST is the start of the SHA-256 over weights, settings and vocabulary, so that another model put into
+    the same directory is another backbone. Reads the whole directory.
+    """
+    root = Path(id_or_path)
+    if not root.is_dir():
+        return id_or_path
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        inside = path.relative_to(root)
+        hidden = any(part.startswith(".") for part in inside.parts)
+        if hidden or path.suffix not in _MODEL_FILES or not _NOT_READ.isdisjoint(inside.parts):
+            continue
+        if path.is_file() and path.name not in _NOT_OF_THE_MODEL:
+            with path.open("rb") as stream:
+                content = hashlib.file_digest(stream, "sha256").hexdigest()
+            digest.update(f"{inside.as_posix()}\0{content}\n".encode())
+    return f"{root.resolve().name}@{digest.hexdigest()[:12]}"
 
 
 @contextmanager

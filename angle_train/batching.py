@@ -130,11 +130,18 @@ class PairCollator:
     transitive: bool = False
     valid_label_columns: list[str] = field(default_factory=lambda: list(LABEL_COLUMNS))
 
-    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the batch of `rows`; see the class for its keys."""
+    def __call__(
+        self, rows: Sequence[Mapping[str, Any]], generator: torch.Generator | None = None
+    ) -> dict[str, Any]:
+        """Return the batch of `rows`; see the class for its keys.
+
+        Args:
+            rows: What to collate.
+            generator: Decides the swaps; default torch's global one.
+        """
         pairs = [(str(row["text1"]), str(row["text2"])) for row in rows]
         if self.swap:
-            flips = torch.rand(len(pairs)).lt(0.5).tolist()
+            flips = torch.rand(len(pairs), generator=generator).lt(0.5).tolist()
             pairs = [(b, a) if flip else (a, b) for (a, b), flip in zip(pairs, flips, strict=True)]
         # Sorting by characters first and text second makes the order independent of the rows' order.
         texts = sorted({text for pair in pairs for text in pair}, key=lambda text: (len(text), text))
@@ -142,11 +149,15 @@ class PairCollator:
         for number, start in enumerate(range(0, len(texts), self.chunk_size)):
             chunk = self.preprocess(texts[start : start + self.chunk_size], prompt=self.prompt)
             batch |= {f"chunk{number:03d}_{name}": value for name, value in chunk.items()}
-        batch["label"] = self._labels(rows, pairs, texts)
+        batch["label"] = self._labels(rows, pairs, texts, generator)
         return batch
 
     def _labels(
-        self, rows: Sequence[Mapping[str, Any]], pairs: Sequence[tuple[str, str]], texts: Sequence[str]
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        pairs: Sequence[tuple[str, str]],
+        texts: Sequence[str],
+        generator: torch.Generator | None,
     ) -> dict[str, Tensor]:
         index = {text: position for position, text in enumerate(texts)}
         identities: dict[str, int] = {}
@@ -161,7 +172,7 @@ class PairCollator:
         if self.transitive:
             first, second, score, weight = transitive_pairs(first, second, score, weight, positive, group)
             if self.swap:  # the derived pairs come in order of length
-                flip = torch.rand(len(first)) < 0.5
+                flip = torch.rand(len(first), generator=generator) < 0.5
                 first, second = torch.where(flip, second, first), torch.where(flip, first, second)
             positive = (score >= self.positive_score) & (identity[first] != identity[second])
         return {

@@ -28,7 +28,7 @@ app = typer.Typer(
 _PAIRS = ".jsonl[.gz], .csv or .parquet"
 Scale = Annotated[
     str | None,
-    typer.Option(help="Scale of the scores in files, LOW-HIGH such as 0-5.", show_default="detected"),
+    typer.Option(help="Scale of the scores, LOW-HIGH such as 0-5.", show_default="detected"),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Warnings only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="More detail.")]

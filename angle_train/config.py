@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from angle_data.errors import InputError
+from angle_data.resources import packaged_folder
 
 __all__ = ["AngleMode", "ObjectiveConfig", "Recipe", "TrainingConfig", "builtin_recipes", "find_recipe"]
 
@@ -211,10 +212,7 @@ _SECTIONS: dict[str, type[Any]] = {"objective": ObjectiveConfig, "training": Tra
 
 def builtin_recipes() -> dict[str, Path]:
     """Return the recipes that come with the toolkit, by name."""
-    packaged = Path(__file__).parent / "recipes"
-    # An installed copy carries the recipes inside the package; a checkout has them at its root.
-    directory = packaged if packaged.is_dir() else Path(__file__).parent.parent / "recipes"
-    return {path.stem: path for path in sorted(directory.glob("*.toml"))}
+    return {path.stem: path for path in sorted(packaged_folder("recipes").glob("*.toml"))}
 
 
 def find_recipe(name_or_path: str) -> Path:

@@ -18,15 +18,16 @@ from sentence_transformers import SentenceTransformer
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.locking import hold
-from angle_train.backbones import load_backbone, quiet_libraries
+from angle_train.backbones import backbone_identity, load_backbone, quiet_libraries
 from angle_train.config import Recipe
 from angle_train.evaluate.compare import compare
-from angle_train.evaluate.sts import evaluate_model, spearman
-from angle_train.pairs import PairSet, count_leaks, hold_out, join, load_pairs
+from angle_train.evaluate.sts import check_finite, evaluate_model, spearman
+from angle_train.pairs import PairSet, check_stated_scale, count_leaks, hold_out, join, load_pairs
 from angle_train.report.html import write_fit_html
 from angle_train.report.summary import BACKBONE, TUNED, DataNote, FitReport
 from angle_train.rows import dataset_splits
 from angle_train.runstate import RunDirectory
+from angle_train.saving import disk_errors_in_one_line
 from angle_train.trainer import Training, record_dev_scores, resolve_precision, train
 
 __all__ = ["FitConfig", "FitResult", "fit"]
@@ -49,7 +50,7 @@ class FitConfig:
         dev: Sources of the pairs that select the checkpoint. Default: the validation splits of the
             training data, or else a tenth of it.
         test: Sources of pairs that nothing is selected on.
-        scale: Scale of the scores in files, `LOW-HIGH`; default detected.
+        scale: Scale of the scores, `LOW-HIGH`, see `pairs.load_pairs`; default detected.
         overwrite: Replace an earlier run in `out`.
         device: `cpu`, `cuda` …; default the best there is.
     """
@@ -108,7 +109,7 @@ def fit(config: FitConfig) -> FitResult:
         resume = directory.claim(directory.status(overwrite=config.overwrite), overwrite=config.overwrite)
         if resume:
             log.info("going on from %s", resume)
-        report = _run(config, data, model, directory.checkpoints, resume, notes)
+        report = _run(config, data, model, directory, resume, notes)
         directory.finish()
     return FitResult(config.out, report, already_finished=False)
 
@@ -117,26 +118,29 @@ def _run(
     config: FitConfig,
     data: _Data,
     model: SentenceTransformer,
-    checkpoints: Path,
+    directory: RunDirectory,
     resume: Path | None,
     notes: list[str],
 ) -> FitReport:
     """Measure, train, measure again, and write everything."""
-    before = _similarities(model, data)
-    log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * _dev_score(data, before))
+    before = _similarities(BACKBONE, model, data)
+    score = _dev_score(data, before)
+    log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
     if config.recipe.training.prompt:
         model.prompts["angle"] = config.recipe.training.prompt
         model.default_prompt_name = "angle"
-    training = train(model, data.train, data.dev, config.recipe, checkpoints, resume)
+    training = train(model, data.train, data.dev, config.recipe, directory.checkpoints, resume, score)
     if config.recipe.training.average_with_backbone:
         _average(model, _load_backbone(config), config.recipe.training.average_with_backbone)
-    after = _similarities(model, data)
-    report = _report(config, data, training, before, after, notes, model)
+    after = _similarities(TUNED, model, data)
+    backbone = directory.fingerprint["backbone"]
+    report = _report(config.recipe, backbone, data, training, before, after, notes, model)
     if report.kept == BACKBONE:
         model = _load_backbone(config)
     else:
         record_dev_scores(model, data.dev, _dev_scores(data, after))
-    _save(config, model, report)
+    with disk_errors_in_one_line(config.out):
+        _save(config, model, report)
     columns = [
         (pairs, old, new)
         for (role, pairs), old, new in zip(data.evaluated, before, after, strict=True)
@@ -155,6 +159,7 @@ def _load(config: FitConfig) -> _Data:
         divided = [spec for spec in config.data if "validation" in dataset_splits(spec)]
         dev = [load_pairs(spec, split="validation", scale=scale) for spec in divided]
     test = [load_pairs(spec, split="test", scale=scale, rows="test") for spec in config.test]
+    check_stated_scale(scale, [*sets, *dev, *test])
     train_pairs = join(sets)
     if not dev:
         train_pairs, held_out = hold_out(train_pairs, _HELD_OUT, config.recipe.training.seed)
@@ -167,10 +172,9 @@ def _load(config: FitConfig) -> _Data:
 
 
 def _fingerprint(config: FitConfig, data: _Data) -> dict[str, str]:
-    backbone = Path(config.backbone)
     return {
         "recipe": replace(config.recipe, description="").to_toml_text(),
-        "backbone": str(backbone.resolve()) if backbone.is_dir() else config.backbone,
+        "backbone": backbone_identity(config.backbone),
         "training pairs": data.train.sha256(),
         "dev pairs": " ".join(pairs.sha256() for pairs in data.dev),
         "test pairs": " ".join(pairs.sha256() for pairs in data.test),
@@ -193,9 +197,13 @@ def _leaks(data: _Data) -> list[str]:
     return notes
 
 
-def _similarities(model: SentenceTransformer, data: _Data) -> Columns:
+def _similarities(name: str, model: SentenceTransformer, data: _Data) -> Columns:
+    columns = []
     with quiet_libraries():
-        return [evaluate_model(model, pairs) for _, pairs in data.evaluated]
+        for _, pairs in data.evaluated:
+            columns.append(evaluate_model(model, pairs))
+            check_finite(columns[-1], pairs, name)
+    return columns
 
 
 def _dev_scores(data: _Data, columns: Columns) -> list[float]:
@@ -217,7 +225,8 @@ def _average(model: SentenceTransformer, backbone: SentenceTransformer, share: f
 
 
 def _report(
-    config: FitConfig,
+    recipe: Recipe,
+    backbone: str,
     data: _Data,
     training: Training,
     before: Columns,
@@ -238,10 +247,10 @@ def _report(
         for result in compare(pairs, {BACKBONE: old, TUNED: new}, baseline=BACKBONE, role=role)
     ]
     return FitReport(
-        backbone=config.backbone,
-        recipe=asdict(config.recipe),
+        backbone=backbone,
+        recipe=asdict(recipe),
         device=model.device.type,
-        precision=resolve_precision(config.recipe.training.precision, model.device),
+        precision=resolve_precision(recipe.training.precision, model.device),
         data=[DataNote.of(role, pairs) for role, pairs in [("train", data.train), *data.evaluated]],
         curve=[{"step": 0, "epoch": 0.0, "dev": dev_before, "terms": {}}, *map(asdict, training.curve)],
         steps=training.steps,

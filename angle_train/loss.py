@@ -5,7 +5,7 @@ Expects the batches of `batching.PairCollator`; the mathematics is in `objective
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -63,18 +63,28 @@ def combined_objective(
 class CombinedLoss(nn.Module):
     """Sentence Transformers loss around `combined_objective`; its terms are logged one by one.
 
-    Inputs: the chunks of a `PairCollator` batch as `features`, its label dictionary as `labels`.
+    Inputs: the chunks of a `PairCollator` batch as `features`, its label dictionary as `labels`. `watch` is
+    called with the terms of every batch.
     """
 
-    def __init__(self, model: nn.Module, config: ObjectiveConfig) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        config: ObjectiveConfig,
+        watch: Callable[[Mapping[str, Tensor]], None] | None = None,
+    ) -> None:
         super().__init__()
         self.model = model
         self.config = config
+        self._watch = watch
 
     def forward(self, features: Iterable[dict[str, Tensor]], labels: dict[str, Tensor]) -> dict[str, Tensor]:
         """Encode every chunk and return the weighted terms; the trainer sums them."""
         embeddings = torch.cat([self.model(chunk)["sentence_embedding"] for chunk in features])
-        return combined_objective(embeddings, labels, self.config)
+        terms = combined_objective(embeddings, labels, self.config)
+        if self._watch is not None:
+            self._watch(terms)
+        return terms
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return the settings shown in the model card."""

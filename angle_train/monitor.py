@@ -1,27 +1,41 @@
 """Watches a training run from inside the trainer: progress, learning curve, early stopping, Ctrl-C.
 
-Works on the trainer's own log, which is part of every checkpoint, so a resumed run continues it.
+Works on the trainer's own log, which is part of every checkpoint, so a resumed run continues it: mean loss
+terms stand in the entries of the evaluations, and those of an interval that was cut off in an own entry.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+from torch import Tensor
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from angle_data.console import Progress
 
-__all__ = ["METRIC", "Evaluation", "RunCallback", "catch_interrupt", "learning_curve"]
+__all__ = [
+    "METRIC",
+    "Evaluation",
+    "RunCallback",
+    "TermMeter",
+    "catch_interrupt",
+    "evaluations_since_best",
+    "learning_curve",
+]
 
 log = logging.getLogger("angle.fit")
 
 METRIC = "dev_spearman"
+_UNFINISHED = "terms_so_far"
+_TERMS = ("loss", "cosine", "in_batch", "angle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,34 +55,88 @@ class Evaluation:
     terms: dict[str, float] = field(default_factory=dict)
 
 
-class RunCallback(TrainerCallback):
-    """Progress, one log line per evaluation, early stopping, and a checkpoint when interrupted."""
+class TermMeter:
+    """Means of the loss terms since the last evaluation, in double precision.
 
-    def __init__(self, progress: Progress, patience: int, interrupted: Callable[[], bool]) -> None:
+    Sums are exact to the last bit over an interruption, which the trainer's own are not. Values that are not
+    finite (a batch that overflowed) are left out.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[str, tuple[float, int]] = {}
+
+    def add(self, terms: Mapping[str, Tensor]) -> None:
+        """Count the terms (scalars) of one batch."""
+        values = torch.stack([term.detach().double() for term in terms.values()]).tolist()
+        for name, value in zip(terms, values, strict=True):
+            total, count = self._sums.get(name, (0.0, 0))
+            if math.isfinite(value):
+                self._sums[name] = (total + value, count + 1)
+
+    def means(self) -> dict[str, float]:
+        """Return `loss`, the sum of all means, and the mean of each term; nothing if nothing was counted."""
+        means = {name: total / count for name, (total, count) in self._sums.items()}
+        rounded = {name: round(mean, 6) for name, mean in means.items()}
+        return {"loss": round(math.fsum(means.values()), 6)} | rounded if means else {}
+
+    def state(self) -> dict[str, list[float]]:
+        """Return sum and count of every term, ready for JSON."""
+        return {name: [total, count] for name, (total, count) in self._sums.items()}
+
+    def restore(self, state: Mapping[str, list[float]]) -> None:
+        """Go on from what `state` returned; from nothing, start anew."""
+        self._sums = {name: (total, int(count)) for name, (total, count) in state.items()}
+
+
+class RunCallback(TrainerCallback):
+    """Progress, one log line per evaluation, early stopping, and a checkpoint when interrupted.
+
+    `progress` counts the steps of this process, `meter` is fed by the loss, and `start` is the dev Spearman
+    of the untouched backbone, which a checkpoint has to beat to be the best so far.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        patience: int,
+        interrupted: Callable[[], bool],
+        meter: TermMeter,
+        start: float = -math.inf,
+    ) -> None:
         self._progress, self._patience, self._interrupted = progress, patience, interrupted
+        self._meter, self._start = meter, start
         self._shown = 0
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Go on where a resumed run's checkpoint is."""
+        self._shown = state.global_step
+        self._meter.restore(_unfinished_terms(state))
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Count the step; stop, with a checkpoint, if interrupted."""
-        self._progress.advance(state.global_step - self._shown, _note(state))
+        self._progress.advance(state.global_step - self._shown, self._note(state))
         self._shown = state.global_step
-        # Terms since the evaluation before belong to every evaluation, the last one included.
-        control.should_log |= control.should_evaluate
-        if _stale(state) >= self._patience:
-            # A run that was killed after its last evaluation and resumed.
-            control.should_training_stop = True
         if self._interrupted():
+            entries: list[dict[str, Any]] = state.log_history
+            entries.append({"step": state.global_step, _UNFINISHED: self._meter.state()})
             control.should_save = control.should_training_stop = True
 
     def on_evaluate(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Log the evaluation; stop if the last ones brought nothing better."""
-        last = learning_curve(state)[-1]
+        entries: list[dict[str, Any]] = state.log_history
+        entry = next(entry for entry in reversed(entries) if f"eval_{METRIC}" in entry)
+        entry["terms"] = self._meter.means()
+        self._meter.restore({})
+        *earlier, last = learning_curve(state)
         terms = ", ".join(f"{name} {value:.3f}" for name, value in last.terms.items())
-        best = ", the best so far" if _stale(state) == 0 else ""
+        is_best = last.dev > max([self._start, *(evaluation.dev for evaluation in earlier)])
+        best = ", the best so far" if is_best else ""
         log.info(
             "step %d/%d, epoch %.2f: %s; dev Spearman %.2f%s",
             last.step,
@@ -78,35 +146,43 @@ class RunCallback(TrainerCallback):
             100 * last.dev,
             best,
         )
-        if _stale(state) >= self._patience:
+        if evaluations_since_best(state) >= self._patience:
             log.info("no better for %d evaluations: stopping early", self._patience)
             control.should_training_stop = True
+
+    def _note(self, state: TrainerState) -> str:
+        scores = [evaluation.dev for evaluation in learning_curve(state)]
+        return f"dev {100 * scores[-1]:.1f}, best {100 * max(self._start, *scores):.1f}" if scores else ""
 
 
 def learning_curve(state: TrainerState) -> list[Evaluation]:
     """Return the evaluations in the trainer's log; it is part of every checkpoint, so resuming keeps it."""
-    terms: dict[int, dict[str, float]] = {}
-    curve = []
     entries: list[dict[str, Any]] = state.log_history
+    curve = []
     for entry in entries:
-        if "loss" in entry:
-            known = ("loss", "cosine", "in_batch", "angle")
-            terms[entry["step"]] = {name: entry[name] for name in known if name in entry}
-        elif f"eval_{METRIC}" in entry:
-            step = entry["step"]
-            curve.append(Evaluation(step, entry["epoch"], entry[f"eval_{METRIC}"], terms.get(step, {})))
+        if f"eval_{METRIC}" in entry:
+            found = entry.get("terms", {})
+            terms = {name: found[name] for name in _TERMS if name in found}  # a checkpoint sorts its keys
+            curve.append(Evaluation(entry["step"], entry["epoch"], entry[f"eval_{METRIC}"], terms))
     return curve
 
 
-def _stale(state: TrainerState) -> int:
-    """Return how many evaluations there were since the best one."""
+def evaluations_since_best(state: TrainerState) -> int:
+    """Return how many evaluations there were since the best one; the backbone's does not count."""
     scores = [evaluation.dev for evaluation in learning_curve(state)]
     return len(scores) - 1 - scores.index(max(scores)) if scores else 0
 
 
-def _note(state: TrainerState) -> str:
-    scores = [evaluation.dev for evaluation in learning_curve(state)]
-    return f"dev {100 * scores[-1]:.1f}, best {100 * max(scores):.1f}" if scores else ""
+def _unfinished_terms(state: TrainerState) -> dict[str, list[float]]:
+    """Return the loss terms between the last evaluation and an interruption, see `TermMeter.state`."""
+    entries: list[dict[str, Any]] = state.log_history
+    for entry in reversed(entries):
+        if f"eval_{METRIC}" in entry:
+            break
+        if _UNFINISHED in entry:
+            terms: dict[str, list[float]] = entry[_UNFINISHED]
+            return terms
+    return {}
 
 
 @contextmanager

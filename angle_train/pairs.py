@@ -21,9 +21,9 @@ from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
 from angle_data.text import normalise
 from angle_train.rows import HUB_PREFIX, is_dataset, read_rows
-from angle_train.scales import detect_scale, parse_scale
+from angle_train.scales import Scale, detect_scale, parse_scale
 
-__all__ = ["PairSet", "count_leaks", "hold_out", "join", "load_pairs"]
+__all__ = ["PairSet", "check_stated_scale", "count_leaks", "hold_out", "join", "load_pairs"]
 
 log = logging.getLogger("angle.pairs")
 
@@ -93,8 +93,8 @@ def load_pairs(
     Args:
         spec: What to read, see `rows.read_rows`.
         split: Split of a directory or hub dataset; default train.
-        scale: The scale of a file's or hub dataset's scores as `LOW-HIGH`; detected when not stated.
-            Dataset directories hold scores in 0..1.
+        scale: The scale of the scores as `LOW-HIGH`; detected when not stated. A dataset directory whose
+            scores lie in 0..1, as `angle-data` writes them, keeps them: the scale is that of files beside it.
         rows: In a file with a `split` column, which rows to use; default all. `dev` and `validation` mean
             the same. A file without that column is used whole.
 
@@ -120,6 +120,19 @@ def load_pairs(
     )
     log.info("%s: %d pairs, score scale %s", pairs.name, len(pairs), note)
     return pairs
+
+
+def check_stated_scale(stated: str | None, sets: Sequence[PairSet]) -> None:
+    """Check that the scale stated for several sources was applied to at least one of them.
+
+    Raises:
+        InputError: It was not: all are dataset directories with scores in 0..1.
+    """
+    if stated and not any(pairs.scale == parse_scale(stated).note for pairs in sets):
+        raise InputError(
+            f"--scale {stated} fits none of the pairs: all are dataset directories with scores in 0-1; "
+            "leave it out"
+        )
 
 
 def join(sets: Sequence[PairSet]) -> PairSet:
@@ -234,13 +247,22 @@ def _unit_scores(
     raw = np.array([_number(row, column, place) for place, row in items])
     if raw.min() == raw.max():
         raise InputError(f"{spec}: all {len(raw)} scores are {raw[0]:g}; nothing can be ranked or learned")
-    # What `angle-data` writes is in 0..1 whatever the scale of the files beside it.
-    scale = parse_scale(stated) if stated and not Path(spec).is_dir() else detect_scale(raw, places)
+    scale = _scale(spec, raw, places, stated)
     for position in np.flatnonzero((raw < scale.low) | (raw > scale.high)):
         raise InputError(
             f"{places[position]}: score {raw[position]:g} is outside the scale {scale.low:g}-{scale.high:g}"
         )
     return scale.to_unit(raw), scale.note
+
+
+def _scale(spec: str, raw: NDArray[np.float64], places: list[str], stated: str | None) -> Scale:
+    if not stated:
+        return detect_scale(raw, places)
+    scale = parse_scale(stated)
+    if (scale.low, scale.high) != (0, 1) and Path(spec).is_dir() and raw.min() >= 0 and raw.max() <= 1:
+        # What `angle-data` writes is in 0..1 whatever the scale of the files beside it.
+        return Scale(0.0, 1.0, f"0-1, detected; the stated {stated} is for the other sources")
+    return scale
 
 
 def _text(row: dict[str, Any], column: str, place: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from sentence_transformers.base.sampler import DefaultBatchSampler
 
 from angle_train.batching import PairCollator, blocked_order
 
-__all__ = ["EpochSampler", "ReplayableCollator"]
+__all__ = ["EpochSampler", "ReplayableCollator", "count_equal_batches"]
 
 
 class EpochSampler(DefaultBatchSampler):
@@ -48,23 +49,42 @@ class EpochSampler(DefaultBatchSampler):
                 yield batch
 
 
+def count_equal_batches(
+    sampler: EpochSampler, scores: Sequence[float], steps: int, accumulation: int = 1
+) -> int:
+    """Return how many batches of the first `steps` steps have equal scores throughout: they rank nothing.
+
+    Counted from the sampler, so that a resumed run counts the batches before its checkpoint too.
+
+    Args:
+        sampler: Makes the batches; its epoch is changed.
+        scores: Gold score of each row of the data.
+        steps: Optimiser steps, from the first on.
+        accumulation: Batches per step; the last step of an epoch takes what is left.
+    """
+    per_epoch = -(-len(sampler) // accumulation)
+    count = 0
+    for epoch in range(-(-steps // per_epoch)):
+        sampler.set_epoch(epoch)
+        batches = islice(sampler, (steps - epoch * per_epoch) * accumulation)
+        count += sum(len({scores[row] for row in batch}) == 1 for batch in batches)
+    return count
+
+
 class ReplayableCollator:
     """A collator whose random swaps depend on seed and rows alone, not on what was drawn before.
 
-    The data loader fetches ahead, so with shared random numbers a resumed run would swap other pairs.
-    `equal_batches` counts the batches whose scores were all equal.
+    The data loader fetches ahead, so with shared random numbers a resumed run would swap other pairs. The
+    generator is the collator's own: what dropout draws, on any device, is not touched.
     """
 
     def __init__(self, collate: PairCollator, seed: int) -> None:
         self._collate = collate
         self._seed = seed
         self.valid_label_columns = collate.valid_label_columns
-        self.equal_batches = 0
 
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the batch of `rows`, see `PairCollator`."""
-        self.equal_batches += len({row["score"] for row in rows}) == 1
         key = repr((self._seed, [(row["text1"], row["text2"]) for row in rows]))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]))
-            return self._collate(rows)
+        seed = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8])
+        return self._collate(rows, torch.Generator().manual_seed(seed))

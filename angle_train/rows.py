@@ -5,25 +5,22 @@ Sources: .jsonl(.gz), .csv and .parquet files, dataset directories, `hub:ID`. Kn
 
 from __future__ import annotations
 
-import csv
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.jsonl import open_text, read_jsonl
+from angle_data.tables import Rows, is_table, read_table
 
 __all__ = ["HUB_PREFIX", "dataset_splits", "is_dataset", "read_rows"]
 
 log = logging.getLogger("angle.pairs")
 
 HUB_PREFIX = "hub:"
-Rows = Iterator[tuple[str, dict[str, Any]]]
 
 
 def read_rows(spec: str, split: str) -> Rows:
-    """Yield `(place, row)` of every row, where place is `file:line` or `file:row N`.
+    """Yield `(place, row)` of every row, where place is `file:line` or `file: row N`.
 
     Args:
         spec: A file, a dataset directory (`DIR` or `DIR/dataset` holding `data/SPLIT-*.parquet`), or
@@ -38,15 +35,9 @@ def read_rows(spec: str, split: str) -> Rows:
         return _hub_rows(spec.removeprefix(HUB_PREFIX), split)
     if path.is_dir():
         return _directory_rows(path, split)
-    if path.name.endswith((".jsonl", ".jsonl.gz")):
-        return ((f"{path}:{line}", row) for line, row in read_jsonl(path))
-    if not path.exists():
-        raise InputError(f"{path} does not exist; check the path, or write hub:ID for a dataset on the hub")
-    if path.suffix == ".csv":
-        return _csv_rows(path)
-    if path.suffix == ".parquet":
-        return _parquet_rows(path)
-    raise InputError(f"{path}: unknown kind of file; give .jsonl, .jsonl.gz, .csv or .parquet")
+    if is_table(path) or path.exists():
+        return read_table(path)
+    raise InputError(f"{path} does not exist; check the path, or write hub:ID for a dataset on the hub")
 
 
 def is_dataset(spec: str) -> bool:
@@ -55,11 +46,16 @@ def is_dataset(spec: str) -> bool:
 
 
 def dataset_splits(spec: str) -> list[str]:
-    """Return the names of a dataset directory's splits, sorted; none for anything else."""
-    path = Path(spec)
-    if spec.startswith(HUB_PREFIX) or not path.is_dir():
+    """Return the names of the splits of a dataset directory or hub dataset, sorted; none for a file.
+
+    Raises:
+        InputError: The hub dataset cannot be loaded.
+    """
+    if spec.startswith(HUB_PREFIX):
+        return sorted(_load_hub(spec.removeprefix(HUB_PREFIX), None))
+    if not Path(spec).is_dir():
         return []
-    return sorted({file.name.split("-")[0] for file in _data_directory(path).glob("*-*.parquet")})
+    return sorted({file.name.split("-")[0] for file in _data_directory(Path(spec)).glob("*-*.parquet")})
 
 
 def _data_directory(path: Path) -> Path:
@@ -74,48 +70,29 @@ def _directory_rows(path: Path, split: str) -> Rows:
     if not files:
         found = ", ".join(dataset_splits(str(path))) or "none"
         raise InputError(f"{path} has no split {split!r}; splits found: {found}")
-    return (item for file in files for item in _parquet_rows(file))
-
-
-def _parquet_rows(path: Path) -> Rows:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        table = parquet.read_table(path)
-    except (pa.ArrowException, OSError):
-        raise InputError(f"{path}: not a readable parquet file; write it again") from None
-    return ((f"{path}:row {number}", row) for number, row in enumerate(table.to_pylist(), start=1))
-
-
-def _csv_rows(path: Path) -> Rows:
-    with open_text(path) as stream:
-        reader = csv.DictReader(stream)
-        try:
-            for row in reader:
-                where = f"{path}:{reader.line_num}"
-                if None in row or None in row.values():
-                    expected = len(reader.fieldnames or ())
-                    raise InputError(f"{where}: expected {expected} fields as in the header; quote commas")
-                yield where, row
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(f"{path}:{reader.line_num + 1}: not readable as UTF-8 CSV ({error})") from None
+    return (item for file in files for item in read_table(file))
 
 
 def _hub_rows(dataset_id: str, split: str) -> Rows:
+    log.info("loading %s (split %s) from the hub", dataset_id, split)
+    rows = _load_hub(dataset_id, split)
+    return ((f"hub:{dataset_id}: row {number}", dict(row)) for number, row in enumerate(rows, start=1))
+
+
+def _load_hub(dataset_id: str, split: str | None) -> Any:
+    """Return a split of a hub dataset, or all of them by name; every split is downloaded in any case."""
     from datasets import load_dataset
     from datasets.utils.logging import disable_progress_bar
 
     disable_progress_bar()
     # It warns of every attempt, and tries for half a minute before the error below.
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-    log.info("loading %s (split %s) from the hub", dataset_id, split)
     try:
-        rows = load_dataset(dataset_id, split=split)
+        return load_dataset(dataset_id, split=split)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split()).split(". ")[0][:200]
+        part = f" (split {split})" if split else ""
         raise InputError(
-            f"hub:{dataset_id} (split {split}) cannot be loaded: {reason}; check the id and the split, "
+            f"hub:{dataset_id}{part} cannot be loaded: {reason}; check the id and the split, "
             "or that the hub can be reached"
         ) from None
-    return ((f"hub:{dataset_id}:row {number}", dict(row)) for number, row in enumerate(rows, start=1))

@@ -6,6 +6,7 @@ Knows nothing of files but the checkpoint directory that it is given, and nothin
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from sentence_transformers import (
     SentenceTransformerTrainingArguments,
 )
 from sentence_transformers.base.evaluation import BaseEvaluator
-from transformers import PrinterCallback
+from transformers import PrinterCallback, TrainerState
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
@@ -28,9 +29,18 @@ from angle_train.batching import PairCollator
 from angle_train.config import Recipe, TrainingConfig
 from angle_train.evaluate.sts import evaluate_model, spearman
 from angle_train.loss import CombinedLoss
-from angle_train.monitor import METRIC, Evaluation, RunCallback, catch_interrupt, learning_curve
+from angle_train.monitor import (
+    METRIC,
+    Evaluation,
+    RunCallback,
+    TermMeter,
+    catch_interrupt,
+    evaluations_since_best,
+    learning_curve,
+)
 from angle_train.pairs import PairSet
-from angle_train.replay import EpochSampler, ReplayableCollator
+from angle_train.replay import EpochSampler, ReplayableCollator, count_equal_batches
+from angle_train.saving import disk_errors_in_one_line
 
 __all__ = [
     "DevEvaluator",
@@ -56,7 +66,7 @@ class Training:
         steps: Optimiser steps taken.
         planned_steps: Steps the recipe asked for; more than `steps` if it stopped early.
         best_step: The step whose weights the model holds.
-        equal_batches: Batches of this process whose scores were all equal: they rank nothing.
+        equal_batches: Batches up to `steps` whose scores were all equal: they rank nothing.
     """
 
     curve: list[Evaluation]
@@ -110,6 +120,7 @@ def train(
     recipe: Recipe,
     directory: Path,
     resume: Path | None = None,
+    backbone_score: float = -math.inf,
 ) -> Training:
     """Train `model` in place and leave it with the weights that were best on the dev sets.
 
@@ -119,15 +130,41 @@ def train(
         dev: Their mean Spearman selects the weights.
         recipe: How.
         directory: Checkpoints go here: the last and the best.
-        resume: Checkpoint to go on from; the result is the same as without the interruption.
+        resume: Checkpoint in `directory` to go on from; the result is the same as without the interruption.
+        backbone_score: Mean Spearman of the untouched model on the dev sets, for the log.
 
     Raises:
-        InputError: The machine cannot compute in the recipe's precision.
+        InputError: The machine cannot compute in the recipe's precision, or a checkpoint cannot be written.
         KeyboardInterrupt: Ctrl-C; a checkpoint was written.
     """
     config = recipe.training
-    collate = make_collator(model, recipe)
     _describe(model, pairs)
+    state = TrainerState.load_from_json(str(resume / "trainer_state.json")) if resume else TrainerState()
+    if resume and _has_ended(state, config):
+        _restore(model, directory / f"checkpoint-{state.best_global_step or state.global_step}")
+    else:
+        state = _run(model, pairs, dev, recipe, directory, resume, state.global_step, backbone_score)
+    return Training(
+        curve=learning_curve(state),
+        steps=state.global_step,
+        planned_steps=state.max_steps,
+        best_step=state.best_global_step or state.global_step,
+        equal_batches=_equal_batches(pairs, config, state.global_step),
+    )
+
+
+def _run(
+    model: SentenceTransformer,
+    pairs: PairSet,
+    dev: Sequence[PairSet],
+    recipe: Recipe,
+    directory: Path,
+    resume: Path | None,
+    done: int,
+    backbone_score: float,
+) -> TrainerState:
+    """Take the steps that remain after the `done` first ones and return the trainer's last state."""
+    config, meter = recipe.training, TermMeter()
     if config.freeze_embeddings:
         _freeze_embeddings(model)
     columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
@@ -137,29 +174,50 @@ def train(
             model=model.float(),
             args=args,
             train_dataset=Dataset.from_dict({name: list(values) for name, values in columns.items()}),
-            loss=CombinedLoss(model, recipe.objective),
+            loss=CombinedLoss(model, recipe.objective, meter.add),
             evaluator=DevEvaluator(dev),
-            data_collator=cast(Any, collate),  # any callable does; the annotation knows only its own class
+            # Any callable does; the annotation knows only its own class.
+            data_collator=cast(Any, make_collator(model, recipe)),
         )
         trainer.sources, trainer.block = pairs.sources(), config.source_block
         trainer.remove_callback(PrinterCallback)
-        total = _steps_per_epoch(config, len(pairs)) * config.epochs
-        with Progress("training", max(1, round(total))) as progress:
-            trainer.add_callback(RunCallback(progress, config.patience, interrupted))
+        total = math.ceil(_steps_per_epoch(config, len(pairs)) * config.epochs)
+        label = f"training, on from step {done}" if resume else "training"
+        with Progress(label, total - done) as progress, disk_errors_in_one_line(directory):
+            trainer.add_callback(RunCallback(progress, config.patience, interrupted, meter, backbone_score))
             trainer.train(resume_from_checkpoint=str(resume) if resume else None)
         if interrupted():
             log.warning(
                 "interrupted at step %d; the same command goes on from there", trainer.state.global_step
             )
             raise KeyboardInterrupt
-    state = trainer.state
-    return Training(
-        curve=learning_curve(state),
-        steps=state.global_step,
-        planned_steps=state.max_steps,
-        best_step=state.best_global_step or state.global_step,
-        equal_batches=collate.equal_batches,
+    return trainer.state
+
+
+def _has_ended(state: TrainerState, config: TrainingConfig) -> bool:
+    """Return whether a run that was cut off after its last evaluation has no step left to take."""
+    return state.global_step >= state.max_steps or evaluations_since_best(state) >= config.patience
+
+
+def _restore(model: SentenceTransformer, checkpoint: Path) -> None:
+    """Give `model` the weights of a checkpoint."""
+    weights = SentenceTransformer(str(checkpoint), device="cpu", local_files_only=True).state_dict()
+    model.float().load_state_dict(weights)
+
+
+def _equal_batches(pairs: PairSet, config: TrainingConfig, steps: int) -> int:
+    """Return how many of the batches of the first `steps` steps had equal scores throughout."""
+    scores = pairs.score.tolist()
+    rows = Dataset.from_dict({"score": scores})
+    sampler = EpochSampler(
+        rows,
+        config.batch_size,
+        drop_last=False,
+        seed=config.seed,
+        sources=pairs.sources(),
+        block=config.source_block,
     )
+    return count_equal_batches(sampler, scores, steps, config.gradient_accumulation)
 
 
 def record_dev_scores(model: SentenceTransformer, dev: Sequence[PairSet], scores: Sequence[float]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_train.evaluate.bootstrap import Difference, Interval, bootstrap_interval, paired_bootstrap
-from angle_train.evaluate.sts import word_overlap
+from angle_train.evaluate.sts import check_finite, word_overlap
 from angle_train.pairs import PairSet
 
 __all__ = ["WORD_OVERLAP", "Result", "compare"]
@@ -70,7 +70,12 @@ def compare(
         baseline: Name of the model that the others are compared with.
         role: See `Result`.
         seed: Of the bootstrap.
+
+    Raises:
+        InputError: A similarity is not a number.
     """
+    for model, column in similarities.items():
+        check_finite(column, pairs, model)
     results = []
     for model, column in {WORD_OVERLAP: word_overlap(pairs), **similarities}.items():
         compared = baseline is not None and model not in (baseline, WORD_OVERLAP)

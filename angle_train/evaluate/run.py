@@ -9,7 +9,7 @@ from angle_data.console import Progress
 from angle_train.backbones import load_backbone, quiet_libraries
 from angle_train.evaluate.compare import Result, compare
 from angle_train.evaluate.sts import evaluate_model
-from angle_train.pairs import load_pairs
+from angle_train.pairs import check_stated_scale, load_pairs
 
 __all__ = ["evaluate"]
 
@@ -30,7 +30,7 @@ def evaluate(
         sources: Sources of scored pairs, see `pairs.load_pairs`.
         baseline: Directory or hub id of the model that the others are compared with.
         split: Rows of files with a `split` column, or the split of datasets.
-        scale: Scale of the scores in files, `LOW-HIGH`; default detected.
+        scale: Scale of the scores, `LOW-HIGH`, see `pairs.load_pairs`; default detected.
         device: `cpu`, `cuda` …; default the best there is.
 
     Raises:
@@ -38,6 +38,7 @@ def evaluate(
     """
     part = "validation" if split == "dev" else split
     sets = [load_pairs(source, split=part, scale=scale, rows=split) for source in sources]
+    check_stated_scale(scale, sets)
     chosen = list(dict.fromkeys([baseline, *models] if baseline else models))
     names = _short_names(chosen)
     columns = []

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from angle_data.errors import InputError
 from angle_data.text import jaccard, words
 from angle_train.pairs import PairSet
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["evaluate_model", "spearman", "word_overlap"]
+__all__ = ["check_finite", "evaluate_model", "spearman", "word_overlap"]
 
 
 def evaluate_model(model: SentenceTransformer, pairs: PairSet, batch_size: int = 64) -> NDArray[np.float64]:
@@ -36,6 +37,20 @@ def evaluate_model(model: SentenceTransformer, pairs: PairSet, batch_size: int =
     second = [row[text] for text in pairs.text2]
     similarity: NDArray[np.float64] = (embeddings[first] * embeddings[second]).sum(axis=1)
     return similarity
+
+
+def check_finite(similarity: NDArray[np.float64], pairs: PairSet, model: str) -> None:
+    """Check that a model gave a number (B,) for every pair.
+
+    Raises:
+        InputError: It did not; names the model, the pairs and how many of them.
+    """
+    broken = int((~np.isfinite(similarity)).sum())
+    if broken:
+        raise InputError(
+            f"{model}: {broken} of {len(pairs)} similarities of {pairs.name} are not numbers; its weights "
+            "are damaged or its training diverged: take another model, a lower learning rate or fp32"
+        )
 
 
 def word_overlap(pairs: PairSet) -> NDArray[np.float64]:

@@ -38,7 +38,8 @@ class FitReport:
     """What one run did and found. Holds no times, so the same run writes the same bytes.
 
     Attributes:
-        backbone: Id or path that was tuned.
+        backbone: What was tuned: a hub id, or name and content of a directory, see
+            `backbones.backbone_identity`.
         recipe: The recipe as run, by section.
         device: What it ran on, `cpu` or `cuda`.
         precision: What it computed in.

@@ -35,7 +35,7 @@ def raising(error):
         (
             MissingExtraError("angle-train fit", "train"),
             1,
-            'prog: error: angle-train fit needs the "train" extra: pip install "angle-toolkit[train]"\n',
+            'prog: error: angle-train fit needs the "train" extra: pip install -e ".[train]"\n',
         ),
     ],
 )
@@ -91,3 +91,15 @@ def test_progress_draws_nothing_off_a_terminal_within_the_first_seconds(capsys):
         progress.advance(2)
         progress.advance()
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("total", "of"), [(10, "/10"), (None, "")])
+def test_what_was_done_before_counts_as_done_but_not_for_the_speed(monkeypatch, capsys, total, of):
+    now = [0.0]
+    monkeypatch.setattr("angle_data.console.time.monotonic", lambda: now[0])
+    configure_logging()
+    with Progress("work", total) as progress:
+        progress.skip(6)
+        now[0] = 20.0
+        progress.advance(2, note="1 failed")
+    assert capsys.readouterr().err == f"work: 8{of} (0.1/s) 1 failed\n"

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.text import char_ngrams, content_id, jaccard, normalise, words
+from angle_data.text import char_ngrams, content_id, jaccard, normalise, stable_hash, whole_characters, words
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,24 @@ def test_ngrams_by_hand():
 def test_content_ids_tell_texts_apart_and_do_not_change():
     assert content_id("a") == "ca978112ca1bbdca"  # the first 16 digits of the SHA-256 of "a"
     assert content_id("a ") != content_id("a")
+
+
+def test_stable_hashes_do_not_change():
+    # The first 16 hexadecimal digits of the SHA-256 of "a", as a number.
+    assert stable_hash("a") == 0xCA978112CA1BBDCA
+    assert stable_hash("b") != stable_hash("a")
+    assert 0 <= stable_hash("") < 2**64
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("plain ü 好 \U0001f600", "plain ü 好 \U0001f600"),
+        ("half \ud83d.", "half \ufffd."),
+        ("other half \ude00.", "other half \ufffd."),
+        ("\ud83d\ude00 in two", "\U0001f600 in two"),
+        ("wrong order \ude00\ud83d", "wrong order \ufffd\ufffd"),
+    ],
+)
+def test_halves_of_characters_are_joined_or_replaced(text, whole):
+    assert whole_characters(text) == whole

@@ -1,12 +1,17 @@
 """Loading models: directories, plain checkpoints, and the errors for everything that is no model."""
 
+import ast
 import json
+import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
 from angle_data.errors import InputError, MissingExtraError
+from angle_data.resources import install_command
 from angle_train import backbones
-from angle_train.backbones import load_backbone
+from angle_train.backbones import backbone_identity, check_training_extra, load_backbone
 
 
 def test_directory_loads_and_sequence_length_can_be_limited(tiny_model_dir):
@@ -56,12 +61,75 @@ def test_directories_without_a_model_are_refused(tmp_path):
         load_backbone(str(tmp_path / "config.json"))
 
 
-def test_missing_extra_names_the_install_command(monkeypatch, tiny_model_dir):
+def without(monkeypatch, missing):
     installed = backbones.importlib.util.find_spec
     monkeypatch.setattr(
-        backbones.importlib.util, "find_spec", lambda name: None if name == "torch" else installed(name)
+        backbones.importlib.util, "find_spec", lambda name: None if name == missing else installed(name)
     )
-    with pytest.raises(
-        MissingExtraError, match=r'needs the "train" extra: pip install "angle-toolkit\[train\]"'
-    ):
+
+
+@pytest.mark.parametrize(
+    "missing", ["torch", "transformers", "sentence_transformers", "accelerate", "datasets", "matplotlib"]
+)
+def test_missing_extra_names_the_install_command_of_a_clone(monkeypatch, tiny_model_dir, missing):
+    without(monkeypatch, missing)
+    with pytest.raises(MissingExtraError) as caught:
         load_backbone(str(tiny_model_dir))
+    assert str(caught.value) == 'loading a model needs the "train" extra: pip install -e ".[train]"'
+
+
+def test_missing_extra_names_the_install_command_of_an_installed_copy(monkeypatch, tmp_path):
+    without(monkeypatch, "torch")
+    monkeypatch.setattr(backbones, "install_command", lambda extra: install_command(extra, tmp_path))
+    with pytest.raises(MissingExtraError, match=r'pip install "angle-toolkit\[train\]"$'):
+        check_training_extra("angle-train fit")
+
+
+def test_the_extra_is_checked_for_everything_that_is_imported():
+    imported = set()
+    for path in Path(backbones.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(node.module.split(".")[0])
+    others = imported - sys.stdlib_module_names - {"angle_data", "angle_train", "typer"}
+    assert others <= set(backbones._NEEDED)
+
+
+@pytest.fixture
+def copied_model(tiny_model_dir, tmp_path):
+    return Path(shutil.copytree(tiny_model_dir, tmp_path / "copied"))
+
+
+def test_a_model_is_known_by_name_and_content_not_by_place(copied_model, tmp_path):
+    identity = backbone_identity(str(copied_model))
+    assert identity.startswith("copied@")
+    assert len(identity) == len("copied@") + 12
+    moved = copied_model.rename(tmp_path / "elsewhere").rename(tmp_path / "x")
+    assert backbone_identity(str(moved)).split("@")[1] == identity.split("@")[1]
+    assert backbone_identity("someone/model") == "someone/model"
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("model.safetensors", True),
+        ("config.json", True),
+        ("modules.json", True),
+        ("tokenizer.json", True),
+        ("1_Pooling/config.json", True),
+        ("vocab.txt", True),
+        ("README.md", False),
+        ("report.json", False),
+        ("fit_state.json", False),
+        ("onnx/model.bin", False),
+        (".cache/x.json", False),
+    ],
+)
+def test_what_is_read_of_a_model_decides_its_identity(copied_model, name, counts):
+    before = backbone_identity(str(copied_model))
+    (copied_model / name).parent.mkdir(exist_ok=True)
+    with (copied_model / name).open("ab") as stream:
+        stream.write(b" ")
+    assert (backbone_identity(str(copied_model)) != before) == counts

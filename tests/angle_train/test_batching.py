@@ -1,8 +1,11 @@
 """The collator: each distinct text once, chunks of similar length, labels that point to the right texts."""
 
+import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from angle_train.batching import PairCollator, blocked_order
+from angle_train.batching import PairCollator, blocked_order, positive_groups
 
 
 def spelled(texts, prompt=None):
@@ -44,6 +47,29 @@ def test_chunks_are_sorted_by_length_and_padded_alone():
     assert widths == [(4, 3), (4, 7), (2, 9)]
     padded = sum(int((batch[f"chunk{n:03d}_input_ids"] == 0).sum()) for n in range(3))
     assert padded == 2 * (3 - 1) + 2 * (7 - 5)  # one padded matrix of ten texts would waste 2·(8+6+4+2)=40
+
+
+@pytest.mark.parametrize(
+    ("pairs", "identity", "expected"),
+    [
+        # (A,B,1) (A,C,1) (B,D,0): A, B, C paraphrases through A; D stands alone.
+        ([(0, 1, 1), (0, 2, 1), (1, 3, 0)], [0, 1, 2, 3], [[0, 1, 2], [3]]),
+        # (A,B,1) (A',C,1) with A' spelt differently but equal: one group through the equal texts.
+        ([(0, 1, 1), (2, 3, 1)], [0, 1, 0, 2], [[0, 1, 2, 3]]),
+        # Equal texts in a negative pair are still equal.
+        ([(0, 1, 0)], [0, 0], [[0, 1]]),
+        # A chain of positives is one group; negatives link nothing.
+        ([(0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 4, 0)], [0, 1, 2, 3, 4], [[0, 1, 2, 3], [4]]),
+        ([(0, 1, 0), (2, 3, 0)], [0, 1, 2, 3], [[0], [1], [2], [3]]),
+    ],
+)
+def test_positive_groups(pairs, identity, expected):
+    first, second, positive = (torch.tensor(column) for column in zip(*pairs, strict=True))
+    group = positive_groups(first, second, positive.bool(), torch.tensor(identity)).tolist()
+    found = {}
+    for text, label in enumerate(group):
+        found.setdefault(label, []).append(text)
+    assert sorted(found.values()) == expected
 
 
 def test_equal_texts_in_different_spelling_share_a_group():
@@ -141,6 +167,28 @@ def test_where_rows_disagree_about_a_pair_the_lower_score_counts_in_any_order():
     rows = [row("a", "bb", 1.0, weight=0.9), row("bb", "a", 0.2, weight=0.8), row("a", "c")]
     for order in (rows, rows[::-1]):
         assert named_pairs(collate(order, transitive=True))["a", "bb"] == (0.2, 0.8)
+
+
+SOME_ROWS = st.lists(
+    st.builds(
+        row,
+        st.sampled_from("abcdef"),
+        st.sampled_from("defghi"),
+        st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0]),
+        weight=st.sampled_from([0.25, 0.5, 1.0]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(rows=SOME_ROWS, seed=st.randoms(use_true_random=False))
+def test_transitive_labels_do_not_depend_on_the_order_of_rows_or_texts(rows, seed):
+    rows = [r for r in rows if r["text1"] != r["text2"]]
+    shuffled = [r if seed.random() < 0.5 else r | {"text1": r["text2"], "text2": r["text1"]} for r in rows]
+    seed.shuffle(shuffled)
+    if rows:
+        assert named_pairs(collate(shuffled, transitive=True)) == named_pairs(collate(rows, transitive=True))
 
 
 def test_transitive_pairs_are_swapped_too():

@@ -173,9 +173,7 @@ def test_missing_extra_names_the_install_command(run, options, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "torch" else found(name))
     code, _, err = run("fit", *flat(options))
     assert code == 1
-    assert err == (
-        'angle-train: error: angle-train fit needs the "train" extra: pip install "angle-toolkit[train]"\n'
-    )
+    assert err == ('angle-train: error: angle-train fit needs the "train" extra: pip install -e ".[train]"\n')
 
 
 def test_missing_options_are_usage_errors(run):

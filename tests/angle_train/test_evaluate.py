@@ -74,6 +74,15 @@ def test_comparison_lists_overlap_baseline_and_models():
     assert [Result.from_dict(r.to_dict()) for r in results] == results
 
 
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+def test_a_model_that_gives_no_numbers_is_named_not_compared(broken):
+    pairs = make([(f"a{i}", f"b{i}") for i in range(30)], np.linspace(0, 1, 30))
+    column = pairs.score.copy()
+    column[[3, 7]] = broken
+    with pytest.raises(InputError, match="new: 2 of 30 similarities of made are not numbers; its weights"):
+        compare(pairs, {"old": pairs.score, "new": column}, baseline="old")
+
+
 def test_every_model_is_measured_on_every_source(tiny_model_dir, tiny_model, examples):
     checkpoint = tiny_model_dir.parent / "checkpoint"
     sources = [str(examples / "eval_natural.jsonl"), str(examples / "eval_contrast.jsonl")]
@@ -91,6 +100,16 @@ def test_every_model_is_measured_on_every_source(tiny_model_dir, tiny_model, exa
     assert [r.score.value for r in results if r.model == WORD_OVERLAP] == pytest.approx(
         [0.516, -0.236], abs=5e-4
     )
+
+
+def test_a_scale_that_no_source_is_on_is_refused(tmp_path):
+    from datasets import Dataset
+
+    (tmp_path / "data").mkdir()
+    rows = [{"text1": f"a{i}", "text2": f"b{i}", "score": i / 3} for i in range(4)]
+    Dataset.from_list(rows).to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
+    with pytest.raises(InputError, match="--scale 0-5 fits none of the pairs"):
+        evaluate(["unused"], [str(tmp_path)], scale="0-5")
 
 
 def test_models_with_equal_names_are_told_apart(tiny_model_dir, tmp_path, examples):

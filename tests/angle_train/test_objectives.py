@@ -199,6 +199,21 @@ def test_published_similarity_peaks_at_cosine_0707_not_at_identity():
     assert published_angle_similarity(-x, x).tolist() == pytest.approx([1.0] * 3, abs=1e-5)
 
 
+def test_published_objective_of_the_similarities_that_were_measured_of_the_released_code():
+    # Of the released code: a text and itself 1, rotated by 45 degrees 1.414, opposite texts 1 again.
+    x = embeddings(1, 64)
+    pair, others = torch.cat([x, x]), torch.cat([complex_rotation(x, 45), x])
+
+    def loss(score, tau):
+        return angle_objective(others, pair, torch.tensor(score), tau=tau, mode="published").item()
+
+    assert loss([1.0, 0.0], 1.0) == pytest.approx(0.50734, abs=1e-4)  # log(1 + e^(1 - 1.41421))
+    assert loss([0.0, 1.0], 1.0) == pytest.approx(0.92155, abs=1e-4)  # log(1 + e^(1.41421 - 1))
+    assert loss([0.0, 1.0], 1 / 20) == pytest.approx(8.28452, abs=1e-3)  # the same with its later scale of 20
+    others[1] = -x
+    assert loss([1.0, 0.0], 1.0) == pytest.approx(0.50734, abs=1e-4)
+
+
 def test_published_similarity_depends_on_the_order_and_symmetric_does_not():
     width = 768
     x, y = embeddings(4000, width), embeddings(4000, width, seed=1)
@@ -251,29 +266,6 @@ def test_cosine_and_published_angle_equal_sentence_transformers(st_losses, seed)
 
 
 # --- identical-sentence pairs --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("pairs", "identity", "expected"),
-    [
-        # (A,B,1) (A,C,1) (B,D,0): A, B, C paraphrases through A; D stands alone.
-        ([(0, 1, 1), (0, 2, 1), (1, 3, 0)], [0, 1, 2, 3], [[0, 1, 2], [3]]),
-        # (A,B,1) (A',C,1) with A' spelt differently but equal: one group through the equal texts.
-        ([(0, 1, 1), (2, 3, 1)], [0, 1, 0, 2], [[0, 1, 2, 3]]),
-        # Equal texts in a negative pair are still equal.
-        ([(0, 1, 0)], [0, 0], [[0, 1]]),
-        # A chain of positives is one group; negatives link nothing.
-        ([(0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 4, 0)], [0, 1, 2, 3, 4], [[0, 1, 2, 3], [4]]),
-        ([(0, 1, 0), (2, 3, 0)], [0, 1, 2, 3], [[0], [1], [2], [3]]),
-    ],
-)
-def test_positive_groups(pairs, identity, expected):
-    first, second, positive = (torch.tensor(column) for column in zip(*pairs, strict=True))
-    group = positive_groups(first, second, positive.bool(), torch.tensor(identity)).tolist()
-    found = {}
-    for text, label in enumerate(group):
-        found.setdefault(label, []).append(text)
-    assert sorted(found.values()) == expected
 
 
 def test_a_paraphrase_is_never_its_own_texts_negative():

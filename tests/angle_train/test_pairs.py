@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
-from angle_train.pairs import PairSet, count_leaks, hold_out, join, load_pairs
+from angle_train.pairs import PairSet, check_stated_scale, count_leaks, hold_out, join, load_pairs
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left", "score": 1.0},
@@ -202,12 +202,48 @@ def test_dataset_directories_are_read_by_split(tmp_path, inside):
     write_parquet(data / "test-00000-of-00001.parquet", ROWS[1:])
     for spec in {str(tmp_path / "run"), str(tmp_path / "run" / inside)}:
         assert len(load_pairs(spec)) == 3
-        test = load_pairs(spec, split="test", scale="0-100")  # the scale is for files; a dataset is in 0..1
+        test = load_pairs(spec, split="test")
         assert (test.name, test.score.tolist()) == ("run/test", [0.5, 0.0])
     with pytest.raises(InputError, match=r"has no split 'validation'; splits found: test, train"):
         load_pairs(str(tmp_path / "run"), split="validation")
     with pytest.raises(InputError, match=r"is no dataset directory"):
         load_pairs(str(data))
+
+
+def dataset(tmp_path, name, scores):
+    (tmp_path / name / "data").mkdir(parents=True)
+    rows = [{"text1": f"a{i}", "text2": f"b{i}", "score": score} for i, score in enumerate(scores)]
+    write_parquet(tmp_path / name / "data" / "train-00000-of-00001.parquet", rows)
+    return str(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("scores", "stated", "expected", "note"),
+    [
+        ([1.0, 3.0, 4.5], "1-5", [0, 0.5, 0.875], "1-5, as stated"),
+        ([0.0, 40.0, 80.0], "0-100", [0, 0.4, 0.8], "0-100, as stated"),
+        ([0.0, 0.5, 1.0], "0-1", [0, 0.5, 1], "0-1, as stated"),
+        # What `angle-data` wrote, beside a file on another scale.
+        ([0.0, 0.5, 1.0], "0-100", [0, 0.5, 1], "0-1, detected; the stated 0-100 is for the other sources"),
+    ],
+)
+def test_a_stated_scale_is_applied_to_dataset_directories_off_the_unit_scale(
+    tmp_path, scores, stated, expected, note
+):
+    pairs = load_pairs(dataset(tmp_path, "run", scores), scale=stated)
+    assert pairs.score.tolist() == pytest.approx(expected)
+    assert pairs.scale == note
+
+
+def test_a_stated_scale_that_fits_no_source_is_refused(tmp_path):
+    directory = load_pairs(dataset(tmp_path, "run", [0.0, 1.0]), scale="0-100")
+    file = load_pairs(scored(tmp_path, [20, 80]), scale="0-100")
+    check_stated_scale(None, [directory])
+    check_stated_scale("0-100", [directory, file])
+    with pytest.raises(
+        InputError, match=r"--scale 0-100 fits none of the pairs: all are dataset directories"
+    ):
+        check_stated_scale("0-100", [directory, directory])
 
 
 @pytest.mark.parametrize(

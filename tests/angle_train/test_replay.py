@@ -5,7 +5,7 @@ import torch
 from datasets import Dataset
 
 from angle_train.batching import PairCollator
-from angle_train.replay import EpochSampler, ReplayableCollator
+from angle_train.replay import EpochSampler, ReplayableCollator, count_equal_batches
 
 
 def sampler(seed=1, epoch=0, **options):
@@ -67,9 +67,35 @@ def test_swaps_follow_from_seed_and_rows(tiny_model):
     assert swapped(collator, rows[::-1])[::-1] != once  # other epochs bring other neighbours and other swaps
 
 
-def test_batches_without_a_ranking_are_counted(tiny_model):
-    collator = ReplayableCollator(PairCollator(tiny_model.preprocess), seed=1)
-    rows = [{"text1": "a", "text2": "b", "score": 1.0}, {"text1": "c", "text2": "d", "score": 1.0}]
-    collator(rows)
-    collator([rows[0], rows[1] | {"score": 0.0}])
-    assert collator.equal_batches == 1
+def test_swapping_leaves_every_devices_random_numbers_alone(tiny_model, monkeypatch):
+    # `torch.manual_seed` would seed the GPUs too, and dropout there would draw the same masks again.
+    def forbidden(seed):
+        raise AssertionError("the global generators were seeded")
+
+    rows = [{"text1": f"a{i}", "text2": f"long text {i}", "score": i / 20} for i in range(20)]
+    collator = ReplayableCollator(PairCollator(tiny_model.preprocess, transitive=True), seed=1)
+    monkeypatch.setattr(torch, "manual_seed", forbidden)
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", forbidden)
+    state = torch.get_rng_state()
+    assert 0 < sum(swapped(collator, rows)) < 20
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(
+    ("steps", "accumulation", "counted"),
+    # 10 rows in batches of 4, 4 and 2 an epoch; with 2 batches a step, an epoch is a step of 2 and one of 1.
+    [(0, 1, 0), (1, 1, 1), (2, 1, 2), (3, 1, 3), (7, 1, 7), (1, 2, 2), (2, 2, 3), (3, 2, 5), (4, 2, 6)],
+)  # fmt: skip
+def test_batches_without_a_ranking_are_counted_up_to_a_step(steps, accumulation, counted):
+    made = sampler(drop_last=False, epoch=5)
+    assert count_equal_batches(made, [0.5] * 10, steps, accumulation) == counted
+    assert count_equal_batches(made, list(range(10)), steps, accumulation) == 0
+
+
+def test_the_batches_counted_are_those_of_each_epoch():
+    scores = [0.0] * 9 + [1.0]
+    batches = [batch for epoch in range(4) for batch in sampler(drop_last=False, epoch=epoch)]
+    expected = [9 not in batch for batch in batches]  # row 9 is the only one with another score
+    assert [count_equal_batches(sampler(drop_last=False), scores, n) for n in range(13)] == [
+        sum(expected[:n]) for n in range(13)
+    ]

@@ -1,0 +1,58 @@
+"""What comes with the toolkit: its folders, its registries' entries, its extras, in a clone or installed.
+
+Imports nothing of ours, so that every module may use it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+__all__ = ["install_command", "load_object", "packaged_folder"]
+
+_ROOT = Path(__file__).resolve().parents[1]  # of the clone, or the folder that the packages are installed in
+_PACKAGES = ("angle_data", "angle_train")
+
+
+def packaged_folder(name: str, root: Path = _ROOT) -> Path:
+    """Return the folder `name` (`prompts`, `recipes`) that comes with the toolkit.
+
+    An installed copy carries it inside one of the packages, a clone at its root.
+
+    Args:
+        name: Of the folder.
+        root: Where the packages are.
+
+    Raises:
+        FileNotFoundError: There is no such folder: the installation is incomplete.
+    """
+    for home in (*(root / package for package in _PACKAGES), root):
+        if (home / name).is_dir():
+            return home / name
+    raise FileNotFoundError(f"the folder {name!r} is missing from the installed toolkit; install it again")
+
+
+def load_object(path: str) -> Any:
+    """Return what a registry entry `module:Name` stands for; the module is imported now.
+
+    Raises:
+        ValueError: The entry is not of that form.
+        ImportError: The module is missing, or something that it needs.
+        AttributeError: The module has no such name.
+    """
+    module, separator, name = path.partition(":")
+    if not (module and separator and name):
+        raise ValueError(f"registry entry {path!r} must be of the form module:Name")
+    return getattr(importlib.import_module(module), name)
+
+
+def install_command(extra: str, root: Path = _ROOT) -> str:
+    """Return the command that adds an optional extra; in a clone it is to be run at the clone's root.
+
+    Args:
+        extra: Such as `train`.
+        root: Where the packages are.
+    """
+    in_clone = (root / "pyproject.toml").is_file()
+    return f'pip install -e ".[{extra}]"' if in_clone else f'pip install "angle-toolkit[{extra}]"'

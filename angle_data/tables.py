@@ -1,0 +1,105 @@
+"""Rows of .jsonl(.gz), .csv(.gz) and .parquet files as dictionaries, each with its place for error messages.
+
+Reads lazily, so that millions of rows fit. Knows nothing of what the columns mean.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from angle_data.errors import InputError
+from angle_data.jsonl import open_text, read_jsonl
+
+__all__ = ["TABLE_KINDS", "Rows", "is_table", "read_table"]
+
+TABLE_KINDS = ".jsonl, .jsonl.gz, .csv or .parquet"
+"""The kinds of file that are read, for error messages and help texts."""
+
+Rows = Iterator[tuple[str, dict[str, Any]]]
+_SUFFIXES = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet")
+_BATCH_ROWS = 4096
+
+
+def is_table(path: Path) -> bool:
+    """Return whether the name of `path` says that `read_table` can read it."""
+    return path.name.endswith(_SUFFIXES)
+
+
+def read_table(path: Path, *, require: Sequence[str] = (), columns: Sequence[str] | None = None) -> Rows:
+    """Yield `(place, row)` of every row, where place is `file:line`, or `file: row N` in a parquet file.
+
+    Values of a CSV file are strings, those of the others what they are there. Lines of JSON may each have
+    other fields.
+
+    Args:
+        path: The file.
+        require: Columns that a CSV or parquet file must have; of JSON Lines the caller checks each row.
+        columns: Columns to read of a parquet file, as far as it has them; default all. The other kinds
+            have to be read whole and yield everything.
+
+    Raises:
+        InputError: The file is missing, damaged or of an unknown kind, lacks a required column (those found
+            are named), or a row of it has too few or too many fields.
+    """
+    if not is_table(path):
+        raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}")
+    if ".jsonl" in path.suffixes[-2:]:
+        return ((f"{path}:{line}", row) for line, row in read_jsonl(path))
+    if ".csv" in path.suffixes[-2:]:
+        return _csv_rows(path, require)
+    return _parquet_rows(path, require, columns)
+
+
+def _check(place: str, found: Sequence[str], require: Sequence[str]) -> None:
+    for name in require:
+        if name not in found:
+            raise InputError(f"{place}: no column {name!r}; columns found: {', '.join(found) or 'none'}")
+
+
+def _csv_rows(path: Path, require: Sequence[str]) -> Rows:
+    with open_text(path) as stream:
+        reader = csv.DictReader(stream, strict=True)
+        try:
+            names = list(reader.fieldnames or ())
+            if names:
+                _check(f"{path}:1", names, require)
+            for row in reader:
+                where = f"{path}:{reader.line_num}"
+                # DictReader puts surplus fields under None and fills missing ones with None.
+                if None in row or None in row.values():
+                    raise InputError(
+                        f"{where}: expected {len(names)} fields as in the header; quote texts with commas"
+                    )
+                yield where, row
+        except csv.Error as error:
+            raise InputError(f"{path}:{reader.line_num}: not valid CSV ({error})") from None
+        except UnicodeDecodeError:
+            raise InputError(f"{path}:{reader.line_num + 1}: not UTF-8 text; convert it to UTF-8") from None
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise InputError(f"{path}: damaged gzip file ({error})") from None
+
+
+def _parquet_rows(path: Path, require: Sequence[str], columns: Sequence[str] | None) -> Rows:
+    if not path.is_file():
+        raise InputError(f"{path} does not exist; check the path")
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    number = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            found = file.schema_arrow.names
+            _check(str(path), found, require)
+            wanted = None if columns is None else [name for name in columns if name in found]
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{path}: row {number}", row
+    except (pa.ArrowException, OSError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"{path}: not a readable parquet file ({reason}); write it again") from None

@@ -1,0 +1,114 @@
+"""Every kind of table gives the same rows, lazily, and every fault is named by file and line."""
+
+import csv
+import gzip
+import json
+
+import pytest
+
+from angle_data.errors import InputError
+from angle_data.tables import is_table, read_table
+
+ROWS = [{"id": "a", "text": 'He said "no", twice.'}, {"id": "b", "text": "Ünï 好\nsecond line"}]
+
+
+def write(path, rows=ROWS):
+    if path.name.endswith(".parquet"):
+        import pyarrow
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+        return path
+    opener = gzip.open if path.name.endswith(".gz") else open
+    with opener(path, "wt", encoding="utf-8", newline="") as stream:
+        if ".csv" in path.name:
+            writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        else:
+            stream.write("\n".join(map(json.dumps, rows)))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("t.jsonl", ["t.jsonl:1", "t.jsonl:2"]),
+        ("t.jsonl.gz", ["t.jsonl.gz:1", "t.jsonl.gz:2"]),
+        ("t.csv", ["t.csv:2", "t.csv:4"]),  # the last line of a row that spans two
+        ("t.csv.gz", ["t.csv.gz:2", "t.csv.gz:4"]),
+        ("t.parquet", ["t.parquet: row 1", "t.parquet: row 2"]),
+    ],
+)
+def test_every_kind_gives_the_same_rows_and_their_places(tmp_path, name, places):
+    found = list(read_table(write(tmp_path / name)))
+    assert [row for _, row in found] == ROWS
+    assert [place for place, _ in found] == [f"{tmp_path}/{place}" for place in places]
+
+
+def test_parquet_rows_are_numbered_through_all_batches_and_only_wanted_columns_are_read(tmp_path):
+    path = write(tmp_path / "t.parquet", [{"a": i, "b": "x" * 9} for i in range(10_000)])
+    found = list(read_table(path, columns=["a", "absent"]))
+    assert found[-1] == (f"{path}: row 10000", {"a": 9999})
+    assert [row["a"] for _, row in found] == list(range(10_000))
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])
+def test_reading_is_lazy(tmp_path, name):
+    path = write(tmp_path / name, ROWS * 5000)
+    with path.open("ab") as stream:
+        stream.write(b"\n\xff")
+    rows = read_table(path)
+    assert [next(rows)[1], next(rows)[1]] == ROWS
+    with pytest.raises(InputError, match="not UTF-8 text"):
+        list(rows)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_missing_required_column_is_named_with_those_there_are(tmp_path, name):
+    path = write(tmp_path / name)
+    assert len(list(read_table(path, require=["text"]))) == 2
+    with pytest.raises(InputError, match=r"no column 'body'; columns found: id, text"):
+        list(read_table(path, require=["text", "body"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"a,b\n1,2\n3\n", r"t.csv:3: expected 2 fields as in the header; quote texts with commas"),
+        ("t.csv", b"a,b\n1,2,3\n", r"t.csv:2: expected 2 fields"),
+        ("t.csv", b'a,b\n1,"2\n', r"t.csv:\d: not valid CSV"),
+        ("t.csv", b"a,b\n1,\xff\xfe\n", r"t.csv:\d: not UTF-8 text"),
+        ("t.csv.gz", b"no gzip", r"t.csv.gz: damaged gzip file"),
+        ("t.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 9999)[:-12], r"t.csv.gz: damaged gzip file"),
+        ("t.jsonl", b'{"a": 1}\n[2]\n', r"t.jsonl:2: expected a JSON object"),
+        ("t.parquet", b"PAR2", r"t.parquet: not a readable parquet file \(.+\); write it again"),
+        ("t.xlsx", b"", r"t.xlsx: unknown kind of file; give .jsonl, .jsonl.gz, .csv or .parquet"),
+        ("jsonl", b"", r"jsonl: unknown kind of file"),
+    ],
+)
+def test_damaged_and_unknown_files_are_named(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        list(read_table(tmp_path / name))
+    assert "\n" not in str(caught.value)
+
+
+def test_an_empty_csv_file_has_no_rows_and_lacks_nothing(tmp_path):
+    (tmp_path / "t.csv").write_text("")
+    assert list(read_table(tmp_path / "t.csv", require=["text"])) == []
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t.parquet"])
+def test_a_missing_file_is_named(tmp_path, name):
+    with pytest.raises(InputError, match=rf"{name} does not exist; check the path"):
+        list(read_table(tmp_path / name))
+
+
+def test_the_name_says_what_is_a_table(tmp_path):
+    assert [is_table(tmp_path / name) for name in ("a.csv", "a.jsonl.gz", "a.txt", "a.gz")] == [
+        True,
+        True,
+        False,
+        False,
+    ]

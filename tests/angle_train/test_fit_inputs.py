@@ -1,0 +1,198 @@
+"""What goes into a run: scales, splits, leaks, the backbone's content, broken models, and full disks."""
+
+import json
+import resource
+import shutil
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from angle_data.errors import InputError
+from angle_train import fit as fit_module
+from angle_train.backbones import backbone_identity
+from angle_train.config import Recipe
+from angle_train.fit import FitConfig, fit
+from angle_train.report.summary import FitReport
+
+SHORT = {"epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
+
+
+@pytest.fixture(scope="module")
+def rows(examples):
+    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
+    return [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
+
+
+def write(path, rows):
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return str(path)
+
+
+@pytest.fixture
+def config(rows, tiny_model_dir, tmp_path):
+    """A run of two steps."""
+    pairs = write(tmp_path / "pairs.jsonl", rows[:32])
+    return FitConfig(
+        data=[pairs],
+        backbone=str(tiny_model_dir),
+        out=tmp_path / "out",
+        recipe=Recipe().with_overrides(SHORT),
+        dev=[pairs],
+        device="cpu",
+    )
+
+
+def test_the_stated_scale_holds_for_training_dev_and_test_pairs(config, rows, tmp_path):
+    # Twice the scores of 0-5: beyond every scale that is recognised.
+    parts = {"data": rows[:32], "dev": rows[32:64], "test": rows[64:96]}
+    doubled = {
+        name: [write(tmp_path / f"{name}.jsonl", [row | {"score": 2 * row["score"]} for row in part])]
+        for name, part in parts.items()
+    }
+    report = fit(replace(config, **doubled, scale="0-10")).report
+    assert [(note.role, note.scale) for note in report.data] == [
+        (role, "0-10, as stated") for role in ("train", "dev", "test")
+    ]
+    plain = {name: [write(tmp_path / f"{name}.jsonl", part)] for name, part in parts.items()}
+    expected = fit(replace(config, **plain, out=tmp_path / "plain")).report
+    assert [note.sha256 for note in report.data] == [note.sha256 for note in expected.data]
+
+
+def dataset(directory, **splits):
+    from datasets import Dataset
+
+    (directory / "data").mkdir(parents=True)
+    for split, rows in splits.items():
+        Dataset.from_list(rows).to_parquet(directory / "data" / f"{split}-00000-of-00001.parquet")
+    return str(directory)
+
+
+def test_a_scale_that_no_source_is_on_is_refused(config, rows, tmp_path):
+    unit = [row | {"score": row["score"] / 5} for row in rows]
+    pairs = dataset(tmp_path / "run", train=unit[:32], validation=unit[32:])
+    with pytest.raises(InputError, match="--scale 0-5 fits none of the pairs"):
+        fit(replace(config, data=[pairs], dev=(), scale="0-5"))
+    assert not config.out.exists()
+
+
+def test_validation_split_of_a_hub_dataset_is_the_default_dev(config, rows, tmp_path):
+    # A directory stands in for the hub: load_dataset takes both.
+    pairs = dataset(tmp_path / "hub", train=rows[:32], validation=rows[32:44])
+    report = fit(replace(config, data=[f"hub:{pairs}"], dev=())).report
+    assert [(note.role, note.name, note.pairs) for note in report.data] == [
+        ("train", "hub/train", 32),
+        ("dev", "hub/validation", 12),
+    ]
+
+
+def test_a_hub_dataset_without_validation_split_gives_a_tenth(config, rows, tmp_path):
+    pairs = dataset(tmp_path / "hub", train=rows[:60])
+    report = fit(replace(config, data=[f"hub:{pairs}"], dev=())).report
+    assert [note.name for note in report.data] == ["hub/train", "hub/train/held-out"]
+
+
+def test_pairs_that_are_both_dev_and_test_are_counted(config, rows, tmp_path):
+    dev = write(tmp_path / "dev.jsonl", rows[32:64])
+    test = write(tmp_path / "test.jsonl", rows[60:90])
+    report = fit(replace(config, dev=[dev], test=[test])).report
+    assert report.notes == ["4 of 30 test pairs of test are dev pairs too"]
+
+
+def test_no_checkpoint_below_the_backbone_is_called_the_best_so_far(config, rows, tmp_path, caplog):
+    dev = write(tmp_path / "dev.jsonl", rows[48:])
+    run = replace(config, dev=[dev], data=[write(tmp_path / "train.jsonl", rows[:48])])
+    with caplog.at_level("INFO", logger="angle"):
+        report = fit(run).report
+    assert report.kept == "backbone"
+    assert "step 3/3" in caplog.text
+    assert "the best so far" not in caplog.text
+
+
+def edit_weights(model, change):
+    """Change the largest weight matrix of a model directory."""
+    tensors = load_file(model / "model.safetensors")
+    name = max(tensors, key=lambda key: tensors[key].size)
+    tensors[name] = change(tensors[name])
+    save_file(tensors, model / "model.safetensors", metadata={"format": "pt"})
+
+
+def test_another_model_in_the_same_directory_is_another_run(config, tiny_model_dir, tmp_path):
+    backbone = Path(shutil.copytree(tiny_model_dir, tmp_path / "backbone"))
+    run = replace(config, backbone=str(backbone))
+    fit(run)
+    (backbone / "README.md").write_text("other words")
+    elsewhere = Path(shutil.copytree(backbone, tmp_path / "elsewhere" / "backbone"))
+    assert fit(replace(run, backbone=str(elsewhere))).already_finished
+    edit_weights(backbone, lambda weights: weights + np.float32(1e-3))
+    with pytest.raises(InputError, match="holds a run with different backbone; give another directory"):
+        fit(run)
+
+
+def test_nothing_that_is_written_names_the_machines_paths(config, tiny_model_dir):
+    report = fit(config).report
+    assert report.backbone == backbone_identity(str(tiny_model_dir))
+    for path in config.out.rglob("*"):
+        if path.is_file():
+            assert str(tiny_model_dir.parent).encode() not in path.read_bytes(), path
+            assert str(config.out.parent).encode() not in path.read_bytes(), path
+
+
+def test_a_backbone_that_gives_no_numbers_is_refused_before_training(config, tiny_model_dir, tmp_path):
+    backbone = Path(shutil.copytree(tiny_model_dir, tmp_path / "backbone"))
+    edit_weights(backbone, lambda weights: np.full_like(weights, np.nan))
+    with pytest.raises(InputError, match="backbone: 32 of 32 similarities of pairs are not numbers"):
+        fit(replace(config, backbone=str(backbone)))
+    assert not (config.out / "checkpoints").exists()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of the overflow
+def test_training_that_diverged_is_one_line_and_no_report(config):
+    run = replace(config, recipe=config.recipe.with_overrides({"learning_rate": 1e30}))
+    with pytest.raises(InputError, match="tuned: 32 of 32 similarities of pairs are not numbers") as caught:
+        fit(run)
+    assert "a lower learning rate or fp32" in str(caught.value)
+    assert not (config.out / "report.json").exists()
+
+
+@contextmanager
+def files_of_at_most(size):
+    """A limit that stands for a full disk: whatever writes a larger file fails."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+FULL = r"cannot be written \(.+\); free space or give another --out"
+
+
+@pytest.mark.parametrize("share", [0.5, 1.5])
+def test_a_full_disk_is_one_line_and_the_same_command_goes_on(config, tiny_model_dir, share):
+    # Below the size of the weights safetensors fails, above it torch: the optimiser's state is larger.
+    size = share * (tiny_model_dir / "model.safetensors").stat().st_size
+    with pytest.raises(InputError, match=FULL), files_of_at_most(size):
+        fit(config)
+    assert not fit(config).already_finished
+    assert FitReport.read(config.out / "report.json").steps == 2
+
+
+def test_a_disk_that_is_full_when_the_model_is_saved_loses_no_training(config, monkeypatch, caplog):
+    saving = fit_module._save
+
+    def save(*given):
+        with files_of_at_most(5000):
+            saving(*given)
+
+    monkeypatch.setattr(fit_module, "_save", save)
+    with pytest.raises(InputError, match=FULL):
+        fit(config)
+    monkeypatch.undo()
+    with caplog.at_level("INFO", logger="angle"):
+        assert fit(config).report.steps == 2
+    assert "going on from" in caplog.text

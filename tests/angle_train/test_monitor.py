@@ -1,0 +1,111 @@
+"""The log of a run: what counts as the best so far, what progress counts, and the mean loss terms."""
+
+import json
+import logging
+
+import pytest
+import torch
+from transformers import TrainerControl, TrainerState
+
+from angle_train.monitor import METRIC, RunCallback, TermMeter, evaluations_since_best, learning_curve
+
+
+class Steps:
+    """Progress that notes what it is told."""
+
+    def __init__(self):
+        self.seen = []
+
+    def advance(self, count=1, note=""):
+        self.seen.append((count, note))
+
+
+def evaluated(*scores):
+    history = [{"step": 4 * (i + 1), "epoch": i + 1.0, f"eval_{METRIC}": s} for i, s in enumerate(scores)]
+    return TrainerState(global_step=4 * len(scores), max_steps=40, log_history=history)
+
+
+@pytest.mark.parametrize(
+    ("start", "scores", "best"),
+    [
+        (0.5, [0.4], False),  # the untouched backbone is better
+        (0.5, [0.5], False),
+        (0.5, [0.6], True),
+        (0.5, [0.6, 0.55], False),
+        (0.5, [0.6, 0.7], True),
+        (0.5, [0.3, 0.4], False),
+    ],
+)
+def test_best_so_far_counts_the_untouched_backbone(caplog, start, scores, best):
+    callback = RunCallback(Steps(), 9, lambda: False, TermMeter(), start)
+    with caplog.at_level(logging.INFO, logger="angle"):
+        callback.on_evaluate(None, evaluated(*scores), TrainerControl())
+    assert ("the best so far" in caplog.text) == best
+    callback.on_step_end(None, evaluated(*scores), TrainerControl())
+    assert (
+        callback._progress.seen[-1][1] == f"dev {100 * scores[-1]:.1f}, best {100 * max(start, *scores):.1f}"
+    )
+
+
+def test_patience_counts_evaluations_of_the_run_alone():
+    assert [evaluations_since_best(evaluated(*s)) for s in ([], [0.3], [0.3, 0.2, 0.1], [0.1, 0.3])] == [
+        0,
+        0,
+        2,
+        0,
+    ]
+
+
+def test_progress_counts_the_steps_since_the_resume():
+    steps = Steps()
+    callback = RunCallback(steps, 9, lambda: False, TermMeter())
+    state = TrainerState(global_step=30, max_steps=40)
+    callback.on_train_begin(None, state, TrainerControl())
+    for state.global_step in (31, 32):
+        callback.on_step_end(None, state, TrainerControl())
+    assert [count for count, _ in steps.seen] == [1, 1]
+
+
+def terms(**values):
+    return {name: torch.tensor(value) for name, value in values.items()}
+
+
+def test_means_of_the_terms_and_their_sum():
+    meter = TermMeter()
+    assert meter.means() == {}
+    meter.add(terms(cosine=1.0, angle=2.0))
+    meter.add(terms(cosine=4.0, angle=2.5))
+    assert meter.means() == {"loss": 4.75, "cosine": 2.5, "angle": 2.25}
+
+
+def test_a_batch_that_overflowed_is_left_out():
+    meter = TermMeter()
+    meter.add(terms(cosine=float("nan"), angle=1.0))
+    assert meter.means() == {"loss": 1.0, "angle": 1.0}
+    meter.add(terms(cosine=2.0, angle=float("inf")))
+    assert meter.means() == {"loss": 3.0, "cosine": 2.0, "angle": 1.0}
+
+
+def test_terms_of_an_interrupted_interval_are_kept_to_the_last_bit():
+    values = torch.rand(9, generator=torch.Generator().manual_seed(0)).tolist()
+    whole, first, second = TermMeter(), TermMeter(), TermMeter()
+    for value in values:
+        whole.add(terms(cosine=value))
+    for value in values[:4]:
+        first.add(terms(cosine=value))
+    state = evaluated(0.5)
+    RunCallback(Steps(), 9, lambda: True, first).on_step_end(None, state, TrainerControl())
+    state.log_history = json.loads(json.dumps(state.log_history))
+    resumed = RunCallback(Steps(), 9, lambda: False, second)
+    resumed.on_train_begin(None, state, TrainerControl())
+    for value in values[4:]:
+        second.add(terms(cosine=value))
+    assert second.state() == whole.state()
+    # With the next evaluation the interval is over, and a later resume starts from nothing.
+    state.log_history.append({"step": 9, "epoch": 2.0, f"eval_{METRIC}": 0.6})
+    resumed.on_evaluate(None, state, TrainerControl())
+    assert learning_curve(state)[-1].terms == whole.means()
+    second.add(terms(cosine=7.0))
+    assert second.means() == {"loss": 7.0, "cosine": 7.0}
+    resumed.on_train_begin(None, state, TrainerControl())
+    assert second.means() == {}
