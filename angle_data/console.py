@@ -60,11 +60,12 @@ def run_app(app: Callable[[], Any], program: str) -> None:
 class Progress:
     """A progress bar on a terminal, a log line every ten seconds elsewhere, nothing when quiet.
 
-    Use as a context manager and call `advance` for every finished item. `total` is the number of items.
+    Use as a context manager and call `advance` for every finished item. `total` is the number of items, None
+    when it is not known.
     """
 
-    def __init__(self, label: str, total: int) -> None:
-        self._label, self._total, self._done = label, total, 0
+    def __init__(self, label: str, total: int | None) -> None:
+        self._label, self._total, self._done, self._skipped = label, total, 0, 0
         self._started = self._last_log = time.monotonic()
         self._bar: Any = None
 
@@ -92,8 +93,16 @@ class Progress:
             self._bar.update(self._task, advance=count, note=note)
         elif time.monotonic() - self._last_log >= _LOG_EVERY_S:
             self._last_log = time.monotonic()
-            rate = self._done / (self._last_log - self._started)
-            log.info("%s: %d/%d (%.1f/s) %s", self._label, self._done, self._total, rate, note)
+            rate = (self._done - self._skipped) / (self._last_log - self._started)
+            of = "" if self._total is None else f"/{self._total}"
+            log.info("%s: %d%s (%.1f/s) %s", self._label, self._done, of, rate, note)
+
+    def skip(self, count: int) -> None:
+        """Count `count` more items as finished before; they do not count for the speed."""
+        self._done += count
+        self._skipped += count
+        if self._bar is not None:
+            self._bar.update(self._task, advance=count)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -19,6 +19,7 @@ from common import RESULTS, ROOT, data_folder, minilm, save_results, show
 
 from angle_data.console import configure_logging
 from angle_data.ensemble.build import EnsembleConfig, build_ensemble
+from angle_data.labelling.engine import EngineConfig
 from angle_data.labelling.requests import LabelConfig
 from angle_data.labelling.run import label
 from angle_train.config import Recipe, find_recipe
@@ -75,9 +76,7 @@ def candidates(task: Task) -> dict[str, Path]:
         runs[name] = RESULTS / task.name / "labels" / name
         label(
             LabelConfig(
-                model=name,
-                engine="recorded",
-                replies=task.replies / f"{name}.jsonl",
+                EngineConfig(model=name, engine="recorded", replies=task.replies / f"{name}.jsonl"),
                 texts=task.texts,
                 out=runs[name],
             )

@@ -8,14 +8,26 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncGenerator, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from json.encoder import encode_basestring
+from typing import Any, Literal, Protocol
 
-from angle_data.records import Polarity
-
-__all__ = ["Annotator", "ChatRequest", "Failure", "Reply", "Sampling", "request_key"]
+__all__ = [
+    "Annotator",
+    "ChatRequest",
+    "Failure",
+    "KeyMaker",
+    "Reply",
+    "Sampling",
+    "Task",
+    "request_key",
+    "resample",
+]
 
 _KEY_VERSION = 1
+
+Task = Literal["synonym", "antonym", "score"]
+"""What a request asks for: sentences of one polarity, or grades of pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +54,16 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One request to a chat model about one text; `model` is the checkpoint that the service knows."""
+    """One request to a chat model about one text; `model` is the checkpoint that the service knows.
+
+    `source_id` and `source` say what it is about (a text; for grades the pairs of the call), `task` what is
+    asked for.
+    """
 
     key: str
     source_id: str
     source: str
-    polarity: Polarity
+    task: Task
     messages: tuple[dict[str, str], ...]
     model: str
     sampling: Sampling
@@ -85,18 +101,45 @@ class Annotator(Protocol):
         ...
 
 
+class KeyMaker:
+    """Makes the keys of requests that differ in their messages only; see `request_key`."""
+
+    def __init__(self, model: str, sampling: Sampling, sample: int = 0) -> None:
+        rest = {"model": model, "sample": sample, "sampling": sampling.to_dict(), "version": _KEY_VERSION}
+        canonical = json.dumps(rest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        self._tail = f",{canonical[1:]}"  # "messages" sorts before all of these
+
+    def __call__(self, messages: tuple[dict[str, str], ...]) -> str:
+        """Return the key of the request with these messages."""
+        # Written out, since building an encoder for each call would take most of the time.
+        text = encode_basestring
+        objects = [
+            "{" + ",".join([f"{text(name)}:{text(value)}" for name, value in sorted(message.items())]) + "}"
+            for message in messages
+        ]
+        content = f'{{"messages":[{",".join(objects)}]{self._tail}'
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
 def request_key(model: str, messages: tuple[dict[str, str], ...], sampling: Sampling, sample: int = 0) -> str:
     """Return the identity of a request: 32 hexadecimal digits over all that changes the answer.
 
-    Service address, API key, concurrency, paths and the reply parser are no part of it, so a journal stays
-    valid when they change. `sample` tells repeated draws of the same request apart.
+    `model` is the checkpoint, with its revision where one is fixed. Service address, API key, concurrency,
+    paths and the reply parser are no part of the key, so a journal stays valid when they change. `sample`
+    tells repeated draws of the same request apart.
     """
-    content = {
-        "version": _KEY_VERSION,
-        "model": model,
-        "messages": messages,
-        "sampling": sampling.to_dict(),
-        "sample": sample,
-    }
-    canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
+    return KeyMaker(model, sampling, sample)(messages)
+
+
+def resample(request: ChatRequest, identity: str, sample: int) -> ChatRequest:
+    """Return the request for draw number `sample` of the same question; draw 0 is `request` itself.
+
+    A seed grows with the number of the draw: the same seed would give the same reply. `identity` is the
+    model as the keys name it.
+    """
+    if sample == 0:
+        return request
+    seed = request.sampling.seed
+    sampling = replace(request.sampling, seed=None if seed is None else seed + sample)
+    key = request_key(identity, request.messages, sampling, sample)
+    return replace(request, key=key, sampling=sampling)

@@ -1,65 +1,81 @@
 """Asks any OpenAI-compatible chat endpoint: OpenAI itself, `vllm serve`, the GLM cloud.
 
-A pool of workers pulls from one iterator, so memory stays flat and no reply waits for another. The retries
-here are the only ones, the client's own are off. What a failed request means for the run:
+A pool of workers pulls from one iterator, so memory stays flat and no reply waits for another. The next
+request goes to the address where it may go first (`endpoints`), as fast as its limits allow (`limiter`). The
+retries here are the only ones. What a failed request means for the run:
 
 - no connection, timeout, 408, 409, 5xx, no chat completion: tried six times, then a `Failure`
-- 429: tried again until it passes, since the service asks for patience, not for less work
+- 429: everybody pauses, and it is tried again until it passes: the service asks for patience, not less work
+- 400 that names the response format: asked again with a laxer one, from then on always, once per address
 - 400 and other refusals of the request itself: a `Failure`; five equal ones in a row end the run
-- 401, 403: end the run with `CredentialsError`; 404, or 429 for lack of quota: with `AnnotatorError`
+- 401, 403: end the run with `CredentialsError`; 3xx, 404, or 429 for lack of quota: with `AnnotatorError`
 - no connection at all before the first answer: ends the run after three attempts
 - twenty failed requests in a row end the run
+
+With several addresses, one that fails is set aside, and its requests go to the others.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
+import re
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest, Failure, Reply
+from angle_data.annotators.chat import Form, api_key, first_form, next_form, read_reply, request_body
+from angle_data.annotators.endpoints import Closed, Endpoint, Endpoints, Place
+from angle_data.annotators.limiter import Limiter
 from angle_data.annotators.retry import (
     BadAnswer,
+    NoAnswer,
+    ServiceError,
     is_retryable,
     lacks_connection,
+    retry_after,
     status_of,
     wait_as_told,
 )
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.transport import Transport
 from angle_data.errors import AnnotatorError, CredentialsError
 
 if TYPE_CHECKING:
-    import openai
     from tenacity import RetryCallState
 
 __all__ = ["OpenAIServer"]
 
 log = logging.getLogger("angle.annotators")
 
+_DEFAULT_URL = "https://api.openai.com/v1"
 _ATTEMPTS = 6
 _ATTEMPTS_UNREACHED = 3
 _EQUAL_REFUSALS = 5
 _FAILURES_IN_A_ROW = 20
-_CONNECT_S = 10.0
-_LONG_WAIT_S = 20.0
 _MESSAGE_CHARS = 300
+_NAMES_FORMAT = re.compile(
+    r"response_format|json_schema|json_object|structured.?output|guided", re.IGNORECASE
+)
+
+_api_key = api_key
+_body = request_body
+
+_Failed = (ServiceError, NoAnswer, BadAnswer)
 
 
-class _Ending(Exception):
-    """The run ends while a request waits for its next attempt; it stays unanswered."""
+class _LaxerForm(Exception):
+    """The server does not know the form of JSON that was asked for; the next attempt asks for less."""
 
 
 class OpenAIServer:
-    """An annotator behind an OpenAI-compatible server, with `spec.concurrency` requests in flight."""
+    """An annotator behind OpenAI-compatible servers, with `spec.concurrency` requests in flight."""
 
     def __init__(self, spec: AnnotatorSpec) -> None:
         self._spec = spec
-        self._key = _api_key(spec)
-        self._reached = False
+        self._key = api_key(spec)
         self._failed_in_a_row = 0
         self._refusal, self._refusals = "", 0
 
@@ -71,12 +87,12 @@ class OpenAIServer:
             CredentialsError: The server rejects the API key.
         """
         self._stop = asyncio.Event()
+        self._endpoints = Endpoints([self._endpoint(url) for url in self._spec.base_urls or (None,)])
         outcomes: asyncio.Queue[Reply | Failure | Exception | None] = asyncio.Queue(self._spec.concurrency)
         source = iter(requests)
-        async with self._client() as client:
+        async with Transport(self._key, self._spec.timeout_s) as self._transport:
             workers = [
-                asyncio.create_task(self._work(client, source, outcomes))
-                for _ in range(self._spec.concurrency)
+                asyncio.create_task(self._work(source, outcomes)) for _ in range(self._spec.concurrency)
             ]
             try:
                 working, fatal = len(workers), None
@@ -90,201 +106,224 @@ class OpenAIServer:
                 if fatal is not None:
                     raise fatal
             finally:
+                self._endpoints.close()
                 for worker in workers:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
 
-    def _client(self) -> openai.AsyncOpenAI:
-        import openai
-
-        return openai.AsyncOpenAI(
-            api_key=self._key,
-            base_url=self._spec.base_url,
-            timeout=openai.Timeout(self._spec.timeout_s, connect=_CONNECT_S),
-            max_retries=0,
-            http_client=openai.DefaultAioHttpClient(),
-        )
+    def _endpoint(self, url: str | None) -> Endpoint:
+        spec = self._spec
+        base = url or os.environ.get("OPENAI_BASE_URL") or _DEFAULT_URL
+        limiter = Limiter(spec.concurrency, spec.requests_per_minute, spec.tokens_per_minute)
+        path = f"{base.rstrip('/')}/chat/completions"
+        return Endpoint(path, url or "the OpenAI API", limiter, first_form(spec.dialect))
 
     async def _work(
-        self,
-        client: openai.AsyncOpenAI,
-        source: Iterator[ChatRequest],
-        outcomes: asyncio.Queue[Reply | Failure | Exception | None],
+        self, source: Iterator[ChatRequest], outcomes: asyncio.Queue[Reply | Failure | Exception | None]
     ) -> None:
         """Answer requests until there are none; what is put last is None, or the error that ends the run."""
         try:
-            for request in source:
-                await outcomes.put(await self._ask(client, request))
-                if self._stop.is_set():
+            # A place comes first: a request that is pulled goes out at once, so few are pulled in vain.
+            while (place := await self._endpoints.place()) is not None:
+                try:
+                    request = next(source, None)
+                except BaseException:
+                    self._endpoints.dropped(place)
+                    raise
+                if request is None:
+                    self._endpoints.drain()
+                    self._endpoints.dropped(place)
                     break
+                await outcomes.put(await self._ask(request, place))
             await outcomes.put(None)
-        except _Ending:
+        except Closed:
             await outcomes.put(None)
         except Exception as error:  # noqa: BLE001 - also a bad line of the texts: handed on, not judged
             self._stop.set()
+            self._endpoints.close()
             await outcomes.put(error)
 
-    async def _ask(self, client: openai.AsyncOpenAI, request: ChatRequest) -> Reply | Failure:
-        import openai
-        from tenacity import AsyncRetrying, retry_if_exception
-
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(is_retryable),
-            wait=wait_as_told(),
-            stop=self._patience(),
-            sleep=self._sleep,
-            reraise=True,
-        )
+    async def _ask(self, request: ChatRequest, place: Place) -> Reply | Failure:
         try:
-            reply: Reply = await retrying(self._send, client, request)
-        except (openai.OpenAIError, BadAnswer) as error:
+            try:
+                reply = await self._send(request, place)
+            except (*_Failed, _LaxerForm) as error:
+                reply = await self._ask_again(request, place.endpoint, error)
+        except _Failed as error:
             return self._failure(request, error)
         self._failed_in_a_row = self._refusals = 0
         return reply
 
-    async def _send(self, client: openai.AsyncOpenAI, request: ChatRequest) -> Reply:
-        import openai
+    async def _ask_again(self, request: ChatRequest, endpoint: Endpoint, error: Exception) -> Reply:
+        """Go on after a first attempt that failed; most requests need none of this machinery."""
+        from tenacity import AsyncRetrying, retry_if_exception
 
-        started = time.monotonic()
+        first: Exception | None = error
+
+        async def attempt() -> Reply:
+            nonlocal first, endpoint
+            if first is not None:
+                given, first = first, None
+                raise given
+            place = await self._endpoints.place(retrying=True)
+            assert place is not None  # only first places run out
+            endpoint = place.endpoint
+            return await self._send(request, place)
+
+        told = wait_as_told()
+
+        def wait(state: RetryCallState) -> float:
+            failed = state.outcome.exception() if state.outcome else None
+            # The limits of the address already make everybody wait, and another address is worth a try now.
+            elsewhere = isinstance(failed, NoAnswer) and self._endpoints.others_work(endpoint)
+            at_once = status_of(failed) == 429 if failed is not None else False
+            return 0.0 if at_once or elsewhere or isinstance(failed, _LaxerForm) else told(state)
+
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(lambda failed: isinstance(failed, _LaxerForm) or is_retryable(failed)),
+            wait=wait,
+            stop=self._patience(lambda: endpoint),
+            sleep=self._sleep,
+            reraise=True,
+        )
         try:
-            # `chat.completions.create` would spend a third more CPU on typed parameters and results, of
-            # which four fields are needed here; the plain call still maps connections and errors.
-            answer = await client.post("/chat/completions", cast_to=object, body=_body(request))
-        except openai.APIStatusError:
-            self._reached = True
+            reply: Reply = await retrying(attempt)
+        except _Failed as failed:
+            failed.add_note(endpoint.name)
             raise
-        except json.JSONDecodeError as error:
-            raise BadAnswer(f"the answer is broken JSON ({error})") from error
-        self._reached = True
-        return _reply(request.key, answer, time.monotonic() - started)
+        return reply
 
-    def _patience(self) -> Callable[[RetryCallState], bool]:
-        """Return a tenacity stop for one request; a 429 does not use up an attempt."""
+    async def _send(self, request: ChatRequest, place: Place) -> Reply:
+        """Make one attempt, and let limits and address know how it went."""
+        endpoint, form, started = place.endpoint, place.endpoint.form, time.monotonic()
+        try:
+            answer = await self._transport.post(endpoint.url, request_body(request, self._spec.dialect, form))
+            reply = read_reply(request.key, answer.body, time.monotonic() - started)
+        except ServiceError as error:
+            if error.status_code == 429:
+                self._endpoints.refused(place, retry_after(error.headers), error.headers)
+            else:
+                self._endpoints.settled(place, error.headers)
+            self._judge(endpoint, error)
+            if error.status_code == 400 and self._lowered(request, endpoint, form, str(error)):
+                raise _LaxerForm from error
+            raise
+        except (NoAnswer, BadAnswer) as error:
+            self._endpoints.dropped(place)
+            self._judge(endpoint, error)
+            raise
+        except BaseException:
+            self._endpoints.dropped(place)
+            raise
+        endpoint.answered()
+        self._endpoints.settled(place, answer.headers, reply.usage.get("total_tokens"))
+        return reply
+
+    def _judge(self, endpoint: Endpoint, error: Exception) -> None:
+        """Tell an address what a failure says about it: one of its own, or of what it was asked."""
+        status = status_of(error)
+        if status is not None and status < 500:
+            endpoint.answered()
+            return
+        if status is not None:
+            endpoint.reached = True
+        if self._endpoints.others_work(endpoint) or endpoint.aside_until:
+            connected = not isinstance(error, NoAnswer) or error.connected
+            endpoint.failed(self._message(error), connected=connected, now=time.monotonic())
+
+    def _lowered(self, request: ChatRequest, endpoint: Endpoint, form: Form, message: str) -> bool:
+        """Ask this address for a laxer form from now on, if its 400 was about that."""
+        if request.sampling.schema is None or form == "text" or not _NAMES_FORMAT.search(message):
+            return False
+        if endpoint.form == form:
+            endpoint.form = next_form(form)
+            said = self._clean(message)
+            log.warning(
+                "%s knows no %s replies (%s); asking for %s instead", endpoint.name, form, said, endpoint.form
+            )
+        return True
+
+    def _patience(self, endpoint: Callable[[], Endpoint]) -> Callable[[RetryCallState], bool]:
+        """Return a tenacity stop for one request; what is not its own fault does not use up an attempt."""
         used = 0
 
         def exhausted(state: RetryCallState) -> bool:
             nonlocal used
             error = state.outcome.exception() if state.outcome else None
-            used += error is not None and status_of(error) != 429
-            limit = _ATTEMPTS if self._reached else _ATTEMPTS_UNREACHED
+            elsewhere = isinstance(error, NoAnswer) and self._endpoints.others_work(endpoint())
+            free = error is None or status_of(error) == 429 or isinstance(error, _LaxerForm) or elsewhere
+            used += not free
+            limit = _ATTEMPTS if endpoint().reached else _ATTEMPTS_UNREACHED
             return self._stop.is_set() or used >= limit
 
         return exhausted
 
     async def _sleep(self, seconds: float) -> None:
-        """Wait before an attempt; raises `_Ending` when the run ends meanwhile."""
-        if seconds >= _LONG_WAIT_S:
-            log.info("%s asks for patience: waiting %.0f s", self._address(), seconds)
+        """Wait before an attempt; raises `Closed` when the run ends meanwhile."""
+        if seconds <= 0.0:
+            return
         try:
             await asyncio.wait_for(self._stop.wait(), seconds)
         except TimeoutError:
             return
-        raise _Ending
+        raise Closed
 
     def _failure(self, request: ChatRequest, error: Exception) -> Failure:
         """Return the failure of one request, or raise what ends the run."""
         status, message = status_of(error), self._message(error)
+        address = getattr(error, "__notes__", [self._names()])[0]
         if status in (401, 403):
-            raise CredentialsError(self._credentials_message(status))
+            raise CredentialsError(self._credentials_message(address, status))
+        if status is not None and 300 <= status < 400:
+            raise AnnotatorError(f"{address}: {message}; give that address with --base-url")
         if status == 404:
             raise AnnotatorError(
-                f"{self._address()} knows no model {request.model!r}, or its address lacks /v1: {message}"
+                f"{address} knows no model {request.model!r}, or its address lacks /v1: {message}"
             )
-        if status == 429 and not is_retryable(error):
-            raise AnnotatorError(f"{self._address()}: the account has no quota left: {message}")
-        if lacks_connection(error) and not self._reached:
+        if status == 429 and getattr(error, "code", None) == "insufficient_quota":
+            raise AnnotatorError(f"{address}: the account has no quota left: {message}")
+        if lacks_connection(error) and not self._endpoints.reached:
             raise AnnotatorError(
-                f"cannot reach {self._address()} ({message}); start the server or correct --base-url"
+                f"cannot reach {self._names()} ({message}); start the server or correct --base-url"
             )
+        if isinstance(error, BadAnswer) and not self._endpoints.reached:
+            raise AnnotatorError(f"{address}: {message}")
         if status is not None and status < 500 and not is_retryable(error):
             self._refusals = self._refusals + 1 if message == self._refusal else 1
             self._refusal = message
             if self._refusals >= _EQUAL_REFUSALS:
-                raise AnnotatorError(f"{self._address()} rejects every request: {message}")
+                raise AnnotatorError(f"{address} rejects every request: {message}")
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= _FAILURES_IN_A_ROW:
             raise AnnotatorError(
-                f"{self._address()}: {_FAILURES_IN_A_ROW} requests in a row failed, the last one with: "
+                f"{address}: {_FAILURES_IN_A_ROW} requests in a row failed, the last one with: "
                 f"{message}; run the same command again to go on"
             )
         return Failure(request.key, _kind(error), message)
 
-    def _address(self) -> str:
-        return self._spec.base_url or "the OpenAI API"
+    def _names(self) -> str:
+        return ", ".join(self._spec.base_urls) or "the OpenAI API"
 
-    def _credentials_message(self, status: int) -> str:
+    def _credentials_message(self, address: str, status: int) -> str:
         name = self._spec.api_key_env
         if name is None:
-            return f"{self._address()} wants an API key (HTTP {status}); name its variable with --api-key-env"
-        return f"{self._address()} rejects the API key in {name} (HTTP {status}); set {name} to a valid key"
+            return f"{address} wants an API key (HTTP {status}); name its variable with --api-key-env"
+        return f"{address} rejects the API key in {name} (HTTP {status}); set {name} to a valid key"
 
     def _message(self, error: Exception) -> str:
         """Return what the server said, on one line, without the key and not endlessly."""
-        body: Any = getattr(error, "body", None)
-        said = body.get("message") if isinstance(body, dict) else None
-        cause = error.__cause__ if status_of(error) is None else None
-        text = " ".join(str(said or cause or error).split())
+        return self._clean(str(error))
+
+    def _clean(self, text: str) -> str:
+        text = " ".join(text.split())
         if self._spec.api_key_env is not None:
             text = text.replace(self._key, "[key]")
         return text[:_MESSAGE_CHARS]
 
 
-def _api_key(spec: AnnotatorSpec) -> str:
-    if spec.api_key_env is None:
-        return "EMPTY"  # what `vllm serve` without --api-key accepts; the client wants some key
-    key = os.environ.get(spec.api_key_env, "").strip()
-    if not key:
-        raise CredentialsError(
-            f"no API key: set the environment variable {spec.api_key_env} or name another (--api-key-env)"
-        )
-    if not (key.isascii() and key.isprintable()):
-        raise CredentialsError(
-            f"the value of {spec.api_key_env} is no API key: it holds characters no key has"
-        )
-    return key
-
-
-def _reply(key: str, answer: Any, seconds: float) -> Reply:
-    """Read a chat completion, as decoded from JSON; see the API reference, "The chat completion object"."""
-    if not isinstance(answer, dict):
-        raise BadAnswer("the answer is no chat completion; does --base-url end in /v1?")
-    try:
-        choice = answer["choices"][0]
-        text = choice["message"].get("content") or choice["message"].get("refusal") or ""
-        finish_reason, usage = choice.get("finish_reason"), answer.get("usage") or {}
-        tokens = {name: count for name, count in usage.items() if isinstance(count, int)}
-    except (TypeError, AttributeError, LookupError) as error:
-        raise BadAnswer(f"the answer is no chat completion ({type(error).__name__}: {error})") from error
-    return Reply(key, str(text), finish_reason, tokens, seconds)
-
-
 def _kind(error: Exception) -> str:
-    import openai
-
     if isinstance(error, BadAnswer):
         return "bad_answer"
     if status := status_of(error):
         return f"http_{status}"
-    return (
-        "timeout"
-        if isinstance(error, openai.APITimeoutError) and not lacks_connection(error)
-        else "connection"
-    )
-
-
-def _body(request: ChatRequest) -> dict[str, Any]:
-    sampling = request.sampling
-    body: dict[str, Any] = {
-        "model": request.model,
-        "messages": list(request.messages),
-        "temperature": sampling.temperature,
-        "max_tokens": sampling.max_tokens,
-    }
-    if sampling.seed is not None:
-        body["seed"] = sampling.seed
-    if sampling.schema is not None:
-        body["response_format"] = {
-            "type": "json_schema",
-            "json_schema": {"name": "sentences", "schema": sampling.schema, "strict": True},
-        }
-    return body
+    return "connection" if lacks_connection(error) else "timeout"

@@ -16,7 +16,10 @@ from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import check_polarity
 
-__all__ = ["Recorded"]
+__all__ = ["NOT_RECORDED", "Recorded"]
+
+NOT_RECORDED = "not_recorded"
+"""The kind of the failure of a request without a recorded reply."""
 
 _BREATHE_EVERY = 64
 
@@ -30,15 +33,13 @@ class Recorded:
         self._replies = _load(spec.replies, spec.name)
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
-        """Yield one reply, or a failure of kind `not_recorded`, for every request in order."""
+        """Yield one reply, or a failure of kind NOT_RECORDED, for every request in order."""
         for number, request in enumerate(requests):
             if number % _BREATHE_EVERY == 0:
                 await asyncio.sleep(0)  # nothing here waits, and an interrupt needs a moment to get through
-            reply = self._replies.get((request.source, request.polarity))
+            reply = self._replies.get((request.source, request.task))
             if reply is None:
-                yield Failure(
-                    request.key, "not_recorded", f"no recorded {request.polarity} reply for this text"
-                )
+                yield Failure(request.key, NOT_RECORDED, f"no recorded {request.task} reply for this text")
             else:
                 yield Reply(request.key, reply)
 

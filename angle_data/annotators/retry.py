@@ -1,12 +1,14 @@
-"""When a failed call is tried again, and how long to wait before; used with tenacity.
+"""What can go wrong with a call, when it is tried again, and how long to wait before; used with tenacity.
 
-Knows HTTP and the openai client's exceptions, not what a run does about them in the end.
+Knows HTTP, the exceptions of the server annotator and those of the openai client (without importing it), not
+what a run does about them in the end.
 """
 
 from __future__ import annotations
 
 import email.utils
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-__all__ = ["BadAnswer", "is_retryable", "lacks_connection", "retry_after", "status_of", "wait_as_told"]
+__all__ = [
+    "BadAnswer",
+    "NoAnswer",
+    "ServiceError",
+    "is_retryable",
+    "lacks_connection",
+    "retry_after",
+    "status_of",
+    "wait_as_told",
+]
 
 _RETRYABLE = frozenset({408, 409, 429})
 _SHORTEST_S, _LONGEST_S = 0.5, 60.0
@@ -22,6 +33,22 @@ _SHORTEST_S, _LONGEST_S = 0.5, 60.0
 
 class BadAnswer(Exception):
     """The service answered with success and something that is no chat completion."""
+
+
+class NoAnswer(Exception):
+    """There was no answer: time ran out (`timeout`), or there was no connection (not `connected`)."""
+
+    def __init__(self, message: str, *, connected: bool, timeout: bool = False) -> None:
+        super().__init__(message)
+        self.connected, self.timeout = connected, timeout
+
+
+class ServiceError(Exception):
+    """The service answered with an error status; `code` is its short name for the error, if it has one."""
+
+    def __init__(self, status_code: int, message: str, code: str | None, headers: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.status_code, self.code, self.headers = status_code, code, headers
 
 
 def status_of(error: BaseException) -> int | None:
@@ -33,25 +60,28 @@ def status_of(error: BaseException) -> int | None:
 def is_retryable(error: BaseException) -> bool:
     """Whether the same request may well succeed later: no connection, timeout, 408, 409, 429 or 5xx.
 
-    A 429 that says the account has no quota left is none of these.
+    A 429 that says the account has no quota left, or that this request is too large for the limit, is none.
     """
-    import openai
-
-    if isinstance(error, openai.APIConnectionError | BadAnswer):
+    openai = sys.modules.get("openai")  # where it was never imported, none of its exceptions was raised
+    if isinstance(error, NoAnswer | BadAnswer) or (
+        openai is not None and isinstance(error, openai.APIConnectionError)
+    ):
         return True
     status = status_of(error)
     if status == 429:
-        return getattr(error, "code", None) != "insufficient_quota"
+        return getattr(error, "code", None) != "insufficient_quota" and "too large" not in str(error)
     return status is not None and (status in _RETRYABLE or status >= 500)
 
 
 def lacks_connection(error: BaseException) -> bool:
     """Whether the call failed for want of a connection, rather than waiting in vain on one.
 
-    The client reports both as timeouts under some transports; the chain of causes tells them apart.
+    The openai client reports both as timeouts under some transports; the chain of causes tells them apart.
     """
     cause: BaseException | None = error
     while cause is not None:
+        if isinstance(cause, NoAnswer):
+            return not cause.timeout
         if isinstance(cause, ConnectionError) or type(cause).__name__.startswith(
             ("Connect", "ClientConnect")
         ):
@@ -87,8 +117,9 @@ def wait_as_told() -> Callable[[RetryCallState], float]:
 
     def wait(state: RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
-        response: Any = getattr(error, "response", None)
-        told = retry_after(response.headers) if response is not None else None
+        response: Any = getattr(error, "response", error)
+        headers: Mapping[str, str] | None = getattr(response, "headers", None)
+        told = retry_after(headers) if headers is not None else None
         # "Retry-After: 0" would be a busy loop against a service that is still overloaded.
         return told if told else float(exponential(state))
 

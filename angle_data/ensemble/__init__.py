@@ -6,15 +6,15 @@ an existing function. Nothing here calls a model or the network.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from angle_data.ensemble.sources import Strategy
 from angle_data.errors import InputError
+from angle_data.resources import load_object
 
 __all__ = ["STRATEGIES", "load_strategy"]
 
 STRATEGIES: dict[str, str] = {
     "concat": "angle_data.ensemble.strategies:concat",
+    "principled": "angle_data.ensemble.principled:principled",
     "vote": "angle_data.ensemble.strategies:vote",
 }
 
@@ -27,6 +27,5 @@ def load_strategy(name: str) -> Strategy:
     """
     if name not in STRATEGIES:
         raise InputError(f"unknown strategy {name!r}; choose one of {', '.join(sorted(STRATEGIES))}")
-    module, _, function = STRATEGIES[name].partition(":")
-    strategy: Strategy = getattr(import_module(module), function)
+    strategy: Strategy = load_object(STRATEGIES[name])
     return strategy

@@ -9,38 +9,55 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from angle_data.ensemble import load_strategy
-from angle_data.ensemble.balance import balance
-from angle_data.ensemble.labels import LABELS, default_random_pairs, label_choice, random_pairs
-from angle_data.ensemble.merge import pair_key
+from angle_data.ensemble.balance import Limits, balance
+from angle_data.ensemble.labels import (
+    LABELS,
+    default_random_pairs,
+    grade_choices,
+    label_choice,
+    random_pairs,
+)
 from angle_data.ensemble.report import EnsembleSummary, make_card, make_report, summarise
 from angle_data.ensemble.runs import read_runs
-from angle_data.ensemble.sources import Choice, Outcome, group_by_source
+from angle_data.ensemble.scores import GradeSet, read_scores
+from angle_data.ensemble.sources import Choice, Outcome, group_by_source, offers
 from angle_data.ensemble.splits import SPLITS, assign_splits, check_ratios
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file, write_jsonl
+from angle_data.locking import LOCK_NAME, hold
 from angle_data.publish.dataset import write_dataset
 from angle_data.records import LabelledPair
-from angle_data.text import normalise
+from angle_data.text import normalise, pair_key
 
 __all__ = ["EnsembleConfig", "build_ensemble"]
 
 log = logging.getLogger("angle.ensemble")
 
 _ANTONYM_SCORE = 0.5
+# What a build leaves behind at whatever moment it is stopped.
+_OURS = re.compile(
+    r"dataset|rejected\.jsonl|\.(dataset|rejected\.jsonl|report\.json)\..*|" + re.escape(LOCK_NAME)
+)
+# What a strategy limits unless told otherwise; one that is not named here limits nothing.
+_LIMITS = {"principled": Limits(near_copies=0.3, equal=True)}
 
 
 @dataclass(frozen=True, slots=True)
 class EnsembleConfig:
     """Settings of one build; checked when made.
 
-    `antonym_score` in 0..1 applies to `ordinal` labels; `random_per_source` None means the default of
-    `labels`; `max_per_source` None means no cap; `ratios` are the shares of train, validation and test.
+    `scores` are run directories with grades. `antonym_score` in 0..1 applies to all labels but `binary`;
+    `random_per_source` None means the default of `labels`; `max_per_source` None means no cap;
+    `max_near_copies`, `equal_polarities` and `max_share` (see `balance.Limits`) None mean the default of
+    `strategy`; `ratios` are the shares of train, validation and test.
 
     Raises:
         InputError: A value is unknown or out of its range.
@@ -50,9 +67,13 @@ class EnsembleConfig:
     out: Path
     strategy: str = "vote"
     labels: str = "binary"
+    scores: tuple[Path, ...] = ()
     antonym_score: float = _ANTONYM_SCORE
     random_per_source: int | None = None
     max_per_source: int | None = None
+    max_near_copies: float | None = None
+    equal_polarities: bool | None = None
+    max_share: float | None = None
     ratios: tuple[float, ...] = (0.9, 0.1)
     seed: int = 0
 
@@ -62,12 +83,26 @@ class EnsembleConfig:
         if not 0 <= self.antonym_score <= 1:
             raise InputError(f"antonym score must lie in 0..1, got {self.antonym_score:g}")
         if self.labels == "binary" and self.antonym_score != _ANTONYM_SCORE:
-            raise InputError("--antonym-score is for --labels ordinal; binary antonyms have score 0")
+            raise InputError(
+                "--antonym-score is for --labels ordinal or graded; binary antonyms have score 0"
+            )
+        if self.labels == "graded" and not self.scores:
+            raise InputError("--labels graded needs grades: give --scores RUN of `angle-data llm-score`")
         if self.random_per_source is not None and self.random_per_source < 0:
             raise InputError(f"random pairs per source must be 0 or more, got {self.random_per_source}")
-        if self.max_per_source is not None and self.max_per_source < 1:
-            raise InputError(f"max per source must be 1 or more, got {self.max_per_source}")
         check_ratios(self.ratios)
+        _ = self.limits  # checks them
+
+    @property
+    def limits(self) -> Limits:
+        """What the data set may hold, the defaults of `strategy` resolved."""
+        default = _LIMITS.get(self.strategy, Limits())
+        return Limits(
+            per_source=self.max_per_source,
+            near_copies=default.near_copies if self.max_near_copies is None else self.max_near_copies,
+            equal=default.equal if self.equal_polarities is None else self.equal_polarities,
+            share=default.share if self.max_share is None else self.max_share,
+        )
 
     @property
     def random_pairs(self) -> int:
@@ -86,36 +121,60 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     _check_out(config)
     strategy = load_strategy(config.strategy)
     runs = read_runs(config.runs)
+    grades = read_scores(config.scores)
     sources = group_by_source(candidate for run in runs for candidate in run.candidates)
-    outcome = strategy(sources)
-    if config.max_per_source is not None:
-        capped = balance(outcome.kept, max_per_source=config.max_per_source, seed=config.seed)
-        outcome = Outcome(capped.kept, outcome.dropped + capped.dropped)
+    unknown = grades.unknown({pair_key(o.source.text, o.candidate.text) for o in offers(sources)})
+    if unknown:
+        log.info("%d of %d graded pairs are no candidates", unknown, len(grades.grades))
+    outcome = strategy(sources, grades.grades)
+    balanced = balance(outcome.kept, config.limits, seed=config.seed)
+    outcome = Outcome(balanced.kept, outcome.dropped + balanced.dropped, outcome.details)
     if not outcome.kept:
         raise InputError(_nothing_left(outcome))
-    splits = _split(outcome.kept, config)
-    settings = _settings(config)
+    splits = _split(outcome.kept, config, grades)
+    settings = _settings(config, grades)
     summary = summarise(runs, outcome, splits, config.out / "dataset")
-    write_dataset(summary.dataset, splits, make_card(runs, settings, summary))
-    rejected = sorted(
-        outcome.dropped, key=lambda r: (r.source_id, r.source, r.polarity, r.model, r.key, r.text)
-    )
-    write_jsonl(config.out / "rejected.jsonl", (rejection.to_dict() for rejection in rejected))
-    with replace_file(config.out / "report.json") as stream:
-        json.dump(make_report(runs, settings, summary), stream, ensure_ascii=False, indent=2)
-        stream.write("\n")
+    scored = _scored(grades, unknown) if config.scores else {}
+    report = make_report(runs, settings, summary, outcome.details | scored)
+    with hold(config.out):
+        _clear_leftovers(config.out)
+        write_dataset(summary.dataset, splits, make_card(runs, settings, summary))
+        rejected = sorted(
+            outcome.dropped, key=lambda r: (r.source_id, r.source, r.polarity, r.model, r.key, r.text)
+        )
+        write_jsonl(config.out / "rejected.jsonl", (rejection.to_dict() for rejection in rejected))
+        with replace_file(config.out / "report.json") as stream:
+            json.dump(report, stream, ensure_ascii=False, indent=2)
+            stream.write("\n")
     return summary
 
 
-def _settings(config: EnsembleConfig) -> dict[str, str | int | float]:
+def _scored(grades: GradeSet, unknown: int) -> dict[str, Any]:
+    """Return what the report says about the grades that were read."""
+    return {
+        "scores": {
+            "rows": grades.rows,
+            "pairs": len(grades.grades),
+            "unknown_pairs": unknown,
+            "sha256": grades.digest,
+        }
+    }
+
+
+def _settings(config: EnsembleConfig, grades: GradeSet) -> dict[str, str | int | float]:
     """Return the settings that shape the data, by option name; paths are none of them."""
-    ordinal = {"antonym-score": config.antonym_score} if config.labels == "ordinal" else {}
+    ordinal = {} if config.labels == "binary" else {"antonym-score": config.antonym_score}
+    limits = config.limits
     return {
         "strategy": config.strategy,
         "labels": config.labels,
         **ordinal,
         "random-per-source": config.random_pairs,
-        "max-per-source": "no cap" if config.max_per_source is None else config.max_per_source,
+        "max-per-source": "no cap" if limits.per_source is None else limits.per_source,
+        "max-near-copies": limits.near_copies,
+        "equal-polarities": "yes" if limits.equal else "no",
+        "max-share": limits.share,
+        "graders": ", ".join(grades.rows) or "none",
         "ratios": ",".join(f"{ratio:g}" for ratio in config.ratios),
         "seed": config.seed,
     }
@@ -124,19 +183,28 @@ def _settings(config: EnsembleConfig) -> dict[str, str | int | float]:
 def _check_out(config: EnsembleConfig) -> None:
     """Refuse to write into a run, or over files that no earlier build wrote."""
     out = config.out
-    if out.resolve() in {run.resolve() for run in config.runs}:
+    if out.resolve() in {run.resolve() for run in (*config.runs, *config.scores)}:
         raise InputError(f"--out {out} is one of the runs; give another directory")
     if out.is_dir() and any(out.iterdir()) and not _is_build(out):
         raise InputError(f"--out {out} is not empty and holds no earlier data set; give another directory")
 
 
 def _is_build(out: Path) -> bool:
-    """Whether an earlier build left its report in `out`."""
+    """Whether an earlier build left its report in `out`, or was stopped before it wrote one."""
+    if not (out / "report.json").exists():
+        return all(_OURS.fullmatch(path.name) for path in out.iterdir())
     try:
         report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return isinstance(report, dict) and "settings" in report
+
+
+def _clear_leftovers(out: Path) -> None:
+    """Remove what a killed build had begun to write; the caller holds the folder."""
+    for name in ("rejected.jsonl", "report.json"):
+        for path in out.glob(f".{name}.*"):
+            path.unlink()
 
 
 def _nothing_left(outcome: Outcome) -> str:
@@ -145,17 +213,19 @@ def _nothing_left(outcome: Outcome) -> str:
     return f"none of {len(outcome.dropped)} candidates is left ({shown}); look at the candidates of the runs"
 
 
-def _split(kept: Sequence[Choice], config: EnsembleConfig) -> dict[str, list[LabelledPair]]:
+def _split(kept: Sequence[Choice], config: EnsembleConfig, grades: GradeSet) -> dict[str, list[LabelledPair]]:
     """Return the pairs of each non-empty split, in an order drawn by the seed."""
     sources = {choice.source.key: choice.source for choice in kept}
     partners: dict[str, list[str]] = {key: [] for key in sources}
     for choice in kept:
         partners[choice.source.key].append(normalise(choice.candidate.text))
     where = assign_splits(partners, ratios=config.ratios, seed=config.seed)
+    combined = grade_choices(kept, grades.grades) if config.labels == "graded" else {}
     taken = {pair_key(choice.source.text, choice.candidate.text) for choice in kept}
     splits: dict[str, list[LabelledPair]] = {name: [] for name in SPLITS[: len(config.ratios)]}
     for choice in kept:
-        pair = label_choice(choice, labels=config.labels, antonym_score=config.antonym_score)
+        grade = combined.get(pair_key(choice.source.text, choice.candidate.text))
+        pair = label_choice(choice, labels=config.labels, antonym_score=config.antonym_score, grade=grade)
         splits[where[choice.source.key]].append(pair)
     for name, pairs in splits.items():
         members = [source for key, source in sources.items() if where[key] == name]

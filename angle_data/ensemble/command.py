@@ -25,19 +25,49 @@ def ensemble(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders written by llm-label.")],
     out: Annotated[Path, typer.Option(help="Folder for dataset/, rejected.jsonl and report.json.")],
     strategy: Annotated[
-        str, typer.Option(help="concat: all that pass the gate. vote: annotators check each other.")
+        str,
+        typer.Option(
+            help="concat: all that pass the gate. vote: annotators check each other. principled: annotators "
+            "and grades are weighed, swapped polarities found."
+        ),
     ] = "vote",
     labels: Annotated[
-        str, typer.Option(help="binary: antonyms score 0. ordinal: between random pairs and synonyms.")
+        str,
+        typer.Option(
+            help="binary: antonyms score 0. ordinal: between random pairs and synonyms. graded: by "
+            "their grades."
+        ),
     ] = "binary",
+    scores: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="RUN", help="Folder written by llm-score; may be given several times."),
+    ] = None,
     antonym_score: Annotated[
-        float, typer.Option(help="Score of antonyms under ordinal labels, 0 to 1.")
+        float, typer.Option(help="Score of antonyms under ordinal and graded labels, 0 to 1.")
     ] = 0.5,
     random_per_source: Annotated[
-        int | None, typer.Option(help="Random pairs per source text.", show_default="binary 0, ordinal 1")
+        int | None, typer.Option(help="Random pairs per source text.", show_default="binary 0, others 1")
     ] = None,
     max_per_source: Annotated[
         int | None, typer.Option(help="Most pairs per source text and polarity.", show_default="no cap")
+    ] = None,
+    max_near_copies: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest share of antonyms that hardly differ from their source.",
+            show_default="principled 0.3, others 1",
+        ),
+    ] = None,
+    equal_polarities: Annotated[
+        bool | None,
+        typer.Option(
+            "--equal-polarities/--unequal-polarities",
+            help="As many synonyms as antonyms of each source.",
+            show_default="principled equal, others unequal",
+        ),
+    ] = None,
+    max_share: Annotated[
+        float | None, typer.Option(help="Largest share of pairs from one annotator.", show_default="1")
     ] = None,
     ratios: Annotated[
         str, typer.Option(help="Shares of train, validation and test; by source text.")
@@ -53,6 +83,9 @@ def ensemble(
     the same files.
 
     Example: angle-data ensemble runs/chatgpt runs/llama --out pairs --labels ordinal
+
+    With grades: angle-data ensemble runs/chatgpt runs/llama --scores runs/grades --out pairs
+    --strategy principled
     """
     configure_logging(quiet=quiet, verbose=verbose)
     from angle_data.ensemble.build import EnsembleConfig, build_ensemble
@@ -62,9 +95,13 @@ def ensemble(
         out=out,
         strategy=strategy,
         labels=labels,
+        scores=tuple(scores or ()),
         antonym_score=antonym_score,
         random_per_source=random_per_source,
         max_per_source=max_per_source,
+        max_near_copies=max_near_copies,
+        equal_polarities=equal_polarities,
+        max_share=max_share,
         ratios=_parse_ratios(ratios),
         seed=seed,
     )
@@ -89,6 +126,8 @@ def _as_table(summary: EnsembleSummary) -> str:
         ("candidates", f"{summary.candidates} = {summary.kept} kept + {total} dropped"),
         ("dropped", _counts(summary.dropped) or "none"),
     ]
+    if summary.flipped:
+        rows.append(("flipped", f"{summary.flipped} of those kept: the polarity was turned round"))
     for name, counts in summary.annotators.items():
         lost = f", dropped {_counts(counts.dropped)}" if counts.dropped else ""
         rows.append((name, f"{counts.candidates} candidates, in {counts.supports} pairs{lost}"))

@@ -1,45 +1,72 @@
 """Polarity to label and score, and the random pairs that show what unrelated looks like.
 
-`label` is the integer class of the AnglE papers, `score` the order that ranking losses learn: people place
-opposites above unrelated texts (in SICK, contradictions average 3.59 of 5 and neutral pairs 2.98), which
-`ordinal` keeps and `binary` does not.
+`label` is the integer class of the AnglE papers, `score` the order that ranking losses learn. An opposite is
+on topic, so `ordinal` places it above unrelated texts, which `binary` does not; `graded` takes the order of
+single pairs from their grades.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from angle_data.ensemble.merge import pair_key
-from angle_data.ensemble.sources import Choice, Source
-from angle_data.records import LabelledPair
-from angle_data.text import jaccard, words
+from angle_data.ensemble.graders import combine
+from angle_data.ensemble.scores import peer_grades
+from angle_data.ensemble.sources import Choice, Grades, Source
+from angle_data.records import LabelledPair, Polarity
+from angle_data.text import jaccard, pair_key, stable_hash, words
 
-__all__ = ["LABELS", "default_random_pairs", "label_choice", "random_pairs"]
+__all__ = ["LABELS", "default_random_pairs", "grade_choices", "label_choice", "random_pairs"]
 
 LABELS: dict[str, str] = {
     "binary": "synonym 1, antonym 0, random 0, as in the papers",
     "ordinal": "synonym 1, antonym the antonym score, random 0",
+    "graded": "nine tenths the grade, one tenth as ordinal; as ordinal without a grade",
 }
 _MAX_OVERLAP = 0.5
+_TOP = 5  # of the grades' scale
+_SMOOTHING = 0.1  # the share of the ordinal value in a graded score
 
 
 def default_random_pairs(labels: str) -> int:
-    """Return how many random pairs a source gets unless asked otherwise: `ordinal` needs its lower end."""
-    return 1 if labels == "ordinal" else 0
+    """Return how many random pairs a source gets by default: all labels but `binary` need a lower end."""
+    return 0 if labels == "binary" else 1
 
 
-def label_choice(choice: Choice, *, labels: str, antonym_score: float) -> LabelledPair:
+def grade_choices(choices: Sequence[Choice], grades: Grades) -> Mapping[tuple[str, str], float]:
+    """Return the combined grade 0..5 of each choice that has grades of others than its supporters, by pair.
+
+    See `graders.combine`; what is usual is the mean over the choices of one polarity.
+    """
+    found: dict[tuple[str, str], tuple[Polarity, list[float]]] = {}
+    for choice in choices:
+        key = pair_key(choice.source.text, choice.candidate.text)
+        values = list(peer_grades(grades, key, choice.models).values())
+        if values:
+            found[key] = (choice.candidate.polarity, values)
+    sums: dict[Polarity, list[float]] = {}
+    for polarity, values in found.values():
+        sums.setdefault(polarity, []).append(sum(values) / len(values))
+    usual = {polarity: sum(means) / len(means) for polarity, means in sums.items()}
+    return {key: combine(values, usual[polarity]) for key, (polarity, values) in found.items()}
+
+
+def label_choice(
+    choice: Choice, *, labels: str, antonym_score: float, grade: float | None = None
+) -> LabelledPair:
     """Return the labelled pair of a kept candidate; `labels` is a key of `LABELS`.
 
-    `antonym_score` in [0, 1] is the score of antonyms under `ordinal`; their label is 0 under both.
+    `antonym_score` in [0, 1] is the score of antonyms under all labels but `binary`; their label is always 0.
+    `grade` 0..5 is used under `graded` alone.
     """
     synonym = choice.candidate.polarity == "synonym"
+    score = 1.0 if synonym else 0.0 if labels == "binary" else antonym_score
+    if labels == "graded" and grade is not None:
+        score = round((1 - _SMOOTHING) * grade / _TOP + _SMOOTHING * score, 4)
     return LabelledPair(
         text1=choice.source.text,
         text2=choice.candidate.text,
         label=int(synonym),
-        score=1.0 if synonym else antonym_score if labels == "ordinal" else 0.0,
+        score=score,
         weight=choice.weight,
         polarity=choice.candidate.polarity,
         source_id=choice.source.id,
@@ -64,7 +91,7 @@ def random_pairs(
     pairs = []
     for index, source in enumerate(ordered):
         for draw in range(per_source):
-            start = _draw(f"{seed}\nrandom\n{draw}\n{source.key}", len(ordered))
+            start = stable_hash(f"{seed}\nrandom\n{draw}\n{source.key}") % len(ordered)
             for step in range(len(ordered)):
                 other = (start + step) % len(ordered)
                 key = pair_key(source.text, ordered[other].text)
@@ -80,7 +107,3 @@ def random_pairs(
 
 def _random_pair(one: Source, other: Source) -> LabelledPair:
     return LabelledPair(one.text, other.text, 0, 0.0, 1.0, "random", one.id)
-
-
-def _draw(text: str, below: int) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % below

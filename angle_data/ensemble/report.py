@@ -37,12 +37,13 @@ class AnnotatorCounts:
 class EnsembleSummary:
     """The counts of one build: `candidates` = `kept` + the sum of `dropped` (by reason code).
 
-    `pairs` counts the rows by split and polarity, `annotators` the candidates by annotator, `dataset` is
-    the folder written.
+    `flipped` counts the kept pairs whose polarity was turned round, `pairs` the rows by split and polarity,
+    `annotators` the candidates by annotator; `dataset` is the folder written.
     """
 
     candidates: int
     kept: int
+    flipped: int
     dropped: dict[str, int]
     pairs: dict[str, dict[str, int]]
     annotators: dict[str, AnnotatorCounts]
@@ -60,6 +61,7 @@ def summarise(
     return EnsembleSummary(
         candidates=offered.total(),
         kept=len(outcome.kept),
+        flipped=sum("flipped" in choice.flags for choice in outcome.kept),
         dropped=_sorted(Counter(rejection.reason for rejection in outcome.dropped)),
         pairs={name: _sorted(Counter(pair.polarity for pair in pairs)) for name, pairs in splits.items()},
         annotators={
@@ -76,13 +78,17 @@ def summarise(
 
 
 def make_report(
-    runs: Sequence[Run], settings: Mapping[str, str | int | float], summary: EnsembleSummary
+    runs: Sequence[Run],
+    settings: Mapping[str, str | int | float],
+    summary: EnsembleSummary,
+    details: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the content of `report.json`."""
+    """Return the content of `report.json`; `details` is what the strategy said, and what was graded."""
     return {
         "settings": dict(settings),
         "candidates": summary.candidates,
         "kept": summary.kept,
+        "flipped_pairs": summary.flipped,
         "dropped": summary.dropped,
         "reasons": {reason: REASONS[reason] for reason in summary.dropped},
         "pairs": summary.pairs,
@@ -95,6 +101,7 @@ def make_report(
             }
             for model, counts in summary.annotators.items()
         },
+        **details,
         "runs": [
             {
                 "annotator": run.model,
@@ -125,16 +132,24 @@ def make_card(
         making=(
             *annotators,
             f"{summary.candidates} candidates = {summary.kept} kept + {summary.candidates - summary.kept} "
-            f"dropped ({dropped})",
+            f"dropped ({dropped}); {summary.flipped} kept with the polarity turned round",
             "angle-data ensemble: " + ", ".join(f"{name} {value}" for name, value in settings.items()),
         ),
         limits=(
             "No human has checked the pairs. Synonyms may differ in detail and antonyms may not contradict.",
-            "A reply of the wrong polarity is found only where another annotator contradicts it literally.",
+            _polarity_limit(settings),
             "Antonyms flagged `near_copy` differ from their source by a negation or at most two words.",
             "Texts are as private, and as licensed, as the source texts and the models' terms make them.",
         ),
     )
+
+
+def _polarity_limit(settings: Mapping[str, str | int | float]) -> str:
+    if settings["strategy"] == "principled" and settings["graders"] != "none":
+        return (
+            "Replies of the wrong polarity were looked for with grades; some stay, and some flips are wrong."
+        )
+    return "A reply of the wrong polarity is found only where another annotator contradicts it literally."
 
 
 def _sorted(counts: Counter[str]) -> dict[str, int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
@@ -18,7 +19,9 @@ from angle_data.jsonl import read_jsonl
 from angle_data.records import Candidate, check_polarity
 from angle_data.text import normalise
 
-__all__ = ["Run", "read_runs"]
+__all__ = ["Run", "read_runs", "warn_if_unfinished"]
+
+log = logging.getLogger("angle.ensemble")
 
 _SETTINGS = (
     "engine",
@@ -71,9 +74,12 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
 def _read_run(path: Path) -> Run:
     file = path / "candidates.jsonl"
     if not file.is_file():
+        if (path / "scores.jsonl").is_file():
+            raise InputError(f"{path} holds grades, no candidates; give it with --scores")
         raise InputError(
             f"{path} is no run directory (no candidates.jsonl); make one with `angle-data llm-label`"
         )
+    warn_if_unfinished(path, "llm-label")
     candidates = tuple(_read_candidate(row, f"{file}:{line}") for line, row in read_jsonl(file))
     if not candidates:
         raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
@@ -94,17 +100,47 @@ def _read_candidate(row: dict[str, Any], where: str) -> Candidate:
     return candidate
 
 
-def _read_settings(file: Path) -> dict[str, str | int | float]:
-    """Return the settings of a run that tell how its sentences came about; unset ones are left out."""
+def warn_if_unfinished(path: Path, command: str) -> None:
+    """Say so in one line if a run.json tells that requests are open; without one a run counts as finished."""
+    run = _read_run_file(path / "run.json")
+    if run.get("finished", True) is not False:
+        return
+    counts = run.get("counts")
+    counts = counts if isinstance(counts, dict) else {}
+    failed = counts.get("failed")
+    opened = [counts.get("unanswered"), *(failed.values() if isinstance(failed, dict) else [])]
+    number = sum(count for count in opened if isinstance(count, int))
+    log.warning(
+        "%s is unfinished (%s open): run its `angle-data %s` command again to complete it",
+        path,
+        f"{number} requests" if number else "requests are",
+        command,
+    )
+
+
+def _read_run_file(file: Path) -> dict[str, Any]:
+    """Return the content of a run.json, empty if there is none.
+
+    Raises:
+        InputError: It is no JSON object.
+    """
     if not file.is_file():
         return {}
     try:
         run = json.loads(file.read_text(encoding="utf-8"))
     except ValueError:
-        raise InputError(f"{file}: not valid JSON; run `angle-data llm-label` again to renew it") from None
-    found = {}
+        run = None
+    if not isinstance(run, dict):
+        raise InputError(f"{file}: not valid JSON; run the command that wrote it again to renew it")
+    return run
+
+
+def _read_settings(file: Path) -> dict[str, str | int | float]:
+    """Return the settings of a run that tell how its sentences came about; unset ones are left out."""
+    run = _read_run_file(file)
+    found: dict[str, str | int | float] = {}
     for name in _SETTINGS:
-        value = run
+        value: Any = run
         for part in name.split("."):
             value = value.get(part) if isinstance(value, dict) else None
         if isinstance(value, str | int | float):

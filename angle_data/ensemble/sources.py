@@ -6,16 +6,19 @@ candidates are good; the codes for why one is dropped are listed here because ev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from angle_data.records import Candidate, Rejection
 from angle_data.text import normalise
 
 __all__ = [
+    "NO_GRADES",
     "REASONS",
     "Choice",
+    "Grades",
     "Offer",
     "Outcome",
     "Source",
@@ -32,9 +35,14 @@ REASONS: dict[str, str] = {
     "wrong_script": "written mostly in another script than its source",
     "length_ratio": "less than a third or more than three times as long as its source",
     "off_topic": "shares far fewer words with source and other annotators than is usual for its annotator",
-    "conflict": "the same pair was offered as synonym and as antonym, and this side did not win the vote",
+    "conflict": "the same pair was offered as synonym and as antonym, and this side did not win",
+    "contradicted": "grades or annotators speak against its polarity, not clearly enough to turn it round",
     "duplicate": "the same pair is kept once; this annotator counts as its supporter",
+    "near_duplicate": "a pair that differs in articles or inflection alone is kept; this one supports it",
+    "near_copies": "a near copy of its source beyond --max-near-copies of the antonyms",
     "capped": "more candidates of this source and polarity than --max-per-source",
+    "unequal": "more synonyms than antonyms of this source, or the other way round (--equal-polarities)",
+    "annotator_share": "its annotator would supply more of the pairs than --max-share",
 }
 
 
@@ -74,13 +82,23 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was made of the candidates: each stands for one choice in `kept`, or is in `dropped`, once."""
+    """What was made of the candidates: each stands for one choice in `kept`, or is in `dropped`, once.
+
+    `details` is what the strategy has to say about its work, ready for JSON; it goes into `report.json`. A
+    choice whose polarity was turned round carries the flag `flipped`, and so does its candidate's polarity.
+    """
 
     kept: list[Choice] = field(default_factory=list)
     dropped: list[Rejection] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
 
 
-Strategy = Callable[[Sequence[Source]], Outcome]
+Grades = Mapping[tuple[str, str], Mapping[str, float]]
+"""Similarity 0..5 of pairs by `merge.pair_key`, and of each pair by grader."""
+
+NO_GRADES: Grades = MappingProxyType({})
+
+Strategy = Callable[[Sequence[Source], Grades], Outcome]
 
 
 def group_by_source(candidates: Iterable[Candidate]) -> list[Source]:

@@ -1,59 +1,102 @@
-"""The strategies: which candidates of which annotators become training pairs.
+"""The strategies that ask no grader, and the steps that all strategies share.
 
-Each is a function from sources to an `Outcome` that accounts for every candidate once. They know nothing of
-labels, splits or files.
+A strategy is a function from sources and grades to an `Outcome` that accounts for every candidate once. It
+knows nothing of labels, splits or files.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from angle_data.ensemble.gate import gate, is_near_copy
 from angle_data.ensemble.merge import merge, winner
-from angle_data.ensemble.sources import Choice, Offer, Outcome, Source, offers, reject
+from angle_data.ensemble.sources import NO_GRADES, Choice, Grades, Offer, Outcome, Source, offers, reject
 from angle_data.ensemble.topic import off_topic
-from angle_data.records import Rejection
+from angle_data.records import Polarity, Rejection
+from angle_data.text import pair_key
 
-__all__ = ["concat", "vote"]
+__all__ = ["concat", "keep", "pass_rates", "screen", "vote"]
 
 
-def concat(sources: Sequence[Source]) -> Outcome:
+def concat(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
     """Keep every candidate that passes the gate; the same pair with the same polarity once.
 
     The likely ensemble of "LLM-supervised AnglE": the annotators' data put together. Where annotators
-    contradict each other, both pairs stay.
+    contradict each other, both pairs stay. Grades are not looked at.
     """
     passed, dropped = _pass_gate(sources)
     outcome = Outcome([], dropped)
     for merged in merge(passed):
         for same in (merged.synonyms, merged.antonyms):
             if same:
-                _keep(outcome, same, 1.0)
+                keep(outcome, same, 1.0)
     return outcome
 
 
-def vote(sources: Sequence[Source]) -> Outcome:
+def vote(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
     """Keep what passes the gate, is on topic and is not outvoted; weigh it by who supports it.
 
     An annotator's reliability is the share of its candidates that pass gate and topic check, shrunk towards
     0.8: (passed + 4) / (offered + 5). A pair's weight is the mean reliability of its supporters plus 0.1 for
-    each after the first, clipped to 0.3..1: a mean, because language models err together.
+    each after the first, clipped to 0.3..1: a mean, because language models err together. Grades are not
+    looked at.
     """
-    passed, dropped = _pass_gate(sources)
-    lost = {id(offer) for offer in off_topic(passed)}
-    dropped += [reject(offer.candidate, "off_topic") for offer in passed if id(offer) in lost]
-    passed = [offer for offer in passed if id(offer) not in lost]
-    reliability = _reliability(sources, passed)
+    passed, dropped = screen(sources)
+    reliability = pass_rates(sources, passed)
     outcome = Outcome([], dropped)
     for merged in merge(passed):
         polarity = winner(merged, reliability)
         for side, same in (("synonym", merged.synonyms), ("antonym", merged.antonyms)):
             if side == polarity:
-                _keep(outcome, same, _weight(same, reliability))
+                keep(outcome, same, _weight(same, reliability))
             else:
                 outcome.dropped.extend(reject(offer.candidate, "conflict") for offer in same)
     return outcome
+
+
+def screen(sources: Sequence[Source]) -> tuple[list[Offer], list[Rejection]]:
+    """Return the offers that pass the gate and are on topic, and the rejections of the others."""
+    passed, dropped = _pass_gate(sources)
+    lost = {id(offer) for offer in off_topic(passed)}
+    dropped += [reject(offer.candidate, "off_topic") for offer in passed if id(offer) in lost]
+    return [offer for offer in passed if id(offer) not in lost], dropped
+
+
+def pass_rates(sources: Sequence[Source], passed: Sequence[Offer]) -> dict[str, float]:
+    """Return each annotator's share of offers that `passed`, shrunk towards 0.8 as by five offers."""
+    offered = Counter(offer.candidate.model for offer in offers(sources))
+    good = Counter(offer.candidate.model for offer in passed)
+    return {model: (good[model] + 4) / (count + 5) for model, count in offered.items()}
+
+
+def keep(
+    outcome: Outcome,
+    same: Sequence[Offer],
+    weight: float,
+    *,
+    polarity: Polarity | None = None,
+) -> None:
+    """Keep the first of the equal offers `same` with all of their annotators; the rest are duplicates.
+
+    With a `polarity` other than the candidate's the pair is turned round and flagged `flipped`.
+    """
+    first = same[0]
+    asked = first.candidate.polarity
+    polarity = polarity or asked
+    candidate = first.candidate if polarity == asked else replace(first.candidate, polarity=polarity)
+    flags = []
+    if polarity == "antonym" and is_near_copy(first.source.text, candidate.text):
+        flags.append("near_copy")
+    if polarity != asked:
+        flags.append("flipped")
+    models = tuple(sorted({offer.candidate.model for offer in same}))
+    outcome.kept.append(Choice(first.source, candidate, models, weight, tuple(flags)))
+    key = pair_key(first.source.text, first.candidate.text)
+    for offer in same[1:]:
+        equal = pair_key(offer.source.text, offer.candidate.text) == key
+        outcome.dropped.append(reject(offer.candidate, "duplicate" if equal else "near_duplicate"))
 
 
 def _pass_gate(sources: Sequence[Source]) -> tuple[list[Offer], list[Rejection]]:
@@ -65,22 +108,6 @@ def _pass_gate(sources: Sequence[Source]) -> tuple[list[Offer], list[Rejection]]
         else:
             dropped.append(reject(offer.candidate, reason))
     return passed, dropped
-
-
-def _keep(outcome: Outcome, same: Sequence[Offer], weight: float) -> None:
-    """Keep the first of the equal offers `same` with all of their annotators; the rest are duplicates."""
-    first = same[0]
-    models = tuple(sorted({offer.candidate.model for offer in same}))
-    trivial = first.candidate.polarity == "antonym" and is_near_copy(first.source.text, first.candidate.text)
-    flags = ("near_copy",) if trivial else ()
-    outcome.kept.append(Choice(first.source, first.candidate, models, weight, flags))
-    outcome.dropped.extend(reject(offer.candidate, "duplicate") for offer in same[1:])
-
-
-def _reliability(sources: Sequence[Source], passed: Sequence[Offer]) -> dict[str, float]:
-    offered = Counter(offer.candidate.model for offer in offers(sources))
-    good = Counter(offer.candidate.model for offer in passed)
-    return {model: (good[model] + 4) / (count + 5) for model, count in offered.items()}
 
 
 def _weight(same: Sequence[Offer], reliability: dict[str, float]) -> float:

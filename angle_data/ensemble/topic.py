@@ -1,17 +1,13 @@
 """Off-topic replies, found by comparing the annotators with each other; no model, no word list to fit.
 
 A reply is judged by its best candidate: the share of that candidate's content words that occur in the
-source or in what other annotators offered for it. How much is normal differs between annotators (on the
-demo corpus the median for synonyms is 0.58 for one that writes freely, 1.0 for one that rewords plainly) and
-between synonyms and antonyms, so a reply is off topic when its share is below `_CUT` times the median of the
-same annotator and polarity. Checked by eye: of 14 off-topic replies among the demo's 2,160 it finds 11 and
-nothing else, and of 1,800 replies about news and image captions it drops 10, rightly; the cut lies in the
-middle of the gap between those and the first good reply.
+source or in what other annotators offered for it. How much is normal differs between annotators (one rewords
+plainly, another writes freely) and between synonyms and antonyms, so a reply is off topic when its share is
+below `_CUT` times the median of the same annotator and polarity. The cut lies in the gap between the
+off-topic and the good replies of the demo corpus; tests/angle_data/test_strategies.py names those found.
 
-Says nothing about polarity: an antonym given where a synonym was asked for shares just as many words. Counts
-of negations, words shared with other annotators' synonyms or antonyms, a naive Bayes trained on the other
-annotators and nearest neighbours were tried for that on the demo's 27 swapped replies: none found more than
-five of them at better than even precision, so none is used.
+Says nothing about polarity: an antonym given where a synonym was asked for shares just as many words. What
+was tried for that without a model, and failed, is in benchmarks/LOG.md.
 """
 
 from __future__ import annotations

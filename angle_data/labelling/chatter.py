@@ -83,6 +83,11 @@ _PLAIN_REFUSAL = re.compile(
     | ^죄송.*(?:없습니다|수\ 없)""",
     re.VERBOSE,
 )
+# What every refusal above needs, so that most sentences are done with one cheap search.
+_MAY_REFUSE = re.compile(
+    r"\bi\b|please provide|\bals ki\b|\bmodelo\b|\ben tant qu|\btut mir leid\b"
+    r"|^ich kann\b|^lo siento\b|^desculpe"
+)
 _SPEAKER = re.compile(r"\b(?:i|me|my)\b|我")
 _PROMPT = re.compile(
     r"""\bsentence-generating\ system\b | \byour\ job\ is\ to\ generate\b
@@ -138,6 +143,8 @@ def is_refusal(line: str, source: str) -> bool:
     generating. When the source itself speaks as `I`, only wording about AI or the task counts.
     """
     plain = _plain(line)
+    if plain.isascii() and not _MAY_REFUSE.search(plain):
+        return False
     if _ABOUT_TASK_REFUSAL.search(plain):
         return True
     return _PLAIN_REFUSAL.search(plain) is not None and not _SPEAKER.search(_plain(source))

@@ -1,6 +1,6 @@
-"""The asking part of a labelling run: pulls requests, journals replies, and stops in good order.
+"""The asking part of a session: pulls requests, journals replies, keeps to the limits, stops in good order.
 
-Derives nothing; what the replies are worth is `derive`'s business.
+Derives nothing; what the replies are worth is the command's business.
 """
 
 from __future__ import annotations
@@ -8,94 +8,170 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
+from typing import Any
 
 from angle_data.annotators import AnnotatorSpec
-from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply
+from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, resample
 from angle_data.console import Progress
+from angle_data.labelling.answers import Answers
+from angle_data.labelling.engine import model_identity
 from angle_data.labelling.journal import Journal
-from angle_data.labelling.prompts import PromptSet
-from angle_data.labelling.requests import LabelConfig, build_requests
+from angle_data.labelling.ledger import Ledger, Tokens
+from angle_data.text import whole_characters
 
-__all__ = ["Collector"]
+__all__ = ["Collector", "Rejected"]
 
 log = logging.getLogger("angle.labelling")
+
+Rejected = Callable[[ChatRequest, list[dict[str, Any]]], bool]
+"""Says of an answered request and its journal rows whether none of them is of use."""
 
 
 class Collector:
     """One pass over the open requests.
 
-    Afterwards `failures` holds what failed by key, `asked` how many outcomes there were, and `stopped`
-    whether the user ended it.
+    Afterwards `failures` holds what failed by key, `asked` how many outcomes there were, `answered_before`
+    how many requests needed no asking, `stopped` whether the user ended it, and `limit_reached` whether a
+    limit did. What counts as open is decided as the requests are pulled, so nothing waits for a count.
     """
 
     def __init__(
-        self, config: LabelConfig, spec: AnnotatorSpec, prompts: PromptSet, journal: Journal
+        self,
+        requests: Callable[[], Iterator[ChatRequest]],
+        journal: Journal,
+        ledger: Ledger,
+        spec: AnnotatorSpec,
+        *,
+        label: str,
+        fields: Callable[[ChatRequest], dict[str, Any]],
+        guess: Callable[[ChatRequest], Tokens],
+        rejected: Rejected | None = None,
     ) -> None:
         self.failures: dict[str, Failure] = {}
         self.asked = 0
+        self.answered_before = self._reported = 0
         self.stopped = False
-        self._config, self._spec, self._prompts, self._journal = config, spec, prompts, journal
+        self.limit_reached = False
+        self._journal, self._ledger, self._spec = journal, ledger, spec
+        self._label, self._fields, self._guess, self._rejected = label, fields, guess, rejected
+        self._open = self._open_requests(requests)
+        self._next: ChatRequest | None = None
+        self._pulled = 0
         self._in_flight: dict[str, ChatRequest] = {}
 
-    async def collect(self, annotator: Annotator, to_ask: int) -> None:
-        """Ask everything that is not in the journal, about `to_ask` requests, and journal what comes.
+    def has_more(self) -> bool:
+        """Whether anything is left to ask; the requests up to the next open one are read for it."""
+        if self._next is None:
+            self._next = next(self._open, None)
+        return self._next is not None
+
+    async def collect(self, annotator: Annotator, total: int | None) -> None:
+        """Ask everything open and journal what comes; `total` is the number of all requests, if known.
 
         Raises:
             AnnotatorError: The annotator cannot go on.
         """
-        self._catch_interrupt()
-        with Progress(f"llm-label {self._spec.name}", to_ask) as progress:
+        self._catch_interrupt(annotator)
+        with Progress(self._label, total) as progress:
             try:
-                async with aclosing(annotator.stream(self._to_ask())) as outcomes:
-                    async for outcome in outcomes:
-                        self._settle(outcome)
-                        failed = len(self.failures)
-                        progress.advance(note=f"{failed} failed" if failed else "")
+                # A limit is compared with guesses while requests are in flight. Once their replies are
+                # counted there may be room again, so the annotator is asked for another round.
+                pulled = -1
+                while self._pulled > pulled and not (self.stopped or self.limit_reached) and self.has_more():
+                    pulled = self._pulled
+                    async with aclosing(annotator.stream(self._round())) as outcomes:
+                        async for outcome in outcomes:
+                            self._settle(outcome)
+                            progress.skip(self._passed())
+                            count = len(self.failures)
+                            progress.advance(note=f"{count} failed" if count else "")
             except asyncio.CancelledError:
                 self.stopped = True
 
-    def _to_ask(self) -> Iterator[ChatRequest]:
-        for request in build_requests(self._config, self._spec.checkpoint, self._prompts):
-            if self.stopped:
-                return
+    def _round(self) -> Iterator[ChatRequest]:
+        """Yield open requests until one does not fit under the limits beside those in flight."""
+        first = self._pulled
+        while not self.stopped and self.has_more():
+            request = self._next
+            assert request is not None
+            if self._ledger.limited:
+                guess = self._guess(request)
+                if not self._ledger.affords(guess):
+                    # The only one in this round and still too much: there is no room left.
+                    self.limit_reached = self._pulled == first
+                    return
+                self._ledger.reserve(request, guess)
+            self._next = None
+            self._in_flight[request.key] = request
+            self._pulled += 1
+            yield request
+
+    def _open_requests(self, requests: Callable[[], Iterator[ChatRequest]]) -> Iterator[ChatRequest]:
+        """Yield what is neither in the journal nor in flight, and rejected ones once more if asked to."""
+        answers = Answers(self._journal, {}, model_identity(self._spec))
+        anew: set[str] = set()
+        for request in requests():
             if self._journal.claim(request.key):
-                self._in_flight[request.key] = request
                 yield request
+                continue
+            self.answered_before += 1
+            if self._rejected is None or request.key in anew or request.key not in self._journal:
+                continue
+            rows = answers.rows(request)
+            if self._rejected(request, rows):
+                again = resample(request, model_identity(self._spec), len(rows))
+                anew.add(request.key)
+                if self._journal.claim(again.key):
+                    yield again
+
+    def _passed(self) -> int:
+        """Return how many answered requests were passed since the last call."""
+        passed, self._reported = self.answered_before - self._reported, self.answered_before
+        return passed
 
     def _settle(self, outcome: Reply | Failure) -> None:
         request = self._in_flight.pop(outcome.key)
         self.asked += 1
+        self._ledger.settle(outcome.key, None if isinstance(outcome, Failure) else outcome)
         if isinstance(outcome, Failure):
             self.failures[outcome.key] = outcome
-            log.debug("%s, %s: %s: %s", request.source_id, request.polarity, outcome.kind, outcome.message)
-            return
-        self._journal.append(
-            {
-                "key": request.key,
-                "model": self._spec.name,
-                "checkpoint": request.model,
-                "prompt_sha256": self._prompts.of(request.polarity).sha256,
-                "parameters": request.sampling.to_dict(),
-                "source_id": request.source_id,
-                "source": request.source,
-                "polarity": request.polarity,
-                "reply": outcome.text,
-                "finish_reason": outcome.finish_reason,
-                "usage": outcome.usage,
-                "seconds": round(outcome.seconds, 3),
-                "time": datetime.now(UTC).isoformat(timespec="seconds"),
-            }
-        )
+            log.debug("%s, %s: %s: %s", request.source_id, request.task, outcome.kind, outcome.message)
+        else:
+            self._journal.append(self._row(request, outcome))
 
-    def _catch_interrupt(self) -> None:
-        """Let the first Ctrl-C end the sending and wait for replies in flight, the second stop at once."""
+    def _row(self, request: ChatRequest, reply: Reply) -> dict[str, Any]:
+        """Return the journal row; `usage` and what follows stay last, see `Journal.append`."""
+        revision = {} if self._spec.revision is None else {"revision": self._spec.revision}
+        return {
+            "key": request.key,
+            "model": self._spec.name,
+            "checkpoint": request.model,
+            **revision,
+            "parameters": request.sampling.to_dict(),
+            "source_id": request.source_id,
+            "source": request.source,
+            **self._fields(request),
+            "reply": whole_characters(reply.text),
+            "finish_reason": reply.finish_reason,
+            "usage": reply.usage,
+            "seconds": round(reply.seconds, 3),
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+
+    def _catch_interrupt(self, annotator: Annotator) -> None:
+        """Let the first Ctrl-C end the sending and wait for replies in flight, the second stop at once.
+
+        An annotator whose `drains` is False has nothing in flight that is worth a wait (batches are fetched
+        by the next run) and is stopped by the first.
+        """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
         def interrupted() -> None:
-            if self.stopped and task is not None:
+            if task is not None and (self.stopped or not getattr(annotator, "drains", True)):
+                self.stopped = True
                 task.cancel()
             elif not self.stopped:
                 self.stopped = True

@@ -6,89 +6,113 @@ Asks nobody and can be repeated at will; that is how a better parser reaches old
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from angle_data.annotators.base import ChatRequest, Failure
+from angle_data.annotators.base import ChatRequest
 from angle_data.jsonl import dumps, replace_file
-from angle_data.labelling.journal import Journal
-from angle_data.labelling.replies import parse_reply
+from angle_data.labelling.answers import Answers
+from angle_data.labelling.replies import ParsedReply, parse_reply
+from angle_data.labelling.requests import polarity_of
 from angle_data.records import Candidate, Rejection
+from angle_data.text import whole_characters
 
-__all__ = ["Derived", "derive"]
+__all__ = ["Derived", "derive", "gave_nothing"]
 
 
 @dataclass(slots=True)
 class Derived:
     """What came of the requests: `requests = replied + failed + unanswered`.
 
-    `kept` and `rejected` count the parts of replies, `tokens` what the services reported for them.
+    `from_journal` of the replied ones were answered before this session. `kept` and `rejected` count the
+    parts of replies; `without_sentence` the answered requests that gave none.
     """
 
     requests: int = 0
+    from_journal: int = 0
     replied: int = 0
     unanswered: int = 0
+    without_sentence: int = 0
     kept: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
-    tokens: Counter[str] = field(default_factory=Counter)
+
+    def counts(self) -> dict[str, Any]:
+        """Return the counts for run.json."""
+        return {
+            "requests": self.requests,
+            "from_journal": self.from_journal,
+            "replied": self.replied,
+            "failed": dict(sorted(self.failed.items())),
+            "unanswered": self.unanswered,
+            "without_sentence": self.without_sentence,
+            "kept": self.kept,
+            "rejected": dict(sorted(self.rejected.items())),
+        }
 
 
-def derive(
-    run: Path,
-    requests: Iterable[ChatRequest],
-    journal: Journal,
-    *,
-    model: str,
-    failures: Mapping[str, Failure],
-    size: int,
-) -> Derived:
+def derive(run: Path, requests: Iterable[ChatRequest], answers: Answers, *, model: str, size: int) -> Derived:
     """Write both files anew in the order of `requests` and return the counts.
 
-    `failures` are the requests that failed in this run, by key; a request neither there nor in the journal
-    was not asked yet.
+    Of a request that was asked several times, the first reply with a sentence gives the candidates; what the
+    replies before it held is listed as rejected.
     """
     counts = Derived()
     with replace_file(run / "candidates.jsonl") as kept, replace_file(run / "rejected.jsonl") as dropped:
         for request in requests:
             counts.requests += 1
-            for record in _records(request, journal.row(request.key), failures, counts, model, size):
+            for record in _records(request, answers, counts, model, size):
                 stream = kept if isinstance(record, Candidate) else dropped
                 stream.write(dumps(record.to_dict()) + "\n")
     return counts
 
 
-def _records(
-    request: ChatRequest,
-    row: dict[str, Any] | None,
-    failures: Mapping[str, Failure],
-    counts: Derived,
-    model: str,
-    size: int,
-) -> Iterator[Candidate | Rejection]:
-    def reject(reason: str, text: str, raw: str) -> Rejection:
-        return Rejection(
-            request.source_id, request.source, request.polarity, text, model, request.key, reason, raw
-        )
+def gave_nothing(request: ChatRequest, rows: Iterable[dict[str, Any]], size: int) -> bool:
+    """Whether none of a request's replies holds a sentence."""
+    return not any(_parse(request, row, size).sentences for row in rows)
 
+
+def _records(
+    request: ChatRequest, answers: Answers, counts: Derived, model: str, size: int
+) -> Iterator[Candidate | Rejection]:
+    polarity = polarity_of(request)
+
+    def reject(reason: str, text: str, key: str, raw: str) -> Rejection:
+        return Rejection(request.source_id, request.source, polarity, text, model, key, reason, raw)
+
+    row = answers.row(request)
     if row is None:
-        failure = failures.get(request.key)
+        failure = answers.failure(request)
         if failure is None:
             counts.unanswered += 1
         else:
             counts.failed[failure.kind] += 1
-            yield reject("request_failed", "", f"{failure.kind}: {failure.message}")
+            message = whole_characters(failure.message)
+            yield reject("request_failed", "", request.key, f"{failure.kind}: {message}")
         return
     counts.replied += 1
-    counts.tokens.update(row.get("usage") or {})
-    parsed = parse_reply(
-        row["reply"], source=request.source, finish_reason=row.get("finish_reason"), size=size
-    )
+    counts.from_journal += answers.answered_before(request)
+    parsed = _parse(request, row, size)
+    rows = [row] if parsed.sentences else answers.rows(request)
+    for row in rows:
+        parsed = _parse(request, row, size)
+        for text in parsed.sentences:
+            yield Candidate(request.source_id, request.source, polarity, text, model, row["key"])
+        for reason, text in parsed.rejected:
+            counts.rejected[reason] += 1
+            yield reject(reason, text, row["key"], whole_characters(row["reply"]))
+        if parsed.sentences:
+            break
     counts.kept += len(parsed.sentences)
-    for text in parsed.sentences:
-        yield Candidate(request.source_id, request.source, request.polarity, text, model, request.key)
-    for reason, text in parsed.rejected:
-        counts.rejected[reason] += 1
-        yield reject(reason, text, row["reply"])
+    counts.without_sentence += not parsed.sentences
+
+
+def _parse(request: ChatRequest, row: dict[str, Any], size: int) -> ParsedReply:
+    return parse_reply(
+        whole_characters(row["reply"]),
+        source=request.source,
+        finish_reason=row.get("finish_reason"),
+        size=size,
+    )

@@ -1,7 +1,8 @@
 """The append-only record of every reply: the only state of a labelling run, and what makes it resumable.
 
 Knows nothing about parsing. One process writes a run at a time; a kill at any moment loses at most the line
-that was being written.
+that was being written. Rows are found by a 64-bit hash of their key; of two requests with one hash (a chance
+of one in ten million among two million) the second counts as unanswered.
 """
 
 from __future__ import annotations
@@ -9,59 +10,127 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+import jsonlines
+
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps
+from angle_data.labelling.index import HashTable
 from angle_data.locking import hold
 
-__all__ = ["Journal", "finished_keys", "open_journal"]
+__all__ = ["Journal", "Spent", "open_journal", "read_journal"]
 
 log = logging.getLogger("angle.labelling")
 
 _FILE = "journal.jsonl"
 _FIELDS = ("key", "model", "reply")
-_CLAIMED = -1
+_KEY_DIGITS = 32
+_KEY = re.compile(rf"[0-9a-f]{{{_KEY_DIGITS}}}")
+_64_BITS = (1 << 64) - 1
+_MISSING, _CLAIMED = -2, -1
+_READ_AHEAD = 1 << 16
+# The order in which `append` callers write usage is the service's own; this is that of the OpenAI API.
+_ENDING = re.compile(
+    rb'"usage": \{(?:"prompt_tokens": (\d+)(?:, "completion_tokens": (\d+))?(?:, "[a-z_]+": \d+)*)?\}'
+    rb', "seconds": (\d+(?:\.\d+)?), "time": "[^"\\]*"\}\n'
+)
+
+
+@dataclass(slots=True)
+class Spent:
+    """What the rows of a journal took: their number, their tokens, and the seconds of every reply."""
+
+    rows: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: array[float] = field(default_factory=lambda: array("f"))
+
+    @property
+    def tokens(self) -> int:
+        """Return the tokens of prompts and replies together."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Count one row; what is missing or no number counts as nothing."""
+        usage, seconds = row.get("usage"), row.get("seconds")
+        usage = usage if isinstance(usage, dict) else {}
+        self.count(
+            _number(usage.get("prompt_tokens")),
+            _number(usage.get("completion_tokens")),
+            seconds if isinstance(seconds, int | float) else 0.0,
+        )
+
+    def count(self, prompt_tokens: int, completion_tokens: int, seconds: float) -> None:
+        """Count one row."""
+        self.rows += 1
+        self.prompt_tokens += prompt_tokens
+        self.completion_tokens += completion_tokens
+        self.seconds.append(seconds)
 
 
 class Journal:
-    """Finished requests by key. Holds one number a row in memory; the rows stay on disk."""
+    """Finished requests by key. Holds about 30 bytes a row in memory; the rows stay on disk.
 
-    def __init__(self, stream: IO[bytes], offsets: dict[bytes, int]) -> None:
-        self._stream, self._offsets = stream, offsets
-        self._end = stream.seek(0, os.SEEK_END)
+    `spent` is what all rows took, those appended since included.
+    """
+
+    def __init__(self, rows: IO[bytes] | None, writer: IO[bytes] | None, scanned: _Scanned) -> None:
+        self.spent = scanned.spent
+        self._rows, self._offsets = rows, scanned.offsets
+        self._start = self._end = scanned.end
+        # Flushed after every row: a row is safe from a kill of this process once `append` returns.
+        self._writer = jsonlines.Writer(writer, dumps=dumps, flush=True) if writer else None
 
     def __contains__(self, key: str) -> bool:
-        return self._offsets.get(bytes.fromhex(key), _CLAIMED) != _CLAIMED
+        return self._offsets.get(_hash(key), _MISSING) >= 0
+
+    def __len__(self) -> int:
+        return self.spent.rows
+
+    def held_before(self, key: str) -> bool:
+        """Whether the journal held this request already when it was opened."""
+        return 0 <= self._offsets.get(_hash(key), _MISSING) < self._start
 
     def claim(self, key: str) -> bool:
         """Reserve a request for this run; False when it is finished, or claimed by an equal request."""
-        identity = bytes.fromhex(key)
-        if identity in self._offsets:
+        identity = _hash(key)
+        if self._offsets.get(identity, _MISSING) != _MISSING:
             return False
-        self._offsets[identity] = _CLAIMED
+        self._offsets.put(identity, _CLAIMED)
         return True
 
     def append(self, row: dict[str, Any]) -> None:
-        """Write one row and hand it to the operating system before returning."""
-        line = (dumps(row) + "\n").encode()
-        self._stream.seek(self._end)
-        self._stream.write(line)
-        self._stream.flush()
-        self._offsets[bytes.fromhex(row["key"])] = self._end
-        self._end += len(line)
+        """Write one row and hand it to the operating system before returning.
+
+        A row opens with `key` and `model` and ends with `usage`, `seconds` and `time`; so it is read fastest.
+        """
+        assert self._writer is not None, "a journal opened for reading takes no rows"
+        start = self._end
+        self._end += self._writer.write(row)
+        self._offsets.put(_hash(row["key"]), start)
+        self.spent.add(row)
 
     def row(self, key: str) -> dict[str, Any] | None:
-        """Return the row of a request, or None when it is not finished."""
-        offset = self._offsets.get(bytes.fromhex(key), _CLAIMED)
-        if offset == _CLAIMED:
+        """Return the row of a request, or None when it is not finished.
+
+        Raises:
+            InputError: The row is damaged.
+        """
+        offset = self._offsets.get(_hash(key), _MISSING)
+        if offset < 0 or self._rows is None:
             return None
-        self._stream.seek(offset)
-        row: dict[str, Any] = json.loads(self._stream.readline())
-        return row
+        self._rows.seek(offset)
+        row, fault = _parse(self._rows.readline())
+        if row is None:
+            raise InputError(f"{self._rows.name}: {fault} at byte {offset}; repair or remove the line")
+        return row if row["key"] == key else None
 
 
 @contextmanager
@@ -75,41 +144,85 @@ def open_journal(run: Path, model: str) -> Iterator[Journal]:
     """
     with hold(run):
         path = run / _FILE
-        offsets, end = _index(path, model) if path.exists() else ({}, 0)
+        scanned = _scan(path, model)
         with path.open("a+b") as probe:
-            if end < probe.seek(0, os.SEEK_END):
+            if scanned.end < probe.seek(0, os.SEEK_END):
                 log.warning("%s: cut off an incomplete last line", path)
-                probe.truncate(end)
-        with path.open("r+b") as stream:
-            _close_last_line(stream)
-            yield Journal(stream, offsets)
+                probe.truncate(scanned.end)
+            elif scanned.end:
+                scanned.end += _close_last_line(probe)
+        with path.open("ab") as writer, path.open("rb", buffering=_READ_AHEAD) as rows:
+            yield Journal(rows, writer, scanned)
 
 
-def finished_keys(run: Path, model: str) -> set[str]:
-    """Return the keys of all finished requests without locking or changing anything."""
+@contextmanager
+def read_journal(run: Path, model: str) -> Iterator[Journal]:
+    """Open the journal for reading, without locking or changing anything; a missing one is empty.
+
+    Raises:
+        InputError: The run belongs to another model, or a line is damaged.
+    """
     path = run / _FILE
-    return {key.hex() for key in _index(path, model)[0]} if path.exists() else set()
+    if not path.exists():
+        yield Journal(None, None, _Scanned())
+        return
+    with path.open("rb", buffering=_READ_AHEAD) as rows:
+        yield Journal(rows, None, _scan(path, model))
 
 
-def _index(path: Path, model: str) -> tuple[dict[bytes, int], int]:
-    """Return key -> byte offset, and where the last whole row ends."""
-    offsets: dict[bytes, int] = {}
-    end = 0
-    with path.open("rb") as stream:
+@dataclass(slots=True)
+class _Scanned:
+    """Key -> byte offset of its row, where the last whole row ends, and what the rows took."""
+
+    offsets: HashTable = field(default_factory=HashTable)
+    end: int = 0
+    spent: Spent = field(default_factory=Spent)
+
+
+def _scan(path: Path, model: str) -> _Scanned:
+    if not path.exists():
+        return _Scanned()
+    found = _Scanned(HashTable(_rows_in(path)))
+    head = b'{"key": "'
+    middle = f'", "model": {dumps(model)}, '.encode()
+    key_at, key_end = len(head), len(head) + _KEY_DIGITS
+    with path.open("rb", buffering=_READ_AHEAD) as stream:
         for number, line in enumerate(stream, start=1):
-            row, fault = _parse(line)
-            if row is None:
-                # Only a line without its end can be a row cut off by a crash.
-                if line.endswith(b"\n"):
-                    raise InputError(f"{path}:{number}: {fault}; repair or remove the line")
-                break
-            if row["model"] != model:
-                raise InputError(
-                    f"{path.parent} holds a run of {row['model']!r}; give another --out for {model!r}"
-                )
-            offsets[bytes.fromhex(row["key"])] = end
-            end += len(line)
-    return offsets, end
+            ending = None
+            # A row as `append` writes it needs no full parsing, which would be most of the time of a resume.
+            if line.startswith(head) and line.startswith(middle, key_end):
+                ending = _ending(line)
+            if ending is not None:
+                key = line[key_at:key_end].decode("latin-1")
+                found.spent.count(*ending)
+            else:
+                row, fault = _parse(line)
+                if row is None:
+                    # Only a line without its end can be a row cut off by a crash.
+                    if line.endswith(b"\n"):
+                        raise InputError(f"{path}:{number}: {fault}; repair or remove the line")
+                    break
+                if row["model"] != model:
+                    raise InputError(
+                        f"{path.parent} holds a run of {row['model']!r}; give another --out for {model!r}"
+                    )
+                key = row["key"]
+                found.spent.add(row)
+            found.offsets.put(_hash(key), found.end)
+            found.end += len(line)
+    return found
+
+
+def _ending(line: bytes) -> tuple[int, int, float] | None:
+    """Return prompt tokens, reply tokens and seconds of a row; None when it does not end like one of ours."""
+    match = _ENDING.fullmatch(line, line.rfind(b'"usage": {'))
+    return None if match is None else (int(match[1] or 0), int(match[2] or 0), float(match[3]))
+
+
+def _rows_in(path: Path) -> int:
+    """Guess the number of rows from the first one's length."""
+    with path.open("rb") as stream:
+        return path.stat().st_size // max(len(stream.readline()), 1)
 
 
 def _parse(line: bytes) -> tuple[dict[str, Any] | None, str]:
@@ -119,16 +232,25 @@ def _parse(line: bytes) -> tuple[dict[str, Any] | None, str]:
             return None, "not a JSON object"
         if missing := [name for name in _FIELDS if not isinstance(row.get(name), str)]:
             return None, f"a journal row needs the string {missing[0]!r}"
-        bytes.fromhex(row["key"])
+        if not _KEY.fullmatch(row["key"]):
+            return None, "no request key"
     except ValueError:
         return None, "not a valid journal row"
     return row, ""
 
 
-def _close_last_line(stream: IO[bytes]) -> None:
-    """End the last line: a crash can lose the newline of a row that is otherwise whole."""
-    end = stream.seek(0, os.SEEK_END)
-    if end:
-        stream.seek(end - 1)
-        if stream.read(1) != b"\n":
-            stream.write(b"\n")
+def _hash(key: str) -> int:
+    """Return 64 bits that stand for a key, in this process."""
+    return hash(key) & _64_BITS
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _close_last_line(stream: IO[bytes]) -> int:
+    """End the last line, whose newline a crash can have lost; return the number of bytes added."""
+    stream.seek(-1, os.SEEK_END)
+    if stream.read(1) == b"\n":
+        return 0
+    return stream.write(b"\n")

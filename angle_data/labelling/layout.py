@@ -18,7 +18,7 @@ from angle_data.labelling.chatter import is_chatter, is_heading
 
 __all__ = ["Piece", "split_reply"]
 
-Kind = Literal["structured", "marked", "line", "around", "open", "data"]
+Kind = Literal["structured", "marked", "line", "around", "open", "data", "beside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,9 @@ class Piece:
 
     `kind` says how sure we are that it is an offered sentence: `structured` (a closed JSON string), `marked`
     (a list item), `line` (an unmarked line), `around` (a line beside a list or JSON), `open` (a JSON string
-    that never closes, so certainly cut off), `data` (JSON that is the whole reply and holds no sentences).
+    that never closes, so certainly cut off), `data` (JSON that is the whole reply and holds no sentences),
+    `beside` (what a JSON reply holds beside its sentences: another list, a note, a list item of another
+    kind).
     """
 
     text: str
@@ -63,15 +65,17 @@ def _json_pieces(text: str, source: str) -> list[Piece] | None:
         if match.end() < done:
             continue
         decoded = _decode(text, match.end())
-        sentences = None if decoded is None else _sentences_in(decoded[0])
+        parts = None if decoded is None else _sentences_in(decoded[0])
         if decoded is None or text[decoded[1] :].split("\n", 1)[0].strip(" \t\r,.;"):
             continue
-        if sentences is None:
+        if parts is None:
             if text.strip() == text[match.end() : decoded[1]]:
                 return None if source.startswith(("{", "[")) else [Piece(text, "data")]
             continue
         found += _around(text[done : match.end()])
+        sentences, others = parts
         found += [Piece(sentence, "structured") for sentence in _without_markers(sentences)]
+        found += [Piece(_as_text(other), "beside") for other in others]
         structured, done = True, decoded[1]
     if structured:
         return found + _around(text[done:])
@@ -99,28 +103,58 @@ def _decode(text: str, start: int) -> tuple[Any, int] | None:
     return None
 
 
-def _sentences_in(value: Any, depth: int = 0) -> list[str] | None:
-    """Return the sentences of a decoded value, or None when it has no place for sentences."""
+def _sentences_in(value: Any, depth: int = 0) -> tuple[list[str], list[Any]] | None:
+    """Return the sentences of a decoded value and what stands beside them; None when it has no place for any.
+
+    In an object the first list with sentences counts, or its own strings with a telling name.
+    """
     if isinstance(value, list):
-        texts = [item if isinstance(item, str) else _text_field(item) for item in value]
-        kept = [text for text in texts if text is not None]
-        return kept if kept or not value else None
-    if isinstance(value, dict) and depth < 3:
-        for inner in value.values():
-            if isinstance(inner, list | dict) and (sentences := _sentences_in(inner, depth + 1)) is not None:
-                return sentences
-        named = [
-            text for key, text in value.items() if isinstance(text, str) and _TEXT_KEY.fullmatch(str(key))
-        ]
-        return named or None
-    return None
+        return _sentences_in_list(value)
+    if not isinstance(value, dict) or depth >= 3:
+        return None
+    empty: tuple[list[str], list[Any]] | None = None
+    for name, inner in value.items():
+        parts = _sentences_in(inner, depth + 1) if isinstance(inner, list | dict) else None
+        if parts is not None and parts[0]:
+            rest = [v for key, v in value.items() if key != name and _says_something(v)]
+            return parts[0], parts[1] + rest
+        empty = empty or parts
+    named = {key: v for key, v in value.items() if isinstance(v, str) and _TEXT_KEY.fullmatch(str(key))}
+    if not named:
+        return empty
+    return list(named.values()), [v for key, v in value.items() if key not in named and _says_something(v)]
 
 
-def _text_field(item: Any) -> str | None:
+def _sentences_in_list(items: list[Any]) -> tuple[list[str], list[Any]] | None:
+    sentences: list[str] = []
+    others: list[Any] = []
+    for item in items:
+        key = _text_key(item)
+        if isinstance(item, str):
+            sentences.append(item)
+        elif key is None:
+            others.append(item)
+        else:
+            sentences.append(item[key])
+            others += [v for name, v in item.items() if name != key and _says_something(v)]
+    return (sentences, others) if sentences or not items else None
+
+
+def _says_something(value: Any) -> bool:
+    """Whether a value may be text that someone misses; numbers, flags and empty values are not."""
+    return isinstance(value, str | list | dict) and bool(value)
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _text_key(item: Any) -> Any:
+    """Return under which key an item of a list holds its sentence, None when it holds none."""
     if not isinstance(item, dict):
         return None
-    named = [text for key, text in item.items() if isinstance(text, str) and _TEXT_KEY.fullmatch(str(key))]
-    texts = [text for text in item.values() if isinstance(text, str)]
+    texts = [key for key, text in item.items() if isinstance(text, str)]
+    named = [key for key in texts if _TEXT_KEY.fullmatch(str(key))]
     return named[0] if named else texts[0] if len(texts) == 1 else None
 
 

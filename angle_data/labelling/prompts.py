@@ -9,21 +9,20 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from angle_data.errors import InputError
 from angle_data.records import Polarity
+from angle_data.resources import packaged_folder
 
-__all__ = ["Prompt", "PromptSet", "builtin_names", "load_prompts"]
+__all__ = ["Prompt", "PromptSet", "builtin_names", "load_prompt", "load_prompts"]
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
-_KNOWN = ("size", "text")
 _KEYS = {"placeholders", "reply", "description"}
-_PACKAGE = Path(__file__).resolve().parents[1]
-# The wheel carries the prompts inside the package; a checkout has them beside it.
-_HOMES = (_PACKAGE / "prompts", _PACKAGE.parent / "prompts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +33,14 @@ class Prompt:
     reply: Literal["text", "json"]
     sha256: str
 
+    def fill(self, values: Mapping[str, str]) -> str:
+        """Return the prompt with its placeholders filled, in a single pass: braces inside values stay."""
+        parts = _split(self.template)
+        return "".join([values[part] if i % 2 else part for i, part in enumerate(parts)])
+
     def render(self, *, size: int, text: str) -> str:
-        """Return the prompt for one text, in a single pass: braces inside `text` stay as they are."""
-        values = {"size": str(size), "text": text}
-        return _PLACEHOLDER.sub(lambda match: values[match[1]], self.template)
+        """Return the labelling prompt for one text."""
+        return self.fill({"size": str(size), "text": text})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +56,15 @@ class PromptSet:
         return self.synonym if polarity == "synonym" else self.antonym
 
 
+@lru_cache
+def _split(template: str) -> list[str]:
+    """Return the literal parts of a template with the names of the placeholders between them."""
+    return _PLACEHOLDER.split(template)
+
+
 def builtin_names() -> list[str]:
     """Return the names of the prompt sets that come with the toolkit, sorted."""
-    home = _home()
-    return sorted(path.name for path in home.iterdir() if path.is_dir()) if home else []
+    return sorted(path.parent.name for path in packaged_folder("prompts").glob("*/synonym.txt"))
 
 
 def load_prompts(name_or_dir: str) -> PromptSet:
@@ -65,21 +73,28 @@ def load_prompts(name_or_dir: str) -> PromptSet:
     Raises:
         InputError: No such set, a prompt file is missing, or its front matter or placeholders are wrong.
     """
-    home = _home()
-    folder = home / name_or_dir if home and name_or_dir in builtin_names() else Path(name_or_dir)
+    builtin = name_or_dir in builtin_names()
+    folder = packaged_folder("prompts") / name_or_dir if builtin else Path(name_or_dir)
     if not folder.is_dir():
         known = ", ".join(builtin_names())
         raise InputError(f"--prompts {name_or_dir}: neither a folder nor a built-in prompt set ({known})")
-    return PromptSet(name_or_dir, _load(folder / "synonym.txt"), _load(folder / "antonym.txt"))
+    synonym, antonym = folder / "synonym.txt", folder / "antonym.txt"
+    for path in (synonym, antonym):
+        if not path.is_file():
+            raise InputError(f"{path} does not exist; a prompt folder holds synonym.txt and antonym.txt")
+    return PromptSet(name_or_dir, load_prompt(synonym), load_prompt(antonym))
 
 
-def _home() -> Path | None:
-    return next((home for home in _HOMES if home.is_dir()), None)
+def load_prompt(
+    path: Path, *, known: Sequence[str] = ("size", "text"), required: Sequence[str] = ("text",)
+) -> Prompt:
+    """Load one prompt file that may use the placeholders `known` and must use the `required` ones.
 
-
-def _load(path: Path) -> Prompt:
+    Raises:
+        InputError: The file is missing, or its front matter or placeholders are wrong.
+    """
     if not path.is_file():
-        raise InputError(f"{path} does not exist; a prompt folder holds synonym.txt and antonym.txt")
+        raise InputError(f"{path} does not exist; give a prompt file")
     try:
         content = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -92,11 +107,13 @@ def _load(path: Path) -> Prompt:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: front matter is not valid TOML ({error})") from None
     template = match[2].strip("\n")
-    _check(front, template, path)
+    _check(front, template, path, known, required)
     return Prompt(template, front["reply"], hashlib.sha256(template.encode()).hexdigest())
 
 
-def _check(front: dict[str, Any], template: str, path: Path) -> None:
+def _check(
+    front: dict[str, Any], template: str, path: Path, known: Sequence[str], required: Sequence[str]
+) -> None:
     if unknown := sorted(front.keys() - _KEYS):
         raise InputError(
             f"{path}: unknown front matter key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}"
@@ -104,12 +121,13 @@ def _check(front: dict[str, Any], template: str, path: Path) -> None:
     if front.get("reply") not in ("text", "json"):
         raise InputError(f'{path}: reply must be "text" or "json", got {front.get("reply")!r}')
     declared = front.get("placeholders")
-    if not isinstance(declared, list) or "text" not in declared:
-        raise InputError(f'{path}: placeholders must be a list that holds "text", got {declared!r}')
+    if not isinstance(declared, list) or not all(name in declared for name in required):
+        needed = " and ".join(f'"{name}"' for name in required)
+        raise InputError(f"{path}: placeholders must be a list that holds {needed}, got {declared!r}")
     used = set(_PLACEHOLDER.findall(template))
     for name in declared:
-        if name not in _KNOWN:
-            raise InputError(f"{path}: unknown placeholder {name!r}; known: {', '.join(_KNOWN)}")
+        if name not in known:
+            raise InputError(f"{path}: unknown placeholder {name!r}; known: {', '.join(known)}")
         if name not in used:
             raise InputError(f"{path}: placeholder {{{name}}} is declared but not in the template")
     if undeclared := sorted(used - set(declared)):

@@ -17,12 +17,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from angle_data.labelling.chatter import is_chatter, is_heading, is_prompt_echo, is_refusal
 from angle_data.labelling.layout import Piece, split_reply
 from angle_data.text import normalise
 
-__all__ = ["REASONS", "ParsedReply", "parse_reply"]
+__all__ = ["REASONS", "ParsedReply", "parse_reply", "without_thinking"]
 
 REASONS: dict[str, str] = {
     "chatter": "words around the sentences (greeting, heading, closing remark); no sentence is lost",
@@ -30,6 +31,7 @@ REASONS: dict[str, str] = {
     "echo_prompt": "the instruction repeated, or a new task made up after the answer",
     "echo_source": "the input sentence given back unchanged",
     "empty": "a reply, or an item of one, without words",
+    "other_data": "what a structured reply holds beside its sentences: a second list, a note, a number",
     "refusal": "the annotator declined, asked back or chatted instead of answering",
     "request_failed": "no reply: the request failed and is asked again in the next run",
     "surplus": "a sentence beyond the number asked for",
@@ -38,6 +40,8 @@ REASONS: dict[str, str] = {
 }
 """Reason code -> meaning, for everything that `llm-label` writes to rejected.jsonl."""
 
+# A reply's few sentences are compared with each other and with the source several times.
+_normalised = lru_cache(maxsize=32)(normalise)
 _THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _THINK_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _THINK_START = re.compile(r"<think(?:ing)?>.*", re.DOTALL | re.IGNORECASE)
@@ -67,7 +71,7 @@ def parse_reply(raw: str, *, source: str, finish_reason: str | None, size: int) 
 
     `finish_reason` is the service's word for why the reply ended (`stop`, `length`, …), None when unknown.
     """
-    text = _without_thinking(raw)
+    text = without_thinking(raw)
     if not text.strip():
         reason = "truncated" if raw.strip() and finish_reason == "length" else "empty"
         return ParsedReply((), ((reason, raw),))
@@ -94,7 +98,7 @@ def parse_reply(raw: str, *, source: str, finish_reason: str | None, size: int) 
     return ParsedReply(tuple(sentences), tuple(rejected))
 
 
-def _without_thinking(raw: str) -> str:
+def without_thinking(raw: str) -> str:
     """Return the reply without reasoning blocks, also when their opening or closing tag is missing."""
     text = _THINK_END.split(_THINKING.sub("", raw))[-1]
     return _THINK_START.sub("", text)
@@ -204,11 +208,11 @@ def _closes_early(quoted: str) -> bool:
 
 def _reason(sentence: str, piece: Piece, kept: list[str], source: str, size: int) -> str | None:
     """Return why the piece is no candidate, or None when it is one."""
-    if piece.kind == "data":
-        return "unparseable"
+    if piece.kind in ("data", "beside"):
+        return "unparseable" if piece.kind == "data" else "other_data"
     if not any(character.isalnum() for character in sentence):
         return "empty"
-    echoes = normalise(sentence) == normalise(source)
+    echoes = _normalised(sentence) == _normalised(source)
     unmarked = piece.kind in ("around", "line") or sentence.endswith(":")
     checks = {
         "chatter": unmarked and not echoes and is_chatter(piece.text, source),
@@ -221,6 +225,6 @@ def _reason(sentence: str, piece: Piece, kept: list[str], source: str, size: int
             return reason
     if piece.kind == "around":
         return "chatter"
-    if normalise(sentence) in map(normalise, kept):
+    if _normalised(sentence) in map(_normalised, kept):
         return "duplicate"
     return "surplus" if len(kept) >= size else None

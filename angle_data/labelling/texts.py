@@ -1,159 +1,242 @@
-"""Reads the domain texts to be labelled from .jsonl(.gz), .csv, .parquet or .txt, one at a time.
+"""The domain texts to be labelled, from .jsonl(.gz), .csv(.gz), .parquet or .txt(.gz).
 
-Streams, so that millions of rows fit: all that stays in memory are two 64-bit hashes a row, to notice ids
-that occur twice.
+A file is read and checked as a whole before the first text is given out, so that a bad row near its end is
+found before anything is paid for. After that it is streamed: what stays in memory is one byte a row.
 """
 
 from __future__ import annotations
 
-import csv
-import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+import gzip
+import json
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.jsonl import open_text, read_jsonl
 from angle_data.records import Text
-from angle_data.text import content_id
+from angle_data.tables import is_table, read_table
+from angle_data.text import content_id, whole_characters
 
-__all__ = ["Skipped", "read_texts"]
+__all__ = ["TextFile"]
 
 _KINDS = ".jsonl, .jsonl.gz, .csv, .parquet or .txt"
-_BATCH_ROWS = 4096
+_BATCH_LINES = 512
+
+_Place = str | int  # `file:line`, or the line alone
+_Batches = Iterator[tuple[Sequence[_Place], list[dict[str, Any]]]]
 
 
-@dataclass(slots=True)
-class Skipped:
-    """How many rows `read_texts` passed over: blank texts, and repetitions of an id with the same text."""
+class TextFile:
+    """The texts of one file, white space stripped at both ends; iterate over it as often as you like.
 
-    blank: int = 0
-    repeated: int = 0
-
-
-def read_texts(
-    path: Path,
-    *,
-    text_field: str = "text",
-    id_field: str = "id",
-    limit: int | None = None,
-    skipped: Skipped | None = None,
-) -> Iterator[Text]:
-    """Yield the texts of a file in order, white space stripped at both ends, at most `limit` of them.
-
-    A row without id gets one made from its text. Blank texts and exact repetitions are passed over and
-    counted in `skipped`.
+    A row without id gets one made from its text. Blank texts and exact repetitions are passed over; `blank`
+    and `repeated` count them, `count` the texts that are left. With `limit`, only the first texts are used
+    and the file is read only about as far.
 
     Raises:
         InputError: The file is missing, of an unknown kind or holds no texts; a row lacks the text field or
             holds no string there; one id stands for two different texts.
     """
-    skipped = skipped if skipped is not None else Skipped()
-    seen: dict[int, int] = {}
-    for where, row in _rows(path, text_field, id_field):
-        text = _text(row, text_field, where)
-        if not text:
-            skipped.blank += 1
-            continue
-        identity = _identity(row.get(id_field), id_field, where) or content_id(text)
-        key, content = _hash(identity), _hash(text)
-        if key not in seen:
-            seen[key] = content
-            yield Text(identity, text)
-        elif seen[key] == content:
-            skipped.repeated += 1
-        else:
-            raise InputError(f"{where}: id {identity!r} stands for two different texts; make the ids unique")
-        if len(seen) == limit:
-            return
-    if not seen:
-        raise InputError(f"{path} holds no texts; give a file with at least one")
 
+    def __init__(
+        self, path: Path, *, text_field: str = "text", id_field: str = "id", limit: int | None = None
+    ) -> None:
+        self._path, self._text_field, self._id_field = path, text_field, id_field
+        self.blank = self.repeated = 0
+        # One byte a row: whether its text is given out.
+        self._wanted = self._check(limit)
+        self.count = sum(self._wanted)
+        if not self.count:
+            raise InputError(f"{path} holds no texts; give a file with at least one")
 
-def _hash(value: str) -> int:
-    return int.from_bytes(hashlib.blake2b(value.encode(), digest_size=8).digest())
+    def __iter__(self) -> Iterator[Text]:
+        start = 0
+        for places, rows in self._batches():
+            wanted = self._wanted[start : start + len(rows)]
+            start += len(rows)
+            # Only the rows that were checked: with a limit, others may follow in the batch.
+            texts, ids = self._columns(places, rows[: len(wanted)])
+            for use, identity, text in zip(wanted, ids, texts, strict=True):
+                if use:
+                    yield Text(identity or content_id(text), text)
+            if start >= len(self._wanted):
+                return
 
+    def _check(self, limit: int | None) -> bytearray:
+        """Return which rows hold texts, for all rows or as many as hold `limit` of them."""
+        wanted = bytearray()
+        hashes = _Hashes()
+        for places, rows in self._batches():
+            texts, ids = self._columns(places, rows)
+            hashes.add(texts, ids)
+            wanted += bytes(map(bool, texts))
+            if limit is not None and len(wanted) >= limit:
+                self._pass_over(wanted, hashes)
+                if sum(wanted) >= limit:
+                    return self._cut(wanted, hashes, limit)
+        self._pass_over(wanted, hashes)
+        return wanted
 
-def _text(row: dict[str, Any], text_field: str, where: str) -> str:
-    if text_field not in row:
+    def _pass_over(self, wanted: bytearray, hashes: _Hashes) -> None:
+        """Take repetitions out of `wanted` and count them; the hashes tell them for all rows at once."""
+        self.blank = hashes.blank
+        repeated, bad = hashes.repeated()
+        if bad is not None:
+            place, row = next(islice(self._each(), bad, None))
+            raise InputError(
+                f"{self._where(place)}: id {self._identity(place, row)!r} stands for two different texts; "
+                "make the ids unique"
+            )
+        for index in repeated:
+            wanted[index] = 0
+        self.repeated = len(repeated)
+
+    def _cut(self, wanted: bytearray, hashes: _Hashes, limit: int) -> bytearray:
+        """Return the rows up to the last text within the limit, and count what they pass over."""
+        last = next(islice((row for row, use in enumerate(wanted) if use), limit - 1, None))
+        del wanted[last + 1 :]
+        self.repeated = sum(row <= last for row in hashes.repeated()[0])
+        self.blank = wanted.count(0) - self.repeated
+        return wanted
+
+    def _columns(self, places: Sequence[_Place], rows: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
+        """Return the texts and the ids (empty: none) of some rows; column by column, which is faster."""
+        texts: list[Any] = [row.get(self._text_field) for row in rows]
+        if not all(type(text) is str for text in texts):
+            texts = list(map(self._text, places, rows))
+        ids: list[Any] = [row.get(self._id_field) for row in rows]
+        if not all(type(identity) is str for identity in ids):
+            ids = list(map(self._identity, places, rows))
+        return [_clean(text) for text in texts], [_clean(identity) for identity in ids]
+
+    def _text(self, place: _Place, row: dict[str, Any]) -> str:
+        value = row.get(self._text_field)
+        if isinstance(value, str):
+            return value
+        if self._text_field in row:
+            raise InputError(
+                f"{self._where(place)}: field {self._text_field!r} must be a string, got "
+                f"{type(value).__name__}"
+            )
         found = ", ".join(sorted(map(str, row))) or "none"
         raise InputError(
-            f"{where}: no field {text_field!r}; fields found: {found} (choose with --text-field)"
+            f"{self._where(place)}: no field {self._text_field!r}; fields found: {found} (choose with "
+            "--text-field)"
         )
-    value = row[text_field]
-    if not isinstance(value, str):
-        raise InputError(f"{where}: field {text_field!r} must be a string, got {type(value).__name__}")
-    return value.strip()
+
+    def _identity(self, place: _Place, row: dict[str, Any]) -> str:
+        value = row.get(self._id_field)
+        if value is None:
+            return ""
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise InputError(
+                f"{self._where(place)}: field {self._id_field!r} must be a string or integer, got "
+                f"{type(value).__name__}"
+            )
+        return _clean(str(value))
+
+    def _where(self, place: _Place) -> str:
+        return f"{self._path}:{place}" if isinstance(place, int) else place
+
+    def _each(self) -> Iterator[tuple[_Place, dict[str, Any]]]:
+        for places, rows in self._batches():
+            yield from zip(places, rows, strict=True)
+
+    def _batches(self) -> _Batches:
+        """Yield the rows of any supported kind of file, many at a time, and where they are."""
+        path = self._path
+        if path.suffix == ".jsonl":
+            return _json_batches(path)
+        if is_table(path):
+            return _batched(
+                read_table(path, require=(self._text_field,), columns=(self._text_field, self._id_field))
+            )
+        if ".txt" in path.suffixes[-2:]:
+            return _batched(_lines(path, self._text_field))
+        raise InputError(f"{path}: unknown kind of file; give {_KINDS}")
 
 
-def _identity(value: Any, id_field: str, where: str) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise InputError(
-            f"{where}: field {id_field!r} must be a string or integer, got {type(value).__name__}"
-        )
-    return str(value).strip()
+class _Hashes:
+    """Hashes of the ids and texts of rows; finds the rows whose id was there before."""
+
+    def __init__(self) -> None:
+        self._ids, self._contents = array("q"), array("q")
+        self.blank = 0
+
+    def add(self, texts: list[str], ids: list[str]) -> None:
+        """Note some rows; one without id stands for itself by its text, a blank one for nothing."""
+        contents = list(map(hash, texts))
+        self._contents.extend(contents)
+        if "" in texts or "" in ids:
+            self.blank += texts.count("")
+            pairs = zip(ids, contents, strict=True)
+            self._ids.extend(
+                [hash(identity) if identity else hash((content,)) for identity, content in pairs]
+            )
+        else:
+            self._ids.extend(map(hash, ids))
+
+    def repeated(self) -> tuple[list[int], int | None]:
+        """Return the rows that repeat an earlier one, and the first with an earlier id and another text."""
+        import numpy as np  # comes with datasets
+
+        ids, contents = np.frombuffer(self._ids, np.int64), np.frombuffer(self._contents, np.int64)
+        kept = np.flatnonzero(contents != hash(""))
+        order = kept[np.argsort(ids[kept], kind="stable")]
+        again = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
+        rows = order[again + 1]
+        other = rows[contents[rows] != contents[order[again]]]
+        return rows.tolist(), int(other.min()) if len(other) else None
 
 
-def _rows(path: Path, text_field: str, id_field: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield `(file:line, row)` of any supported kind of file."""
-    match path.suffixes[-2:]:
-        case [*_, ".jsonl"] | [".jsonl", ".gz"]:
-            return ((f"{path}:{number}", row) for number, row in read_jsonl(path))
-        case [*_, ".csv"] | [".csv", ".gz"]:
-            return _csv_rows(path, text_field)
-        case [*_, ".txt"] | [".txt", ".gz"]:
-            return _txt_rows(path, text_field)
-        case [*_, ".parquet"]:
-            return _parquet_rows(path, text_field, id_field)
-    raise InputError(f"{path}: unknown kind of file; give {_KINDS}")
+def _clean(text: str) -> str:
+    text = text.strip()
+    return text if text.isascii() else whole_characters(text)
 
 
-def _txt_rows(path: Path, text_field: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _batched(rows: Iterator[tuple[_Place, dict[str, Any]]]) -> _Batches:
+    while batch := list(islice(rows, _BATCH_LINES)):
+        yield [place for place, _ in batch], [row for _, row in batch]
+
+
+def _json_batches(path: Path) -> _Batches:
+    """Yield the rows of a file of JSON Lines; many lines are decoded at once, which takes half the time."""
+    first = 1
+    if path.is_file():
+        with path.open("rb") as stream:
+            while lines := list(islice(stream, _BATCH_LINES)):
+                rows = _decode(lines)
+                if rows is None:
+                    break
+                yield range(first, first + len(rows)), rows
+                first += len(rows)
+            else:
+                return
+    # Something is odd from here on, such as a blank line: line by line, which names what is wrong.
+    yield from _batched((number, row) for number, row in read_jsonl(path) if number >= first)
+
+
+def _decode(lines: list[bytes]) -> list[dict[str, Any]] | None:
+    """Return one object a line, None when it is not as simple as that."""
+    try:
+        rows = json.loads(b"[%b]" % b",".join(lines))
+    except ValueError:
+        return None
+    plain = len(rows) == len(lines) and all(type(row) is dict for row in rows)
+    return rows if plain else None
+
+
+def _lines(path: Path, text_field: str) -> Iterator[tuple[_Place, dict[str, Any]]]:
     with open_text(path) as stream:
         number = 0
         try:
             for number, line in enumerate(stream, start=1):
-                yield f"{path}:{number}", {text_field: line}
+                yield number, {text_field: line}
         except UnicodeDecodeError:
             raise InputError(f"{path}:{number + 1}: not UTF-8 text; convert the file to UTF-8") from None
-
-
-def _csv_rows(path: Path, text_field: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    with open_text(path) as stream:
-        reader = csv.DictReader(stream, restkey="", strict=True)
-        try:
-            if reader.fieldnames is not None and text_field not in reader.fieldnames:
-                found = ", ".join(reader.fieldnames)
-                raise InputError(f"{path}:1: no column {text_field!r}; columns found: {found}")
-            for row in reader:
-                # A short row lacks its last columns; DictReader fills them with None.
-                yield f"{path}:{reader.line_num}", {k: v for k, v in row.items() if v is not None}
-        except csv.Error as error:
-            raise InputError(f"{path}:{reader.line_num}: not valid CSV ({error})") from None
-        except UnicodeDecodeError:
-            raise InputError(f"{path}:{reader.line_num + 1}: not UTF-8 text; convert it to UTF-8") from None
-
-
-def _parquet_rows(path: Path, text_field: str, id_field: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    if not path.is_file():
-        raise InputError(f"{path} does not exist; check the path")
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        file = parquet.ParquetFile(path)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{path}: not a readable parquet file ({str(error).splitlines()[0]})") from None
-    with file:
-        columns = file.schema_arrow.names
-        if text_field not in columns:
-            raise InputError(f"{path}: no column {text_field!r}; columns found: {', '.join(columns)}")
-        number = 0
-        wanted = [name for name in (text_field, id_field) if name in columns]
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
-            for row in batch.to_pylist():
-                number += 1
-                yield f"{path}: row {number}", row
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise InputError(f"{path}: damaged gzip file ({error})") from None

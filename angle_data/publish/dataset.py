@@ -6,6 +6,7 @@ states a licence: only the owner of the texts can.
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import tempfile
@@ -23,7 +24,8 @@ __all__ = ["write_dataset"]
 def write_dataset(directory: Path, splits: Mapping[str, Sequence[LabelledPair]], card: Card) -> None:
     """Write `splits` and their card to `directory`, in place of a data set written there before.
 
-    The folder is completed beside its place and then moved there. `splits` must hold no empty split.
+    The folder is completed beside its place and then moved there; what a killed process left beside it is
+    cleared first. One process at a time may write there. `splits` must hold no empty split.
 
     Raises:
         InputError: `directory` is a file, holds files that such a data set does not, or cannot be written.
@@ -31,7 +33,8 @@ def write_dataset(directory: Path, splits: Mapping[str, Sequence[LabelledPair]],
     _check_replaceable(directory)
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+        _clear_leftovers(directory)
+        temporary = Path(tempfile.mkdtemp(prefix=_prefix(directory), dir=directory.parent))
     except OSError as error:
         raise InputError(
             f"cannot write to {directory.parent}: {error.strerror}; choose another folder"
@@ -47,6 +50,18 @@ def write_dataset(directory: Path, splits: Mapping[str, Sequence[LabelledPair]],
         os.replace(new, directory)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _prefix(directory: Path) -> str:
+    return f".{directory.name}.writing-"
+
+
+def _clear_leftovers(directory: Path) -> None:
+    """Remove temporary folders of killed processes; put back a data set that one of them had moved aside."""
+    for leftover in sorted(directory.parent.glob(glob.escape(_prefix(directory)) + "*")):
+        if (leftover / "old").is_dir() and not directory.exists():
+            os.replace(leftover / "old", directory)
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _check_replaceable(directory: Path) -> None:

@@ -3,14 +3,15 @@
 import asyncio
 import hashlib
 import importlib
+import inspect
 import json
 from contextlib import aclosing
 
 import pytest
 from fake_openai import FakeOpenAI
 
-from angle_data.annotators import ANNOTATORS, MODELS, AnnotatorSpec, choose_annotator, load_annotator
-from angle_data.annotators.base import ChatRequest, Reply, Sampling, request_key
+from angle_data.annotators import ANNOTATORS, MODELS, AnnotatorSpec, choice, choose_annotator, load_annotator
+from angle_data.annotators.base import ChatRequest, KeyMaker, Reply, Sampling, request_key, resample
 from angle_data.errors import CredentialsError, InputError
 
 
@@ -22,14 +23,15 @@ def recorded(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("engine", ANNOTATORS)
-def test_every_engine_answers_each_request_once(engine, recorded):
+# The other engines keep this contract against their own counterparts, in their own tests.
+@pytest.mark.parametrize("engine", ["server", "recorded"])
+def test_an_engine_answers_each_request_once(engine, recorded):
     requests = [
         ChatRequest(
             key=f"{i:032x}",
             source_id=str(i),
             source=f"Text {i}.",
-            polarity="antonym",
+            task="antonym",
             messages=({"role": "user", "content": f"Text {i}."},),
             model="tiny",
             sampling=Sampling(temperature=0.0, max_tokens=8),
@@ -42,21 +44,23 @@ def test_every_engine_answers_each_request_once(engine, recorded):
             return [outcome async for outcome in stream]
 
     with FakeOpenAI() as server:
-        spec = AnnotatorSpec("tiny", engine, "tiny", base_url=server.url, replies=recorded, concurrency=2)
+        spec = AnnotatorSpec("tiny", engine, "tiny", base_urls=(server.url,), replies=recorded, concurrency=2)
         outcomes = asyncio.run(collect(load_annotator(spec)))
     assert sorted(outcome.key for outcome in outcomes) == [request.key for request in requests]
     assert all(isinstance(outcome, Reply) and outcome.text for outcome in outcomes)
 
 
 @pytest.mark.parametrize("target", ANNOTATORS.values())
-def test_every_entry_names_a_class(target):
+def test_every_entry_names_a_class_that_streams(target):
     module, name = target.split(":")
-    assert isinstance(getattr(importlib.import_module(module), name), type)
+    engine = getattr(importlib.import_module(module), name)
+    assert inspect.isasyncgenfunction(engine.stream)
+    assert list(inspect.signature(engine.stream).parameters) == ["self", "requests"]
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_name_resolves(name):
-    spec = choose_annotator(name, base_url="http://localhost:8000/v1")
+    spec = choose_annotator(name, base_urls=("http://localhost:8000/v1",))
     assert spec.engine in ANNOTATORS
     assert spec.checkpoint == MODELS[name].checkpoint
     assert spec.name == name
@@ -66,13 +70,13 @@ def test_choices(recorded):
     assert choose_annotator("chatgpt").api_key_env == "OPENAI_API_KEY"
     assert choose_annotator("chatgpt", api_key_env="MY_KEY").api_key_env == "MY_KEY"
     assert choose_annotator("chatgpt", checkpoint="gpt-x").checkpoint == "gpt-x"
-    assert choose_annotator("my-model", base_url="http://h/v1").checkpoint == "my-model"
+    assert choose_annotator("my-model", base_urls=("http://h/v1",)).checkpoint == "my-model"
     assert choose_annotator("anyone", replies=recorded).engine == "recorded"
 
 
-def test_an_api_key_is_not_sent_to_an_address_of_ones_own_unless_named():
-    assert choose_annotator("chatgpt", base_url="http://localhost:8000/v1").api_key_env is None
-    assert choose_annotator("llama", base_url="http://h/v1", api_key_env="K").api_key_env == "K"
+def test_an_api_key_is_sent_to_an_address_of_ones_own_when_named():
+    assert choose_annotator("llama", base_urls=("http://h/v1",), api_key_env="K").api_key_env == "K"
+    assert choose_annotator("chatgpt", base_urls=(OPENAI,), api_key_env="K").api_key_env == "K"
 
 
 def test_edited_replies_are_another_checkpoint(recorded):
@@ -82,23 +86,87 @@ def test_edited_replies_are_another_checkpoint(recorded):
     assert choose_annotator("a", replies=recorded).checkpoint != before
 
 
+OPENAI = "https://api.openai.com/v1"
+GLM = "https://open.bigmodel.cn/api/paas/v4"
+
+
+@pytest.mark.parametrize(
+    ("model", "urls", "checkpoint", "dialect", "key"),
+    [
+        ("chatgpt", (), "gpt-4o-mini", "openai", "OPENAI_API_KEY"),
+        ("chatgpt", (OPENAI,), "gpt-4o-mini", "openai", "OPENAI_API_KEY"),
+        ("chatglm", (GLM,), "glm-4-flash", "glm", "ZHIPUAI_API_KEY"),
+        ("chatglm", ("http://h:8000/v1",), "zai-org/GLM-4-9B-0414", "vllm", None),
+        ("llama", ("http://h/v1", "http://i/v1"), "meta-llama/Llama-3.1-8B-Instruct", "vllm", None),
+        ("glm-4-air", (GLM,), "glm-4-air", "glm", "ZHIPUAI_API_KEY"),
+        ("my-model", ("http://h/v1",), "my-model", "openai", None),
+        # A key goes over an encrypted connection or not at all.
+        ("chatgpt", ("http://api.openai.com/v1",), "gpt-4o-mini", "openai", None),
+        ("chatgpt", ("https://api.openai.com.example.org/v1",), "gpt-4o-mini", "openai", None),
+    ],
+)
+def test_the_address_decides_checkpoint_dialect_and_key(model, urls, checkpoint, dialect, key):
+    spec = choose_annotator(model, base_urls=urls)
+    assert (spec.engine, spec.base_urls) == ("server", urls)
+    assert (spec.checkpoint, spec.dialect, spec.api_key_env) == (checkpoint, dialect, key)
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_a_model_without_address_is_loaded_here_if_vllm_is_installed(monkeypatch, installed, tmp_path):
+    monkeypatch.setattr(choice, "find_spec", lambda name: object() if installed else None)
+    if not installed:
+        with pytest.raises(InputError, match=r"start `vllm serve meta-llama/\S+` .* or .*pip install .*vllm"):
+            choose_annotator("llama")
+        return
+    spec = choose_annotator("llama", revision="abc", engine_options={"max_model_len": 4096}, run=tmp_path)
+    assert (spec.engine, spec.checkpoint, spec.revision) == ("offline", MODELS["llama"].checkpoint, "abc")
+    assert (spec.engine_options, spec.run) == ({"max_model_len": 4096}, tmp_path)
+    assert choose_annotator(str(tmp_path)).engine == "offline"  # a folder with a checkpoint
+    assert choose_annotator("mine", checkpoint="org/model").engine == "offline"
+    assert choose_annotator("llama", base_urls=("http://h/v1",)).engine == "server"
+    assert choose_annotator("chatgpt").engine == "server"
+
+
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
         ("gpt9", {}, r"unknown model 'gpt9'; known: chatglm, chatgpt, llama\. .*--base-url URL"),
-        ("llama", {}, r"start `vllm serve meta-llama/\S+` and pass --base-url http://localhost:8000/v1"),
-        ("chatglm", {"checkpoint": "/my/glm"}, r"start `vllm serve /my/glm` and pass --base-url"),
-        ("chatgpt", {"engine": "magic"}, r"unknown engine 'magic'; known: auto, recorded, server"),
-        ("chatgpt", {"engine": "recorded"}, r"--engine recorded needs --replies FILE"),
+        ("gpt9", {"engine": "server"}, r"unknown model 'gpt9'; known: .*--base-url URL"),
+        (
+            "llama",
+            {"engine": "server"},
+            r"start `vllm serve meta-llama/\S+` and pass --base-url http://local",
+        ),
+        ("chatglm", {"engine": "batch", "checkpoint": "/my/glm"}, r"start `vllm serve /my/glm` and pass"),
         (
             "chatgpt",
-            {"base_url": "localhost:8000"},
+            {"engine": "magic"},
+            r"unknown engine 'magic'; known: auto, server, batch, offline, ray, rec",
+        ),
+        ("chatgpt", {"engine": "recorded"}, r"--engine recorded needs --replies FILE"),
+        ("chatgpt", {"engine": "offline"}, r"'chatgpt' cannot be loaded here"),
+        (
+            "m",
+            {"base_urls": ("localhost:8000",)},
             r"must start with http:// or https://, got 'localhost:8000'",
         ),
-        ("chatgpt", {"base_url": "http://me:pw@h/v1"}, r"must hold no user name or password"),
+        ("m", {"base_urls": ("http://",)}, r"--base-url 'http://' names no host"),
+        ("m", {"base_urls": ("http://:8000/v1",)}, r"names no host"),
+        ("m", {"base_urls": ("http://h:port/v1",)}, r"'http://h:port/v1' is no address"),
+        ("m", {"base_urls": ("http://[::1/v1",)}, r"is no address"),
+        ("m", {"base_urls": ("http://me:pw@h/v1",)}, r"must hold no user name or password"),
+        ("m", {"base_urls": ("http://h/v1?key=s",)}, r"without \? and #; name a key with --api-key-env"),
+        ("m", {"base_urls": ("http://h/v1", "http://h/v1")}, r"the same --base-url is given twice"),
+        ("m", {"base_urls": ("http://h/v1", GLM)}, r"must speak alike"),
+        ("chatglm", {"base_urls": (GLM,), "engine": "batch"}, r"speaks OpenAI's Batch API"),
+        ("m", {"base_urls": ("http://h/v1",), "engine": "offline"}, r"--base-url is for .* not for offline"),
+        ("m", {"base_urls": ("http://h/v1", "http://i/v1"), "engine": "batch"}, r"works with one --base-url"),
+        ("m", {"base_urls": ("http://h/v1",), "revision": "r"}, r"--revision is for .* not for server"),
+        ("m", {"base_urls": ("http://h/v1",), "engine_options": {"a": 1}}, r"--engine-option is for .* not"),
     ],
 )
-def test_wrong_choices(model, options, message):
+def test_wrong_choices(monkeypatch, model, options, message):
+    monkeypatch.setattr(choice, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=message):
         choose_annotator(model, **options)
 
@@ -144,3 +212,30 @@ def test_a_request_key_stays_the_same_between_versions():
 )
 def test_all_that_changes_the_answer_changes_the_key(other):
     assert request_key(*other) != request_key("m", MESSAGES, SAMPLING)
+
+
+@pytest.mark.parametrize("text", ["hello", 'say "no"\n\t', "Ünï 好 \U0001f600 \u2028"])
+def test_keys_made_in_a_row_are_those_made_one_by_one(text):
+    messages = ({"role": "system", "content": "s"}, {"role": "user", "content": text})
+    canonical = json.dumps(
+        {"version": 1, "model": "m", "messages": messages, "sampling": SAMPLING.to_dict(), "sample": 2},
+        sort_keys=True,
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+    maker = KeyMaker("m", SAMPLING, 2)
+    assert maker(MESSAGES) == request_key("m", MESSAGES, SAMPLING, 2)
+    assert maker(messages) == hashlib.sha256(canonical.encode()).hexdigest()[:32]
+
+
+@pytest.mark.parametrize(("seed", "later"), [(None, None), (5, 7)])
+def test_another_sample_is_another_key_and_seed(seed, later):
+    sampling = Sampling(0.5, 10, seed)
+    request = ChatRequest(
+        request_key("m@r", MESSAGES, sampling), "s", "t", "antonym", MESSAGES, "m", sampling
+    )
+    assert resample(request, "m@r", 0) is request
+    again = resample(request, "m@r", 2)
+    assert again.sampling == Sampling(0.5, 10, later)
+    assert again.key == request_key("m@r", MESSAGES, again.sampling, 2) != request.key
+    assert (again.source_id, again.task, again.model) == ("s", "antonym", "m")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from angle_data.ensemble.build import EnsembleConfig, build_ensemble
 from angle_data.ensemble.report import AnnotatorCounts
 from angle_data.errors import InputError
+from angle_data.locking import LOCK_NAME, hold
 from angle_data.text import normalise
 
 SUBJECTS = (
@@ -87,7 +88,11 @@ def load(out: Path, cache: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def tree(out: Path) -> dict[str, bytes]:
-    return {p.relative_to(out).as_posix(): p.read_bytes() for p in sorted(out.rglob("*")) if p.is_file()}
+    return {
+        p.relative_to(out).as_posix(): p.read_bytes()
+        for p in sorted(out.rglob("*"))
+        if p.is_file() and p.name != LOCK_NAME
+    }
 
 
 def test_build_writes_a_data_set_that_load_dataset_opens(runs: tuple[Path, ...], tmp_path: Path) -> None:
@@ -209,7 +214,7 @@ TEXT = st.sampled_from(
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(st.tuples(TEXT, st.sampled_from(["synonym", "antonym"]), TEXT), min_size=1, max_size=12),
-    strategy=st.sampled_from(["concat", "vote"]),
+    strategy=st.sampled_from(["concat", "principled", "vote"]),
 )
 def test_build_of_anything_accounts_and_never_leaks(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]], strategy: str
@@ -282,6 +287,7 @@ def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
     other = write_run(tmp_path / "other", rows_of("alpha")[:3], {"checkpoint": "org/else", "size": 2})
     broken = write_run(tmp_path / "broken", rows_of("beta"))
     (broken / "run.json").write_text("{")
+    graded = write_scores(tmp_path / "graded", [])
     for chosen, message in (
         ((), "no run directory given"),
         ((tmp_path / "nowhere",), r"nowhere is no run directory \(no candidates.jsonl\); make one with"),
@@ -292,6 +298,7 @@ def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
             r"alpha and .*other are both by alpha but differ in checkpoint \(org/alpha / org/else\)",
         ),
         ((broken,), "run.json: not valid JSON"),
+        ((graded,), r"graded holds grades, no candidates; give it with --scores"),
     ):
         with pytest.raises(InputError, match=message):
             build_ensemble(EnsembleConfig(chosen, out))
@@ -300,11 +307,14 @@ def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"labels": "graded"}, "unknown labels 'graded'; choose one of binary, ordinal"),
+        ({"labels": "best"}, "unknown labels 'best'; choose one of binary, graded, ordinal"),
+        ({"labels": "graded"}, "--labels graded needs grades: give --scores RUN of `angle-data llm-score`"),
         ({"antonym_score": 1.5}, "antonym score must lie in 0..1, got 1.5"),
-        ({"antonym_score": 0.2}, "--antonym-score is for --labels ordinal"),
+        ({"antonym_score": 0.2}, "--antonym-score is for --labels ordinal or graded"),
         ({"random_per_source": -1}, "random pairs per source must be 0 or more, got -1"),
         ({"max_per_source": 0}, "max per source must be 1 or more, got 0"),
+        ({"max_near_copies": -0.1}, "max near copies must lie in 0..1, got -0.1"),
+        ({"max_share": 1.1}, "max share must lie above 0 and up to 1, got 1.1"),
         ({"ratios": (0.5, 0.4)}, "ratios '0.5,0.4' sum to 0.9"),
     ],
 )
@@ -327,3 +337,139 @@ def test_build_refuses_to_write_over_other_files_or_into_a_run(
     good = tmp_path / "good"
     build_ensemble(EnsembleConfig(runs=runs, out=good))
     build_ensemble(EnsembleConfig(runs=runs, out=good))  # an earlier build may be replaced
+
+
+def write_scores(path: Path, rows: list[dict[str, str]], model: str = "judge") -> Path:
+    """Grades that put synonyms at 4 and antonyms at 1, higher by the number of the source."""
+    path.mkdir(parents=True)
+    lines = []
+    for r in rows:
+        score = (4 if r["polarity"] == "synonym" else 1) + int(r["source_id"][1:]) / 20
+        graded = {"text1": r["source"], "text2": r["text"], "score": score, "model": model, "key": "k"}
+        lines.append(json.dumps(graded) + "\n")
+    (path / "scores.jsonl").write_text("".join(lines))
+    return path
+
+
+def test_graded_labels_follow_the_grades(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    graded = [r for r in rows_of("alpha") if r["source_id"] != "t3"]
+    scores = (write_scores(tmp_path / "s1", graded), write_scores(tmp_path / "s2", graded, "jury"))
+    config = EnsembleConfig(
+        runs, tmp_path / "out", labels="graded", scores=scores, antonym_score=0.4, ratios=(1.0,)
+    )
+    build_ensemble(config)
+    rows = load(tmp_path / "out", tmp_path / "cache")["train"]
+    by_text = {r["text2"]: r for r in rows}
+    assert Counter(r["polarity"] for r in rows)["random"] == 12  # one for each text, as with ordinal labels
+    # Two grades of 1.1; the usual one of graded antonyms is the mean of 1 + i / 20 but for i = 3.
+    usual = 1 + (66 - 3) / 11 / 20
+    antonym = by_text["Our node recovered on host2 before window2."]
+    assert antonym["score"] == pytest.approx(0.9 * ((2.2 + usual / 2) / 2.5) / 5 + 0.1 * 0.4, abs=1e-4)
+    assert antonym["label"] == 0
+    assert by_text["Our cache recovered on host3 before window3."]["score"] == 0.4  # no grade: as ordinal
+    assert by_text["Before window2 beta saw the node of host2 crash."]["score"] == 1.0
+    synonyms = [
+        by_text[f"host{i}: {subject} crash, ahead of window{i}"]["score"]
+        for i, subject in enumerate(SUBJECTS)
+    ]
+    del synonyms[3]
+    assert synonyms == sorted(synonyms)
+    assert 0.7 < synonyms[0] < synonyms[-1] < 1
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["settings"]["graders"] == "judge, jury"
+    assert report["scores"] | {"sha256": ""} == {
+        "rows": {"judge": 33, "jury": 33},
+        "pairs": 33,
+        "unknown_pairs": 0,
+        "sha256": "",
+    }
+
+
+def test_grades_of_other_pairs_are_counted(
+    runs: tuple[Path, ...], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [*rows_of("alpha"), row("Disk full.", "synonym", "No space.", "alpha", "t1")]
+    scores = (write_scores(tmp_path / "s", rows),)
+    with caplog.at_level("INFO", logger="angle.ensemble"):
+        build_ensemble(EnsembleConfig(runs, tmp_path / "out", scores=scores))
+    assert "1 of 37 graded pairs are no candidates" in caplog.text
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["scores"]["unknown_pairs"] == 1
+
+
+def test_principled_reports_and_gives_the_same_bytes_in_any_order(
+    runs: tuple[Path, ...], tmp_path: Path
+) -> None:
+    scores = (
+        write_scores(tmp_path / "s1", rows_of("alpha")),
+        write_scores(tmp_path / "s2", rows_of("beta"), "jury"),
+    )
+    options: dict[str, Any] = {"strategy": "principled", "labels": "graded", "ratios": (0.6, 0.4)}
+    summary = build_ensemble(EnsembleConfig(runs, tmp_path / "one", scores=scores, **options))
+    for file in (*(run / "candidates.jsonl" for run in runs), *(run / "scores.jsonl" for run in scores)):
+        file.write_text("".join(reversed(file.read_text().splitlines(keepends=True))))
+    build_ensemble(EnsembleConfig(runs[::-1], tmp_path / "two", scores=scores[::-1], **options))
+    assert tree(tmp_path / "one") == tree(tmp_path / "two")
+    report = json.loads((tmp_path / "one" / "report.json").read_text())
+    assert report["reliability"]["alpha"]["synonym"]["checked"] == 24
+    assert report["annotator_agreement"]["alpha"]["beta"] == {"same": 24, "contradicting": 0}
+    assert report["graders"]["jury"]["accepts"]["beta"]["rate"] > 0.85
+    assert report["krippendorff_alpha"] == 1.0  # the two give equal grades
+    assert report["flipped_pairs"] == summary.flipped == 0
+    # All antonyms are near copies, and the only antonyms of their texts: none goes, but three synonyms to one
+    # antonym are too many.
+    assert report["dropped"] == {"duplicate": 24, "unequal": 12}
+    assert {
+        name: report["settings"][name] for name in ("max-near-copies", "equal-polarities", "max-share")
+    } == {
+        "max-near-copies": 0.3,
+        "equal-polarities": "yes",
+        "max-share": 1.0,
+    }
+    card = (tmp_path / "one" / "dataset" / "README.md").read_text()
+    assert "Replies of the wrong polarity were looked for with grades" in card
+
+
+def test_limits_can_be_set_for_any_strategy(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    summary = build_ensemble(EnsembleConfig(runs, tmp_path / "a", strategy="concat", equal_polarities=True))
+    assert summary.dropped == {"duplicate": 24, "unequal": 12}
+    options: dict[str, Any] = {"strategy": "principled", "equal_polarities": False}
+    assert build_ensemble(EnsembleConfig(runs, tmp_path / "b", **options)).dropped == {"duplicate": 24}
+    with pytest.raises(InputError, match=r"max share 0.4 cannot hold for 2 annotators; give at least 0.5"):
+        build_ensemble(EnsembleConfig(runs, tmp_path / "c", max_share=0.4))
+    assert not (tmp_path / "c").exists()
+
+
+def test_an_unfinished_run_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    counts = {"unanswered": 4, "failed": {"timeout": 2, "http_500": 1}}
+    run = write_run(tmp_path / "run", rows_of("alpha"), {"finished": False, "counts": counts})
+    done = write_run(tmp_path / "done", rows_of("beta"), {"finished": True, "counts": counts})
+    build_ensemble(EnsembleConfig((run, done), tmp_path / "out"))
+    assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
+        f"{run} is unfinished (7 requests open): run its `angle-data llm-label` command again to complete it"
+    ]
+
+
+def test_a_killed_build_can_be_done_again(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    build_ensemble(EnsembleConfig(runs, tmp_path / "whole"))
+    out = tmp_path / "out"
+    part = out / ".dataset.writing-abc" / "new" / "data"
+    part.mkdir(parents=True)
+    (part / "train-00000-of-00001.parquet").write_text("half")
+    (out / ".rejected.jsonl.x1").write_text("{")
+    build_ensemble(EnsembleConfig(runs, out))
+    assert tree(out) == tree(tmp_path / "whole")
+    (out / "report.json").unlink()  # killed between the data set and its report
+    (out / ".report.json.x1").write_text("{")
+    build_ensemble(EnsembleConfig(runs, out))
+    assert tree(out) == tree(tmp_path / "whole")
+
+
+def test_two_builds_at_once_are_refused(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    with hold(tmp_path / "out"), pytest.raises(InputError, match=r"out is in use by another process"):
+        build_ensemble(EnsembleConfig(runs, tmp_path / "out"))
+
+
+def test_grades_may_not_be_written_over(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    scores = write_scores(tmp_path / "s", rows_of("alpha"))
+    with pytest.raises(InputError, match=r"is one of the runs; give another directory"):
+        build_ensemble(EnsembleConfig(runs, scores, scores=(scores,)))

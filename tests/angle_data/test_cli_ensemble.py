@@ -78,6 +78,10 @@ def test_ensemble_json(run: Path, tmp_path: Path) -> None:
         "labels": "binary",
         "random-per-source": 2,
         "max-per-source": 1,
+        "max-near-copies": 1.0,
+        "equal-polarities": "no",
+        "max-share": 1.0,
+        "graders": "none",
         "ratios": "0.9,0.1",
         "seed": 4,
     }
@@ -86,8 +90,8 @@ def test_ensemble_json(run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--strategy", "best"], "unknown strategy 'best'; choose one of concat, vote"),
-        (["--labels", "graded"], "unknown labels 'graded'; choose one of binary, ordinal"),
+        (["--strategy", "best"], "unknown strategy 'best'; choose one of concat, principled, vote"),
+        (["--labels", "best"], "unknown labels 'best'; choose one of binary, graded, ordinal"),
         (["--ratios", "0.9;0.1"], "--ratios '0.9;0.1': give numbers separated by commas, such as 0.9,0.1"),
         (["--ratios", "0.9,0.2"], "ratios '0.9,0.2' sum to 1.1; make them sum to 1"),
         (["--antonym-score", "5"], "antonym score must lie in 0..1, got 5"),
@@ -96,6 +100,51 @@ def test_ensemble_json(run: Path, tmp_path: Path) -> None:
 def test_ensemble_mistakes_are_one_line(run: Path, tmp_path: Path, options: list[str], message: str) -> None:
     result = angle_data(run, "--out", tmp_path / "out", *options)
     assert (result.returncode, result.stdout, result.stderr) == (1, "", f"angle-data: error: {message}\n")
+
+
+def test_ensemble_with_grades(run: Path, tmp_path: Path) -> None:
+    """Of the 40 pairs that pass the gate one antonym was offered as a synonym; all options are passed on."""
+    rows = [json.loads(line) for line in (run / "candidates.jsonl").read_text().splitlines()]
+    folders = []
+    for grader in ("x", "y", "z"):
+        folders.append(tmp_path / grader)
+        folders[-1].mkdir()
+        lines = [
+            {
+                "text1": r["source"],
+                "text2": r["text"],
+                "score": 4.5 if "down" in r["text"] else 0.5,
+                "model": grader,
+            }
+            for r in rows
+            if r["text"] != "..."
+        ]
+        (folders[-1] / "scores.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows[1]["polarity"] = "synonym"
+    for i, r in enumerate(rows):
+        r["key"] = f"k{i}"
+    (run / "candidates.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    scores = [part for folder in folders for part in ("--scores", folder)]
+    options = [
+        "--strategy",
+        "principled",
+        "--labels",
+        "graded",
+        "--max-near-copies",
+        "1",
+        "--unequal-polarities",
+    ]
+    result = angle_data(
+        run, "--out", tmp_path / "out", *scores, *options, "--max-share", "1", "--ratios", "1"
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines()[:3] == [
+        "candidates  60 = 40 kept + 20 dropped",
+        "dropped     blank 20",
+        "flipped     1 of those kept: the polarity was turned round",
+    ]
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["flipped"]["m"] == {"synonym_to_antonym": 1, "antonym_to_synonym": 0}
 
 
 def test_ensemble_without_run_directory(tmp_path: Path) -> None:

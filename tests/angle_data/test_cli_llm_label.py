@@ -1,18 +1,59 @@
 """`angle-data llm-label` as its users meet it: tables, JSON, exit codes, and one-line errors."""
 
+import io
 import json
 import socket
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
+from angle_data.cli import main
 
-def angle_data(*arguments, env=None):
-    program = "from angle_data.cli import main; main()"
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=env, timeout=120)
+
+@dataclass
+class Done:
+    """What a command left behind, as `subprocess.run` has it."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def angle_data(*arguments):
+    """Run the program in this process, which spares the start of another."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["angle-data", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    return Done(stop.value.code or 0, out.getvalue(), err.getvalue())
+
+
+def test_the_program_runs_on_its_own(examples, tmp_path):
+    options = [
+        "llm-label",
+        "--model",
+        "a",
+        "--replies",
+        tmp_path / "none.jsonl",
+        "--texts",
+        examples / "texts.jsonl",
+    ]
+    command = [
+        sys.executable,
+        "-c",
+        "from angle_data.cli import main; main()",
+        *map(str, options),
+        "--out",
+        "x",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"angle-data: error: {tmp_path}/none.jsonl does not exist; check --replies\n"
 
 
 def recorded(examples, name, out, *more):
@@ -41,16 +82,69 @@ def test_recorded_replies_of_the_demo(examples, tmp_path):
 
 def test_dry_run_counts_and_writes_nothing(examples, tmp_path):
     done = recorded(examples, "annotator-a", tmp_path / "run", "--dry-run", "--limit", 10, "--json")
-    assert json.loads(done.stdout) == {
+    plan = json.loads(done.stdout)
+    assert {name: plan[name] for name in ("requests", "from_journal", "blank", "repeated", "to_ask")} == {
         "requests": 20,
         "from_journal": 0,
         "blank": 0,
         "repeated": 0,
         "to_ask": 20,
     }
+    assert (plan["usd"], plan["counted_by"]) == (None, "an estimate by characters")
     assert not (tmp_path / "run").exists()
     plain = recorded(examples, "annotator-a", tmp_path / "run", "--dry-run", "--polarity", "synonym")
     assert plain.stdout.splitlines()[0].split() == ["requests", "360"]
+    assert plain.stdout.splitlines()[-1] == "tokens by an estimate by characters"
+
+
+def test_texts_without_a_recorded_reply_are_a_warning_unless_there_is_none_at_all(tmp_path, texts):
+    def run(name, text):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text(
+            json.dumps({"text": text, "polarity": "synonym", "reply": "1. It left.\n2. Gone."}) + "\n"
+        )
+        return angle_data(
+            "llm-label", "--model", "m", "--replies", path, "--texts", texts, "--out", tmp_path / name
+        )
+
+    some, none = run("some", "One node left."), run("none", "Two nodes left.")
+    assert (some.returncode, none.returncode) == (0, 1)
+    assert "1 requests have no recorded reply\n" in some.stderr
+    assert json.loads((tmp_path / "some/run.json").read_text())["finished"] is True
+    assert "every request failed (2), most with not_recorded: no recorded" in none.stderr
+
+
+def test_a_dry_run_of_a_public_model_forecasts_its_cost_without_a_key(tmp_path, texts):
+    done = angle_data(
+        "llm-label", "--model", "chatgpt", "--texts", texts, "--out", tmp_path / "run", "--dry-run",
+        "--usd-per-million", "1000,0",
+    )  # fmt: skip
+    tokens = int(next(line.split()[-1] for line in done.stdout.splitlines() if "prompt tokens" in line))
+    assert f"about {tokens / 1000:.4f} USD" in done.stdout
+    assert 50 < tokens < 200
+
+
+def test_options_reach_the_run(tmp_path, texts):
+    """Every option of the asking that is not checked elsewhere, as run.json and the requests show it."""
+    with FakeOpenAI() as one, FakeOpenAI() as other:
+        done = angle_data(
+            "llm-label", "--model", "m", "--base-url", one.url, "--base-url", other.url, "--texts", texts,
+            "--out", tmp_path / "run", "--shard", "1/1", "--checkpoint", "big", "--temperature", "0.25",
+            "--seed", "3", "--max-tokens", "99", "--max-usd", "5", "--usd-per-million", "1,2",
+            "--max-tokens-total", "100000", "--requests-per-minute", "6000", "--tokens-per-minute", "1000000",
+        )  # fmt: skip
+        bodies = [seen.body for seen in (*one.seen, *other.seen)]
+    assert done.returncode == 0, done.stderr
+    settings = json.loads((tmp_path / "run/run.json").read_text())
+    assert (settings["shard"], settings["checkpoint"], settings["base_urls"]) == (
+        "1/1",
+        "big",
+        [one.url, other.url],
+    )
+    assert settings["usd"] == pytest.approx(2 * (10 * 1 + 5 * 2) / 1e6)
+    assert len(bodies) == 2
+    for body in bodies:
+        assert (body["model"], body["temperature"], body["seed"], body["max_tokens"]) == ("big", 0.25, 3, 99)
 
 
 def test_blank_texts_are_reported_once(tmp_path):
@@ -80,8 +174,29 @@ def test_verbose_names_every_failure_and_quiet_only_their_number(tmp_path, texts
         loud = angle_data(*options, "--base-url", server.url, "--verbose")
         quiet = angle_data(*options, "--base-url", server.url, "--quiet")
     assert "a, synonym: http_400: too long" in loud.stderr
-    assert quiet.stderr == "1 requests failed; run the same command again to ask them again\n"
-    assert "failed: http 400" in quiet.stdout
+    assert quiet.stderr == "angle-data: error: every request failed (1), most with http_400: too long\n"
+
+
+def test_some_failures_are_exit_75_and_the_rest_is_written(tmp_path):
+    (tmp_path / "texts.txt").write_text("One node left.\nTwo nodes left.\n")
+    command = [
+        "llm-label",
+        "--model",
+        "m",
+        "--texts",
+        tmp_path / "texts.txt",
+        "--out",
+        tmp_path / "run",
+        "--quiet",
+    ]
+    with FakeOpenAI(faults=[Fault(400, message="too long")]) as server:
+        first = angle_data(*command, "--base-url", server.url)
+        second = angle_data(*command, "--base-url", server.url)
+    assert (first.returncode, second.returncode) == (75, 0)
+    assert first.stderr == (
+        "angle-data: error: 1 requests failed, most with http_400: too long; run the same command again to "
+        "ask them again\n"
+    )
 
 
 @pytest.fixture
@@ -91,9 +206,9 @@ def texts(tmp_path):
     return path
 
 
-def fails(tmp_path, texts, *more, env=None):
+def fails(tmp_path, texts, *more):
     """The one line a failing command prints."""
-    done = angle_data("llm-label", "--texts", texts, "--out", tmp_path / "run", "--quiet", *more, env=env)
+    done = angle_data("llm-label", "--texts", texts, "--out", tmp_path / "run", "--quiet", *more)
     assert done.returncode == 1, done.stderr
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1, done.stderr
@@ -106,9 +221,15 @@ def fails(tmp_path, texts, *more, env=None):
         (["--model", "gpt9"], "unknown model 'gpt9'; known: chatglm, chatgpt, llama."),
         (["--model", "llama"], "start `vllm serve"),
         (["--model", "chatgpt", "--api-key-env", "NO_SUCH_KEY"], "set the environment variable NO_SUCH_KEY"),
+        (["--model", "chatgpt", "--engine", "offline"], "'chatgpt' cannot be loaded here"),
+        (["--model", "m", "--base-url", "http://"], "--base-url 'http://' names no host"),
+        (["--model", "chatgpt", "--shard", "3"], "--shard '3': give I/N, such as 1/8"),
+        (["--model", "chatgpt", "--shard", "3/2"], "--shard i/n needs 1 <= i <= n, got 3/2"),
+        (["--model", "chatgpt", "--usd-per-million", "1"], "--usd-per-million '1': give two prices"),
+        (["--model", "llama", "--engine", "offline", "--engine-option", "x"], "'x': give KEY=VALUE"),
         (
-            ["--model", "chatgpt", "--engine", "offline"],
-            "unknown engine 'offline'; known: auto, recorded, server",
+            ["--model", "m", "--base-url", "http://h/v1", "--max-usd", "1"],
+            "--max-usd needs a price, and that of 'm' is not known: give --usd-per-million IN,OUT",
         ),
         (
             ["--model", "chatgpt", "--prompts", "nice"],

@@ -2,21 +2,25 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
-from angle_data.errors import AnnotatorError, InputError
+from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
+from angle_data.labelling.engine import EngineConfig
 from angle_data.labelling.requests import LabelConfig
 from angle_data.labelling.run import label, plan_label
 
-KEY = "sk-secret-0123456789"
+PROMPTS = Path(__file__).parents[2] / "prompts"
 
 
 def write_texts(path, count, start=0):
@@ -27,15 +31,20 @@ def write_texts(path, count, start=0):
     return path
 
 
+ENGINE_OPTIONS = {field.name for field in fields(EngineConfig)}
+
+
 def config(tmp_path, server, **changes):
-    settings = {
-        "model": "tiny",
-        "texts": tmp_path / "texts.jsonl",
-        "out": tmp_path / "run",
-        "base_url": server.url,
-        "concurrency": 4,
-    }
-    return LabelConfig(**(settings | changes))
+    """Settings for a run against the server; changes go to where they belong."""
+    asked = {"model": "tiny", "base_urls": (server.url,), "concurrency": 4}
+    asked |= {name: value for name, value in changes.items() if name in ENGINE_OPTIONS}
+    settings = {"texts": tmp_path / "texts.jsonl", "out": tmp_path / "run"}
+    settings |= {name: value for name, value in changes.items() if name not in ENGINE_OPTIONS}
+    return LabelConfig(engine=EngineConfig(**asked), **settings)
+
+
+def run_json(tmp_path):
+    return json.loads((tmp_path / "run" / "run.json").read_text())
 
 
 def rows(path: Path):
@@ -70,6 +79,7 @@ def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path):
         "replied": 60,
         "failed": {},
         "unanswered": 0,
+        "without_sentence": 0,
         "kept": 120,
         "rejected": {},
     }
@@ -96,8 +106,8 @@ def test_a_second_run_asks_nothing_and_writes_the_same_bytes(tmp_path):
 
 def test_a_finished_run_can_be_parsed_anew_without_key_or_server(tmp_path, monkeypatch):
     write_texts(tmp_path / "texts.jsonl", 3)
-    monkeypatch.setenv("MY_KEY", KEY)
-    with FakeOpenAI(about, key=KEY) as server:
+    monkeypatch.setenv("MY_KEY", "sk-0")
+    with FakeOpenAI(about, key="sk-0") as server:
         finished = config(tmp_path, server, api_key_env="MY_KEY")
         label(finished)
     (tmp_path / "run" / "candidates.jsonl").unlink()
@@ -115,7 +125,7 @@ def test_one_more_text_costs_one_more_request(tmp_path):
         label(config(tmp_path, server, polarity="synonym"))
         assert len(server.seen) == 6
         assert "Node 5 " in server.seen[-1].prompt
-    assert (planned.requests, planned.from_journal, planned.to_ask) == (6, 5, 1)
+    assert (planned.session.requests, planned.session.from_journal, planned.session.to_ask) == (6, 5, 1)
 
 
 def test_other_settings_are_other_requests_in_the_same_journal(tmp_path):
@@ -154,16 +164,24 @@ def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):
 def test_failed_requests_are_listed_and_asked_again(tmp_path):
     write_texts(tmp_path / "texts.jsonl", 3)
     with FakeOpenAI(about, faults=[None, Fault(400, message="too long")]) as server:
-        first = label(config(tmp_path, server, polarity="synonym", concurrency=1))
+        with pytest.raises(StoppedError, match=r"^1 requests failed, most with http_400: too long; run the"):
+            label(config(tmp_path, server, polarity="synonym", concurrency=1))
+        first = run_json(tmp_path)
         rejected = rows(tmp_path / "run" / "rejected.jsonl")
+        assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 4
         second = label(config(tmp_path, server, polarity="synonym", concurrency=1))
         assert len(server.seen) == 4
-    assert first.counts["failed"] == {"http_400": 1}
-    assert (first.counts["requests"], first.counts["replied"], first.counts["unanswered"]) == (3, 2, 0)
+    assert (first["counts"]["failed"], first["finished"]) == ({"http_400": 1}, False)
+    assert [first["counts"][name] for name in ("requests", "replied", "unanswered")] == [3, 2, 0]
     assert [(row["source_id"], row["reason"], row["raw"]) for row in rejected] == [
         ("t1", "request_failed", "http_400: too long")
     ]
     assert (second.counts["asked"], second.counts["replied"], second.counts["failed"]) == (1, 3, {})
+    assert run_json(tmp_path)["finished"] is True
+    assert (run_json(tmp_path)["failures"], run_json(tmp_path)["last_run"]["failures"]) == (
+        {"http_400": 1},
+        {},
+    )
 
 
 def test_an_error_that_ends_the_run_keeps_what_was_answered(tmp_path):
@@ -173,7 +191,7 @@ def test_an_error_that_ends_the_run_keeps_what_was_answered(tmp_path):
         pytest.raises(AnnotatorError, match="gone"),
     ):
         label(config(tmp_path, server, polarity="synonym", concurrency=1))
-    counts = json.loads((tmp_path / "run" / "run.json").read_text())["counts"]
+    counts = run_json(tmp_path)["counts"]
     assert (counts["requests"], counts["replied"], counts["unanswered"]) == (9, 2, 7)
     assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 4
 
@@ -186,18 +204,6 @@ def test_a_bad_line_near_the_end_is_found_before_anything_is_asked(tmp_path):
         with pytest.raises(InputError, match=r"texts.jsonl:10: not valid JSON"):
             label(config(tmp_path, server))
         assert server.seen == []
-
-
-def test_the_api_key_is_in_no_file(tmp_path, monkeypatch):
-    write_texts(tmp_path / "texts.jsonl", 3)
-    monkeypatch.setenv("MY_KEY", KEY)
-    faults = [Fault(400, message=f"bad key {KEY}")]
-    with FakeOpenAI(about, key=KEY, faults=faults) as server:
-        label(config(tmp_path, server, api_key_env="MY_KEY"))
-        assert server.seen[0].authorization == f"Bearer {KEY}"
-    files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
-    assert len(files) == 5
-    assert not [path.name for path in files if KEY.encode() in path.read_bytes()]
 
 
 def test_a_run_directory_of_another_annotator_is_refused(tmp_path):
@@ -219,7 +225,7 @@ def test_a_plan_writes_nothing_and_asks_nobody(tmp_path):
     with FakeOpenAI(about) as server:
         planned = plan_label(config(tmp_path, server))
         assert server.seen == []
-    assert (planned.requests, planned.to_ask) == (8, 8)
+    assert (planned.session.requests, planned.session.to_ask) == (8, 8)
     assert not (tmp_path / "run").exists()
 
 
@@ -228,15 +234,12 @@ def test_a_plan_writes_nothing_and_asks_nobody(tmp_path):
     [
         ({"size": 0}, "--size must be at least 1, got 0"),
         ({"limit": 0}, "--limit must be at least 1, got 0"),
-        ({"max_tokens": -5}, "--max-tokens must be at least 1, got -5"),
-        ({"concurrency": 0}, "--concurrency must be at least 1, got 0"),
-        ({"temperature": 2.5}, "--temperature must be between 0 and 2, got 2.5"),
         ({"polarity": "all"}, "--polarity must be one of both, synonym, antonym, got 'all'"),
     ],
 )
 def test_settings_out_of_range(tmp_path, changes, message):
     with pytest.raises(InputError, match=message):
-        LabelConfig(**({"model": "m", "texts": tmp_path, "out": tmp_path} | changes))
+        LabelConfig(EngineConfig("m"), texts=tmp_path, out=tmp_path, **changes)
 
 
 def command(tmp_path, server):
@@ -259,20 +262,22 @@ def wait_for_replies(server, count):
         time.sleep(0.01)
 
 
-def test_after_kill_9_only_the_missing_replies_are_asked_for(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 100)
+@pytest.mark.parametrize("killed_at", [5, 40, 100])
+def test_after_kill_9_only_the_missing_replies_are_asked_for(tmp_path, killed_at):
+    write_texts(tmp_path / "texts.jsonl", 60)
     with FakeOpenAI(about, latency_s=0.02) as server:
         with subprocess.Popen(command(tmp_path, server), stderr=subprocess.DEVNULL) as run:
-            wait_for_replies(server, 60)
+            wait_for_replies(server, killed_at)
             os.kill(run.pid, signal.SIGKILL)
-        kept = len((tmp_path / "run" / "journal.jsonl").read_bytes().splitlines())
+        # A torn last line is asked for again, as is what was in flight: at most `concurrency` requests.
+        kept = (tmp_path / "run" / "journal.jsonl").read_bytes().count(b"\n")
         asked = len(server.seen)
-        assert kept >= asked - 3 * 4  # at most what was in flight, in the queue, and about to be queued
+        assert kept >= asked - 4
         summary = label(config(tmp_path, server))
-        assert len(server.seen) - asked == 200 - kept == summary.counts["asked"]
+        assert len(server.seen) - asked == 120 - kept == summary.counts["asked"]
     clean = tmp_path / "clean"
     clean.mkdir()
-    write_texts(clean / "texts.jsonl", 100)
+    write_texts(clean / "texts.jsonl", 60)
     with FakeOpenAI(about) as server:
         label(config(clean, server))
     assert (clean / "run/candidates.jsonl").read_bytes() == (tmp_path / "run/candidates.jsonl").read_bytes()
@@ -287,7 +292,8 @@ def test_an_interrupt_waits_for_replies_in_flight_and_derives_the_candidates(tmp
             _, errors = run.communicate(timeout=60)
         asked = len(server.seen)
     assert run.returncode == 130
-    assert "stopping: everything so far is kept; waiting for 4 replies in flight" in errors
+    # How many were in flight depends on when the signal came.
+    assert re.search(r"stopping: everything so far is kept; waiting for \d+ replies in flight", errors)
     assert "Traceback" not in errors
     journal, counts = (
         rows(tmp_path / "run/journal.jsonl"),
@@ -325,3 +331,164 @@ def test_a_directory_with_other_files_is_refused_and_left_alone(tmp_path):
             label(config(tmp_path, server))
         assert not server.seen
     assert (out / "candidates.jsonl").read_text() == "mine\n"
+
+
+def test_a_token_limit_is_used_up_and_not_passed(tmp_path):
+    """Every reply takes 15 tokens, so 150 tokens are ten replies, although more is expected at first."""
+    write_texts(tmp_path / "texts.jsonl", 20)
+    limited = {"max_tokens_total": 150, "polarity": "synonym", "concurrency": 4}
+    with FakeOpenAI(about) as server:
+        message = r"^stopped at --max-tokens-total 150: spent 150 tokens; 10 of 20 requests are left; raise"
+        with pytest.raises(StoppedError, match=message):
+            label(config(tmp_path, server, **limited))
+        assert len(server.seen) == 10
+        with pytest.raises(StoppedError, match=message):
+            label(config(tmp_path, server, **limited))
+        assert len(server.seen) == 10
+        label(config(tmp_path, server, **(limited | {"max_tokens_total": 300})))
+        assert len(server.seen) == 20
+    settings = run_json(tmp_path)
+    assert (settings["finished"], settings["tokens"]["total_tokens"], settings["replies"]) == (True, 300, 20)
+
+
+def test_a_money_limit_counts_the_whole_journal(tmp_path):
+    """10 prompt and 5 reply tokens at 100 and 200 USD a million are 0.002 USD a request."""
+    write_texts(tmp_path / "texts.jsonl", 40)
+    priced = {"usd_per_million": (100.0, 200.0), "polarity": "synonym"}
+    with FakeOpenAI(about) as server:
+        for limit, asked in ((0.02, 10), (0.05, 25)):
+            with pytest.raises(StoppedError, match=rf"stopped at --max-usd {limit}: spent {limit:.4f} USD, "):
+                label(config(tmp_path, server, max_usd=limit, **priced))
+            assert len(server.seen) == asked
+        assert run_json(tmp_path)["usd"] == pytest.approx(0.05)
+        assert run_json(tmp_path)["last_run"]["usd"] == pytest.approx(0.03)
+        with pytest.raises(InputError, match="--max-usd needs a price, and that of 'tiny' is not known"):
+            label(config(tmp_path, server, max_usd=1.0))
+
+
+def test_requests_in_flight_count_for_the_limit(tmp_path):
+    """64 could be sent at once; the limit must hold although no reply has come when they are."""
+    write_texts(tmp_path / "texts.jsonl", 60)
+    with FakeOpenAI(about, latency_s=0.05) as server, pytest.raises(StoppedError):
+        label(config(tmp_path, server, max_tokens_total=600, concurrency=64))
+    assert 36 <= len(server.seen) <= 40  # 40 replies of 15 tokens
+
+
+def test_run_json_accounts_for_every_session(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 2)
+    with FakeOpenAI(about, latency_s=0.02) as server:
+        label(config(tmp_path, server))
+        write_texts(tmp_path / "texts.jsonl", 3)
+        label(config(tmp_path, server))
+    account = run_json(tmp_path)
+    assert (account["command"], account["finished"], account["usd"]) == ("llm-label", True, None)
+    assert (account["replies"], account["last_run"]["replies"]) == (6, 2)
+    assert account["tokens"] == {"prompt_tokens": 60, "completion_tokens": 30, "total_tokens": 90}
+    assert account["last_run"]["tokens"]["total_tokens"] == 30
+    assert 0.02 <= account["latency_s"]["p50"] <= account["latency_s"]["p90"] <= account["latency_s"]["p99"]
+
+
+def test_shards_share_the_texts_whatever_their_order(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 40)
+    found = {}
+    with FakeOpenAI(about) as server:
+        for i in (1, 2, 3):
+            out = tmp_path / f"run{i}"
+            label(config(tmp_path, server, out=out, shard=(i, 3), polarity="synonym"))
+            found[i] = {row["source_id"] for row in rows(out / "candidates.jsonl")}
+        assert len(server.seen) == 40
+        lines = (tmp_path / "texts.jsonl").read_text().splitlines()
+        (tmp_path / "texts.jsonl").write_text("\n".join(reversed(lines)) + "\n")
+        label(config(tmp_path, server, out=tmp_path / "run2", shard=(2, 3), polarity="synonym"))
+        assert len(server.seen) == 40
+    assert all(found.values())
+    assert sorted(part for shard in found.values() for part in shard) == sorted(f"t{i}" for i in range(40))
+
+
+def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 3)
+    answers = {
+        0: ["As an AI model, I cannot."] * 2 + ["1. Better.\n2. Best."],
+        1: ["1. Good.\n2. Fine."],
+        2: [""],
+    }
+    asked = {node: [] for node in answers}
+
+    def reply(body):
+        node = int(body["messages"][-1]["content"].split("Node ")[1].split()[0])
+        asked[node].append(body["seed"])
+        return answers[node][min(len(asked[node]), len(answers[node])) - 1]
+
+    def run(**changes):
+        counts = label(config(tmp_path, server, polarity="synonym", seed=7, **changes)).counts
+        return {name: counts[name] for name in ("asked", "replied", "without_sentence", "kept")}
+
+    with FakeOpenAI(reply) as server:
+        assert run() == {"asked": 3, "replied": 3, "without_sentence": 2, "kept": 2}
+        assert run()["asked"] == 0
+        assert run(retry_rejected=True) == {"asked": 2, "replied": 3, "without_sentence": 2, "kept": 2}
+        assert run(retry_rejected=True) == {"asked": 2, "replied": 3, "without_sentence": 1, "kept": 4}
+        assert run() == {"asked": 0, "replied": 3, "without_sentence": 1, "kept": 4}
+    assert asked == {0: [7, 8, 9], 1: [7], 2: [7, 8, 9]}
+    journal = {row["key"]: row["reply"] for row in rows(tmp_path / "run/journal.jsonl")}
+    candidates = rows(tmp_path / "run/candidates.jsonl")
+    assert [(row["source_id"], row["text"]) for row in candidates[:2]] == [("t0", "Better."), ("t0", "Best.")]
+    assert journal[candidates[0]["key"]] == answers[0][2]
+    reasons = [(row["source_id"], row["reason"]) for row in rows(tmp_path / "run/rejected.jsonl")]
+    assert reasons == [("t0", "refusal")] * 2 + [("t2", "empty")] * 3
+
+
+def test_of_several_good_replies_the_first_gives_the_candidates(tmp_path, monkeypatch):
+    """A better parser can find sentences in a reply after which others were asked for."""
+    write_texts(tmp_path / "texts.jsonl", 1)
+    answers = iter(["I cannot help with that.", "1. Good.\n2. Fine.", "1. Late.\n2. Later."])
+    monkeypatch.setattr("angle_data.labelling.run.gave_nothing", lambda *arguments: True)
+    with FakeOpenAI(lambda body: next(answers)) as server:
+        for _ in range(3):
+            label(config(tmp_path, server, polarity="synonym", retry_rejected=True))
+    assert [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")] == ["Good.", "Fine."]
+    assert [row["reason"] for row in rows(tmp_path / "run/rejected.jsonl")] == ["refusal"]
+
+
+def test_changed_settings_are_named_once(tmp_path, caplog):
+    write_texts(tmp_path / "texts.jsonl", 1)
+    with FakeOpenAI(about) as server:
+        label(config(tmp_path, server))
+        label(config(tmp_path, server, concurrency=1, max_tokens_total=9000))
+        assert "other settings" not in caplog.text
+        label(config(tmp_path, server, size=3, temperature=0.1, prompts="structured"))
+    (line,) = [record.message for record in caplog.records if "other settings" in record.message]
+    assert (
+        "was run with other settings (size 2 -> 3, prompts paper -> structured, sampling temperature" in line
+    )
+
+
+def test_an_edited_prompt_of_the_same_name_is_named(tmp_path, caplog):
+    write_texts(tmp_path / "texts.jsonl", 1)
+    shutil.copytree(PROMPTS / "paper", tmp_path / "prompts")
+    with FakeOpenAI(about) as server:
+        asked = config(tmp_path, server, prompts=str(tmp_path / "prompts"))
+        label(asked)
+        path = tmp_path / "prompts" / "synonym.txt"
+        path.write_text(path.read_text().replace("highly smart", "smart"))
+        label(asked)
+        assert len(server.seen) == 3
+    assert f"other settings (prompts {tmp_path}/prompts edited)" in caplog.text
+
+
+def test_a_reply_with_half_a_surrogate_pair_is_kept_readable(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 1)
+    with FakeOpenAI(lambda body: "1. Host \ud83d is gone.\n2. Host \U0001f600 left.") as server:
+        label(config(tmp_path, server, polarity="synonym"))
+    texts = [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")]
+    assert texts == ["Host \ufffd is gone.", "Host \U0001f600 left."]
+
+
+def test_when_every_request_fails_the_commonest_message_is_the_error(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 3)
+    faults = [Fault(400, message="too long"), Fault(422, message="odd"), Fault(400, message="too long")]
+    with (
+        FakeOpenAI(about, faults=faults) as server,
+        pytest.raises(AnnotatorError, match=r"^every request failed \(3\), most with http_400: too long$"),
+    ):
+        label(config(tmp_path, server, polarity="synonym", concurrency=1))

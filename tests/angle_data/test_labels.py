@@ -1,10 +1,9 @@
 import pytest
 
-from angle_data.ensemble.labels import default_random_pairs, label_choice, random_pairs
-from angle_data.ensemble.merge import pair_key
+from angle_data.ensemble.labels import default_random_pairs, grade_choices, label_choice, random_pairs
 from angle_data.ensemble.sources import Choice, Source
 from angle_data.records import Candidate, LabelledPair, Polarity
-from angle_data.text import normalise
+from angle_data.text import normalise, pair_key
 
 
 def source(text: str, number: int = 1) -> Source:
@@ -29,7 +28,49 @@ def test_label_choice(labels: str, polarity: Polarity, label: int, score: float)
 
 
 def test_default_random_pairs() -> None:
-    assert (default_random_pairs("binary"), default_random_pairs("ordinal")) == (0, 1)
+    assert [default_random_pairs(labels) for labels in ("binary", "ordinal", "graded")] == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "polarity", "grade", "score"),
+    [
+        ("graded", "synonym", 3.0, 0.9 * 0.6 + 0.1),
+        ("graded", "antonym", 3.0, 0.9 * 0.6 + 0.1 * 0.3),
+        ("graded", "antonym", 0.0, 0.03),
+        ("graded", "synonym", 5.0, 1.0),
+        ("graded", "antonym", None, 0.3),
+        ("ordinal", "antonym", 3.0, 0.3),  # grades are for graded labels alone
+        ("binary", "synonym", 3.0, 1.0),
+    ],
+)
+def test_label_choice_with_a_grade(
+    labels: str, polarity: Polarity, grade: float | None, score: float
+) -> None:
+    candidate = Candidate("t9", "The disk is full.", polarity, "No space left.", "b", "k")
+    choice = Choice(source("The disk is full."), candidate, ("b",))
+    pair = label_choice(choice, labels=labels, antonym_score=0.3, grade=grade)
+    assert (pair.score, pair.label) == (pytest.approx(score), int(polarity == "synonym"))
+
+
+def test_grade_choices_shrinks_towards_the_usual_grade_of_the_polarity() -> None:
+    one = source("The disk is full.")
+    offered: list[tuple[Polarity, str]] = [
+        ("synonym", "s1"),
+        ("synonym", "s2"),
+        ("antonym", "a1"),
+        ("antonym", "a2"),
+    ]
+    choices = [Choice(one, Candidate("t1", one.text, side, text, "b", "k"), ("b",)) for side, text in offered]
+    keys = [pair_key(one.text, text) for _, text in offered]
+    grades = {
+        keys[0]: {"x": 5.0, "b": 0.0},  # b supports it, so its own grade does not count
+        keys[1]: {"x": 3.0, "y": 4.0, "z": 0.0},
+        keys[2]: {"x": 1.0},
+        keys[3]: {"b": 1.0},
+    }
+    usual = (5 + 7 / 3) / 2
+    combined = grade_choices(choices, grades)
+    assert combined == pytest.approx({keys[0]: (5 + usual / 2) / 1.5, keys[1]: 3.0, keys[2]: 1.0})
 
 
 SOURCES = [

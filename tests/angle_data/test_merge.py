@@ -1,8 +1,9 @@
 import pytest
 
-from angle_data.ensemble.merge import MARGIN, merge, pair_key, winner
+from angle_data.ensemble.merge import MARGIN, merge, winner
 from angle_data.ensemble.sources import group_by_source, offers
 from angle_data.records import Candidate, Polarity
+from angle_data.text import pair_key
 
 
 def candidate(source: str, text: str, polarity: Polarity = "synonym", model: str = "a") -> Candidate:

@@ -3,11 +3,13 @@
 import asyncio
 import logging
 import socket
+import subprocess
+import sys
 import time
 from contextlib import aclosing
 
 import pytest
-from fake_openai import FakeOpenAI, Fault
+from fake_openai import FakeOpenAI, Fault, Limit
 
 from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
@@ -24,7 +26,7 @@ def requests(count, schema=None):
             key=f"{number:032x}",
             source_id=f"s{number}",
             source=f"text {number}",
-            polarity="synonym",
+            task="synonym",
             messages=({"role": "user", "content": f"prompt {number}"},),
             model="tiny",
             sampling=Sampling(temperature=0.5, max_tokens=64, seed=3, schema=schema),
@@ -32,8 +34,8 @@ def requests(count, schema=None):
 
 
 def server_spec(url, **changes):
-    settings = {"concurrency": 4, "timeout_s": 30.0} | changes
-    return AnnotatorSpec("tiny", "server", "tiny", base_url=url, **settings)
+    settings = {"base_urls": (url,), "concurrency": 4, "timeout_s": 30.0} | changes
+    return AnnotatorSpec("tiny", "server", "tiny", **settings)
 
 
 def ask(spec, wanted):
@@ -111,9 +113,10 @@ def test_requests_are_pulled_lazily():
         Fault(409, {"retry-after-ms": "20"}),
         Fault(kind="reset"),
         Fault(kind="broken_json"),
+        Fault(kind="cut"),
         Fault(kind="shape"),
     ],
-    ids=["429", "500", "503", "408", "409", "reset", "broken json", "no completion"],
+    ids=["429", "500", "503", "408", "409", "reset", "broken json", "cut", "no completion"],
 )
 def test_passing_faults_are_tried_again(fault):
     with FakeOpenAI(faults=[None, fault, fault]) as server:
@@ -318,3 +321,198 @@ def test_an_error_while_reading_the_texts_ends_the_stream():
         outcomes, ended = ask(server_spec(server.url, concurrency=2), broken())
     assert len(outcomes) == 2
     assert str(ended) == "line 3 is bad"
+
+
+def test_a_web_page_instead_of_an_answer_ends_the_run():
+    with FakeOpenAI(always=Fault(kind="html")) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(9))
+    assert outcomes == []
+    assert str(ended) == f"{server.url}: the answer is a web page; does --base-url end in /v1?"
+    assert len(server.seen) == 3
+
+
+def test_a_redirect_is_not_followed_but_named():
+    fault = Fault(301, {"Location": "https://elsewhere.example/v1/chat/completions"})
+    with FakeOpenAI(always=fault) as server:
+        _, ended = ask(server_spec(server.url, concurrency=1), requests(9))
+    assert "it redirects to https://elsewhere.example/v1/chat/completions; give that" in str(ended)
+    assert len(server.seen) == 1
+
+
+def test_a_host_without_address_is_named_in_one_line():
+    _, ended = ask(server_spec("http://no-such-host.invalid:8000/v1"), requests(5))
+    assert str(ended).startswith("cannot reach http://no-such-host.invalid:8000/v1 (")
+    assert "\n" not in str(ended)
+
+
+def test_a_request_too_large_for_the_limit_is_a_failure_and_not_waited_for():
+    fault = Fault(429, {}, "Request too large for tiny: Limit 10, Requested 20", "rate_limit_exceeded")
+    with FakeOpenAI(faults=[None, fault]) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(3))
+    assert ended is None
+    assert [getattr(outcome, "kind", "reply") for outcome in outcomes] == ["reply", "http_429", "reply"]
+
+
+SCHEMA = {"type": "object", "properties": {"sentences": {"type": "array"}}}
+
+
+@pytest.mark.parametrize(
+    ("formats", "asked"),
+    [
+        (("json_schema", "json_object", "text"), ["json_schema"] * 4),
+        (("json_object", "text"), ["json_schema", *["json_object"] * 4]),
+        (("text",), ["json_schema", "json_object", *[None] * 4]),
+    ],
+    ids=["schema", "object", "text"],
+)
+def test_a_server_without_schemas_is_asked_for_less_once(formats, asked, caplog):
+    with FakeOpenAI(formats=formats) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(4, SCHEMA))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 4
+    found = [seen.body.get("response_format", {"type": None})["type"] for seen in server.seen]
+    assert found == asked
+    assert caplog.text.count("asking for") == len(asked) - 4
+
+
+def test_requests_in_flight_do_not_lower_the_form_twice(caplog):
+    with FakeOpenAI(formats=("json_object", "text"), latency_s=0.02) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=8), requests(20, SCHEMA))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 20
+    assert all("response_format" in seen.body for seen in server.seen)
+    assert caplog.text.count("asking for") == 1
+
+
+def test_a_400_about_something_else_lowers_nothing():
+    with FakeOpenAI(faults=[Fault(400, message="too long")]) as server:
+        outcomes, _ = ask(server_spec(server.url, concurrency=1), requests(2, SCHEMA))
+    assert isinstance(outcomes[0], Failure)
+    assert server.seen[1].body["response_format"]["type"] == "json_schema"
+
+
+def test_the_glm_cloud_gets_no_schema_no_seed_and_does_not_think():
+    with FakeOpenAI(extra=["thinking"]) as server:
+        outcomes, _ = ask(server_spec(server.url, dialect="glm"), requests(1, SCHEMA))
+    body = server.seen[0].body
+    assert isinstance(outcomes[0], Reply)
+    assert body["response_format"] == {"type": "json_object"}
+    assert body["thinking"] == {"type": "disabled"}
+    assert "seed" not in body
+
+
+def test_several_servers_share_the_work():
+    with FakeOpenAI(latency_s=0.02) as one, FakeOpenAI(latency_s=0.02) as two:
+        spec = server_spec(one.url, base_urls=(one.url, two.url), concurrency=8)
+        outcomes, ended = ask(spec, requests(80))
+    assert ended is None
+    assert len(outcomes) == 80
+    assert min(len(one.seen), len(two.seen)) >= 20
+
+
+def test_a_slow_server_gets_less():
+    with FakeOpenAI(latency_s=0.2) as slow, FakeOpenAI(latency_s=0.01) as fast:
+        spec = server_spec(slow.url, base_urls=(slow.url, fast.url), concurrency=8)
+        ask(spec, requests(80))
+    assert len(slow.seen) < len(fast.seen) / 2
+
+
+def test_an_unreachable_server_is_set_aside_while_another_works(caplog):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        gone = f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
+    with FakeOpenAI() as server:
+        spec = server_spec(gone, base_urls=(gone, server.url))
+        outcomes, ended = ask(spec, requests(50))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 50
+    assert caplog.text.count(f"{gone} is set aside for now") == 1
+
+
+def test_a_server_that_keeps_failing_is_set_aside_while_another_works(caplog):
+    with FakeOpenAI(always=Fault(503, {"retry-after-ms": "5"})) as broken, FakeOpenAI() as server:
+        spec = server_spec(broken.url, base_urls=(broken.url, server.url))
+        outcomes, ended = ask(spec, requests(60))
+    assert ended is None
+    assert len(outcomes) == 60
+    assert len(broken.seen) < 20
+    assert caplog.text.count(f"{broken.url} is set aside for now") == 1
+
+
+def test_all_servers_unreachable_ends_the_run_naming_them():
+    urls = []
+    for _ in range(2):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            urls.append(f"http://127.0.0.1:{probe.getsockname()[1]}/v1")
+    outcomes, ended = ask(server_spec(urls[0], base_urls=tuple(urls)), requests(5))
+    assert outcomes == []
+    assert str(ended).startswith(f"cannot reach {urls[0]}, {urls[1]} (")
+
+
+@pytest.mark.parametrize(("status", "words"), [(404, "knows no model"), (401, "wants an API key")])
+def test_a_fatal_answer_names_its_server(status, words):
+    with FakeOpenAI(latency_s=0.05) as works, FakeOpenAI(always=Fault(status)) as lacks:
+        spec = server_spec(works.url, base_urls=(works.url, lacks.url))
+        _, ended = ask(spec, requests(30))
+    assert f"{lacks.url} {words}" in str(ended)
+    assert works.url not in str(ended)
+
+
+def test_a_paused_server_leaves_the_work_to_the_other():
+    with FakeOpenAI(faults=[Fault(429, {"Retry-After": "30"})]) as paused, FakeOpenAI() as server:
+        spec = server_spec(paused.url, base_urls=(paused.url, server.url))
+        outcomes, ended = ask(spec, requests(30))
+    assert ended is None
+    assert len(outcomes) == 30
+    assert len(paused.seen) <= 4
+
+
+def test_a_429_pauses_every_worker():
+    """Those on their way arrive; after the refusal nothing more does until the time is over."""
+    faults = [None, Fault(429, {"retry-after-ms": "400"})]
+    with FakeOpenAI(faults=faults, latency_s=0.01) as server:
+        started = time.monotonic()
+        outcomes, ended = ask(server_spec(server.url, concurrency=4), requests(40))
+        seconds = time.monotonic() - started
+    assert ended is None
+    assert len(outcomes) == 40
+    assert seconds >= 0.4
+
+
+def test_a_users_rate_is_kept():
+    with FakeOpenAI() as server:
+        started = time.monotonic()
+        ask(server_spec(server.url, requests_per_minute=3000), requests(30))
+        assert time.monotonic() - started >= 0.4  # 50 a second, a few of them at once
+
+
+def test_a_real_limit_of_tokens_is_found():
+    limit = Limit(tokens_per_s=3000, token_burst=150, told="ms", headers=True)  # 200 requests a second
+    with FakeOpenAI(limit=limit, latency_s=0.005) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=16), requests(200))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 200
+    assert server.counts["200"] == 200
+
+
+def test_ending_the_stream_early_leaves_no_worker():
+    async def first_of_many(url):
+        async with aclosing(OpenAIServer(server_spec(url, concurrency=16)).stream(requests(500))) as stream:
+            await anext(stream)
+        return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+    with FakeOpenAI(latency_s=0.02) as server:
+        assert asyncio.run(first_of_many(server.url)) == []
+
+
+def test_the_openai_client_is_not_loaded():
+    """It takes most of a second to import and is not needed here."""
+    program = (
+        "import sys, asyncio\n"
+        "from angle_data.annotators import AnnotatorSpec\n"
+        "from angle_data.annotators.openai_server import OpenAIServer\n"
+        "OpenAIServer(AnnotatorSpec('tiny', 'server', 'tiny', base_urls=('http://127.0.0.1:9/v1',)))\n"
+        "assert 'openai' not in sys.modules and 'aiohttp' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

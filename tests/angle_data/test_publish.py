@@ -69,6 +69,27 @@ def test_write_dataset_replaces_the_earlier_one_completely(tmp_path: Path) -> No
     assert os.listdir(tmp_path) == ["set"]  # nothing temporary stays
 
 
+def test_write_dataset_clears_what_a_killed_process_left(tmp_path: Path) -> None:
+    half = tmp_path / ".set.writing-x1" / "new" / "data"
+    half.mkdir(parents=True)
+    (half / "train-00000-of-00001.parquet").write_text("half")
+    (tmp_path / ".settings").mkdir()
+    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
+    assert sorted(os.listdir(tmp_path)) == [".settings", "set"]
+
+
+def test_write_dataset_puts_back_a_data_set_that_was_moved_aside(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
+    before = (tmp_path / "set" / "README.md").read_bytes()
+    (tmp_path / ".set.writing-x1").mkdir()
+    os.replace(tmp_path / "set", tmp_path / ".set.writing-x1" / "old")  # killed just here
+    bad = LabelledPair("a", "b", "x", 0.0, 1.0, "synonym", "t", [], [])  # type: ignore[arg-type]
+    with pytest.raises(Exception, match="x"):
+        write_dataset(tmp_path / "set", {"train": [bad]}, CARD)
+    assert (tmp_path / "set" / "README.md").read_bytes() == before
+    assert os.listdir(tmp_path) == ["set"]
+
+
 def test_write_dataset_refuses_to_replace_other_files(tmp_path: Path) -> None:
     (tmp_path / "set" / "data").mkdir(parents=True)
     (tmp_path / "set" / "data" / "notes.txt").write_text("mine")

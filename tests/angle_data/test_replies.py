@@ -331,6 +331,29 @@ def test_reasons(raw, sentences, rejected):
     assert list(parsed.rejected) == rejected
 
 
+@pytest.mark.parametrize(
+    ("value", "kept", "beside"),
+    [
+        ({"synonyms": [A], "antonyms": [B]}, [A], [json.dumps([B], ensure_ascii=False)]),
+        ({"sentences": [A, 7, B, None]}, [A, B], ["7", "null"]),
+        ([A, [B]], [A], [json.dumps([B])]),
+        ({"sentences": [A, B], "note": "Both are short."}, [A, B], ["Both are short."]),
+        ({"n": 2, "ok": True, "empty": [], "result": {"sentences": [A, B]}}, [A, B], []),
+        ([{"sentence": A, "why": "same time"}, {"sentence": B, "id": 2}], [A, B], ["same time"]),
+        ({"sentence1": A, "sentence2": B, "comment": "done"}, [A, B], ["done"]),
+    ],
+)
+def test_what_stands_beside_the_sentences_of_json_is_listed(value, kept, beside):
+    parsed = parse(json.dumps(value))
+    assert list(parsed.sentences) == kept
+    assert list(parsed.rejected) == [("other_data", text) for text in beside]
+
+
+def test_a_full_stop_after_the_closing_quotation_mark_is_the_sentence_s_own():
+    assert parse(f'1. "{A[:-1]}".\n2. “{B[:-1]}”.').sentences == (A, B)
+    assert parse(f'1. "{A[:-1]}"\n2. “{B[:-1]}”').sentences == (A[:-1], B[:-1])
+
+
 def test_reasoning_that_fills_the_whole_reply_was_cut_off():
     assert parse("<think>endless", finish_reason="length").rejected == (("truncated", "<think>endless"),)
 

@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from angle_data.ensemble import STRATEGIES, load_strategy
-from angle_data.ensemble.merge import pair_key
-from angle_data.ensemble.sources import REASONS, Outcome, group_by_source
+from angle_data.ensemble.sources import NO_GRADES, REASONS, Choice, Outcome, group_by_source
 from angle_data.ensemble.strategies import concat, vote
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.replies import parse_reply
 from angle_data.records import Candidate, Polarity
+from angle_data.text import pair_key
 
 SOURCE = "The disk of the build host is full."
 
@@ -105,7 +106,7 @@ def test_near_copies_are_flagged_not_dropped(name: str) -> None:
         candidate("Plenty of space remains where we compile.", "antonym"),
         candidate("The disk of our build host is full.", "synonym"),  # as near, but a synonym
     ]
-    outcome = load_strategy(name)(group_by_source(rows))
+    outcome = load_strategy(name)(group_by_source(rows), NO_GRADES)
     assert {c.candidate.text: c.flags for c in outcome.kept} == {
         rows[0].text: ("near_copy",),
         rows[1].text: (),
@@ -145,18 +146,33 @@ ROWS = st.lists(
 def test_every_candidate_is_kept_or_dropped_once_in_any_order(
     name: str, rows: list[Candidate], data: st.DataObject
 ) -> None:
-    outcome = load_strategy(name)(group_by_source(rows))
-    accounted = [c.candidate for c in outcome.kept]
+    keys = sorted({pair_key(row.source, row.text) for row in rows})
+    grades = {
+        key: {"judge": data.draw(st.floats(0, 5)), "a": 1.0} for key in keys if data.draw(st.booleans())
+    }
+    outcome = load_strategy(name)(group_by_source(rows), grades)
+    accounted = [asked(c) for c in outcome.kept]
     accounted += [Candidate(*list(r.to_dict().values())[:6]) for r in outcome.dropped]
     assert Counter(accounted) == Counter(rows)
     assert {r.reason for r in outcome.dropped} <= REASONS.keys()
     assert all(0 < c.weight <= 1 for c in outcome.kept)
-    assert load_strategy(name)(group_by_source(data.draw(st.permutations(rows)))) == outcome
+    assert load_strategy(name)(group_by_source(data.draw(st.permutations(rows))), grades) == outcome
 
 
+def asked(choice: Choice) -> Candidate:
+    """The candidate as it was offered: a flipped one has the other polarity."""
+    if "flipped" not in choice.flags:
+        return choice.candidate
+    return replace(
+        choice.candidate, polarity="antonym" if choice.candidate.polarity == "synonym" else "synonym"
+    )
+
+
+@pytest.mark.parametrize("name", ["principled", "vote"])
 @given(rows=ROWS)
-def test_vote_never_keeps_a_pair_twice_or_with_both_polarities(rows: list[Candidate]) -> None:
-    pairs = Counter(pair_key(c.source.text, c.candidate.text) for c in vote(group_by_source(rows)).kept)
+def test_no_pair_is_kept_twice_or_with_both_polarities(name: str, rows: list[Candidate]) -> None:
+    kept_pairs = load_strategy(name)(group_by_source(rows), NO_GRADES).kept
+    pairs = Counter(pair_key(c.source.text, c.candidate.text) for c in kept_pairs)
     assert all(count == 1 for count in pairs.values())
 
 
@@ -186,5 +202,7 @@ def test_vote_on_the_demo_corpus_drops_what_the_eye_would_drop(examples: Path) -
 
 
 def test_load_strategy_names_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"unknown strategy 'principle'; choose one of concat, vote"):
+    with pytest.raises(
+        InputError, match=r"unknown strategy 'principle'; choose one of concat, principled, vote"
+    ):
         load_strategy("principle")

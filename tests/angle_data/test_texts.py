@@ -7,7 +7,7 @@ import json
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.labelling.texts import Skipped, read_texts
+from angle_data.labelling.texts import TextFile
 from angle_data.records import Text
 from angle_data.text import content_id
 
@@ -41,7 +41,7 @@ def write(path, rows):
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.csv", "t.parquet"])
 def test_every_kind_gives_the_same_texts(tmp_path, name):
-    assert list(read_texts(write(tmp_path / name, ROWS))) == TEXTS
+    assert list(TextFile(write(tmp_path / name, ROWS))) == TEXTS
 
 
 @pytest.mark.parametrize("name", ["t.txt", "t.txt.gz"])
@@ -49,16 +49,15 @@ def test_lines_of_a_text_file_get_ids_from_their_content(tmp_path, name):
     content = b"Disk is full.\n\n  Node left.  \r\nDisk is full.\n"
     path = tmp_path / name
     path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
-    skipped = Skipped()
-    texts = list(read_texts(path, skipped=skipped))
-    assert texts == [Text(content_id(t), t) for t in ("Disk is full.", "Node left.")]
-    assert (skipped.blank, skipped.repeated) == (1, 1)
+    texts = TextFile(path)
+    assert list(texts) == [Text(content_id(t), t) for t in ("Disk is full.", "Node left.")]
+    assert (texts.count, texts.blank, texts.repeated) == (2, 1, 1)
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t.parquet"])
 def test_other_field_names_and_missing_ids(tmp_path, name):
     rows = [{"key": "k1", "body": "One."}, {"key": None, "body": "Two."}]
-    texts = list(read_texts(write(tmp_path / name, rows), text_field="body", id_field="key"))
+    texts = list(TextFile(write(tmp_path / name, rows), text_field="body", id_field="key"))
     assert texts == [Text("k1", "One."), Text(content_id("Two."), "Two.")]
 
 
@@ -66,16 +65,54 @@ def test_blank_and_repeated_rows_are_counted_and_the_limit_counts_texts(tmp_path
     rows = [
         {"id": i, "text": t} for i, t in [(1, "One."), (2, "  "), (1, "One."), (3, "Three."), (4, "Four.")]
     ]
-    path, skipped = write(tmp_path / "t.jsonl", rows), Skipped()
-    assert [text.id for text in read_texts(path, limit=2, skipped=skipped)] == ["1", "3"]
-    assert (skipped.blank, skipped.repeated) == (1, 1)
-    assert [text.id for text in read_texts(path)] == ["1", "3", "4"]
+    path = write(tmp_path / "t.jsonl", rows)
+    first = TextFile(path, limit=2)
+    assert [text.id for text in first] == ["1", "3"]
+    assert (first.count, first.blank, first.repeated) == (2, 1, 1)
+    everything = TextFile(path)
+    assert [text.id for text in everything] == ["1", "3", "4"]
+    assert (everything.count, everything.blank, everything.repeated) == (3, 1, 1)
 
 
-def test_reading_is_lazy(tmp_path):
+@pytest.mark.parametrize("limit", [1, 511, 512, 513, 1500, 2000])
+def test_a_limit_counts_texts_across_many_lines_and_repetitions(tmp_path, limit):
+    """Every third row repeats the one before it, and files are read hundreds of lines at a time."""
+    rows = [{"id": i - (i % 3 == 2), "text": f"Node {i - (i % 3 == 2)} left."} for i in range(2250)]
+    texts = TextFile(write(tmp_path / "t.jsonl", rows), limit=limit)
+    ids = [str(i) for i in range(2250) if i % 3 != 2]
+    assert [text.id for text in texts] == ids[:limit]
+    assert texts.count == min(limit, 1500)
+    read = int(ids[limit - 1]) + 1 if limit <= 1500 else 2250
+    assert texts.repeated == read // 3
+    assert texts.blank == 0
+
+
+def test_a_limit_does_not_read_on(tmp_path):
+    path = write(tmp_path / "t.jsonl", [{"text": f"Node {i} left."} for i in range(600)])
+    with path.open("a") as stream:
+        stream.write("not json\n")
+    assert TextFile(path, limit=10).count == 10
+    with pytest.raises(InputError, match=r"t.jsonl:601: not valid JSON"):
+        TextFile(path)
+
+
+@pytest.mark.parametrize(
+    "odd", ["\n", '{"text": "Two."}{"text": "Three."}\n', '{"text": "Two."}, {"text": "Three."}\n']
+)
+def test_a_line_that_is_no_object_of_its_own_is_read_or_named_exactly(tmp_path, odd):
     path = tmp_path / "t.jsonl"
-    path.write_text('{"id": "a", "text": "One."}\nnot json\n')
-    assert next(read_texts(path)) == Text("a", "One.")
+    path.write_text('{"text": "One."}\n' + odd + '{"text": "Four."}\n')
+    if odd.strip():
+        with pytest.raises(InputError, match=r"t.jsonl:2: not valid JSON"):
+            TextFile(path)
+    else:
+        assert [text.text for text in TextFile(path)] == ["One.", "Four."]
+
+
+def test_halves_of_surrogate_pairs_become_replacement_characters(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"id": "a\\udc00", "text": "Disk \\ud83d is full \\ud83d\\ude00."}\n')
+    assert list(TextFile(path)) == [Text("a\ufffd", "Disk \ufffd is full \U0001f600.")]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +140,7 @@ def test_a_bad_row_is_named(tmp_path, content, message):
     path = tmp_path / "t.jsonl"
     path.write_text(content)
     with pytest.raises(InputError, match=message):
-        list(read_texts(path))
+        list(TextFile(path))
 
 
 @pytest.mark.parametrize(
@@ -122,13 +159,13 @@ def test_a_bad_row_is_named(tmp_path, content, message):
 def test_bad_files_of_other_kinds(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
-        list(read_texts(tmp_path / name))
+        list(TextFile(tmp_path / name))
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t.txt", "t.parquet"])
 def test_a_missing_file_is_named(tmp_path, name):
     with pytest.raises(InputError, match=rf"{name} does not exist; check the path"):
-        list(read_texts(tmp_path / name))
+        list(TextFile(tmp_path / name))
 
 
 def test_a_parquet_column_that_is_missing_or_no_text(tmp_path):
@@ -138,6 +175,6 @@ def test_a_parquet_column_that_is_missing_or_no_text(tmp_path):
     path = tmp_path / "t.parquet"
     parquet.write_table(pyarrow.table({"body": ["One."], "n": [1]}), path)
     with pytest.raises(InputError, match=r"t.parquet: no column 'text'; columns found: body, n"):
-        list(read_texts(path))
+        list(TextFile(path))
     with pytest.raises(InputError, match=r"t.parquet: row 1: field 'n' must be a string, got int"):
-        list(read_texts(path, text_field="n"))
+        list(TextFile(path, text_field="n"))

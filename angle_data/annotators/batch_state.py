@@ -1,0 +1,211 @@
+"""What a run has given to a batch service: RUN/batches.jsonl, one line per event, and the keys of each part.
+
+A part is one input file and becomes one batch. It is *prepared* before anything is sent, *submitted* once the
+service has named its batch, and closed when its rows are read (`finished`), when the service refused it as a
+whole (`refused`) or when it never arrived (`dropped`). Every event can be lost to a crash: what is true then
+is found again at the service, by the metadata of the batches. Knows no network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from angle_data.errors import InputError
+from angle_data.jsonl import dumps, read_jsonl
+
+__all__ = ["BatchState", "Part"]
+
+log = logging.getLogger("angle.annotators")
+
+_FILE = "batches.jsonl"
+_FOLDER = "batch"
+_SUFFIXES = (".keys", ".jsonl", ".tmp")
+_DIGEST_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The requests of one batch.
+
+    `name` is unique in its run, `rows` the number of requests, `digest` the SHA-256 of the keys' file,
+    `batch` the service's id once there is one. `kept` parts are read, and hold replies that nobody has asked
+    for since.
+    """
+
+    name: str
+    rows: int
+    digest: str
+    batch: str | None = None
+    kept: bool = False
+
+
+class BatchState:
+    """The parts that are not closed, in the order of their making, and what is known of the service's room.
+
+    `run` is a random name that tells the batches of this run from all others of the account. `row_limit` is
+    None, or the number of requests a part may hold since the service refused a part for its tokens;
+    `largest_done` is the largest number of requests that a finished part held.
+
+    Raises:
+        InputError: RUN/batches.jsonl is damaged.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.parts: dict[str, Part] = {}
+        self.row_limit: int | None = None
+        self.largest_done = 0
+        self.run = ""
+        self.folder = directory / _FOLDER
+        self._path = directory / _FILE
+        self._made = 0
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self._path.exists():
+            _cut_torn_line(self._path)
+            for number, row in read_jsonl(self._path):
+                try:
+                    self._apply(row)
+                except (KeyError, TypeError):
+                    raise InputError(
+                        f"{self._path}:{number}: not an event of a batch run; repair or remove the line"
+                    ) from None
+        if not self.run:
+            self._record({"event": "run", "run": secrets.token_hex(8)})
+        self.tidy()
+
+    def prepared(self, keys: Path, rows: int) -> Part:
+        """Note a part that is about to be submitted, and take over the file of its keys."""
+        digest = _digest(keys)
+        name = f"{self._made + 1:04d}-{digest[:_DIGEST_DIGITS]}"
+        keys.replace(self.keys_file(name))
+        self._record({"event": "prepared", "part": name, "rows": rows, "keys_sha256": digest})
+        return self.parts[name]
+
+    def submitted(self, part: Part, batch: str, input_file: str) -> None:
+        """Note the service's names for a part."""
+        self._record(
+            {
+                "event": "submitted",
+                "part": part.name,
+                "batch": batch,
+                "input_file": input_file,
+                "rows": part.rows,
+                "keys_sha256": part.digest,
+            }
+        )
+
+    def finished(self, part: Part, status: str, *, replied: int, failed: int, kept: int) -> None:
+        """Close a part whose rows are read; one with `kept` replies left over stays, to be asked for."""
+        self._record(
+            {
+                "event": "finished",
+                "part": part.name,
+                "batch": part.batch,
+                "status": status,
+                "replied": replied,
+                "failed": failed,
+                "kept": kept,
+            }
+        )
+        self.tidy(inputs=False)
+
+    def refused(self, part: Part, errors: list[str]) -> None:
+        """Close a part that the service refused as a whole: its requests can be asked again."""
+        self._record({"event": "refused", "part": part.name, "batch": part.batch, "errors": errors})
+
+    def dropped(self, part: Part) -> None:
+        """Close a part that never became a batch."""
+        self._record({"event": "dropped", "part": part.name})
+
+    def shrunk(self, rows: int) -> None:
+        """Note that parts may hold `rows` requests from now on."""
+        self._record({"event": "shrunk", "rows": rows})
+
+    def keys_file(self, name: str) -> Path:
+        """Return where the keys of a part lie, one a line."""
+        return self.folder / f"{name}.keys"
+
+    def input_file(self, name: str) -> Path:
+        """Return where the requests of a part lie until its batch is accepted."""
+        return self.folder / f"{name}.jsonl"
+
+    def kept_file(self, name: str) -> Path:
+        """Return where the replies lie that nobody has asked for since they came."""
+        return self.folder / f"{name}.kept.jsonl"
+
+    def keys(self, part: Part) -> Iterator[str]:
+        """Yield the keys of a part's requests, or of the replies of a kept one.
+
+        Raises:
+            InputError: Their file is missing or changed.
+        """
+        if part.kept:
+            for _, row in read_jsonl(self.kept_file(part.name)):
+                yield row["custom_id"]
+            return
+        path = self.keys_file(part.name)
+        if not path.exists() or _digest(path) != part.digest:
+            raise InputError(
+                f"{path} is missing or changed; restore it, or remove the lines of part {part.name} from "
+                f"{self._path} (its requests are then paid for again)"
+            )
+        with path.open(encoding="ascii") as stream:
+            for line in stream:
+                yield line.rstrip("\n")
+
+    def tidy(self, *, inputs: bool = True) -> None:
+        """Remove files of closed parts and unfinished ones; with `inputs` also requests to be sent."""
+        wanted = {self.kept_file(p.name) if p.kept else self.keys_file(p.name) for p in self.parts.values()}
+        if not inputs:
+            wanted |= {self.input_file(name) for name in self.parts}
+        for path in self.folder.iterdir():
+            if path not in wanted and path.suffix in _SUFFIXES:
+                path.unlink()
+
+    def _record(self, row: dict[str, Any]) -> None:
+        """Write one event and hand it to the operating system before it counts."""
+        stamped = {**row, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+        with self._path.open("a", encoding="utf-8") as stream:
+            stream.write(dumps(stamped) + "\n")
+        self._apply(row)
+
+    def _apply(self, row: dict[str, Any]) -> None:
+        event = row["event"]
+        if event == "finished" and not self.parts[row["part"]].kept:
+            self.largest_done = max(self.largest_done, self.parts[row["part"]].rows)
+        if event == "run":
+            self.run = row["run"]
+        elif event == "shrunk":
+            self.row_limit = row["rows"]
+        elif event == "prepared":
+            self._made += 1
+            self.parts[row["part"]] = Part(row["part"], row["rows"], row["keys_sha256"])
+        elif event == "submitted":
+            self.parts[row["part"]] = replace(self.parts[row["part"]], batch=row["batch"])
+        elif event == "finished" and row["kept"]:
+            self.parts[row["part"]] = replace(self.parts[row["part"]], rows=row["kept"], kept=True)
+        elif event in ("finished", "refused", "dropped"):
+            del self.parts[row["part"]]
+        else:
+            raise KeyError(event)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Remove what a crash left of a last line; the service knows what it would have said."""
+    with path.open("r+b") as stream:
+        content = stream.read()
+        end = content.rfind(b"\n") + 1
+        if end < len(content):
+            log.warning("%s: cut off an incomplete last line", path)
+            stream.truncate(end)

@@ -1,0 +1,34 @@
+"""The registry of engines; imports an engine only on use.
+
+Add an engine: a module with a class that takes an `AnnotatorSpec` and has `stream`, and a line in ANNOTATORS.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from angle_data.annotators.base import Annotator
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.resources import load_object
+
+__all__ = ["ANNOTATORS", "load_annotator"]
+
+ANNOTATORS: dict[str, str] = {
+    "server": "angle_data.annotators.openai_server:OpenAIServer",
+    "batch": "angle_data.annotators.openai_batch:OpenAIBatch",
+    "offline": "angle_data.annotators.vllm_offline:VLLMOffline",
+    "ray": "angle_data.annotators.ray_offline:RayOffline",
+    "recorded": "angle_data.annotators.recorded:Recorded",
+}
+"""Engine name -> "module:Class"."""
+
+
+def load_annotator(spec: AnnotatorSpec) -> Annotator:
+    """Import the engine of `spec` and build the annotator.
+
+    Raises:
+        InputError: The recorded replies cannot be used.
+        MissingExtraError: The engine needs a package that is not installed.
+        CredentialsError: The variable that should hold the API key is not set.
+    """
+    return cast(Annotator, load_object(ANNOTATORS[spec.engine])(spec))

@@ -1,0 +1,133 @@
+"""Posts JSON to one service over aiohttp and tells apart what can go wrong. Retries nothing.
+
+The openai client does the same with many times the CPU: see "throughput" in benchmarks/labelling.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from angle_data.annotators.retry import BadAnswer, NoAnswer, ServiceError
+
+__all__ = ["Answer", "Transport"]
+
+_CONNECT_S = 10.0
+_BODY_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A decoded answer with status 200, and its headers (names in any case)."""
+
+    body: Any
+    headers: Mapping[str, str]
+
+
+class Transport:
+    """An asynchronous context manager that holds the connections of a run; `timeout_s` bounds one attempt."""
+
+    def __init__(self, key: str, timeout_s: float) -> None:
+        self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        self._timeout_s = timeout_s
+        self._proxies: dict[str, str | None] = {}
+
+    async def __aenter__(self) -> Self:
+        import aiohttp
+
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=_trust()),
+            timeout=aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=_CONNECT_S),
+            headers=self._headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+        await asyncio.sleep(0)  # closed connections let go of their sockets a moment later
+
+    async def post(self, url: str, body: Mapping[str, Any]) -> Answer:
+        """Post `body` as JSON to `url` and return the answer.
+
+        Raises:
+            NoAnswer: No connection, it broke, or time ran out.
+            ServiceError: The service answered with another status than 200; redirects are not followed.
+            BadAnswer: The answer is no JSON.
+        """
+        import aiohttp
+
+        if url not in self._proxies:
+            self._proxies[url] = _proxy(url)
+        try:
+            async with self._session.post(
+                url, data=json.dumps(body).encode(), proxy=self._proxies[url], allow_redirects=False
+            ) as response:
+                content, status, headers = await response.read(), response.status, response.headers
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise NoAnswer(_reason(error), connected=False) from error
+        except TimeoutError as error:
+            message = f"no answer within {self._timeout_s:g} s"
+            raise NoAnswer(message, connected=True, timeout=True) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise NoAnswer(_reason(error), connected=True) from error
+        if status != 200:
+            raise _service_error(status, content, headers)
+        try:
+            return Answer(json.loads(content), headers)
+        except ValueError as error:
+            if "html" in headers.get("Content-Type", ""):
+                raise BadAnswer("the answer is a web page; does --base-url end in /v1?") from error
+            raise BadAnswer(f"the answer is broken JSON ({error})") from error
+
+
+def _trust() -> Any:
+    """Return the certificates to trust: the system's and, where it is installed, certifi's."""
+    import ssl
+
+    context = ssl.create_default_context()
+    with suppress(ImportError):
+        import certifi
+
+        context.load_verify_locations(certifi.where())
+    return context
+
+
+def _proxy(url: str) -> str | None:
+    """Return the proxy that the environment names for `url`; looked up once, since that is slow."""
+    parts = urlsplit(url)
+    if proxy_bypass(parts.hostname or ""):
+        return None
+    return getproxies().get(parts.scheme)
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _service_error(status: int, content: bytes, headers: Mapping[str, str]) -> ServiceError:
+    """Read an error as OpenAI, vLLM, GLM and FastAPI write it; anything else is quoted."""
+    try:
+        decoded: Any = json.loads(content)
+    except ValueError:
+        decoded = None
+    inner = decoded.get("error", decoded) if isinstance(decoded, dict) else decoded
+    message, code = None, None
+    if isinstance(inner, dict):
+        message, code = inner.get("message") or inner.get("detail"), inner.get("code")
+    elif isinstance(inner, str):
+        message = inner
+    if 300 <= status < 400:
+        message = f"it redirects to {headers.get('Location', 'another address')}"
+    quoted = content[:_BODY_CHARS].decode(errors="replace").strip()
+    said = str(message) if message else quoted or f"HTTP {status}"
+    return ServiceError(status, said, code if isinstance(code, str) else None, headers)

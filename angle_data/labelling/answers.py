@@ -1,0 +1,42 @@
+"""What a run folder knows about a request: its journal rows, sample by sample, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from angle_data.annotators.base import ChatRequest, Failure, resample
+from angle_data.labelling.journal import Journal
+
+__all__ = ["Answers"]
+
+
+class Answers:
+    """The replies of a journal, looked up by request; `failures` are those of this session, by key."""
+
+    def __init__(self, journal: Journal, failures: Mapping[str, Failure], identity: str) -> None:
+        self._journal, self._failures, self._identity = journal, failures, identity
+
+    def rows(self, request: ChatRequest) -> list[dict[str, Any]]:
+        """Return the journal rows of a request, first sample first; empty when it was not answered.
+
+        A request has more than one when it was asked anew, see `resample`.
+        """
+        rows: list[dict[str, Any]] = []
+        sample = request
+        while (row := self._journal.row(sample.key)) is not None:
+            rows.append(row)
+            sample = resample(request, self._identity, len(rows))
+        return rows
+
+    def row(self, request: ChatRequest) -> dict[str, Any] | None:
+        """Return the journal row of the first sample, None when it was not answered."""
+        return self._journal.row(request.key)
+
+    def answered_before(self, request: ChatRequest) -> bool:
+        """Whether the journal held the first sample already when this session began."""
+        return self._journal.held_before(request.key)
+
+    def failure(self, request: ChatRequest) -> Failure | None:
+        """Return why an unanswered request failed in this session, None when it was not asked."""
+        return self._failures.get(request.key)

@@ -1,0 +1,170 @@
+"""Turns the reply to a grading request into one grade a pair, and says why a pair got none.
+
+Pure: no files, no network, never raises, so a better parser can be run over an old journal for free.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from angle_data.labelling.chatter import is_refusal
+from angle_data.labelling.replies import without_thinking
+
+__all__ = ["GRADE_REASONS", "TOP_GRADE", "ParsedGrades", "parse_grades"]
+
+TOP_GRADE = 5.0
+
+GRADE_REASONS: dict[str, str] = {
+    "ambiguous": "several numbers, or a range, and nothing that says which is the grade",
+    "missing_id": "the reply grades other pairs of the call, but not this one",
+    "no_number": "a reply without a grade",
+    "out_of_range": "a grade below 0 or above 5",
+    "refusal": "the grader declined",
+    "request_failed": "no reply: the request failed and is asked again in the next run",
+    "truncated": "the reply was cut off before this pair",
+}
+"""Reason code -> meaning, for everything that `llm-score` writes to rejected.jsonl."""
+
+_NUMBER = r"[-−]?\d+(?:[.,]\d+)?"
+_OF_FIVE = r"(?:\s*(?:/|out\s+of|von|sur|de)\s*5(?:[.,]0)?\b)?"
+_VALUE = re.compile(rf"\s*({_NUMBER}){_OF_FIVE}\s*(?:points?)?\s*\.?\s*", re.IGNORECASE)
+_SCALE = re.compile(r"\b0\s*(?:-|–|to|through|bis)\s*5\b", re.IGNORECASE)
+_RANGE = re.compile(rf"{_NUMBER}\s*(?:-|–|to|or)\s*\d", re.IGNORECASE)
+_LABELLED = re.compile(
+    rf"(?:score|grade|rating|similarity)\W{{0,6}}(?:(?:is|of|would\s+be)\W{{1,4}})?({_NUMBER}){_OF_FIVE}",
+    re.IGNORECASE,
+)
+_ANY = re.compile(rf"(?<![\w.,])({_NUMBER}){_OF_FIVE}(?![\w%])(?![.,]\d)", re.IGNORECASE)
+_ITEM = re.compile(r"[ \t*#(-]*(?:pair|id)?[ \t#]*(\d{1,3})[ \t]*[.:)=*-]+(?=\s)(.*)", re.IGNORECASE)
+_LIST_KEYS = ("grades", "scores", "ratings", "results", "pairs")
+_GRADE_KEYS = ("score", "grade", "rating", "similarity", "value")
+_ID_KEYS = ("id", "pair", "index", "number")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedGrades:
+    """Grades 0..5 by pair number, from 1, and the reason code of each pair without one."""
+
+    grades: dict[int, float]
+    rejected: dict[int, str]
+
+
+def parse_grades(raw: str, *, count: int, finish_reason: str | None) -> ParsedGrades:
+    """Return the grades of the pairs 1..`count` that the reply `raw` holds; never raises.
+
+    Understood are JSON (the asked-for object, a list, a mapping from number to grade), a list of lines such
+    as `2: 3.5` and, for a single pair, one number in a sentence. `finish_reason` is the service's word for
+    why the reply ended. What could be read in two ways is no grade.
+    """
+    text = without_thinking(raw).replace("```json", "").replace("```", "").strip()
+    found: dict[int, set[Any]] = {}
+    for number, value in _grades(text, count):
+        found.setdefault(number, set()).add(value)
+    grades: dict[int, float] = {}
+    rejected: dict[int, str] = {}
+    for number in range(1, count + 1):
+        values = found.get(number, set())
+        if not values:
+            rejected[number] = _why_none(text, bool(found), count, finish_reason)
+        elif len(values) > 1 or None in values:
+            rejected[number] = "ambiguous"
+        elif not 0 <= (value := values.pop()) <= TOP_GRADE:
+            rejected[number] = "out_of_range"
+        else:
+            grades[number] = value
+    return ParsedGrades(grades, rejected)
+
+
+def _why_none(text: str, others: bool, count: int, finish_reason: str | None) -> str:
+    if finish_reason == "length":
+        return "truncated"
+    if others:
+        return "missing_id"
+    if text and is_refusal(text.splitlines()[0], ""):
+        return "refusal"
+    return "ambiguous" if count == 1 and _ANY.search(_SCALE.sub("", text)) else "no_number"
+
+
+def _grades(text: str, count: int) -> Iterator[tuple[int, float | None]]:
+    """Yield (pair number, grade) of everything that looks like a grade; None for one of unclear value."""
+    decoded = list(_json_values(text))
+    if decoded:
+        for value in decoded:
+            yield from _of_json(value, count)
+        return
+    lines = [match for line in text.splitlines() if (match := _ITEM.fullmatch(line))]
+    if lines and (count > 1 or len(lines) > 1 or _VALUE.fullmatch(lines[0][2])):
+        for match in lines:
+            yield int(match[1]), _in_words(match[2])
+    elif count == 1 and text and (_ANY.search(text) or _LABELLED.search(text)):
+        yield 1, _in_words(text)
+
+
+def _json_values(text: str) -> Iterator[Any]:
+    """Yield the objects and lists in `text`, the outermost ones, one after the other."""
+    decoder = json.JSONDecoder(strict=False)
+    position = 0
+    while match := re.compile(r"[{\[]").search(text, position):
+        try:
+            value, position = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            position = match.end()
+            continue
+        yield value
+
+
+def _of_json(value: Any, count: int) -> Iterator[tuple[int, float | None]]:
+    if isinstance(value, dict):
+        yield from _of_object(value, count)
+    elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        for item in value:
+            yield from _of_object(item, count)
+    elif isinstance(value, list) and len(value) == count:
+        yield from ((number, _plain(item)) for number, item in enumerate(value, start=1))
+
+
+def _of_object(value: dict[str, Any], count: int) -> Iterator[tuple[int, float | None]]:
+    """Read {"grades": …}, {"id": 2, "score": 3.5} or {"2": 3.5}."""
+    for key in _LIST_KEYS:
+        if isinstance(value.get(key), list | dict):
+            yield from _of_json(value[key], count)
+            return
+    grade = next((value[key] for key in _GRADE_KEYS if key in value), None)
+    if grade is not None:
+        number = _plain(next((value[key] for key in _ID_KEYS if key in value), 1 if count == 1 else None))
+        if number is not None and number.is_integer():
+            yield int(number), _plain(grade)
+        return
+    for name, item in value.items():
+        if digits := re.fullmatch(r"(?:pair|id)?[ _-]?(\d{1,3})", str(name), re.IGNORECASE):
+            yield int(digits[1]), _plain(item.get("score") if isinstance(item, dict) else item)
+
+
+def _plain(value: Any) -> float | None:
+    """Return a number, or a text that is nothing but one ("4.5", "4/5"); None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        # Whole numbers of hundreds of digits are out of range, not out of memory.
+        return float(value) if math.isfinite(value) and abs(value) < 1e9 else -1.0
+    match = _VALUE.fullmatch(value) if isinstance(value, str) else None
+    return _number(match[1]) if match else None
+
+
+def _in_words(text: str) -> float | None:
+    """Return the one grade that a sentence states; None when there are several numbers or a range."""
+    text = _SCALE.sub("", text)
+    labelled = {_number(found) for found in _LABELLED.findall(text)}
+    if _RANGE.search(text):
+        return None
+    numbers = labelled or {_number(found) for found in _ANY.findall(text)}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ".").replace("−", "-"))

@@ -1,0 +1,139 @@
+"""The account of a run folder: what its replies took, what is in flight, and what the limits still allow.
+
+Pure arithmetic: asks nobody and reads no files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from angle_data.annotators.base import ChatRequest, Reply
+from angle_data.annotators.models import Price
+from angle_data.labelling.journal import Spent
+
+__all__ = ["Ledger", "Tokens"]
+
+# Replies after which the mean of what was counted is trusted as it is.
+_ENOUGH = 8
+_SMOOTHING = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of a request: of its prompt, and of its reply."""
+
+    prompt: float
+    completion: float
+
+
+class Ledger:
+    """Counts tokens and money, and reserves what requests in flight are expected to take.
+
+    `spent` is the journal's own count, so it grows with every row. `max_usd` and `max_tokens_total` bound the
+    whole journal, not this session alone.
+    """
+
+    def __init__(
+        self, spent: Spent, price: Price | None, max_usd: float | None, max_tokens_total: int | None
+    ) -> None:
+        self.spent = spent
+        self.price = price
+        self._max_usd, self._max_tokens = max_usd, max_tokens_total
+        self._before = (spent.rows, spent.prompt_tokens, spent.completion_tokens)
+        self._reserved: dict[str, tuple[Tokens, Tokens]] = {}
+        self._in_flight = Tokens(0.0, 0.0)
+        self._scale: Tokens | None = None
+        self._replies = 0
+
+    @property
+    def limited(self) -> bool:
+        """Whether any limit is set; without one nothing needs to be reserved."""
+        return self._max_usd is not None or self._max_tokens is not None
+
+    def affords(self, guess: Tokens) -> bool:
+        """Whether a request with this first guess fits under the limits beside all that is in flight."""
+        if not self.limited:
+            return True
+        expected = self._expected(guess)
+        prompt = self.spent.prompt_tokens + self._in_flight.prompt + expected.prompt
+        completion = self.spent.completion_tokens + self._in_flight.completion + expected.completion
+        if self._max_tokens is not None and prompt + completion > self._max_tokens:
+            return False
+        if self._max_usd is None or self.price is None:
+            return True
+        return self.price.of(prompt, completion) <= self._max_usd
+
+    def reserve(self, request: ChatRequest, guess: Tokens) -> None:
+        """Count a request as in flight."""
+        expected = self._expected(guess)
+        self._reserved[request.key] = (guess, expected)
+        self._in_flight = Tokens(
+            self._in_flight.prompt + expected.prompt, self._in_flight.completion + expected.completion
+        )
+
+    def settle(self, key: str, reply: Reply | None) -> None:
+        """Take a request out of flight, if it was reserved, and learn from its reply, None when it failed.
+
+        What the reply took is counted by the journal, in `spent`.
+        """
+        if key not in self._reserved:
+            return
+        guess, expected = self._reserved.pop(key)
+        self._in_flight = Tokens(
+            self._in_flight.prompt - expected.prompt, self._in_flight.completion - expected.completion
+        )
+        usage = reply.usage if reply is not None else {}
+        if "prompt_tokens" in usage and "completion_tokens" in usage:
+            self._learn(guess, usage["prompt_tokens"], usage["completion_tokens"])
+
+    def _learn(self, guess: Tokens, prompt: int, completion: int) -> None:
+        """Follow the ratio of what requests take to what was guessed for them."""
+        self._replies += 1
+        seen = Tokens(prompt / max(guess.prompt, 1.0), completion / max(guess.completion, 1.0))
+        if self._scale is None:
+            self._scale = seen
+            return
+        rate = max(1.0 / self._replies, _SMOOTHING)
+        self._scale = Tokens(
+            self._scale.prompt + rate * (seen.prompt - self._scale.prompt),
+            self._scale.completion + rate * (seen.completion - self._scale.completion),
+        )
+
+    def _expected(self, guess: Tokens) -> Tokens:
+        """Correct a first guess by what replies took; with few replies, rather too much than too little."""
+        if self._scale is None:
+            return guess
+        margin = 1.0 + 1.0 / self._replies if self._replies < _ENOUGH else 1.0
+        return Tokens(
+            guess.prompt * self._scale.prompt * margin, guess.completion * self._scale.completion * margin
+        )
+
+    def usd(self) -> float | None:
+        """Return what the whole journal cost at the price of now, None when no price is known."""
+        if self.price is None:
+            return None
+        return self.price.of(self.spent.prompt_tokens, self.spent.completion_tokens)
+
+    def of_this_run(self) -> tuple[int, int, int]:
+        """Return the replies, prompt tokens and reply tokens since the start."""
+        rows, prompt, completion = self._before
+        return (
+            self.spent.rows - rows,
+            self.spent.prompt_tokens - prompt,
+            self.spent.completion_tokens - completion,
+        )
+
+    def limit_text(self) -> str:
+        """Name the limits that are set, as options."""
+        limits = []
+        if self._max_usd is not None:
+            limits.append(f"--max-usd {self._max_usd:g}")
+        if self._max_tokens is not None:
+            limits.append(f"--max-tokens-total {self._max_tokens}")
+        return " and ".join(limits)
+
+    def spent_text(self) -> str:
+        """Say what the run folder took so far."""
+        usd = self.usd()
+        money = "" if usd is None else f"{usd:.4f} USD, "
+        return f"{money}{self.spent.tokens:,} tokens"

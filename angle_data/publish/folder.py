@@ -1,0 +1,69 @@
+"""Puts a data set folder in its place: readers see the old one or the new one, never a part.
+
+Knows the layout (`README.md` and `data/*.parquet`), nothing of rows.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from angle_data.errors import InputError
+
+__all__ = ["replace_dataset"]
+
+
+@contextmanager
+def replace_dataset(directory: Path) -> Iterator[Path]:
+    """Yield an empty folder (with `data/`) to fill, which takes the place of `directory` at the end.
+
+    What a killed process left beside it is cleared first. One process at a time may write there.
+
+    Raises:
+        InputError: `directory` is a file, holds files that a data set does not, or cannot be written.
+    """
+    _check_replaceable(directory)
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        _clear_leftovers(directory)
+        temporary = Path(tempfile.mkdtemp(prefix=_prefix(directory), dir=directory.parent))
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {directory.parent}: {error.strerror}; choose another folder"
+        ) from None
+    try:
+        new, old = temporary / "new", temporary / "old"
+        (new / "data").mkdir(parents=True)
+        yield new
+        if directory.exists():
+            os.replace(directory, old)
+        os.replace(new, directory)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _prefix(directory: Path) -> str:
+    return f".{directory.name}.writing-"
+
+
+def _clear_leftovers(directory: Path) -> None:
+    """Remove temporary folders of killed processes; put back a data set that one of them had moved aside."""
+    for leftover in sorted(directory.parent.glob(glob.escape(_prefix(directory)) + "*")):
+        if (leftover / "old").is_dir() and not directory.exists():
+            os.replace(leftover / "old", directory)
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _check_replaceable(directory: Path) -> None:
+    """Refuse to replace a folder that holds anything but an earlier data set."""
+    if directory.exists() and not directory.is_dir():
+        raise InputError(f"{directory} is a file; give another folder")
+    for path in sorted(directory.rglob("*")):
+        name = path.relative_to(directory).as_posix()
+        if name not in ("README.md", "data") and not (name.startswith("data/") and name.endswith(".parquet")):
+            raise InputError(f"{directory} holds {name}, which is not of a data set; choose another folder")

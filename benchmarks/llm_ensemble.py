@@ -1,0 +1,396 @@
+"""Ensembles of LLM-written pairs at equal row counts, and how each bears polarities turned round.
+
+    python benchmarks/llm_ensemble.py cloud-ops                            # every data set, three seeds
+    python benchmarks/llm_ensemble.py stsb --only concat-ordinal principled-graded
+    python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2   # also with a fifth of b turned round
+    python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2 --detect      # only what is found
+    python benchmarks/llm_ensemble.py cloud-ops --limit 30 --seeds 1 --only concat-ordinal    # does it run?
+
+The grades that `principled` uses come from no LLM: for every annotator a model is fitted, for one epoch, on
+the pairs of the *other* annotators, and its similarities on this annotator's candidates are mapped to 0..5 by
+rank ("cross-fit-without-annotator-b"). No human score is used for that. Data sets are named SET-LABELS: SET
+is an annotator, concat, vote or principled, LABELS is binary, ordinal or graded. All have the same number of
+random pairs; of other pairs all have as many as the smallest, each source and polarity giving up its share.
+
+With --flip, sentences drawn by hash get the other polarity (and a request of their own, so that no key gives
+them away) before anything is graded or built; the tables also show what that costs each data set.
+Other options: --seeds 1 2 3, --recipe NAME, --precision bf16 (faster on a CPU that has it). `stsb` needs
+$ANGLE_BENCH_DATA (README.md). Finished runs are kept in runs/benchmarks and not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from common import RESULTS, minilm, save_results, show
+from llm_supervised import ANNOTATORS, Task, candidates, cloud_ops, stsb
+
+from angle_data.console import configure_logging
+from angle_data.ensemble.build import EnsembleConfig, build_ensemble
+from angle_data.jsonl import read_jsonl, write_jsonl
+from angle_data.publish.card import Card
+from angle_data.publish.dataset import write_dataset
+from angle_data.records import LabelledPair
+from angle_data.text import pair_key, stable_hash
+from angle_train.config import Recipe, find_recipe
+from angle_train.fit import FitConfig, fit
+
+LABELS = ("binary", "ordinal", "graded")
+DEFAULT = (
+    *(f"{name}-ordinal" for name in ANNOTATORS),
+    "concat-binary",
+    "concat-ordinal",
+    "vote-binary",
+    "vote-ordinal",
+    *(f"principled-{labels}" for labels in LABELS),
+)
+OTHER = {"synonym": "antonym", "antonym": "synonym"}
+
+
+@dataclass(frozen=True)
+class World:
+    """One set of candidates: run folders by annotator, their grades, and the pairs turned round."""
+
+    name: str
+    folder: Path
+    runs: dict[str, Path]
+    scores: tuple[Path, ...]
+    flipped: frozenset[tuple[str, str]]
+
+
+def main() -> None:
+    """Build, fit and compare; see the module's docstring."""
+    arguments = parse_arguments()
+    configure_logging(quiet=True)
+    task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
+    recipe = Recipe.from_toml(find_recipe(arguments.recipe or task.recipe))
+    recipe = replace(recipe, training=replace(recipe.training, precision=arguments.precision))
+    name = Path(arguments.recipe or task.recipe).stem
+    root = RESULTS / task.name / "ensemble" / (f"{name}-first-{arguments.limit}" if arguments.limit else name)
+    runs = candidates(task)
+    worlds = [make_world(task, recipe, root, runs, None, arguments.limit)]
+    if arguments.flip:
+        worlds.append(make_world(task, recipe, root, runs, arguments.flip, arguments.limit))
+    wanted = arguments.only or DEFAULT
+    built = {world.name: build_all(task, world, sorted({*wanted, *DEFAULT})) for world in worlds}
+    detected = {world.name: detection(world) for world in worlds}
+    for world in worlds:
+        print_detection(world, detected[world.name])
+    results: list[dict[str, Any]] = []
+    if not arguments.detect:
+        rows = arguments.rows or min(count(pairs) for sets in built.values() for pairs in sets.values())
+        print(f"\neach data set: {rows} pairs besides the random ones")
+        for seed, world, data in itertools.product(arguments.seeds, worlds, wanted):
+            pairs = subsample(built[world.name][data], rows)
+            results += run(task, recipe, world, data, pairs, seed, rows)
+        print_tables(results, worlds)
+    flip = "" if not arguments.flip else f"-flip-{arguments.flip[0]}-{arguments.flip[1]:g}"
+    save_results(f"llm_ensemble-{task.name}-{root.name}{flip}", {"detection": detected, "results": results})
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the command's arguments."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("task", choices=["cloud-ops", "stsb"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    names = [
+        f"{name}-{labels}" for name in (*ANNOTATORS, "concat", "vote", "principled") for labels in LABELS
+    ]
+    parser.add_argument("--only", nargs="+", choices=names, metavar="SET-LABELS")
+    parser.add_argument("--flip", type=parse_flip, metavar="ANNOTATOR:SHARE")
+    parser.add_argument("--detect", action="store_true", help="print what is found and fit no data set")
+    parser.add_argument("--limit", type=int, help="use the first texts only, to try the script out")
+    parser.add_argument("--rows", type=int, help="pairs a data set; default those of the smallest")
+    parser.add_argument("--recipe", help="another recipe than the task's")
+    parser.add_argument("--precision", default="fp32")
+    return parser.parse_args()
+
+
+def parse_flip(text: str) -> tuple[str, float]:
+    """Return the annotator and the share of "annotator-b:0.2"."""
+    name, _, share = text.partition(":")
+    if name not in ANNOTATORS or not 0 < float(share) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: give ANNOTATOR:SHARE, such as annotator-b:0.2")
+    return name, float(share)
+
+
+# --- candidates and grades ----------------------------------------------------------------------------
+
+
+def make_world(
+    task: Task,
+    recipe: Recipe,
+    root: Path,
+    runs: dict[str, Path],
+    flip: tuple[str, float] | None,
+    limit: int | None,
+) -> World:
+    """Copy the candidates, turning some round, and grade them; what was done before is not done again."""
+    name = "clean" if flip is None else f"flip-{flip[0]}-{flip[1]:g}"
+    folder = root / name
+    kept = {row["id"] for _, row in itertools.islice(read_jsonl(task.texts), limit)}
+    flipped: set[tuple[str, str]] = set()
+    copies = {}
+    for annotator, run_folder in runs.items():
+        rows = []
+        for _, row in read_jsonl(run_folder / "candidates.jsonl"):
+            if row["source_id"] not in kept:
+                continue
+            draw = stable_hash(f"flip\n{row['key']}\n{row['text']}") / 2**64
+            if flip and annotator == flip[0]:
+                row["key"] += f"-{len(rows)}"
+                if draw < flip[1]:
+                    row["polarity"] = OTHER[row["polarity"]]
+                    flipped.add(pair_key(row["source"], row["text"]))
+            rows.append(row)
+        copies[annotator] = folder / "labels" / annotator
+        write_jsonl(copies[annotator] / "candidates.jsonl", rows)
+    scores = tuple(grade(task, recipe, folder, copies, annotator) for annotator in ANNOTATORS)
+    return World(name, folder, copies, scores, frozenset(flipped))
+
+
+def grade(task: Task, recipe: Recipe, folder: Path, runs: dict[str, Path], annotator: str) -> Path:
+    """Fit a model on the other annotators' pairs, let it grade this one's, and return the run folder."""
+    out = folder / "scores" / annotator
+    others = tuple(run_folder for name, run_folder in runs.items() if name != annotator)
+    pairs = folder / "pairs" / f"without-{annotator}"
+    build(task, others, pairs, "concat", "ordinal", ())
+    result = fit(
+        FitConfig(
+            data=[str(pairs / "dataset")],
+            backbone=str(minilm(task.layers)),
+            out=folder / "graders" / f"without-{annotator}-{fingerprint(read_pairs(pairs))}",
+            # A tenth of the pairs, held out, chooses the checkpoint: no human score takes part.
+            recipe=replace(recipe, training=replace(recipe.training, epochs=1, evals_per_epoch=2, seed=0)),
+        )
+    )
+    if result.already_finished and (out / "scores.jsonl").is_file():
+        return out
+    rows = [row for _, row in read_jsonl(runs[annotator] / "candidates.jsonl")]
+    similarities = encode(result.out, [(row["source"], row["text"]) for row in rows])
+    ordered = sorted(similarities)
+    write_jsonl(
+        out / "scores.jsonl",
+        (
+            {
+                "text1": row["source"],
+                "text2": row["text"],
+                "score": 5 * (bisect_left(ordered, value) + bisect_right(ordered, value)) / 2 / len(ordered),
+                "model": f"cross-fit-without-{annotator}",
+                "key": row["key"],
+            }
+            for row, value in zip(rows, similarities, strict=True)
+        ),
+    )
+    return out
+
+
+def encode(model_folder: Path, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """Return the cosine similarity of every pair."""
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(model_folder), device="cpu")
+    one, two = (
+        model.encode([pair[side] for pair in pairs], normalize_embeddings=True, show_progress_bar=False)
+        for side in (0, 1)
+    )
+    return [float(value) for value in (one * two).sum(axis=1)]
+
+
+# --- data sets ----------------------------------------------------------------------------------------
+
+
+def build(
+    task: Task, runs: tuple[Path, ...], out: Path, strategy: str, labels: str, scores: tuple[Path, ...]
+) -> None:
+    """Build one data set, all of it for training."""
+    build_ensemble(
+        EnsembleConfig(
+            runs=runs,
+            out=out,
+            strategy=strategy,
+            labels=labels,
+            scores=scores,
+            antonym_score=0.5 if labels == "binary" else task.antonym_score,
+            random_per_source=task.random_per_source,
+            ratios=(1.0, 0.0),
+        )
+    )
+
+
+def build_all(task: Task, world: World, names: Sequence[str]) -> dict[str, list[LabelledPair]]:
+    """Build the data sets named and return their pairs."""
+    built = {}
+    for name in names:
+        data, _, labels = name.rpartition("-")
+        runs = (world.runs[data],) if data in world.runs else tuple(world.runs.values())
+        strategy = data if data in ("vote", "principled") else "concat"
+        scores = world.scores if strategy == "principled" or labels == "graded" else ()
+        build(task, runs, world.folder / "pairs" / name, strategy, labels, scores)
+        built[name] = read_pairs(world.folder / "pairs" / name)
+    return built
+
+
+def read_pairs(folder: Path) -> list[LabelledPair]:
+    """Return the training pairs of a data set."""
+    from pyarrow import parquet
+
+    file = folder / "dataset" / "data" / "train-00000-of-00001.parquet"
+    return [LabelledPair(**row) for row in parquet.read_table(file).to_pylist()]
+
+
+def fingerprint(pairs: Sequence[LabelledPair]) -> str:
+    """Return eight digits that tell data sets apart, so that no run goes on with another's data."""
+    return f"{stable_hash(json.dumps([pair.to_dict() for pair in pairs])):016x}"[:8]
+
+
+def count(pairs: Sequence[LabelledPair]) -> int:
+    """Return how many pairs are not random."""
+    return sum(pair.polarity != "random" for pair in pairs)
+
+
+def subsample(pairs: Sequence[LabelledPair], rows: int) -> list[LabelledPair]:
+    """Return `rows` of the pairs that annotators wrote, and all random ones.
+
+    Every source and polarity gives its first pair, in an order drawn by hash, before any gives its second.
+    """
+    turn: Counter[tuple[str, str]] = Counter()
+    drawn = []
+    for pair in sorted(pairs, key=lambda p: stable_hash(f"subsample\n{p.text1}\n{p.text2}")):
+        if pair.polarity != "random":
+            turn[pair.source_id, pair.polarity] += 1
+            drawn.append((turn[pair.source_id, pair.polarity], len(drawn), pair))
+    chosen = {id(pair) for _, _, pair in sorted(drawn, key=lambda entry: entry[:2])[:rows]}
+    return [pair for pair in pairs if pair.polarity == "random" or id(pair) in chosen]
+
+
+# --- fits and tables ----------------------------------------------------------------------------------
+
+
+def run(
+    task: Task, recipe: Recipe, world: World, data: str, pairs: list[LabelledPair], seed: int, rows: int
+) -> list[dict[str, Any]]:
+    """Fit one data set with one seed; return its results, and the untuned model's."""
+    folder = world.folder / "equal" / f"{data}-{fingerprint(pairs)}"
+    card = Card(
+        "Benchmark subset", "Drawn for a comparison at equal row counts.", ("drawn by hash",), ("none",)
+    )
+    write_dataset(folder / "dataset", {"train": pairs}, card)
+    result = fit(
+        FitConfig(
+            data=[str(folder / "dataset")],
+            backbone=str(minilm(task.layers)),
+            out=folder / f"model-{seed}",
+            recipe=replace(recipe, training=replace(recipe.training, seed=seed)),
+            dev=[str(path) for path in task.dev],
+            test=[str(path) for path in task.test],
+        )
+    )
+    print(
+        f"{world.name} {data} seed {seed}: step {result.report.best_step} of {result.report.steps}",
+        flush=True,
+    )
+    return [
+        {"world": world.name, "data": data, "seed": seed, "rows": rows, "value": 100 * row.score.value}
+        | row.to_dict()
+        for row in result.report.results
+    ]
+
+
+def print_tables(results: Sequence[dict[str, Any]], worlds: Sequence[World]) -> None:
+    """Print the Spearman of every data set, and what the flips cost it."""
+    tables: dict[str, dict[str, list[float]]] = {}
+    values: dict[tuple[str, str, str, int], float] = {}
+    suffix = {world.name: f" ({world.name})" for world in worlds[1:]}
+    for row in results:
+        tuned = row["model"] == "tuned"
+        name = row["model"] if not tuned else row["data"] + suffix.get(row["world"], "")
+        title = f"{row['pairs']} ({row['role']})"
+        value = row["value"]
+        column = tables.setdefault(title, {}).setdefault(name, [])
+        if tuned or not column:  # word overlap and backbone come with every run and do not depend on the seed
+            column.append(value)
+        if tuned:
+            values[title, row["world"], row["data"], row["seed"]] = value
+    for title, rows in tables.items():
+        show(f"{title}, Spearman x 100", rows)
+        for world in worlds[1:]:
+            losses: dict[str, list[float]] = {}
+            for (found, name, data, seed), value in values.items():
+                if found == title and name == world.name:
+                    losses.setdefault(data, []).append(values[title, "clean", data, seed] - value)
+            show(f"{title}, lost by {world.name}", losses)
+
+
+# --- detection ----------------------------------------------------------------------------------------
+
+
+def detection(world: World) -> dict[str, Any]:
+    """Return what `principled` made of the candidates: reliability, flips, and how right they were."""
+    folder = world.folder / "pairs" / "principled-ordinal"
+    report = json.loads((folder / "report.json").read_text())
+    turned = {(pair_key(p.text1, p.text2)) for p in read_pairs(folder) if "flipped" in p.flags}
+    dropped = {
+        pair_key(row["source"], row["text"])
+        for _, row in read_jsonl(folder / "rejected.jsonl")
+        if row["reason"] in ("contradicted", "conflict")
+    }
+    offered = {
+        pair_key(row["source"], row["text"])
+        for run_folder in world.runs.values()
+        for _, row in read_jsonl(run_folder / "candidates.jsonl")
+    }
+    found: dict[str, Any] = {
+        "graders": {name: row["auc"] for name, row in report["graders"].items()},
+        "reliability": {
+            name: {side: row["reliability"] for side, row in sides.items()}
+            for name, sides in report["reliability"].items()
+        },
+        "dropped": {name: row["dropped"] for name, row in report["annotators"].items()},
+        "flipped": report["flipped"],
+        "share_turned_round": len(turned) / len(offered),
+    }
+    if world.flipped:
+        for name, hits in (("turned_round", turned), ("turned_round_or_dropped", turned | dropped)):
+            right = len(hits & world.flipped)
+            found[name] = {
+                "found": len(hits),
+                "precision": right / max(1, len(hits)),
+                "recall": right / len(world.flipped),
+            }
+    return found
+
+
+def print_detection(world: World, found: dict[str, Any]) -> None:
+    """Print what was found of the polarities turned round, or how much of clean data was touched."""
+    print(f"\n{world.name}: principled, {100 * found['share_turned_round']:.1f} % of the pairs turned round")
+    for name, auc in found["graders"].items():
+        print(f"  {name}: AUC {auc:.3f} against the polarities as they were given")
+    for name, sides in found["reliability"].items():
+        shown = ", ".join(f"{side} {value:.3f}" for side, value in sides.items())
+        flips = found["flipped"][name]
+        print(
+            f"  {name}: reliability {shown}; turned round {sum(flips.values())}, "
+            f"contradicted {found['dropped'][name].get('contradicted', 0)}"
+        )
+    for name in ("turned_round", "turned_round_or_dropped"):
+        if name in found:
+            row = found[name]
+            print(
+                f"  {name.replace('_', ' ')}: {row['found']} pairs, precision {row['precision']:.3f}, "
+                f"recall {row['recall']:.3f} of {len(world.flipped)}"
+            )
+
+
+if __name__ == "__main__":
+    main()

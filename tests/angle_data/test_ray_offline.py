@@ -1,0 +1,208 @@
+"""The Ray engine on a local Ray: with the real vLLM, and around a fake one for what goes wrong."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from tiny_llm import (
+    ENGINE_OPTIONS,
+    ask,
+    chat_request,
+    needs_ray,
+    needs_vllm,
+    shared_engine,
+    shared_llama,
+)
+
+from angle_data.annotators import AnnotatorSpec, load_annotator
+from angle_data.annotators.base import Failure
+from angle_data.annotators.ray_offline import RayOffline
+from angle_data.errors import AnnotatorError, InputError, MissingExtraError
+
+FAKE = Path(__file__).parents[1] / "fake_vllm"
+PATIENCE_S = 120
+
+slow = [
+    pytest.mark.slow,
+    needs_ray,
+    pytest.mark.timeout(600),
+    # Ray's own: deprecated fields of its settings, and sockets and files that it closes late.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+
+
+def ray_marks(function):
+    for mark in slow:
+        function = mark(function)
+    return function
+
+
+def annotator(checkpoint, **options):
+    return load_annotator(AnnotatorSpec("m", "ray", str(checkpoint), engine_options=options))
+
+
+@pytest.fixture
+def calls(tmp_path, monkeypatch):
+    """Puts the fake in the place of vLLM in the actors; returns the record of its calls."""
+    record = tmp_path / "calls.jsonl"
+    monkeypatch.setenv("PYTHONPATH", str(FAKE))
+    monkeypatch.setenv("FAKE_VLLM_CALLS", str(record))
+    return lambda name: read_calls(record, name)
+
+
+def read_calls(record, name):
+    rows = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
+    return [row[name] for row in rows if name in row]
+
+
+@pytest.fixture(scope="module")
+def _ray_record(tmp_path_factory):
+    """A Ray that is there before the annotator, with the fake for vLLM."""
+    import ray
+
+    record = tmp_path_factory.mktemp("ray") / "calls.jsonl"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(FAKE))
+        patch.setenv("FAKE_VLLM_CALLS", str(record))
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        ray.init(include_dashboard=False, num_cpus=2, log_to_driver=False)
+    yield record
+    ray.shutdown()
+
+
+@pytest.fixture
+def running_ray(_ray_record):
+    """The record of the calls to the fake in the Ray that is there."""
+    _ray_record.write_text("")
+    return lambda name: read_calls(_ray_record, name)
+
+
+@ray_marks
+@needs_vllm
+def test_ray_gives_the_replies_of_the_offline_engine(monkeypatch):
+    """The same chunks and seeds in a second start of vLLM, in a Ray actor: the same tokens."""
+    monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    requests = [chat_request(f"Node {number} is down.", number, seed=number) for number in range(10)]
+    requests.append(chat_request("word " * 600, 10))
+    replies = {
+        outcome.key: outcome
+        for outcome in ask(annotator(shared_llama(), chunk=4, **ENGINE_OPTIONS), requests)
+    }
+    expected = {outcome.key: outcome for outcome in ask(shared_engine(), requests)}
+    assert len(replies) == 11
+    too_long = requests[10].key
+    assert isinstance(replies[too_long], Failure)
+    assert replies.pop(too_long) == expected.pop(too_long)
+    assert {key: (r.text, r.usage) for key, r in replies.items()} == {
+        key: (r.text, r.usage) for key, r in expected.items()
+    }
+
+
+def ray_is_still_there():
+    import ray
+
+    return ray.is_initialized()
+
+
+@ray_marks
+def test_chunks_are_pulled_as_answers_come(running_ray):
+    pulled, seen = [], []
+
+    def source():
+        for number in range(13):
+            pulled.append(number)
+            yield chat_request(f"t{number}", number)
+
+    async def run(engine):
+        async with aclosing(engine.stream(source())) as stream:
+            async for outcome in stream:
+                seen.append(outcome.key)
+                # Two chunks for each of two engines are on their way, and one for each that came back.
+                assert len(pulled) <= 2 * (4 + (len(seen) + 1) // 2)
+
+    asyncio.run(run(annotator("tiny", chunk=2, concurrency=2)))
+    assert sorted(seen) == [chat_request("", number).key for number in range(13)]
+    assert len(running_ray("start")) == 2
+    assert sorted(map(len, running_ray("chat"))) == [1, 2, 2, 2, 2, 2, 2]
+
+
+@ray_marks
+@pytest.mark.parametrize(
+    ("checkpoint", "content", "message"),
+    [
+        ("missing", "a", "vLLM cannot load missing: missing is not a local folder and cannot be fetched"),
+        ("tiny", "forbidden", "vLLM refuses every request: that is forbidden"),
+    ],
+)
+def test_what_an_engine_cannot_do_is_one_line(running_ray, checkpoint, content, message):
+    with pytest.raises(AnnotatorError) as caught:
+        ask(annotator(checkpoint), [chat_request(content)])
+    assert str(caught.value) == message
+    assert ray_is_still_there()
+
+
+def start_run(tmp_path, contents):
+    """Start `angle-data llm-label` in a process group of its own, as a terminal does."""
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text("".join(json.dumps({"text": content}) + "\n" for content in contents))
+    command = [
+        *(sys.executable, "-c", "from angle_data.cli import main; main()"),
+        *("llm-label", "--model", "tiny", "--engine", "ray"),
+        *("--texts", texts, "--out", tmp_path / "run", "--polarity", "synonym"),
+        *("--engine-option", "chunk=1", "--engine-option", "max_model_len=4096"),
+    ]
+    return subprocess.Popen(
+        [str(part) for part in command], stderr=subprocess.PIPE, text=True, process_group=0
+    )
+
+
+def journal(tmp_path):
+    path = tmp_path / "run" / "journal.jsonl"
+    return [json.loads(line)["source"] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@ray_marks
+def test_ctrl_c_waits_for_the_chunks_under_way_and_the_next_run_goes_on(calls, tmp_path):
+    gate = tmp_path / "gate"
+    contents = ["one", f"please wait for {gate}", "three", "four", "five", "six"]
+    program = start_run(tmp_path, contents)
+    end = time.monotonic() + PATIENCE_S
+    while len(calls("chat")) < 2:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    os.killpg(program.pid, signal.SIGINT)
+    assert any("stopping" in line for line in program.stderr)
+    gate.touch()
+    program.communicate(timeout=PATIENCE_S)
+    assert program.returncode == 130
+    done = journal(tmp_path)
+    assert done == contents[: len(done)]
+    assert 2 <= len(done) <= 4
+    again = start_run(tmp_path, contents)
+    again.communicate(timeout=PATIENCE_S)
+    assert again.returncode == 0
+    assert sorted(journal(tmp_path)) == sorted(contents)
+    assert len(calls("chat")) == len(contents)
+
+
+def test_without_ray_the_error_names_the_install_command(monkeypatch):
+    monkeypatch.setattr("angle_data.annotators.ray_offline.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r'pip install "angle-toolkit\[ray\]"'):
+        RayOffline(AnnotatorSpec("m", "ray", "tiny"))
+
+
+def test_the_number_of_engines_is_checked(monkeypatch):
+    monkeypatch.setattr("angle_data.annotators.ray_offline.find_spec", lambda name: name)
+    with pytest.raises(
+        InputError, match="--engine-option concurrency must be a whole number of at least 1, got 0"
+    ):
+        annotator("tiny", concurrency=0)

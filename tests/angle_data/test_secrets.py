@@ -1,0 +1,89 @@
+"""An API key from the environment reaches the server and no other place."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fake_openai import FakeOpenAI, Fault
+
+from angle_data.annotators import load_annotator
+from angle_data.cli import main
+from angle_data.errors import AngleError
+from angle_data.labelling.engine import EngineConfig
+from angle_data.labelling.requests import LabelConfig
+from angle_data.labelling.run import label
+
+KEY = "sk-secret-0123456789"
+PROGRAM = "from angle_data.cli import main; main()"
+
+
+def files_with_key(folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+
+
+def command(tmp_path, server):
+    (tmp_path / "texts.txt").write_text("One node left.\nTwo nodes left.\nThree nodes left.\n")
+    options = ["--model", "tiny", "--base-url", server.url, "--api-key-env", "MY_KEY", "--verbose"]
+    paths = ["--texts", tmp_path / "texts.txt", "--out", tmp_path / "run"]
+    return [sys.executable, "-c", PROGRAM, "llm-label", *options, *map(str, paths)]
+
+
+@pytest.mark.parametrize(
+    ("server", "code"),
+    [
+        ({"key": KEY}, 0),
+        ({"key": "sk-other"}, 1),  # the answer 401 repeats the key that was sent
+        ({"faults": [Fault(400, message=f"bad key {KEY}")]}, 75),
+        ({"always": Fault(400, message=f"bad key {KEY}")}, 1),
+        ({"always": Fault(404, message=f"no model for {KEY}")}, 1),
+    ],
+    ids=["accepted", "rejected", "some requests refused", "all requests refused", "unknown model"],
+)
+def test_the_key_is_in_no_file_and_no_line(tmp_path, monkeypatch, capfd, server, code):
+    monkeypatch.setenv("MY_KEY", KEY)
+    with FakeOpenAI(**server) as fake:
+        monkeypatch.setattr(sys, "argv", ["angle-data", *command(tmp_path, fake)[3:]])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert {seen.authorization for seen in fake.seen} == {f"Bearer {KEY}"}
+    printed = capfd.readouterr()
+    assert (stop.value.code or 0) == code, printed.err
+    assert printed.err
+    assert KEY not in printed.out + printed.err
+    assert (tmp_path / "run" / "run.json").is_file()
+    assert files_with_key(tmp_path) == []
+
+
+def test_the_key_is_in_no_process_listing_while_the_program_runs(tmp_path):
+    with (
+        FakeOpenAI(latency_s=0.2, key=KEY) as fake,
+        subprocess.Popen(
+            command(tmp_path, fake),
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env=os.environ | {"MY_KEY": KEY},
+        ) as run,
+    ):
+        deadline = time.monotonic() + 60
+        while not fake.seen:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        listed = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+        assert any(str(tmp_path).encode() in line for line in listed)
+        assert not any(KEY.encode() in line for line in listed)
+        run.wait(timeout=60)
+
+
+def test_the_key_is_in_no_exception(tmp_path, monkeypatch):
+    """Not in the message, nor in what an exception was raised from, nor in the annotator's settings."""
+    monkeypatch.setenv("MY_KEY", KEY)
+    (tmp_path / "texts.txt").write_text("One node left.\n")
+    with FakeOpenAI(key="sk-other") as fake:
+        engine = EngineConfig("tiny", base_urls=(fake.url,), api_key_env="MY_KEY")
+        with pytest.raises(AngleError) as raised:
+            label(LabelConfig(engine, tmp_path / "texts.txt", tmp_path / "run"))
+    assert KEY not in str(raised.value) + repr(raised.value)
+    assert KEY not in repr(engine) + repr(engine.spec()) + repr(load_annotator(engine.spec()))

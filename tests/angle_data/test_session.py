@@ -1,0 +1,209 @@
+"""The session on its own, with requests that are no labelling and an annotator that sends nothing."""
+
+import json
+
+import pytest
+
+from angle_data.annotators.base import ChatRequest, Failure, KeyMaker, Reply
+from angle_data.annotators.registry import ANNOTATORS
+from angle_data.errors import AnnotatorError, InputError, StoppedError
+from angle_data.jsonl import read_jsonl
+from angle_data.labelling.engine import EngineConfig, model_identity
+from angle_data.labelling.forecast import plan_all
+from angle_data.labelling.session import ask_all
+
+
+class Echo:
+    """Repeats the question. `behaviour` of the class is set by each test."""
+
+    pulled = 0
+    streams = 0
+    fail_on: frozenset = frozenset()
+    stops_after: int | None = None
+    seconds = 0.0
+
+    def __init__(self, spec):
+        self.spec = spec
+
+    async def stream(self, requests):
+        Echo.streams += 1
+        for request in requests:
+            Echo.pulled += 1
+            if Echo.stops_after is not None and Echo.pulled > Echo.stops_after:
+                raise StoppedError("batches are worked on; run the same command again to fetch")
+            if request.source in Echo.fail_on:
+                yield Failure(request.key, "broken", "as told")
+            else:
+                yield Reply(request.key, request.messages[0]["content"], "stop", seconds=Echo.seconds)
+
+
+@pytest.fixture(autouse=True)
+def _echo(monkeypatch):
+    monkeypatch.setitem(ANNOTATORS, "echo", f"{__name__}:Echo")
+    monkeypatch.setattr("angle_data.annotators.registry.load_object", lambda entry: Echo)
+    Echo.pulled = Echo.streams = 0
+    Echo.fail_on, Echo.stops_after, Echo.seconds = frozenset(), None, 0.0
+
+
+ENGINE = EngineConfig("grader", engine="echo", base_urls=("http://h/v1",), temperature=0.0)
+
+
+def questions(names, engine=ENGINE):
+    spec = engine.spec()
+    sampling = engine.sampling()
+    maker = KeyMaker(model_identity(spec), sampling)
+
+    def requests():
+        for name in names:
+            messages = ({"role": "user", "content": f"grade {name}"},)
+            yield ChatRequest(maker(messages), name, name, "score", messages, spec.checkpoint, sampling)
+
+    return requests
+
+
+def run(folder, names, **options):
+    requests = questions(names)
+
+    def derive(answers):
+        rows = [answers.rows(request) for request in requests()]
+        failures = [answers.failure(request) for request in requests()]
+        (folder / "scores.txt").write_text("\n".join(row[0]["reply"] for row in rows if row))
+        failed = [failure.kind for failure in failures if failure]
+        return {
+            "requests": len(rows),
+            "replied": sum(map(bool, rows)),
+            "failed": {kind: failed.count(kind) for kind in failed},
+            "unanswered": len(rows) - sum(map(bool, rows)) - len(failed),
+            "twice": sum(len(row) > 1 for row in rows),
+        }
+
+    given = {"command": "llm-score", "settings": {"rubric": "sts"}, "derive": derive}
+    return ask_all(requests, ENGINE, folder, **(given | options))
+
+
+def test_a_session_asks_derives_and_accounts(tmp_path):
+    result = run(tmp_path, ["a", "b", "a"])
+    assert (result.model, result.run) == ("grader", tmp_path)
+    assert result.counts == {
+        "requests": 3, "replied": 3, "failed": {}, "unanswered": 0, "twice": 0, "asked": 2
+    }  # fmt: skip
+    assert (tmp_path / "scores.txt").read_text() == "grade a\ngrade b\ngrade a"
+    settings = json.loads((tmp_path / "run.json").read_text())
+    assert [settings[name] for name in ("command", "rubric", "finished", "replies")] == [
+        "llm-score",
+        "sts",
+        True,
+        2,
+    ]
+    (first, _) = [row for _, row in read_jsonl(tmp_path / "journal.jsonl")]
+    assert (first["task"], first["source_id"], first["reply"]) == ("score", "a", "grade a")
+    assert "polarity" not in first
+    assert run(tmp_path, ["a", "b", "c"]).counts["asked"] == 1
+    assert Echo.pulled == 3
+
+
+def test_nothing_to_ask_builds_no_annotator(tmp_path, monkeypatch):
+    run(tmp_path, ["a"])
+    monkeypatch.setattr(Echo, "__init__", lambda self, spec: pytest.fail("not needed"))
+    assert run(tmp_path, ["a"]).counts["asked"] == 0
+
+
+def test_latencies_of_all_sessions_and_of_the_last(tmp_path):
+    names = [str(i) for i in range(100)]
+    Echo.seconds = 1.0
+    run(tmp_path, names[:98])
+    Echo.seconds = 5.0
+    run(tmp_path, names)
+    settings = json.loads((tmp_path / "run.json").read_text())
+    assert settings["latency_s"] == {"p50": 1.0, "p90": 1.0, "p99": 5.0}
+    assert settings["last_run"]["latency_s"] == {"p50": 5.0, "p90": 5.0, "p99": 5.0}
+
+
+def test_an_annotator_that_cannot_be_built_leaves_nothing_but_a_journal(tmp_path, monkeypatch):
+    def refuse(self, spec):
+        raise InputError("no such file")
+
+    monkeypatch.setattr(Echo, "__init__", refuse)
+    with pytest.raises(InputError, match="no such file"):
+        run(tmp_path, ["a"])
+    assert {path.name for path in tmp_path.iterdir()} <= {"journal.jsonl", ".lock"}
+
+
+def test_further_fields_go_into_the_journal(tmp_path):
+    run(tmp_path, ["a"], fields=lambda request: {"pairs": [request.source]})
+    ((_, row),) = read_jsonl(tmp_path / "journal.jsonl")
+    assert row["pairs"] == ["a"]
+    assert list(row)[-3:] == ["usage", "seconds", "time"]
+
+
+def test_an_annotator_that_stops_keeps_what_came_and_its_exit_code(tmp_path):
+    Echo.stops_after = 1
+    with pytest.raises(StoppedError, match="run the same command again to fetch") as stopped:
+        run(tmp_path, ["a", "b", "c"])
+    assert stopped.value.exit_code == 75
+    settings = json.loads((tmp_path / "run.json").read_text())
+    assert (settings["finished"], settings["counts"]["unanswered"]) == (False, 2)
+    assert (tmp_path / "scores.txt").read_text() == "grade a"
+
+
+def test_some_failures_stop_and_only_failures_are_an_error(tmp_path):
+    Echo.fail_on = frozenset("b")
+    with pytest.raises(
+        StoppedError, match=r"1 requests failed, most with broken: as told; run the same command"
+    ):
+        run(tmp_path, ["a", "b"])
+    with pytest.raises(AnnotatorError, match=r"every request failed \(1\), most with broken: as told"):
+        run(tmp_path, ["a", "b"])
+    assert json.loads((tmp_path / "run.json").read_text())["failures"] == {"broken": 2}
+    Echo.fail_on = frozenset()
+    assert run(tmp_path, ["a", "b"]).counts["replied"] == 2
+
+
+def test_rejected_replies_are_asked_once_more_per_session_even_for_equal_requests(tmp_path):
+    names = ["a", "b", "a"]
+    run(tmp_path, names)
+
+    def rejected(request, rows):
+        return request.source == "a"
+
+    counts = run(tmp_path, names, rejected=rejected).counts
+    assert (counts["asked"], counts["twice"]) == (1, 2)
+    assert run(tmp_path, names, rejected=rejected).counts["asked"] == 1
+    assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 4
+
+
+def test_an_annotator_that_pulls_nothing_does_not_go_round_forever(tmp_path, monkeypatch):
+    async def stream(self, requests):
+        Echo.streams += 1
+        return
+        yield
+
+    monkeypatch.setattr(Echo, "stream", stream)
+    with pytest.raises(
+        StoppedError, match="1 requests were not answered; run the same command again to go on"
+    ):
+        run(tmp_path, ["a"])
+    assert Echo.streams == 1
+
+
+def test_a_folder_of_another_command_is_refused(tmp_path):
+    run(tmp_path, ["a"])
+    with pytest.raises(InputError, match="holds a run of llm-score; give another --out for llm-label"):
+        run(tmp_path, ["a"], command="llm-label")
+    with pytest.raises(InputError, match="holds a run of llm-score"):
+        plan_all(questions(["a"]), ENGINE, tmp_path, command="llm-label")
+
+
+def test_a_run_json_from_before_there_were_commands_is_one_of_labelling(tmp_path):
+    (tmp_path / "run.json").write_text('{"model": "grader", "size": 2}')
+    assert run(tmp_path, ["a"], command="llm-label", settings={"size": 2}).counts["asked"] == 1
+
+
+def test_a_plan_of_a_session(tmp_path):
+    plan = plan_all(
+        questions(["a", "b"]), ENGINE, tmp_path, command="llm-score", reply_chars=lambda request: 8
+    )
+    assert (plan.requests, plan.to_ask, plan.completion_tokens) == (2, 2, 20)
+    run(tmp_path, ["a"])
+    plan = plan_all(questions(["a", "b"]), ENGINE, tmp_path, command="llm-score")
+    assert (plan.from_journal, plan.to_ask) == (1, 1)
