@@ -1,0 +1,5 @@
+"""GitHub in, pairs of duplicate issues out: crawl, markers, links, clusters, cleaning, pairing, splits, build."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

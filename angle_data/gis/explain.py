@@ -1,0 +1,102 @@
+"""Shows what the markers find in a file of comments, so that anyone can see why a pair exists.
+
+Reads JSON Lines and yields rows; printing is the command's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from angle_data.errors import InputError
+from angle_data.gis.markers import MarkerLink, read_comment
+from angle_data.gis.threads import read_thread
+from angle_data.jsonl import read_jsonl
+
+__all__ = ["ExplainedComment", "explain_comments", "explain_threads", "read_comments"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedComment:
+    """A comment as it stands in the file; further fields of the line are ignored."""
+
+    repo: str
+    number: int
+    author: str | None
+    body: str
+    author_association: str = ""
+
+
+def read_comments(path: Path) -> Iterator[ExplainedComment]:
+    """Yield the comments of a file with `repo` (`owner/name`), `number`, `author` and `body` a line.
+
+    `author` and `body` may be null (a deleted account, an empty comment).
+
+    Raises:
+        InputError: The file is missing, or a line is not such an object; names `file:line`.
+    """
+    for line, row in read_jsonl(path):
+        where = f"{path}:{line}"
+        missing = [name for name in ("repo", "number", "author", "body") if name not in row]
+        if missing:
+            raise InputError(f"{where}: the comment lacks {', '.join(missing)}")
+        repo, number, author, body = row["repo"], row["number"], row["author"], row["body"]
+        if not isinstance(repo, str) or repo.count("/") != 1 or not all(repo.split("/")):
+            raise InputError(f"{where}: repo must be owner/name, got {repo!r}")
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+            raise InputError(f"{where}: number must be a positive integer, got {number!r}")
+        if not isinstance(author, str | None):
+            raise InputError(f"{where}: author must be a login or null, got {author!r}")
+        if not isinstance(body, str | None):
+            raise InputError(f"{where}: body must be a text or null, got {type(body).__name__}")
+        association = row.get("author_association")
+        yield ExplainedComment(
+            repo, number, author, body or "", association if isinstance(association, str) else ""
+        )
+
+
+def explain_comments(
+    path: Path, *, why: bool = False, hosts: frozenset[str] = frozenset()
+) -> Iterator[dict[str, Any]]:
+    """Yield one row a comment: `repo`, `number` and the `links` that the comment alone states.
+
+    With `why`, every link has the `text` it was read from, and the row `denials` and `retracts`.
+
+    Raises:
+        InputError: See `read_comments`.
+    """
+    for comment in read_comments(path):
+        reading = read_comment(comment.body, comment.repo, comment.number, author=comment.author, hosts=hosts)
+        row: dict[str, Any] = {"repo": comment.repo, "number": comment.number}
+        row["links"] = [_shown(link, comment.body, why) for link in reading.links]
+        if why:
+            row["denials"] = [_shown(link, comment.body, why) for link in reading.denials]
+            row["retracts"] = reading.retracts or reading.denies
+        yield row
+
+
+def explain_threads(
+    path: Path, *, why: bool = False, hosts: frozenset[str] = frozenset()
+) -> Iterator[dict[str, Any]]:
+    """Yield rows as `explain_comments`, without the links that a later comment of the thread took back.
+
+    The comments of an issue must follow one another in the file, oldest first.
+
+    Raises:
+        InputError: See `read_comments`.
+    """
+    for (repo, number), group in groupby(read_comments(path), key=lambda c: (c.repo, c.number)):
+        comments = list(group)
+        thread = read_thread(comments, repo, number, hosts=hosts)
+        rows: list[dict[str, Any]] = [{"repo": repo, "number": number, "links": []} for _ in comments]
+        for found in thread.standing:
+            rows[found.comment]["links"].append(_shown(found.link, comments[found.comment].body, why))
+        yield from rows
+
+
+def _shown(link: MarkerLink, body: str, why: bool) -> dict[str, Any]:
+    start, end = link.span
+    return {**link.to_dict(), "text": body[start:end]} if why else link.to_dict()

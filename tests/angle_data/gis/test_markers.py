@@ -1,0 +1,225 @@
+"""The markers on labelled comments and on the cases that single rules are there for."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from angle_data.gis.markers import KINDS, WEAK_KINDS, find_links, read_comment
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "gis"
+REPO, NUMBER = "lumen/editor", 9000
+
+
+def links(body, **options):
+    """What a comment on #9000 states: `>5` it is a duplicate of #5, `<5` the reverse, `?` tentative."""
+    found = find_links(body, REPO, NUMBER, **options)
+    return [
+        ("?" if link.certainty == "tentative" else "")
+        + (">" if link.direction == "this_is_dup_of" else "<")
+        + (str(link.number) if link.repo == REPO else f"{link.repo}#{link.number}")
+        for link in found
+    ]
+
+
+def comments(name):
+    return [
+        json.loads(line) for line in (FIXTURES / f"comments-{name}.jsonl").read_text("utf-8").splitlines()
+    ]
+
+
+def score(rows):
+    """Explicit (hits, false ones, misses, right directions) over labelled comments."""
+    hits = false = missed = right = 0
+    for row in rows:
+        labels = {
+            (x["repo"].casefold(), x["number"]): x for x in row["links"] if x["certainty"] == "explicit"
+        }
+        found = {
+            link.target: link
+            for link in find_links(row["body"], row["repo"], row["number"], author=row["author"])
+            if link.certainty == "explicit"
+        }
+        hits += len(labels.keys() & found.keys())
+        right += sum(found[t].direction == labels[t]["direction"] for t in labels.keys() & found.keys())
+        false += len(found.keys() - labels.keys())
+        missed += len(labels.keys() - found.keys())
+    return hits, false, missed, right
+
+
+@pytest.mark.parametrize("half", ["dev", "heldout"])
+def test_explicit_markers_reach_the_bar(half):
+    hits, false, missed, right = score(comments(half))
+    assert hits / (hits + false) >= 0.97
+    assert hits / (hits + missed) >= 0.85
+    assert right / hits >= 0.97
+
+
+@pytest.mark.parametrize("half", ["dev", "heldout"])
+@pytest.mark.parametrize("trap", ["quote", "mail", "code", "html", "template", "negation"])
+def test_no_explicit_link_in_what_others_said_or_denied(half, trap):
+    rows = [row for row in comments(half) if row["category"] == f"trap_{trap}"]
+    assert rows
+    assert score(rows)[1] == 0
+
+
+def test_the_labelled_halves_share_no_comment():
+    bodies = [{row["body"] for row in comments(half)} for half in ("dev", "heldout")]
+    assert not bodies[0] & bodies[1]
+    assert sum(map(len, bodies)) >= 360
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("Duplicate of #5", [">5"]),
+        ("duplciate of #5", [">5"]),
+        ("Duplicate of #1, #2 and #3", [">1", ">2", ">3"]),
+        ("Duplicate of #1, #2 is related", [">1"]),
+        ("Duplicate of #5, which is a duplicate of #6", [">5"]),
+        ("Closing as a duplicate. Please follow #5.", [">5"]),
+        ("This is tracked by #5. Closing as a duplicate.", [">5"]),
+        ("Closing as a duplicate. The fix is in #5.", []),
+        ("Duplicate of:\n- #5\n- #6", [">5", ">6"]),
+        ("/dup 5", [">5"]),
+        ("Duplicate of Acme/Engine#5", [">Acme/Engine#5"]),
+        ("#5 is a duplicate of this", ["<5"]),
+        ("#5 is a duplicate of #9000", ["<5"]),
+        ("#9000 is a duplicate of #5", [">5"]),
+        ("#5 is a duplicate of #6", []),
+        ("Closing #5 in favor of #6", []),
+        ("#5 and this one are duplicates of #6", [">6"]),
+        ("Duplicate of #9000", []),
+        ("This is not a duplicate of #5 but of #6", [">6"]),
+        ("Not a bug, but a duplicate of #5", [">5"]),
+        ("Isn't this a duplicate of #5?", ["?>5"]),
+        ("Duplicate of #5, did you search?", [">5"]),
+        ("Looks like a duplicate of #5", ["?>5"]),
+        ("Looks like a duplicate of #5, closing", [">5"]),
+        ("Possible duplicate of #5, closing", ["?>5"]),
+        ("Looks like a duplicate of #5, should we close?", ["?>5"]),
+        ("If this is a duplicate of #5, please close it", ["?>5"]),
+        ("This creates a duplicate of #5 in the list", []),
+        ("Tracked in #5", [">5"]),
+        ("The docs part is tracked in #5", []),
+        ("The same as #5", [">5"]),
+        ("We can do the same as in the fix of #5", []),
+        ("Closing in favor of #5", [">5"]),
+        ("I am in favor of #5", []),
+        ("This is #5's fault", []),
+        ("Duplicate of #5\n\nEDIT: sorry, not a duplicate after all", []),
+        ("See #5", []),
+        ("Closing, see #5", ["?>5"]),
+    ],
+)
+def test_find_links(body, expected):
+    assert links(body) == expected
+
+
+def test_a_bots_list_is_tentative_and_a_maintainers_list_is_not():
+    body = "This is a duplicate of these:\n- #5\n- #6"
+    assert links(body) == [">5", ">6"]
+    listed = "Found 2 possible duplicates:\n- #5\n- #6\n\nClosing soon."
+    assert links(listed, author="finder[bot]") == ["?>5", "?>6"]
+
+
+def test_percentages_of_a_bot_are_tentative():
+    assert links("#5 (92%)\n#6 (81%)", author="finder[bot]") == ["?>5", "?>6"]
+    assert links("#5 (92%)\n#6 (81%)", author="maria") == []
+
+
+def test_span_covers_the_phrase_and_its_target():
+    body = "Thanks!\r\n\r\n**Closing as a duplicate of** [#5](https://github.com/lumen/editor/issues/5). Bye"
+    (link,) = find_links(body, REPO, NUMBER)
+    start, end = link.span
+    assert body[start:end].startswith("duplicate of")
+    assert body[start:end].endswith("issues/5)")
+
+
+def test_span_of_a_marker_with_its_target_in_the_next_sentence_covers_both():
+    body = "Closing as a duplicate. Please follow #5 for updates."
+    (link,) = find_links(body, REPO, NUMBER)
+    assert body[slice(*link.span)] == "duplicate. Please follow #5"
+
+
+def test_pull_requests_are_flagged_in_the_kind():
+    kinds = [
+        find_links(body, REPO, NUMBER)[0].kind
+        for body in (
+            "Duplicate of PR #5",
+            f"Duplicate of https://github.com/{REPO}/pull/5",
+            "Duplicate of #5",
+        )
+    ]
+    assert kinds == ["duplicate:pull", "duplicate:pull", "duplicate"]
+
+
+def test_family_drops_the_pull_suffix():
+    (link,) = find_links("Superseded by PR #5", REPO, NUMBER)
+    assert (link.kind, link.family) == ("superseded:pull", "superseded")
+
+
+@pytest.mark.parametrize("half", ["dev", "heldout"])
+def test_every_kind_found_is_documented(half):
+    found = {
+        link.family
+        for row in comments(half)
+        for link in find_links(row["body"], row["repo"], row["number"], author=row["author"])
+    }
+    assert found <= set(KINDS)
+    assert len(found) > 8
+    assert set(KINDS) >= WEAK_KINDS
+
+
+def test_denials_name_what_is_denied():
+    reading = read_comment("This is not a duplicate of #5.", REPO, NUMBER)
+    assert (reading.links, [denial.number for denial in reading.denials]) == ((), [5])
+
+
+@pytest.mark.parametrize(
+    "body", ["Let me know if this is not a duplicate of #5.", "Isn't this a duplicate of #5?"]
+)
+def test_a_condition_or_question_denies_nothing(body):
+    assert read_comment(body, REPO, NUMBER).denials == ()
+
+
+def test_links_are_frozen_and_json_ready():
+    (link,) = find_links("Duplicate of #5", REPO, NUMBER)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        link.number = 6
+    assert json.loads(json.dumps(link.to_dict())) == {
+        "repo": REPO,
+        "number": 5,
+        "direction": "this_is_dup_of",
+        "certainty": "explicit",
+        "kind": "duplicate",
+        "span": [0, 15],
+    }
+
+
+WORDS = """
+    duplicate dup of #5 #6 #9000 closing as in favor tracked same not ? . , : ( ) [x](https://github.com/a/b/issues/7)
+    ` ``` > <!-- --> <details> - * | is this a/b#8 GH-9 重复 と 중복 [ ] ~~ " “ /dup On wrote:
+"""
+PIECES = st.sampled_from([*WORDS.split(), "\n", "\r", "\ue000", "\ue003"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PIECES, max_size=40).map(" ".join))
+def test_reading_never_raises_and_spans_lie_in_the_body(body):
+    reading = read_comment(body, REPO, NUMBER)
+    for link in (*reading.links, *reading.denials):
+        start, end = link.span
+        assert 0 <= start < end <= len(body)
+        assert link.target != (REPO, NUMBER)
+
+
+@pytest.mark.parametrize(
+    "body", ["duplicate of " * 3000, "`a``b```c " * 8000, "#5 is the same as #6, dup of " * 1000]
+)
+def test_hostile_texts_end(body):
+    """Takes seconds, not hours, if every pattern is linear (the time-out of the run is what fails)."""
+    read_comment(body + "#5", REPO, NUMBER)
