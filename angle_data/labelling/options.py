@@ -72,7 +72,8 @@ EngineOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="KEY=VALUE",
-        help="Setting of the engine itself: max_model_len=4096 (vLLM), wait_s=3600 (batch).",
+        help="Setting of the engine itself. offline, ray: any argument of vllm.LLM, and chunk=N (prompts per "
+        "call); ray: concurrency=N (engines); batch: wait_s=SECONDS.",
     ),
 ]
 RequestsPerMinute = Annotated[

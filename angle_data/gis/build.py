@@ -1,0 +1,311 @@
+"""Builds the data set from what was crawled: links, clusters, pairs, splits, rows and the evidence.
+
+A pure function of the store, the options and the seed: the same bytes every time. Uses no network.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from angle_data.console import Progress
+from angle_data.disjoint import DisjointSets
+from angle_data.errors import InputError, MissingExtraError
+from angle_data.gis.candidates import Candidates
+from angle_data.gis.card import render_gis_card
+from angle_data.gis.clusters import Clusters, find_clusters, unordered
+from angle_data.gis.dataset import COLUMNS, IDS_COLUMNS, Row, write_rows
+from angle_data.gis.figures import draw_figures
+from angle_data.gis.links import Link, judge
+from angle_data.gis.near import NearTexts
+from angle_data.gis.negatives import Spoken, draw_negatives, spoken_pairs
+from angle_data.gis.pairing import Pair, positive_pairs
+from angle_data.gis.report import Measures, check_splits, cluster_counts, link_counts, pair_counts
+from angle_data.gis.scan import Scan, scan_store
+from angle_data.gis.splits import SPLIT_BY, Group, assign_splits, check_ratios
+from angle_data.gis.store import STORE_NAME, Store
+from angle_data.gis.texts import Node, Texts
+from angle_data.gis.tokens import token_counter
+from angle_data.jsonl import replace_file, write_jsonl
+from angle_data.locking import hold
+from angle_data.text import content_id, stable_hash
+
+__all__ = ["BuildConfig", "GisSummary", "build_gis"]
+
+log = logging.getLogger("angle")
+
+_LARGEST_GROUP = 60  # spoken pairs join groups no further than this, so that no group swallows the others
+
+
+@dataclass(frozen=True, slots=True)
+class BuildConfig:
+    """What to build from `out`/crawl.sqlite; checks itself.
+
+    `negatives` are wanted for each positive pair. `split_by` is `cluster`, `time` or `repo`, `ratios` the
+    shares of train, validation and test. `max_pairs_per_cluster` bounds the positive pairs of a cluster.
+    `cross_repo` allows duplicates in two repositories. `ids_only` leaves the texts out. `tokenizer` is a
+    tokenizer file for the statistics of lengths (see `tokens`).
+    """
+
+    out: Path
+    seed: int = 0
+    negatives: float = 1.0
+    split_by: str = "cluster"
+    ratios: tuple[float, ...] = (0.86, 0.07, 0.07)
+    max_pairs_per_cluster: int = 10
+    cross_repo: bool = False
+    ids_only: bool = False
+    tokenizer: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.split_by not in SPLIT_BY:
+            raise InputError(f"--split-by must be one of {', '.join(SPLIT_BY)}, got {self.split_by!r}")
+        if not 0 <= self.negatives <= 100:
+            raise InputError(f"--negatives must be between 0 and 100, got {self.negatives:g}")
+        if self.max_pairs_per_cluster < 1:
+            raise InputError(f"--max-pairs-per-cluster must be at least 1, got {self.max_pairs_per_cluster}")
+        check_ratios(self.ratios)
+
+
+@dataclass(frozen=True, slots=True)
+class GisSummary:
+    """What was built: `counts` in short, the folder of the data set, and the whole report."""
+
+    counts: dict[str, int]
+    dataset: Path
+    report: dict[str, Any]
+
+
+def build_gis(config: BuildConfig) -> GisSummary:
+    """Write `dataset/`, `audit/`, `report.json` and `figures/` to `config.out`.
+
+    Raises:
+        InputError: There is no store, nothing in it makes a pair, or an option cannot be met.
+    """
+    name, count = token_counter(config.tokenizer)
+    measures = Measures(name, count)
+    with Store.open(config.out / STORE_NAME, read_only=True) as store, hold(config.out):
+        texts = Texts(store)
+        with Progress("issues read", store.count("issues")) as progress:
+            scan = scan_store(store, lambda repo, done: progress.advance(done, repo))
+        return _Build(config, scan, texts, measures).run()
+
+
+class _Build:
+    """One build; the methods are its steps."""
+
+    def __init__(self, config: BuildConfig, scan: Scan, texts: Texts, measures: Measures) -> None:
+        self._config, self._scan, self._texts, self._measures = config, scan, texts, measures
+        self._changes: dict[Node, frozenset[str]] = {}
+
+    def run(self) -> GisSummary:
+        """Do everything in order."""
+        config, scan, texts = self._config, self._scan, self._texts
+        links = judge(scan, scan.statements, texts, cross_repo=config.cross_repo)
+        clusters = find_clusters(links)
+        pairs, dropped, hubs = positive_pairs(
+            clusters, texts, most=config.max_pairs_per_cluster, seed=config.seed
+        )
+        _write_audit(config.out / "audit", scan, links, dropped)
+        if not pairs:
+            raise InputError(
+                f"{config.out / STORE_NAME}: no duplicates among {len(scan.heads)} issues with "
+                f"{scan.comments} comments; see audit/ for what was rejected, and crawl more"
+            )
+        spoken, mute = spoken_pairs(scan)
+        near = NearTexts(texts)
+        places = _place(config, scan, clusters, pairs, spoken, near)
+        positives: dict[str, list[Pair]] = {split: [] for split in check_ratios(config.ratios)}
+        for pair in pairs:
+            positives[places[pair.one]].append(pair)
+        candidates = Candidates(scan, clusters, links, texts, near, places)
+        negatives, vain = draw_negatives(
+            positives, candidates, spoken, ratio=config.negatives, seed=config.seed,
+            tell=lambda repo: log.debug("%s: negatives drawn", repo),
+        )  # fmt: skip
+        splits = {name: [*positives[name], *negatives[name]] for name in positives}
+        for name in [name for name, found in splits.items() if not found]:
+            log.warning("no pairs for %s: too few clusters for its share; it is left out", name)
+            del splits[name]
+        report: dict[str, Any] = {
+            "options": _options(config),
+            "store": {"repositories": len(scan.repos), "issues": len(scan.heads), "comments": scan.comments},
+            "links": link_counts(links, clusters),
+            "clusters": cluster_counts(clusters),
+            "pairs": _drops(pairs, dropped, hubs),
+            "negatives": _negative_counts(negatives, clusters, vain, mute),
+            "splits": pair_counts(splits),
+            "checks": check_splits(splits, clusters, texts),
+        }
+        return self._write(splits, report)
+
+    def _write(self, splits: Mapping[str, list[Pair]], report: dict[str, Any]) -> GisSummary:
+        config, measures = self._config, self._measures
+        columns = IDS_COLUMNS if config.ids_only else COLUMNS
+
+        def card() -> str:
+            repositories = sorted(measures.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
+            report["repositories"] = {name: dict(sorted(found.items())) for name, found in repositories}
+            report["tokens"], report["overlap"] = measures.tokens(), measures.overlap()
+            report["cleaning"] = self._cleaning()
+            return render_gis_card(report, ids_only=config.ids_only)
+
+        dataset = config.out / "dataset"
+        write_rows(dataset, {name: self._rows(name, pairs) for name, pairs in splits.items()}, columns, card)
+        with replace_file(config.out / "report.json") as stream:
+            stream.write(json.dumps(report, ensure_ascii=False, indent=2) + "\n")
+        try:
+            draw_figures(config.out / "figures", measures.lengths, report)
+        except MissingExtraError as error:
+            log.warning("no figures: %s", error)
+        return GisSummary(_summary(report), dataset, report)
+
+    def _rows(self, split: str, pairs: Iterable[Pair]) -> Iterator[Row]:
+        """Yield the rows of a split in random order, and measure them on the way."""
+        scan, seed = self._scan, self._config.seed
+        for pair in sorted(pairs, key=lambda pair: stable_hash(f"{seed} row {pair.one} {pair.other}")):
+            one, other = self._text(pair.one), self._text(pair.other)
+            leader = pair.cluster
+            row = {
+                "text1": one,
+                "text2": other,
+                "label": pair.label,
+                "repo": scan.repos[pair.one[0]].name,
+                "number1": pair.one[1],
+                "number2": pair.other[1],
+                "url1": scan.url(pair.one),
+                "url2": scan.url(pair.other),
+                "created1": scan.heads[pair.one].created_at,
+                "created2": scan.heads[pair.other].created_at,
+                "kind": pair.kind,
+                "evidence": pair.evidence,
+                "evidence_url": pair.evidence_url,
+                "cluster": f"{scan.repos[leader[0]].name}#{leader[1]}",
+            }
+            self._measures.add(split, row)
+            if self._config.ids_only:
+                del row["text1"], row["text2"]
+                row |= {"hash1": content_id(one), "hash2": content_id(other)}
+            yield row
+
+    def _text(self, node: Node) -> str:
+        cleaned = self._texts.get(node)
+        self._changes[node] = cleaned.changes
+        return cleaned.text
+
+    def _cleaning(self) -> dict[str, Any]:
+        total = len(self._changes)
+        counts = Counter(change for found in self._changes.values() for change in found)
+        changed = sum(bool(found) for found in self._changes.values())
+        shares = {name: round(100 * count / total, 2) for name, count in sorted(counts.items())}
+        return {"texts": total, "share_changed": round(100 * changed / total, 2), "by_change_percent": shares}
+
+
+def _place(
+    config: BuildConfig,
+    scan: Scan,
+    clusters: Clusters,
+    pairs: Iterable[Pair],
+    spoken: Iterable[Spoken],
+    near: NearTexts,
+) -> dict[Node, str]:
+    """Return the split of every issue that occurs in a positive or spoken pair; index the texts of all."""
+    groups: DisjointSets[Node] = DisjointSets()
+    for edge in clusters.edges:
+        groups.join(edge.duplicate, edge.canonical)
+    positive = {node for edge in clusters.edges for node in (edge.duplicate, edge.canonical)}
+    nodes = sorted(positive | {node for pair in spoken for node in (pair.one, pair.other)})
+    for node in nodes:
+        for other in near.neighbours(node):
+            groups.join(node, other)
+        near.add(node)
+    _join_spoken(groups, nodes, spoken)
+    if config.split_by == "repo":
+        first: dict[int, Node] = {}
+        for node in nodes:
+            groups.join(first.setdefault(node[0], node), node)
+    weights = Counter(groups.leader(pair.one) for pair in pairs)
+    # By the originals of positive pairs; a spoken pair or a copy must not make a group look older.
+    originals: defaultdict[Node, list[str]] = defaultdict(list)
+    for edge in clusters.edges:
+        originals[groups.leader(edge.canonical)].append(scan.heads[edge.canonical].created_at)
+    leaders = {groups.leader(node) for node in nodes}
+    found = {leader: Group(weights[leader], min(originals[leader], default="")) for leader in leaders}
+    shares = check_ratios(config.ratios)
+    if config.split_by == "repo" and len(weights) < len(shares):
+        raise InputError(
+            f"--split-by repo needs duplicates in at least {len(shares)} repositories, found {len(weights)}; "
+            "crawl more repositories, or split by cluster"
+        )
+    splits = assign_splits(found, shares, by=config.split_by, seed=config.seed)
+    return {node: splits[groups.leader(node)] for node in nodes}
+
+
+def _join_spoken(groups: DisjointSets[Node], nodes: Iterable[Node], spoken: Iterable[Spoken]) -> None:
+    """Bring the issues of spoken pairs into one split, as long as the groups stay small."""
+    sizes = Counter(groups.leader(node) for node in nodes)
+    for pair in sorted(spoken, key=lambda pair: unordered(pair.one, pair.other)):
+        one, other = groups.leader(pair.one), groups.leader(pair.other)
+        if one != other and sizes[one] + sizes[other] <= _LARGEST_GROUP:
+            groups.join(one, other)
+            sizes[groups.leader(one)] = sizes[one] + sizes[other]
+
+
+def _write_audit(folder: Path, scan: Scan, links: list[Link], dropped: list[tuple[str, Pair]]) -> None:
+    for status, name in (("accepted", "links"), ("tentative", "tentative")):
+        found = (link.to_dict(scan) for link in links if link.status == status)
+        write_jsonl(folder / f"{name}.jsonl", found)
+    rejected = [link.to_dict(scan) for link in links if link.status == "rejected"]
+    pairs = [
+        {"status": "rejected", "reason": reason, "source": "pair", "evidence": pair.evidence,
+         "duplicate": scan.url(pair.one), "canonical": scan.url(pair.other)}
+        for reason, pair in dropped
+    ]  # fmt: skip
+    write_jsonl(folder / "rejected.jsonl", [*rejected, *pairs])
+
+
+def _options(config: BuildConfig) -> dict[str, Any]:
+    names = ("seed", "negatives", "split_by", "max_pairs_per_cluster", "cross_repo", "ids_only")
+    return {**{name: getattr(config, name) for name in names}, "ratios": list(config.ratios)}
+
+
+def _drops(pairs: list[Pair], dropped: list[tuple[str, Pair]], hubs: int) -> dict[str, Any]:
+    counts = Counter(reason for reason, _ in dropped) + Counter(hub=hubs)
+    return {
+        "possible": len(pairs) + counts.total(),
+        "kept": len(pairs),
+        "transitive": sum(pair.evidence == "transitive" for pair in pairs),
+        "dropped": dict(sorted(counts.items())),
+    }
+
+
+def _negative_counts(
+    negatives: Mapping[str, list[Pair]], clusters: Clusters, vain: Counter[str], mute: Counter[str]
+) -> dict[str, Any]:
+    positive = {node for edge in clusters.edges for node in (edge.duplicate, edge.canonical)}
+    found = [pair for pairs in negatives.values() for pair in pairs]
+    both = sum(pair.one in positive and pair.other in positive for pair in found)
+    return {
+        "kept": len(found),
+        "kinds": dict(sorted(Counter(pair.kind for pair in found).items())),
+        "both_sides_in_positives_percent": round(100 * both / max(len(found), 1), 2),
+        "dropped": {**dict(sorted(vain.items())), **{f"denial_{k}": v for k, v in sorted(mute.items())}},
+    }
+
+
+def _summary(report: Mapping[str, Any]) -> dict[str, int]:
+    links, splits = report["links"], report["splits"]
+    counts = {
+        "links_accepted": links["accepted"],
+        "links_tentative": sum(links["tentative"].values()),
+        "links_rejected": sum(links["rejected"].values()),
+        "clusters": report["clusters"]["clusters"],
+        "positives": sum(found["positives"] for found in splits.values()),
+        "negatives": sum(found["negatives"] for found in splits.values()),
+    }
+    return {**counts, **{name: found["pairs"] for name, found in splits.items()}}

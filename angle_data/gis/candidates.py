@@ -1,0 +1,124 @@
+"""Which issues may stand in a negative pair together, and in which split each may be used.
+
+An issue without a place takes that of the first pair it is used in, unless a near-identical text already has
+another one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from angle_data.gis.cleaning import is_dummy
+from angle_data.gis.clusters import Clusters, unordered
+from angle_data.gis.links import Link
+from angle_data.gis.near import NearTexts
+from angle_data.gis.scan import Scan
+from angle_data.gis.texts import Node, Texts
+from angle_data.text import jaccard, words
+
+__all__ = ["Candidates"]
+
+_TOO_ALIKE = 0.6
+_REUSED = 4
+
+
+class Candidates:
+    """The issues that negative pairs are drawn from.
+
+    `places` maps the issues of positive and spoken pairs to their splits and grows; `near` indexes the texts
+    of all issues that have a place. `positive` are the issues that links connect. `uses` counts in how many
+    negative pairs an issue is the partner.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        clusters: Clusters,
+        links: Iterable[Link],
+        texts: Texts,
+        near: NearTexts,
+        places: dict[Node, str],
+    ) -> None:
+        self.scan, self.texts, self.places = scan, texts, places
+        self.uses: Counter[Node] = Counter()
+        self._clusters, self._near = clusters, near
+        self._blocked = {
+            unordered(link.duplicate, link.canonical) for link in links if link.duplicate and link.canonical
+        }
+        resolved = {edge.duplicate for edge in clusters.edges}
+        # Said to be a duplicate of something unknown: its original may be any issue.
+        self._unresolved = {node for node, head in scan.heads.items() if head.marked} - resolved
+        self.positive = frozenset(
+            node for edge in clusters.edges for node in (edge.duplicate, edge.canonical)
+        )
+        self._pool: defaultdict[tuple[str, int], list[tuple[str, Node]]] = defaultdict(list)
+        for node in self.positive:
+            self._pool[places[node], node[0]].append((scan.heads[node].created_at, node))
+        for pool in self._pool.values():
+            pool.sort()
+
+    def usable(self, node: Node) -> bool:
+        """Whether an issue can stand in a negative pair at all."""
+        head = self.scan.heads.get(node)
+        if head is None or head.is_pull or head.gone or node in self._unresolved:
+            return False
+        return not is_dummy(self.texts.get(node).text)
+
+    def related(self, one: Node, other: Node) -> bool:
+        """Whether links of any kind, kept or not, connect two issues, or both belong to one cluster."""
+        same = self._clusters.every.leader(one) == self._clusters.every.leader(other)
+        return same or unordered(one, other) in self._blocked
+
+    def fits(self, one: Node, other: Node, split: str) -> bool:
+        """Whether two issues may make a negative pair in `split`: nothing ties them, and texts differ."""
+        if one == other or self.related(one, other) or self.scan.mentioned(one, other):
+            return False
+        if self.uses[other] >= _REUSED or not self.usable(other):
+            return False
+        alike = jaccard(words(self.texts.get(one).text), words(self.texts.get(other).text))
+        return alike < _TOO_ALIKE and self.place(other, split)
+
+    def place(self, node: Node, split: str) -> bool:
+        """Give `node` its place in `split`; False if it, or a near-identical text, is in another one."""
+        if node in self.places:
+            return self.places[node] == split
+        if any(self.places[other] != split for other in self._near.neighbours(node)):
+            return False
+        self.places[node] = split
+        self._near.add(node)
+        return True
+
+    def pool_around(self, split: str, repo_id: int, created_at: str, most: int) -> list[Node]:
+        """Return up to `most` issues of positive pairs opened around a time, by distance in the order."""
+        return list(_around(self._pool[split, repo_id], created_at, most))
+
+    def others_around(self, split: str, repo_id: int, created_at: str, most: int) -> list[Node]:
+        """Return up to `most` issues of no positive pair opened around a time, free for `split`."""
+        found = _around(self._others[repo_id], created_at, 4 * most)
+        return [node for node in found if self.places.get(node, split) == split][:most]
+
+    @cached_property
+    def _others(self) -> dict[int, list[tuple[str, Node]]]:
+        found: dict[int, list[tuple[str, Node]]] = {repo_id: [] for repo_id in self.scan.repos}
+        for node, head in self.scan.heads.items():
+            if not (head.is_pull or head.gone or node in self.positive or node in self._unresolved):
+                found[node[0]].append((head.created_at, node))
+        for pool in found.values():
+            pool.sort()
+        return found
+
+
+def _around(ordered: list[tuple[str, Node]], created_at: str, most: int) -> Iterator[Node]:
+    """Yield the issues nearest to a time in the order of age, from both sides in turn."""
+    middle = bisect_left(ordered, (created_at, (0, 0)))
+    found = 0
+    for step in range(len(ordered)):
+        for position in (middle + step, middle - 1 - step):
+            if 0 <= position < len(ordered):
+                if found == most:
+                    return
+                found += 1
+                yield ordered[position][1]

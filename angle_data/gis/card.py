@@ -1,0 +1,180 @@
+"""The card of a data set of issue pairs: how to load it, what it holds, how it came about, what it lacks.
+
+A pure function of the report of a build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from angle_data.gis.cleaning import CHANGES
+from angle_data.gis.dataset import COLUMNS, IDS_COLUMNS
+from angle_data.gis.links import REASONS
+from angle_data.gis.report import LIMIT
+from angle_data.publish.card import data_file
+
+__all__ = ["render_gis_card"]
+
+_SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M")
+
+
+def render_gis_card(report: Mapping[str, Any], *, ids_only: bool) -> str:
+    """Return the card as Markdown with YAML front matter; `report` is what `report.json` holds."""
+    splits = report["splits"]
+    total = sum(found["pairs"] for found in splits.values())
+    size = next((name for power, name in enumerate(_SIZES, start=3) if total < 10**power), "n>100M")
+    files = "\n".join(f"  - split: {name}\n    path: {data_file(name)}" for name in splits)
+    columns = IDS_COLUMNS if ids_only else COLUMNS
+    return f"""\
+---
+# No licence is stated: the texts belong to those who wrote them. Add one for the compilation if you may.
+task_categories:
+- sentence-similarity
+tags:
+- sentence-pairs
+- duplicate-detection
+size_categories:
+- {size}
+configs:
+- config_name: default
+  data_files:
+{files}
+---
+# Duplicate issues on GitHub
+
+Pairs of issues of {len(report["repositories"])} repositories. Label 1: the two are duplicates by GitHub's own
+mark or in the words of those who look after the project. Label 0: they are not, as far as is known.
+
+```python
+from datasets import load_dataset
+pairs = load_dataset("path/to/this/folder")
+```
+
+{_IDS_NOTE if ids_only else ""}## Columns
+
+{_table(("column", "meaning"), ((f"`{name}`", meaning) for name, meaning in columns.items()))}
+
+## Sizes
+
+{_sizes(splits)}
+
+## Length
+
+Tokenizer: {report["tokens"]["tokenizer"]}. Shares in percent; long texts have more than {LIMIT} tokens.
+
+{_lengths(report["tokens"])}
+
+## Overlap
+
+Mean Jaccard index of the two texts' word n-grams, in percent.
+
+{_table(("pairs", "1-gram", "2-gram", "3-gram"), _overlaps(report["overlap"]))}
+
+## Repositories
+
+{_table(("repository", "positives", "negatives"), _repositories(report["repositories"]))}
+
+## Evidence
+
+Accepted statements by what they rest on: `event` is GitHub's mark, `comment:KIND:RANK` a comment and how it
+is backed. Several may state the same link.
+
+{_counts("evidence", report["links"]["by_evidence"])}
+
+## What was left out
+
+{report["links"]["statements"]:,} statements were found, {report["links"]["accepted"]:,} accepted, and not:
+
+{_left_out(report)}
+
+Positive pairs that the accepted links allow and that were left out: {_listed(report["pairs"]["dropped"])}.
+Negative pairs: {_listed(report["negatives"]["dropped"])}.
+
+## Checks
+
+In two splits at once: {_listed(report["checks"])}.
+
+## How it was made
+
+- Text: title, blank line, body. Cleaning changed {report["cleaning"]["share_changed"]} % of the texts:
+{_cleaning(report["cleaning"])}
+- Clusters are the transitive closure of the accepted links. A cluster gives at most
+  {report["options"]["max_pairs_per_cluster"]} positive pairs, links before pairs of duplicates of one issue.
+- Negatives come from the same repository: `random` ones resemble the original in age and labels, `hard` ones
+  are near by words (BM25), of `explicit_non_duplicate` ones somebody said so. None lies in one cluster, is
+  linked by a reference, or has a side that is a duplicate of something unknown. Both sides occur in positive
+  pairs in {report["negatives"]["both_sides_in_positives_percent"]} % of them.
+- Splits by {report["options"]["split_by"]}: no issue, cluster or near-identical text is in two.
+
+## Limits
+
+- A label is as good as the words it rests on; the error rate is to be measured by reading a sample.
+- Hard negatives may be duplicates that nobody marked.
+- Secrets, e-mail addresses and logins are removed where their shape is known. People's names are not.
+- Issues change and are deleted. Honour deletions: fetch the texts again from the numbers before you publish.
+"""
+
+
+_IDS_NOTE = """\
+The texts are not included. `angle-data gis rehydrate` fetches them again from GitHub and leaves out what was
+deleted since.
+
+"""
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    lines += [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
+    return "\n".join(lines)
+
+
+def _counts(name: str, counts: Mapping[str, int]) -> str:
+    return _table((name, "count"), ((f"`{key}`", f"{count:,}") for key, count in counts.items()))
+
+
+def _sizes(splits: Mapping[str, Mapping[str, int]]) -> str:
+    kinds = ("random", "hard", "explicit_non_duplicate")
+    head = ("split", "positives", "negatives", "pairs", *kinds, "issues")
+    rows = []
+    for name, found in splits.items():
+        shown = (found.get(column, 0) for column in head[1:])
+        rows.append((name, *(f"{count:,}" for count in shown)))
+    return _table(head, rows)
+
+
+def _lengths(tokens: Mapping[str, Any]) -> str:
+    found = {name: row for name, row in tokens.items() if name != "tokenizer"}
+    head: Mapping[str, Any] = next(iter(found.values()), {})
+    return _table(
+        ("split", *(column.replace("_", " ") for column in head)),
+        ((name, *row.values()) for name, row in found.items()),
+    )
+
+
+def _repositories(found: Mapping[str, Mapping[str, int]]) -> Iterable[tuple[str, str, str]]:
+    for name, counts in found.items():
+        yield name, f"{counts.get('positives', 0):,}", f"{counts.get('negatives', 0):,}"
+
+
+def _overlaps(found: Mapping[str, Mapping[str, float]]) -> Iterable[tuple[object, ...]]:
+    for name, overlaps in found.items():
+        yield name, *overlaps.values()
+
+
+def _left_out(report: Mapping[str, Any]) -> str:
+    links = report["links"]
+    rows = [
+        (status, f"`{reason}`", REASONS[reason].removeprefix("tentative: "), f"{count:,}")
+        for status in ("tentative", "rejected")
+        for reason, count in links[status].items()
+    ]
+    return _table(("status", "reason", "meaning", "count"), rows)
+
+
+def _cleaning(found: Mapping[str, Any]) -> str:
+    return "\n".join(f"  - {CHANGES[name]}: {share} %" for name, share in found["by_change_percent"].items())
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items()) or "none"

@@ -1,0 +1,172 @@
+"""The `angle-data gis` command: options in, crawl and build, a short table out.
+
+Holds no logic of its own and imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from angle_data.console import configure_logging
+from angle_data.errors import InputError
+
+if TYPE_CHECKING:
+    from angle_data.gis.build import GisSummary
+    from angle_data.gis.crawl import CrawlConfig, CrawlSummary
+
+__all__ = ["gis"]
+
+log = logging.getLogger("angle")
+
+
+def gis(
+    context: typer.Context,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for crawl.sqlite, dataset/, audit/ and report.json.")
+    ] = None,
+    repos: Annotated[
+        Path | None, typer.Option(help="Repositories, one owner/name or GitHub URL a line.")
+    ] = None,
+    strategy: Annotated[
+        str, typer.Option(help="events: marks by GitHub's own button. comments: what people write. both.")
+    ] = "both",
+    api_url: Annotated[
+        str, typer.Option(help="REST address; GitHub Enterprise: https://HOST/api/v3.")
+    ] = "https://api.github.com",
+    token_env: Annotated[str, typer.Option(help="Variable that holds the token.")] = "GITHUB_TOKEN",
+    since: Annotated[
+        str | None, typer.Option(help="Only what was updated on this day or later, such as 2024-01-31.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="Only what was last updated on this day or earlier.")
+    ] = None,
+    max_requests: Annotated[
+        int | None, typer.Option(help="Stop after so many requests; the same command goes on.")
+    ] = None,
+    archive: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Event dump (GH Archive, .json or .json.gz) to read instead of the API; repeatable."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Forecast requests and time, one request per repository.")
+    ] = False,
+    no_crawl: Annotated[bool, typer.Option("--no-crawl", help="Build from what was crawled before.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of negatives, splits and order.")] = 0,
+    negatives: Annotated[float, typer.Option(help="Negative pairs for each positive one.")] = 1.0,
+    split_by: Annotated[str, typer.Option(help="cluster, time or repo.")] = "cluster",
+    ratios: Annotated[str, typer.Option(help="Shares of train, validation and test.")] = "0.86,0.07,0.07",
+    max_pairs_per_cluster: Annotated[int, typer.Option(help="Most positive pairs of one cluster.")] = 10,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show details.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+) -> None:
+    """Crawl duplicate issues from GitHub and build labelled pairs from them.
+
+    Everything fetched is kept in crawl.sqlite: a stopped crawl goes on where it was, and a finished one
+    asks only for what changed. One token allows 5,000 requests an hour; a repository with 100,000 issues
+    takes about 6,000. Without a token: 60 requests an hour, and comments only. See --dry-run first.
+
+    Example: angle-data gis --repos recipes/gis-paper-repositories.txt --out gis
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if out is None:
+        raise InputError("give --out, the folder to write to")
+    configure_logging(quiet=quiet, verbose=verbose)
+    shares = _parse_ratios(ratios)
+    if not no_crawl:
+        from angle_data.gis.crawl import CrawlConfig
+
+        config = CrawlConfig(
+            repos=repos,
+            out=out,
+            strategy=strategy,  # type: ignore[arg-type]  # checked by the configuration
+            api_url=api_url,
+            token_env=token_env,
+            since=since,
+            until=until,
+            max_requests=max_requests,
+            archives=tuple(archive or ()),
+        )
+        if dry_run and archive:
+            raise InputError("--dry-run forecasts requests, and --archive sends none; give one of them")
+        if dry_run:
+            _forecast(config, as_json=as_json)
+            return
+    elif dry_run:
+        raise InputError("--dry-run forecasts the crawl and --no-crawl leaves it out; give one of them")
+    crawled = None if no_crawl else _crawl(config)
+
+    from angle_data.gis.build import BuildConfig, build_gis
+
+    summary = build_gis(
+        BuildConfig(
+            out=out,
+            seed=seed,
+            negatives=negatives,
+            split_by=split_by,
+            ratios=shares,
+            max_pairs_per_cluster=max_pairs_per_cluster,
+        )
+    )
+    typer.echo(_as_json(crawled, summary) if as_json else _as_table(crawled, summary))
+
+
+def _crawl(config: CrawlConfig) -> CrawlSummary:
+    from angle_data.gis.crawl import crawl_repos
+
+    try:
+        return crawl_repos(config)
+    except KeyboardInterrupt:
+        # Typer ends the program with 130 by itself, without a word.
+        log.warning("interrupted; everything so far is kept, the same command goes on")
+        raise
+
+
+def _forecast(config: CrawlConfig, *, as_json: bool) -> None:
+    from angle_data.gis.forecast import forecast
+
+    found = forecast(config)
+    sums = {"rest": found.rest, "graphql": found.graphql, "points": found.points, "hours": found.hours}
+    typer.echo(json.dumps({**asdict(found), **sums}) if as_json else found.table())
+
+
+def _parse_ratios(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"--ratios {text!r}: give numbers separated by commas, such as 0.86,0.07,0.07"
+        ) from None
+
+
+def _as_json(crawled: CrawlSummary | None, summary: GisSummary) -> str:
+    shown: dict[str, Any] = {"counts": summary.counts, "dataset": str(summary.dataset)}
+    if crawled is not None:
+        shown["crawl"] = {**asdict(crawled), "store": str(crawled.store)}
+    return json.dumps(shown, ensure_ascii=False)
+
+
+def _as_table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
+    rows: list[tuple[str, str]] = []
+    if crawled is not None:
+        rows += [(name, f"{count:,}") for name, count in crawled.rows.items()]
+        rows.append(("requests", f"{crawled.requests:,}, {crawled.unchanged:,} of them unchanged"))
+        rows += [
+            (name, status.removeprefix("error:")) for name, status in crawled.repos.items() if status != "ok"
+        ]
+        if crawled.archive is not None:
+            counts = asdict(crawled.archive).items()
+            rows.append(("archive", ", ".join(f"{name} {count:,}" for name, count in counts if count)))
+    rows += [(name.replace("_", " "), f"{count:,}") for name, count in summary.counts.items()]
+    rows.append(("data set", str(summary.dataset)))
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)

@@ -1,0 +1,138 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import typer
+from fake_github import FakeGitHub
+from fake_github_world import make_world
+
+from angle_data.console import run_app
+from angle_data.gis.command import gis
+
+PROGRAM = """
+import typer
+from angle_data.console import run_app
+from angle_data.gis.command import gis
+app = typer.Typer(pretty_exceptions_enable=False)
+app.callback(invoke_without_command=True)(gis)
+run_app(app, "angle-data")
+"""
+TOKEN = "ghp_aVerySecretToken"
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command in this process; returns the exit code, stdout and stderr."""
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.callback(invoke_without_command=True)(gis)
+    app.command("other")(lambda: print("another command"))
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["angle-data", *map(str, arguments)])
+        code = 0
+        try:
+            run_app(app, "angle-data")
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def listed(tmp_path):
+    path = tmp_path / "list.txt"
+    path.write_text("org0/project0\nno/such\n")
+    return path
+
+
+def test_the_forecast_is_printed_and_nothing_is_written(run, listed, tmp_path):
+    out = tmp_path / "out"
+    with FakeGitHub(make_world(1, repos=1, issues=210)) as github:
+        arguments = ("--repos", listed, "--out", out, "--api-url", github.url, "--dry-run")
+        code, text, _ = run(*arguments)
+        assert code == 0
+        assert "org0/project0" in text
+        assert "error:404" in text
+        assert "11 REST requests and at most 3 GraphQL queries (6 points)" in text
+        code, text, _ = run(*arguments, "--json")
+    found = json.loads(text)
+    assert (found["rest"], found["graphql"], found["points"], found["spent"]) == (11, 3, 6, 2)
+    assert [repo["name"] for repo in found["repos"]] == ["org0/project0", "no/such"]
+    assert not out.exists()
+
+
+def test_a_limit_ends_with_75_and_one_line(run, listed, tmp_path):
+    with FakeGitHub(make_world(1, repos=1, issues=210)) as github:
+        code, _, errors = run(
+            "--repos", listed, "--out", tmp_path / "o", "--api-url", github.url, "--max-requests", 2
+        )
+    assert code == 75
+    assert "angle-data: error: --max-requests 2 reached; all so far is kept, run the same command" in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--repos", "nothing.txt"), "nothing.txt does not exist"),
+        ((), "give --repos"),
+        (("--repos", "nothing.txt", "--strategy", "all"), "--strategy must be"),
+        (("--repos", "nothing.txt", "--ratios", "a,b"), "--ratios 'a,b'"),
+        (("--repos", "nothing.txt", "--api-url", "github.com"), "--api-url 'github.com' is no address"),
+        (("--repos", "nothing.txt", "--max-requests", "0"), "--max-requests must be at least 1"),
+        (("--no-crawl", "--dry-run"), "give one of them"),
+        (("--archive", "hour.json.gz", "--dry-run"), "give one of them"),
+    ],
+)
+def test_mistakes_are_one_line_with_status_1(run, tmp_path, listed, arguments, message):
+    arguments = [str(listed) if a == "nothing.txt" and "does not" not in message else a for a in arguments]
+    code, _, errors = run("--out", tmp_path / "o", *arguments)
+    assert code == 1
+    assert message in errors
+    assert len(errors.strip().splitlines()) == 1
+
+
+def test_the_folder_is_needed_but_not_by_the_commands_beside_this_one(run, listed):
+    code, _, errors = run("--repos", listed)
+    assert (code, errors) == (1, "angle-data: error: give --out, the folder to write to\n")
+    assert run("other") == (0, "another command\n", "")
+
+
+def test_an_interrupt_ends_with_130_and_keeps_what_was_read(listed, tmp_path):
+    interrupted = []
+
+    def interrupt(seen):
+        if seen.route == "comments" and not interrupted:
+            interrupted.append(seen)
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+
+    with FakeGitHub(make_world(1, repos=1, issues=210), before=interrupt) as github:
+        command = [
+            sys.executable,
+            "-c",
+            PROGRAM,
+            "--repos",
+            listed,
+            "--out",
+            tmp_path / "o",
+            "--api-url",
+            github.url,
+        ]
+        environment = {**os.environ, "GITHUB_TOKEN": TOKEN}
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors.splitlines()[-1] == "interrupted; everything so far is kept, the same command goes on"
+    assert "Traceback" not in errors
+    assert TOKEN not in errors
+    from angle_data.gis.store import Store
+
+    with Store.open(tmp_path / "o" / "crawl.sqlite", read_only=True) as store:
+        assert store.count("issues") > 100

@@ -1,0 +1,184 @@
+"""The fake GitHub and our queries against what GitHub publishes: OpenAPI description and GraphQL schema.
+
+Needs the npm packages @octokit/openapi and @octokit/graphql-schema in $ANGLE_PROTOCOL/node_modules (see `make
+protocol`); skipped, with that reason, where they are not.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import requests
+from fake_github import SECONDARY, FakeGitHub, Fault
+from fake_github_graphql import SCHEMA, run_query
+from fake_github_world import add_comment, make_world
+from graphql import (
+    build_schema,
+    is_enum_type,
+    is_input_object_type,
+    is_object_type,
+    is_union_type,
+    parse,
+    validate,
+)
+
+from angle_data.gis import queries
+
+ROOT = Path(os.environ.get("ANGLE_PROTOCOL", ".protocol")) / "node_modules" / "@octokit"
+PREFIX = "/api/v3"
+
+
+def published(*parts):
+    path = ROOT.joinpath(*parts)
+    if not path.is_file():
+        pytest.skip(f"{path} is not there; run `make protocol`, which fetches it with npm")
+    return path.read_text()
+
+
+@pytest.fixture(scope="module")
+def github_schema():
+    return build_schema(published("graphql-schema", "schema.graphql"), assume_valid=True)
+
+
+@pytest.fixture(scope="module")
+def openapi():
+    return json.loads(published("openapi", "generated", "api.github.com.json"))
+
+
+@pytest.fixture(scope="module")
+def fake():
+    world = make_world(2, repos=1, issues=40)
+    repo = world.repos[1_000]
+    repo.former = ("old/name",)
+    said = add_comment(repo.issues[1], 5, "ann", "MEMBER", "hello", "2024-01-01T00:00:00Z")
+    said.minimized = "spam"
+    repo.deleted = {99}
+    repo.moved = {98: (1_000, 1)}
+    with FakeGitHub(world) as github:
+        yield github
+
+
+# GraphQL
+
+QUERIES = (queries.ISSUES_QUERY, queries.TIMELINE_QUERY, queries.numbers_query(2))
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=["issues", "timeline", "numbers"])
+def test_queries_are_valid_in_githubs_schema(github_schema, query):
+    assert [error.message for error in validate(github_schema, parse(query))] == []
+
+
+def own_types():
+    return [t for name, t in SCHEMA.type_map.items() if not name.startswith("__")]
+
+
+@pytest.mark.parametrize("kind", own_types(), ids=str)
+def test_the_fakes_types_are_a_part_of_githubs(github_schema, kind):
+    """Each type, field, argument, enum value and union member of the fake exists and has the same type."""
+    theirs = github_schema.type_map.get(kind.name)
+    assert theirs is not None
+    assert type(theirs) is type(kind)
+    if is_object_type(kind) or is_input_object_type(kind):
+        for name, field in kind.fields.items():
+            assert str(theirs.fields[name].type) == str(field.type), name
+            for argument, ours in getattr(field, "args", {}).items():
+                assert str(theirs.fields[name].args[argument].type) == str(ours.type), f"{name}({argument})"
+    if is_enum_type(kind):
+        assert set(kind.values) <= set(theirs.values)
+    if is_union_type(kind):
+        assert {one.name for one in kind.types} <= {one.name for one in theirs.types}
+
+
+def test_the_fakes_answers_fit_the_query_in_githubs_schema(github_schema, fake):
+    """The executor checks types and nulls against the fake's schema, which is a part of GitHub's."""
+    rate = {"limit": 1, "remaining": 1, "used": 0, "resetAt": "2024-01-01T00:00:00Z"}
+    ask = {"owner": "org0", "name": "project0", "first": 100, "references": True}
+    answer, _ = run_query(fake.world, queries.ISSUES_QUERY, ask, rate)
+    assert "errors" not in answer
+    assert len(answer["data"]["repository"]["issues"]["nodes"]) > 20
+
+
+# REST
+
+
+def violations(openapi, schema, data):
+    from openapi_schema_validator import OAS30Validator
+    from referencing import Registry, Resource
+    from referencing.jsonschema import DRAFT4
+
+    registry = Registry().with_resource("urn:github", Resource(contents=openapi, specification=DRAFT4))
+    absolute = json.loads(json.dumps(schema).replace('"#/', '"urn:github#/'))
+    validator = OAS30Validator(absolute, registry=registry)
+    return [
+        f"{list(error.absolute_path)}: {error.message[:200]}"
+        for error in validator.iter_errors(data)
+        if not _is_null_of_a_nullable_enum(error)
+    ]
+
+
+def _is_null_of_a_nullable_enum(error):
+    """The description calls `state_reason` nullable and leaves null out of its values; GitHub sends it."""
+    return error.validator == "enum" and error.instance is None and error.schema.get("nullable")
+
+
+def described(openapi, path, status):
+    answer = openapi["paths"][path]["get"]["responses"][str(status)]
+    if "$ref" in answer:
+        answer = openapi["components"]["responses"][answer["$ref"].rsplit("/", 1)[-1]]
+    return answer["content"]["application/json"]["schema"]
+
+
+ISSUES, COMMENTS = "/repos/{owner}/{repo}/issues", "/repos/{owner}/{repo}/issues/comments"
+ONE, REPO = "/repos/{owner}/{repo}/issues/{issue_number}", "/repos/{owner}/{repo}"
+
+
+@pytest.mark.parametrize(
+    ("path", "address", "status"),
+    [
+        (ISSUES, "/repos/org0/project0/issues?state=all&sort=updated&direction=asc&per_page=100", 200),
+        (COMMENTS, "/repos/org0/project0/issues/comments?sort=updated&direction=asc&per_page=100", 200),
+        (ONE, "/repos/org0/project0/issues/1", 200),
+        (f"{ONE}/comments", "/repos/org0/project0/issues/1/comments", 200),
+        (ONE, "/repos/org0/project0/issues/98", 301),
+        (ONE, "/repos/org0/project0/issues/99", 410),
+        (ONE, "/repos/org0/project0/issues/4000", 404),
+        (ISSUES, "/repos/old/name/issues", 301),
+        (ISSUES, "/repos/no/such/issues", 404),
+        (REPO, "/repos/org0/project0", 200),
+        (REPO, "/repos/no/such", 404),
+        (REPO, "/repos/old/name", 301),
+    ],
+)
+def test_the_fakes_answers_are_as_github_describes_them(openapi, fake, path, address, status):
+    answer = requests.get(fake.url + address, allow_redirects=False, timeout=10)
+    assert answer.status_code == status
+    data = answer.json()
+    assert data
+    assert violations(openapi, described(openapi, path, status), data) == []
+
+
+def test_the_checks_notice_a_field_that_is_missing(openapi, fake):
+    data = requests.get(f"{fake.url}/repos/org0/project0/issues/comments", timeout=10).json()
+    del data[0]["user"]
+    found = violations(openapi, described(openapi, COMMENTS, 200), data)
+    assert any("'user' is a required property" in problem for problem in found)
+
+
+@pytest.mark.parametrize(("path", "names"), [(ISSUES, {"state", "sort"}), (COMMENTS, {"direction"})])
+def test_the_parameters_we_send_are_described(openapi, path, names):
+    references = {"sort", "direction", "since", "per-page"}
+    parameters = openapi["paths"][path]["get"]["parameters"]
+    named = {one["name"] for one in parameters if "name" in one}
+    shared = {one["$ref"].rsplit("/", 1)[-1] for one in parameters if "$ref" in one}
+    assert names <= named
+    assert references <= named | shared
+
+
+def test_faults_speak_as_github_does(openapi):
+    faults = [Fault("status", 403, SECONDARY), Fault("primary", 429)]
+    with FakeGitHub(make_world(2, repos=1, issues=3), faults=faults) as github:
+        for status in (403, 429):
+            answer = requests.get(f"{github.url}/repos/org0/project0", timeout=10)
+            assert answer.status_code == status
+            assert violations(openapi, {"$ref": "#/components/schemas/basic-error"}, answer.json()) == []

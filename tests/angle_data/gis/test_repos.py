@@ -1,0 +1,64 @@
+from pathlib import Path
+
+import pytest
+
+from angle_data.errors import InputError
+from angle_data.gis.repos import BadLine, parse_repo, read_repos
+
+RECIPE = Path(__file__).parents[3] / "recipes" / "gis-paper-repositories.txt"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("numpy/numpy", "numpy/numpy"),
+        ("mrdoob/three.js", "mrdoob/three.js"),
+        ("https://github.com/psf/requests", "psf/requests"),
+        ("https://github.com/psf/requests.git", "psf/requests"),
+        ("http://www.github.com/psf/requests/issues?q=is%3Aopen", "psf/requests"),
+        ("https://ghe.example.com/team/tool/", "team/tool"),
+        ("git@github.com:psf/requests.git", "psf/requests"),
+        ("ssh://git@github.com/psf/requests", "psf/requests"),
+        ("numpy", None),
+        ("a/b/c", None),
+        ("https://github.com/psf", None),
+        ("bump tech/glide", None),
+        ("-a/b", None),
+        ("a/..", None),
+    ],
+)
+def test_names_and_addresses_become_owner_and_name(text, name):
+    assert parse_repo(text) == name
+
+
+def test_comments_blanks_and_repetitions_are_left_out_and_bad_lines_named_by_number(tmp_path):
+    path = tmp_path / "list.txt"
+    path.write_text("# ours\n\na/b  # first\nnonsense\nhttps://github.com/A/B\nc/d\n")
+
+    found = read_repos(path)
+
+    assert found.names == ("a/b", "c/d")
+    assert found.bad == (BadLine(4, "nonsense"),)
+
+
+@pytest.mark.parametrize("content", ["", "# only a comment\n", "nonsense\n"])
+def test_a_list_without_a_repository_is_an_error(tmp_path, content):
+    path = tmp_path / "list.txt"
+    path.write_text(content)
+    with pytest.raises(InputError, match="names no repository"):
+        read_repos(path)
+
+
+def test_a_list_that_is_no_text_is_an_error(tmp_path):
+    path = tmp_path / "list.txt"
+    path.write_bytes(b"\xff\xfe\x00a")
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_repos(path)
+
+
+def test_the_papers_repositories_can_be_read_without_its_typo_and_old_names():
+    found = read_repos(RECIPE)
+    assert len(found.names) == 55
+    assert found.bad == ()
+    assert {"bumptech/glide", "jax-ml/jax", "fastapi/fastapi"} <= set(found.names)
+    assert not {"bump.tech/glide", "google/jax", "tiangolo/fastapi"} & set(found.names)

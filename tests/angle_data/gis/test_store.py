@@ -1,0 +1,201 @@
+import dataclasses
+import sqlite3
+
+import pytest
+
+from angle_data.errors import InputError
+from angle_data.gis.missing import tombstone
+from angle_data.gis.store import Comment, Cursor, Event, Issue, Repo, Store
+
+
+def issue(number, *, id=None, repo_id=1, updated_at="2024-01-01T00:00:00Z", **changes):
+    base = Issue(
+        id=id or repo_id * 100 + number,
+        node_id=f"I_{number}",
+        repo_id=repo_id,
+        number=number,
+        title=f"title {number}",
+        body="body",
+        author="ann",
+        author_association="NONE",
+        state="open",
+        state_reason=None,
+        labels=("bug", "ui"),
+        is_pull=False,
+        created_at="2024-01-01T00:00:00Z",
+        closed_at=None,
+        closed_by=None,
+        updated_at=updated_at,
+        locked=False,
+    )
+    return dataclasses.replace(base, **changes)
+
+
+def comment(id, number, *, repo_id=1, created_at="2024-01-01T00:00:00Z", updated_at=None, body="hello"):
+    updated_at = updated_at or created_at
+    return Comment(
+        id, repo_id, number, None, "NONE", body, created_at, updated_at, f"https://x/issues/{number}"
+    )
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.open(tmp_path / "crawl.sqlite") as opened:
+        yield opened
+
+
+def test_rows_come_back_as_they_were_written(store):
+    rows = [issue(1, labels=("b", "a", "ü"), is_pull=True, locked=True, comments=3), issue(2, author=None)]
+    marked = Event("E1", "marked", 1, 2, "o/n", 1, None, "2024-01-02T00:00:00Z")
+    store.upsert_page(issues=rows, comments=[comment(5, 1)], events=[marked])
+    assert list(store.issues()) == rows
+    assert list(store.comments(1)) == [comment(5, 1)]
+    assert list(store.events(1)) == [marked]
+
+
+def test_comments_come_by_thread_and_time_whatever_their_ids_and_order_of_arrival(store):
+    late, early = "2024-02-01T00:00:00Z", "2024-01-01T00:00:00Z"
+    store.upsert_page(
+        comments=[
+            comment(1, 7, created_at=late),
+            comment(9, 7, created_at=early),
+            comment(3, 2, repo_id=2),
+            comment(8, 3),
+            comment(4, 7, created_at=early),
+        ]
+    )
+    assert [c.id for c in store.comments()] == [8, 4, 9, 1, 3]
+    assert [c.id for c in store.comments(1, [7])] == [4, 9, 1]
+
+
+def test_numbers_choose_issues_in_order_and_more_of_them_than_one_query_takes(store):
+    store.upsert_page(issues=[issue(n) for n in range(1, 1_202)])
+    asked = [1_200, 3, 3, 9_999, *range(100, 800)]
+    assert [i.number for i in store.issues(1, asked)] == [3, *range(100, 800), 1_200]
+
+
+def test_the_younger_version_stays_whichever_comes_last(store):
+    old, new = issue(1, title="old"), issue(1, title="new", updated_at="2024-05-01T00:00:00Z")
+    for order in ([old, new], [new, old]):
+        store.upsert_page(issues=order)
+        assert [i.title for i in store.issues()] == ["new"]
+
+
+def test_who_closed_an_issue_is_not_forgotten_by_a_source_that_does_not_say(store):
+    store.upsert_page(issues=[issue(1, state="closed", closed_by="bob", comments=4)])
+    store.upsert_page(issues=[issue(1, state="closed", title="new")])
+    assert [(i.title, i.closed_by, i.comments) for i in store.issues()] == [("new", "bob", 4)]
+    store.upsert_page(issues=[issue(1, state="open")])
+    assert [i.closed_by for i in store.issues()] == [None]
+
+
+def test_a_tombstone_gives_way_to_the_issue_and_its_number_stays_unique(store):
+    store.upsert_page(issues=[tombstone(1, 5, "deleted")])
+    assert [(i.number, i.gone) for i in store.issues()] == [(5, "deleted")]
+    store.upsert_page(issues=[issue(5)])
+    assert [(i.number, i.gone, i.title) for i in store.issues()] == [(5, None, "title 5")]
+
+
+def test_tombstones_of_large_repository_ids_do_not_collide(store):
+    big = 2_000_000_000
+    store.upsert_page(issues=[tombstone(r, n, "deleted") for r in (big, big + 1) for n in (1, 999_999)])
+    assert store.count("issues") == 4
+
+
+def test_a_page_and_its_cursor_are_written_together_or_not_at_all(store):
+    store.upsert_page(issues=[issue(1)], cursor=Cursor(1, "issues", "one", done=False))
+
+    def broken():
+        yield issue(2)
+        raise RuntimeError("killed in the middle of the page")
+
+    with pytest.raises(RuntimeError):
+        store.upsert_page(issues=broken(), cursor=Cursor(1, "issues", "two", done=True))
+    assert [i.number for i in store.issues()] == [1]
+    assert store.cursor(1, "issues") == Cursor(1, "issues", "one", done=False)
+
+
+def test_a_repository_keeps_every_name_it_had(store):
+    store.save_failure("old/name", "error:404 Not Found")
+    store.save_repo(Repo(1, "old/name", "old/name"))
+    store.save_repo(Repo(1, "new/name", "mirror/name", ("mirror/name",)))
+    assert list(store.repos()) == [Repo(1, "new/name", "old/name", ("mirror/name", "old/name"))]
+    assert store.failures() == {}
+
+
+def test_failures_are_kept_by_the_name_in_the_list(store):
+    store.save_failure("no/such", "error:404 Not Found")
+    assert store.failures() == {"no/such": "error:404 Not Found"}
+
+
+def test_half_a_surrogate_pair_is_replaced_instead_of_refused(store):
+    store.upsert_page(issues=[issue(1, body="a\ud83db", labels=("x\udc00",))])
+    assert [(i.body, i.labels) for i in store.issues()] == [("a?b", ("x?",))]
+
+
+def test_equal_contents_give_equal_dumps_whatever_the_order_and_the_cursors(tmp_path):
+    rows = [issue(n) for n in (1, 2, 3)]
+    dumps = []
+    for name, order, cursor in (("a", rows, "x"), ("b", rows[::-1], "y")):
+        with Store.open(tmp_path / name) as one:
+            for row in order:
+                one.upsert_page(issues=[row], cursor=Cursor(1, "issues", cursor, done=False, etag=name))
+            one.save_repo(Repo(1, "o/n", "o/n", etag=name))
+            dumps.append(list(one.dump()))
+    assert dumps[0] == dumps[1]
+    assert len(dumps[0]) == 4
+    with Store.open(tmp_path / "b") as other:
+        other.upsert_page(issues=[issue(3, body="other")])
+        assert list(other.dump()) != dumps[0]
+
+
+def test_reading_does_not_make_a_store(tmp_path):
+    with pytest.raises(InputError, match="does not exist; run the crawl first"):
+        Store.open(tmp_path / "crawl.sqlite", read_only=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reading_goes_on_while_a_crawl_writes(tmp_path, store):
+    store.upsert_page(issues=[issue(1)])
+    with Store.open(store.path, read_only=True) as reader:
+        store.upsert_page(issues=[issue(2)])
+        assert [i.number for i in reader.issues()] == [1, 2]
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            reader.set_meta("a", "b")
+
+
+def test_a_foreign_file_and_another_version_are_named(tmp_path):
+    foreign = tmp_path / "text.sqlite"
+    foreign.write_text("this is no database, but long enough to look at" * 20)
+    with pytest.raises(InputError, match=r"text.sqlite cannot be used as a crawl store"):
+        Store.open(foreign)
+    with Store.open(tmp_path / "crawl.sqlite") as store:
+        store.set_meta("schema_version", "99")
+    with pytest.raises(InputError, match="version 99 of the store format"):
+        Store.open(tmp_path / "crawl.sqlite")
+
+
+def test_numbers_without_a_repository_are_a_mistake(store):
+    with pytest.raises(ValueError, match="repo_id"):
+        list(store.issues(None, [1]))
+
+
+@pytest.mark.parametrize("table", ["issues", "comments", "events"])
+def test_rows_are_read_in_order_without_sorting_a_table_in_memory(store, table):
+    """A sort would need room for the whole table; an index gives the order row by row."""
+    traced = []
+    store._db.set_trace_callback(traced.append)
+    list(getattr(store, table)())
+    list(getattr(store, table)(1))
+    store._db.set_trace_callback(None)
+    assert len(traced) == 2
+    for query in traced:
+        plan = " ".join(row[3] for row in store._db.execute(f"EXPLAIN QUERY PLAN {query}"))
+        assert "INDEX" in plan
+        assert "TEMP B-TREE" not in plan
+
+
+def test_the_newest_number_is_known_from_issues_or_comments(store):
+    assert store.newest_number(1) == 0
+    store.upsert_page(issues=[issue(4)], comments=[comment(1, 9), comment(2, 50, repo_id=2)])
+    assert store.newest_number(1) == 9

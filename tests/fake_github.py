@@ -1,0 +1,354 @@
+"""A small GitHub on a loopback socket: REST and GraphQL over a made-up world, with faults on demand; for
+tests only.
+
+    with FakeGitHub(make_world()) as github:
+        ...  # github.url is the REST address, github.graphql_url the other; github.seen what was asked
+
+Pages, `Link` headers, `since`, ETags, redirections, budgets and errors follow GitHub's descriptions; the
+shapes are in fake_github_payloads and fake_github_graphql and are checked by test_protocol.
+"""
+
+import asyncio
+import hashlib
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from email.utils import formatdate
+
+import fake_github_payloads as payloads
+from aiohttp import web
+from fake_github_graphql import run_query
+from fake_github_world import FakeRepo, World, all_comments
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong with one request.
+
+    `kind`: status (an error in GitHub's form), html (an error page), reset, truncated (a body that stops
+    early), garbage (a whole body that is no JSON), primary (the budget is used up), limited (GraphQL's
+    limit inside a 200), timeout (GraphQL's time-out inside a 200), cut (GraphQL timelines emptied without
+    an error), old (GraphQL of a server that lacks a field).
+    """
+
+    kind: str = "status"
+    status: int = 502
+    message: str = "Server Error"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+
+
+def random_faults(seed: int, share: float) -> Callable[["Seen"], Fault | None]:
+    """A schedule: each request fails with the chance `share`, in one of GitHub's ways."""
+    rng = random.Random(seed)
+    kinds = (
+        Fault("status", 500),
+        Fault("html", 502),
+        Fault("html", 504),
+        Fault("reset"),
+        Fault("truncated"),
+        Fault("garbage"),
+        Fault("status", 403, SECONDARY),
+        Fault("status", 429, SECONDARY),
+        Fault("status", 403, SECONDARY, {"Retry-After": "1"}),
+        Fault("primary", 403),
+        Fault("primary", 429),
+    )
+    graphql = (Fault("limited"), Fault("timeout"), Fault("cut"))
+
+    def schedule(seen: "Seen") -> Fault | None:
+        if rng.random() >= share:
+            return None
+        return rng.choice((*kinds, *graphql) if seen.route == "graphql" else kinds)
+
+    return schedule
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One request; `route` is repository, issues, comments, issue, thread (of one issue) or graphql."""
+
+    route: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: dict | None = None
+
+
+class FakeGitHub:
+    """The server; a context manager. `faults` are used one a request, then `schedule` is asked.
+
+    With `token` set other tokens get 401; GraphQL always wants one. `limit` is the hourly budget of each
+    API, `heaviest` the largest GraphQL page that does not time out, `deep` how many items page numbers
+    reach; `exclusive` leaves out the very second of `since`. `before` is called with every request, to
+    change the world while it is read.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        faults: Iterable[Fault | None] = (),
+        schedule: Callable[[Seen], Fault | None] | None = None,
+        before: Callable[[Seen], None] | None = None,
+        token: str | None = None,
+        prefix: str = "",
+        limit: int = 5_000,
+        heaviest: int = 100,
+        deep: int = 10_000,
+        skew_s: float = 0.0,
+        exclusive: bool = False,
+    ) -> None:
+        self.world, self.seen, self.unchanged = world, [], 0
+        self.faults, self.schedule, self._before = list(faults), schedule, before
+        self._token, self._prefix, self._limit = token, prefix, limit
+        self._heaviest, self._deep, self._skew_s = heaviest, deep, skew_s
+        self._exclusive = exclusive
+        self.used = {"core": 0, "graphql": 0}
+        self._sorted: dict[tuple, tuple[int, list]] = {}
+        self._loop = asyncio.new_event_loop()
+        self._server = threading.Thread(target=self._loop.run_forever)
+
+    def __enter__(self) -> "FakeGitHub":
+        self._server.start()
+        self.origin = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result()
+        self.url = self.origin + self._prefix
+        self.graphql_url = self.origin + self._prefix.removesuffix("/v3") + "/graphql"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._server.join()
+        self._loop.close()
+
+    def count(self, route: str) -> int:
+        """How many requests of this route arrived."""
+        return sum(seen.route == route for seen in self.seen)
+
+    async def _start(self) -> str:
+        app = web.Application()
+        app.router.add_post(self._prefix.removesuffix("/v3") + "/graphql", self._on("graphql"))
+        for base in ("/repos/{owner}/{name}", "/repositories/{id}"):
+            base = self._prefix + base
+            app.router.add_get(base, self._on("repository"))
+            app.router.add_get(f"{base}/issues", self._on("issues"))
+            app.router.add_get(f"{base}/issues/comments", self._on("comments"))
+            app.router.add_get(f"{base}/issues/{{number:\\d+}}", self._on("issue"))
+            app.router.add_get(f"{base}/issues/{{number:\\d+}}/comments", self._on("thread"))
+        self._runner = web.AppRunner(app, shutdown_timeout=0.0, handler_cancellation=True)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+
+    def _on(self, route: str) -> Callable[[web.Request], object]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            body = await request.json() if route == "graphql" else None
+            seen = Seen(route, request.path, dict(request.query), dict(request.headers), body)
+            self.seen.append(seen)
+            if self._before:
+                self._before(seen)
+            fault = self.faults.pop(0) if self.faults else self.schedule(seen) if self.schedule else None
+            resource = "graphql" if route == "graphql" else "core"
+            if fault and fault.kind != "cut":
+                return await self._misbehave(fault, request, resource)
+            return self._respond(seen, request, resource, cut=fault is not None)
+
+        return handle
+
+    def _respond(self, seen: Seen, request: web.Request, resource: str, *, cut: bool) -> web.Response:
+        given = request.headers.get("Authorization")
+        if self._token is not None and given is not None and given != f"token {self._token}":
+            return self._error(401, "Bad credentials", resource)
+        if seen.route == "graphql":
+            if given is None:
+                return self._error(401, "This endpoint requires you to be authenticated.", resource)
+            return self._graphql(seen, cut=cut)
+        if self.used["core"] >= self._limit:
+            return self._error(403, "API rate limit exceeded for user ID 1.", resource)
+        self.used["core"] += 1
+        found = self._find(request)
+        if found is None:
+            return self._error(404, "Not Found", resource)
+        repo, renamed = found
+        if repo.refuse:
+            messages = {404: "Not Found", 410: "Gone", 451: "Repository access blocked", 403: "Forbidden"}
+            return self._error(repo.refuse, messages[repo.refuse], resource)
+        if renamed:
+            rest = request.path.removeprefix(self._prefix).split("/", 4)[4:]
+            target = "/".join([f"{self.url}/repositories/{repo.id}", *rest])
+            query = f"?{request.query_string}" if request.query_string else ""
+            return self._error(301, "Moved Permanently", resource, {"Location": target + query})
+        if seen.route != "repository" and not repo.has_issues:
+            return self._error(410, "Issues has been disabled in this repository.", resource)
+        answer = getattr(self, f"_{seen.route}")(repo, request)
+        return answer if isinstance(answer, web.Response) else self._json(answer, request)
+
+    def _find(self, request: web.Request) -> tuple[FakeRepo, bool] | None:
+        if "id" in request.match_info:
+            repo = self.world.repos.get(int(request.match_info["id"]))
+            return (repo, False) if repo else None
+        return self.world.named("{owner}/{name}".format(**request.match_info))
+
+    def _repository(self, repo: FakeRepo, request: web.Request) -> dict:
+        return payloads.repository(repo, self.url)
+
+    def _issues(self, repo: FakeRepo, request: web.Request) -> web.Response:
+        state = request.query.get("state", "open")
+        items = self._ordered(repo, "issues", request)
+        kept = items if state == "all" else [item for item in items if item.state == state]
+        return self._page(kept, repo, request, lambda item: payloads.issue(item, repo, self.url))
+
+    def _comments(self, repo: FakeRepo, request: web.Request) -> web.Response:
+        return self._page(
+            self._ordered(repo, "comments", request), repo, request, lambda item: self._comment(repo, item)
+        )
+
+    def _comment(self, repo: FakeRepo, item: object) -> dict:
+        return payloads.comment(item, repo, self.url, on_pull=repo.issues[item.number].is_pull)
+
+    def _issue(self, repo: FakeRepo, request: web.Request) -> dict | web.Response:
+        number = int(request.match_info["number"])
+        if number in repo.moved:
+            target, there = repo.moved[number]
+            location = f"{self.url}/repositories/{target}/issues/{there}"
+            return self._error(301, "Moved Permanently", "core", {"Location": location})
+        if number in repo.deleted:
+            return self._error(410, "This issue was deleted", "core")
+        if number not in repo.issues:
+            return self._error(404, "Not Found", "core")
+        item = repo.issues[number]
+        closed_by = payloads.user(item.closed_by, self.url)
+        return {**payloads.issue(item, repo, self.url), "closed_by": closed_by}
+
+    def _thread(self, repo: FakeRepo, request: web.Request) -> web.Response:
+        item = repo.issues[int(request.match_info["number"])]
+        return self._page(item.comments, repo, request, lambda one: self._comment(repo, one))
+
+    def _ordered(self, repo: FakeRepo, what: str, request: web.Request) -> list:
+        by = {"updated": "updated_at"}.get(request.query.get("sort", "created"), "created_at")
+        version, items = self._sorted.get((repo.id, what, by), (-1, []))
+        if version != self.world.version:
+            source = repo.issues.values() if what == "issues" else all_comments(repo)
+            items = sorted(source, key=lambda item: (getattr(item, by), item.id))
+            self._sorted[repo.id, what, by] = self.world.version, items
+        # Issues come newest first unless asked otherwise, comments oldest first.
+        default = "desc" if what == "issues" else "asc"
+        if request.query.get("direction", default) == "desc":
+            items = items[::-1]
+        since = request.query.get("since", "")
+        if self._exclusive:
+            return [item for item in items if item.updated_at > since]
+        return [item for item in items if item.updated_at >= since]
+
+    def _page(
+        self, items: list, repo: FakeRepo, request: web.Request, show: Callable[[object], dict]
+    ) -> web.Response:
+        size, page = int(request.query.get("per_page", 30)), int(request.query.get("page", 1))
+        size = min(size, 100)
+        if (page - 1) * size >= self._deep:
+            message = "Pagination with the page parameter is not supported for large datasets"
+            return self._error(422, message, "core")
+        last = max(1, -(-len(items) // size))
+        links = {"next": page + 1, "last": last} if page < last else {}
+        tail = request.path.removeprefix(self._prefix).split("/", 4 if "name" in request.match_info else 3)[
+            -1
+        ]
+        where = f"{self.url}/repositories/{repo.id}/{tail}"
+        query = dict(request.query)
+        link = ", ".join(
+            f'<{request.url.with_query(query | {"page": n})}>; rel="{rel}"'.replace(
+                f"{self.origin}{request.path}", where
+            )
+            for rel, n in links.items()
+        )
+        rows = [show(item) for item in items[(page - 1) * size : page * size]]
+        return self._json(rows, request, {"Link": link} if link else {})
+
+    def _graphql(self, seen: Seen, *, cut: bool) -> web.Response:
+        body = seen.body or {}
+        if int(body["variables"].get("first", 1)) > self._heaviest:
+            return web.Response(status=502, text="<html>Bad Gateway</html>", content_type="text/html")
+        if self.used["graphql"] >= self._limit:
+            return self._data({"errors": [{"type": "RATE_LIMITED", "message": "API rate limit exceeded"}]})
+        reset = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._reset()))
+        left = self._limit - self.used["graphql"]
+        rate = {"limit": self._limit, "remaining": left, "used": self.used["graphql"], "resetAt": reset}
+        answer, points = run_query(self.world, body["query"], body["variables"], rate, cut=cut)
+        self.used["graphql"] += points
+        return self._data(answer)
+
+    def _data(self, answer: dict) -> web.Response:
+        return web.json_response(answer, headers=self._headers("graphql"))
+
+    def _json(
+        self, data: object, request: web.Request, headers: dict[str, str] | None = None
+    ) -> web.Response:
+        text = json.dumps(data)
+        etag = f'W/"{hashlib.sha256(text.encode()).hexdigest()}"'
+        answer = {**self._headers("core"), "ETag": etag, **(headers or {})}
+        if request.headers.get("If-None-Match") == etag:
+            self.used["core"] -= 1
+            self.unchanged += 1
+            return web.Response(status=304, headers={**answer, **self._headers("core")})
+        return web.Response(text=text, headers=answer, content_type="application/json", charset="utf-8")
+
+    def _error(
+        self, status: int, message: str, resource: str, headers: dict[str, str] | None = None
+    ) -> web.Response:
+        return web.json_response(
+            {"message": message, "documentation_url": "https://docs.github.com/rest"},
+            status=status,
+            headers={**self._headers(resource), **(headers or {})},
+        )
+
+    def _headers(self, resource: str, remaining: int | None = None) -> dict[str, str]:
+        left = max(0, self._limit - self.used[resource]) if remaining is None else remaining
+        return {
+            "X-RateLimit-Limit": str(self._limit),
+            "X-RateLimit-Remaining": str(left),
+            "X-RateLimit-Used": str(self._limit - left),
+            "X-RateLimit-Reset": str(int(self._reset())),
+            "X-RateLimit-Resource": resource,
+            "Date": formatdate(time.time() + self._skew_s, usegmt=True),
+        }
+
+    def _reset(self) -> float:
+        return time.time() + self._skew_s + 3_600
+
+    async def _misbehave(self, fault: Fault, request: web.Request, resource: str) -> web.StreamResponse:
+        if fault.kind == "html":
+            return web.Response(status=fault.status, text="<html>Unicorn!</html>", content_type="text/html")
+        if fault.kind == "reset":
+            request.transport.abort()
+            return web.Response()
+        if fault.kind == "garbage":
+            return web.Response(text='[{"id": 1, "bo', content_type="application/json")
+        if fault.kind == "truncated":
+            response = web.StreamResponse(
+                headers={"Content-Length": "1000", "Content-Type": "application/json"}
+            )
+            await response.prepare(request)
+            await response.write(b'[{"id": 1, "body": "cut he')
+            request.transport.abort()
+            return response
+        if fault.kind == "primary":
+            headers = self._headers(resource, remaining=0)
+            message = {"message": "API rate limit exceeded for user ID 1."}
+            return web.json_response(message, status=fault.status, headers={**headers, **fault.headers})
+        if fault.kind == "limited":
+            headers = self._headers(resource, remaining=0)
+            errors = [{"type": "RATE_LIMITED", "message": "API rate limit exceeded for user ID 1."}]
+            return web.json_response({"errors": errors}, headers=headers)
+        if fault.kind == "timeout":
+            message = "Something went wrong while executing your query. This may be the result of a timeout."
+            return self._data({"data": None, "errors": [{"message": message}]})
+        if fault.kind == "old":
+            message = "Field 'fullDatabaseId' doesn't exist on type 'Issue'"
+            return self._data({"errors": [{"message": message, "extensions": {"code": "undefinedField"}}]})
+        return self._error(fault.status, fault.message, resource, fault.headers)
