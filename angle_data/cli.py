@@ -37,7 +37,9 @@ def _program() -> None:
 app.command("llm-label")(llm_label)
 app.command("llm-score")(llm_score)
 app.command("ensemble")(ensemble)
-gis_app = typer.Typer(invoke_without_command=True, callback=gis, rich_markup_mode=None)
+gis_app = typer.Typer(
+    callback=gis, invoke_without_command=True, pretty_exceptions_enable=False, rich_markup_mode=None
+)
 gis_app.command("explain")(explain)
 app.add_typer(gis_app, name="gis")
 

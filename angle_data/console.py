@@ -40,7 +40,10 @@ def run_app(app: Callable[[], Any], program: str) -> None:
     except AngleError as error:
         print(f"{program}: error: {error}", file=sys.stderr)  # noqa: T201 - the one place errors are shown
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as stop:
+        # Typer turns a Ctrl-C into an exit of its own, without a word.
+        if isinstance(stop, SystemExit) and stop.code != EXIT_INTERRUPTED:
+            raise
         print(f"{program}: interrupted; everything so far is kept", file=sys.stderr)  # noqa: T201
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:

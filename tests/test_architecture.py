@@ -272,7 +272,10 @@ def test_no_file_outgrows_400_lines(path):
     [
         ("angle_data.cli", "--help"),
         ("angle_data.cli", "llm-label", "--help"),
+        ("angle_data.cli", "llm-score", "--help"),
         ("angle_data.cli", "ensemble", "--help"),
+        ("angle_data.cli", "gis", "--help"),
+        ("angle_data.cli", "gis", "explain", "--help"),
         ("angle_train.cli", "--help"),
         ("angle_train.cli", "fit", "--help"),
         ("angle_train.cli", "eval", "--help"),

@@ -29,15 +29,13 @@ _RECENT_S = 10.0  # how far back the first refusal looks
 _FIRST_SHARE, _SLOWEST = 0.15, 0.5
 _DOUBLES_S, _DOUBLES_PAUSES, _SLOWEST_DOUBLES_S = 0.7, 1.5, 3.0
 # A bound is in doubt by the requests that overtook each other, as a share of those it was counted from.
-_NOISE, _NARROWEST, _WIDEST = 2.0, 0.02, 0.25
+_NOISE, _NARROWEST, _WIDEST = 4.0, 0.02, 0.25
 _FEWEST = 6
 _EMPTY_MOMENTS, _COUNTED_AGAIN = 8, 3
 _UNDER = 0.5  # how far under the bound the rate goes back, as a share of the doubt
 _FALL = 0.85  # the least share of the last limit that one refusal leaves
-# How long the way back up takes, in requests and in pauses, with little doubt and with more.
-_SURE = 0.04
+# How long the way back up takes with the least doubt, in requests and in pauses; with more, it is shorter.
 _PATIENCE_REQUESTS, _PATIENCE_PAUSES = 250.0, 25.0
-_HASTE_REQUESTS, _HASTE_PAUSES = 40.0, 4.0
 _SPARE = 0.8  # the share of a filled bucket that is sent at once after a pause
 
 
@@ -144,10 +142,8 @@ class Pace:
         late = bound > tried
         self._limit = limit = bound
         self._doubt = _WIDEST if late else min(max(_NOISE / counted, _NARROWEST), _WIDEST)
-        requests, pauses = _PATIENCE_REQUESTS, _PATIENCE_PAUSES
-        if self._doubt > _SURE:
-            requests, pauses = _HASTE_REQUESTS, _HASTE_PAUSES
-        self._creep_s = max(requests / limit, pauses * pause_s)
+        patience = _NARROWEST / self._doubt
+        self._creep_s = patience * max(_PATIENCE_REQUESTS / limit, _PATIENCE_PAUSES * pause_s)
         self._base = limit * (1.0 - self._doubt * _UNDER)
 
     def _bound(self, passed: list[float], sent_at: float) -> tuple[float, float]:

@@ -6,7 +6,6 @@ Holds no logic of its own and imports nothing heavy.
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from angle_data.gis.crawl import CrawlConfig, CrawlSummary
 
 __all__ = ["gis"]
-
-log = logging.getLogger("angle")
 
 
 def gis(
@@ -73,6 +70,7 @@ def gis(
     Everything fetched is kept in crawl.sqlite: a stopped crawl goes on where it was, and a finished one
     asks only for what changed. One token allows 5,000 requests an hour; a repository with 100,000 issues
     takes about 6,000. Without a token: 60 requests an hour, and comments only. See --dry-run first.
+    Exit codes: 75 stopped on a limit, 130 interrupted; the same command goes on from there.
 
     Example: angle-data gis --repos recipes/gis-paper-repositories.txt --out gis
     """
@@ -83,7 +81,7 @@ def gis(
     configure_logging(quiet=quiet, verbose=verbose)
     shares = _parse_ratios(ratios)
     if not no_crawl:
-        from angle_data.gis.crawl import CrawlConfig
+        from angle_data.gis.crawl import CrawlConfig, crawl_repos
 
         config = CrawlConfig(
             repos=repos,
@@ -103,7 +101,7 @@ def gis(
             return
     elif dry_run:
         raise InputError("--dry-run forecasts the crawl and --no-crawl leaves it out; give one of them")
-    crawled = None if no_crawl else _crawl(config)
+    crawled = None if no_crawl else crawl_repos(config)
 
     from angle_data.gis.build import BuildConfig, build_gis
 
@@ -118,17 +116,6 @@ def gis(
         )
     )
     typer.echo(_as_json(crawled, summary) if as_json else _as_table(crawled, summary))
-
-
-def _crawl(config: CrawlConfig) -> CrawlSummary:
-    from angle_data.gis.crawl import crawl_repos
-
-    try:
-        return crawl_repos(config)
-    except KeyboardInterrupt:
-        # Typer ends the program with 130 by itself, without a word.
-        log.warning("interrupted; everything so far is kept, the same command goes on")
-        raise
 
 
 def _forecast(config: CrawlConfig, *, as_json: bool) -> None:

@@ -111,8 +111,5 @@ def _look_up(source: Source, repo: Repo, number: int) -> list[Issue]:
     name = "/".join(raw["repository_url"].rsplit("/", 2)[1:])
     if raw["number"] == number and name.lower() in {n.lower() for n in (repo.name, *repo.aliases)}:
         return [issue_from_rest(raw, repo.id)]
-    moved = [tombstone(repo.id, number, f"transferred:{name}#{raw['number']}")]
-    for other in source.store.repos():
-        if name.lower() in {n.lower() for n in (other.name, *other.aliases)}:
-            moved.append(issue_from_rest(raw, other.id))
-    return moved
+    # Where it is now, the listing of that repository has it, if that repository is wanted at all.
+    return [tombstone(repo.id, number, f"transferred:{name}#{raw['number']}")]

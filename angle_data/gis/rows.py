@@ -45,6 +45,9 @@ class Repo:
 class Issue:
     """An issue or pull request (`is_pull`), or the tombstone of one (`gone`).
 
+    Over GraphQL (strategies `events` and `both`) only those pull requests have rows that a comment on an
+    issue names as its original; over REST all have.
+
     `state` is `open` or `closed`; `state_reason` `completed`, `reopened`, `not_planned`, `duplicate` or
     None. `gone` is None, `deleted` (also: turned into a discussion) or `transferred:owner/name#number`; a
     gone issue whose text was never seen has a negative id, empty texts and empty times. `comments` is None

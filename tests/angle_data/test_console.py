@@ -3,6 +3,7 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 from angle_data.console import Progress, configure_logging, run_app
 from angle_data.errors import CredentialsError, InputError, MissingExtraError, StoppedError
@@ -103,3 +104,16 @@ def test_what_was_done_before_counts_as_done_but_not_for_the_speed(monkeypatch, 
         now[0] = 20.0
         progress.advance(2, note="1 failed")
     assert capsys.readouterr().err == f"work: 8{of} (0.1/s) 1 failed\n"
+
+
+def test_a_ctrl_c_that_typer_catches_is_told_too(capsys):
+    app = typer.Typer(add_completion=False)
+
+    @app.command()
+    def work():
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit) as stop:
+        run_app(lambda: app([]), "prog")
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "prog: interrupted; everything so far is kept\n"

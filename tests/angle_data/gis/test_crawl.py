@@ -1,13 +1,21 @@
-import json
+import dataclasses
 import logging
 import math
-import os
-import signal
-import subprocess
-import sys
 
 import pytest
-from fake_github import FakeGitHub, Fault, random_faults
+from fake_github import FakeGitHub, Fault
+from fake_github_crawl import (
+    FIRST,
+    SECOND,
+    TOKEN,
+    config_for,
+    crawl,
+    dump,
+    expected_comments,
+    expected_events,
+    expected_issue,
+    rows,
+)
 from fake_github_world import (
     FakeEvent,
     FakeIssue,
@@ -19,99 +27,15 @@ from fake_github_world import (
     stamp,
 )
 
-from angle_data.errors import CredentialsError, InputError, StoppedError
-from angle_data.gis.crawl import CrawlConfig, crawl_repos
+from angle_data.errors import InputError
+from angle_data.gis.crawl import CrawlConfig
 from angle_data.gis.forecast import forecast
-from angle_data.gis.store import Comment, Event, Issue, Repo, Store
-
-TOKEN = "ghp_aVerySecretToken"
-FIRST, SECOND = "org0/project0", "org1/project1"
+from angle_data.gis.store import Event, Repo, Store
 
 
 @pytest.fixture(autouse=True)
 def _token(monkeypatch):
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
-
-
-def crawl(github, out, *names, **options):
-    config = config_for(github, out, *names, **options)
-    return crawl_repos(config, sleep=lambda seconds: None)
-
-
-def config_for(github, out, *names, **options):
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / "list.txt"
-    path.write_text("\n".join(names or (FIRST, SECOND)))
-    return CrawlConfig(path, out, **{"api_url": github.url, **options})
-
-
-def dump(out):
-    with Store.open(out / "crawl.sqlite", read_only=True) as store:
-        return list(store.dump())
-
-
-def rows(out, table, repo_id=None):
-    with Store.open(out / "crawl.sqlite", read_only=True) as store:
-        return list(getattr(store, table)(repo_id))
-
-
-def expected_issue(item, repo_id):
-    return Issue(
-        id=item.id,
-        node_id=f"I_{item.id}",
-        repo_id=repo_id,
-        number=item.number,
-        title=item.title,
-        body=item.body or "",
-        author=item.author,
-        author_association=item.association,
-        state=item.state,
-        state_reason=item.state_reason,
-        labels=tuple(sorted(item.labels)),
-        is_pull=item.is_pull,
-        created_at=item.created_at,
-        closed_at=item.closed_at,
-        closed_by=item.closed_by,
-        updated_at=item.updated_at,
-        locked=item.locked,
-    )
-
-
-def expected_comments(repo):
-    found = []
-    for one in all_comments(repo):
-        kind = "pull" if repo.issues[one.number].is_pull else "issues"
-        url = f"https://github.com/{repo.full_name}/{kind}/{one.number}#issuecomment-{one.id}"
-        found.append(
-            Comment(
-                one.id,
-                repo.id,
-                one.number,
-                one.author,
-                one.association,
-                one.body,
-                one.created_at,
-                one.updated_at,
-                url,
-                one.minimized,
-            )
-        )
-    return sorted(found, key=lambda c: (c.number, c.created_at, c.id))
-
-
-KINDS = {"MarkedAsDuplicateEvent": "marked", "UnmarkedAsDuplicateEvent": "unmarked", "ClosedEvent": "closed"}
-
-
-def expected_events(world, repo):
-    found = {}
-    for issue in repo.issues.values():
-        for one in issue.events:
-            target = one.canonical or (None, None)
-            name = world.repos[target[0]].full_name if one.canonical else None
-            owner = one.duplicate or (repo.id, issue.number)
-            row = Event(one.id, KINDS[one.type], *owner, name, target[1], one.actor, one.created_at)
-            found[one.id] = row
-    return sorted(found.values(), key=lambda e: (e.number, e.created_at, e.id))
 
 
 # What is found
@@ -151,7 +75,6 @@ class _Comparable:
         self.number, self._row = row.number, row
 
     def to_compare(self):
-        import dataclasses
 
         return dataclasses.astuple(dataclasses.replace(self._row, closed_by=None, comments=None))
 
@@ -274,319 +197,9 @@ def test_the_forecast_of_a_large_list_is_bound_by_the_hourly_budget(tmp_path):
     assert (found.graphql, found.rest, found.points) == (10_001, 45_002, 20_002)
     # 45,002 pages at 0.6 s and 10,001 queries at 2 s take 13.1 hours; the budget alone would take 9.
     assert found.hours == pytest.approx((45_002 * 0.6 + 10_001 * 2.0) / 3_600)
-
-
-# Interrupted, changed and failing worlds
-
-
-def reference(tmp_path, world, *names, **options):
-    with FakeGitHub(world) as github:
-        crawl(github, tmp_path / "reference", *names, **options)
-    return dump(tmp_path / "reference")
-
-
-@pytest.mark.parametrize("strategy", ["both", "comments", "events"])
-def test_stopping_after_every_few_requests_gives_the_same_store(tmp_path, strategy):
-    world = make_world(5, repos=2, issues=150, comments=2)
-    with FakeGitHub(world) as github:
-        crawl(github, tmp_path / "reference", strategy=strategy)
-        needed = len(github.seen)
-    with FakeGitHub(world) as github:
-        stops = 0
-        while True:
-            try:
-                crawl(github, tmp_path, strategy=strategy, max_requests=3)
-                break
-            except StoppedError:
-                stops += 1
-            assert stops < 50
-        assert len(github.seen) <= needed + stops, "a new run asks for one repository again, and no more"
-    assert stops >= (1 if strategy == "events" else 3)
-    assert dump(tmp_path) == dump(tmp_path / "reference")
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_a_schedule_of_faults_loses_nothing(tmp_path, seed):
-    world = make_world(6, repos=2, issues=150, comments=3)
-    whole = reference(tmp_path, world)
-    with FakeGitHub(world, schedule=random_faults(seed, 0.4)) as github:
-        summary = crawl(github, tmp_path)
-        assert summary.requests > 20, "the schedule did strike"
-    assert dump(tmp_path) == whole
-
-
-CRAWLER = """
-import sys
-from pathlib import Path
-from angle_data.gis.crawl import CrawlConfig, crawl_repos
-crawl_repos(CrawlConfig(Path(sys.argv[1]), Path(sys.argv[2]), api_url=sys.argv[3]))
-"""
-
-
-def test_three_kills_give_the_same_store_and_cost_a_page_each(tmp_path):
-    world = make_world(7, repos=1, issues=180, comments=6)
-    whole = reference(tmp_path, world, FIRST)
-    running = []
-
-    def kill(seen):
-        if len(github.seen) in (3, 7, 12):
-            os.kill(running[-1].pid, signal.SIGKILL)
-
-    with FakeGitHub(world, before=kill) as github:
-        config = config_for(github, tmp_path, FIRST)
-        command = [sys.executable, "-c", CRAWLER, str(config.repos), str(config.out), github.url]
-        for _ in range(4):
-            running.append(subprocess.Popen(command, stderr=subprocess.PIPE))
-            _, errors = running[-1].communicate(timeout=60)
-        assert [process.returncode for process in running] == [-9, -9, -9, 0], errors
-        repeated = len(github.seen)
-    with FakeGitHub(world) as github:
-        crawl(github, tmp_path / "count", FIRST)
-        # A killed run asks again for the page in flight and for the repository.
-        assert repeated <= len(github.seen) + 3 * 2
-    assert dump(tmp_path) == whole
-
-
-@pytest.mark.parametrize("strategy", ["both", "comments"])
-def test_items_that_change_while_they_are_read_push_no_other_item_out(tmp_path, strategy):
-    """Paging by number would lose one item a page here: what is updated moves to the end of the listing."""
-    world = make_world(8, repos=1, issues=250, comments=2)
-    repo = world.repos[1_000]
-
-    def touch_early_items(seen):
-        if seen.route in ("comments", "issues", "graphql"):
-            n = len(github.seen)
-            for number in range(n * 3 + 1, n * 3 + 4):
-                later = stamp(90_000_000 + n)
-                repo.issues[number].updated_at = later
-                for comment in repo.issues[number].comments:
-                    comment.updated_at = later
-            world.touch()
-
-    with FakeGitHub(world, before=touch_early_items) as github:
-        crawl(github, tmp_path, FIRST, strategy=strategy)
-    wanted = {n for n, issue in repo.issues.items() if strategy == "comments" or not issue.is_pull}
-    assert wanted <= {item.number for item in rows(tmp_path, "issues")}
-    assert {c.id for c in rows(tmp_path, "comments")} == {c.id for c in all_comments(repo)}
-
-
-@pytest.mark.parametrize("exclusive", [False, True])
-def test_nothing_of_a_pages_last_second_is_lost_whatever_since_means(tmp_path, exclusive):
-    """GitHub's pages say "after the given time", its answers begin with that time: both must do."""
-    world = make_world(9, repos=1, issues=10)
-    for n in range(400):  # seven in each second, so that every page ends within one
-        issue = world.repos[1_000].issues[n % 10 + 1]
-        add_comment(issue, 900_000 + n, "ann", "NONE", f"comment {n}", stamp(10_000_000 + n // 7))
-    with FakeGitHub(world, exclusive=exclusive) as github:
-        crawl(github, tmp_path, FIRST, strategy="comments")
-    assert {c.id for c in rows(tmp_path, "comments")} == {c.id for c in all_comments(world.repos[1_000])}
-
-
-@pytest.mark.parametrize("stop_after", [None, 4])
-def test_a_whole_page_of_equal_times_is_passed(tmp_path, stop_after):
-    """An import writes hundreds of comments in one second; only following the next page gets beyond it."""
-    world = make_world(9, repos=1, issues=20)
-    issue = world.repos[1_000].issues[4]
-    for n in range(350):
-        add_comment(issue, 900_000 + n, "importer", "NONE", f"old comment {n}", "2020-03-01T00:00:00Z")
-    add_comment(issue, 999_999, "ann", "NONE", "later", "2020-03-01T00:00:05Z")
-    with FakeGitHub(world) as github:
-        if stop_after:
-            with pytest.raises(StoppedError):
-                crawl(github, tmp_path, FIRST, max_requests=stop_after)
-        crawl(github, tmp_path, FIRST)
-        assert {c.id for c in rows(tmp_path, "comments")} == {c.id for c in all_comments(world.repos[1_000])}
-        add_comment(issue, 1_000_000, "ann", "NONE", "last", "2020-03-01T00:00:05Z")
-        world.touch()
-        crawl(github, tmp_path, FIRST)
-    assert 1_000_000 in {c.id for c in rows(tmp_path, "comments")}
-
-
-def test_listings_longer_than_page_numbers_reach_are_read_to_the_end(tmp_path):
-    world = make_world(10, repos=1, issues=600, comments=2)
-    with FakeGitHub(world, deep=200) as github:
-        crawl(github, tmp_path, FIRST, strategy="comments")
-    assert len(rows(tmp_path, "issues")) == 600
-    assert len(rows(tmp_path, "comments")) == len(list(all_comments(world.repos[1_000])))
-
-
-def test_pages_that_are_too_heavy_are_halved(tmp_path):
-    world = make_world(11, repos=1, issues=150)
-    whole = reference(tmp_path, world, FIRST)
-    with FakeGitHub(world, heaviest=30) as github:
-        crawl(github, tmp_path, FIRST)
-        sizes = [seen.body["variables"].get("first") for seen in github.seen if seen.route == "graphql"]
-    assert sizes[:3] == [100, 50, 25]
-    assert dump(tmp_path) == whole
-
-
-def test_the_page_size_grows_back_after_a_passing_trouble(tmp_path):
-    world = make_world(11, repos=1, issues=700, comments=0)
-    with FakeGitHub(world, faults=[None, Fault("timeout"), Fault("html", 502)]) as github:
-        crawl(github, tmp_path, FIRST)
-        asked = [seen.body["variables"] for seen in github.seen if seen.route == "graphql"]
-    sizes = [variables["first"] for variables in asked if "first" in variables]
-    assert sizes[:3] == [100, 50, 25]
-    assert sizes[3:10] == [25, 25, 50, 50, 50, 100, 100]
-
-
-def test_timelines_that_are_emptied_without_an_error_are_noticed(tmp_path, caplog):
-    """GitHub may cut lists inside a large page and say nothing; then its counts and lists differ."""
-    world = make_world(12, repos=1, issues=60)
-    whole = reference(tmp_path, world, FIRST)
-
-    def large_pages_are_cut(seen):
-        large = seen.route == "graphql" and seen.body["variables"].get("first", 0) > 20
-        return Fault("cut") if large else None
-
-    with FakeGitHub(world, schedule=large_pages_are_cut) as github:
-        crawl(github, tmp_path / "some", FIRST)
-    assert dump(tmp_path / "some") == whole
-    with FakeGitHub(world, schedule=lambda seen: Fault("cut")) as github:
-        crawl(github, tmp_path / "all", FIRST, strategy="events")
-    assert "does not show all of its events" in caplog.text
-    assert len(rows(tmp_path / "all", "issues")) == sum(
-        not i.is_pull for i in world.repos[1_000].issues.values()
-    )
-
-
-def test_a_page_cursor_that_is_not_accepted_any_more_is_replaced_by_a_time(tmp_path):
-    world = make_world(13, repos=1, issues=350)
-    whole = reference(tmp_path, world, FIRST)
-    with FakeGitHub(world) as github:
-        with pytest.raises(StoppedError):
-            crawl(github, tmp_path, FIRST, max_requests=3)
-        with Store.open(tmp_path / "crawl.sqlite") as store:
-            cursor = store.cursor(1_000, "events")
-            place = json.loads(cursor.cursor)
-            assert place["after"]
-            broken = json.dumps({**place, "after": "expired!"})
-            store.upsert_page(cursor=type(cursor)(1_000, "events", broken, done=False))
-        crawl(github, tmp_path, FIRST)
-    assert dump(tmp_path) == whole
-
-
-def test_a_token_that_expires_midway_stops_at_once_and_the_next_one_goes_on(tmp_path, monkeypatch):
-    world = make_world(14, repos=1, issues=250)
-    whole = reference(tmp_path, world, FIRST)
-    with FakeGitHub(world, faults=[None, None, Fault("status", 401, "Bad credentials")]) as github:
-        with pytest.raises(CredentialsError, match="GITHUB_TOKEN"):
-            crawl(github, tmp_path, FIRST)
-        assert len(github.seen) == 3
-        monkeypatch.setenv("GITHUB_TOKEN", "ghp_another")
-        crawl(github, tmp_path, FIRST)
-    assert dump(tmp_path) == whole
-
-
-# Repositories that moved, changed or cannot be read
-
-
-def test_a_renamed_repository_is_followed_and_known_by_all_its_names(tmp_path, caplog):
-    caplog.set_level(logging.INFO, logger="angle")
-    world = make_world(15, repos=1, issues=20)
-    repo = world.repos[1_000]
-    with FakeGitHub(world) as github:
-        crawl(github, tmp_path, FIRST)
-        repo.full_name, repo.former = "new/home", (FIRST,)
-        summary = crawl(github, tmp_path, FIRST)
-        assert summary.repos == {FIRST: "ok"}
-        assert rows_of_repos(tmp_path) == [("new/home", FIRST, (FIRST,))]
-        crawl(github, tmp_path / "fresh", FIRST, "new/home")
-        assert "org0/project0 is called new/home now" in caplog.text
-        assert rows_of_repos(tmp_path / "fresh") == [("new/home", FIRST, (FIRST,))]
-        fresh = [item.number for item in rows(tmp_path / "fresh", "issues") if not item.is_pull]
-    assert fresh == sorted(n for n, issue in repo.issues.items() if not issue.is_pull)
-
-
-def rows_of_repos(out):
-    with Store.open(out / "crawl.sqlite", read_only=True) as store:
-        return [(repo.name, repo.asked, repo.aliases) for repo in store.repos()]
-
-
-def test_a_name_that_passed_to_another_repository_stays_with_the_one_it_was_listed_for(tmp_path):
-    world = make_world(16, repos=2, issues=10)
-    with FakeGitHub(world) as github:
-        crawl(github, tmp_path, FIRST)
-        world.repos[1_000].full_name = "moved/away"
-        world.repos[1_001].full_name = FIRST
-        summary = crawl(github, tmp_path, FIRST)
-    assert summary.repos == {FIRST: "ok"}
-    assert rows_of_repos(tmp_path) == [("moved/away", FIRST, (FIRST,))]
-
-
-def test_a_name_that_changes_hands_during_the_crawl_brings_no_foreign_issues(tmp_path):
-    world = make_world(16, repos=2, issues=10)
-
-    def swap(seen):
-        if seen.route == "graphql":
-            world.repos[1_000].full_name, world.repos[1_001].full_name = "moved/away", FIRST
-
-    with FakeGitHub(world, before=swap) as github:
-        with pytest.raises(InputError, match="belongs to another repository now"):
-            crawl(github, tmp_path, FIRST)
-        assert rows(tmp_path, "issues") == []
-        assert crawl(github, tmp_path, FIRST).repos == {FIRST: "ok"}
-    assert {item.repo_id for item in rows(tmp_path, "issues")} == {1_000}
-
-
-def test_originals_that_moved_or_vanished_leave_a_tombstone(tmp_path, capfd):
-    world = make_world(17, repos=2, issues=30, duplicates=0, comments=0)
-    here, there = world.repos[1_000], world.repos[1_001]
-    for number, text in ((20, "Duplicate of #5"), (21, "dup of #6"), (22, f"Duplicate of {FIRST}#7"),
-                         (23, "Duplicate of #8"), (24, "see #9"), (25, "Duplicate of #4000"),
-                         (26, "Duplicate of other/repo#10")):  # fmt: skip
-        here.issues[number].is_pull = False
-        add_comment(here.issues[number], 10_000 + number, "ann", "MEMBER", text, stamp(9_000_000))
-    for number in (5, 6, 7, 9, 10):
-        del here.issues[number]
-    here.issues[8].is_pull = True
-    here.deleted, here.moved = {6}, {5: (there.id, 3)}
-    there.issues[3].is_pull = False
-    with FakeGitHub(world) as github:
-        crawl(github, tmp_path)
-        first = {item.number: item for item in rows(tmp_path, "issues", here.id)}
-        assert first[5].gone == f"transferred:{SECOND}#3"
-        assert first[6].gone == "deleted"
-        assert first[7].gone == "deleted"
-        assert (first[8].gone, first[8].is_pull, first[8].title) == (None, True, here.issues[8].title)
-        assert not {9, 10, 4000} & first.keys(), "nobody called these an original of this repository"
-        assert github.count("issue") == 4, "one each, and one redirection"
-        github.seen.clear()
-        crawl(github, tmp_path)
-        assert github.count("issue") == 0, "each is asked for once"
-    assert "redirection" not in capfd.readouterr().err, "PyGithub keeps its lines to itself"
-
-
-def test_one_bad_repository_does_not_stop_the_others(tmp_path, caplog):
-    world = make_world(18, repos=6, issues=10)
-    names = [repo.full_name for repo in world.repos.values()]
-    for offset, status in ((1, 404), (2, 410), (3, 451)):
-        world.repos[1_000 + offset].refuse = status
-    world.repos[1_004].has_issues = False
-    world.repos[1_005].issues.clear()
-    with FakeGitHub(world) as github:
-        summary = crawl(github, tmp_path, "no/such", *names, "x y z")
-        assert summary.repos == {
-            "no/such": "error:404 Not Found",
-            names[0]: "ok",
-            names[1]: "error:404 Not Found",
-            names[2]: "error:410 Gone",
-            names[3]: "error:451 Repository access blocked",
-            names[4]: "error:410 issues are disabled",
-            names[5]: "error:no issues",
-        }
-        assert summary.bad_lines == (f"{tmp_path / 'list.txt'}:8: x y z",)
-        assert "list.txt:8: 'x y z' is no repository; skipped" in caplog.text
-        assert "no/such is skipped: 404 Not Found" in caplog.text
-        with Store.open(tmp_path / "crawl.sqlite", read_only=True) as store:
-            statuses = {repo.name: repo.status for repo in store.repos()} | store.failures()
-        assert statuses == summary.repos
-        assert rows(tmp_path, "issues", 1_000)
-
-        world.repos[1_003].refuse = None
-        assert crawl(github, tmp_path, names[3]).repos == {names[3]: "ok"}
-        with pytest.raises(InputError, match=r"none of 1 repositories can be read; no/such: error:404"):
-            crawl(github, tmp_path, "no/such")
+    with FakeGitHub(world, limit=60) as github:
+        slow = forecast(config_for(github, tmp_path, FIRST))
+    assert slow.hours == 750, "45,002 requests at 60 an hour, the first 60 at once"
 
 
 # Tokens, servers and dates

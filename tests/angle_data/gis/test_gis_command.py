@@ -129,7 +129,7 @@ def test_an_interrupt_ends_with_130_and_keeps_what_was_read(listed, tmp_path):
         process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert errors.splitlines()[-1] == "interrupted; everything so far is kept, the same command goes on"
+    assert errors.splitlines()[-1] == "angle-data: interrupted; everything so far is kept"
     assert "Traceback" not in errors
     assert TOKEN not in errors
     from angle_data.gis.store import Store

@@ -1,0 +1,230 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from fake_github import FakeGitHub, Fault, random_faults
+from fake_github_crawl import (
+    FIRST,
+    TOKEN,
+    config_for,
+    crawl,
+    dump,
+    expected_comments,
+    reference,
+    rows,
+)
+from fake_github_world import add_comment, all_comments, make_world, stamp
+
+from angle_data.errors import CredentialsError, StoppedError
+from angle_data.gis.store import Store
+
+
+@pytest.fixture(autouse=True)
+def _token(monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+
+
+@pytest.mark.parametrize("strategy", ["both", "comments", "events"])
+def test_stopping_after_every_few_requests_gives_the_same_store(tmp_path, strategy):
+    world = make_world(5, repos=2, issues=150, comments=2)
+    with FakeGitHub(world) as github:
+        crawl(github, tmp_path / "reference", strategy=strategy)
+        needed = len(github.seen)
+    with FakeGitHub(world) as github:
+        stops = 0
+        while True:
+            try:
+                crawl(github, tmp_path, strategy=strategy, max_requests=3)
+                break
+            except StoppedError:
+                stops += 1
+            assert stops < 50
+        assert len(github.seen) <= needed + stops, "a new run asks for one repository again, and no more"
+    assert stops >= (1 if strategy == "events" else 3)
+    assert dump(tmp_path) == dump(tmp_path / "reference")
+
+
+def test_a_stopped_round_is_not_continued_with_other_options(tmp_path):
+    world = make_world(5, repos=2, issues=60, comments=2)
+    with FakeGitHub(world) as github:
+        with pytest.raises(StoppedError):
+            crawl(github, tmp_path, strategy="events", max_requests=3)
+        crawl(github, tmp_path, strategy="both")
+    for repo in world.repos.values():
+        assert rows(tmp_path, "comments", repo.id) == expected_comments(repo)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_schedule_of_faults_loses_nothing(tmp_path, seed):
+    world = make_world(6, repos=2, issues=150, comments=3)
+    whole = reference(tmp_path, world)
+    with FakeGitHub(world, schedule=random_faults(seed, 0.4)) as github:
+        summary = crawl(github, tmp_path)
+        assert summary.requests > 20, "the schedule did strike"
+    assert dump(tmp_path) == whole
+
+
+CRAWLER = """
+import sys
+from pathlib import Path
+from angle_data.gis.crawl import CrawlConfig, crawl_repos
+crawl_repos(CrawlConfig(Path(sys.argv[1]), Path(sys.argv[2]), api_url=sys.argv[3]))
+"""
+
+
+def test_three_kills_give_the_same_store_and_cost_a_page_each(tmp_path):
+    world = make_world(7, repos=1, issues=180, comments=6)
+    whole = reference(tmp_path, world, FIRST)
+    running = []
+
+    def kill(seen):
+        if len(github.seen) in (3, 7, 12):
+            os.kill(running[-1].pid, signal.SIGKILL)
+
+    with FakeGitHub(world, before=kill) as github:
+        config = config_for(github, tmp_path, FIRST)
+        command = [sys.executable, "-c", CRAWLER, str(config.repos), str(config.out), github.url]
+        for _ in range(4):
+            running.append(subprocess.Popen(command, stderr=subprocess.PIPE))
+            _, errors = running[-1].communicate(timeout=60)
+        assert [process.returncode for process in running] == [-9, -9, -9, 0], errors
+        repeated = len(github.seen)
+    with FakeGitHub(world) as github:
+        crawl(github, tmp_path / "count", FIRST)
+        # A killed run asks again for the page in flight and for the repository.
+        assert repeated <= len(github.seen) + 3 * 2
+    assert dump(tmp_path) == whole
+
+
+@pytest.mark.parametrize("strategy", ["both", "comments"])
+def test_items_that_change_while_they_are_read_push_no_other_item_out(tmp_path, strategy):
+    """Paging by number would lose one item a page here: what is updated moves to the end of the listing."""
+    world = make_world(8, repos=1, issues=250, comments=2)
+    repo = world.repos[1_000]
+
+    def touch_early_items(seen):
+        if seen.route in ("comments", "issues", "graphql"):
+            n = len(github.seen)
+            for number in range(n * 3 + 1, n * 3 + 4):
+                later = stamp(90_000_000 + n)
+                repo.issues[number].updated_at = later
+                for comment in repo.issues[number].comments:
+                    comment.updated_at = later
+            world.touch()
+
+    with FakeGitHub(world, before=touch_early_items) as github:
+        crawl(github, tmp_path, FIRST, strategy=strategy)
+    wanted = {n for n, issue in repo.issues.items() if strategy == "comments" or not issue.is_pull}
+    assert wanted <= {item.number for item in rows(tmp_path, "issues")}
+    assert {c.id for c in rows(tmp_path, "comments")} == {c.id for c in all_comments(repo)}
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_nothing_of_a_pages_last_second_is_lost_whatever_since_means(tmp_path, exclusive):
+    """GitHub's pages say "after the given time", its answers begin with that time: both must do."""
+    world = make_world(9, repos=1, issues=10)
+    for n in range(400):  # seven in each second, so that every page ends within one
+        issue = world.repos[1_000].issues[n % 10 + 1]
+        add_comment(issue, 900_000 + n, "ann", "NONE", f"comment {n}", stamp(10_000_000 + n // 7))
+    with FakeGitHub(world, exclusive=exclusive) as github:
+        crawl(github, tmp_path, FIRST, strategy="comments")
+    assert {c.id for c in rows(tmp_path, "comments")} == {c.id for c in all_comments(world.repos[1_000])}
+
+
+@pytest.mark.parametrize("stop_after", [None, 4])
+def test_a_whole_page_of_equal_times_is_passed(tmp_path, stop_after):
+    """An import writes hundreds of comments in one second; only following the next page gets beyond it."""
+    world = make_world(9, repos=1, issues=20)
+    issue = world.repos[1_000].issues[4]
+    for n in range(350):
+        add_comment(issue, 900_000 + n, "importer", "NONE", f"old comment {n}", "2020-03-01T00:00:00Z")
+    add_comment(issue, 999_999, "ann", "NONE", "later", "2020-03-01T00:00:05Z")
+    with FakeGitHub(world) as github:
+        if stop_after:
+            with pytest.raises(StoppedError):
+                crawl(github, tmp_path, FIRST, max_requests=stop_after)
+        crawl(github, tmp_path, FIRST)
+        assert {c.id for c in rows(tmp_path, "comments")} == {c.id for c in all_comments(world.repos[1_000])}
+        add_comment(issue, 1_000_000, "ann", "NONE", "last", "2020-03-01T00:00:05Z")
+        world.touch()
+        crawl(github, tmp_path, FIRST)
+    assert 1_000_000 in {c.id for c in rows(tmp_path, "comments")}
+
+
+def test_listings_longer_than_page_numbers_reach_are_read_to_the_end(tmp_path):
+    world = make_world(10, repos=1, issues=600, comments=2)
+    with FakeGitHub(world, deep=200) as github:
+        crawl(github, tmp_path, FIRST, strategy="comments")
+    assert len(rows(tmp_path, "issues")) == 600
+    assert len(rows(tmp_path, "comments")) == len(list(all_comments(world.repos[1_000])))
+
+
+def test_pages_that_are_too_heavy_are_halved(tmp_path):
+    world = make_world(11, repos=1, issues=150)
+    whole = reference(tmp_path, world, FIRST)
+    with FakeGitHub(world, heaviest=30) as github:
+        crawl(github, tmp_path, FIRST)
+        sizes = [seen.body["variables"].get("first") for seen in github.seen if seen.route == "graphql"]
+    assert sizes[:3] == [100, 50, 25]
+    assert dump(tmp_path) == whole
+
+
+def test_the_page_size_grows_back_after_a_passing_trouble(tmp_path):
+    world = make_world(11, repos=1, issues=700, comments=0)
+    with FakeGitHub(world, faults=[None, Fault("timeout"), Fault("html", 502)]) as github:
+        crawl(github, tmp_path, FIRST)
+        asked = [seen.body["variables"] for seen in github.seen if seen.route == "graphql"]
+    sizes = [variables["first"] for variables in asked if "first" in variables]
+    assert sizes[:3] == [100, 50, 25]
+    assert sizes[3:10] == [25, 25, 50, 50, 50, 100, 100]
+
+
+def test_timelines_that_are_emptied_without_an_error_are_noticed(tmp_path, caplog):
+    """GitHub may cut lists inside a large page and say nothing; then its counts and lists differ."""
+    world = make_world(12, repos=1, issues=60)
+    whole = reference(tmp_path, world, FIRST)
+
+    def large_pages_are_cut(seen):
+        large = seen.route == "graphql" and seen.body["variables"].get("first", 0) > 20
+        return Fault("cut") if large else None
+
+    with FakeGitHub(world, schedule=large_pages_are_cut) as github:
+        crawl(github, tmp_path / "some", FIRST)
+    assert dump(tmp_path / "some") == whole
+    with FakeGitHub(world, schedule=lambda seen: Fault("cut")) as github:
+        crawl(github, tmp_path / "all", FIRST, strategy="events")
+    assert "does not show all of its events" in caplog.text
+    assert len(rows(tmp_path / "all", "issues")) == sum(
+        not i.is_pull for i in world.repos[1_000].issues.values()
+    )
+
+
+def test_a_page_cursor_that_is_not_accepted_any_more_is_replaced_by_a_time(tmp_path):
+    world = make_world(13, repos=1, issues=350)
+    whole = reference(tmp_path, world, FIRST)
+    with FakeGitHub(world) as github:
+        with pytest.raises(StoppedError):
+            crawl(github, tmp_path, FIRST, max_requests=3)
+        with Store.open(tmp_path / "crawl.sqlite") as store:
+            cursor = store.cursor(1_000, "events")
+            place = json.loads(cursor.cursor)
+            assert place["after"]
+            broken = json.dumps({**place, "after": "expired!"})
+            store.upsert_page(cursor=type(cursor)(1_000, "events", broken, done=False))
+        crawl(github, tmp_path, FIRST)
+    assert dump(tmp_path) == whole
+
+
+def test_a_token_that_expires_midway_stops_at_once_and_the_next_one_goes_on(tmp_path, monkeypatch):
+    world = make_world(14, repos=1, issues=250)
+    whole = reference(tmp_path, world, FIRST)
+    with FakeGitHub(world, faults=[None, None, Fault("status", 401, "Bad credentials")]) as github:
+        with pytest.raises(CredentialsError, match="GITHUB_TOKEN"):
+            crawl(github, tmp_path, FIRST)
+        assert len(github.seen) == 3
+        monkeypatch.setenv("GITHUB_TOKEN", "ghp_another")
+        crawl(github, tmp_path, FIRST)
+    assert dump(tmp_path) == whole

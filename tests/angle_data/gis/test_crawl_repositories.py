@@ -1,0 +1,137 @@
+import logging
+
+import pytest
+from fake_github import FakeGitHub
+from fake_github_crawl import (
+    FIRST,
+    SECOND,
+    TOKEN,
+    crawl,
+    rows,
+)
+from fake_github_world import add_comment, make_world, stamp
+
+from angle_data.errors import InputError
+from angle_data.gis.store import Store
+
+
+@pytest.fixture(autouse=True)
+def _token(monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+
+
+def test_a_renamed_repository_is_followed_and_known_by_all_its_names(tmp_path, caplog):
+    caplog.set_level(logging.INFO, logger="angle")
+    world = make_world(15, repos=1, issues=20)
+    repo = world.repos[1_000]
+    with FakeGitHub(world) as github:
+        crawl(github, tmp_path, FIRST)
+        repo.full_name, repo.former = "new/home", (FIRST,)
+        summary = crawl(github, tmp_path, FIRST)
+        assert summary.repos == {FIRST: "ok"}
+        assert rows_of_repos(tmp_path) == [("new/home", FIRST, (FIRST,))]
+        crawl(github, tmp_path / "fresh", FIRST, "new/home")
+        assert "org0/project0 is called new/home now" in caplog.text
+        assert rows_of_repos(tmp_path / "fresh") == [("new/home", FIRST, (FIRST,))]
+        fresh = [item.number for item in rows(tmp_path / "fresh", "issues") if not item.is_pull]
+    assert fresh == sorted(n for n, issue in repo.issues.items() if not issue.is_pull)
+
+
+def rows_of_repos(out):
+    with Store.open(out / "crawl.sqlite", read_only=True) as store:
+        return [(repo.name, repo.asked, repo.aliases) for repo in store.repos()]
+
+
+def test_a_name_that_passed_to_another_repository_stays_with_the_one_it_was_listed_for(tmp_path):
+    world = make_world(16, repos=2, issues=10)
+    with FakeGitHub(world) as github:
+        crawl(github, tmp_path, FIRST)
+        world.repos[1_000].full_name = "moved/away"
+        world.repos[1_001].full_name = FIRST
+        summary = crawl(github, tmp_path, FIRST)
+    assert summary.repos == {FIRST: "ok"}
+    assert rows_of_repos(tmp_path) == [("moved/away", FIRST, (FIRST,))]
+
+
+def test_a_name_that_changes_hands_during_the_crawl_brings_no_foreign_issues(tmp_path):
+    world = make_world(16, repos=2, issues=10)
+
+    def swap(seen):
+        if seen.route == "graphql":
+            world.repos[1_000].full_name, world.repos[1_001].full_name = "moved/away", FIRST
+
+    with FakeGitHub(world, before=swap) as github:
+        with pytest.raises(InputError, match="belongs to another repository now"):
+            crawl(github, tmp_path, FIRST)
+        assert rows(tmp_path, "issues") == []
+        assert crawl(github, tmp_path, FIRST).repos == {FIRST: "ok"}
+    assert {item.repo_id for item in rows(tmp_path, "issues")} == {1_000}
+
+
+def test_originals_that_moved_or_vanished_leave_a_tombstone(tmp_path, capfd, monkeypatch):
+    world = make_world(17, repos=2, issues=30, duplicates=0, comments=0)
+    here, there = world.repos[1_000], world.repos[1_001]
+    said = {
+        20: "Duplicate of #5",
+        21: "dup of #6",
+        22: f"Duplicate of {FIRST}#7",
+        23: "Duplicate of #8",
+        24: "see #9",
+        25: "Duplicate of #4000",
+        26: "Duplicate of other/repo#10",
+        27: "Duplicate of #9",
+    }
+    for number, text in said.items():
+        here.issues[number].is_pull = number == 27
+        add_comment(here.issues[number], 10_000 + number, "ann", "MEMBER", text, stamp(9_000_000))
+    for number in (5, 6, 7, 9, 10):
+        del here.issues[number]
+    here.issues[8].is_pull = True
+    here.deleted, here.moved = {6}, {5: (there.id, 3)}
+    there.issues[3].is_pull = False
+    with FakeGitHub(world) as github:
+        crawl(github, tmp_path)
+        first = {item.number: item for item in rows(tmp_path, "issues", here.id)}
+        assert first[5].gone == f"transferred:{SECOND}#3"
+        assert first[6].gone == "deleted"
+        assert first[7].gone == "deleted"
+        assert (first[8].gone, first[8].is_pull, first[8].title) == (None, True, here.issues[8].title)
+        assert not {9, 10, 4000} & first.keys(), "no issue calls these an original of this repository"
+        assert github.count("issue") == 4, "one each, and one redirection"
+        github.seen.clear()
+        monkeypatch.setattr("angle_data.gis.missing.missing_numbers", None)
+        crawl(github, tmp_path)
+        assert github.count("issue") == 0, "each is asked for once, and nothing new is not searched through"
+    assert "redirection" not in capfd.readouterr().err, "PyGithub keeps its lines to itself"
+
+
+def test_one_bad_repository_does_not_stop_the_others(tmp_path, caplog):
+    world = make_world(18, repos=6, issues=10)
+    names = [repo.full_name for repo in world.repos.values()]
+    for offset, status in ((1, 404), (2, 410), (3, 451)):
+        world.repos[1_000 + offset].refuse = status
+    world.repos[1_004].has_issues = False
+    world.repos[1_005].issues.clear()
+    with FakeGitHub(world) as github:
+        summary = crawl(github, tmp_path, "no/such", *names, "x y z")
+        assert summary.repos == {
+            "no/such": "error:404 Not Found",
+            names[0]: "ok",
+            names[1]: "error:404 Not Found",
+            names[2]: "error:410 Gone",
+            names[3]: "error:451 Repository access blocked",
+            names[4]: "error:410 issues are disabled",
+            names[5]: "error:no issues",
+        }
+        assert summary.bad_lines == (f"{tmp_path / 'list.txt'}:8: x y z",)
+        assert "list.txt:8: 'x y z' is no repository; skipped" in caplog.text
+        assert "no/such is skipped: 404 Not Found" in caplog.text
+        with Store.open(tmp_path / "crawl.sqlite", read_only=True) as store:
+            statuses = {repo.name: repo.status for repo in store.repos()} | store.failures()
+        assert statuses == summary.repos
+        assert rows(tmp_path, "issues", 1_000)
+
+        world.repos[1_003].refuse = None
+        assert crawl(github, tmp_path, names[3]).repos == {names[3]: "ok"}
+        with pytest.raises(InputError, match=r"none of 1 repositories can be read; no/such: error:404"):
+            crawl(github, tmp_path, "no/such")

@@ -1,0 +1,117 @@
+"""Crawl stores without a crawl: written by hand, or from a made-up world; for tests only."""
+
+from pathlib import Path
+
+from fake_github_world import FakeRepo, World, all_comments
+
+from angle_data.gis.store import STORE_NAME, Comment, Event, Issue, Repo, Store
+
+KINDS = {
+    "MarkedAsDuplicateEvent": "marked",
+    "UnmarkedAsDuplicateEvent": "unmarked",
+    "ClosedEvent": "closed",
+    "ReopenedEvent": "reopened",
+}
+
+
+def day(number: int) -> str:
+    """A time; later numbers are later."""
+    return f"{2020 + number // 336}-{number // 28 % 12 + 1:02}-{number % 28 + 1:02}T00:00:00Z"
+
+
+def make_issue(number: int, title: str = "", body: str = "", *, repo_id: int = 1, **fields) -> Issue:
+    """An issue of five words and its number, opened on that day, unless told otherwise."""
+    known = {
+        "id": repo_id * 1_000_000 + number,
+        "node_id": f"I_{repo_id}_{number}",
+        "repo_id": repo_id,
+        "number": number,
+        "title": title or f"Problem with gadget number{number}",
+        "body": body,
+        "author": "reporter",
+        "author_association": "NONE",
+        "state": "open",
+        "state_reason": None,
+        "labels": (),
+        "is_pull": False,
+        "created_at": day(number),
+        "closed_at": None,
+        "closed_by": None,
+        "updated_at": day(number),
+        "locked": False,
+    }
+    return Issue(**{**known, **fields})
+
+
+def make_comment(
+    id: int, number: int, body: str, at: int, *, author="maria", role="MEMBER", repo_id=1, **fields
+):
+    """A comment of a member on day `at`."""
+    url = f"https://github.com/org/one/issues/{number}#issuecomment-{id}"
+    return Comment(id, repo_id, number, author, role, body, day(at), day(at), url, **fields)
+
+
+def make_event(id: str, kind: str, number: int, target: int | None, at: int, *, repo="org/one", repo_id=1):
+    """An event on day `at`."""
+    return Event(id, kind, repo_id, number, repo if target else None, target, "maria", day(at))
+
+
+def write_store(folder: Path, *, repos=(Repo(1, "org/one", "org/one"),), issues=(), comments=(), events=()):
+    """Write a store to `folder` and return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with Store.open(folder / STORE_NAME) as store:
+        for repo in repos:
+            store.save_repo(repo)
+        store.upsert_page(issues=issues, comments=comments, events=events)
+    return folder / STORE_NAME
+
+
+def store_world(world: World, folder: Path) -> Path:
+    """Write a world to a store as a complete crawl would have."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with Store.open(folder / STORE_NAME) as store:
+        for repo in world.repos.values():
+            store.save_repo(Repo(repo.id, repo.full_name, repo.full_name, repo.former))
+            store.upsert_page(issues=_issues(repo), comments=_comments(repo), events=_events(world, repo))
+    return folder / STORE_NAME
+
+
+def _issues(repo: FakeRepo):
+    for issue in repo.issues.values():
+        yield make_issue(
+            issue.number,
+            issue.title,
+            issue.body or "",
+            repo_id=repo.id,
+            id=issue.id,
+            author=issue.author,
+            author_association=issue.association,
+            state=issue.state,
+            state_reason=issue.state_reason,
+            labels=tuple(sorted(issue.labels)),
+            is_pull=issue.is_pull,
+            created_at=issue.created_at,
+            closed_at=issue.closed_at,
+            closed_by=issue.closed_by,
+            updated_at=issue.updated_at,
+        )
+
+
+def _comments(repo: FakeRepo):
+    for item in all_comments(repo):
+        kind = "pull" if repo.issues[item.number].is_pull else "issues"
+        url = f"https://github.com/{repo.full_name}/{kind}/{item.number}#issuecomment-{item.id}"
+        yield Comment(
+            item.id, repo.id, item.number, item.author, item.association, item.body,
+            item.created_at, item.updated_at, url, item.minimized,
+        )  # fmt: skip
+
+
+def _events(world: World, repo: FakeRepo):
+    for issue in repo.issues.values():
+        for event in issue.events:
+            owner, target = event.duplicate or (repo.id, issue.number), event.canonical
+            yield Event(
+                event.id, KINDS[event.type], *owner, world.repos[target[0]].full_name if target else None,
+                target[1] if target else None, event.actor, event.created_at,
+            )  # fmt: skip

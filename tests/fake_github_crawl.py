@@ -1,0 +1,97 @@
+"""Crawling the fake GitHub into a folder, and what the store should hold then; for the tests of the crawl."""
+
+from fake_github import FakeGitHub
+from fake_github_world import all_comments
+
+from angle_data.gis.crawl import CrawlConfig, crawl_repos
+from angle_data.gis.store import Comment, Event, Issue, Store
+
+TOKEN = "ghp_aVerySecretToken"
+FIRST, SECOND = "org0/project0", "org1/project1"
+
+
+def crawl(github, out, *names, **options):
+    config = config_for(github, out, *names, **options)
+    return crawl_repos(config, sleep=lambda seconds: None)
+
+
+def config_for(github, out, *names, **options):
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "list.txt"
+    path.write_text("\n".join(names or (FIRST, SECOND)))
+    return CrawlConfig(path, out, **{"api_url": github.url, **options})
+
+
+def dump(out):
+    with Store.open(out / "crawl.sqlite", read_only=True) as store:
+        return list(store.dump())
+
+
+def rows(out, table, repo_id=None):
+    with Store.open(out / "crawl.sqlite", read_only=True) as store:
+        return list(getattr(store, table)(repo_id))
+
+
+def expected_issue(item, repo_id):
+    return Issue(
+        id=item.id,
+        node_id=f"I_{item.id}",
+        repo_id=repo_id,
+        number=item.number,
+        title=item.title,
+        body=item.body or "",
+        author=item.author,
+        author_association=item.association,
+        state=item.state,
+        state_reason=item.state_reason,
+        labels=tuple(sorted(item.labels)),
+        is_pull=item.is_pull,
+        created_at=item.created_at,
+        closed_at=item.closed_at,
+        closed_by=item.closed_by,
+        updated_at=item.updated_at,
+        locked=item.locked,
+    )
+
+
+def expected_comments(repo):
+    found = []
+    for one in all_comments(repo):
+        kind = "pull" if repo.issues[one.number].is_pull else "issues"
+        url = f"https://github.com/{repo.full_name}/{kind}/{one.number}#issuecomment-{one.id}"
+        found.append(
+            Comment(
+                one.id,
+                repo.id,
+                one.number,
+                one.author,
+                one.association,
+                one.body,
+                one.created_at,
+                one.updated_at,
+                url,
+                one.minimized,
+            )
+        )
+    return sorted(found, key=lambda c: (c.number, c.created_at, c.id))
+
+
+KINDS = {"MarkedAsDuplicateEvent": "marked", "UnmarkedAsDuplicateEvent": "unmarked", "ClosedEvent": "closed"}
+
+
+def expected_events(world, repo):
+    found = {}
+    for issue in repo.issues.values():
+        for one in issue.events:
+            target = one.canonical or (None, None)
+            name = world.repos[target[0]].full_name if one.canonical else None
+            owner = one.duplicate or (repo.id, issue.number)
+            row = Event(one.id, KINDS[one.type], *owner, name, target[1], one.actor, one.created_at)
+            found[one.id] = row
+    return sorted(found.values(), key=lambda e: (e.number, e.created_at, e.id))
+
+
+def reference(tmp_path, world, *names, **options):
+    with FakeGitHub(world) as github:
+        crawl(github, tmp_path / "reference", *names, **options)
+    return dump(tmp_path / "reference")
