@@ -27,8 +27,8 @@ from angle_train.fit import FitConfig, fit
 
 Values = Mapping[str, object]
 
-# What differs from the recipe of that name; whatever distinguishes two candidates is spelt out in both, so that the
-# same candidates run whichever of them the recipe holds by now. Results of the last run are in LOG.md.
+# What differs from the recipe of that name; what distinguishes two candidates is spelt out in both, so that
+# the same ones run whichever of them the recipe holds by now. LOG.md has the results of the last run.
 CANDIDATES: dict[str, dict[str, Values]] = {
     "cloud-ops": {
         "all three terms": {},
@@ -45,7 +45,7 @@ CANDIDATES: dict[str, dict[str, Values]] = {
         "cosine 0.05, batch 128": {"cosine_weight": 0.05, "angle_weight": 0.0, "batch_size": 128},
     },
     "stsb-supervised": {
-        "cosine + in-batch 0.1 + angle": {"in_batch_weight": 0.1, "angle_weight": 1.0},
+        "all three terms, in-batch 0.1": {"in_batch_weight": 0.1, "angle_weight": 1.0},
         "cosine alone": {"in_batch_weight": 0.0, "angle_weight": 0.0},
         "cosine + in-batch 0.03": {"in_batch_weight": 0.03, "angle_weight": 0.0},
         "cosine + in-batch 0.1": {"angle_weight": 0.0},

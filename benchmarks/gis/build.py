@@ -1,0 +1,228 @@
+"""How right the links and labels of a build are, and how it scales. No network is used.
+
+    python benchmarks/gis/build.py                         (about ten minutes)
+    python benchmarks/gis/build.py --seeds 1 --comments 100000 --json
+
+Quality: worlds of 5 repositories x 2,000 numbers with known duplicates. A tenth of the duplicates is left
+without any mark, as in life, and a twentieth is marked and taken back; neither may become a link. A link or a
+positive pair is right if the world made the one issue from the other, directly or through others. A negative
+pair is wrong if it did, marked or not: those are the duplicates that nobody marked.
+
+Scale: one repository with ten comments an issue, written to a store; scan, links and build run in a process of
+their own, whose peak memory is that of the whole process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from fake_gis_store import make_comment, make_issue, store_world  # noqa: E402
+from fake_github_world import FakeEvent, TrueLink, World, add_comment, make_world, stamp  # noqa: E402
+
+from angle_data.disjoint import DisjointSets  # noqa: E402
+from angle_data.gis.build import BuildConfig, build_gis  # noqa: E402
+from angle_data.gis.dataset import read_dataset  # noqa: E402
+from angle_data.gis.scan import scan_store  # noqa: E402
+from angle_data.gis.store import STORE_NAME, Repo, Store  # noqa: E402
+from angle_data.jsonl import read_jsonl  # noqa: E402
+
+UNMARKED, TAKEN_BACK = 0.1, 0.05
+ISSUES_A_PAGE = 2_000
+
+
+def main() -> None:
+    """Run both parts and print the figures."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repos", type=int, default=5)
+    parser.add_argument("--issues", type=int, default=2_000, help="numbers per repository")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--comments", type=int, default=1_000_000, help="0 leaves the second part out")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--store", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.store:
+        print(json.dumps(time_build(options.store)))
+        return
+    found: dict[str, Any] = {}
+    runs = [quality(seed, options.repos, options.issues) for seed in range(options.seeds)]
+    for name in runs[0] if runs else ():
+        values = [run[name] for run in runs]
+        found[name] = [round(statistics.mean(values), 2), min(values), max(values)]
+    if options.comments:
+        found |= scale(options.comments)
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return
+    for name, value in found.items():
+        shown = (
+            f"{value[0]:>12,} ({value[1]:,} to {value[2]:,})" if isinstance(value, list) else f"{value:>12,}"
+        )
+        print(f"{name:<52} {shown}")
+
+
+def quality(seed: int, repos: int, issues: int) -> dict[str, float]:
+    """Build one world and compare with what is true; shares are in percent."""
+    world = make_world(seed, repos=repos, issues=issues, comments=3.0)
+    every: DisjointSets[tuple[int, int]] = DisjointSets()
+    for link in world.links:
+        every.join((link.repo_id, link.duplicate), (link.repo_id, link.canonical))
+    marked = disturb(world, seed)
+    standing: DisjointSets[tuple[int, int]] = DisjointSets()
+    for link in marked:
+        standing.join((link.repo_id, link.duplicate), (link.repo_id, link.canonical))
+    with tempfile.TemporaryDirectory() as name:
+        out = Path(name)
+        store_world(world, out)
+        started = time.perf_counter()
+        summary = build_gis(BuildConfig(out, seed=seed))
+        seconds = time.perf_counter() - started
+        links = {
+            ends(world, row["duplicate"], row["canonical"])
+            for _, row in read_jsonl(out / "audit/links.jsonl")
+        }
+        rows = [row for _, row in read_dataset(summary.dataset)]
+    true = {frozenset({(link.repo_id, link.duplicate), (link.repo_id, link.canonical)}) for link in marked}
+    right = sum(standing.leader(one) == standing.leader(other) for one, other in links)
+    kinds: Counter[str] = Counter()
+    wrong: Counter[str] = Counter()
+    for row in rows:
+        one, other = ends(world, row["url1"], row["url2"])
+        kinds[row["kind"]] += 1
+        wrong[row["kind"]] += (every.leader(one) == every.leader(other)) != bool(row["label"])
+    return {
+        "marked duplicates": len(marked),
+        "links: precision": percent(right, len(links)),
+        "links: recall": percent(len(true & {frozenset(pair) for pair in links}), len(true)),
+        "pairs": len(rows),
+        **{f"{kind}: wrong labels": percent(wrong[kind], kinds[kind]) for kind in sorted(kinds)},
+        "near-identical texts, issues, clusters in two splits": sum(summary.report["checks"].values()),
+        "seconds of the build": round(seconds, 1),
+    }
+
+
+def disturb(world: World, seed: int) -> list[TrueLink]:
+    """Take the marks of some duplicates away, or let their writers take them back; returns the others."""
+    rng = random.Random(f"disturb {seed}")
+    kept = []
+    for link in world.links:
+        issue = world.repos[link.repo_id].issues[link.duplicate]
+        chance, login = rng.random(), issue.closed_by or "maintainer"
+        if chance < UNMARKED:
+            issue.comments = [comment for comment in issue.comments if comment.author != login]
+            issue.events = [event for event in issue.events if event.type == "ClosedEvent"]
+            issue.state_reason = "completed"
+            issue.labels = [label for label in issue.labels if label != "duplicate"]
+        elif chance < UNMARKED + TAKEN_BACK:
+            later = stamp(10_000 * 3_600.0)
+            here, there = (link.repo_id, link.duplicate), (link.repo_id, link.canonical)
+            add_comment(issue, -issue.id, login, "MEMBER", "Sorry, not a dup after all.", later)
+            mark = FakeEvent(f"U_{issue.id}", "UnmarkedAsDuplicateEvent", login, later, here, there)
+            issue.events += [mark] if link.how != "comment" else []
+        else:
+            kept.append(link)
+    return kept
+
+
+def ends(world: World, url1: str, url2: str) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The issues of two addresses."""
+    found = []
+    for url in (url1, url2):
+        owner, name, _, number = url.split("/")[-4:]
+        repo = world.named(f"{owner}/{name}")
+        assert repo is not None
+        found.append((repo[0].id, int(number)))
+    return found[0], found[1]
+
+
+def percent(part: int, whole: int) -> float:
+    """The share in percent."""
+    return round(100 * part / whole, 2) if whole else 0.0
+
+
+def scale(comments: int) -> dict[str, Any]:
+    """Write a store and build it in another process."""
+    with tempfile.TemporaryDirectory() as name:
+        out = Path(name)
+        started = time.perf_counter()
+        with Store.open(out / STORE_NAME) as store:
+            store.save_repo(Repo(1, "org/one", "org/one"))
+            for first in range(1, comments // 10 + 1, ISSUES_A_PAGE):
+                numbers = range(first, min(first + ISSUES_A_PAGE, comments // 10 + 1))
+                issues, said = zip(*(thread(number) for number in numbers), strict=True)
+                store.upsert_page(issues=issues, comments=(comment for thread in said for comment in thread))
+        found: dict[str, Any] = {
+            "large store: megabytes": round((out / STORE_NAME).stat().st_size / 1e6),
+            "large store: seconds to write it": round(time.perf_counter() - started, 1),
+        }
+        command = [sys.executable, str(Path(__file__)), "--store", str(out)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return found | json.loads(done.stdout)
+
+
+def thread(number: int) -> tuple[Any, list[Any]]:
+    """An issue of about 150 words and ten comments of about 30; an eighth ends as a duplicate."""
+    rng = random.Random(number)
+    duplicate = number > 100 and rng.random() < 0.125
+    original = rng.randrange(1, number) if duplicate else number
+    topic = random.Random(f"topic {original if duplicate else number}")
+    text = " ".join((*words(topic, 60), *words(rng, 60)))
+    code = "\n".join(f"  at {' '.join(words(rng, 3))}:{rng.randrange(999)}" for _ in range(10))
+    body = f"### What happened\n{text}\n\n### Version\n_No response_\n\n```\n{code}\n```\n"
+    issue = make_issue(number, " ".join(words(topic, 7)), body)
+    said = []
+    for index in range(10):
+        remark = " ".join(words(rng, 30))
+        if duplicate and index == 5:
+            remark = f"Thanks. Closing as a duplicate of #{original}."
+        elif rng.random() < 0.1:
+            remark += f" See #{rng.randrange(1, number + 1)}."
+        elif rng.random() < 0.01:
+            remark = f"This is not a duplicate of #{rng.randrange(1, number + 1)}."
+        role = "MEMBER" if index % 5 == 0 else "NONE"
+        said.append(make_comment(number * 10 + index, number, remark, number, author=f"u{index}", role=role))
+    return issue, said
+
+
+def words(rng: random.Random, count: int) -> Iterator[str]:
+    """Made-up words, few of them frequent."""
+    return (f"w{int(rng.paretovariate(0.7)):x}" for _ in range(count))
+
+
+def time_build(out: Path) -> dict[str, Any]:
+    """Scan and build a store; called in a process of its own."""
+    started = time.perf_counter()
+    with Store.open(out / STORE_NAME, read_only=True) as store:
+        scan = scan_store(store)
+    scanned, peak = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    summary = build_gis(BuildConfig(out))
+    return {
+        "large store: issues": len(scan.heads),
+        "large store: comments": scan.comments,
+        "large store: statements": len(scan.statements),
+        "large store: seconds of the markers": round(scanned - started, 1),
+        "large store: peak megabytes after the markers": round(peak),
+        "large store: seconds of the build, markers included": round(time.perf_counter() - scanned, 1),
+        "large store: peak megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "large store: pairs": summary.counts["positives"] + summary.counts["negatives"],
+    }
+
+
+if __name__ == "__main__":
+    main()
