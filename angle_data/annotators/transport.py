@@ -1,6 +1,6 @@
 """Posts JSON to one service over aiohttp and tells apart what can go wrong. Retries nothing.
 
-The openai client does the same with many times the CPU: see "throughput" in benchmarks/labelling.
+The openai client does the same with several times the CPU: see "throughput" in benchmarks/labelling.
 """
 
 from __future__ import annotations
