@@ -25,8 +25,10 @@ def dumps(row: Any) -> str:
     return json.dumps(row, ensure_ascii=False, separators=(", ", ": "))
 
 
-def open_text(path: Path) -> IO[str]:
+def open_text(path: Path, newline: str | None = None) -> IO[str]:
     """Open a UTF-8 text file for reading; `.gz` is decompressed and a byte order mark is skipped.
+
+    `newline` is that of `open`; "" leaves line ends as they are.
 
     Raises:
         InputError: The file does not exist, is a directory, or may not be read.
@@ -35,8 +37,8 @@ def open_text(path: Path) -> IO[str]:
         if path.is_dir():
             raise InputError(f"{path} is a directory; give a file")
         if path.suffix == ".gz":
-            return gzip.open(path, "rt", encoding="utf-8-sig")
-        return path.open(encoding="utf-8-sig")
+            return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
+        return path.open(encoding="utf-8-sig", newline=newline)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; check the path") from None
     except PermissionError:
@@ -82,11 +84,18 @@ def replace_file(path: Path) -> Iterator[IO[str]]:
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
             yield stream
-        os.chmod(name, 0o644)
+        os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _umask() -> int:
+    """Return the process's mask for new files, which can be read only by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def write_jsonl(path: Path, rows: Iterable[dict[str, Any]]) -> int:

@@ -19,10 +19,12 @@ def hold(directory: Path) -> Iterator[None]:
     """Keep other processes out of `directory`, which is made if missing, until the block ends.
 
     Raises:
-        InputError: Another process holds it; its number is named.
+        InputError: Another process holds it, which is named by number; or the system has no such locks.
     """
-    import fcntl
-
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        raise InputError("run directories need Linux or macOS; on Windows use WSL") from None
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):

@@ -62,7 +62,8 @@ def _check(place: str, found: Sequence[str], require: Sequence[str]) -> None:
 
 
 def _csv_rows(path: Path, require: Sequence[str]) -> Rows:
-    with open_text(path) as stream:
+    # The csv module wants line ends as they are: a quoted field may hold some.
+    with open_text(path, newline="") as stream:
         reader = csv.DictReader(stream, strict=True)
         try:
             names = list(reader.fieldnames or ())

@@ -5,7 +5,7 @@
     ANGLE_BENCH_DATA=FOLDER python benchmarks/choose_recipe.py stsb-supervised
 
 Successive halving over seeds: every candidate below runs with the first seed, the better half (mean dev
-Spearman so far) with the next one, and so on; the best of the last round is the recipe. Options:
+Spearman so far) with the next one, and so on. LOG.md says what was taken, and why where it is not the best. Options:
 --seeds 101 102 (not the seeds that the tables use), --precision bf16. Finished runs are kept in
 runs/benchmarks and not repeated.
 """
@@ -48,7 +48,7 @@ CANDIDATES: dict[str, dict[str, Values]] = {
         "all three terms, in-batch 0.1": {"in_batch_weight": 0.1, "angle_weight": 1.0},
         "cosine alone": {"in_batch_weight": 0.0, "angle_weight": 0.0},
         "cosine + in-batch 0.03": {"in_batch_weight": 0.03, "angle_weight": 0.0},
-        "cosine + in-batch 0.1": {"angle_weight": 0.0},
+        "cosine + in-batch 0.1": {"in_batch_weight": 0.1, "angle_weight": 0.0},
     },
 }
 

@@ -60,8 +60,6 @@ _NAMES_FORMAT = re.compile(
     r"response_format|json_schema|json_object|structured.?output|guided", re.IGNORECASE
 )
 
-_api_key = api_key
-_body = request_body
 
 _Failed = (ServiceError, NoAnswer, BadAnswer)
 

@@ -1,6 +1,6 @@
 """How right the links and labels of a build are, and how it scales. No network is used.
 
-    python benchmarks/gis/build.py                         (about ten minutes)
+    python benchmarks/gis/build.py                      (about ten minutes)
     python benchmarks/gis/build.py --seeds 1 --comments 100000 --json
 
 Quality: worlds of 5 repositories x 2,000 numbers with known duplicates. A tenth of the duplicates is left
@@ -8,7 +8,7 @@ without any mark, as in life, and a twentieth is marked and taken back; neither 
 positive pair is right if the world made the one issue from the other, directly or through others. A negative
 pair is wrong if it did, marked or not: those are the duplicates that nobody marked.
 
-Scale: one repository with ten comments an issue, written to a store; scan, links and build run in a process of
+Scale: one repository with ten comments an issue, written to a store; markers and build run in a process of
 their own, whose peak memory is that of the whole process.
 """
 
@@ -126,7 +126,10 @@ def disturb(world: World, seed: int) -> list[TrueLink]:
         chance, login = rng.random(), issue.closed_by or "maintainer"
         if chance < UNMARKED:
             issue.comments = [comment for comment in issue.comments if comment.author != login]
-            issue.events = [event for event in issue.events if event.type == "ClosedEvent"]
+            for end in (issue, world.repos[link.repo_id].issues[link.canonical]):
+                end.events = [
+                    event for event in end.events if event.duplicate != (link.repo_id, issue.number)
+                ]
             issue.state_reason = "completed"
             issue.labels = [label for label in issue.labels if label != "duplicate"]
         elif chance < UNMARKED + TAKEN_BACK:

@@ -1,5 +1,6 @@
 import gzip
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -86,3 +87,14 @@ def test_what_is_written_is_read_back(tmp_path_factory, rows):
 def test_dumps_is_one_line_of_readable_text():
     assert dumps({"text": "é\n", "n": 1}) == '{"text": "é\\n", "n": 1}'
     assert json.loads(dumps({"b": [1, None]})) == {"b": [1, None]}
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_a_replaced_file_gets_the_rights_that_new_files_get(tmp_path, mask, mode):
+    before = os.umask(mask)
+    try:
+        write_jsonl(tmp_path / "rows.jsonl", [{}])
+        assert (tmp_path / "rows.jsonl").stat().st_mode & 0o777 == mode
+        assert os.umask(mask) == mask
+    finally:
+        os.umask(before)

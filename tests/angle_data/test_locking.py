@@ -39,3 +39,9 @@ def test_a_file_in_place_of_the_directory_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"file is a file; give a directory"), hold(tmp_path / "file"):
         pass
+
+
+def test_a_system_without_such_locks_is_told_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with pytest.raises(InputError, match="on Windows use WSL"), hold(tmp_path):
+        pass

@@ -112,3 +112,8 @@ def test_the_name_says_what_is_a_table(tmp_path):
         False,
         False,
     ]
+
+
+def test_line_ends_inside_a_quoted_field_stay_as_they_are(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b'id,text\r\na,"one\r\ntwo\rthree"\r\n')
+    assert [row for _, row in read_table(tmp_path / "t.csv")] == [{"id": "a", "text": "one\r\ntwo\rthree"}]
