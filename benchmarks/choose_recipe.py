@@ -5,8 +5,8 @@
     ANGLE_BENCH_DATA=FOLDER python benchmarks/choose_recipe.py stsb-supervised
 
 Successive halving over seeds: every candidate below runs with the first seed, the better half (mean dev
-Spearman so far) with the next one, and so on. LOG.md says what was taken, and why where it is not the best. Options:
---seeds 101 102 (not the seeds that the tables use), --precision bf16. Finished runs are kept in
+Spearman so far) with the next one, and so on. LOG.md says what was taken, and why where it is not the best.
+Options: --seeds 101 102 (not the seeds that the tables use), --precision bf16. Finished runs are kept in
 runs/benchmarks and not repeated.
 """
 

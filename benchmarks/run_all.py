@@ -1,4 +1,8 @@
-"""Run every benchmark in turn: `make bench`. Hours on a CPU; finished runs are not repeated."""
+"""Run every benchmark in turn: `make bench`. Many hours on a CPU; finished trainings are not repeated.
+
+Options (--seeds, --precision) go to the quality benchmarks; those of speed take none of them. Not run are
+benchmarks/choose_recipe.py, which chooses and compares nothing, and labelling/scale.py (half an hour).
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,24 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-COMMANDS = [
+QUALITY = [
     ["llm_supervised.py", "cloud-ops"],
     ["llm_supervised.py", "stsb"],
     ["stsb_supervised.py"],
+    ["llm_ensemble.py", "cloud-ops", "--flip", "annotator-b:0.2"],
+    ["llm_ensemble.py", "stsb"],
+]
+SPEED = [
+    ["labelling/throughput.py"],
+    ["labelling/rate_limit.py"],
+    ["labelling/kill.py"],
+    ["labelling/batch_alignment.py"],
+    ["gis/markers.py", "heldout"],
+    ["gis/crawl.py"],
+    ["gis/build.py"],
 ]
 
 if __name__ == "__main__":
-    for command in COMMANDS:
-        print("\n$ python benchmarks/" + " ".join([*command, *sys.argv[1:]]), flush=True)
-        subprocess.run([sys.executable, str(HERE / command[0]), *command[1:], *sys.argv[1:]], check=True)
+    for command in [*([*quality, *sys.argv[1:]] for quality in QUALITY), *SPEED]:
+        print("\n$ python benchmarks/" + " ".join(command), flush=True)
+        subprocess.run([sys.executable, str(HERE / command[0]), *command[1:]], check=True)

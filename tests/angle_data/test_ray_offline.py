@@ -196,7 +196,7 @@ def test_ctrl_c_waits_for_the_chunks_under_way_and_the_next_run_goes_on(calls, t
 
 def test_without_ray_the_error_names_the_install_command(monkeypatch):
     monkeypatch.setattr("angle_data.annotators.ray_offline.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r'pip install "angle-toolkit\[ray\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install -e "\.\[ray\]"'):
         RayOffline(AnnotatorSpec("m", "ray", "tiny"))
 
 

@@ -225,7 +225,7 @@ def test_an_engine_that_fails_is_one_line_and_costs_its_chunk_only(calls, conten
 
 def test_without_vllm_the_error_names_the_install_command(monkeypatch):
     monkeypatch.setattr("angle_data.annotators.vllm_offline.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r'pip install "angle-toolkit\[vllm\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install -e "\.\[vllm\]"'):
         VLLMOffline(AnnotatorSpec("m", "offline", "tiny"))
 
 

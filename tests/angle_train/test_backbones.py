@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from angle_data.errors import InputError, MissingExtraError
-from angle_data.resources import install_command
 from angle_train import backbones
-from angle_train.backbones import backbone_identity, check_training_extra, load_backbone
+from angle_train.backbones import backbone_identity, load_backbone
 
 
 def test_directory_loads_and_sequence_length_can_be_limited(tiny_model_dir):
@@ -76,13 +75,6 @@ def test_missing_extra_names_the_install_command_of_a_clone(monkeypatch, tiny_mo
     with pytest.raises(MissingExtraError) as caught:
         load_backbone(str(tiny_model_dir))
     assert str(caught.value) == 'loading a model needs the "train" extra: pip install -e ".[train]"'
-
-
-def test_missing_extra_names_the_install_command_of_an_installed_copy(monkeypatch, tmp_path):
-    without(monkeypatch, "torch")
-    monkeypatch.setattr(backbones, "install_command", lambda extra: install_command(extra, tmp_path))
-    with pytest.raises(MissingExtraError, match=r'pip install "angle-toolkit\[train\]"$'):
-        check_training_extra("angle-train fit")
 
 
 def test_the_extra_is_checked_for_everything_that_is_imported():
