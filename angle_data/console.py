@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
 import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from angle_data.errors import AngleError
+from angle_data.errors import AngleError, StoppedError
 
 __all__ = ["EXIT_INTERRUPTED", "Progress", "configure_logging", "run_app"]
 
@@ -38,18 +37,21 @@ def run_app(app: Callable[[], Any], program: str) -> None:
     try:
         app()
     except AngleError as error:
-        print(f"{program}: error: {error}", file=sys.stderr)  # noqa: T201 - the one place errors are shown
+        # A limit that was reached is no error.
+        what = "" if isinstance(error, StoppedError) else "error: "
+        print(f"{program}: {what}{error}", file=sys.stderr)  # noqa: T201 - errors go here
         sys.exit(error.exit_code)
-    except (KeyboardInterrupt, SystemExit) as stop:
-        # Typer turns a Ctrl-C into an exit of its own, without a word.
-        if isinstance(stop, SystemExit) and stop.code != EXIT_INTERRUPTED:
-            raise
+    except SystemExit as stop:
+        # Typer makes exits of its own of a Ctrl-C, without a word, and of a reader of our stdout (such as
+        # `head`) that went away, which is no error.
+        if stop.code == EXIT_INTERRUPTED:
+            print(f"{program}: interrupted; everything so far is kept", file=sys.stderr)  # noqa: T201
+        if isinstance(stop.__context__, BrokenPipeError):
+            sys.exit(0)
+        raise
+    except KeyboardInterrupt:
         print(f"{program}: interrupted; everything so far is kept", file=sys.stderr)  # noqa: T201
         sys.exit(EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of our stdout (such as `head`) went away: not an error, and nothing is left to say.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except OSError as error:
         # A read-only folder, a full disk, a missing right: the user's to mend. Errors of connections and
         # the like carry no file name and are defects here.

@@ -63,6 +63,9 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     raise InputError(
                         f"{path}:{number}: not valid JSON ({error.msg}, column {error.colno})"
                     ) from None
+                except (ValueError, RecursionError) as error:
+                    # A number of thousands of digits; brackets in brackets in brackets.
+                    raise InputError(f"{path}:{number}: not usable JSON ({error})") from None
                 if not isinstance(row, dict):
                     raise InputError(f"{path}:{number}: expected a JSON object, got {type(row).__name__}")
                 yield number, row

@@ -23,6 +23,7 @@ TABLE_KINDS = ".jsonl, .jsonl.gz, .csv or .parquet"
 Rows = Iterator[tuple[str, dict[str, Any]]]
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet")
 _BATCH_ROWS = 4096
+_LONGEST_FIELD = 1 << 30  # characters; the csv module's own 131,072 is less than a log can have
 
 
 def is_table(path: Path) -> bool:
@@ -58,17 +59,22 @@ def read_table(path: Path, *, require: Sequence[str] = (), columns: Sequence[str
 def _check(place: str, found: Sequence[str], require: Sequence[str]) -> None:
     for name in require:
         if name not in found:
-            raise InputError(f"{place}: no column {name!r}; columns found: {', '.join(found) or 'none'}")
+            names = ", ".join(found) or "none"
+            fix = "; the fields must stand between commas" if any(c in names for c in ";\t") else ""
+            raise InputError(f"{place}: no column {name!r}; columns found: {names}{fix}")
 
 
 def _csv_rows(path: Path, require: Sequence[str]) -> Rows:
     # The csv module wants line ends as they are: a quoted field may hold some.
     with open_text(path, newline="") as stream:
+        csv.field_size_limit(_LONGEST_FIELD)
         reader = csv.DictReader(stream, strict=True)
         try:
             names = list(reader.fieldnames or ())
             if names:
                 _check(f"{path}:1", names, require)
+            if twice := next((name for name in names if names.count(name) > 1), None):
+                raise InputError(f"{path}:1: column {twice!r} stands there twice; rename one")
             for row in reader:
                 where = f"{path}:{reader.line_num}"
                 # DictReader puts surplus fields under None and fills missing ones with None.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
-from angle_data.text import normalise
+from angle_data.text import normalise, pair_key, whole_characters
 from angle_train.rows import HUB_PREFIX, is_dataset, read_rows
 from angle_train.scales import Scale, detect_scale, parse_scale
 
@@ -157,8 +157,8 @@ def join(sets: Sequence[PairSet]) -> PairSet:
 
 def count_leaks(train: PairSet, other: PairSet) -> int:
     """Return how many pairs of `other` are training pairs too, in either order, up to normalisation."""
-    seen = {_pair_key(a, b) for a, b in zip(train.text1, train.text2, strict=True)}
-    return sum(_pair_key(a, b) in seen for a, b in zip(other.text1, other.text2, strict=True))
+    seen = {pair_key(a, b) for a, b in zip(train.text1, train.text2, strict=True)}
+    return sum(pair_key(a, b) in seen for a, b in zip(other.text1, other.text2, strict=True))
 
 
 def hold_out(pairs: PairSet, fraction: float, seed: int) -> tuple[PairSet, PairSet]:
@@ -203,10 +203,6 @@ def _connected(pairs: PairSet) -> list[str]:
     for a, b in keys:
         sets.join(a, b)
     return [sets.leader(a) for a, _ in keys]
-
-
-def _pair_key(a: str, b: str) -> tuple[str, ...]:
-    return tuple(sorted((normalise(a), normalise(b))))
 
 
 def _columns(spec: str, row: dict[str, Any]) -> tuple[str, str, str]:
@@ -269,7 +265,7 @@ def _text(row: dict[str, Any], column: str, place: str) -> str:
     text = row.get(column)
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"{place}: {column} must be a text that is not blank, got {text!r}; remove the row")
-    return text
+    return whole_characters(text)
 
 
 def _number(row: dict[str, Any], column: str, place: str) -> float:

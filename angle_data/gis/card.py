@@ -12,9 +12,8 @@ from angle_data.gis.cleaning import CHANGES
 from angle_data.gis.dataset import COLUMNS, IDS_COLUMNS
 from angle_data.gis.links import REASONS
 from angle_data.gis.report import LIMIT
-from angle_data.publish.card import data_file
 
-__all__ = ["render_gis_card"]
+__all__ = ["render_gis_card", "render_rehydrated_card"]
 
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M")
 
@@ -22,25 +21,9 @@ _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M
 def render_gis_card(report: Mapping[str, Any], *, ids_only: bool) -> str:
     """Return the card as Markdown with YAML front matter; `report` is what `report.json` holds."""
     splits = report["splits"]
-    total = sum(found["pairs"] for found in splits.values())
-    size = next((name for power, name in enumerate(_SIZES, start=3) if total < 10**power), "n>100M")
-    files = "\n".join(f"  - split: {name}\n    path: {data_file(name)}" for name in splits)
     columns = IDS_COLUMNS if ids_only else COLUMNS
     return f"""\
----
-# No licence is stated: the texts belong to those who wrote them. Add one for the compilation if you may.
-task_categories:
-- sentence-similarity
-tags:
-- sentence-pairs
-- duplicate-detection
-size_categories:
-- {size}
-configs:
-- config_name: default
-  data_files:
-{files}
----
+{_front({name: found["pairs"] for name, found in splits.items()})}
 # Duplicate issues on GitHub
 
 Pairs of issues of {len(report["repositories"])} repositories. Label 1: the two are duplicates by GitHub's own
@@ -77,8 +60,8 @@ Mean Jaccard index of the two texts' word n-grams, in percent.
 
 ## Evidence
 
-Accepted statements by what they rest on: `event` is GitHub's mark, `comment:KIND:RANK` a comment and how it
-is backed. Several may state the same link.
+Accepted statements by what they rest on: `event` is GitHub's mark, `comment:KIND:RANK` a comment and how
+it is backed. Several may state the same link.
 
 {_counts("evidence", report["links"]["by_evidence"])}
 
@@ -104,7 +87,8 @@ In two splits at once: {_listed(report["checks"])}.
 - Negatives come from the same repository: `random` ones resemble the original in age and labels, `hard` ones
   are near by words (BM25), of `explicit_non_duplicate` ones somebody said so. None lies in one cluster, is
   linked by a reference, or has a side that is a duplicate of something unknown. Both sides occur in positive
-  pairs in {report["negatives"]["both_sides_in_positives_percent"]} % of them.
+  pairs in {report["negatives"]["both_sides_in_positives_percent"]} % of them; the second is the original of a
+  duplicate in {report["negatives"]["second_is_an_original_percent"]} %.
 - Splits by {report["options"]["split_by"]}: no issue, cluster or near-identical text is in two.
 
 ## Limits
@@ -114,6 +98,48 @@ In two splits at once: {_listed(report["checks"])}.
 - Secrets, e-mail addresses and logins are removed where their shape is known. People's names are not.
 - Issues change and are deleted. Honour deletions: fetch the texts again from the numbers before you publish.
 """
+
+
+def render_rehydrated_card(
+    splits: Mapping[str, Mapping[int, int]], dropped: Mapping[str, int], edited: int
+) -> str:
+    """Return the card of a data set whose texts were fetched again; `splits` counts its pairs by label."""
+    rows = ((name, f"{found.get(1, 0):,}", f"{found.get(0, 0):,}") for name, found in splits.items())
+    return f"""\
+{_front({name: sum(found.values()) for name, found in splits.items()})}
+# Duplicate issues on GitHub
+
+Pairs of issues whose texts were fetched again from GitHub and cleaned. Label 1: duplicates. Label 0: none,
+as far as is known.
+
+## Columns
+
+{_table(("column", "meaning"), ((f"`{name}`", meaning) for name, meaning in COLUMNS.items()))}
+
+## Sizes
+
+{_table(("split", "positives", "negatives"), rows)}
+
+Left out since the pairs were collected: {_listed(dropped)}. Of the pairs kept, {edited:,} have a text that
+was edited since, or that is cleaned in another way now.
+"""
+
+
+def _front(pairs: Mapping[str, int]) -> str:
+    """The front matter: the kind of task, and the class of size; see `publish.card` for what is left out."""
+    total = sum(pairs.values())
+    size = next((name for power, name in enumerate(_SIZES, start=3) if total < 10**power), "n>100M")
+    return f"""\
+---
+# No licence is stated: the texts belong to those who wrote them. Add one for the compilation if you may.
+task_categories:
+- sentence-similarity
+tags:
+- sentence-pairs
+- duplicate-detection
+size_categories:
+- {size}
+---"""
 
 
 _IDS_NOTE = """\

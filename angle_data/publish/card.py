@@ -49,7 +49,8 @@ def data_file(split: str) -> str:
 def render_card(splits: Mapping[str, Sequence[LabelledPair]], card: Card) -> str:
     """Return the card as Markdown with YAML front matter."""
     total = sum(len(pairs) for pairs in splits.values())
-    files = "\n".join(f"  - split: {name}\n    path: {data_file(name)}" for name in splits)
+    # No `configs:` in the front matter: datasets finds the splits by the names of the files. With it, local
+    # folders are cached by that block alone, and two data sets that share it are taken for each other.
     making = "\n".join(f"- {line}" for line in card.making)
     limits = "\n".join(f"- {line}" for line in card.limits)
     return f"""\
@@ -62,10 +63,6 @@ tags:
 - sentence-embeddings
 size_categories:
 - {_size(total)}
-configs:
-- config_name: default
-  data_files:
-{files}
 ---
 # {card.title}
 

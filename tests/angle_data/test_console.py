@@ -21,7 +21,7 @@ def raising(error):
     [
         (InputError("a.csv is empty; give texts"), 1, "prog: error: a.csv is empty; give texts\n"),
         (CredentialsError("set OPENAI_API_KEY"), 1, "prog: error: set OPENAI_API_KEY\n"),
-        (StoppedError("budget reached; run again"), 75, "prog: error: budget reached; run again\n"),
+        (StoppedError("budget reached; run again"), 75, "prog: budget reached; run again\n"),
         (
             PermissionError(13, "Permission denied", "runs/x"),
             1,
@@ -55,8 +55,11 @@ def test_a_defect_keeps_its_traceback(error):
 
 def test_a_reader_that_goes_away_is_no_error():
     program = (
+        "import typer\n"
         "from angle_data.console import run_app\n"
-        "def app():\n"
+        "app = typer.Typer(add_completion=False)\n"
+        "@app.command()\n"
+        "def work():\n"
         "    for number in range(200_000):\n"
         "        print(number)\n"
         "run_app(app, 'prog')\n"

@@ -1,3 +1,4 @@
+import errno
 import os
 from pathlib import Path
 
@@ -35,14 +36,24 @@ def test_write_dataset_round_trips_through_load_dataset(tmp_path: Path) -> None:
     assert [type(label) for label in loaded["train"]["label"]] == [int, int]
 
 
-def test_card_states_no_licence_and_names_the_splits() -> None:
+def test_data_sets_of_one_name_are_told_apart_in_one_cache(tmp_path: Path) -> None:
+    for name, pairs in (("one", PAIRS[:1]), ("two", PAIRS[1:])):
+        write_dataset(tmp_path / name / "dataset", {"train": pairs}, CARD)
+    write_dataset(tmp_path / "one" / "dataset", {"train": PAIRS[:2]}, CARD)
+    found = [
+        load_dataset(str(tmp_path / name / "dataset"), cache_dir=str(tmp_path / "cache"))["train"].to_list()
+        for name in ("one", "two")
+    ]
+    assert found == [[pair.to_dict() for pair in pairs] for pairs in (PAIRS[:2], PAIRS[1:])]
+    write_dataset(tmp_path / "two" / "dataset", {"train": PAIRS[:1]}, CARD)
+    again = load_dataset(str(tmp_path / "two" / "dataset"), cache_dir=str(tmp_path / "cache"))
+    assert again["train"].to_list() == [PAIRS[0].to_dict()]
+
+
+def test_card_states_no_licence() -> None:
     text = render_card({"train": PAIRS[:2], "test": PAIRS[2:]}, CARD)
     front = yaml.safe_load(text.split("---\n")[1])
     assert "license" not in front
-    assert front["configs"][0]["data_files"] == [
-        {"split": "train", "path": "data/train-00000-of-00001.parquet"},
-        {"split": "test", "path": "data/test-00000-of-00001.parquet"},
-    ]
     assert front["size_categories"] == ["n<1K"]
 
 
@@ -109,6 +120,51 @@ def test_write_dataset_refuses_to_replace_other_files(tmp_path: Path) -> None:
 def test_write_dataset_keeps_the_old_one_when_the_new_fails(tmp_path: Path) -> None:
     write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
     before = (tmp_path / "set" / "README.md").read_bytes()
+    bad = LabelledPair("a", "b", "x", 0.0, 1.0, "synonym", "t", [], [])  # type: ignore[arg-type]
+    with pytest.raises(Exception, match="x"):
+        write_dataset(tmp_path / "set", {"train": [bad]}, CARD)
+    assert (tmp_path / "set" / "README.md").read_bytes() == before
+    assert os.listdir(tmp_path) == ["set"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "the disk is gone"), KeyboardInterrupt()])
+def test_the_old_data_set_is_put_back_when_the_new_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
+    before = (tmp_path / "set" / "README.md").read_bytes()
+    replace = os.replace
+
+    def fail(source: Path, target: Path) -> None:
+        if source.name == "new":
+            raise error
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(type(error)):
+        write_dataset(tmp_path / "set", {"train": PAIRS[:1]}, CARD)
+    assert (tmp_path / "set" / "README.md").read_bytes() == before
+    assert os.listdir(tmp_path) == ["set"]
+
+
+def test_the_old_data_set_outlasts_a_disk_that_fails_altogether(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What could not be put back at once is put back by the next build."""
+    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
+    before = (tmp_path / "set" / "README.md").read_bytes()
+    replace = os.replace
+
+    def fail(source: Path, target: Path) -> None:
+        if Path(target).name == "set":
+            raise OSError(errno.EIO, "the disk is gone")
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        with pytest.raises(OSError, match="the disk is gone"):
+            write_dataset(tmp_path / "set", {"train": PAIRS[:1]}, CARD)
+    assert [path.read_bytes() for path in tmp_path.glob(".set.writing-*/old/README.md")] == [before]
     bad = LabelledPair("a", "b", "x", 0.0, 1.0, "synonym", "t", [], [])  # type: ignore[arg-type]
     with pytest.raises(Exception, match="x"):
         write_dataset(tmp_path / "set", {"train": [bad]}, CARD)

@@ -117,3 +117,21 @@ def test_the_name_says_what_is_a_table(tmp_path):
 def test_line_ends_inside_a_quoted_field_stay_as_they_are(tmp_path):
     (tmp_path / "t.csv").write_bytes(b'id,text\r\na,"one\r\ntwo\rthree"\r\n')
     assert [row for _, row in read_table(tmp_path / "t.csv")] == [{"id": "a", "text": "one\r\ntwo\rthree"}]
+
+
+def test_a_field_of_a_csv_file_may_be_long(tmp_path):
+    (tmp_path / "t.csv").write_text("id,text\na," + "x" * 200_000 + "\n")
+    assert [len(row["text"]) for _, row in read_table(tmp_path / "t.csv")] == [200_000]
+
+
+def test_a_column_that_stands_twice_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("id,text,text\na,b,c\n")
+    with pytest.raises(InputError, match="column 'text' stands there twice"):
+        list(read_table(tmp_path / "t.csv"))
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_another_separator_is_told(tmp_path, separator):
+    (tmp_path / "t.csv").write_text(f"id{separator}text\na{separator}b\n")
+    with pytest.raises(InputError, match="must stand between commas"):
+        list(read_table(tmp_path / "t.csv", require=("text",)))

@@ -324,3 +324,11 @@ def test_hold_out_falls_back_to_single_pairs(caplog):
     train, dev = hold_out(pairs, 0.1, seed=1)
     assert (len(train), len(dev)) == (27, 3)
     assert "single pairs are held out" in caplog.text
+
+
+def test_half_a_surrogate_pair_becomes_a_replacement_character(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(
+        '{"text1": "a \\ud83d", "text2": "b", "score": 0}\n{"text1": "c", "text2": "d", "score": 1}\n'
+    )
+    assert load_pairs(str(path)).text1[0] == "a \ufffd"
