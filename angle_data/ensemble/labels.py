@@ -7,7 +7,7 @@ single pairs from their grades.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from angle_data.ensemble.graders import combine
 from angle_data.ensemble.scores import peer_grades
@@ -23,6 +23,7 @@ LABELS: dict[str, str] = {
     "graded": "nine tenths the grade, one tenth as ordinal; as ordinal without a grade",
 }
 _MAX_OVERLAP = 0.5
+_TRIES = 50  # partners looked at in order, and as many more anywhere; a search of all would be quadratic
 _TOP = 5  # of the grades' scale
 _SMOOTHING = 0.1  # the share of the ordinal value in a graded score
 
@@ -82,8 +83,9 @@ def random_pairs(
 
     A partner is drawn by sha256 of the seed and the source. It is passed over, for the next source in
     alphabetical order, when word Jaccard is above 0.5, when the unordered pair is in `taken` (see
-    `merge.pair_key`) or when it was drawn before. The order of `sources` does not matter. A source for
-    which no partner is left gets fewer pairs.
+    `text.pair_key`) or when it was drawn before; after 50 that were, another 50 are drawn one by one. The
+    order of `sources` does not matter. A source for which no partner is found gets fewer pairs: where nearly
+    all texts are alike (lines of one log) there may be none at all.
     """
     ordered = sorted(sources, key=lambda source: source.key)
     bags = [words(source.text) for source in ordered]
@@ -91,18 +93,31 @@ def random_pairs(
     pairs = []
     for index, source in enumerate(ordered):
         for draw in range(per_source):
-            start = stable_hash(f"{seed}\nrandom\n{draw}\n{source.key}") % len(ordered)
-            for step in range(len(ordered)):
-                other = (start + step) % len(ordered)
-                key = pair_key(source.text, ordered[other].text)
-                if other == index or key in used or jaccard(bags[index], bags[other]) > _MAX_OVERLAP:
+            for other in _partners(len(ordered), f"{seed}\nrandom\n{draw}\n{source.key}"):
+                if other == index or jaccard(bags[index], bags[other]) > _MAX_OVERLAP:
+                    continue
+                key = (min(source.key, ordered[other].key), max(source.key, ordered[other].key))
+                if key in used:
                     continue
                 used.add(key)
                 pairs.append(_random_pair(source, ordered[other]))
                 break
             else:
-                break  # no partner is left for this source, so no further draw will find one
+                break  # hardly a partner is left for this source: further draws would search in vain
     return pairs
+
+
+def _partners(count: int, name: str) -> Iterator[int]:
+    """Yield the numbers below `count` to try: from one drawn by `name` onwards, then drawn each for itself.
+
+    The walk alone would stay among alphabetical neighbours, which are often alike.
+    """
+    start = stable_hash(name) % count
+    for step in range(min(count, _TRIES)):
+        yield (start + step) % count
+    if count > _TRIES:
+        for leap in range(_TRIES):
+            yield stable_hash(f"{name}\n{leap}") % count
 
 
 def _random_pair(one: Source, other: Source) -> LabelledPair:

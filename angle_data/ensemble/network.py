@@ -143,7 +143,13 @@ class Network:
         return number
 
     def settle(self) -> None:
-        """Let the messages settle with the state as it is."""
+        """Let the messages settle with the state as it is.
+
+        A family of which nothing was learned (none of its grades fell into the sample) tells nothing.
+        """
+        for family, _ in (mark for marks in self.marks for mark in marks):
+            if family not in self.state.shapes:
+                self.state.shapes[family] = Moments().shape()
         self._weigh_grades()
         for _ in range(3):
             self._send(learn=False)

@@ -35,7 +35,6 @@ log = logging.getLogger("angle.ensemble")
 _SETTLED = 0.75  # least probability of the winning side where annotators contradict each other
 _FLIP = 0.9  # least probability of a polarity that nobody asked for
 _TOPICAL = 0.2  # least share of an antonym's content words that its source has, to be turned into one
-_LEAST_WEIGHT = 0.3
 _WRONG = (0.02, 0.2)  # bounds of the prior share of wrong sentences
 
 
@@ -82,7 +81,7 @@ def _settle(pair: Merged, synonym: float, outcome: Outcome, flips: Counter[tuple
     likely: Polarity = "synonym" if synonym > 0.5 else "antonym"
     sides: dict[Polarity, tuple[Offer, ...]] = {"synonym": pair.synonyms, "antonym": pair.antonyms}
     sure = max(synonym, 1 - synonym)
-    weight = round(max(_LEAST_WEIGHT, sure), 4)
+    weight = round(sure, 4)
     same, others = sides[likely], sides["antonym" if likely == "synonym" else "synonym"]
     if same and (not others or sure >= _SETTLED):
         keep(outcome, same, weight)
@@ -109,7 +108,9 @@ def _say(items: Sequence[Item], beliefs: Beliefs) -> None:
             "`angle-data llm-score` would show swapped polarities too"
         )
     for grader, shape in beliefs.shapes.items():
-        if shape.synonym <= shape.antonym:
+        if shape.synonym == shape.antonym:
+            log.warning("%s has too few grades, or all alike, to learn from: its grades are not used", grader)
+        elif shape.synonym < shape.antonym:
             log.warning("%s grades antonyms no lower than synonyms: its grades are not used", grader)
 
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
-from angle_data.text import jaccard, stable_hash, words
+from angle_data.text import stable_hash, words
 
 __all__ = ["SPLITS", "assign_splits", "check_ratios", "group_sources"]
 
 SPLITS = ("train", "validation", "test")
 _NEAR = 0.75
+
+Bag = frozenset[str]
+Bucket = dict[str, list[Bag]]  # leader of a group -> sets of words of its members
 
 
 def check_ratios(ratios: Sequence[float]) -> None:
@@ -60,32 +63,56 @@ def group_sources(members: Mapping[str, Collection[str]]) -> dict[str, str]:
     for key in sorted(members):
         for text in (key, *members[key]):
             groups.join(owner.setdefault(text, key), key)
-    for one, other in _near_pairs(sorted(members)):
-        groups.join(one, other)
+    _join_near(groups, sorted(members))
     return {key: groups.leader(key) for key in members}
 
 
-def _near_pairs(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield every two of `texts` whose word Jaccard reaches `_NEAR`, by prefix filtering.
+def _join_near(groups: DisjointSets[str], texts: Sequence[str]) -> None:
+    """Join every two of `texts` whose word Jaccard reaches `_NEAR`, by prefix and position filtering.
 
-    Two sets of n words can only be that alike if they share one of their n - ceil(0.75 n) + 1 rarest words
-    (Chaudhuri et al. 2006, doi:10.1109/ICDE.2006.9), so only those are indexed.
+    Words are looked at from the rarest on. If the first that two sets share is one of the last k words of
+    both, they share no more than k, which must be enough; so the rarest words alone are indexed (Xiao et al.
+    2008, doi:10.1145/1367497.1367516). Texts that are joined already are not compared, so that a thousand
+    lines of one template cost little more than a thousand comparisons.
     """
-    bags = {text: words(text) for text in texts}
-    frequency = Counter(word for bag in bags.values() for word in bag)
-    index: dict[str, list[str]] = {}
-    for text in sorted(texts, key=lambda t: (len(bags[t]), t)):
-        bag = bags[text]
-        prefix = sorted(bag, key=lambda w: (frequency[w], w))[: len(bag) - math.ceil(_NEAR * len(bag)) + 1]
-        seen: set[str] = set()
-        for word in prefix:
-            for other in index.setdefault(word, []):
-                if other in seen or len(bags[other]) < _NEAR * len(bag):
-                    continue
-                seen.add(other)
-                if jaccard(bag, bags[other]) >= _NEAR:
-                    yield other, text
-            index[word].append(text)
+    bags: dict[Bag, str] = {}  # of texts with the same words, the first
+    for text in texts:
+        if bag := words(text):
+            groups.join(bags.setdefault(bag, text), text)
+    frequency = Counter(word for bag in bags for word in bag)
+    index: dict[str, dict[tuple[int, int], Bucket]] = {}  # word -> (size of set, words left from this one on)
+    for bag in sorted(bags, key=len):
+        size = len(bag)
+        for place, word in enumerate(sorted(bag, key=lambda w: (frequency[w], w))):
+            left = size - place
+            if left < _NEAR * size:
+                break
+            buckets = index.setdefault(word, {})
+            for (other_size, other_left), bucket in buckets.items():
+                if _is_near(min(left, other_left), size, other_size):
+                    _join_one(groups, bag, bags[bag], bucket)
+            if _is_near(left, size, size):  # all that come later are as large or larger
+                bucket = buckets.setdefault((size, left), {})
+                bucket.setdefault(groups.leader(bags[bag]), []).append(bag)
+
+
+def _join_one(groups: DisjointSets[str], bag: Bag, text: str, bucket: Bucket) -> None:
+    """Join `text` with every group of `bucket` that has a member near it; name groups by leader again."""
+    for old in [name for name in bucket if groups.leader(name) != name]:
+        moved, stayed = bucket.pop(old), bucket.get(groups.leader(old), [])
+        few, many = sorted((moved, stayed), key=len)
+        many.extend(few)
+        bucket[groups.leader(old)] = many
+    for name, others in bucket.items():
+        if groups.leader(name) != groups.leader(text) and any(
+            _is_near(len(bag & other), len(bag), len(other)) for other in others
+        ):
+            groups.join(name, text)
+
+
+def _is_near(shared: int, one: int, other: int) -> bool:
+    """Return whether the Jaccard of sets of so many words, `shared` of them common, reaches `_NEAR`."""
+    return shared >= _NEAR * (one + other - shared)
 
 
 def _draw_split(text: str, ratios: Sequence[float]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Failure, resample
@@ -38,5 +38,20 @@ class Answers:
         return self._journal.held_before(request.key)
 
     def failure(self, request: ChatRequest) -> Failure | None:
-        """Return why an unanswered request failed in this session, None when it was not asked."""
-        return self._failures.get(request.key)
+        """Return why a request failed in this session, None when it did not, or was not asked.
+
+        Of a request that was asked anew, this is the failure of the next sample.
+        """
+        if not self._failures:
+            return None
+        next_sample = resample(request, self._identity, len(self.rows(request)))
+        return self._failures.get(next_sample.key)
+
+    def anew(
+        self, request: ChatRequest, rejected: Callable[[ChatRequest, list[dict[str, Any]]], bool]
+    ) -> ChatRequest | None:
+        """Return the next sample of an answered request whose replies are all of no use, else None."""
+        rows = self.rows(request)
+        if not rows or not rejected(request, rows):
+            return None
+        return resample(request, self._identity, len(rows))

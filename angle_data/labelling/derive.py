@@ -27,7 +27,8 @@ class Derived:
     """What came of the requests: `requests = replied + failed + unanswered`.
 
     `from_journal` of the replied ones were answered before this session. `kept` and `rejected` count the
-    parts of replies; `without_sentence` the answered requests that gave none.
+    parts of replies; `without_sentence` the replied ones that gave none. A request that was asked anew and
+    failed counts as failed.
     """
 
     requests: int = 0
@@ -82,36 +83,37 @@ def _records(
     def reject(reason: str, text: str, key: str, raw: str) -> Rejection:
         return Rejection(request.source_id, request.source, polarity, text, model, key, reason, raw)
 
-    row = answers.row(request)
-    if row is None:
-        failure = answers.failure(request)
-        if failure is None:
-            counts.unanswered += 1
-        else:
-            counts.failed[failure.kind] += 1
-            message = whole_characters(failure.message)
-            yield reject("request_failed", "", request.key, f"{failure.kind}: {message}")
-        return
-    counts.replied += 1
-    counts.from_journal += answers.answered_before(request)
-    parsed = _parse(request, row, size)
-    rows = [row] if parsed.sentences else answers.rows(request)
-    for row in rows:
+    row, kept = answers.row(request), 0
+    if row is not None:
         parsed = _parse(request, row, size)
-        for text in parsed.sentences:
-            yield Candidate(request.source_id, request.source, polarity, text, model, row["key"])
-        for reason, text in parsed.rejected:
-            counts.rejected[reason] += 1
-            yield reject(reason, text, row["key"], whole_characters(row["reply"]))
-        if parsed.sentences:
-            break
-    counts.kept += len(parsed.sentences)
-    counts.without_sentence += not parsed.sentences
+        rows = [row] if parsed.sentences else answers.rows(request)
+        for row in rows:
+            parsed = _parse(request, row, size)
+            for text in parsed.sentences:
+                yield Candidate(request.source_id, request.source, polarity, text, model, row["key"])
+            for reason, text in parsed.rejected:
+                counts.rejected[reason] += 1
+                yield reject(reason, text, row["key"], whole_characters(row["reply"]))
+            kept = len(parsed.sentences)
+            if kept:
+                break
+    counts.kept += kept
+    failure = None if kept else answers.failure(request)
+    if failure is not None:
+        counts.failed[failure.kind] += 1
+        message = whole_characters(failure.message)
+        yield reject("request_failed", "", failure.key, f"{failure.kind}: {message}")
+    elif row is None:
+        counts.unanswered += 1
+    else:
+        counts.replied += 1
+        counts.from_journal += answers.answered_before(request)
+        counts.without_sentence += not kept
 
 
 def _parse(request: ChatRequest, row: dict[str, Any], size: int) -> ParsedReply:
     return parse_reply(
-        whole_characters(row["reply"]),
+        row["reply"],
         source=request.source,
         finish_reason=row.get("finish_reason"),
         size=size,

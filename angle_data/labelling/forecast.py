@@ -10,7 +10,9 @@ from typing import Any
 
 from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest
-from angle_data.labelling.engine import EngineConfig
+from angle_data.labelling.answers import Answers
+from angle_data.labelling.collect import Rejected
+from angle_data.labelling.engine import EngineConfig, model_identity
 from angle_data.labelling.journal import Journal, read_journal
 from angle_data.labelling.runfile import RunFile
 from angle_data.labelling.tokens import estimate, find_counter, guess_tokens, prompt_tokens
@@ -25,12 +27,14 @@ _SAMPLE = 2000
 class SessionPlan:
     """What a session would do: its requests, how many of them the journal answers, and what the rest takes.
 
+    `shared` are requests equal to one that is asked: one reply serves them all.
     `counted_by` names where the token counts come from; `usd` is None when no price is known. `spent_tokens`
     and `spent_usd` are what the journal took so far.
     """
 
     requests: int
     from_journal: int
+    shared: int
     prompt_tokens: int
     completion_tokens: int
     usd: float | None
@@ -41,7 +45,7 @@ class SessionPlan:
     @property
     def to_ask(self) -> int:
         """Return how many requests are left."""
-        return self.requests - self.from_journal
+        return self.requests - self.from_journal - self.shared
 
 
 @dataclass(slots=True)
@@ -49,6 +53,7 @@ class _Open:
     """What is left to ask: the number, the guessed tokens, and a sample of the prompts."""
 
     total: int = 0
+    shared: int = 0
     requests: int = 0
     prompt: float = 0.0
     completion: float = 0.0
@@ -73,6 +78,7 @@ def plan_all(
     *,
     command: str,
     reply_chars: Callable[[ChatRequest], float] = lambda request: len(request.source),
+    rejected: Rejected | None = None,
 ) -> SessionPlan:
     """Forecast what `ask_all` with the same arguments would do; reads only, contacts nobody.
 
@@ -86,7 +92,8 @@ def plan_all(
     price = engine.price(spec)
     RunFile(run, command, spec).check()
     with read_journal(run, spec.name) as journal:
-        left, known = _read(requests, journal, reply_chars)
+        answers = Answers(journal, {}, model_identity(spec))
+        left, known = _read(requests, journal, answers, reply_chars, rejected)
         if known.replies:
             rate, source = known.prompt / known.guessed, "the service's own counts in the journal"
             completion = left.requests * known.completion / known.replies
@@ -97,7 +104,8 @@ def plan_all(
     prompt, completion = round(left.prompt * rate), round(completion)
     return SessionPlan(
         requests=left.total,
-        from_journal=left.total - left.requests,
+        from_journal=left.total - left.requests - left.shared,
+        shared=left.shared,
         prompt_tokens=prompt,
         completion_tokens=completion,
         usd=None if price is None else price.of(prompt, completion),
@@ -110,7 +118,9 @@ def plan_all(
 def _read(
     requests: Callable[[], Iterator[ChatRequest]],
     journal: Journal,
+    answers: Answers,
     reply_chars: Callable[[ChatRequest], float],
+    rejected: Rejected | None,
 ) -> tuple[_Open, _Known]:
     """Go over all requests once."""
     left, known = _Open(), _Known()
@@ -118,9 +128,17 @@ def _read(
     for request in requests():
         left.total += 1
         if not journal.claim(request.key):
-            if known.replies < _SAMPLE and (row := journal.row(request.key)) is not None:
+            answered = request.key in journal
+            if answered and known.replies < _SAMPLE and (row := journal.row(request.key)) is not None:
                 _note(known, request, row)
-            continue
+            again = answers.anew(request, rejected) if rejected is not None else None
+            if again is None:
+                left.shared += not answered
+                continue
+            if not journal.claim(again.key):
+                left.shared += 1
+                continue
+            request = again
         guess = guess_tokens(request, reply_chars(request))
         left.requests += 1
         left.prompt += guess.prompt

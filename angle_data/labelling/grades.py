@@ -6,9 +6,9 @@ Pure: no files, no network, never raises, so a better parser can be run over an 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,8 @@ _LABELLED = re.compile(
     re.IGNORECASE,
 )
 _ANY = re.compile(rf"(?<![\w.,])({_NUMBER}){_OF_FIVE}(?![\w%])(?![.,]\d)", re.IGNORECASE)
-_ITEM = re.compile(r"[ \t*#(-]*(?:pair|id)?[ \t#]*(\d{1,3})[ \t]*[.:)=*-]+(?=\s)(.*)", re.IGNORECASE)
+_ITEM = re.compile(r"[ \t*#([-]*(?:pair|id)?[ \t#[]*(\d{1,3})[ \t]*[].:)=*-]+(?=\s)(.*)", re.IGNORECASE)
+_FENCE = re.compile(r"```(?:[a-zA-Z]+(?=\s*\n))?")
 _LIST_KEYS = ("grades", "scores", "ratings", "results", "pairs")
 _GRADE_KEYS = ("score", "grade", "rating", "similarity", "value")
 _ID_KEYS = ("id", "pair", "index", "number")
@@ -57,11 +58,11 @@ class ParsedGrades:
 def parse_grades(raw: str, *, count: int, finish_reason: str | None) -> ParsedGrades:
     """Return the grades of the pairs 1..`count` that the reply `raw` holds; never raises.
 
-    Understood are JSON (the asked-for object, a list, a mapping from number to grade), a list of lines such
-    as `2: 3.5` and, for a single pair, one number in a sentence. `finish_reason` is the service's word for
-    why the reply ended. What could be read in two ways is no grade.
+    Understood are JSON (the asked-for object, a mapping from number to grade, a list of numbers that is the
+    whole reply), a list of lines such as `2: 3.5` and, for a single pair, one number in a sentence.
+    `finish_reason` is the service's word for why the reply ended. What could be read in two ways is no grade.
     """
-    text = without_thinking(raw).replace("```json", "").replace("```", "").strip()
+    text = _FENCE.sub("", without_thinking(raw)).strip()
     found: dict[int, set[Any]] = {}
     for number, value in _grades(text, count):
         found.setdefault(number, set()).add(value)
@@ -95,7 +96,9 @@ def _grades(text: str, count: int) -> Iterator[tuple[int, float | None]]:
     decoded = list(_json_values(text))
     if decoded:
         for value in decoded:
-            yield from _of_json(value, count)
+            # Hundreds of lists within each other can be decoded, but not be walked through.
+            with suppress(RecursionError):
+                yield from _of_json(value, count)
         return
     lines = [match for line in text.splitlines() if (match := _ITEM.fullmatch(line))]
     if lines and (count > 1 or len(lines) > 1 or _VALUE.fullmatch(lines[0][2])):
@@ -106,7 +109,11 @@ def _grades(text: str, count: int) -> Iterator[tuple[int, float | None]]:
 
 
 def _json_values(text: str) -> Iterator[Any]:
-    """Yield the objects and lists in `text`, the outermost ones, one after the other."""
+    """Yield the objects and lists of objects in `text`, the outermost ones, one after the other.
+
+    Any other list counts only when it is all of `text`: beside words, "[1]" may be a mark or a number of a
+    pair.
+    """
     decoder = json.JSONDecoder(strict=False)
     position = 0
     while match := re.compile(r"[{\[]").search(text, position):
@@ -115,13 +122,18 @@ def _json_values(text: str) -> Iterator[Any]:
         except (ValueError, RecursionError):
             position = match.end()
             continue
-        yield value
+        if isinstance(value, dict) or _is_objects(value) or (match.start(), position) == (0, len(text)):
+            yield value
+
+
+def _is_objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
 def _of_json(value: Any, count: int) -> Iterator[tuple[int, float | None]]:
     if isinstance(value, dict):
         yield from _of_object(value, count)
-    elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+    elif _is_objects(value):
         for item in value:
             yield from _of_object(item, count)
     elif isinstance(value, list) and len(value) == count:
@@ -150,8 +162,8 @@ def _plain(value: Any) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        # Whole numbers of hundreds of digits are out of range, not out of memory.
-        return float(value) if math.isfinite(value) and abs(value) < 1e9 else -1.0
+        # Also NaN, and whole numbers too large for a float, are out of range.
+        return float(value) if abs(value) < 1e9 else -1.0
     match = _VALUE.fullmatch(value) if isinstance(value, str) else None
     return _number(match[1]) if match else None
 

@@ -119,7 +119,7 @@ def _sentences_in(value: Any, depth: int = 0) -> tuple[list[str], list[Any]] | N
             rest = [v for key, v in value.items() if key != name and _says_something(v)]
             return parts[0], parts[1] + rest
         empty = empty or parts
-    named = {key: v for key, v in value.items() if isinstance(v, str) and _TEXT_KEY.fullmatch(str(key))}
+    named = {key: v for key, v in value.items() if isinstance(v, str) and _TEXT_KEY.fullmatch(_as_text(key))}
     if not named:
         return empty
     return list(named.values()), [v for key, v in value.items() if key not in named and _says_something(v)]
@@ -146,7 +146,13 @@ def _says_something(value: Any) -> bool:
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):
+        # A Python literal can hold what JSON cannot: a number of thousands of digits, a tuple as a key.
+        return f"({type(value).__name__} that cannot be shown)"
 
 
 def _text_key(item: Any) -> Any:
@@ -154,7 +160,7 @@ def _text_key(item: Any) -> Any:
     if not isinstance(item, dict):
         return None
     texts = [key for key, text in item.items() if isinstance(text, str)]
-    named = [key for key in texts if _TEXT_KEY.fullmatch(str(key))]
+    named = [key for key in texts if _TEXT_KEY.fullmatch(_as_text(key))]
     return named[0] if named else texts[0] if len(texts) == 1 else None
 
 

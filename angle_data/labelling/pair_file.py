@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from angle_data.text import pair_key, stable_hash, whole_characters
 __all__ = ["Pair", "PairFile"]
 
 _NAMES = (("text1", "text2"), ("sentence1", "sentence2"), ("source", "text"))
+_COLUMNS = tuple(chain.from_iterable(_NAMES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,13 @@ class PairFile:
     def __iter__(self) -> Iterator[Pair]:
         self.blank = self.repeated = self.count = 0
         seen: set[int] = set()
-        for where, row in read_table(self._path):
+        for where, row in read_table(self._path, columns=_COLUMNS):
             if self._limit is not None and self.count >= self._limit:
                 return
-            text1, text2 = _texts(row, where)
+            texts = _texts(row, where)
+            if texts is None:
+                raise self._without_texts(where)
+            text1, text2 = texts
             if not (text1 and text2):
                 self.blank += 1
                 continue
@@ -66,8 +71,16 @@ class PairFile:
             self.count += 1
             yield Pair(text1, text2, rank)
 
+    def _without_texts(self, where: str) -> InputError:
+        # The row is read again: of a parquet file only the columns of the texts were.
+        row = next(row for place, row in read_table(self._path) if place == where)
+        known = "; ".join(" and ".join(names) for names in _NAMES)
+        found = ", ".join(sorted(map(str, row))) or "none"
+        return InputError(f"{where}: no two texts; fields found: {found}; needed: {known}")
 
-def _texts(row: dict[str, Any], where: str) -> tuple[str, str]:
+
+def _texts(row: dict[str, Any], where: str) -> tuple[str, str] | None:
+    """Return the two texts of a row; None when it lacks the columns."""
     for names in _NAMES:
         if all(name in row for name in names):
             values = [row[name] for name in names]
@@ -75,6 +88,4 @@ def _texts(row: dict[str, Any], where: str) -> tuple[str, str]:
                 if not isinstance(value, str):
                     raise InputError(f"{where}: field {name!r} must be a string, got {type(value).__name__}")
             return whole_characters(values[0].strip()), whole_characters(values[1].strip())
-    known = "; ".join(" and ".join(names) for names in _NAMES)
-    found = ", ".join(sorted(map(str, row))) or "none"
-    raise InputError(f"{where}: no two texts; fields found: {found}; needed: {known}")
+    return None

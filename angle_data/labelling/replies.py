@@ -21,7 +21,7 @@ from functools import lru_cache
 
 from angle_data.labelling.chatter import is_chatter, is_heading, is_prompt_echo, is_refusal
 from angle_data.labelling.layout import Piece, split_reply
-from angle_data.text import normalise
+from angle_data.text import normalise, whole_characters
 
 __all__ = ["REASONS", "ParsedReply", "parse_reply", "without_thinking"]
 
@@ -70,13 +70,19 @@ def parse_reply(raw: str, *, source: str, finish_reason: str | None, size: int) 
     """Return at most `size` sentences of the reply `raw` to a request about `source`; never raises.
 
     `finish_reason` is the service's word for why the reply ended (`stop`, `length`, …), None when unknown.
+    Halves of surrogate pairs, which no file in UTF-8 can hold, become U+FFFD.
     """
+    raw = whole_characters(raw)
     text = without_thinking(raw)
     if not text.strip():
         reason = "truncated" if raw.strip() and finish_reason == "length" else "empty"
         return ParsedReply((), ((reason, raw),))
     text, new_task = _before_new_task(text, source)
-    pieces = split_reply(text, source=source, size=size)
+    # Once more: an escape in JSON can stand for half a pair.
+    pieces = [
+        Piece(whole_characters(piece.text), piece.kind)
+        for piece in split_reply(text, source=source, size=size)
+    ]
     if pieces:
         pieces[-1:] = _without_tail(pieces[-1], source)
     if _is_refused(pieces, source):

@@ -11,6 +11,7 @@ from typing import Any
 
 from angle_data.annotators.base import ChatRequest
 from angle_data.labelling.answers import Answers
+from angle_data.labelling.collect import Rejected
 from angle_data.labelling.derive import derive, gave_nothing
 from angle_data.labelling.engine import model_identity
 from angle_data.labelling.forecast import SessionPlan, plan_all
@@ -41,7 +42,14 @@ def plan_label(config: LabelConfig) -> LabelPlan:
         InputError: The settings, texts, prompts or journal cannot be used.
     """
     requests, _ = _requests(config)
-    plan = plan_all(requests, config.engine, config.out, command=_COMMAND, reply_chars=config.reply_chars)
+    plan = plan_all(
+        requests,
+        config.engine,
+        config.out,
+        command=_COMMAND,
+        reply_chars=config.reply_chars,
+        rejected=_rejected(config),
+    )
     return LabelPlan(plan, requests.texts.blank, requests.texts.repeated)
 
 
@@ -76,9 +84,6 @@ def label(config: LabelConfig) -> SessionResult:
         polarity = polarity_of(request)
         return {"prompt_sha256": prompts.of(polarity).sha256, "polarity": polarity}
 
-    def rejected(request: ChatRequest, rows: list[dict[str, Any]]) -> bool:
-        return gave_nothing(request, rows, config.size)
-
     return ask_all(
         requests,
         config.engine,
@@ -88,9 +93,16 @@ def label(config: LabelConfig) -> SessionResult:
         derive=derive_candidates,
         fields=fields,
         reply_chars=config.reply_chars,
-        rejected=rejected if config.retry_rejected else None,
+        rejected=_rejected(config),
         total=len(requests),
     )
+
+
+def _rejected(config: LabelConfig) -> Rejected | None:
+    """Return what says that a request is asked anew; None when none is."""
+    if not config.retry_rejected:
+        return None
+    return lambda request, rows: gave_nothing(request, rows, config.size)
 
 
 def _requests(config: LabelConfig) -> tuple[Requests, PromptSet]:

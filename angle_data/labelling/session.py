@@ -3,9 +3,11 @@
 Shared by the commands that ask a language model. A command brings its requests and a function that derives
 its files from the replies; the session brings the journal, the limits, the interrupt and run.json::
 
-    def requests() -> Iterator[ChatRequest]: ...          # the same requests, in the same order, on every
-    call def derive(answers: Answers) -> dict[str, Any]: ...   # writes the command's files, returns the
-    counts
+    def requests() -> Iterator[ChatRequest]:
+        ...  # the same requests, in the same order, on every call
+
+    def derive(answers: Answers) -> dict[str, Any]:
+        ...  # writes the command's files, returns the counts
 
     result = ask_all(requests, engine, run, command="llm-score", settings={...}, derive=derive)
 
@@ -108,7 +110,8 @@ def ask_all(
         counts = derive(answers)
         counts = {**counts, "asked": collector.asked}
         # What was never recorded cannot be asked for again.
-        finished = error is None and not counts["unanswered"] and not counts["failed"].keys() - {NOT_RECORDED}
+        failed = {failure.kind for failure in collector.failures.values()} - {NOT_RECORDED}
+        finished = error is None and not counts["unanswered"] and not failed
         runfile.write(settings, engine, counts, ledger, finished=finished, seconds=time.monotonic() - started)
     error = error or _verdict(counts, collector, ledger)
     if error is not None:
@@ -131,15 +134,15 @@ def _ask(collector: Collector, spec: AnnotatorSpec, total: int | None) -> BaseEx
 
 def _verdict(counts: Mapping[str, Any], collector: Collector, ledger: Ledger) -> AngleError | None:
     """Return the error that a session ends with which nothing else has ended."""
-    left, missing = counts["unanswered"], counts["failed"].get(NOT_RECORDED, 0)
+    left, failed = counts["unanswered"], len(collector.failures)
+    missing = sum(failure.kind == NOT_RECORDED for failure in collector.failures.values())
     if collector.limit_reached:
         return StoppedError(
             f"stopped at {ledger.limit_text()}: spent {ledger.spent_text()}; {left} of {counts['requests']} "
             "requests are left; raise the limit and run the same command again to go on"
         )
-    failed = sum(counts["failed"].values())
     worst = _commonest(collector.failures)
-    if failed and len(collector.failures) == collector.asked:
+    if failed and failed == collector.asked:
         return AnnotatorError(f"every request failed ({failed}), most with {worst}")
     if missing:
         log.warning("%d requests have no recorded reply", missing)

@@ -35,7 +35,7 @@ class TextFile:
 
     A row without id gets one made from its text. Blank texts and exact repetitions are passed over; `blank`
     and `repeated` count them, `count` the texts that are left. With `limit`, only the first texts are used
-    and the file is read only about as far.
+    and the file is read at most about twice as far.
 
     Raises:
         InputError: The file is missing, of an unknown kind or holds no texts; a row lacks the text field or
@@ -70,16 +70,19 @@ class TextFile:
         """Return which rows hold texts, for all rows or as many as hold `limit` of them."""
         wanted = bytearray()
         hashes = _Hashes()
+        check_at = limit
         for places, rows in self._batches():
             texts, ids = self._columns(places, rows)
             hashes.add(texts, ids)
             wanted += bytes(map(bool, texts))
-            if limit is not None and len(wanted) >= limit:
+            if limit is not None and check_at is not None and len(wanted) >= check_at:
                 self._pass_over(wanted, hashes)
                 if sum(wanted) >= limit:
                     return self._cut(wanted, hashes, limit)
+                # Looking for repetitions sorts all rows so far, too much to do for every batch.
+                check_at = 2 * len(wanted)
         self._pass_over(wanted, hashes)
-        return wanted
+        return wanted if limit is None or sum(wanted) < limit else self._cut(wanted, hashes, limit)
 
     def _pass_over(self, wanted: bytearray, hashes: _Hashes) -> None:
         """Take repetitions out of `wanted` and count them; the hashes tell them for all rows at once."""

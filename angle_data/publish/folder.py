@@ -22,7 +22,8 @@ __all__ = ["replace_dataset"]
 def replace_dataset(directory: Path) -> Iterator[Path]:
     """Yield an empty folder (with `data/`) to fill, which takes the place of `directory` at the end.
 
-    What a killed process left beside it is cleared first. One process at a time may write there.
+    What a killed process left beside it is cleared first. When anything fails or is interrupted, the earlier
+    data set stays or is put back. One process at a time may write there.
 
     Raises:
         InputError: `directory` is a file, holds files that a data set does not, or cannot be written.
@@ -44,7 +45,7 @@ def replace_dataset(directory: Path) -> Iterator[Path]:
             os.replace(directory, old)
         os.replace(new, directory)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        _clear(temporary, directory)
 
 
 def _prefix(directory: Path) -> str:
@@ -52,11 +53,16 @@ def _prefix(directory: Path) -> str:
 
 
 def _clear_leftovers(directory: Path) -> None:
-    """Remove temporary folders of killed processes; put back a data set that one of them had moved aside."""
+    """Clear the temporary folders of killed processes."""
     for leftover in sorted(directory.parent.glob(glob.escape(_prefix(directory)) + "*")):
-        if (leftover / "old").is_dir() and not directory.exists():
-            os.replace(leftover / "old", directory)
-        shutil.rmtree(leftover, ignore_errors=True)
+        _clear(leftover, directory)
+
+
+def _clear(temporary: Path, directory: Path) -> None:
+    """Put back a data set that was moved aside and got no successor; then remove the temporary folder."""
+    if (temporary / "old").is_dir() and not directory.exists():
+        os.replace(temporary / "old", directory)
+    shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _check_replaceable(directory: Path) -> None:

@@ -12,7 +12,11 @@ from fake_openai import FakeOpenAI
 
 from angle_data.annotators import ANNOTATORS, MODELS, AnnotatorSpec, choice, choose_annotator, load_annotator
 from angle_data.annotators.base import ChatRequest, KeyMaker, Reply, Sampling, request_key, resample
+from angle_data.annotators.batch_service import BatchService
+from angle_data.annotators.models import Price
+from angle_data.annotators.openai_server import OpenAIServer
 from angle_data.errors import CredentialsError, InputError
+from angle_data.labelling.engine import EngineConfig
 
 
 @pytest.fixture
@@ -88,6 +92,53 @@ def test_edited_replies_are_another_checkpoint(recorded):
 
 OPENAI = "https://api.openai.com/v1"
 GLM = "https://open.bigmodel.cn/api/paas/v4"
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "price"),
+    [
+        ("http://proxy.example.org/v1", None, None),
+        ("https://proxy.example.org/v1", None, None),
+        (OPENAI, "OPENAI_API_KEY", Price(0.15, 0.60)),
+    ],
+)
+@pytest.mark.parametrize("engine", ["server", "batch"])
+def test_the_rules_for_key_and_price_hold_for_an_address_from_the_environment(
+    monkeypatch, engine, url, key, price
+):
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    config = EngineConfig("chatgpt", engine=engine)
+    spec = config.spec()
+    assert (spec.base_urls, spec.api_key_env) == ((url,), key)
+    assert (config.price(spec) is not None) == (price is not None)
+    assert choose_annotator("chatgpt", api_key_env="K").api_key_env == "K"
+    assert choose_annotator("chatgpt", base_urls=("http://h/v1",)).base_urls == ("http://h/v1",)
+    with pytest.raises(InputError, match="has no public address"):
+        choose_annotator("llama", engine=engine)
+
+
+def test_a_bad_address_from_the_environment_is_named(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "proxy.example.org")
+    with pytest.raises(
+        InputError, match=r"^OPENAI_BASE_URL, used in place of --base-url: .* must start with"
+    ):
+        choose_annotator("chatgpt")
+    monkeypatch.setenv("OPENAI_BASE_URL", " ")
+    assert choose_annotator("chatgpt").base_urls == ()
+
+
+def test_without_an_address_an_engine_goes_to_openai_whatever_the_environment_says(monkeypatch):
+    """Only `choose_annotator` may follow the variable: it knows whose key may go there."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    spec = choose_annotator("chatgpt")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://proxy.example.org/v1")
+
+    async def batch_address():
+        async with BatchService(spec) as service:
+            return str(service._client.base_url).rstrip("/")
+
+    assert asyncio.run(batch_address()) == OPENAI
+    assert OpenAIServer(spec)._endpoint(None).url == f"{OPENAI}/chat/completions"
 
 
 @pytest.mark.parametrize(

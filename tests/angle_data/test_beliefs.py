@@ -200,6 +200,29 @@ def test_learning_from_a_sample_gives_nearly_the_same(monkeypatch: pytest.Monkey
     assert found(items, wrong, part)[1] == pytest.approx(found(items, wrong, whole)[1], abs=0.15)
 
 
+def test_a_grader_outside_the_sample_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    items, _ = world(10, {"a": 0.0, "b": 0.2}, 2, 2.0, sources=50)
+    monkeypatch.setattr(beliefs_module, "_SAMPLE", 150)
+    sampled = {i.source for i in beliefs_module._sample(items)}
+    odd = next(n for n, i in enumerate(items) if i.source not in sampled)
+    more = [*items]
+    more[odd] = Item(items[odd].source, items[odd].claims, {"rare": 5.0})
+    less = [*items]
+    less[odd] = Item(items[odd].source, items[odd].claims, {})
+    with_rare, without = infer(more, PRIOR), infer(less, PRIOR)
+    assert with_rare.log_odds == without.log_odds
+    assert with_rare.shapes["rare"].log_odds(3.0) == 0
+    assert with_rare.shapes["g0"] == without.shapes["g0"]
+
+
+def test_graders_are_taken_to_err_together_until_many_pairs_show_otherwise() -> None:
+    """The grades of a few pairs cannot show it; until then two graders count as 2 / 1.3."""
+    assert infer([item(n, "a+", {"x": n}) for n in range(9)], PRIOR).correlation == pytest.approx(0.3)
+    few, _ = world(7, {"a": 0.0, "b": 0.1}, 2, 1.5, sources=1)  # four pairs
+    many, _ = world(7, {"a": 0.0, "b": 0.1}, 2, 1.5, sources=200)
+    assert infer(many, PRIOR).correlation < 0.1 < 0.2 < infer(few, PRIOR).correlation < 0.45
+
+
 def test_nothing_to_infer() -> None:
     assert infer([], {}).log_odds == []
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import sys
 import types
+from dataclasses import replace
 
 import pytest
 from fake_openai import FakeOpenAI
@@ -11,6 +12,7 @@ from fake_openai import FakeOpenAI
 from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest, Sampling
 from angle_data.labelling.engine import EngineConfig
+from angle_data.labelling.forecast import plan_all
 from angle_data.labelling.requests import LabelConfig
 from angle_data.labelling.run import label, plan_label
 from angle_data.labelling.tokens import estimate, find_counter, guess_tokens, prompt_tokens
@@ -55,7 +57,43 @@ def test_equal_texts_are_forecast_once(tmp_path):
     asked = config(tmp_path, 2, base_urls=("http://h/v1",))
     lines = [json.dumps({"id": i, "text": "Node 3 has left."}) for i in range(5)]
     (tmp_path / "texts.jsonl").write_text("\n".join(lines) + "\n")
-    assert plan_label(asked).session.to_ask == 1
+    plan = plan_label(asked).session
+    assert (plan.requests, plan.from_journal, plan.shared, plan.to_ask) == (5, 0, 4, 1)
+    with FakeOpenAI() as server:
+        urls = replace(asked.engine, base_urls=(server.url,))
+        label(replace(asked, engine=urls))
+    plan = plan_label(asked).session
+    assert (plan.requests, plan.from_journal, plan.shared, plan.to_ask) == (5, 5, 0, 0)
+
+
+def test_requests_to_be_asked_anew_are_forecast(tmp_path):
+    refuse = "As an AI model, I cannot."
+    with FakeOpenAI(
+        lambda body: refuse if "Node 10" in body["messages"][-1]["content"] else "1. A b."
+    ) as server:
+        asked = config(tmp_path, 2, base_urls=(server.url,))
+        label(asked)
+        lines = [json.dumps({"id": i, "text": f"Node {n} has left."}) for i, n in enumerate((10, 11, 12, 10))]
+        (tmp_path / "texts.jsonl").write_text("\n".join(lines) + "\n")
+        anew = plan_label(replace(asked, retry_rejected=True)).session
+        plan = plan_label(asked).session
+        sent = len(server.seen)
+        label(replace(asked, retry_rejected=True))
+        assert len(server.seen) - sent == anew.to_ask
+    assert (anew.requests, anew.from_journal, anew.shared, anew.to_ask) == (4, 1, 1, 2)
+    assert (plan.requests, plan.from_journal, plan.shared, plan.to_ask) == (4, 3, 0, 1)
+
+
+def test_the_sample_of_prompts_is_drawn_from_all_of_them(tmp_path, monkeypatch):
+    """One long word first, then many short ones: the first prompts alone would forecast a third."""
+    monkeypatch.setattr("angle_data.labelling.forecast._SAMPLE", 40)
+    write_tokenizer(tmp_path / "model")
+    texts = [f"{i:040}" for i in range(40)] + [f"{i:04} " + "a b " * 9 for i in range(360)]
+    requests = [replace(request(text), key=f"{i:032x}") for i, text in enumerate(texts)]
+    engine = EngineConfig("m", base_urls=("http://h/v1",), checkpoint=str(tmp_path / "model"))
+    plan = plan_all(lambda: iter(requests), engine, tmp_path / "run", command="llm-label")
+    exact = sum(len(text.split()) + 8 for text in texts)
+    assert plan.prompt_tokens == pytest.approx(exact, rel=0.1)
 
 
 def test_replies_are_forecast_no_longer_than_allowed(tmp_path):

@@ -30,6 +30,10 @@ def grades(raw, count=1, finish_reason="stop"):
         "The score is 3.5, although the pair names 2 hosts.",
         "<think>maybe 2, no, 4</think>3.5",
         "1. 3.5\n",
+        "```json\n[3.5]\n```",
+        "Pair [1]: 3.5",
+        "[1] 3.5",
+        "Score: 3.5. [1]",
     ],
 )
 def test_one_grade_in_many_forms(raw):
@@ -45,10 +49,14 @@ def test_one_grade_in_many_forms(raw):
         ("3-4", "ambiguous"),
         ("It could be 2, or rather 4.", "ambiguous"),
         ("Both have 12 nodes and 3 zones.", "ambiguous"),
+        ("Score: 3-4", "ambiguous"),
+        ("See [1] and [2].", "ambiguous"),
         ("Score: 7", "out_of_range"),
         ('{"score": -1}', "out_of_range"),
         ('{"score": 1e400}', "out_of_range"),
         ('{"score": NaN}', "out_of_range"),
+        ('{"score": ' + "9" * 400 + "}", "out_of_range"),
+        ('{"grades": ' * 900 + "4" + "}" * 900, "ambiguous"),
         ('{"score": true}', "ambiguous"),
         ('{"score": "high"}', "ambiguous"),
         ('{"grades": [{"id": 1, "score": 2}, {"id": 1, "score": 4}]}', "ambiguous"),
@@ -73,13 +81,21 @@ def test_grades_belong_to_their_numbers_not_their_places():
     assert parsed.rejected == {2: "missing_id"}
 
 
-@pytest.mark.parametrize("raw", ["1: 4\n2: 0.5\n", "Pair 1: 4/5\nPair 2: 0.5/5", "1. 4\n2) 0.5", "[4, 0.5]"])
+@pytest.mark.parametrize(
+    "raw",
+    ["1: 4\n2: 0.5\n", "Pair 1: 4/5\nPair 2: 0.5/5", "1. 4\n2) 0.5", "[4, 0.5]", "```json\n[4, 0.5]\n```"],
+)
 def test_several_grades_without_the_asked_for_json(raw):
     assert grades(raw, 2).grades == {1: 4.0, 2: 0.5}
 
 
 def test_a_list_of_another_length_is_not_matched_by_place():
     assert grades("[4, 3, 2]", 2).grades == {}
+
+
+def test_marks_in_brackets_are_no_list_of_grades():
+    assert grades("Pair [1]: 4\nPair [2]: 0.5", 2).grades == {1: 4.0, 2: 0.5}
+    assert grades("Both are close [3, 4].", 2).grades == {}
 
 
 def test_the_same_grade_twice_is_one_grade():

@@ -334,9 +334,9 @@ def test_a_directory_with_other_files_is_refused_and_left_alone(tmp_path):
 
 
 def test_a_token_limit_is_used_up_and_not_passed(tmp_path):
-    """Every reply takes 15 tokens, so 150 tokens are ten replies, although more is expected at first."""
+    """Every reply takes 15 tokens, so 150 are ten replies, although up to about 120 are expected at first."""
     write_texts(tmp_path / "texts.jsonl", 20)
-    limited = {"max_tokens_total": 150, "polarity": "synonym", "concurrency": 4}
+    limited = {"max_tokens_total": 150, "polarity": "synonym", "concurrency": 4, "max_tokens": 8}
     with FakeOpenAI(about) as server:
         message = r"^stopped at --max-tokens-total 150: spent 150 tokens; 10 of 20 requests are left; raise"
         with pytest.raises(StoppedError, match=message):
@@ -354,7 +354,7 @@ def test_a_token_limit_is_used_up_and_not_passed(tmp_path):
 def test_a_money_limit_counts_the_whole_journal(tmp_path):
     """10 prompt and 5 reply tokens at 100 and 200 USD a million are 0.002 USD a request."""
     write_texts(tmp_path / "texts.jsonl", 40)
-    priced = {"usd_per_million": (100.0, 200.0), "polarity": "synonym"}
+    priced = {"usd_per_million": (100.0, 200.0), "polarity": "synonym", "max_tokens": 8}
     with FakeOpenAI(about) as server:
         for limit, asked in ((0.02, 10), (0.05, 25)):
             with pytest.raises(StoppedError, match=rf"stopped at --max-usd {limit}: spent {limit:.4f} USD, "):
@@ -370,7 +370,7 @@ def test_requests_in_flight_count_for_the_limit(tmp_path):
     """64 could be sent at once; the limit must hold although no reply has come when they are."""
     write_texts(tmp_path / "texts.jsonl", 60)
     with FakeOpenAI(about, latency_s=0.05) as server, pytest.raises(StoppedError):
-        label(config(tmp_path, server, max_tokens_total=600, concurrency=64))
+        label(config(tmp_path, server, max_tokens_total=600, concurrency=64, max_tokens=64))
     assert 36 <= len(server.seen) <= 40  # 40 replies of 15 tokens
 
 
@@ -436,6 +436,44 @@ def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):
     assert journal[candidates[0]["key"]] == answers[0][2]
     reasons = [(row["source_id"], row["reason"]) for row in rows(tmp_path / "run/rejected.jsonl")]
     assert reasons == [("t0", "refusal")] * 2 + [("t2", "empty")] * 3
+
+
+def test_requests_asked_anew_that_fail_are_failures(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 3)
+    refuse = "As an AI model, I cannot."
+    with FakeOpenAI(lambda body: about(body) if "Node 2 " in str(body["messages"]) else refuse) as server:
+        label(config(tmp_path, server, polarity="synonym"))
+    again = {"polarity": "synonym", "retry_rejected": True, "concurrency": 1}
+    with (
+        FakeOpenAI(about, always=Fault(400, message="odd")) as server,
+        pytest.raises(AnnotatorError, match=r"^every request failed \(2\), most with http_400: odd$"),
+    ):
+        label(config(tmp_path, server, **again))
+    counts = run_json(tmp_path)["counts"]
+    assert run_json(tmp_path)["finished"] is False
+    assert (counts["requests"], counts["replied"], counts["failed"]) == (3, 1, {"http_400": 2})
+    reasons = [(row["source_id"], row["reason"]) for row in rows(tmp_path / "run/rejected.jsonl")]
+    assert reasons == [(f"t{i}", why) for i in (0, 1) for why in ("refusal", "request_failed")]
+    with (
+        FakeOpenAI(about, faults=[Fault(400, message="odd")]) as server,
+        pytest.raises(StoppedError, match=r"^1 requests failed, most with http_400: odd; run the same"),
+    ):
+        label(config(tmp_path, server, **again))
+    with FakeOpenAI(about) as server:
+        assert label(config(tmp_path, server, **again)).counts["kept"] == 6
+        assert len(server.seen) == 1
+    assert run_json(tmp_path)["finished"] is True
+
+
+def test_a_structured_reply_with_half_a_pair_as_an_escape_is_kept(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 1)
+    raw = '["The pod \\ud83d is gone.", "It left."]'
+    with FakeOpenAI(lambda body: raw) as server:
+        label(config(tmp_path, server, polarity="synonym"))
+    assert [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")] == [
+        "The pod \ufffd is gone.",
+        "It left.",
+    ]
 
 
 def test_of_several_good_replies_the_first_gives_the_candidates(tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from angle_data.annotators.base import ChatRequest, Reply, Sampling
+from angle_data.annotators.base import ChatRequest, Held, Reply, Sampling
 from angle_data.annotators.models import Price
 from angle_data.labelling.journal import Spent
 from angle_data.labelling.ledger import Ledger, Tokens
@@ -11,35 +11,70 @@ GUESS = Tokens(100.0, 100.0)
 
 
 def request(number):
-    return ChatRequest(f"{number:032x}", "s", "t", "synonym", (), "m", Sampling(0.0, 1))
+    return ChatRequest(f"{number:032x}", "s", "t", "synonym", (), "m", Sampling(0.0, 100))
+
+
+ONE = request(99)
+
+
+def reply(number, prompt, completion):
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+    return Reply(f"{number:032x}", "", usage=usage)
 
 
 def answer(ledger, number, prompt, completion):
     """Let a reply to a reserved request come in, as a session does."""
-    usage = {"prompt_tokens": prompt, "completion_tokens": completion}
-    key = f"{number:032x}"
-    ledger.settle(key, Reply(key, "", usage=usage))
+    ledger.settle(f"{number:032x}", GUESS, reply(number, prompt, completion))
     ledger.spent.count(prompt, completion, 0.1)
 
 
 def test_without_limits_everything_is_affordable():
-    assert Ledger(Spent(), None, None, None).affords(Tokens(1e12, 1e12))
+    assert Ledger(Spent(), None, None, None).affords(ONE, Tokens(1e12, 1e12))
 
 
 def test_what_is_in_flight_counts():
-    ledger = Ledger(Spent(), None, None, 500)
+    """Two requests count 1.1 * 100 and 100 each, which is the most a reply can take."""
+    ledger = Ledger(Spent(), None, None, 615)
     for number in range(2):
-        assert ledger.affords(GUESS)
+        assert ledger.affords(ONE, GUESS)
         ledger.reserve(request(number), GUESS)
-    assert not ledger.affords(GUESS)
-    assert ledger.affords(Tokens(50.0, 50.0))
+    assert not ledger.affords(ONE, GUESS)
+    assert ledger.affords(ONE, Tokens(90.0, 100.0))
+
+
+def test_until_replies_are_known_each_may_be_as_long_as_allowed():
+    """A guess of 1 counts nothing against the bound of 100, for eight replies."""
+    ledger = Ledger(Spent(), None, None, 10_000)
+    guess = Tokens(0.0, 1.0)
+    expected = []
+    for number in range(9):
+        expected.append(ledger._expected(ONE, guess).completion)
+        ledger.reserve(request(number), guess)
+        ledger.settle(f"{number:032x}", guess, reply(number, 0, 20))
+    assert expected == pytest.approx([100] * 8 + [20])
+    assert ledger._expected(ONE, Tokens(0.0, 50.0)).completion == 100
+
+
+def test_what_earlier_sessions_paid_for_counts_once():
+    """Four held requests may take 400; each that is asked takes its quarter along and frees it at last."""
+    ledger = Ledger(Spent(), None, None, 600)
+    ledger.hold(Held(4, 200, 200))
+    assert ledger.affords(ONE, GUESS)
+    assert not ledger.affords(ONE, Tokens(101.0, 0.0))
+    for number in range(4):
+        ledger.reserve_held(f"{number:032x}")
+    assert ledger.affords(ONE, GUESS)
+    assert not ledger.affords(ONE, Tokens(101.0, 0.0))
+    ledger.settle(f"{0:032x}", GUESS, None)
+    assert ledger.affords(ONE, Tokens(200.0, 0.0))
+    assert not ledger.affords(ONE, Tokens(201.0, 0.0))
 
 
 def test_what_the_journal_held_counts():
     spent = Spent()
     spent.count(300, 100, 1.0)
-    assert Ledger(spent, None, None, 600).affords(GUESS)
-    assert not Ledger(spent, None, None, 599).affords(GUESS)
+    assert Ledger(spent, None, None, 600).affords(ONE, GUESS)
+    assert not Ledger(spent, None, None, 599).affords(ONE, GUESS)
     ledger = Ledger(spent, None, None, 1000)
     assert ledger.of_this_run() == (0, 0, 0)
     spent.count(1, 2, 1.0)
@@ -47,29 +82,29 @@ def test_what_the_journal_held_counts():
 
 
 def test_money_weighs_prompt_and_reply_tokens():
-    assert Ledger(Spent(), Price(100.0, 200.0), 0.03, None).affords(GUESS)
-    assert not Ledger(Spent(), Price(100.0, 200.0), 0.0299, None).affords(GUESS)
-    assert Ledger(Spent(), Price(0.0, 0.0), 0.01, None).affords(GUESS)
+    assert Ledger(Spent(), Price(100.0, 200.0), 0.03, None).affords(ONE, GUESS)
+    assert not Ledger(Spent(), Price(100.0, 200.0), 0.0299, None).affords(ONE, GUESS)
+    assert Ledger(Spent(), Price(0.0, 0.0), 0.01, None).affords(ONE, GUESS)
 
 
 def test_a_failed_request_gives_its_place_back():
-    ledger = Ledger(Spent(), None, None, 200)
+    ledger = Ledger(Spent(), None, None, 210)
     ledger.reserve(request(0), GUESS)
-    assert not ledger.affords(GUESS)
-    ledger.settle(request(0).key, None)
-    assert ledger.affords(GUESS)
+    assert not ledger.affords(ONE, GUESS)
+    ledger.settle(request(0).key, GUESS, None)
+    assert ledger.affords(ONE, GUESS)
 
 
 def test_expectations_follow_the_replies():
-    """Guessed 100 + 100, taken 10 + 20: after enough replies 30 are expected, before that a little more."""
+    """Guessed 100 + 100, taken 10 + 20: after enough replies 30 are expected, and a tenth more in flight."""
     ledger = Ledger(Spent(), None, None, 10_000)
     expected = []
     for number in range(10):
         ledger.reserve(request(number), GUESS)
         expected.append(ledger._in_flight.prompt + ledger._in_flight.completion)
         answer(ledger, number, 10, 20)
-    assert expected[:3] == pytest.approx([200, 60, 45])
-    assert expected[8:] == pytest.approx([30, 30])
+    assert expected[:3] == pytest.approx([210, 122, 116.5])
+    assert expected[8:] == pytest.approx([33, 33])
     assert ledger._in_flight.prompt == pytest.approx(0)
 
 
@@ -79,16 +114,17 @@ def test_expectations_are_a_ratio_so_longer_requests_count_more():
         ledger.reserve(request(number), GUESS)
         answer(ledger, number, 50, 10)
     ledger.reserve(request(9), Tokens(400.0, 200.0))
-    assert ledger._in_flight.prompt == pytest.approx(200)
-    assert ledger._in_flight.completion == pytest.approx(20)
+    assert ledger._in_flight.prompt == pytest.approx(220)
+    assert ledger._in_flight.completion == pytest.approx(22)
 
 
 def test_a_reply_without_usage_teaches_nothing():
+    """What it costs is estimated for the journal, see test_collect; the ratio stays that of true counts."""
     ledger = Ledger(Spent(), None, None, 300)
     ledger.reserve(request(0), GUESS)
-    ledger.settle(request(0).key, Reply(request(0).key, "text"))
-    assert not ledger.affords(Tokens(200.0, 101.0))
-    assert ledger.affords(GUESS)
+    ledger.settle(request(0).key, GUESS, Reply(request(0).key, "text"))
+    assert not ledger.affords(ONE, Tokens(201.0, 1.0))
+    assert ledger.affords(ONE, Tokens(200.0, 1.0))
 
 
 def test_limits_and_spendings_are_named():

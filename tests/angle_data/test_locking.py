@@ -1,10 +1,11 @@
+import os
 import subprocess
 import sys
 
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.locking import hold
+from angle_data.locking import LOCK_NAME, hold
 
 HOLDER = """
 import sys
@@ -33,6 +34,16 @@ def test_a_directory_is_held_by_one_process_and_freed_when_it_is_killed(tmp_path
         holder.communicate()
     with hold(run):
         assert run.is_dir()
+
+
+def test_the_number_of_an_earlier_process_does_not_run_into_the_new_one(tmp_path):
+    (tmp_path / LOCK_NAME).write_text("12345678901")
+    with (
+        hold(tmp_path),
+        pytest.raises(InputError, match=rf"another process \(pid {os.getpid()}\)"),
+        hold(tmp_path),
+    ):
+        pass
 
 
 def test_a_file_in_place_of_the_directory_is_named(tmp_path):

@@ -265,6 +265,9 @@ def test_without_grades_it_says_what_they_would_show(caplog: pytest.LogCaptureFi
             {key: {"judge": 5 - found["judge"]} for key, found in judged(HONEST, {}).items()},
         )
         assert "judge grades antonyms no lower than synonyms: its grades are not used" in caplog.text
+        caplog.clear()
+        principled(group_by_source(HONEST), {pair_key(HONEST[0].source, HONEST[0].text): {"judge": 5.0}})
+        assert "judge has too few grades, or all alike, to learn from: its grades are not used" in caplog.text
 
 
 def test_a_careless_annotator_is_trusted_less_from_the_start() -> None:

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from angle_data.labelling.replies import REASONS, parse_reply
@@ -383,7 +383,7 @@ def test_a_number_inside_a_sentence_is_no_marker(raw, sentences):
 FRAGMENTS = [
     "1. ", "2) ", "\n", '"', '{"sentences": [', '"]}', "**", "```json\n", "<think>", "</think>", "- ",
     " / ", "[1] ", "I'm sorry, but I can't assist", "Here are 2 sentences:", "Input sentence: ", "一、",
-    "A node failed.", "\\", "\0", "['a', ", "}", "{", "]", ":",
+    "A node failed.", "\\", "\0", "['a', ", "}", "{", "]", ":", "\\ud83d",
 ]  # fmt: skip
 
 
@@ -395,6 +395,9 @@ FRAGMENTS = [
     finish_reason=st.sampled_from([None, "stop", "length"]),
     size=st.integers(1, 4),
 )
+@example(raw='["It \\ud83d is up.", {"n": "\\ud83d"}]', source="It runs.", finish_reason=None, size=1)
+@example(raw="It \ud83d is up.", source="It runs.", finish_reason=None, size=1)
+@example(raw="<think>\ud83d", source="It runs.", finish_reason=None, size=1)
 def test_any_text_is_parsed_into_known_parts(raw, source, finish_reason, size):
     parsed = parse_reply(raw, source=source, finish_reason=finish_reason, size=size)
     assert len(parsed.sentences) <= size
@@ -403,6 +406,21 @@ def test_any_text_is_parsed_into_known_parts(raw, source, finish_reason, size):
     for sentence in parsed.sentences:
         assert sentence == " ".join(sentence.split())
         assert any(character.isalnum() for character in sentence)
+    "".join([*parsed.sentences, *(text for _, text in parsed.rejected)]).encode()
+
+
+def test_half_a_surrogate_pair_written_as_an_escape_is_replaced():
+    parsed = parse(
+        '{"sentences": ["The pod \\ud83d is up.", "It \\ud83d\\ude00 runs."], "note": "so \\ud83d"}'
+    )
+    assert parsed.sentences == ("The pod \ufffd is up.", "It \U0001f600 runs.")
+    assert parsed.rejected == (("other_data", "so \ufffd"),)
+
+
+@pytest.mark.parametrize("beside", ["0x" + "f" * 4000, "{(1, 2): 3}", "{0x" + "f" * 4000 + ": 'x'}"])
+def test_python_data_that_json_cannot_hold_costs_no_sentence(beside):
+    parsed = parse(f"['The pod is up.', {beside}]")
+    assert parsed.sentences[0] == "The pod is up."
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,28 @@ def test_equal_pairs_are_graded_once_and_blank_ones_never(tmp_path):
     assert (pairs.repeated, pairs.blank, pairs.count) == (1, 1, 2)
 
 
+def test_of_a_parquet_file_only_the_columns_of_the_texts_are_read(tmp_path, monkeypatch):
+    import pyarrow
+    from pyarrow import parquet
+
+    read = []
+    batches = parquet.ParquetFile.iter_batches
+
+    def iter_batches(self, *args, columns=None, **kwargs):
+        read.append(columns)
+        return batches(self, *args, columns=columns, **kwargs)
+
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", iter_batches)
+    table = pyarrow.table({"vector": [[0.5] * 9], "sentence2": ["c d"], "sentence1": ["a b"]})
+    parquet.write_table(table, tmp_path / "pairs.parquet")
+    ((text1, text2),) = ((pair.text1, pair.text2) for pair in PairFile(tmp_path / "pairs.parquet"))
+    assert (text1, text2) == ("a b", "c d")
+    assert read == [["sentence1", "sentence2"]] * 2
+    parquet.write_table(table.drop(["sentence2"]), tmp_path / "pairs.parquet")
+    with pytest.raises(InputError, match=r"row 1: no two texts; fields found: sentence1, vector; needed: te"):
+        PairFile(tmp_path / "pairs.parquet")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

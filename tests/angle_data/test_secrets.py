@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -77,13 +78,24 @@ def test_the_key_is_in_no_process_listing_while_the_program_runs(tmp_path):
         run.wait(timeout=60)
 
 
-def test_the_key_is_in_no_exception(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"key": "sk-other"},
+        {"always": Fault(400, message=f"bad key {KEY}")},
+        {"always": Fault(400, message=f"no json_schema for {KEY}")},
+        {"always": Fault(404, message=f"no model for {KEY}")},
+    ],
+    ids=["rejected", "refused", "laxer form", "unknown model"],
+)
+def test_the_key_is_in_no_exception(tmp_path, monkeypatch, server):
     """Not in the message, nor in what an exception was raised from, nor in the annotator's settings."""
     monkeypatch.setenv("MY_KEY", KEY)
     (tmp_path / "texts.txt").write_text("One node left.\n")
-    with FakeOpenAI(key="sk-other") as fake:
+    with FakeOpenAI(**server) as fake:
         engine = EngineConfig("tiny", base_urls=(fake.url,), api_key_env="MY_KEY")
         with pytest.raises(AngleError) as raised:
             label(LabelConfig(engine, tmp_path / "texts.txt", tmp_path / "run"))
     assert KEY not in str(raised.value) + repr(raised.value)
+    assert KEY not in "".join(traceback.format_exception(raised.value))
     assert KEY not in repr(engine) + repr(engine.spec()) + repr(load_annotator(engine.spec()))

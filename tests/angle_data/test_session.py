@@ -172,6 +172,15 @@ def test_rejected_replies_are_asked_once_more_per_session_even_for_equal_request
     assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 4
 
 
+def test_a_request_asked_anew_that_fails_is_no_success_although_it_has_a_reply(tmp_path):
+    run(tmp_path, ["a"])
+    Echo.fail_on = frozenset("a")
+    counts = {"requests": 1, "replied": 1, "failed": {}, "unanswered": 0}
+    with pytest.raises(AnnotatorError, match=r"every request failed \(1\), most with broken: as told"):
+        run(tmp_path, ["a"], rejected=lambda *_: True, derive=lambda answers: counts)
+    assert json.loads((tmp_path / "run.json").read_text())["finished"] is False
+
+
 def test_an_annotator_that_pulls_nothing_does_not_go_round_forever(tmp_path, monkeypatch):
     async def stream(self, requests):
         Echo.streams += 1

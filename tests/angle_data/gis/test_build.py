@@ -1,0 +1,266 @@
+"""The whole build: from a store to a data set that other tools open."""
+
+import json
+import logging
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from fake_gis_store import make_comment, make_issue, store_world, write_store
+from fake_github_world import make_world
+
+from angle_data.errors import InputError
+from angle_data.gis.build import BuildConfig, build_gis
+from angle_data.gis.dataset import COLUMNS, IDS_COLUMNS, read_dataset
+from angle_data.gis.links import REASONS
+
+WORLD = make_world(5, repos=3, issues=150, duplicates=0.3, comments=2.0)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """All files but the store and the lock."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.startswith((".", "crawl"))
+    }
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A built world: the folder and the summary."""
+    out = tmp_path_factory.mktemp("gis")
+    store_world(WORLD, out)
+    return out, build_gis(BuildConfig(out))
+
+
+@pytest.fixture(scope="module")
+def rows(built):
+    return list(read_dataset(built[1].dataset))
+
+
+def test_other_tools_open_the_data_set(built, tmp_path):
+    import datasets
+
+    loaded = datasets.load_dataset(str(built[1].dataset), cache_dir=str(tmp_path))
+    assert list(loaded) == ["train", "validation", "test"]
+    assert loaded["train"].column_names == list(COLUMNS)
+    assert {name: len(split) for name, split in loaded.items()} == {
+        name: built[1].counts[name] for name in ("train", "validation", "test")
+    }
+    assert set(loaded["train"]["label"]) == {0, 1}
+
+
+def test_the_positive_pairs_are_the_true_duplicates(rows):
+    true = {}
+    for link in WORLD.links:
+        name = WORLD.repos[link.repo_id].full_name
+        one, other = ((name, link.duplicate), (name, link.canonical))
+        group = true.get(one, {one}) | true.get(other, {other})
+        true.update(dict.fromkeys(group, group))
+    for _, row in rows:
+        together = (row["repo"], row["number2"]) in true.get((row["repo"], row["number1"]), ())
+        assert together == (row["label"] == 1), row["url1"]
+
+
+def test_rows_are_what_the_world_holds(rows):
+    repos = {repo.full_name: repo for repo in WORLD.repos.values()}
+    for _, row in rows:
+        for side in "12":
+            issue = repos[row["repo"]].issues[row[f"number{side}"]]
+            assert row[f"created{side}"] == issue.created_at
+            assert row[f"url{side}"] == f"https://github.com/{row['repo']}/issues/{issue.number}"
+            assert row[f"text{side}"].startswith(issue.title)
+            assert not issue.is_pull
+        assert (row["kind"] == "duplicate") == (row["label"] == 1)
+        assert bool(row["evidence_url"]) == (row["kind"] in ("duplicate", "explicit_non_duplicate"))
+
+
+def test_nothing_is_in_two_splits(built, rows):
+    places, clusters = {}, {}
+    for split, row in rows:
+        for side in "12":
+            assert places.setdefault((row["repo"], row[f"number{side}"]), split) == split
+        if row["label"]:
+            assert clusters.setdefault(row["cluster"], split) == split
+    assert built[1].report["checks"] == {"shared_issues": 0, "shared_clusters": 0, "near_identical_texts": 0}
+
+
+def test_no_pair_is_there_twice(rows):
+    pairs = Counter(frozenset((row["url1"], row["url2"])) for _, row in rows)
+    assert set(pairs.values()) == {1}
+
+
+def test_half_of_the_pairs_are_negative_in_every_split(rows):
+    labels = Counter((split, row["label"]) for split, row in rows)
+    for split in ("train", "validation", "test"):
+        assert labels[split, 0] == labels[split, 1] > 0
+
+
+def test_counts_in_are_kept_and_dropped(built):
+    out, summary = built
+    links = summary.report["links"]
+    files = {
+        name: (out / "audit" / f"{name}.jsonl").read_text().splitlines()
+        for name in ("links", "tentative", "rejected")
+    }
+    rejected = [json.loads(line) for line in files["rejected"]]
+    assert links["accepted"] == len(files["links"]) == sum(links["by_evidence"].values())
+    assert sum(links["tentative"].values()) == len(files["tentative"])
+    assert sum(links["rejected"].values()) == sum(row["source"] != "pair" for row in rejected)
+    assert links["statements"] == links["accepted"] + len(files["tentative"]) + sum(
+        links["rejected"].values()
+    )
+    assert links["accepted"] == links["edges"] + links["repeated"]
+    pairs = summary.report["pairs"]
+    assert pairs["possible"] == pairs["kept"] + sum(pairs["dropped"].values())
+    assert sum(row["source"] == "pair" for row in rejected) == sum(pairs["dropped"].values())
+    assert pairs["kept"] == summary.counts["positives"]
+    assert {row["reason"] for row in rejected if row["source"] != "pair"} <= REASONS.keys()
+
+
+def test_same_store_same_bytes(built, tmp_path):
+    store_world(WORLD, tmp_path)
+    build_gis(BuildConfig(tmp_path))
+    assert content(tmp_path) == content(built[0])
+    build_gis(BuildConfig(tmp_path))
+    assert content(tmp_path) == content(built[0])
+    build_gis(BuildConfig(tmp_path, seed=1))
+    assert (
+        content(tmp_path)["dataset/data/train-00000-of-00001.parquet"]
+        != (content(built[0])["dataset/data/train-00000-of-00001.parquet"])
+    )
+
+
+def test_the_report_and_the_figures_are_written(built):
+    out, summary = built
+    assert json.loads((out / "report.json").read_text()) == summary.report
+    for name in ("token-lengths", "repositories", "overlap"):
+        assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib_the_rest_is_written(tmp_path, monkeypatch, caplog):
+    store_world(WORLD, tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr(logging.getLogger("angle"), "propagate", True)
+    with caplog.at_level("WARNING", logger="angle"):
+        build_gis(BuildConfig(tmp_path))
+    assert 'drawing figures needs the "train" extra' in caplog.text
+    assert (tmp_path / "report.json").exists()
+    assert not (tmp_path / "figures").exists()
+
+
+def test_ids_only(tmp_path, built):
+    store_world(WORLD, tmp_path)
+    summary = build_gis(BuildConfig(tmp_path, ids_only=True))
+    found = list(read_dataset(summary.dataset))
+    assert list(found[0][1]) == list(IDS_COLUMNS)
+    title = next(iter(WORLD.repos.values())).issues[1].title
+    assert all(title.encode() not in data for name, data in content(tmp_path).items() if "dataset" in name)
+    keep = list(COLUMNS)[2:]
+    whole = [{name: row[name] for name in keep} for _, row in read_dataset(built[1].dataset)]
+    assert [{name: row[name] for name in keep} for _, row in found] == whole
+    assert summary.report["tokens"] == built[1].report["tokens"]
+
+
+def test_by_repository(tmp_path):
+    store_world(WORLD, tmp_path)
+    summary = build_gis(BuildConfig(tmp_path, split_by="repo"))
+    repos = {}
+    for split, row in read_dataset(summary.dataset):
+        assert repos.setdefault(row["repo"], split) == split
+    assert len(repos) == 3
+
+
+def test_by_repository_needs_as_many_as_splits(tmp_path):
+    store_world(make_world(1, repos=2, issues=60, duplicates=0.4), tmp_path)
+    with pytest.raises(InputError, match="needs duplicates in at least 3 repositories, found 2"):
+        build_gis(BuildConfig(tmp_path, split_by="repo"))
+
+
+def test_by_time(tmp_path):
+    store_world(WORLD, tmp_path)
+    summary = build_gis(BuildConfig(tmp_path, split_by="time", ratios=(0.5, 0.0, 0.5)))
+    first = {}
+    for split, row in read_dataset(summary.dataset):
+        if row["label"] and row["evidence"] != "transitive":
+            first.setdefault(split, {}).setdefault(row["cluster"], []).append(row["created2"])
+    oldest = {split: sorted(min(times) for times in found.values()) for split, found in first.items()}
+    assert set(oldest) == {"train", "test"}
+    assert oldest["train"][len(oldest["train"]) // 2] < oldest["test"][0]
+
+
+def pairs_of_issues(count: int) -> tuple[list, list]:
+    """Issues of which each odd one is marked as a duplicate of the even one before."""
+    issues = [make_issue(n, body=" ".join(f"w{n}x{i}" for i in range(30))) for n in range(2, 2 * count + 2)]
+    comments = [make_comment(500 + n, n + 1, f"Duplicate of #{n}", 300) for n in range(2, 2 * count + 2, 2)]
+    return issues, comments
+
+
+def test_clusters_with_copies_of_a_text_stay_together(tmp_path):
+    issues, comments = pairs_of_issues(30)
+    issues[10] = make_issue(12, issues[0].title, issues[0].body)  # of 2, in another cluster
+    for seed in range(5):
+        write_store(tmp_path / str(seed), issues=issues, comments=comments)
+        summary = build_gis(BuildConfig(tmp_path / str(seed), seed=seed, ratios=(0.4, 0.3, 0.3), negatives=0))
+        places = {row["number2"]: split for split, row in read_dataset(summary.dataset)}
+        assert places[2] == places[12]
+
+
+def test_denied_pairs_between_clusters_are_used(tmp_path):
+    issues, comments = pairs_of_issues(30)
+    denials = [make_comment(800 + n, n, f"Not a duplicate of #{n + 30}", 301) for n in (2, 8, 14)]
+    write_store(tmp_path, issues=issues, comments=[*comments, *denials])
+    summary = build_gis(BuildConfig(tmp_path, ratios=(0.5, 0.5)))
+    found = [row for _, row in read_dataset(summary.dataset) if row["kind"] == "explicit_non_duplicate"]
+    assert {(row["number1"], row["number2"]) for row in found} <= {(2, 32), (8, 38), (14, 44)}
+    # A tenth of each half at most.
+    assert len(found) >= 2
+
+
+def test_nothing_to_build(tmp_path):
+    write_store(
+        tmp_path, issues=[make_issue(1), make_issue(2)], comments=[make_comment(5, 2, "dup of #77", 9)]
+    )
+    with pytest.raises(InputError, match="no duplicates among 2 issues with 1 comments; see audit/"):
+        build_gis(BuildConfig(tmp_path))
+    assert '"reason": "missing"' in (tmp_path / "audit" / "rejected.jsonl").read_text()
+
+
+def test_too_few_clusters_leave_splits_out(tmp_path):
+    comment = make_comment(5, 2, "Duplicate of #1", 9)
+    write_store(tmp_path, issues=[make_issue(1), make_issue(2)], comments=[comment])
+    summary = build_gis(BuildConfig(tmp_path))
+    assert summary.counts["train"] == summary.counts["positives"] == 1
+    assert "test" not in summary.counts
+    assert summary.report["negatives"]["dropped"] == {"no_partner": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"split_by": "moon"}, "--split-by must be one of cluster, time, repo"),
+        ({"negatives": -1.0}, "--negatives must be between 0 and 100"),
+        ({"ratios": (0.5, 0.6)}, "--ratios 0.5,0.6"),
+        ({"max_pairs_per_cluster": 0}, "--max-pairs-per-cluster must be at least 1"),
+    ],
+)
+def test_options_are_checked(options, said):
+    with pytest.raises(InputError, match=said):
+        BuildConfig(Path("out"), **options)
+
+
+def test_no_store(tmp_path):
+    with pytest.raises(InputError, match="run the crawl first"):
+        build_gis(BuildConfig(tmp_path / "nothing"))
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_foreign_files_are_not_replaced(tmp_path):
+    store_world(WORLD, tmp_path)
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"holds thesis\.txt"):
+        build_gis(BuildConfig(tmp_path))
+    assert (tmp_path / "dataset" / "thesis.txt").read_text() == "mine"

@@ -1,0 +1,150 @@
+"""Texts fetched again from a fake GitHub, deletions honoured."""
+
+import copy
+import json
+
+import pytest
+import typer
+from fake_gis_store import store_world
+from fake_github import FakeGitHub
+from fake_github_world import make_world
+from typer.testing import CliRunner
+
+from angle_data.errors import InputError, StoppedError
+from angle_data.gis.build import BuildConfig, build_gis
+from angle_data.gis.command_audit import rehydrate
+from angle_data.gis.dataset import COLUMNS, read_dataset
+from angle_data.gis.rehydrate import RehydrateConfig, rehydrate_dataset
+
+WORLD = make_world(4, repos=2, issues=70, duplicates=0.3, comments=1.0)
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory):
+    """The same pairs with texts and without."""
+    found = []
+    for ids_only in (False, True):
+        out = tmp_path_factory.mktemp("gis")
+        store_world(WORLD, out)
+        found.append(build_gis(BuildConfig(out, ids_only=ids_only)).dataset)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def token(monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", "made-up")
+
+
+def run(github, data, out, **options):
+    return rehydrate_dataset(RehydrateConfig(data, out, api_url=github.url, **options), sleep=lambda _: None)
+
+
+def test_the_texts_come_back_as_they_were(sets, tmp_path):
+    whole, ids = sets
+    with FakeGitHub(WORLD) as github:
+        summary = run(github, ids, tmp_path)
+    assert list(read_dataset(summary.dataset)) == list(read_dataset(whole))
+    assert (summary.kept, summary.dropped, summary.edited) == (summary.rows, {}, 0)
+    # Two repositories, and their issues in one query each for every fifty.
+    assert summary.requests <= 2 + 2 * 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "dataset"]
+
+
+def test_other_tools_open_it(sets, tmp_path):
+    import datasets
+
+    with FakeGitHub(WORLD) as github:
+        summary = run(github, sets[1], tmp_path / "new")
+    loaded = datasets.load_dataset(str(summary.dataset), cache_dir=str(tmp_path / "cache"))
+    assert loaded["train"].column_names == list(COLUMNS)
+
+
+def test_without_a_token(sets, tmp_path, monkeypatch):
+    monkeypatch.delenv("GITHUB_TOKEN")
+    with FakeGitHub(WORLD) as github:
+        summary = run(github, sets[1], tmp_path)
+        assert not any(seen.route == "graphql" for seen in github.seen)
+    assert list(read_dataset(summary.dataset)) == list(read_dataset(sets[0]))
+
+
+def test_deleted_moved_and_edited_issues(sets, tmp_path):
+    rows = [row for _, row in read_dataset(sets[1])]
+    world = copy.deepcopy(WORLD)
+    repo, other = world.repos.values()
+    own = sorted({row[f"number{n}"] for row in rows if row["repo"] == repo.full_name for n in "12"})
+    deleted, moved, edited = own[0], own[1], own[2]
+    del repo.issues[deleted]
+    repo.deleted.add(deleted)
+    del repo.issues[moved]
+    repo.moved[moved] = (other.id, moved)
+    repo.issues[edited].title = "Written anew"
+    world.touch()
+
+    def touches(row, *numbers):
+        return row["repo"] == repo.full_name and not {row["number1"], row["number2"]}.isdisjoint(numbers)
+
+    with FakeGitHub(world) as github:
+        summary = run(github, sets[1], tmp_path)
+    lost = [row for row in rows if touches(row, deleted, moved)]
+    assert summary.dropped == {"gone": len(lost)}
+    assert summary.kept == len(rows) - len(lost)
+    changed = [row for row in rows if row not in lost and touches(row, edited)]
+    assert summary.edited == len(changed) > 0
+    found = {(row["url1"], row["url2"]): row for _, row in read_dataset(summary.dataset)}
+    assert found.keys() == {(row["url1"], row["url2"]) for row in rows if row not in lost}
+    texts = [value for row in found.values() for name, value in row.items() if name.startswith("text")]
+    assert any(text.startswith("Written anew") for text in texts)
+    assert f"gone {len(lost):,}" in (summary.dataset / "README.md").read_text()
+
+
+def test_a_repository_that_is_gone(sets, tmp_path):
+    world = copy.deepcopy(WORLD)
+    name = next(iter(world.repos.values())).full_name
+    del world.repos[next(iter(world.repos))]
+    with FakeGitHub(world) as github:
+        summary = run(github, sets[1], tmp_path)
+    rows = [row for _, row in read_dataset(sets[1])]
+    assert summary.dropped == {"gone": sum(row["repo"] == name for row in rows)}
+
+
+def test_a_stopped_run_goes_on(sets, tmp_path, monkeypatch):
+    monkeypatch.delenv("GITHUB_TOKEN")
+    with FakeGitHub(WORLD) as github:
+        with pytest.raises(StoppedError):
+            run(github, sets[1], tmp_path, max_requests=20)
+        assert not (tmp_path / "dataset").exists()
+        run(github, sets[1], tmp_path)
+        asked = [seen.path for seen in github.seen if seen.route == "issue"]
+    assert len(asked) == len(set(asked))
+    assert list(read_dataset(tmp_path / "dataset")) == list(read_dataset(sets[0]))
+
+
+def test_a_complete_run_asks_anew(sets, tmp_path):
+    world = copy.deepcopy(WORLD)
+    with FakeGitHub(world) as github:
+        first = run(github, sets[1], tmp_path)
+        repo = next(iter(world.repos.values()))
+        row = next(row for _, row in read_dataset(sets[1]) if row["repo"] == repo.full_name)
+        del repo.issues[row["number1"]]
+        repo.deleted.add(row["number1"])
+        world.touch()
+        second = run(github, sets[1], tmp_path)
+    assert second.kept < first.kept
+
+
+def test_a_data_set_with_texts_is_refused(sets, tmp_path):
+    with pytest.raises(InputError, match="has its texts already"):
+        rehydrate_dataset(RehydrateConfig(sets[0], tmp_path))
+
+
+def test_the_command(sets, tmp_path):
+    app = typer.Typer()
+    app.command()(rehydrate)
+    with FakeGitHub(WORLD) as github:
+        arguments = ["--data", str(sets[1]), "--out", str(tmp_path), "--api-url", github.url]
+        done = CliRunner().invoke(app, [*arguments, "--json"])
+        assert done.exit_code == 0, done.output
+        table = CliRunner().invoke(app, [*arguments, "--quiet"])
+    found = json.loads(done.stdout)
+    assert found["kept"] == found["rows"] == len(list(read_dataset(sets[0])))
+    assert f"pairs     {found['kept']:,} of {found['rows']:,}" in table.stdout

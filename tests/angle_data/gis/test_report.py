@@ -1,0 +1,166 @@
+"""The numbers of the report and the card."""
+
+from collections import Counter
+
+import pytest
+
+from angle_data.errors import InputError
+from angle_data.gis.card import render_gis_card
+from angle_data.gis.cleaning import Cleaned
+from angle_data.gis.clusters import Clusters
+from angle_data.gis.pairing import Pair
+from angle_data.gis.report import Measures, check_splits, pair_counts
+from angle_data.gis.tokens import ESTIMATE, token_counter
+
+
+def pair(one, other, label=1, kind="duplicate"):
+    return Pair((1, one), (1, other), label, kind, "event", "", (1, one))
+
+
+class SomeTexts:
+    """A text of its own for every issue, but for those in `same`."""
+
+    def __init__(self, same=()):
+        self._same = same
+
+    def get(self, node):
+        n = 0 if node[1] in self._same else node[1]
+        return Cleaned(" ".join(f"{n}x{i}" for i in range(40)))
+
+
+def test_lengths_and_their_shares():
+    measures = Measures("words", lambda text: len(text.split()))
+    for first, second in ((1, 2), (513, 3), (600, 700), (512, 1)):
+        measures.add("train", {"text1": "a " * first, "text2": "b " * second, "label": 1, "repo": "o/r"})
+    found = measures.tokens()
+    assert found["tokenizer"] == "words"
+    assert found["train"]["texts"] == 8
+    assert found["train"]["max"] == 700
+    assert found["train"]["texts_over_512"] == 37.5
+    assert found["train"]["pairs_with_a_text_over_512"] == 50.0
+
+
+def test_overlap_of_ngrams():
+    measures = Measures("words", len)
+    rows = [("a b c d", "a b c e", 1), ("x y", "X Y", 1), ("a b", "c d", 0)]
+    for one, other, label in rows:
+        measures.add("train", {"text1": one, "text2": other, "label": label, "repo": "o/r"})
+    assert measures.overlap() == {
+        # (3/5 + 1) / 2, (2/4 + 1) / 2, and 1/3 for the pair that has three words, 0 for the one that has not
+        "duplicates": {"1-gram": 80.0, "2-gram": 75.0, "3-gram": 16.7},
+        "non-duplicates": {"1-gram": 0.0, "2-gram": 0.0, "3-gram": 0.0},
+    }
+    apart = Measures("words", len)
+    apart.add("train", {"text1": "ab c", "text2": "a bc", "label": 1, "repo": "o/r"})
+    assert apart.overlap()["duplicates"]["2-gram"] == 0.0
+    assert measures.repositories == {"o/r": Counter(positives=2, negatives=1)}
+
+
+def test_pairs_by_split_and_kind():
+    pairs = [pair(1, 2), pair(1, 3, 0, "random"), pair(1, 4, 0, "hard")]
+    assert pair_counts({"train": pairs})["train"] == {
+        "positives": 1, "negatives": 2, "pairs": 3, "issues": 4, "duplicate": 1, "hard": 1, "random": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("test", "same", "found"),
+    [
+        ([pair(3, 4)], (), (0, 0, 0)),
+        ([pair(2, 4)], (), (1, 1, 0)),
+        ([pair(3, 4)], (1, 3), (0, 0, 1)),
+    ],
+)
+def test_leaks_are_noticed(test, same, found):
+    clusters = Clusters()
+    checks = check_splits({"train": [pair(1, 2)], "test": test}, clusters, SomeTexts(same))
+    assert tuple(checks.values()) == found
+
+
+def test_a_shared_cluster_is_noticed():
+    clusters = Clusters()
+    clusters.every.join((1, 2), (1, 3))
+    checks = check_splits({"train": [pair(1, 2)], "test": [pair(3, 4)]}, clusters, SomeTexts())
+    assert checks == {"shared_issues": 0, "shared_clusters": 1, "near_identical_texts": 0}
+
+
+@pytest.mark.parametrize(("text", "count"), [("", 0), ("word", 1), ("segmentation fault!", 5), ("日本", 1)])
+def test_the_estimate_of_tokens(text, count):
+    name, counter = token_counter(None)
+    assert name == ESTIMATE
+    assert counter(text) == count
+
+
+def test_a_tokenizer_file(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    model = tokenizers.models.WordLevel({"[UNK]": 0, "a": 1}, unk_token="[UNK]")
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.enable_truncation(2)
+    folder = tmp_path / "tiny-model"
+    folder.mkdir()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    for path in (folder, folder / "tokenizer.json"):
+        name, counter = token_counter(str(path))
+        assert (name, counter("a b c d")) == ("tiny-model", 4)
+
+
+def test_a_tokenizer_that_is_none(tmp_path):
+    pytest.importorskip("tokenizers")
+    with pytest.raises(InputError, match=r"no tokenizer\.json there"):
+        token_counter(str(tmp_path / "nothing"))
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(InputError, match="not a tokenizer file"):
+        token_counter(str(tmp_path))
+
+
+REPORT = {
+    "options": {"max_pairs_per_cluster": 10, "split_by": "cluster"},
+    "links": {
+        "statements": 1_234,
+        "accepted": 1_200,
+        "tentative": {"guess": 4},
+        "rejected": {"pull": 30},
+        "by_evidence": {"event": 1_200},
+    },
+    "pairs": {"dropped": {"cluster_cap": 5}},
+    "negatives": {
+        "dropped": {},
+        "both_sides_in_positives_percent": 75.0,
+        "second_is_an_original_percent": 60.0,
+    },
+    "splits": {"train": {"positives": 600, "negatives": 500, "pairs": 1_100, "issues": 900, "hard": 200}},
+    "checks": {"shared_issues": 0},
+    "repositories": {"o/r": {"positives": 600, "negatives": 500}},
+    "tokens": {"tokenizer": "some", "train": {"texts": 2_200, "texts_over_512": 60.5}},
+    "overlap": {"duplicates": {"1-gram": 26.0, "2-gram": 16.0, "3-gram": 13.0}},
+    "cleaning": {"share_changed": 50.0, "by_change_percent": {"secrets": 1.5}},
+}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- 1K<n<10K",
+        "    path: data/train-00000-of-00001.parquet",
+        "| train | 600 | 500 | 1,100 | 0 | 200 | 0 | 900 |",
+        "| train | 2200 | 60.5 |",
+        "| duplicates | 26.0 | 16.0 | 13.0 |",
+        "| o/r | 600 | 500 |",
+        "| `event` | 1,200 |",
+        "| tentative | `guess` | a guess, a question or an entry in a list of candidates | 4 |",
+        "| rejected | `pull` | one of the ends is a pull request | 30 |",
+        "  - keys, tokens and passwords scrubbed: 1.5 %",
+        "In two splits at once: shared issues 0.",
+    ],
+)
+def test_lines_of_the_card(line):
+    assert line in render_gis_card(REPORT, ids_only=False).splitlines()
+
+
+def test_the_card_says_whether_the_texts_are_there():
+    whole, ids = (render_gis_card(REPORT, ids_only=only) for only in (False, True))
+    assert "`text1`" in whole
+    assert "gis rehydrate" not in whole
+    assert "`text1`" not in ids
+    assert "gis rehydrate" in ids

@@ -1,0 +1,143 @@
+"""Reading by hand: the sample and the error rate."""
+
+import csv
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from angle_data.errors import InputError
+from angle_data.gis.command_audit import sample
+from angle_data.gis.dataset import COLUMNS, write_rows
+from angle_data.gis.sample import FIELDS, error_rates, read_verdicts, wilson, write_sample
+
+APP = typer.Typer()
+APP.command()(sample)
+
+
+def row(number, **fields):
+    kinds = ("duplicate", "hard", "random")
+    known = dict.fromkeys(COLUMNS, "") | {
+        "text1": f'Text {number},\n"quoted"',
+        "label": int(number % 3 == 0),
+        "kind": kinds[number % 3],
+        "url1": f"https://github.com/o/r/issues/{number}",
+        "url2": "https://github.com/o/r/issues/999",
+    }
+    return {**known, "number1": number, "number2": 999, **fields}
+
+
+@pytest.fixture
+def out(tmp_path):
+    splits = {"train": [row(n) for n in range(80)], "test": [row(n, text1="=1+1") for n in range(80, 100)]}
+    write_rows(tmp_path / "dataset", splits, COLUMNS, lambda: "card")
+    return tmp_path
+
+
+def drawn(path):
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_the_sample_is_drawn_from_all_splits_and_can_be_read(out):
+    target = out / "sample.csv"
+    assert write_sample(out / "dataset", target, count=40) == 40
+    rows = drawn(target)
+    assert tuple(rows[0]) == FIELDS
+    assert len({row["url1"] for row in rows}) == 40
+    assert {row["split"] for row in rows} == {"train", "test"}
+    assert {row["verdict"] for row in rows} == {""}
+    for row in rows:
+        number = row["url1"].rsplit("/", 1)[1]
+        # A spreadsheet must not run what a stranger wrote.
+        assert row["text1"] == (f'Text {number},\n"quoted"' if row["split"] == "train" else "'=1+1")
+
+
+def test_another_seed_draws_others(out):
+    urls = []
+    for number, seed in enumerate((0, 0, 1)):
+        write_sample(out / "dataset", out / f"{number}.csv", count=20, seed=seed)
+        urls.append([row["url1"] for row in drawn(out / f"{number}.csv")])
+    assert urls[0] == urls[1] != urls[2]
+
+
+def test_a_small_data_set_is_drawn_whole(out):
+    assert write_sample(out / "dataset", out / "s.csv", count=1_000) == 100
+
+
+def test_work_is_not_overwritten(out):
+    (out / "sample.csv").write_text("verdict\nright\n")
+    with pytest.raises(InputError, match="may hold verdicts"):
+        write_sample(out / "dataset", out / "sample.csv", count=5)
+    assert (out / "sample.csv").read_text() == "verdict\nright\n"
+
+
+def test_no_data_set(tmp_path):
+    with pytest.raises(InputError, match="holds no data set"):
+        write_sample(tmp_path, tmp_path / "s.csv", count=5)
+
+
+def test_verdicts_come_back_by_kind(tmp_path):
+    path = tmp_path / "v.csv"
+    path.write_text("verdict,kind\nright,hard\n W ,hard\n,random\nu,duplicate\n")
+    assert list(read_verdicts(path)) == [("hard", "right"), ("hard", "wrong"), ("duplicate", "unclear")]
+
+
+def test_a_verdict_that_is_none_is_named_with_its_line(tmp_path):
+    path = tmp_path / "v.csv"
+    path.write_text("verdict,kind\nright,hard\nperhaps,hard\n")
+    with pytest.raises(InputError, match=r"v\.csv:3: verdict must be right, wrong or unclear, got 'perhaps'"):
+        list(read_verdicts(path))
+
+
+def test_error_rates():
+    verdicts = [("duplicate", "right")] * 90 + [("duplicate", "wrong")] * 10 + [("hard", "unclear")] * 25
+    everything, duplicates, hard = error_rates(verdicts)
+    assert (everything.kind, everything.read, everything.wrong, everything.unclear) == ("all", 125, 10, 25)
+    assert everything.rate == 0.1
+    assert everything.not_clear == 35 / 125
+    assert (duplicates.rate, duplicates.not_clear) == (0.1, 0.1)
+    # 10 of 100: the interval that the tables give.
+    assert (duplicates.low, duplicates.high) == pytest.approx((0.0552, 0.1744), abs=1e-4)
+    assert (hard.read, hard.rate, hard.low, hard.high, hard.not_clear) == (25, 0.0, 0.0, 1.0, 1.0)
+
+
+def test_no_verdicts():
+    with pytest.raises(InputError, match="no verdicts yet"):
+        error_rates([])
+
+
+@pytest.mark.parametrize(
+    ("hits", "total", "interval"),
+    [(0, 10, (0, 0.2775)), (10, 10, (0.7225, 1)), (0, 0, (0, 1)), (7, 100, (0.0343, 0.1375))],
+)
+def test_the_wilson_interval(hits, total, interval):
+    assert wilson(hits, total) == pytest.approx(interval, abs=1e-4)
+
+
+def test_the_command_draws_and_counts(out):
+    runner = CliRunner()
+    done = runner.invoke(APP, ["--out", str(out), "--n", "30"])
+    assert done.exit_code == 0, done.output
+    assert done.output == f"30 pairs in {out / 'sample.csv'}\n"
+    rows = drawn(out / "sample.csv")
+    with (out / "sample.csv").open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, FIELDS)
+        writer.writeheader()
+        writer.writerows({**row, "verdict": "wrong" if row["kind"] == "hard" else "right"} for row in rows)
+    hard = sum(row["kind"] == "hard" for row in rows)
+    found = json.loads(runner.invoke(APP, ["--verdicts", str(out / "sample.csv"), "--json"]).output)
+    assert [(rate["kind"], rate["wrong"]) for rate in found] == [
+        ("all", hard), ("duplicate", 0), ("hard", hard), ("random", 0),
+    ]  # fmt: skip
+    table = runner.invoke(APP, ["--verdicts", str(out / "sample.csv")]).output
+    assert "100.0% (" in table.splitlines()[3]
+
+
+def test_the_command_says_what_is_missing(out):
+    runner = CliRunner()
+    for arguments in ([], ["--out", str(out / "dataset")]):
+        assert isinstance(runner.invoke(APP, arguments).exception, InputError)
+    done = runner.invoke(APP, ["--out", str(out / "dataset"), "--to", str(out / "x.csv")])
+    assert done.exit_code == 0

@@ -1,0 +1,243 @@
+"""The asking: what limits count, what is with a batch service, what memory holds of requests in flight."""
+
+import asyncio
+import gc
+import json
+import tracemalloc
+
+import pytest
+from fake_batch import FakeBatch
+from fake_openai import FakeOpenAI
+
+from angle_data.annotators import AnnotatorSpec
+from angle_data.annotators.base import ChatRequest, Reply, Sampling
+from angle_data.annotators.batch_state import open_requests
+from angle_data.errors import InputError, StoppedError
+from angle_data.jsonl import read_jsonl
+from angle_data.labelling.collect import Collector
+from angle_data.labelling.engine import EngineConfig
+from angle_data.labelling.journal import open_journal, read_journal
+from angle_data.labelling.ledger import Ledger
+from angle_data.labelling.requests import LabelConfig
+from angle_data.labelling.run import label, plan_label
+from angle_data.labelling.tokens import guess_tokens
+
+USAGE = {"prompt_tokens": 10, "completion_tokens": 5}
+
+
+class Pool:
+    """Pulls `width` requests, answers them all, pulls the next ones."""
+
+    def __init__(self, width, reply):
+        self.width, self.reply, self.sent = width, reply, 0
+        self.when_pulled = lambda: None
+
+    async def stream(self, requests):
+        requests = iter(requests)
+        while batch := [request for request, _ in zip(requests, range(self.width), strict=False)]:
+            self.sent += len(batch)
+            keys = [request.key for request in batch]
+            del batch
+            self.when_pulled()
+            for key in keys:
+                yield self.reply(key)
+
+
+def questions(count, content="grade this"):
+    sampling = Sampling(0.0, 512)
+    for number in range(count):
+        messages = ({"role": "user", "content": f"{content} {number}"},)
+        yield ChatRequest(f"{number:032x}", f"s{number}", f"t{number}", "score", messages, "m", sampling)
+
+
+def collect(run, annotator, count, limit=None, engine="server", **options):
+    """Ask with a limit on tokens; returns the collector and the tokens that the journal counts."""
+    spec = AnnotatorSpec("m", engine, "m")
+    with open_journal(run, "m") as journal:
+        collector = Collector(
+            lambda: questions(count, **options),
+            journal,
+            Ledger(journal.spent, None, None, limit),
+            spec,
+            label="test",
+            fields=lambda request: {"task": request.task},
+            guess=lambda request: guess_tokens(request, 48),
+        )
+        asyncio.run(collector.collect(annotator, count))
+        return collector, journal.spent.tokens
+
+
+def test_replies_without_usage_are_charged_what_they_are_likely_to_take(tmp_path, caplog):
+    """About 11 + 13 tokens each: the limit holds, in this session and, by what the rows say, in the next."""
+    pool = Pool(64, lambda key: Reply(key, "x" * 48))
+    collector, tokens = collect(tmp_path, pool, 1000, 1000)
+    assert collector.limit_reached
+    assert 400 < tokens <= 1000
+    assert pool.sent == collector.asked == pytest.approx(tokens / 24, abs=1)
+    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == [
+        "m does not say how many tokens its replies take; they are estimated, for limits and costs"
+    ]
+    rows = [row for _, row in read_jsonl(tmp_path / "journal.jsonl")]
+    assert rows[0]["usage"] == {"prompt_tokens": 11, "completion_tokens": 13, "estimated": 1}
+    with read_journal(tmp_path, "m") as journal:
+        assert journal.spent.tokens == tokens
+
+
+def test_counts_of_the_service_are_kept_as_they_are_and_recorded_replies_are_not_charged(tmp_path, caplog):
+    collect(tmp_path / "server", Pool(2, lambda key: Reply(key, "text", usage=USAGE)), 2)
+    collect(tmp_path / "recorded", Pool(2, lambda key: Reply(key, "text")), 2, engine="recorded")
+    for folder, usage in (("server", USAGE), ("recorded", {})):
+        rows = [row for _, row in read_jsonl(tmp_path / folder / "journal.jsonl")]
+        assert [row["usage"] for row in rows] == [usage] * 2
+    assert caplog.text == ""
+
+
+def test_a_half_stated_usage_is_completed(tmp_path):
+    collect(tmp_path, Pool(1, lambda key: Reply(key, "x" * 48, usage={"prompt_tokens": 7})), 1)
+    ((_, row),) = read_jsonl(tmp_path / "journal.jsonl")
+    assert row["usage"] == {"prompt_tokens": 7, "completion_tokens": 13, "estimated": 1}
+
+
+def test_a_service_that_counts_only_at_first_is_charged_its_mean(tmp_path):
+    known = iter([USAGE] * 3)
+    collect(tmp_path, Pool(1, lambda key: Reply(key, "x" * 48, usage=next(known, {}))), 4)
+    rows = [row for _, row in read_jsonl(tmp_path / "journal.jsonl")]
+    assert rows[3]["usage"] == {"prompt_tokens": 10, "completion_tokens": 13, "estimated": 1}
+
+
+def test_replies_longer_than_guessed_do_not_pass_the_limit(tmp_path):
+    """64 requests could be in flight; guessed are 20 tokens a reply, 512 come, as many as are allowed."""
+    usage = {"prompt_tokens": 10, "completion_tokens": 512}
+    collector, tokens = collect(tmp_path, Pool(64, lambda key: Reply(key, "x", usage=usage)), 200, 5000)
+    assert collector.limit_reached
+    assert 4400 < tokens <= 5000
+
+
+def test_memory_does_not_hold_the_messages_of_requests_in_flight(tmp_path):
+    """A batch pulls all requests before the first reply: 200 prompts of 20,000 characters are 4 MB."""
+    held = []
+
+    def measure():
+        gc.collect()
+        held.append(tracemalloc.get_traced_memory()[0])
+
+    pool = Pool(200, lambda key: Reply(key, "text", usage=USAGE))
+    pool.when_pulled = measure
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        collect(tmp_path, pool, 200, content="x" * 20_000)
+    finally:
+        tracemalloc.stop()
+    assert held[0] - before < 1_000_000
+
+
+# Batches: what is with the service is neither asked anew nor forgotten by a limit.
+
+
+def write_texts(path, numbers):
+    path.write_text(
+        "".join(json.dumps({"id": f"t{i}", "text": f"Node {i} has left."}) + "\n" for i in numbers)
+    )
+
+
+def batches(tmp_path, server, **changes):
+    asked = {"engine": "batch", "base_urls": (server.url,), "max_tokens": 20} | changes
+    engine = EngineConfig("tiny", **asked)
+    return LabelConfig(engine, tmp_path / "texts.jsonl", tmp_path / "run", polarity="synonym")
+
+
+def answer(body):
+    return "1. It is gone.\n2. It went away."
+
+
+def test_another_engine_does_not_buy_what_is_in_batches(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", range(5))
+    message = "run has 5 requests in batches that are not fetched; finish it with --engine batch, or give"
+    with FakeBatch(answer, held=True) as server, FakeOpenAI(answer) as direct:
+        with pytest.raises(StoppedError):
+            label(batches(tmp_path, server))
+        other = batches(tmp_path, direct, engine="server")
+        with pytest.raises(InputError, match=message):
+            label(other)
+        with pytest.raises(InputError, match=message):
+            plan_label(other)
+        assert not direct.seen
+        server.held = False
+        finish(batches(tmp_path, server))
+        assert label(other).counts["asked"] == 0
+        write_texts(tmp_path / "texts.jsonl", range(6))
+        assert label(other).counts["asked"] == 1
+
+
+def finish(config):
+    for _ in range(6):
+        try:
+            return label(config)
+        except StoppedError as stopped:
+            if "being worked on" not in str(stopped):
+                raise
+    raise AssertionError("the batches are not done")
+
+
+def test_counting_what_is_in_batches_reads_only(tmp_path):
+    assert open_requests(tmp_path) == 0
+    events = [
+        {"event": "run", "run": "r"},
+        {"event": "prepared", "part": "a", "rows": 3, "keys_sha256": "x"},
+        {"event": "submitted", "part": "a", "batch": "b", "rows": 3},
+        {"event": "prepared", "part": "c", "rows": 4, "keys_sha256": "x"},
+        {"event": "prepared", "part": "d", "rows": 5, "keys_sha256": "x"},
+        {"event": "prepared", "part": "e", "rows": 6, "keys_sha256": "x"},
+        {"event": "dropped", "part": "c"},
+        {"event": "refused", "part": "d"},
+        {"event": "finished", "part": "e", "kept": 1},
+    ]
+    path = tmp_path / "batches.jsonl"
+    content = "".join(json.dumps(event) + "\n" for event in events) + '{"event": "fini'
+    path.write_text(content)
+    assert open_requests(tmp_path) == 3
+    assert path.read_text() == content
+    assert [item.name for item in tmp_path.iterdir()] == ["batches.jsonl"]
+    path.write_text('{"event": "run"}\n[]\n')
+    with pytest.raises(InputError, match=r"batches\.jsonl:2: not an event of a batch run"):
+        open_requests(tmp_path)
+
+
+def test_open_batches_count_for_the_limit_whatever_is_asked_first(tmp_path):
+    """Room for about ten requests: twenty new ones before the ten that are submitted find none."""
+    write_texts(tmp_path / "texts.jsonl", range(10))
+    with FakeBatch(answer, held=True) as server:
+        with pytest.raises(StoppedError):
+            label(batches(tmp_path, server))
+        (prepared,) = [e for _, e in read_jsonl(tmp_path / "run/batches.jsonl") if e["event"] == "prepared"]
+        assert prepared["completion_tokens"] == 10 * 20
+        limit = prepared["prompt_tokens"] + prepared["completion_tokens"] + 10
+        write_texts(tmp_path / "texts.jsonl", [*range(100, 120), *range(10)])
+        with pytest.raises(StoppedError, match=r"1 batch is being worked on \(10 requests\)"):
+            label(batches(tmp_path, server, max_tokens_total=limit))
+        assert len(server.batches) == 1
+        # What is paid for is fetched under any limit; what it took (150) then leaves room for others.
+        server.held = False
+        with pytest.raises(StoppedError):
+            finish(batches(tmp_path, server, max_tokens_total=1))
+        rows = [row for _, row in read_jsonl(tmp_path / "run/journal.jsonl")]
+        assert {row["source_id"] for row in rows} == {f"t{i}" for i in range(10)}
+        assert len(server.batches) == 1
+
+
+def test_open_batches_count_for_the_limit_when_their_requests_are_not_asked_any_more(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", range(10))
+    with FakeBatch(answer, held=True) as server:
+        with pytest.raises(StoppedError):
+            label(batches(tmp_path, server))
+        (prepared,) = [e for _, e in read_jsonl(tmp_path / "run/batches.jsonl") if e["event"] == "prepared"]
+        limit = prepared["prompt_tokens"] + prepared["completion_tokens"]
+        write_texts(tmp_path / "texts.jsonl", range(100, 120))
+        with pytest.raises(StoppedError):
+            label(batches(tmp_path, server, max_tokens_total=limit))
+        assert len(server.batches) == 1
+        with pytest.raises(StoppedError):
+            label(batches(tmp_path, server, max_tokens_total=2 * limit))
+        assert len(server.batches) == 2
