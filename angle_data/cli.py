@@ -13,6 +13,7 @@ import typer
 from angle_data.console import run_app
 from angle_data.ensemble.command import ensemble
 from angle_data.gis.command import gis
+from angle_data.gis.command_audit import rehydrate, sample
 from angle_data.gis.command_explain import explain
 from angle_data.labelling.command import llm_label
 from angle_data.labelling.score_command import llm_score
@@ -41,6 +42,8 @@ gis_app = typer.Typer(
     callback=gis, invoke_without_command=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
 gis_app.command("explain")(explain)
+gis_app.command("sample")(sample)
+gis_app.command("rehydrate")(rehydrate)
 app.add_typer(gis_app, name="gis")
 
 

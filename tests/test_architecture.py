@@ -276,6 +276,8 @@ def test_no_file_outgrows_400_lines(path):
         ("angle_data.cli", "ensemble", "--help"),
         ("angle_data.cli", "gis", "--help"),
         ("angle_data.cli", "gis", "explain", "--help"),
+        ("angle_data.cli", "gis", "sample", "--help"),
+        ("angle_data.cli", "gis", "rehydrate", "--help"),
         ("angle_train.cli", "--help"),
         ("angle_train.cli", "fit", "--help"),
         ("angle_train.cli", "eval", "--help"),

@@ -1,4 +1,4 @@
-"""GitHub in, pairs of duplicate issues out: crawl, markers, links, clusters, cleaning, pairing, splits, build."""
+"""GitHub in, pairs of duplicate issues out: crawl, markers, links, clusters, cleaning, pairing, splits."""
 
 from __future__ import annotations
 

@@ -289,11 +289,14 @@ def _negative_counts(
 ) -> dict[str, Any]:
     positive = {node for edge in clusters.edges for node in (edge.duplicate, edge.canonical)}
     found = [pair for pairs in negatives.values() for pair in pairs]
+    originals = {edge.canonical for edge in clusters.edges}
     both = sum(pair.one in positive and pair.other in positive for pair in found)
+    second = sum(pair.other in originals for pair in found)
     return {
         "kept": len(found),
         "kinds": dict(sorted(Counter(pair.kind for pair in found).items())),
         "both_sides_in_positives_percent": round(100 * both / max(len(found), 1), 2),
+        "second_is_an_original_percent": round(100 * second / max(len(found), 1), 2),
         "dropped": {**dict(sorted(vain.items())), **{f"denial_{k}": v for k, v in sorted(mute.items())}},
     }
 

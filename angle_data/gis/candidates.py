@@ -23,14 +23,15 @@ __all__ = ["Candidates"]
 
 _TOO_ALIKE = 0.6
 _REUSED = 4
+_LOST = frozenset({"unknown_repository", "other_repository", "missing", "gone", "moved_away", "pull"})
 
 
 class Candidates:
     """The issues that negative pairs are drawn from.
 
     `places` maps the issues of positive and spoken pairs to their splits and grows; `near` indexes the texts
-    of all issues that have a place. `positive` are the issues that links connect. `uses` counts in how many
-    negative pairs an issue is the partner.
+    of all issues that have a place. `positive` are the issues that links connect, `originals` those of them
+    that others duplicate. `uses` counts in how many negative pairs an issue is the partner.
     """
 
     def __init__(
@@ -45,15 +46,20 @@ class Candidates:
         self.scan, self.texts, self.places = scan, texts, places
         self.uses: Counter[Node] = Counter()
         self._clusters, self._near = clusters, near
-        self._blocked = {
-            unordered(link.duplicate, link.canonical) for link in links if link.duplicate and link.canonical
-        }
-        resolved = {edge.duplicate for edge in clusters.edges}
+        self._tied, self._said = set[tuple[Node, Node]](), set[tuple[Node, Node]]()
         # Said to be a duplicate of something unknown: its original may be any issue.
-        self._unresolved = {node for node, head in scan.heads.items() if head.marked} - resolved
-        self.positive = frozenset(
-            node for edge in clusters.edges for node in (edge.duplicate, edge.canonical)
-        )
+        self._unresolved = {node for node, head in scan.heads.items() if head.marked}
+        for link in links:
+            if link.duplicate and link.canonical:
+                pair = unordered(link.duplicate, link.canonical)
+                self._said.add(pair)
+                if link.status != "rejected":
+                    self._tied.add(pair)
+            if link.reason in _LOST and link.statement.direction == "this_is_dup_of":
+                self._unresolved.add(link.statement.here)
+        self._unresolved -= {edge.duplicate for edge in clusters.edges}
+        self.originals = frozenset(edge.canonical for edge in clusters.edges)
+        self.positive = self.originals | {edge.duplicate for edge in clusters.edges}
         self._pool: defaultdict[tuple[str, int], list[tuple[str, Node]]] = defaultdict(list)
         for node in self.positive:
             self._pool[places[node], node[0]].append((scan.heads[node].created_at, node))
@@ -67,14 +73,20 @@ class Candidates:
             return False
         return not is_dummy(self.texts.get(node).text)
 
-    def related(self, one: Node, other: Node) -> bool:
-        """Whether links of any kind, kept or not, connect two issues, or both belong to one cluster."""
+    def leader(self, node: Node) -> Node:
+        """Return the name of the cluster of an issue."""
+        return self._clusters.strong.leader(node)
+
+    def tied(self, one: Node, other: Node) -> bool:
+        """Whether two issues belong to one cluster, or a link that stands connects them, kept or not."""
         same = self._clusters.every.leader(one) == self._clusters.every.leader(other)
-        return same or unordered(one, other) in self._blocked
+        return same or unordered(one, other) in self._tied
 
     def fits(self, one: Node, other: Node, split: str) -> bool:
         """Whether two issues may make a negative pair in `split`: nothing ties them, and texts differ."""
-        if one == other or self.related(one, other) or self.scan.mentioned(one, other):
+        if one == other or self.tied(one, other) or self.scan.mentioned(one, other):
+            return False
+        if unordered(one, other) in self._said:
             return False
         if self.uses[other] >= _REUSED or not self.usable(other):
             return False

@@ -95,10 +95,12 @@ _NO_ANSWER = re.compile(r"[ \t]*[_*]*(?:no response|n/?a|none)\.?[_*]*[ \t]*$", 
 _BLANKS = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
 _DUMMY_WORDS = """
 test testing tests asdf asd qwerty foo bar hello hi issue bug title untitled placeholder delete ignore deleted
-spam please this me a the new an it abc aaa sample example dummy
+spam please this is me a the new an it abc aaa sample example dummy
 """
 _DUMMY = frozenset(_DUMMY_WORDS.split())
 _LEAST_WORDS = 3
+
+_Step = tuple[re.Pattern[str], str] | tuple[re.Pattern[str], str, *tuple[str, ...]]
 
 
 def clean_text(title: str, body: str) -> Cleaned:
@@ -134,23 +136,28 @@ def _lines(text: str) -> str:
 def _prose(text: str, changes: set[str]) -> str:
     if not text.strip():
         return text
-    text = _apply(text, changes, "boxes", (_BOX, ""), (_PROMISE, ""))
+    text = _apply(text, changes, "boxes", (_BOX, "", "]"), (_PROMISE, ""))
     text = _apply(text, changes, "footers", (_FOOTER, ""))
-    text = _apply(text, changes, "attachments", (_IMAGE, ""), (_ATTACHED, r"\1"))
+    text = _apply(text, changes, "attachments", (_IMAGE, "", "![", "<"), (_ATTACHED, r"\1", "://"))
     text = _code(text, changes, prose=True)
-    return _apply(text, changes, "references", (_REFERENCE, "[issue]"), (_SAID, ""))
+    return _apply(
+        text, changes, "references", (_REFERENCE, "[issue]", "#", "＃", "-"), (_SAID, "", "[issue]")
+    )
 
 
 def _code(text: str, changes: set[str], *, prose: bool = False) -> str:
-    text = _apply(text, changes, "references", (_ISSUE_URL, "[issue]"))
-    text = _apply(text, changes, "attachments", (_DATA, "[data]"))
+    text = _apply(text, changes, "references", (_ISSUE_URL, "[issue]", "/"))
+    text = _apply(text, changes, "attachments", (_DATA, "[data]", "data:", "DATA:"))
     text, found = scrub(text, code=not prose)
     changes |= found
-    return _apply(text, changes, "attachments", (_LONG_URL, r"\1"), (_BLOB, "[data]"))
+    return _apply(text, changes, "attachments", (_LONG_URL, r"\1", "://"), (_BLOB, "[data]"))
 
 
-def _apply(text: str, changes: set[str], name: str, *steps: tuple[re.Pattern[str], str]) -> str:
-    for pattern, by in steps:
+def _apply(text: str, changes: set[str], name: str, *steps: _Step) -> str:
+    """Replace in turn; a step is a pattern, its replacement, and strings of which a match needs one."""
+    for pattern, by, *hints in steps:
+        if hints and not any(hint in text for hint in hints):
+            continue
         text, count = pattern.subn(by, text)
         if count:
             changes.add(name)

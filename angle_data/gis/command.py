@@ -61,6 +61,18 @@ def gis(
     split_by: Annotated[str, typer.Option(help="cluster, time or repo.")] = "cluster",
     ratios: Annotated[str, typer.Option(help="Shares of train, validation and test.")] = "0.86,0.07,0.07",
     max_pairs_per_cluster: Annotated[int, typer.Option(help="Most positive pairs of one cluster.")] = 10,
+    cross_repo: Annotated[
+        bool, typer.Option("--cross-repo", help="Allow duplicates in two repositories.")
+    ] = False,
+    ids_only: Annotated[
+        bool, typer.Option("--ids-only", help="Leave the texts out; gis rehydrate fetches them again.")
+    ] = False,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="tokenizer.json, or its folder, for the statistics of length.", show_default="an estimate"
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show details.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
@@ -113,6 +125,9 @@ def gis(
             split_by=split_by,
             ratios=shares,
             max_pairs_per_cluster=max_pairs_per_cluster,
+            cross_repo=cross_repo,
+            ids_only=ids_only,
+            tokenizer=tokenizer,
         )
     )
     typer.echo(_as_json(crawled, summary) if as_json else _as_table(crawled, summary))

@@ -1,4 +1,4 @@
-"""The commands `angle-data gis sample` and `angle-data gis rehydrate`: options in, one call, a short table out."""
+"""The commands `angle-data gis sample` and `gis rehydrate`: options in, one call, a short table out."""
 
 from __future__ import annotations
 

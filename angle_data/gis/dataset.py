@@ -28,7 +28,7 @@ _COMMON: dict[str, str] = {
     "kind": "`duplicate`, `random`, `hard` or `explicit_non_duplicate`",
     "evidence": "what the label rests on",
     "evidence_url": "where to read it, empty where nobody said it",
-    "cluster": "id of the group of duplicates that the first issue belongs to",
+    "cluster": "id of the group of duplicates, for negative pairs that of the first issue",
 }
 COLUMNS: dict[str, str] = {
     "text1": "title and body of the first issue, cleaned",

@@ -32,7 +32,8 @@ def grams(text: str) -> Grams:
 
     codes = np.frombuffer(normalise(text).encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
     count = max(len(codes) - _N + 1, 1)
-    codes = np.pad(codes, (0, max(0, _N - len(codes))))
+    if len(codes) < _N:
+        codes = np.pad(codes, (0, _N - len(codes)))
     hashes = np.zeros(count, dtype=np.uint64)
     for offset in range(_N):
         hashes = hashes * np.uint64(0x100000001B3) + codes[offset : offset + count]

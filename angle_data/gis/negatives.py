@@ -3,7 +3,7 @@
 Half of the partners are drawn at random among issues of the age and labels of the original, so that neither
 tells the label; two fifths are near by words (BM25 ranks 3 to 50; the first two may be duplicates that nobody
 marked); up to a tenth are pairs of which somebody said that they are no duplicates. Partners that occur in
-positive pairs come first, or a model could learn the issue instead of the pair.
+positive pairs come first, and originals before all, or a model could learn the issue instead of the pair.
 """
 
 from __future__ import annotations
@@ -109,10 +109,10 @@ class _Draw:
         """Take pairs that lie in `split`, those first whose issues occur in positive pairs."""
         c = self._candidates
         own = [pair for pair in spoken if {c.places.get(pair.one), c.places.get(pair.other)} == {split}]
-        fit = [p for p in own if c.usable(p.one) and c.usable(p.other) and not c.related(p.one, p.other)]
+        fit = [p for p in own if c.usable(p.one) and c.usable(p.other) and not c.tied(p.one, p.other)]
         fit.sort(key=lambda pair: -len({pair.one, pair.other} & c.positive))
         for pair in fit[:most]:
-            self._add(split, pair.one, pair.other, "explicit_non_duplicate", "denied", pair.url, pair.one)
+            self._add(split, pair.one, pair.other, "explicit_non_duplicate", "denied", pair.url)
 
     def take_hard(self, anchors: Mapping[str, list[Pair]]) -> None:
         """Give every anchor a partner of similar words; one index at a time is in memory."""
@@ -132,15 +132,20 @@ class _Draw:
         # Its own cluster would take up ranks; it is left out before they are counted.
         numbers = index.rank(texts.get(anchor.one).text, 2 * _LAST_RANK)
         ranked = [(anchor.one[0], number) for number in numbers]
-        ranked = [node for node in ranked if node != anchor.one and not c.related(anchor.one, node)]
+        ranked = [node for node in ranked if node != anchor.one and not c.tied(anchor.one, node)]
         ranks = dict(enumerate(ranked[:_LAST_RANK], start=1))
         near = [(rank, node) for rank, node in ranks.items() if rank >= _FIRST_RANK]
         near.sort(
-            key=lambda item: (item[1] not in c.positive, c.uses[item[1]], self._shuffle(anchor, item[1]))
+            key=lambda item: (
+                item[1] not in c.positive,
+                item[1] not in c.originals,
+                c.uses[item[1]],
+                self._shuffle(anchor, item[1]),
+            )
         )
         for rank, node in near:
             if self._free(anchor.one, node) and c.fits(anchor.one, node, split):
-                self._add(split, anchor.one, node, "hard", f"bm25:{rank}", "", anchor.cluster)
+                self._add(split, anchor.one, node, "hard", f"bm25:{rank}")
                 return
         self.dropped["no_hard_partner"] += 1
 
@@ -151,16 +156,17 @@ class _Draw:
             if partner is None:
                 self.dropped["no_partner"] += 1
             else:
-                self._add(split, anchor.one, partner, "random", "random", "", anchor.cluster)
+                self._add(split, anchor.one, partner, "random", "random")
 
     def _random(self, split: str, anchor: Pair) -> Node | None:
         c, original = self._candidates, self._candidates.scan.heads[anchor.other]
         labels = set(original.labels)
 
-        def preference(node: Node) -> tuple[int, int, bool, int]:
+        def preference(node: Node) -> tuple[int, bool, int, bool, int]:
             head = c.scan.heads[node]
             months = abs(_month(head.created_at) - _month(original.created_at))
-            return months, c.uses[node], labels.isdisjoint(head.labels), self._shuffle(anchor, node)
+            unlike = labels.isdisjoint(head.labels)
+            return months, node not in c.originals, c.uses[node], unlike, self._shuffle(anchor, node)
 
         for source in (c.pool_around, c.others_around):
             nodes = source(split, anchor.one[0], original.created_at, _WINDOW)
@@ -172,12 +178,11 @@ class _Draw:
     def _free(self, one: Node, other: Node) -> bool:
         return unordered(one, other) not in self._drawn
 
-    def _add(
-        self, split: str, one: Node, other: Node, kind: str, evidence: str, url: str, cluster: Node
-    ) -> None:
+    def _add(self, split: str, one: Node, other: Node, kind: str, evidence: str, url: str = "") -> None:
         self._drawn.add(unordered(one, other))
         self._candidates.uses.update((other,))
-        self.found[split].append(Pair(one, other, 0, kind, evidence, url, cluster))
+        leader = self._candidates.leader(one)
+        self.found[split].append(Pair(one, other, 0, kind, evidence, url, leader))
 
     def _shuffle(self, anchor: Pair, node: Node) -> int:
         return stable_hash(f"{self._seed} {anchor.one} {anchor.other} {node}")

@@ -136,7 +136,7 @@ class _Groups(Generic[Row]):
     """The rows of one number after the other, as the numbers are asked for in ascending order."""
 
     def __init__(self, rows: Iterator[Row]) -> None:
-        self._rows = rows
+        self._rows: Iterator[Row] = rows
         self._next: Row | None = next(rows, None)
 
     def take(self, number: int) -> list[Row]:

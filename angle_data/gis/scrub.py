@@ -59,15 +59,17 @@ def scrub(text: str, *, code: bool = False) -> tuple[str, frozenset[str]]:
 
     replace(_SHAPES, "[secret]", "secrets")
     replace(_NAMED, r"\1[secret]", "secrets")
-    replace(_BEARER, r"\1[secret]", "secrets")
-    replace(_URL_PASSWORD, r"\1[secret]@", "secrets")
+    if "uthorization" in text or "UTHORIZATION" in text:
+        replace(_BEARER, r"\1[secret]", "secrets")
     if "@" in text:
+        replace(_URL_PASSWORD, r"\1[secret]@", "secrets")
         replace(_MAIL, "[email]", "e-mails")
     if not code:
         bare = text
         if "@" in text:
             text = _LOGIN.sub(lambda match: match[1] or "@user", text)
-        text = _PROFILE.sub(r"\1[user]", text)
+        if "github.com/" in text:
+            text = _PROFILE.sub(r"\1[user]", text)
         if text != bare:
             found.add("logins")
     return text, frozenset(found)

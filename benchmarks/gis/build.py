@@ -1,6 +1,6 @@
 """How right the links and labels of a build are, and how it scales. No network is used.
 
-    python benchmarks/gis/build.py                      (about ten minutes)
+    python benchmarks/gis/build.py                      (about five minutes; 1,000,000 comments: fifteen)
     python benchmarks/gis/build.py --seeds 1 --comments 100000 --json
 
 Quality: worlds of 5 repositories x 2,000 numbers with known duplicates. A tenth of the duplicates is left
@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--repos", type=int, default=5)
     parser.add_argument("--issues", type=int, default=2_000, help="numbers per repository")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--comments", type=int, default=1_000_000, help="0 leaves the second part out")
+    parser.add_argument("--comments", type=int, default=200_000, help="0 leaves the second part out")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--store", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -194,7 +194,7 @@ def test_some_failures_are_exit_75_and_the_rest_is_written(tmp_path):
         second = angle_data(*command, "--base-url", server.url)
     assert (first.returncode, second.returncode) == (75, 0)
     assert first.stderr == (
-        "angle-data: error: 1 requests failed, most with http_400: too long; run the same command again to "
+        "angle-data: 1 requests failed, most with http_400: too long; run the same command again to "
         "ask them again\n"
     )
 

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import tracemalloc
+from itertools import islice
 
 import pytest
 from fake_batch import FakeBatch
@@ -34,7 +35,7 @@ class Pool:
 
     async def stream(self, requests):
         requests = iter(requests)
-        while batch := [request for request, _ in zip(requests, range(self.width), strict=False)]:
+        while batch := list(islice(requests, self.width)):
             self.sent += len(batch)
             keys = [request.key for request in batch]
             del batch
@@ -218,13 +219,33 @@ def test_open_batches_count_for_the_limit_whatever_is_asked_first(tmp_path):
         with pytest.raises(StoppedError, match=r"1 batch is being worked on \(10 requests\)"):
             label(batches(tmp_path, server, max_tokens_total=limit))
         assert len(server.batches) == 1
-        # What is paid for is fetched under any limit; what it took (150) then leaves room for others.
+        # What is paid for is fetched under any limit.
         server.held = False
         with pytest.raises(StoppedError):
             finish(batches(tmp_path, server, max_tokens_total=1))
         rows = [row for _, row in read_jsonl(tmp_path / "run/journal.jsonl")]
         assert {row["source_id"] for row in rows} == {f"t{i}" for i in range(10)}
         assert len(server.batches) == 1
+
+
+def test_what_batches_leave_of_the_limit_is_used_once_they_are_fetched(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", range(10))
+    with FakeBatch(answer) as server:
+        with pytest.raises(StoppedError):
+            label(batches(tmp_path, server))
+        (prepared,) = [e for _, e in read_jsonl(tmp_path / "run/batches.jsonl") if e["event"] == "prepared"]
+        limit = prepared["prompt_tokens"] + prepared["completion_tokens"] + 10
+        write_texts(tmp_path / "texts.jsonl", [100, *range(10)])
+        for _ in range(6):
+            with pytest.raises(StoppedError, match="1 batch is being worked on") as stopped:
+                label(batches(tmp_path, server, max_tokens_total=limit))
+            if "(1 requests)" in str(stopped.value):
+                break
+        assert [len(server.files[batch.input_file][1].splitlines()) for batch in server.batches.values()] == [
+            10,
+            1,
+        ]
+        assert len((tmp_path / "run/journal.jsonl").read_text().splitlines()) == 10
 
 
 def test_open_batches_count_for_the_limit_when_their_requests_are_not_asked_any_more(tmp_path):

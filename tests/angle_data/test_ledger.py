@@ -55,19 +55,21 @@ def test_until_replies_are_known_each_may_be_as_long_as_allowed():
     assert ledger._expected(ONE, Tokens(0.0, 50.0)).completion == 100
 
 
-def test_what_earlier_sessions_paid_for_counts_once():
-    """Four held requests may take 400; each that is asked takes its quarter along and frees it at last."""
+def test_what_earlier_sessions_paid_for_counts_until_it_is_counted_anew():
     ledger = Ledger(Spent(), None, None, 600)
-    ledger.hold(Held(4, 200, 200))
+    ledger.hold(Held(4, 250, 150))
     assert ledger.affords(ONE, GUESS)
     assert not ledger.affords(ONE, Tokens(101.0, 0.0))
-    for number in range(4):
-        ledger.reserve_held(f"{number:032x}")
-    assert ledger.affords(ONE, GUESS)
-    assert not ledger.affords(ONE, Tokens(101.0, 0.0))
-    ledger.settle(f"{0:032x}", GUESS, None)
-    assert ledger.affords(ONE, Tokens(200.0, 0.0))
-    assert not ledger.affords(ONE, Tokens(201.0, 0.0))
+    ledger.hold(Held())
+    assert ledger.affords(ONE, Tokens(500.0, 0.0))
+
+
+def test_held_replies_teach_as_well():
+    ledger = Ledger(Spent(), None, None, 10_000)
+    for number in range(8):
+        answer(ledger, number, 50, 10)
+    assert ledger._expected(ONE, GUESS) == Tokens(50.0, 10.0)
+    assert ledger._in_flight == Tokens(0.0, 0.0)
 
 
 def test_what_the_journal_held_counts():

@@ -35,6 +35,12 @@ def built(tmp_path_factory):
     return out, build_gis(BuildConfig(out))
 
 
+@pytest.fixture
+def plain(monkeypatch):
+    """No figures, which take most of the time of a small build."""
+    monkeypatch.setattr("angle_data.gis.build.draw_figures", lambda *_: ())
+
+
 @pytest.fixture(scope="module")
 def rows(built):
     return list(read_dataset(built[1].dataset))
@@ -151,6 +157,7 @@ def test_without_matplotlib_the_rest_is_written(tmp_path, monkeypatch, caplog):
     assert not (tmp_path / "figures").exists()
 
 
+@pytest.mark.usefixtures("plain")
 def test_ids_only(tmp_path, built):
     store_world(WORLD, tmp_path)
     summary = build_gis(BuildConfig(tmp_path, ids_only=True))
@@ -164,6 +171,7 @@ def test_ids_only(tmp_path, built):
     assert summary.report["tokens"] == built[1].report["tokens"]
 
 
+@pytest.mark.usefixtures("plain")
 def test_by_repository(tmp_path):
     store_world(WORLD, tmp_path)
     summary = build_gis(BuildConfig(tmp_path, split_by="repo"))
@@ -179,6 +187,7 @@ def test_by_repository_needs_as_many_as_splits(tmp_path):
         build_gis(BuildConfig(tmp_path, split_by="repo"))
 
 
+@pytest.mark.usefixtures("plain")
 def test_by_time(tmp_path):
     store_world(WORLD, tmp_path)
     summary = build_gis(BuildConfig(tmp_path, split_by="time", ratios=(0.5, 0.0, 0.5)))
@@ -198,6 +207,7 @@ def pairs_of_issues(count: int) -> tuple[list, list]:
     return issues, comments
 
 
+@pytest.mark.usefixtures("plain")
 def test_clusters_with_copies_of_a_text_stay_together(tmp_path):
     issues, comments = pairs_of_issues(30)
     issues[10] = make_issue(12, issues[0].title, issues[0].body)  # of 2, in another cluster
@@ -208,6 +218,7 @@ def test_clusters_with_copies_of_a_text_stay_together(tmp_path):
         assert places[2] == places[12]
 
 
+@pytest.mark.usefixtures("plain")
 def test_denied_pairs_between_clusters_are_used(tmp_path):
     issues, comments = pairs_of_issues(30)
     denials = [make_comment(800 + n, n, f"Not a duplicate of #{n + 30}", 301) for n in (2, 8, 14)]
@@ -228,6 +239,7 @@ def test_nothing_to_build(tmp_path):
     assert '"reason": "missing"' in (tmp_path / "audit" / "rejected.jsonl").read_text()
 
 
+@pytest.mark.usefixtures("plain")
 def test_too_few_clusters_leave_splits_out(tmp_path):
     comment = make_comment(5, 2, "Duplicate of #1", 9)
     write_store(tmp_path, issues=[make_issue(1), make_issue(2)], comments=[comment])

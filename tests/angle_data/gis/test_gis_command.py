@@ -11,6 +11,7 @@ from fake_github import FakeGitHub
 from fake_github_world import make_world
 
 from angle_data.console import run_app
+from angle_data.errors import InputError
 from angle_data.gis.command import gis
 
 PROGRAM = """
@@ -74,7 +75,7 @@ def test_a_limit_ends_with_75_and_one_line(run, listed, tmp_path):
             "--repos", listed, "--out", tmp_path / "o", "--api-url", github.url, "--max-requests", 2
         )
     assert code == 75
-    assert "angle-data: error: --max-requests 2 reached; all so far is kept, run the same command" in errors
+    assert "angle-data: --max-requests 2 reached; all so far is kept, run the same command" in errors
 
 
 @pytest.mark.parametrize(
@@ -136,3 +137,32 @@ def test_an_interrupt_ends_with_130_and_keeps_what_was_read(listed, tmp_path):
 
     with Store.open(tmp_path / "o" / "crawl.sqlite", read_only=True) as store:
         assert store.count("issues") > 100
+
+
+def test_the_options_of_the_build_reach_it(run, tmp_path, monkeypatch):
+    from angle_data.gis import build
+
+    seen = []
+
+    def record(config):
+        seen.append(config)
+        raise InputError("enough")
+
+    monkeypatch.setattr(build, "build_gis", record)
+    options = ["--negatives", "0.5", "--split-by", "time", "--ratios", "0.8,0.1,0.1", "--seed", "7"]
+    options += ["--max-pairs-per-cluster", "3", "--cross-repo", "--ids-only", "--tokenizer", "t.json"]
+    code, _, errors = run("--out", tmp_path, "--no-crawl", *options)
+    assert (code, errors) == (1, "angle-data: error: enough\n")
+    assert seen == [
+        build.BuildConfig(
+            tmp_path,
+            seed=7,
+            negatives=0.5,
+            split_by="time",
+            ratios=(0.8, 0.1, 0.1),
+            max_pairs_per_cluster=3,
+            cross_repo=True,
+            ids_only=True,
+            tokenizer="t.json",
+        )
+    ]

@@ -1,0 +1,221 @@
+"""Fetches the texts of a data set without texts again, and leaves out what was deleted since.
+
+Texts are cleaned as in the build. What was fetched is kept beside the new data set until that is complete, so
+that a stopped run goes on; a complete one asks for everything anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from angle_data.console import Progress
+from angle_data.errors import InputError
+from angle_data.gis.card import render_rehydrated_card
+from angle_data.gis.client import PUBLIC_API, Connection, GitHubClient
+from angle_data.gis.dataset import COLUMNS, Row, read_dataset, write_rows
+from angle_data.gis.limits import Refused
+from angle_data.gis.missing import tombstone
+from angle_data.gis.payloads import issue_from_node, issue_from_rest
+from angle_data.gis.queries import NUMBERS_A_QUERY, numbers_query
+from angle_data.gis.rows import Issue, Repo
+from angle_data.gis.store import Store
+from angle_data.gis.texts import Node, Texts
+from angle_data.locking import hold
+from angle_data.text import content_id
+
+__all__ = ["RehydrateConfig", "RehydrateSummary", "rehydrate_dataset"]
+
+log = logging.getLogger("angle")
+
+_STORE = "rehydrate.sqlite"
+_GONE = frozenset({404, 410, 451})
+_ADDRESS = re.compile(r".*/([^/]+/[^/]+)/issues/(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class RehydrateConfig:
+    """Which data set to complete (`data`), where to write (`out`/dataset), and how to ask."""
+
+    data: Path
+    out: Path
+    api_url: str = PUBLIC_API
+    token_env: str = "GITHUB_TOKEN"
+    max_requests: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RehydrateSummary:
+    """What came of it: `rows` read, `kept`, `dropped` by reason, and kept rows with an edited text.
+
+    Reasons: `gone`, an issue was deleted, hidden or moved; `empty`, nothing is left of its text.
+    """
+
+    dataset: Path
+    rows: int
+    kept: int
+    dropped: dict[str, int]
+    edited: int
+    requests: int
+
+
+def rehydrate_dataset(
+    config: RehydrateConfig,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    now: Callable[[], float] = time.time,
+) -> RehydrateSummary:
+    """Write `out`/dataset with the texts that GitHub still has.
+
+    Raises:
+        InputError: `data` is no data set without texts, or nothing of it is left.
+        CredentialsError: The token is not accepted.
+        StoppedError: `max_requests` is reached or GitHub keeps failing; run again to go on.
+    """
+    wanted = _wanted(config.data)
+    token = os.environ.get(config.token_env, "").strip() or None
+    client = GitHubClient(
+        Connection(config.api_url, config.token_env, token, config.max_requests), sleep=sleep, now=now
+    )
+    if not client.authenticated:
+        log.warning("no token in %s: GitHub allows 60 requests an hour", config.token_env)
+    with hold(config.out):
+        path = config.out / _STORE
+        with Store.open(path) as store:
+            with Progress("issues", sum(map(len, wanted.values()))) as progress:
+                for name in sorted(wanted):
+                    _fetch(client, store, name, sorted(wanted[name]), progress)
+            summary = _write(config, store, client.requests)
+        for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+            file.unlink(missing_ok=True)
+    return summary
+
+
+def _wanted(data: Path) -> dict[str, set[int]]:
+    """The numbers to fetch by repository."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for _, row in read_dataset(data):
+        if "hash1" not in row:
+            raise InputError(f"{data} has its texts already; rehydrate is for data sets of ids alone")
+        for name, number in _ends(row):
+            found[name].add(number)
+    return found
+
+
+def _ends(row: Row) -> tuple[tuple[str, int], tuple[str, int]]:
+    ends = []
+    for column in ("url1", "url2"):
+        match = _ADDRESS.match(row[column])
+        if match is None:
+            raise InputError(f"{row[column]!r} is no address of an issue; the data set is damaged")
+        ends.append((match[1], int(match[2])))
+    return ends[0], ends[1]
+
+
+def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], progress: Progress) -> None:
+    """Bring the issues of a repository into the store, as far as they are not there."""
+    repo = next((repo for repo in store.repos() if repo.asked == name), None)
+    if repo is None:
+        try:
+            page = client.get(f"/repos/{name}")
+        except Refused as error:
+            if error.status not in _GONE:
+                raise
+            log.warning("%s: %s; its pairs are left out", name, error)
+            progress.advance(len(numbers))
+            return
+        assert page is not None
+        repo = Repo(page.data["id"], page.data["full_name"], name)
+        store.save_repo(repo)
+    known = {issue.number for issue in store.issues(repo.id, numbers)}
+    progress.skip(len(known))
+    missing = [number for number in numbers if number not in known]
+    for first in range(0, len(missing), NUMBERS_A_QUERY):
+        chunk = missing[first : first + NUMBERS_A_QUERY]
+        found = _many(client, repo, chunk) if client.authenticated else {}
+        store.upsert_page(issues=found.values())
+        for number in chunk:
+            if number not in found:
+                store.upsert_page(issues=[_one(client, repo, number)])
+        progress.advance(len(chunk), f"{name}, {client.status_line()}")
+
+
+def _many(client: GitHubClient, repo: Repo, numbers: list[int]) -> dict[int, Issue]:
+    """The issues among `numbers` that are still there."""
+    owner, name = repo.name.split("/")
+    variables: dict[str, Any] = {f"n{i}": number for i, number in enumerate(numbers)}
+    data = client.graphql(numbers_query(len(numbers)), {"owner": owner, "name": name, **variables})
+    found = data["repository"]
+    if not found or found["databaseId"] != repo.id:
+        return {}
+    nodes = [node for i in range(len(numbers)) if (node := found[f"n{i}"]) and node["__typename"] == "Issue"]
+    return {node["number"]: issue_from_node(node, repo.id) for node in nodes}
+
+
+def _one(client: GitHubClient, repo: Repo, number: int) -> Issue:
+    try:
+        page = client.get(f"/repositories/{repo.id}/issues/{number}")
+    except Refused as error:
+        if error.status not in _GONE:
+            raise
+        return tombstone(repo.id, number, "deleted")
+    assert page is not None
+    name = "/".join(page.data["repository_url"].rsplit("/", 2)[1:])
+    if page.data["number"] != number or name.lower() != repo.name.lower():
+        return tombstone(repo.id, number, f"transferred:{name}#{page.data['number']}")
+    return issue_from_rest(page.data, repo.id)
+
+
+def _write(config: RehydrateConfig, store: Store, requests: int) -> RehydrateSummary:
+    texts, ids = Texts(store), {repo.asked: repo.id for repo in store.repos()}
+    counts: Counter[str] = Counter()
+    sizes: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    for split, row in read_dataset(config.data):
+        nodes = _nodes(row, ids)
+        reason = _reason(nodes, store, texts)
+        counts[reason or "kept"] += 1
+        if not reason:
+            sizes[split][row["label"]] += 1
+            hashes = [content_id(texts.get(node).text) for node in nodes if node]
+            counts["edited"] += hashes != [row["hash1"], row["hash2"]]
+    if not counts["kept"]:
+        raise InputError(f"nothing of {config.data} is left on {config.api_url}; check --api-url")
+
+    def rows(wanted: str) -> Iterator[Row]:
+        for split, row in read_dataset(config.data):
+            nodes = _nodes(row, ids)
+            if split == wanted and not _reason(nodes, store, texts):
+                one, other = (texts.get(node).text for node in nodes if node)
+                yield {"text1": one, "text2": other, **{name: row[name] for name in list(COLUMNS)[2:]}}
+
+    dataset = config.out / "dataset"
+    dropped = {name: counts[name] for name in ("gone", "empty") if counts[name]}
+    total = counts["kept"] + sum(dropped.values())
+    order = [name for name in ("train", "validation", "test") if name in sizes]
+    card = render_rehydrated_card({name: sizes[name] for name in order}, dropped, counts["edited"])
+    write_rows(dataset, {name: rows(name) for name in order}, COLUMNS, lambda: card)
+    return RehydrateSummary(dataset, total, counts["kept"], dropped, counts["edited"], requests)
+
+
+def _nodes(row: Row, ids: dict[str, int]) -> tuple[Node | None, Node | None]:
+    one, other = ((ids[name], number) if name in ids else None for name, number in _ends(row))
+    return one, other
+
+
+def _reason(nodes: tuple[Node | None, Node | None], store: Store, texts: Texts) -> str:
+    for node in nodes:
+        if node is None:
+            return "gone"
+        issue = next(store.issues(node[0], [node[1]]), None)
+        if issue is None or issue.gone or issue.is_pull:
+            return "gone"
+        if not texts.get(node).text:
+            return "empty"
+    return ""

@@ -1,0 +1,145 @@
+"""A random sample of pairs to read by hand, and the error rate that the readers' verdicts give."""
+
+from __future__ import annotations
+
+import csv
+import heapq
+import io
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from angle_data.errors import InputError
+from angle_data.gis.dataset import Row, read_dataset
+from angle_data.jsonl import replace_file
+from angle_data.tables import read_table
+from angle_data.text import stable_hash
+
+__all__ = ["FIELDS", "VERDICTS", "ErrorRate", "error_rates", "read_verdicts", "wilson", "write_sample"]
+
+FIELDS = (
+    "verdict", "label", "kind", "split", "url1", "url2", "evidence", "evidence_url", "text1", "text2",
+)  # fmt: skip
+"""Columns of the file; the reader fills in the first."""
+
+VERDICTS = {
+    "right": "right",
+    "r": "right",
+    "wrong": "wrong",
+    "w": "wrong",
+    "unclear": "unclear",
+    "u": "unclear",
+}
+"""What a reader may write -> what it means: whether the label is right."""
+
+_Z = 1.959964  # the 97.5 % point of the normal distribution
+_FORMULA = ("=", "+", "-", "@", "\t")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRate:
+    """How many pairs of a `kind` were read and what was found.
+
+    `rate` is the share of wrong labels among those decided (`right` or `wrong`), `low` and `high` its 95 %
+    Wilson interval. `not_clear` is the share of all pairs read that are not clearly right, with its interval:
+    the figure to compare with the 7 % that the paper reports.
+    """
+
+    kind: str
+    read: int
+    wrong: int
+    unclear: int
+    rate: float
+    low: float
+    high: float
+    not_clear: float
+    not_clear_low: float
+    not_clear_high: float
+
+
+def write_sample(dataset: Path, target: Path, *, count: int, seed: int = 0) -> int:
+    """Write a simple random sample of the pairs of `dataset` as CSV to `target`; return how many there are.
+
+    Raises:
+        InputError: `target` exists (it may hold verdicts), `dataset` is none, or `count` is below 1.
+    """
+    if count < 1:
+        raise InputError(f"--n must be at least 1, got {count}")
+    if target.exists():
+        raise InputError(f"{target} exists and may hold verdicts; give another file with --to, or delete it")
+    keyed = (
+        (stable_hash(f"{seed} sample {row['url1']} {row['url2']}"), number, split, row)
+        for number, (split, row) in enumerate(read_dataset(dataset))
+    )
+    drawn = heapq.nsmallest(count, keyed, key=lambda item: item[:2])
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, FIELDS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for _, _, split, row in drawn:
+        writer.writerow(_cells({**row, "split": split, "verdict": ""}))
+    with replace_file(target) as file:
+        file.write(stream.getvalue())
+    return len(drawn)
+
+
+def read_verdicts(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield (kind, verdict) of every row of a sample that has a verdict.
+
+    Raises:
+        InputError: A column is missing or a verdict is none of `VERDICTS`; names the line.
+    """
+    for where, row in read_table(path, require=("verdict", "kind")):
+        said = (row["verdict"] or "").strip().lower()
+        if not said:
+            continue
+        if said not in VERDICTS:
+            raise InputError(f"{where}: verdict must be right, wrong or unclear, got {said!r}")
+        yield row["kind"], VERDICTS[said]
+
+
+def error_rates(verdicts: Iterable[tuple[str, str]]) -> list[ErrorRate]:
+    """Return the error rate of all pairs together, then by kind.
+
+    Raises:
+        InputError: There is no verdict.
+    """
+    counts: dict[str, Counter[str]] = {"all": Counter()}
+    for kind, verdict in verdicts:
+        counts["all"][verdict] += 1
+        counts.setdefault(kind, Counter())[verdict] += 1
+    if not counts["all"]:
+        raise InputError("no verdicts yet; write right, wrong or unclear into the column verdict")
+    return [_rate(kind, counts[kind]) for kind in ("all", *sorted(counts.keys() - {"all"}))]
+
+
+def wilson(hits: int, total: int) -> tuple[float, float]:
+    """Return the 95 % score interval of a share (Wilson 1927, https://doi.org/10.2307/2276774).
+
+    Of nothing it is (0, 1).
+    """
+    if total == 0:
+        return 0.0, 1.0
+    share, spread = hits / total, _Z**2 / total
+    middle = (share + spread / 2) / (1 + spread)
+    half = _Z * math.sqrt(share * (1 - share) / total + spread / (4 * total)) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _rate(kind: str, found: Counter[str]) -> ErrorRate:
+    decided, read = found["right"] + found["wrong"], found.total()
+    bad = found["wrong"] + found["unclear"]
+    rate = found["wrong"] / decided if decided else 0.0
+    return ErrorRate(
+        kind, read, found["wrong"], found["unclear"], rate, *wilson(found["wrong"], decided),
+        bad / read, *wilson(bad, read),
+    )  # fmt: skip
+
+
+def _cells(row: Row) -> Row:
+    """Text that a spreadsheet would take for a formula gets an apostrophe before it."""
+    return {
+        name: f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+        for name, value in row.items()
+    }
