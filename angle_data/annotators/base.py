@@ -10,12 +10,14 @@ import json
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field, replace
 from json.encoder import encode_basestring
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 __all__ = [
     "Annotator",
     "ChatRequest",
     "Failure",
+    "Held",
+    "Holder",
     "KeyMaker",
     "Reply",
     "Sampling",
@@ -98,6 +100,29 @@ class Annotator(Protocol):
         Raises:
             AnnotatorError: Going on is pointless; what was answered until then has been yielded.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Requests that earlier runs have paid for, and the tokens they may take in all."""
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@runtime_checkable
+class Holder(Protocol):
+    """An annotator whose earlier runs left requests with its service; known once requests are pulled."""
+
+    @property
+    def held(self) -> Held:
+        """Return what they are."""
+        ...
+
+    def holds(self, key: str) -> bool:
+        """Whether a request is one of them: its answer costs nothing more."""
         ...
 
 

@@ -16,7 +16,16 @@ from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.chat import read_reply
 from angle_data.annotators.retry import BadAnswer
 
-__all__ = ["ENDPOINT", "MAX_BYTES", "MAX_ROWS", "RequestFile", "read_rows", "request_line", "row_outcome"]
+__all__ = [
+    "ENDPOINT",
+    "MAX_BYTES",
+    "MAX_ROWS",
+    "RequestFile",
+    "body_tokens",
+    "read_rows",
+    "request_line",
+    "row_outcome",
+]
 
 MAX_ROWS = 50_000
 """Requests in one input file; https://developers.openai.com/api/docs/guides/batch#rate-limits."""
@@ -26,6 +35,8 @@ ENDPOINT: Final = "/v1/chat/completions"
 """What every row and batch of ours asks for."""
 
 _MESSAGE_CHARS = 300
+_BYTES_PER_TOKEN = 4
+_TEMPLATE_TOKENS = 8
 
 
 def request_line(key: str, body: dict[str, Any]) -> bytes:
@@ -34,9 +45,18 @@ def request_line(key: str, body: dict[str, Any]) -> bytes:
     return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
+def body_tokens(body: dict[str, Any]) -> tuple[int, int]:
+    """Return the tokens that a request takes: a guess for its prompt by length, and its reply's bound."""
+    prompt = sum(
+        len(message["content"].encode()) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
+        for message in body["messages"]
+    )
+    return prompt, body["max_tokens"]
+
+
 @dataclass(slots=True)
 class RequestFile:
-    """An input file that is being written, with its keys beside it; `rows` and `size` (bytes) so far."""
+    """An input file that is being written, with its keys beside it; what it holds so far, see `Part`."""
 
     path: Path
     keys: Path
@@ -44,6 +64,8 @@ class RequestFile:
     _keys_stream: IO[bytes]
     rows: int = 0
     size: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
     @classmethod
     def create(cls, folder: Path) -> Self:
@@ -55,12 +77,15 @@ class RequestFile:
         """Whether one more row keeps the file within both limits."""
         return self.rows < max_rows and self.size + len(line) <= max_bytes
 
-    def add(self, key: str, line: bytes) -> None:
-        """Append a row."""
+    def add(self, key: str, line: bytes, body: dict[str, Any]) -> None:
+        """Append a row; `body` is that of its request."""
         self._stream.write(line)
         self._keys_stream.write(f"{key}\n".encode())
         self.rows += 1
         self.size += len(line)
+        prompt_tokens, completion_tokens = body_tokens(body)
+        self.prompt_tokens += prompt_tokens
+        self.completion_tokens += completion_tokens
 
     def close(self) -> None:
         """Finish both files on disk."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 from angle_data.annotators.batch_files import MAX_BYTES, MAX_ROWS, RequestFile
 from angle_data.annotators.batch_state import BatchState, Part
@@ -53,20 +54,25 @@ class PartQueue:
         """Return how many requests a part may hold now."""
         return min(self._limits.max_rows, self._state.row_limit or self._limits.max_rows)
 
-    def add(self, key: str, line: bytes) -> None:
+    def add(self, key: str, line: bytes, body: dict[str, Any]) -> None:
         """Put a request into the file that is being written, or into a new one when it does not fit."""
         if self._file is not None and not self._file.fits(line, self.max_rows, self._limits.max_bytes):
             self.end_file()
         if self._file is None:
             self._file = RequestFile.create(self._state.folder)
-        self._file.add(key, line)
+        self._file.add(key, line, body)
 
     def end_file(self) -> None:
         """Make a part of the file that is being written."""
         if self._file is None:
             return
         self._file.close()
-        part = self._state.prepared(self._file.keys, self._file.rows)
+        part = self._state.prepared(
+            self._file.keys,
+            self._file.rows,
+            prompt_tokens=self._file.prompt_tokens,
+            completion_tokens=self._file.completion_tokens,
+        )
         self._file.path.replace(self._state.input_file(part.name))
         self._file = None
         self.made.add(part.name)
@@ -94,7 +100,8 @@ class PartQueue:
                 continue
             with path.open("rb") as stream:
                 for line in stream:
-                    self.add(json.loads(line)["custom_id"], line)
+                    row = json.loads(line)
+                    self.add(row["custom_id"], line, row["body"])
             self.end_file()
             if part not in refused:
                 self._state.dropped(part)

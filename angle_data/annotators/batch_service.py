@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.batch_files import ENDPOINT
 from angle_data.annotators.chat import api_key
+from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.retry import BadAnswer, is_retryable, lacks_connection, status_of, wait_as_told
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
 
@@ -56,7 +57,7 @@ class BatchService:
 
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
-            base_url=self._spec.base_urls[0] if self._spec.base_urls else None,
+            base_url=self._spec.base_urls[0] if self._spec.base_urls else DEFAULT_URL,
             timeout=openai.Timeout(self._spec.timeout_s, connect=_CONNECT_S),
             max_retries=0,
             http_client=openai.DefaultAioHttpClient(),

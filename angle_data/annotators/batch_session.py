@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply
+from angle_data.annotators.base import ChatRequest, Failure, Held, Reply
 from angle_data.annotators.batch_files import request_line
 from angle_data.annotators.batch_queue import Limits, PartQueue
 from angle_data.annotators.batch_results import PartResults
@@ -36,11 +36,15 @@ _SHOWN_ERRORS = 3
 
 
 class BatchSession:
-    """The batches of one run of a command; with `waits` it stays to see what becomes of those it submits."""
+    """The batches of one run of a command; with `waits` it stays to see what becomes of those it submits.
+
+    `held` is what the parts of earlier runs take, once `hold` was called.
+    """
 
     def __init__(
         self, state: BatchState, service: BatchService, limits: Limits, *, dialect: Dialect, waits: bool
     ) -> None:
+        self.held = Held()
         self._state, self._service, self._limits = state, service, limits
         self._dialect, self._waits = dialect, waits
         self._batches: dict[str, Batch | None] = {}  # by part; None: not looked at since it was submitted
@@ -87,6 +91,15 @@ class BatchSession:
         """Learn the keys of all open parts, before requests are taken."""
         for part in self._state.parts.values():
             self._held.update((bytes.fromhex(key), False) for key in self._state.keys(part))
+            self.held = Held(
+                self.held.requests + part.rows,
+                self.held.prompt_tokens + part.prompt_tokens,
+                self.held.completion_tokens + part.completion_tokens,
+            )
+
+    def holds(self, key: str) -> bool:
+        """Whether the request lies in a part of an earlier run, and so is paid for already."""
+        return bytes.fromhex(key) in self._held
 
     def take(self, request: ChatRequest) -> Failure | None:
         """Put a request into the next input file unless a batch holds it; returns why it cannot be asked."""
@@ -96,12 +109,13 @@ class BatchSession:
             return None
         if self._refusal:
             return None
-        line = request_line(request.key, request_body(request, self._dialect))
+        body = request_body(request, self._dialect)
+        line = request_line(request.key, body)
         if len(line) > self._limits.max_bytes:
             return Failure(
                 request.key, "too_large", f"{len(line)} bytes; a batch takes {self._limits.max_bytes}"
             )
-        self._queue.add(request.key, line)
+        self._queue.add(request.key, line, body)
         return None
 
     def end_of_requests(self) -> None:

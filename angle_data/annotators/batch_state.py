@@ -9,6 +9,7 @@ is found again at the service, by the metadata of the batches. Knows no network.
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import secrets
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from typing import Any
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, read_jsonl
 
-__all__ = ["BatchState", "Part"]
+__all__ = ["BatchState", "Part", "open_requests"]
 
 log = logging.getLogger("angle.annotators")
 
@@ -36,7 +37,8 @@ class Part:
 
     `name` is unique in its run, `rows` the number of requests, `digest` the SHA-256 of the keys' file,
     `batch` the service's id once there is one. `kept` parts are read, and hold replies that nobody has asked
-    for since.
+    for since. `prompt_tokens` is a guess, `completion_tokens` what the replies can take at most; both are 0
+    where an earlier version made the part.
     """
 
     name: str
@@ -44,6 +46,32 @@ class Part:
     digest: str
     batch: str | None = None
     kept: bool = False
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+def open_requests(directory: Path) -> int:
+    """Return how many requests of a run are with a batch service; changes nothing.
+
+    Raises:
+        InputError: RUN/batches.jsonl is damaged.
+    """
+    path, rows = directory / _FILE, dict[str, int]()
+    if not path.exists():
+        return 0
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.endswith(b"\n"):
+                break  # torn by a crash; the service knows what it would have said
+            try:
+                event = json.loads(line)
+                if event["event"] == "prepared":
+                    rows[event["part"]] = event["rows"]
+                elif event["event"] in ("finished", "refused", "dropped"):
+                    rows.pop(event["part"], None)
+            except (ValueError, KeyError, TypeError):
+                raise _damaged(path, number) from None
+    return sum(rows.values())
 
 
 class BatchState:
@@ -72,19 +100,26 @@ class BatchState:
                 try:
                     self._apply(row)
                 except (KeyError, TypeError):
-                    raise InputError(
-                        f"{self._path}:{number}: not an event of a batch run; repair or remove the line"
-                    ) from None
+                    raise _damaged(self._path, number) from None
         if not self.run:
             self._record({"event": "run", "run": secrets.token_hex(8)})
         self.tidy()
 
-    def prepared(self, keys: Path, rows: int) -> Part:
-        """Note a part that is about to be submitted, and take over the file of its keys."""
+    def prepared(self, keys: Path, rows: int, *, prompt_tokens: int = 0, completion_tokens: int = 0) -> Part:
+        """Note a part that is about to be submitted, and take over the file of its keys; see `Part`."""
         digest = _digest(keys)
         name = f"{self._made + 1:04d}-{digest[:_DIGEST_DIGITS]}"
         keys.replace(self.keys_file(name))
-        self._record({"event": "prepared", "part": name, "rows": rows, "keys_sha256": digest})
+        self._record(
+            {
+                "event": "prepared",
+                "part": name,
+                "rows": rows,
+                "keys_sha256": digest,
+                "prompt_tokens": prompt_tokens,
+                "completion_tokens": completion_tokens,
+            }
+        )
         return self.parts[name]
 
     def submitted(self, part: Part, batch: str, input_file: str) -> None:
@@ -185,15 +220,36 @@ class BatchState:
             self.row_limit = row["rows"]
         elif event == "prepared":
             self._made += 1
-            self.parts[row["part"]] = Part(row["part"], row["rows"], row["keys_sha256"])
+            self.parts[row["part"]] = Part(
+                row["part"],
+                row["rows"],
+                row["keys_sha256"],
+                prompt_tokens=row.get("prompt_tokens", 0),
+                completion_tokens=row.get("completion_tokens", 0),
+            )
         elif event == "submitted":
             self.parts[row["part"]] = replace(self.parts[row["part"]], batch=row["batch"])
         elif event == "finished" and row["kept"]:
-            self.parts[row["part"]] = replace(self.parts[row["part"]], rows=row["kept"], kept=True)
+            self.parts[row["part"]] = _left_over(self.parts[row["part"]], row["kept"])
         elif event in ("finished", "refused", "dropped"):
             del self.parts[row["part"]]
         else:
             raise KeyError(event)
+
+
+def _left_over(part: Part, rows: int) -> Part:
+    """Return a part that is read but for `rows` replies; tokens are taken to be spread evenly."""
+    return replace(
+        part,
+        rows=rows,
+        kept=True,
+        prompt_tokens=part.prompt_tokens * rows // part.rows,
+        completion_tokens=part.completion_tokens * rows // part.rows,
+    )
+
+
+def _damaged(path: Path, number: int) -> InputError:
+    return InputError(f"{path}:{number}: not an event of a batch run; repair or remove the line")
 
 
 def _digest(path: Path) -> str:

@@ -6,13 +6,14 @@ Contacts nobody and imports no engine.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from angle_data.annotators.models import MODELS, ModelAlias, service_of
+from angle_data.annotators.models import DEFAULT_URL, MODELS, ModelAlias, service_of
 from angle_data.annotators.registry import ANNOTATORS
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import InputError
@@ -22,6 +23,7 @@ __all__ = ["choose_annotator"]
 
 _LOCAL = ("offline", "ray")
 _REMOTE = ("server", "batch")
+_OPENAI_ADDRESS = "OPENAI_BASE_URL"
 
 
 def choose_annotator(
@@ -40,6 +42,8 @@ def choose_annotator(
     engine_options: Mapping[str, Any] | None = None,
 ) -> AnnotatorSpec:
     """Decide what is asked, where and how; contacts nobody.
+
+    Without `base_urls`, a model of OpenAI's is asked at the address in OPENAI_BASE_URL, if that is set.
 
     Raises:
         InputError: An unknown engine or model name, or an option that is missing or does not fit the engine.
@@ -69,6 +73,7 @@ def choose_annotator(
             run=run,
             engine_options=options,
         )
+    base_urls = base_urls or _address_of_environment(alias)
     _check_addresses(base_urls, model, alias, checkpoint)
     if engine == "batch" and _dialect(alias, base_urls) == "glm":
         raise InputError("--engine batch speaks OpenAI's Batch API, not the GLM cloud's; use --engine server")
@@ -137,6 +142,21 @@ def _check_fit(
         raise InputError(f"--revision is for engines that load the model (offline, ray), not for {engine}")
     if engine_options and engine in ("server", "recorded"):
         raise InputError(f"--engine-option is for offline, ray and batch, not for {engine}")
+
+
+def _address_of_environment(alias: ModelAlias | None) -> tuple[str, ...]:
+    """Return the address in OPENAI_BASE_URL for a model that OpenAI serves, () without one.
+
+    OpenAI's own programs go there. Resolved here, so that the rules for a key and a price hold for it.
+    """
+    url = os.environ.get(_OPENAI_ADDRESS, "").strip()
+    if not url or alias is None or alias.host != urlsplit(DEFAULT_URL).hostname:
+        return ()
+    try:
+        _check_address(url)
+    except InputError as error:
+        raise InputError(f"{_OPENAI_ADDRESS}, used in place of --base-url: {error}") from None
+    return (url,)
 
 
 def _check_addresses(

@@ -12,7 +12,16 @@ from urllib.parse import urlsplit
 
 from angle_data.annotators.spec import Dialect
 
-__all__ = ["BATCH_PRICE_FACTOR", "MODELS", "SERVICES", "ModelAlias", "Price", "Service", "service_of"]
+__all__ = [
+    "BATCH_PRICE_FACTOR",
+    "DEFAULT_URL",
+    "MODELS",
+    "SERVICES",
+    "ModelAlias",
+    "Price",
+    "Service",
+    "service_of",
+]
 
 BATCH_PRICE_FACTOR = 0.5
 """What a token costs in a batch, relative to a direct request; https://developers.openai.com/api/docs/guides/batch."""
@@ -40,6 +49,8 @@ class Service:
 
 
 _OPENAI = "api.openai.com"
+DEFAULT_URL = f"https://{_OPENAI}/v1"
+"""The address of OpenAI, for an `AnnotatorSpec` without any."""
 _GLM = "open.bigmodel.cn"
 
 SERVICES: dict[str, Service] = {

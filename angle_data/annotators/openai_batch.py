@@ -14,7 +14,7 @@ requests:
 - a batch refused for another reason: ends the run with what the service says; its requests are asked again
 - a reply to a request that the command no longer asks: kept in RUN/batch until it is asked
 
-Memory holds keys only; requests and results go through files.
+Memory holds the keys of requests; what is sent and what comes back goes through files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
 from angle_data.annotators import AnnotatorSpec
-from angle_data.annotators.base import ChatRequest, Failure, Reply
+from angle_data.annotators.base import ChatRequest, Failure, Held, Reply
 from angle_data.annotators.batch_queue import Limits
 from angle_data.annotators.batch_service import BatchService
 from angle_data.annotators.batch_session import BatchSession
@@ -59,6 +59,16 @@ class OpenAIBatch:
         self._run, self._limits = spec.run, limits or Limits()
         self._wait_s, self._dialect = _wait_s(spec), spec.dialect
         self._service = BatchService(spec)
+        self._session: BatchSession | None = None
+
+    @property
+    def held(self) -> Held:
+        """What earlier runs have left with the service."""
+        return self._session.held if self._session else Held()
+
+    def holds(self, key: str) -> bool:
+        """Whether a request is in a batch of an earlier run."""
+        return self._session is not None and self._session.holds(key)
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
         """Submit what no batch holds yet, and yield the outcomes of the batches that are done.
@@ -79,6 +89,7 @@ class OpenAIBatch:
                 await session.recover()
                 await session.look()
                 session.hold()
+                self._session = session
                 for number, request in enumerate(requests):
                     if number % _BREATHE_EVERY == 0:
                         await asyncio.sleep(0)  # an interrupt needs a moment to get through

@@ -32,11 +32,14 @@ class Answer:
 
 
 class Transport:
-    """An asynchronous context manager that holds the connections of a run; `timeout_s` bounds one attempt."""
+    """An asynchronous context manager that holds the connections of a run; `timeout_s` bounds one attempt.
 
-    def __init__(self, key: str, timeout_s: float) -> None:
+    `key` goes with every request; with `secret`, no exception repeats it, whatever the service says.
+    """
+
+    def __init__(self, key: str, timeout_s: float, *, secret: bool) -> None:
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        self._timeout_s = timeout_s
+        self._timeout_s, self._secret = timeout_s, key if secret else None
         self._proxies: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:
@@ -81,7 +84,7 @@ class Transport:
         except (aiohttp.ClientError, OSError) as error:
             raise NoAnswer(_reason(error), connected=True) from error
         if status != 200:
-            raise _service_error(status, content, headers)
+            raise _service_error(status, content, headers, self._secret)
         try:
             return Answer(json.loads(content), headers)
         except ValueError as error:
@@ -114,8 +117,10 @@ def _reason(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _service_error(status: int, content: bytes, headers: Mapping[str, str]) -> ServiceError:
-    """Read an error as OpenAI, vLLM, GLM and FastAPI write it; anything else is quoted."""
+def _service_error(
+    status: int, content: bytes, headers: Mapping[str, str], secret: str | None
+) -> ServiceError:
+    """Read an error as OpenAI, vLLM, GLM and FastAPI write it; anything else is quoted. Hides `secret`."""
     try:
         decoded: Any = json.loads(content)
     except ValueError:
@@ -128,6 +133,10 @@ def _service_error(status: int, content: bytes, headers: Mapping[str, str]) -> S
         message = inner
     if 300 <= status < 400:
         message = f"it redirects to {headers.get('Location', 'another address')}"
-    quoted = content[:_BODY_CHARS].decode(errors="replace").strip()
-    said = str(message) if message else quoted or f"HTTP {status}"
+    said = str(message) if message else content.decode(errors="replace").strip() or f"HTTP {status}"
+    # Here, not where it is shown: a traceback shows the exceptions that others came from as well.
+    if secret is not None:
+        said = said.replace(secret, "[key]")
+    if not message:
+        said = said[:_BODY_CHARS]
     return ServiceError(status, said, code if isinstance(code, str) else None, headers)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, suppress
@@ -14,12 +15,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from angle_data.annotators import AnnotatorSpec
-from angle_data.annotators.base import Annotator, ChatRequest, Failure, Reply, resample
+from angle_data.annotators.base import Annotator, ChatRequest, Failure, Holder, Reply, resample
 from angle_data.console import Progress
 from angle_data.labelling.answers import Answers
 from angle_data.labelling.engine import model_identity
 from angle_data.labelling.journal import Journal
 from angle_data.labelling.ledger import Ledger, Tokens
+from angle_data.labelling.tokens import estimate
 from angle_data.text import whole_characters
 
 __all__ = ["Collector", "Rejected"]
@@ -36,6 +38,7 @@ class Collector:
     Afterwards `failures` holds what failed by key, `asked` how many outcomes there were, `answered_before`
     how many requests needed no asking, `stopped` whether the user ended it, and `limit_reached` whether a
     limit did. What counts as open is decided as the requests are pulled, so nothing waits for a count.
+    `fields` gives further fields of a row, from a request without its messages: those are not kept.
     """
 
     def __init__(
@@ -57,10 +60,12 @@ class Collector:
         self.limit_reached = False
         self._journal, self._ledger, self._spec = journal, ledger, spec
         self._label, self._fields, self._guess, self._rejected = label, fields, guess, rejected
-        self._open = self._open_requests(requests)
+        self._requests, self._open = requests, self._open_requests(requests)
         self._next: ChatRequest | None = None
         self._pulled = 0
-        self._in_flight: dict[str, ChatRequest] = {}
+        self._in_flight: dict[str, tuple[ChatRequest, Tokens | None]] = {}
+        self._early = 0  # asked ahead of their turn, and not passed since
+        self._counted = self._warned = False  # a reply came with its tokens; one came without
 
     def has_more(self) -> bool:
         """Whether anything is left to ask; the requests up to the next open one are read for it."""
@@ -82,7 +87,7 @@ class Collector:
                 pulled = -1
                 while self._pulled > pulled and not (self.stopped or self.limit_reached) and self.has_more():
                     pulled = self._pulled
-                    async with aclosing(annotator.stream(self._round())) as outcomes:
+                    async with aclosing(annotator.stream(self._round(annotator))) as outcomes:
                         async for outcome in outcomes:
                             self._settle(outcome)
                             progress.skip(self._passed())
@@ -91,23 +96,52 @@ class Collector:
             except asyncio.CancelledError:
                 self.stopped = True
 
-    def _round(self) -> Iterator[ChatRequest]:
+    def _round(self, annotator: Annotator) -> Iterator[ChatRequest]:
         """Yield open requests until one does not fit under the limits beside those in flight."""
         first = self._pulled
+        holder = annotator if self._ledger.limited and isinstance(annotator, Holder) else None
+        if holder is not None:
+            self._ledger.hold(held := holder.held)
+            if held.requests:
+                yield from self._held_requests(holder)
         while not self.stopped and self.has_more():
             request = self._next
             assert request is not None
-            if self._ledger.limited:
-                guess = self._guess(request)
-                if not self._ledger.affords(guess):
+            # Without a limit a guess is needed only as long as the service may turn out not to count.
+            guess = self._guess(request) if self._ledger.limited or not self._counted else None
+            is_held = holder is not None and holder.holds(request.key)
+            if guess is not None and self._ledger.limited and not is_held:
+                if not self._ledger.affords(request, guess):
                     # The only one in this round and still too much: there is no room left.
                     self.limit_reached = self._pulled == first
                     return
                 self._ledger.reserve(request, guess)
             self._next = None
-            self._in_flight[request.key] = request
-            self._pulled += 1
-            yield request
+            yield self._pull(request, guess)
+
+    def _held_requests(self, holder: Holder) -> Iterator[ChatRequest]:
+        """Yield what is paid for already, wherever it stands: no limit may keep its replies from coming."""
+        for request in self._requests():
+            if self.stopped:
+                return
+            if holder.holds(request.key) and self._journal.claim(request.key):
+                self._early += 1
+                yield self._pull(request, self._guess(request))
+
+    def _pull(self, request: ChatRequest, guess: Tokens | None) -> ChatRequest:
+        """Note a request as in flight, without its messages: an annotator may pull all before it answers."""
+        kept = ChatRequest(
+            request.key,
+            request.source_id,
+            request.source,
+            request.task,
+            (),
+            request.model,
+            request.sampling,
+        )
+        self._in_flight[request.key] = (kept, guess)
+        self._pulled += 1
+        return request
 
     def _open_requests(self, requests: Callable[[], Iterator[ChatRequest]]) -> Iterator[ChatRequest]:
         """Yield what is neither in the journal nor in flight, and rejected ones once more if asked to."""
@@ -116,6 +150,9 @@ class Collector:
         for request in requests():
             if self._journal.claim(request.key):
                 yield request
+                continue
+            if self._early and request.key not in self._journal:
+                self._early -= 1
                 continue
             self.answered_before += 1
             if self._rejected is None or request.key in anew or request.key not in self._journal:
@@ -133,16 +170,39 @@ class Collector:
         return passed
 
     def _settle(self, outcome: Reply | Failure) -> None:
-        request = self._in_flight.pop(outcome.key)
+        request, guess = self._in_flight.pop(outcome.key)
         self.asked += 1
-        self._ledger.settle(outcome.key, None if isinstance(outcome, Failure) else outcome)
+        if guess is not None:
+            self._ledger.settle(outcome.key, guess, None if isinstance(outcome, Failure) else outcome)
         if isinstance(outcome, Failure):
             self.failures[outcome.key] = outcome
             log.debug("%s, %s: %s: %s", request.source_id, request.task, outcome.kind, outcome.message)
         else:
-            self._journal.append(self._row(request, outcome))
+            self._journal.append(self._row(request, outcome, self._usage(request, guess, outcome)))
 
-    def _row(self, request: ChatRequest, reply: Reply) -> dict[str, Any]:
+    def _usage(self, request: ChatRequest, guess: Tokens | None, reply: Reply) -> dict[str, int]:
+        """Return the tokens of a reply, marked as `estimated` where the service does not count them."""
+        usage = reply.usage
+        if "prompt_tokens" in usage and "completion_tokens" in usage:
+            self._counted = True
+            return usage
+        if self._spec.engine == "recorded":
+            return usage
+        if not self._warned:
+            self._warned = True
+            log.warning(
+                "%s does not say how many tokens its replies take; they are estimated, for limits and costs",
+                self._spec.name,
+            )
+        spent = self._ledger.spent
+        prompt = guess.prompt if guess is not None else spent.prompt_tokens / max(spent.rows, 1)
+        counted = {
+            "prompt_tokens": math.ceil(prompt),
+            "completion_tokens": min(math.ceil(estimate(reply.text)) + 1, request.sampling.max_tokens),
+        }
+        return {**counted, **usage, "estimated": 1}
+
+    def _row(self, request: ChatRequest, reply: Reply, usage: dict[str, int]) -> dict[str, Any]:
         """Return the journal row; `usage` and what follows stay last, see `Journal.append`."""
         revision = {} if self._spec.revision is None else {"revision": self._spec.revision}
         return {
@@ -156,7 +216,7 @@ class Collector:
             **self._fields(request),
             "reply": whole_characters(reply.text),
             "finish_reason": reply.finish_reason,
-            "usage": reply.usage,
+            "usage": usage,
             "seconds": round(reply.seconds, 3),
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
         }

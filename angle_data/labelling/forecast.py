@@ -154,7 +154,7 @@ def _read(
 
 def _note(known: _Known, request: ChatRequest, row: dict[str, Any]) -> None:
     usage = row.get("usage") or {}
-    if usage.get("prompt_tokens") and "completion_tokens" in usage:
+    if usage.get("prompt_tokens") and "completion_tokens" in usage and not usage.get("estimated"):
         known.replies += 1
         known.guessed += prompt_tokens(request, estimate)
         known.prompt += usage["prompt_tokens"]

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from angle_data.annotators.base import ChatRequest, Reply
+from angle_data.annotators.base import ChatRequest, Held, Reply
 from angle_data.annotators.models import Price
 from angle_data.labelling.journal import Spent
 
 __all__ = ["Ledger", "Tokens"]
 
-# Replies after which the mean of what was counted is trusted as it is.
+# Replies after which the mean of what was counted is trusted; until then each may be as long as allowed.
 _ENOUGH = 8
+# What is in flight may turn out longer than the mean.
+_MARGIN = 1.1
 _SMOOTHING = 0.02
 
 
@@ -30,7 +32,9 @@ class Ledger:
     """Counts tokens and money, and reserves what requests in flight are expected to take.
 
     `spent` is the journal's own count, so it grows with every row. `max_usd` and `max_tokens_total` bound the
-    whole journal, not this session alone.
+    whole journal, not this session alone. Until a few replies have come, a request counts with the longest
+    reply it may get, afterwards with what replies take on average: the limits can be passed by as much as
+    those in flight at the end are longer than those before.
     """
 
     def __init__(
@@ -40,8 +44,9 @@ class Ledger:
         self.price = price
         self._max_usd, self._max_tokens = max_usd, max_tokens_total
         self._before = (spent.rows, spent.prompt_tokens, spent.completion_tokens)
-        self._reserved: dict[str, tuple[Tokens, Tokens]] = {}
+        self._reserved: dict[str, Tokens] = {}
         self._in_flight = Tokens(0.0, 0.0)
+        self._held = Tokens(0.0, 0.0)
         self._scale: Tokens | None = None
         self._replies = 0
 
@@ -50,13 +55,22 @@ class Ledger:
         """Whether any limit is set; without one nothing needs to be reserved."""
         return self._max_usd is not None or self._max_tokens is not None
 
-    def affords(self, guess: Tokens) -> bool:
-        """Whether a request with this first guess fits under the limits beside all that is in flight."""
+    def hold(self, held: Held) -> None:
+        """Count requests that earlier sessions have paid for, until the next call; they are not reserved."""
+        self._held = Tokens(held.prompt_tokens, held.completion_tokens)
+
+    def affords(self, request: ChatRequest, guess: Tokens) -> bool:
+        """Whether a request with this first guess fits under the limits beside all that is on its way."""
         if not self.limited:
             return True
-        expected = self._expected(guess)
-        prompt = self.spent.prompt_tokens + self._in_flight.prompt + expected.prompt
-        completion = self.spent.completion_tokens + self._in_flight.completion + expected.completion
+        expected = self._expected(request, guess)
+        prompt = self.spent.prompt_tokens + self._in_flight.prompt + self._held.prompt + expected.prompt
+        completion = (
+            self.spent.completion_tokens
+            + self._in_flight.completion
+            + self._held.completion
+            + expected.completion
+        )
         if self._max_tokens is not None and prompt + completion > self._max_tokens:
             return False
         if self._max_usd is None or self.price is None:
@@ -65,23 +79,25 @@ class Ledger:
 
     def reserve(self, request: ChatRequest, guess: Tokens) -> None:
         """Count a request as in flight."""
-        expected = self._expected(guess)
-        self._reserved[request.key] = (guess, expected)
+        expected, most = self._expected(request, guess), request.sampling.max_tokens
+        reserved = Tokens(expected.prompt * _MARGIN, min(expected.completion * _MARGIN, most))
+        self._reserved[request.key] = reserved
         self._in_flight = Tokens(
-            self._in_flight.prompt + expected.prompt, self._in_flight.completion + expected.completion
+            self._in_flight.prompt + reserved.prompt, self._in_flight.completion + reserved.completion
         )
 
-    def settle(self, key: str, reply: Reply | None) -> None:
+    def settle(self, key: str, guess: Tokens, reply: Reply | None) -> None:
         """Take a request out of flight, if it was reserved, and learn from its reply, None when it failed.
 
         What the reply took is counted by the journal, in `spent`.
         """
-        if key not in self._reserved:
+        if not self.limited:
             return
-        guess, expected = self._reserved.pop(key)
-        self._in_flight = Tokens(
-            self._in_flight.prompt - expected.prompt, self._in_flight.completion - expected.completion
-        )
+        reserved = self._reserved.pop(key, None)
+        if reserved is not None:
+            self._in_flight = Tokens(
+                self._in_flight.prompt - reserved.prompt, self._in_flight.completion - reserved.completion
+            )
         usage = reply.usage if reply is not None else {}
         if "prompt_tokens" in usage and "completion_tokens" in usage:
             self._learn(guess, usage["prompt_tokens"], usage["completion_tokens"])
@@ -99,14 +115,15 @@ class Ledger:
             self._scale.completion + rate * (seen.completion - self._scale.completion),
         )
 
-    def _expected(self, guess: Tokens) -> Tokens:
+    def _expected(self, request: ChatRequest, guess: Tokens) -> Tokens:
         """Correct a first guess by what replies took; with few replies, rather too much than too little."""
+        most = request.sampling.max_tokens
         if self._scale is None:
-            return guess
-        margin = 1.0 + 1.0 / self._replies if self._replies < _ENOUGH else 1.0
-        return Tokens(
-            guess.prompt * self._scale.prompt * margin, guess.completion * self._scale.completion * margin
-        )
+            return Tokens(guess.prompt, most)
+        prompt = guess.prompt * self._scale.prompt
+        if self._replies < _ENOUGH:
+            return Tokens(prompt * (1.0 + 1.0 / self._replies), most)
+        return Tokens(prompt, min(guess.completion * self._scale.completion, most))
 
     def usd(self) -> float | None:
         """Return what the whole journal cost at the price of now, None when no price is known."""

@@ -82,9 +82,16 @@ RequestsPerMinute = Annotated[
 TokensPerMinute = Annotated[
     float | None, typer.Option(help="Most tokens a minute.", show_default="learnt from the server")
 ]
-MaxUsd = Annotated[float | None, typer.Option(help="Stop before the run folder costs more (exit 75).")]
+MaxUsd = Annotated[
+    float | None,
+    typer.Option(
+        help="Stop when the run folder would cost more (exit 75). The first requests count with the longest "
+        "reply allowed, later ones with the mean: replies in flight that are longer can pass the limit."
+    ),
+]
 MaxTokensTotal = Annotated[
-    int | None, typer.Option(help="Stop before the run folder takes more tokens (exit 75).")
+    int | None,
+    typer.Option(help="Stop when the run folder would take more tokens (exit 75); counted as --max-usd."),
 ]
 UsdPerMillion = Annotated[
     str | None,

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.annotators import AnnotatorSpec
+from angle_data.annotators.batch_state import open_requests
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.labelling.engine import EngineConfig
@@ -45,9 +46,15 @@ class RunFile:
         """Read what an earlier session wrote.
 
         Raises:
-            InputError: The folder is another annotator's or command's, or no run folder at all.
+            InputError: The folder is another annotator's or command's, or no run folder at all, or its
+            requests are in batches that another engine would not fetch.
         """
         run, model = self._run, self._spec.name
+        if self._spec.engine != "batch" and (rows := open_requests(run)):
+            raise InputError(
+                f"{run} has {rows} requests in batches that are not fetched; finish it with --engine batch, "
+                "or give another --out"
+            )
         if not self._path.is_file():
             ours = (run / "journal.jsonl").is_file() or (run / "batches.jsonl").is_file()
             if not ours and run.is_dir() and any(item.name != LOCK_NAME for item in run.iterdir()):
