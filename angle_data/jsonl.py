@@ -36,7 +36,7 @@ def open_text(path: Path, newline: str | None = None) -> IO[str]:
     try:
         if path.is_dir():
             raise InputError(f"{path} is a directory; give a file")
-        if path.suffix == ".gz":
+        if path.suffix.lower() == ".gz":
             return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
         return path.open(encoding="utf-8-sig", newline=newline)
     except FileNotFoundError:

@@ -28,7 +28,10 @@ def hold(directory: Path) -> Iterator[None]:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise InputError(f"--out {directory} is a file; give a directory") from None
+        # The path itself, or one it goes through: of those that exist, the longest.
+        file = next(path for path in (directory, *directory.parents) if os.path.lexists(path))
+        within = "" if file == directory else f" goes through {file}, which"
+        raise InputError(f"--out {directory}{within} is a file; give a directory") from None
     with (directory / LOCK_NAME).open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -28,7 +28,7 @@ _LONGEST_FIELD = 1 << 30  # characters; the csv module's own 131,072 is less tha
 
 def is_table(path: Path) -> bool:
     """Return whether the name of `path` says that `read_table` can read it."""
-    return path.name.endswith(_SUFFIXES)
+    return path.name.lower().endswith(_SUFFIXES)
 
 
 def read_table(path: Path, *, require: Sequence[str] = (), columns: Sequence[str] | None = None) -> Rows:
@@ -49,9 +49,10 @@ def read_table(path: Path, *, require: Sequence[str] = (), columns: Sequence[str
     """
     if not is_table(path):
         raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}")
-    if ".jsonl" in path.suffixes[-2:]:
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith(".jsonl"):
         return ((f"{path}:{line}", row) for line, row in read_jsonl(path))
-    if ".csv" in path.suffixes[-2:]:
+    if name.endswith(".csv"):
         return _csv_rows(path, require)
     return _parquet_rows(path, require, columns)
 

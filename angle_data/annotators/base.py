@@ -126,6 +126,15 @@ class Holder(Protocol):
         ...
 
 
+@runtime_checkable
+class Retrier(Protocol):
+    """An annotator that asks again what failed, so that requests in hand may be waiting rather than sent."""
+
+    def wind_down(self) -> int:
+        """Send nothing more, leave what waits unanswered, and return how many requests are under way."""
+        ...
+
+
 class KeyMaker:
     """Makes the keys of requests that differ in their messages only; see `request_key`."""
 

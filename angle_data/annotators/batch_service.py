@@ -77,7 +77,7 @@ class BatchService:
                 )
             return str(_field(file, "id"))
 
-        return await self._call(attempt, f"{self.address} takes no batch files")
+        return await self._call(attempt, f"{self.address} takes no batch files (use --engine server)")
 
     async def create(self, input_file: str, run: str, part: str) -> str:
         """Create the batch of an uploaded file, marked with its run and part, and return the service's id."""
@@ -99,7 +99,7 @@ class BatchService:
                 unsure = unsure or status_of(error) != 429
                 raise
 
-        return await self._call(attempt, f"{self.address} has no Batch API")
+        return await self._call(attempt, f"{self.address} has no Batch API (use --engine server)")
 
     async def find(self, run: str) -> dict[str, tuple[str, str]]:
         """Return the batches of a run that the service knows: part -> (batch, input file).

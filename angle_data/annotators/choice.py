@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +24,7 @@ __all__ = ["choose_annotator"]
 
 _LOCAL = ("offline", "ray")
 _REMOTE = ("server", "batch")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPENAI_ADDRESS = "OPENAI_BASE_URL"
 
 
@@ -48,6 +50,7 @@ def choose_annotator(
     Raises:
         InputError: An unknown engine or model name, or an option that is missing or does not fit the engine.
     """
+    _check_names(model, api_key_env)
     alias = MODELS.get(model)
     if engine == "auto":
         engine = _engine(model, alias, checkpoint, base_urls, replies)
@@ -122,6 +125,14 @@ def _unserved(model: str, served: str) -> str:
         f"model {model!r} has no public address: start `vllm serve {served}` and pass --base-url "
         f"http://localhost:8000/v1, or load it here after {install_command('vllm')}"
     )
+
+
+def _check_names(model: str, api_key_env: str | None) -> None:
+    if not model.strip():
+        raise InputError(f"--model is empty; give {', '.join(MODELS)} or another name")
+    if api_key_env is not None and not _VARIABLE.fullmatch(api_key_env):
+        # What was given is not shown: it may well be the key.
+        raise InputError("--api-key-env takes the name of the variable with the key, not the key itself")
 
 
 def _check_fit(

@@ -79,6 +79,11 @@ class Endpoints:
         """Whether any address has answered yet."""
         return any(endpoint.reached for endpoint in self._endpoints)
 
+    @property
+    def in_flight(self) -> int:
+        """Return how many requests are with the addresses now."""
+        return sum(endpoint.limiter.in_flight for endpoint in self._endpoints)
+
     def others_work(self, endpoint: Endpoint) -> bool:
         """Return whether an address beside `endpoint` is not set aside."""
         now = time.monotonic()

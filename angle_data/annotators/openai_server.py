@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
@@ -29,6 +28,7 @@ from angle_data.annotators.base import ChatRequest, Failure, Reply
 from angle_data.annotators.chat import Form, api_key, first_form, next_form, read_reply, request_body
 from angle_data.annotators.endpoints import Closed, Endpoint, Endpoints, Place
 from angle_data.annotators.limiter import Limiter
+from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.retry import (
     BadAnswer,
     NoAnswer,
@@ -50,7 +50,6 @@ __all__ = ["OpenAIServer"]
 
 log = logging.getLogger("angle.annotators")
 
-_DEFAULT_URL = "https://api.openai.com/v1"
 _ATTEMPTS = 6
 _ATTEMPTS_UNREACHED = 3
 _EQUAL_REFUSALS = 5
@@ -74,6 +73,8 @@ class OpenAIServer:
     def __init__(self, spec: AnnotatorSpec) -> None:
         self._spec = spec
         self._key = api_key(spec)
+        self._stop = asyncio.Event()
+        self._endpoints = Endpoints(())
         self._failed_in_a_row = 0
         self._refusal, self._refusals = "", 0
 
@@ -88,7 +89,8 @@ class OpenAIServer:
         self._endpoints = Endpoints([self._endpoint(url) for url in self._spec.base_urls or (None,)])
         outcomes: asyncio.Queue[Reply | Failure | Exception | None] = asyncio.Queue(self._spec.concurrency)
         source = iter(requests)
-        async with Transport(self._key, self._spec.timeout_s) as self._transport:
+        secret = self._spec.api_key_env is not None
+        async with Transport(self._key, self._spec.timeout_s, secret=secret) as self._transport:
             workers = [
                 asyncio.create_task(self._work(source, outcomes)) for _ in range(self._spec.concurrency)
             ]
@@ -109,11 +111,19 @@ class OpenAIServer:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
 
+    def wind_down(self) -> int:
+        """Send nothing more, no second attempt either; return how many answers are still waited for.
+
+        What waits for its turn or for another attempt, perhaps an hour as the server asked, stays unanswered.
+        """
+        self._stop.set()
+        self._endpoints.close()
+        return self._endpoints.in_flight
+
     def _endpoint(self, url: str | None) -> Endpoint:
         spec = self._spec
-        base = url or os.environ.get("OPENAI_BASE_URL") or _DEFAULT_URL
         limiter = Limiter(spec.concurrency, spec.requests_per_minute, spec.tokens_per_minute)
-        path = f"{base.rstrip('/')}/chat/completions"
+        path = f"{(url or DEFAULT_URL).rstrip('/')}/chat/completions"
         return Endpoint(path, url or "the OpenAI API", limiter, first_form(spec.dialect))
 
     async def _work(
@@ -137,8 +147,7 @@ class OpenAIServer:
         except Closed:
             await outcomes.put(None)
         except Exception as error:  # noqa: BLE001 - also a bad line of the texts: handed on, not judged
-            self._stop.set()
-            self._endpoints.close()
+            self.wind_down()
             await outcomes.put(error)
 
     async def _ask(self, request: ChatRequest, place: Place) -> Reply | Failure:
@@ -235,14 +244,17 @@ class OpenAIServer:
             return False
         if endpoint.form == form:
             endpoint.form = next_form(form)
-            said = self._clean(message)
+            said = _one_line(message)
             log.warning(
                 "%s knows no %s replies (%s); asking for %s instead", endpoint.name, form, said, endpoint.form
             )
         return True
 
     def _patience(self, endpoint: Callable[[], Endpoint]) -> Callable[[RetryCallState], bool]:
-        """Return a tenacity stop for one request; what is not its own fault does not use up an attempt."""
+        """Return a tenacity stop for one request; what is not its own fault does not use up an attempt.
+
+        The end of the run is none of its business: who then waits for another attempt gets `Closed`.
+        """
         used = 0
 
         def exhausted(state: RetryCallState) -> bool:
@@ -252,7 +264,7 @@ class OpenAIServer:
             free = error is None or status_of(error) == 429 or isinstance(error, _LaxerForm) or elsewhere
             used += not free
             limit = _ATTEMPTS if endpoint().reached else _ATTEMPTS_UNREACHED
-            return self._stop.is_set() or used >= limit
+            return used >= limit
 
         return exhausted
 
@@ -309,14 +321,12 @@ class OpenAIServer:
         return f"{address} rejects the API key in {name} (HTTP {status}); set {name} to a valid key"
 
     def _message(self, error: Exception) -> str:
-        """Return what the server said, on one line, without the key and not endlessly."""
-        return self._clean(str(error))
+        """Return what the server said, on one line and not endlessly."""
+        return _one_line(str(error))
 
-    def _clean(self, text: str) -> str:
-        text = " ".join(text.split())
-        if self._spec.api_key_env is not None:
-            text = text.replace(self._key, "[key]")
-        return text[:_MESSAGE_CHARS]
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:_MESSAGE_CHARS]
 
 
 def _kind(error: Exception) -> str:

@@ -5,6 +5,7 @@ Reads JSON Lines and yields rows; printing is the command's business.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -15,8 +16,11 @@ from angle_data.errors import InputError
 from angle_data.gis.markers import MarkerLink, read_comment
 from angle_data.gis.threads import read_thread
 from angle_data.jsonl import read_jsonl
+from angle_data.text import whole_characters
 
 __all__ = ["ExplainedComment", "explain_comments", "explain_threads", "read_comments"]
+
+_REPO = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ def read_comments(path: Path) -> Iterator[ExplainedComment]:
         if missing:
             raise InputError(f"{where}: the comment lacks {', '.join(missing)}")
         repo, number, author, body = row["repo"], row["number"], row["author"], row["body"]
-        if not isinstance(repo, str) or repo.count("/") != 1 or not all(repo.split("/")):
+        if not isinstance(repo, str) or not _REPO.fullmatch(repo):
             raise InputError(f"{where}: repo must be owner/name, got {repo!r}")
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
             raise InputError(f"{where}: number must be a positive integer, got {number!r}")
@@ -54,7 +58,11 @@ def read_comments(path: Path) -> Iterator[ExplainedComment]:
             raise InputError(f"{where}: body must be a text or null, got {type(body).__name__}")
         association = row.get("author_association")
         yield ExplainedComment(
-            repo, number, author, body or "", association if isinstance(association, str) else ""
+            repo,
+            number,
+            author,
+            whole_characters(body or ""),
+            association if isinstance(association, str) else "",
         )
 
 

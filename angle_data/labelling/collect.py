@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from angle_data.annotators import AnnotatorSpec
-from angle_data.annotators.base import Annotator, ChatRequest, Failure, Holder, Reply, resample
+from angle_data.annotators.base import Annotator, ChatRequest, Failure, Holder, Reply, Retrier, resample
 from angle_data.console import Progress
 from angle_data.labelling.answers import Answers
 from angle_data.labelling.engine import model_identity
@@ -225,7 +225,7 @@ class Collector:
         """Let the first Ctrl-C end the sending and wait for replies in flight, the second stop at once.
 
         An annotator whose `drains` is False has nothing in flight that is worth a wait (batches are fetched
-        by the next run) and is stopped by the first.
+        by the next run) and is stopped by the first. One that waits before it tries again waits no longer.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
@@ -235,9 +235,10 @@ class Collector:
                 task.cancel()
             elif not self.stopped:
                 self.stopped = True
+                waiting = annotator.wind_down() if isinstance(annotator, Retrier) else len(self._in_flight)
                 log.warning(
                     "stopping: everything so far is kept; waiting for %d replies in flight (Ctrl-C: stop)",
-                    len(self._in_flight),
+                    waiting,
                 )
 
         # Signals can be caught in the main thread of a Unix process only; elsewhere Python's default stands.

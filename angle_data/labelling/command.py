@@ -107,7 +107,7 @@ def plan_table(counts: dict[str, Any]) -> str:
     if money["usd"] is not None:
         spent = f" ({money['spent_usd']:.4f} USD spent so far)" if money["spent_usd"] else ""
         lines.append(f"about {money['usd']:.4f} USD{spent}")
-    return "\n".join([*lines, f"tokens by {source}"])
+    return "\n".join([*lines, f"source of the token counts: {source}"])
 
 
 def result_table(result: SessionResult) -> str:

@@ -66,7 +66,7 @@ class LabelConfig:
     def settings(self, prompts: PromptSet) -> dict[str, Any]:
         """Return what of these settings decides what is asked, for run.json."""
         return {
-            "texts": str(self.texts),
+            "texts": self.texts,
             "limit": self.limit,
             "size": self.size,
             "polarity": self.polarity,

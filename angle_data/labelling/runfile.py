@@ -81,7 +81,7 @@ class RunFile:
         changed = [
             _change(name, _show(self._before[name]), _show(value))
             for name, value in now.items()
-            if name in self._before and self._before[name] != json.loads(json.dumps(value))
+            if name in self._before and _differs(self._before[name], value)
         ]
         if changed:
             log.warning(
@@ -132,7 +132,7 @@ class RunFile:
             "versions": _versions(),
         }
         with replace_file(self._path) as stream:
-            json.dump(content, stream, ensure_ascii=False, indent=2)
+            json.dump(content, stream, ensure_ascii=False, indent=2, default=str)  # paths
             stream.write("\n")
 
     def _asked(self, settings: Mapping[str, Any], engine: EngineConfig) -> dict[str, Any]:
@@ -164,6 +164,13 @@ def _percentiles(seconds: Sequence[float]) -> dict[str, float] | None:
         return None
     ordered = sorted(seconds)
     return {f"p{p}": round(ordered[max(-(-len(ordered) * p // 100) - 1, 0)], 3) for p in _PERCENTILES}
+
+
+def _differs(before: Any, now: Any) -> bool:
+    """Whether a setting has changed; a file is the same under an absolute and a relative path."""
+    if isinstance(now, Path):
+        return not isinstance(before, str) or Path(before).resolve() != now.resolve()
+    return bool(before != json.loads(json.dumps(now)))
 
 
 def _change(name: str, before: str, now: str) -> str:

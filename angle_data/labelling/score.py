@@ -72,7 +72,7 @@ class ScoreConfig:
     def settings(self, prompt: Prompt) -> dict[str, Any]:
         """Return what of these settings decides what is asked, for run.json."""
         return {
-            "pairs": str(self.pairs),
+            "pairs": self.pairs,
             "limit": self.limit,
             "pairs_per_call": self.pairs_per_call,
             "both_orders": self.both_orders,

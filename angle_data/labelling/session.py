@@ -69,13 +69,13 @@ def ask_all(
 
     `requests` is called several times and must yield the same each time; it is read lazily. Their keys come
     from `angle_data.annotators.base.KeyMaker(model_identity(spec), sampling)`, with `spec =
-    engine.spec(run)`. `settings` are the command's own entries of run.json: whatever changes the result, no
-    secrets; a change since the last run is reported. `derive` is called once, also when the session ends
-    early, and returns at least the counts `requests`, `replied`, `failed` (kind -> number) and `unanswered`.
-    `fields` gives further fields of a journal row. `reply_chars` guesses the length of a reply, for limits
-    before the first reply. `rejected` says of a request and its journal rows whether to ask it anew, with the
-    next sample (see `resample`); None never does. `total` is the number of requests, if known, for the
-    progress display.
+    engine.spec(run)`. `settings` are the command's own entries of run.json: whatever changes the result,
+    files as `Path`, no secrets; a change since the last run is reported. `derive` is called once, also when
+    the session ends early, and returns at least the counts `requests`, `replied`, `failed` (kind -> number)
+    and `unanswered`. `fields` gives further fields of a journal row. `reply_chars` guesses the length of a
+    reply, for limits before the first reply. `rejected` says of a request and its journal rows whether to ask
+    it anew, with the next sample (see `resample`); None never does. `total` is the number of requests, if
+    known, for the progress display; with a shard, about as many.
 
     Raises:
         InputError: The settings, the requests or the journal cannot be used.
@@ -90,7 +90,8 @@ def ask_all(
     started = time.monotonic()
     with open_journal(run, spec.name) as journal:
         runfile.warn_of_changes(settings, engine)
-        count = "requests as they come" if total is None else f"{total:,} requests"
+        about = "" if engine.shard is None else "about "  # a hash decides whose a text is
+        count = "requests as they come" if total is None else f"{about}{total:,} requests"
         log.info(
             "%s (%s): %s, %s replies in the journal", spec.name, spec.checkpoint, count, f"{len(journal):,}"
         )

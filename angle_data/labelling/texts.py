@@ -39,7 +39,7 @@ class TextFile:
 
     Raises:
         InputError: The file is missing, of an unknown kind or holds no texts; a row lacks the text field or
-            holds no string there; one id stands for two different texts.
+            holds no string there, or NUL characters; one id stands for two different texts.
     """
 
     def __init__(
@@ -111,6 +111,12 @@ class TextFile:
         texts: list[Any] = [row.get(self._text_field) for row in rows]
         if not all(type(text) is str for text in texts):
             texts = list(map(self._text, places, rows))
+        if "\0" in "".join(texts):
+            place = next(place for place, text in zip(places, texts, strict=True) if "\0" in text)
+            raise InputError(
+                f"{self._where(place)}: the text holds NUL characters, as a file in UTF-16 does; convert the "
+                "file to UTF-8"
+            )
         ids: list[Any] = [row.get(self._id_field) for row in rows]
         if not all(type(identity) is str for identity in ids):
             ids = list(map(self._identity, places, rows))
@@ -152,13 +158,14 @@ class TextFile:
     def _batches(self) -> _Batches:
         """Yield the rows of any supported kind of file, many at a time, and where they are."""
         path = self._path
-        if path.suffix == ".jsonl":
+        name = path.name.lower()
+        if name.endswith(".jsonl"):
             return _json_batches(path)
         if is_table(path):
             return _batched(
                 read_table(path, require=(self._text_field,), columns=(self._text_field, self._id_field))
             )
-        if ".txt" in path.suffixes[-2:]:
+        if name.endswith((".txt", ".txt.gz")):
             return _batched(_lines(path, self._text_field))
         raise InputError(f"{path}: unknown kind of file; give {_KINDS}")
 

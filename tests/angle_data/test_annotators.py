@@ -201,6 +201,8 @@ def test_a_model_without_address_is_loaded_here_if_vllm_is_installed(monkeypatch
             {"base_urls": ("localhost:8000",)},
             r"must start with http:// or https://, got 'localhost:8000'",
         ),
+        ("", {"base_urls": ("http://h/v1",)}, r"--model is empty; give chatglm, chatgpt, llama or another"),
+        (" ", {}, r"--model is empty"),
         ("m", {"base_urls": ("http://",)}, r"--base-url 'http://' names no host"),
         ("m", {"base_urls": ("http://:8000/v1",)}, r"names no host"),
         ("m", {"base_urls": ("http://h:port/v1",)}, r"'http://h:port/v1' is no address"),
@@ -220,6 +222,14 @@ def test_wrong_choices(monkeypatch, model, options, message):
     monkeypatch.setattr(choice, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=message):
         choose_annotator(model, **options)
+
+
+@pytest.mark.parametrize("pasted", ["sk-secret-0123456789", "a b", "9KEY", "", "KEY\n"])
+def test_a_key_in_place_of_its_variable_is_not_repeated(pasted):
+    with pytest.raises(InputError) as caught:
+        choose_annotator("m", base_urls=("http://h/v1",), api_key_env=pasted)
+    message = "--api-key-env takes the name of the variable with the key, not the key itself"
+    assert str(caught.value) == message
 
 
 def test_replies_do_not_go_with_a_server(recorded, tmp_path):

@@ -94,7 +94,7 @@ def test_dry_run_counts_and_writes_nothing(examples, tmp_path):
     assert not (tmp_path / "run").exists()
     plain = recorded(examples, "annotator-a", tmp_path / "run", "--dry-run", "--polarity", "synonym")
     assert plain.stdout.splitlines()[0].split() == ["requests", "360"]
-    assert plain.stdout.splitlines()[-1] == "tokens by an estimate by characters"
+    assert plain.stdout.splitlines()[-1] == "source of the token counts: an estimate by characters"
 
 
 def test_texts_without_a_recorded_reply_are_a_warning_unless_there_is_none_at_all(tmp_path, texts):

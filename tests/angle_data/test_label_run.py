@@ -304,6 +304,28 @@ def test_an_interrupt_waits_for_replies_in_flight_and_derives_the_candidates(tmp
     assert len(rows(tmp_path / "run/candidates.jsonl")) == 2 * asked
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_an_interrupt_does_not_wait_for_as_long_as_the_server_asked(tmp_path, status):
+    """429: everybody pauses; 503: each request sleeps before its next attempt."""
+    write_texts(tmp_path / "texts.jsonl", 20)
+    fault = Fault(status, {"Retry-After": "3600"})
+    with (
+        FakeOpenAI(about, faults=[None] * 6, always=fault) as server,
+        subprocess.Popen(command(tmp_path, server), stderr=subprocess.PIPE, text=True) as run,
+    ):
+        try:
+            wait_for_replies(server, 7)
+            run.send_signal(signal.SIGINT)
+            _, errors = run.communicate(timeout=60)
+        finally:
+            run.kill()
+        assert len(server.seen) <= 10
+    assert run.returncode == 130
+    assert "Traceback" not in errors
+    counts = json.loads((tmp_path / "run/run.json").read_text())["counts"]
+    assert (counts["replied"], counts["failed"], counts["unanswered"]) == (6, {}, 34)
+
+
 def test_a_second_interrupt_does_not_wait(tmp_path):
     write_texts(tmp_path / "texts.jsonl", 20)
     with (
@@ -405,6 +427,16 @@ def test_shards_share_the_texts_whatever_their_order(tmp_path):
     assert sorted(part for shard in found.values() for part in shard) == sorted(f"t{i}" for i in range(40))
 
 
+def test_the_number_of_requests_of_a_shard_is_no_exact_one(tmp_path, caplog):
+    caplog.set_level("INFO")
+    write_texts(tmp_path / "texts.jsonl", 4)
+    with FakeOpenAI(about) as server:
+        label(config(tmp_path, server, shard=(1, 2), polarity="synonym"))
+        assert "(tiny): about 2 requests, 0 replies" in caplog.text
+        label(config(tmp_path, server, polarity="synonym"))
+    assert "(tiny): 4 requests, " in caplog.text
+
+
 def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):
     write_texts(tmp_path / "texts.jsonl", 3)
     answers = {
@@ -499,6 +531,20 @@ def test_changed_settings_are_named_once(tmp_path, caplog):
     assert (
         "was run with other settings (size 2 -> 3, prompts paper -> structured, sampling temperature" in line
     )
+
+
+def test_the_same_texts_under_another_path_are_no_change(tmp_path, monkeypatch, caplog):
+    write_texts(tmp_path / "texts.jsonl", 1)
+    write_texts(tmp_path / "others.jsonl", 1)
+    monkeypatch.chdir(tmp_path)
+    with FakeOpenAI(about) as server:
+        label(config(tmp_path, server))
+        label(config(tmp_path, server, texts=Path("texts.jsonl")))
+        assert run_json(tmp_path)["texts"] == "texts.jsonl"
+        label(config(tmp_path, server))
+        assert "other settings" not in caplog.text
+        label(config(tmp_path, server, texts=Path("others.jsonl")))
+    assert f"other settings (texts {tmp_path}/texts.jsonl -> others.jsonl)" in caplog.text
 
 
 def test_an_edited_prompt_of_the_same_name_is_named(tmp_path, caplog):

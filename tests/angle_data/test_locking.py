@@ -52,6 +52,13 @@ def test_a_file_in_place_of_the_directory_is_named(tmp_path):
         pass
 
 
+def test_a_file_in_place_of_a_parent_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    message = r"run goes through \S*/file, which is a file; give a directory"
+    with pytest.raises(InputError, match=message), hold(tmp_path / "file" / "new" / "run"):
+        pass
+
+
 def test_a_system_without_such_locks_is_told_in_one_line(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fcntl", None)
     with pytest.raises(InputError, match="on Windows use WSL"), hold(tmp_path):

@@ -412,7 +412,7 @@ def test_what_the_service_says_is_shown_without_the_key(tmp_path, monkeypatch):
 def test_a_server_without_batches_says_so(tmp_path):
     with FakeBatch(faults={"upload": [Fault(404, message="Not Found")]}) as server:
         ended = Client(server, tmp_path).run(requests(1))
-    assert "takes no batch files" in str(ended)
+    assert str(ended) == f"{server.url} takes no batch files (use --engine server): Not Found"
 
 
 def test_a_batch_of_another_account_is_not_bought_again(tmp_path):

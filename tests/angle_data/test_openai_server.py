@@ -242,6 +242,28 @@ def test_a_fatal_error_does_not_wait_for_requests_that_are_waiting_to_retry():
     assert "no such model" in str(ended)
 
 
+@pytest.mark.parametrize(
+    ("fault", "kinds"),
+    [(None, [Reply]), (Fault(503), []), (Fault(400, message="no response_format here"), [])],
+)
+def test_winding_down_waits_for_the_answer_under_way_and_makes_no_second_attempt(fault, kinds):
+    async def collect(annotator, server):
+        async def wind_down():
+            while not server.seen:
+                await asyncio.sleep(0.01)
+            return annotator.wind_down()
+
+        under_way = asyncio.create_task(wind_down())
+        async with aclosing(annotator.stream(requests(9, schema={"type": "object"}))) as stream:
+            outcomes = [type(outcome) async for outcome in stream]
+        return outcomes, await under_way
+
+    with FakeOpenAI(always=fault, latency_s=0.5) as server:
+        annotator = OpenAIServer(server_spec(server.url, concurrency=1))
+        assert asyncio.run(collect(annotator, server)) == (kinds, 1)
+    assert len(server.seen) == 1
+
+
 def test_a_wrong_key_names_its_variable_and_shows_no_key(monkeypatch, caplog):
     monkeypatch.setenv("MY_KEY", "sk-wrong-987654321")
     caplog.set_level(logging.DEBUG)

@@ -38,12 +38,20 @@ def write(path, rows=ROWS):
         ("t.csv", ["t.csv:2", "t.csv:4"]),  # the last line of a row that spans two
         ("t.csv.gz", ["t.csv.gz:2", "t.csv.gz:4"]),
         ("t.parquet", ["t.parquet: row 1", "t.parquet: row 2"]),
+        ("t.jsonl.csv", ["t.jsonl.csv:2", "t.jsonl.csv:4"]),
     ],
 )
 def test_every_kind_gives_the_same_rows_and_their_places(tmp_path, name, places):
     found = list(read_table(write(tmp_path / name)))
     assert [row for _, row in found] == ROWS
     assert [place for place, _ in found] == [f"{tmp_path}/{place}" for place in places]
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.csv", "t.csv.gz", "t.parquet"])
+def test_names_in_capitals_are_the_same_kinds(tmp_path, name):
+    path = write(tmp_path / name).rename(tmp_path / name.upper())
+    assert is_table(path)
+    assert [row for _, row in read_table(path)] == ROWS
 
 
 def test_parquet_rows_are_numbered_through_all_batches_and_only_wanted_columns_are_read(tmp_path):

@@ -54,6 +54,13 @@ def test_lines_of_a_text_file_get_ids_from_their_content(tmp_path, name):
     assert (texts.count, texts.blank, texts.repeated) == (2, 1, 1)
 
 
+@pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.csv"])
+def test_names_in_capitals_are_the_same_kinds(tmp_path, name):
+    assert list(TextFile(write(tmp_path / name, ROWS).rename(tmp_path / name.upper()))) == TEXTS
+    (tmp_path / "T.TXT").write_text("Disk is full.\n")
+    assert TextFile(tmp_path / "T.TXT").count == 1
+
+
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t.parquet"])
 def test_other_field_names_and_missing_ids(tmp_path, name):
     rows = [{"key": "k1", "body": "One."}, {"key": None, "body": "Two."}]
@@ -118,6 +125,22 @@ def test_a_line_that_is_no_object_of_its_own_is_read_or_named_exactly(tmp_path, 
             TextFile(path)
     else:
         assert [text.text for text in TextFile(path)] == ["One.", "Four."]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("t.txt", "Disk is full.\nNode left.\n".encode("utf-16-le"), "t.txt:1"),
+        ("t.txt", b"Disk is full.\nNode \0 left.\n", "t.txt:2"),
+        ("t.jsonl", b'{"text": "Disk is full."}\n{"text": "Node \\u0000 left."}\n', "t.jsonl:2"),
+        ("t.csv", b"text\nDisk is full.\nNode \0 left.\n", "t.csv:3"),
+    ],
+)
+def test_nul_characters_are_refused(tmp_path, name, content, place):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"{place}: the text holds NUL .* UTF-16 does; convert the file"):
+        TextFile(path)
 
 
 def test_halves_of_surrogate_pairs_become_replacement_characters(tmp_path):

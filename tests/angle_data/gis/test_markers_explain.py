@@ -63,6 +63,13 @@ def test_null_author_and_body_are_fine(tmp_path):
     assert row["links"] == []
 
 
+def test_half_a_surrogate_pair_is_shown_as_a_replacement_character(tmp_path):
+    path = write(tmp_path, {**ROW, "body": "Duplicate of \ud83d #5"})
+    result = run("--comments", path, "--why")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["links"][0]["text"] == "Duplicate of \ufffd #5"
+
+
 def test_hosts_reach_the_references(tmp_path):
     path = write(tmp_path, {**ROW, "body": "Duplicate of https://git.example.com/a/b/issues/3"})
     assert "[]" in run("--comments", path).stdout
@@ -76,6 +83,8 @@ def test_hosts_reach_the_references(tmp_path):
         ("[]", "comments.jsonl:2: expected a JSON object"),
         ({"repo": "a/b", "number": 1}, "comments.jsonl:2: the comment lacks author, body"),
         ({**ROW, "repo": "editor"}, "comments.jsonl:2: repo must be owner/name, got 'editor'"),
+        ({**ROW, "repo": "a/\ud83d"}, r"comments.jsonl:2: repo must be owner/name, got 'a/\ud83d'"),
+        ({**ROW, "repo": "a/b\n"}, r"comments.jsonl:2: repo must be owner/name, got 'a/b\n'"),
         ({**ROW, "number": "9"}, "comments.jsonl:2: number must be a positive integer, got '9'"),
         ({**ROW, "number": True}, "comments.jsonl:2: number must be a positive integer"),
         ({**ROW, "author": {}}, "comments.jsonl:2: author must be a login or null"),
