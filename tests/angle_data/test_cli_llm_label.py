@@ -219,7 +219,6 @@ def fails(tmp_path, texts, *more):
     ("options", "message"),
     [
         (["--model", "gpt9"], "unknown model 'gpt9'; known: chatglm, chatgpt, llama."),
-        (["--model", "llama"], "start `vllm serve"),
         (["--model", "chatgpt", "--api-key-env", "NO_SUCH_KEY"], "set the environment variable NO_SUCH_KEY"),
         (["--model", "chatgpt", "--engine", "offline"], "'chatgpt' cannot be loaded here"),
         (["--model", "m", "--base-url", "http://"], "--base-url 'http://' names no host"),
@@ -243,6 +242,13 @@ def test_wrong_options_are_one_line(tmp_path, texts, options, message):
     line = fails(tmp_path, texts, *options)
     assert line.startswith("angle-data: error: ")
     assert message in line
+
+
+def test_a_model_that_nothing_here_can_load_says_how_to_serve_it(tmp_path, texts, monkeypatch):
+    monkeypatch.setattr(
+        "angle_data.annotators.choice.find_spec", lambda name: None
+    )
+    assert "start `vllm serve meta-llama/" in fails(tmp_path, texts, "--model", "llama")
 
 
 def test_a_rejected_key_is_one_line_without_the_key(tmp_path, texts, monkeypatch):

@@ -1,14 +1,13 @@
 """What goes into a run: scales, splits, leaks, the backbone's content, broken models, and full disks."""
 
 import json
-import resource
 import shutil
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from full_disk import files_of_at_most
 from safetensors.numpy import load_file, save_file
 
 from angle_data.errors import InputError
@@ -156,17 +155,6 @@ def test_training_that_diverged_is_one_line_and_no_report(config):
         fit(run)
     assert "a lower learning rate or fp32" in str(caught.value)
     assert not (config.out / "report.json").exists()
-
-
-@contextmanager
-def files_of_at_most(size):
-    """A limit that stands for a full disk: whatever writes a larger file fails."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 FULL = r"cannot be written \(.+\); free space or give another --out"

@@ -1,25 +1,12 @@
-"""A disk that takes no more, met for real: the system's limit on the size of a file stands in for it."""
-
-import resource
+"""A disk that takes no more: one line, whichever library was writing."""
 
 import pytest
 import torch
+from full_disk import files_of_at_most
 from safetensors.torch import save_file
 
 from angle_data.errors import InputError
 from angle_train.saving import disk_errors_in_one_line
-
-
-@pytest.fixture
-def small_files():
-    """Let no file of this process grow beyond the given number of bytes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    def limit(size):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-
-    yield limit
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize(
@@ -31,9 +18,8 @@ def small_files():
     ],
     ids=["plain", "safetensors", "torch"],
 )
-def test_a_write_that_fails_is_one_line(small_files, tmp_path, write, reason):
-    small_files(10_000)
-    with pytest.raises(InputError) as caught, disk_errors_in_one_line(tmp_path):
+def test_a_write_that_fails_is_one_line(tmp_path, write, reason):
+    with files_of_at_most(10_000), pytest.raises(InputError) as caught, disk_errors_in_one_line(tmp_path):
         write(tmp_path / "x")
     assert str(caught.value) == (
         f"{tmp_path}: cannot be written ({reason}); free space or give another --out, and run again"
