@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from angle_train.config import ObjectiveConfig
 from angle_train.objectives import angle_objective, cosine_objective, in_batch_objective
+from angle_train.settings import ObjectiveConfig
 
 __all__ = ["CombinedLoss", "combined_objective"]
 

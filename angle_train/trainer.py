@@ -26,7 +26,7 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_train.backbones import quiet_libraries
 from angle_train.batching import PairCollator
-from angle_train.config import Recipe, TrainingConfig
+from angle_train.config import Recipe
 from angle_train.evaluate.sts import evaluate_model, spearman
 from angle_train.loss import CombinedLoss
 from angle_train.monitor import (
@@ -41,6 +41,7 @@ from angle_train.monitor import (
 from angle_train.pairs import PairSet
 from angle_train.replay import EpochSampler, ReplayableCollator, count_equal_batches
 from angle_train.saving import disk_errors_in_one_line
+from angle_train.settings import TrainingConfig
 
 __all__ = [
     "DevEvaluator",

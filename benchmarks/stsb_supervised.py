@@ -23,9 +23,10 @@ from common import RESULTS, data_folder, minilm, save_results, show
 
 from angle_data.console import configure_logging
 from angle_train.backbones import load_backbone, quiet_libraries
-from angle_train.config import ObjectiveConfig, Recipe, find_recipe
+from angle_train.config import Recipe, find_recipe
 from angle_train.evaluate.sts import evaluate_model, spearman
 from angle_train.pairs import PairSet, load_pairs
+from angle_train.settings import ObjectiveConfig
 from angle_train.trainer import DevEvaluator, train, training_arguments
 
 OURS = {

@@ -67,7 +67,8 @@ LAYERS = {
     ],
     "angle_train": [
         "__init__ evaluate.__init__ report.__init__",
-        "backbones batching config monitor objectives rows runstate saving scales",
+        "backbones batching command_options monitor objectives rows runstate saving scales settings",
+        "config",
         "loss pairs replay",
         "evaluate.sts",
         "evaluate.bootstrap trainer",
@@ -76,6 +77,7 @@ LAYERS = {
         "report.summary",
         "report.html",
         "fit",
+        "command_eval command_fit",
         "cli",
     ],
 }

@@ -9,15 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from angle_data.errors import InputError
-from angle_train.config import (
-    AngleMode,
-    ObjectiveConfig,
-    Recipe,
-    TrainingConfig,
-    builtin_recipes,
-    find_recipe,
-)
+from angle_train.config import Recipe, builtin_recipes, find_recipe
 from angle_train.objectives import ANGLE_SIMILARITIES
+from angle_train.settings import AngleMode, ObjectiveConfig, TrainingConfig
 
 
 def written(tmp_path, text):

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from angle_train.batching import PairCollator, positive_groups
-from angle_train.config import ObjectiveConfig
 from angle_train.loss import CombinedLoss, combined_objective
 from angle_train.objectives import angle_objective, cosine_objective, in_batch_objective
+from angle_train.settings import ObjectiveConfig
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left on the volume", "score": 1.0},

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from angle_train.batching import positive_groups
-from angle_train.config import AngleMode
 from angle_train.objectives import (
     ANGLE_SIMILARITIES,
     angle_objective,
@@ -22,6 +21,7 @@ from angle_train.objectives import (
     ranking_loss,
     symmetric_angle_similarity,
 )
+from angle_train.settings import AngleMode
 
 SQRT2 = math.sqrt(2)
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from angle_train.config import ObjectiveConfig, Recipe, TrainingConfig
+from angle_train.config import Recipe
 from angle_train.pairs import PairSet
+from angle_train.settings import ObjectiveConfig, TrainingConfig
 from angle_train.trainer import DevEvaluator, make_collator, training_arguments
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

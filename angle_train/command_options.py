@@ -1,0 +1,19 @@
+"""Options that several commands of `angle-train` share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["PAIRS", "AsJson", "Quiet", "Scale", "Verbose"]
+
+PAIRS = ".jsonl[.gz], .csv or .parquet"
+"""The kinds of files that hold pairs, as the help texts name them."""
+Scale = Annotated[
+    str | None,
+    typer.Option(help="Scale of the scores, LOW-HIGH such as 0-5.", show_default="detected"),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Warnings only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="More detail.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
