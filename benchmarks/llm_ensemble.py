@@ -6,11 +6,12 @@
     python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2 --detect      # only what is found
     python benchmarks/llm_ensemble.py cloud-ops --limit 30 --seeds 1 --only concat-ordinal    # does it run?
 
-The grades that `principled` uses come from no LLM: for every annotator a model is fitted, for one epoch, on
-the pairs of the *other* annotators, and its similarities on this annotator's candidates are mapped to 0..5 by
-rank ("cross-fit-without-annotator-b"). No human score is used for that. Data sets are named SET-LABELS: SET
-is an annotator, concat, vote or principled, LABELS is binary, ordinal or graded. All have the same number of
-random pairs; of other pairs all have as many as the smallest, each source and polarity giving up its share.
+The grades that `principled` uses come from no LLM but from cross-fitting, as in confident learning
+(Northcutt et al. 2021, https://arxiv.org/abs/1911.00068): the sources are dealt into three folds, a model is
+fitted for one epoch on all annotators' pairs of two of them, and its similarities on the candidates of the
+third are mapped to 0..5 by rank. No human score takes part. Data sets are named SET-LABELS: SET is an
+annotator, concat, vote or principled, LABELS is binary, ordinal or graded. All have the same number of random
+pairs; of other pairs all have as many as the smallest, each source and polarity giving up its share.
 
 With --flip, sentences drawn by hash get the other polarity (and a request of their own, so that no key gives
 them away) before anything is graded or built; the tables also show what that costs each data set.
@@ -52,6 +53,7 @@ DEFAULT = (
     "vote-ordinal",
     *(f"principled-{labels}" for labels in LABELS),
 )
+FOLDS = 3
 OTHER = {"synonym": "antonym", "antonym": "synonym"}
 
 
@@ -155,44 +157,50 @@ def make_world(
             rows.append(row)
         copies[annotator] = folder / "labels" / annotator
         write_jsonl(copies[annotator] / "candidates.jsonl", rows)
-    scores = tuple(grade(task, recipe, folder, copies, annotator) for annotator in ANNOTATORS)
-    return World(name, folder, copies, scores, frozenset(flipped))
+    scores = grade(task, recipe, folder, copies)
+    return World(name, folder, copies, (scores,), frozenset(flipped))
 
 
-def grade(task: Task, recipe: Recipe, folder: Path, runs: dict[str, Path], annotator: str) -> Path:
-    """Fit a model on the other annotators' pairs, let it grade this one's, and return the run folder."""
-    out = folder / "scores" / annotator
-    others = tuple(run_folder for name, run_folder in runs.items() if name != annotator)
-    pairs = folder / "pairs" / f"without-{annotator}"
-    build(task, others, pairs, "concat", "ordinal", ())
-    result = fit(
-        FitConfig(
-            data=[str(pairs / "dataset")],
-            backbone=str(minilm(task.layers)),
-            out=folder / "graders" / f"without-{annotator}-{fingerprint(read_pairs(pairs))}",
-            # A tenth of the pairs, held out, chooses the checkpoint: no human score takes part.
-            recipe=replace(recipe, training=replace(recipe.training, epochs=1, evals_per_epoch=2, seed=0)),
+def grade(task: Task, recipe: Recipe, folder: Path, runs: dict[str, Path]) -> Path:
+    """Grade every candidate by a model that was fitted on other sources; return the run folder."""
+    rows = {name: [row for _, row in read_jsonl(run / "candidates.jsonl")] for name, run in runs.items()}
+    grades = []
+    # A tenth of the pairs, held out, chooses the checkpoint: no human score takes part.
+    once = replace(recipe.training, epochs=1, evals_per_epoch=2, seed=0)
+    for fold in range(FOLDS):
+        kept = folder / f"without-fold-{fold}"
+        for name, candidates_ in rows.items():
+            others = [row for row in candidates_ if fold_of(row) != fold]
+            write_jsonl(kept / name / "candidates.jsonl", others)
+        build(task, tuple(kept / name for name in rows), kept / "pairs", "concat", "ordinal", ())
+        result = fit(
+            FitConfig(
+                data=[str(kept / "pairs" / "dataset")],
+                backbone=str(minilm(task.layers)),
+                out=folder / "graders" / f"without-fold-{fold}-{fingerprint(read_pairs(kept / 'pairs'))}",
+                recipe=replace(recipe, training=once),
+            )
         )
-    )
-    if result.already_finished and (out / "scores.jsonl").is_file():
-        return out
-    rows = [row for _, row in read_jsonl(runs[annotator] / "candidates.jsonl")]
-    similarities = encode(result.out, [(row["source"], row["text"]) for row in rows])
-    ordered = sorted(similarities)
-    write_jsonl(
-        out / "scores.jsonl",
-        (
+        asked = [row for candidates_ in rows.values() for row in candidates_ if fold_of(row) == fold]
+        similarities = encode(result.out, [(row["source"], row["text"]) for row in asked])
+        ordered = sorted(similarities)
+        grades += [
             {
                 "text1": row["source"],
                 "text2": row["text"],
                 "score": 5 * (bisect_left(ordered, value) + bisect_right(ordered, value)) / 2 / len(ordered),
-                "model": f"cross-fit-without-{annotator}",
+                "model": "cross-fit",
                 "key": row["key"],
             }
-            for row, value in zip(rows, similarities, strict=True)
-        ),
-    )
-    return out
+            for row, value in zip(asked, similarities, strict=True)
+        ]
+    write_jsonl(folder / "scores" / "scores.jsonl", grades)
+    return folder / "scores"
+
+
+def fold_of(row: dict[str, Any]) -> int:
+    """Return the fold that a candidate's source was dealt to."""
+    return stable_hash(f"fold\n{row['source_id']}") % FOLDS
 
 
 def encode(model_folder: Path, pairs: Sequence[tuple[str, str]]) -> list[float]:

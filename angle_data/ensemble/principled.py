@@ -33,6 +33,7 @@ __all__ = ["principled"]
 log = logging.getLogger("angle.ensemble")
 
 _SETTLED = 0.75  # least probability of the winning side where annotators contradict each other
+_DOUBTFUL = 0.6  # reliability below which the graders may be the ones that err
 _FLIP = 0.9  # least probability of a polarity that nobody asked for
 _TOPICAL = 0.2  # least share of an antonym's content words that its source has, to be turned into one
 _WRONG = (0.02, 0.2)  # bounds of the prior share of wrong sentences
@@ -112,6 +113,13 @@ def _say(items: Sequence[Item], beliefs: Beliefs) -> None:
             log.warning("%s has too few grades, or all alike, to learn from: its grades are not used", grader)
         elif shape.synonym < shape.antonym:
             log.warning("%s grades antonyms no lower than synonyms: its grades are not used", grader)
+    for (annotator, polarity), found in beliefs.reliability.items():
+        if beliefs.shapes and found.value < _DOUBTFUL:
+            log.warning(
+                "%s: the graders contradict most of its %ss (reliability %.2f). Read some: either they "
+                "are wrong, or the graders are; without --scores the annotator is believed",
+                annotator, polarity, found.value,
+            )  # fmt: skip
 
 
 def _details(items: Sequence[Item], beliefs: Beliefs, flips: Counter[tuple[str, str]]) -> dict[str, Any]:

@@ -270,6 +270,22 @@ def test_without_grades_it_says_what_they_would_show(caplog: pytest.LogCaptureFi
         assert "judge has too few grades, or all alike, to learn from: its grades are not used" in caplog.text
 
 
+def test_graders_that_contradict_one_annotator_throughout_are_questioned_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rows = HONEST + pairs(
+        ("c", "synonym", "Nothing comes from the {} any more."), ("c", "antonym", "The {} is fine again.")
+    )
+    theirs = {pair_key(row.source, row.text) for row in rows if row.model == "b"}
+    grades = {
+        key: {name: 5 - grade if key in theirs else grade for name, grade in found.items()}
+        for key, found in judged(rows, {}).items()
+    }
+    principled(group_by_source(rows), grades)
+    assert "b: the graders contradict most of its synonyms" in caplog.text
+    assert "a: the graders" not in caplog.text
+
+
 def test_a_careless_annotator_is_trusted_less_from_the_start() -> None:
     blank = [replace(row, text="...", model="b") for row in HONEST[:40]]
     weights = Counter({c.models: c.weight for c in principled(group_by_source(HONEST + blank)).kept})
