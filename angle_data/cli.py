@@ -12,7 +12,7 @@ import typer
 
 from angle_data.console import run_app
 from angle_data.ensemble.command import ensemble
-from angle_data.gis.command import gis
+from angle_data.gis.command import GisGroup, gis
 from angle_data.gis.command_audit import rehydrate, sample
 from angle_data.gis.command_explain import explain
 from angle_data.labelling.command import llm_label
@@ -39,7 +39,11 @@ app.command("llm-label")(llm_label)
 app.command("llm-score")(llm_score)
 app.command("ensemble")(ensemble)
 gis_app = typer.Typer(
-    callback=gis, invoke_without_command=True, pretty_exceptions_enable=False, rich_markup_mode=None
+    cls=GisGroup,
+    callback=gis,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 gis_app.command("explain")(explain)
 gis_app.command("sample")(sample)

@@ -170,6 +170,7 @@ class FakeOpenAI:
         self._formats, self._known, self._usage = set(formats), KNOWN_FIELDS | set(extra), usage
         self._port, self._record = port, record
         self._in_flight = self._answered = 0
+        self._first_at = self._last_at = 0.0
 
     def __enter__(self) -> "FakeOpenAI":
         self._loop = asyncio.new_event_loop()
@@ -206,6 +207,7 @@ class FakeOpenAI:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = json.loads(await request.read())
         self._in_flight += 1
+        self._first_at = self._first_at or time.monotonic()
         try:
             if self._record:
                 self.seen.append(Seen(body, request.headers.get("Authorization"), self._in_flight))
@@ -217,12 +219,15 @@ class FakeOpenAI:
         finally:
             self._in_flight -= 1
         self.counts[str(answer.status)] = self.counts.get(str(answer.status), 0) + 1
+        self._last_at = time.monotonic()
         return answer
 
     async def _stats(self, request: web.Request) -> web.Response:
-        found = {"counts": self.counts, "early": self._buckets.early}
+        span = self._last_at - self._first_at  # from the first arrival to the last answer
+        found = {"counts": self.counts, "early": self._buckets.early, "span_s": span}
         if request.method == "POST":
             self.counts, self._buckets = {}, Buckets(self._buckets.limit)
+            self._first_at = self._last_at = 0.0
         return web.json_response(found)
 
     def _refuse(self, body: dict) -> web.Response | None:
@@ -324,6 +329,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--token-burst", type=int, default=1000, help="tokens")
     parser.add_argument("--told", choices=["header", "ms", "none"], default="none")
     parser.add_argument("--headers", action="store_true", help="send x-ratelimit-* headers")
+    parser.add_argument("--extra", nargs="*", default=[], help="further fields of a request that it knows")
     given = parser.parse_args(arguments)
     limit = None
     if math.isfinite(given.rate) or math.isfinite(given.token_rate):
@@ -333,6 +339,7 @@ def main(arguments: list[str]) -> None:
         latency_s=given.latency,
         sigma=given.sigma,
         limit=limit,
+        extra=given.extra,
         port=given.port,
         record=False,
     )

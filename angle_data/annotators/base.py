@@ -20,6 +20,7 @@ __all__ = [
     "Holder",
     "KeyMaker",
     "Reply",
+    "Retrier",
     "Sampling",
     "Task",
     "request_key",

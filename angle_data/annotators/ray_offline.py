@@ -202,6 +202,8 @@ class _Engine:
 
     def __init__(self, settings: EngineSettings) -> None:
         os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+        # Ray repeats an actor's stdout on ours, which is for results.
+        os.dup2(2, 1)
         self._server = ChunkServer(settings)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:

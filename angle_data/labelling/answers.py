@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Failure, resample
@@ -17,17 +17,20 @@ class Answers:
     def __init__(self, journal: Journal, failures: Mapping[str, Failure], identity: str) -> None:
         self._journal, self._failures, self._identity = journal, failures, identity
 
-    def rows(self, request: ChatRequest) -> list[dict[str, Any]]:
-        """Return the journal rows of a request, first sample first; empty when it was not answered.
+    def each_row(self, request: ChatRequest) -> Iterator[dict[str, Any]]:
+        """Yield the journal rows of a request, first sample first; none when it was not answered.
 
-        A request has more than one when it was asked anew, see `resample`.
+        A request has more than one when it was asked anew, see `resample`. Only what is taken is read.
         """
-        rows: list[dict[str, Any]] = []
-        sample = request
+        sample, number = request, 0
         while (row := self._journal.row(sample.key)) is not None:
-            rows.append(row)
-            sample = resample(request, self._identity, len(rows))
-        return rows
+            yield row
+            number += 1
+            sample = resample(request, self._identity, number)
+
+    def rows(self, request: ChatRequest) -> list[dict[str, Any]]:
+        """Return all journal rows of a request, see `each_row`."""
+        return list(self.each_row(request))
 
     def row(self, request: ChatRequest) -> dict[str, Any] | None:
         """Return the journal row of the first sample, None when it was not answered."""

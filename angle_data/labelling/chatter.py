@@ -23,7 +23,7 @@ _GLUE_WORDS = """a an the of for to in with and or as by on at be am is are was 
     provided requested go glad happy help came come up have has one two three four five six some possible more
     other different another each both course thing no problem same similar mean means say saying express
     expressing convey conveying version variation alternative way option options text original system highly
-    smart single"""
+    smart single what asked wanted will find"""
 _OPENINGS = frozenset(_OPENING_WORDS.split())
 _TASK = frozenset(_TASK_WORDS.split())
 _VOCABULARY = _OPENINGS | _TASK | frozenset(_GLUE_WORDS.split())
@@ -64,6 +64,7 @@ _ABOUT_TASK_REFUSAL = re.compile(
         (?:\ (?:model|assistant|system))?,?\ i\b
     | \bi(?:'m|\ am)\ (?:just\ |only\ )?an?\ ai\b
     | {_CANNOT}.{{0,40}}\b(?:this|that|your)\ request\b
+    | {_CANNOT}\ ?(?:to\ )?generate\b.{{0,30}}\bsentences?\b
     | \bi\b.{{0,20}}\b(?:sorry|apologi[sz]e|unable|cannot|can't|not\ able)\b.*
         \b(?:(?:input|given)\ sentence|(?:synonym|antonym|synonymous|opposite)\b.{{0,20}}\bsentences?)\b
     | \bhow\ can\ i\ (?:help|assist)\ you\b | \bi\ (?:don't|do\ not)\ have\ personal\b
@@ -83,10 +84,11 @@ _PLAIN_REFUSAL = re.compile(
     | ^죄송.*(?:없습니다|수\ 없)""",
     re.VERBOSE,
 )
-# What every refusal above needs, so that most sentences are done with one cheap search.
-_MAY_REFUSE = re.compile(
-    r"\bi\b|please provide|\bals ki\b|\bmodelo\b|\ben tant qu|\btut mir leid\b"
-    r"|^ich kann\b|^lo siento\b|^desculpe"
+# Every refusal above holds the word `i` or one of these, so that most sentences need no slow search.
+_I = re.compile(r"i\b(?<!\wi)")
+_REFUSING = (
+    *("please provide", "als ki", "modelo", "en tant qu", "tut mir leid", "ich kann", "lo siento"),
+    *("je suis d", "desculpe", "作为", "抱歉", "对不起", "很遗憾", "申し訳", "죄송"),
 )
 _SPEAKER = re.compile(r"\b(?:i|me|my)\b|我")
 _PROMPT = re.compile(
@@ -143,7 +145,7 @@ def is_refusal(line: str, source: str) -> bool:
     generating. When the source itself speaks as `I`, only wording about AI or the task counts.
     """
     plain = _plain(line)
-    if plain.isascii() and not _MAY_REFUSE.search(plain):
+    if not _I.search(plain) and not any(map(plain.__contains__, _REFUSING)):
         return False
     if _ABOUT_TASK_REFUSAL.search(plain):
         return True
@@ -152,4 +154,8 @@ def is_refusal(line: str, source: str) -> bool:
 
 def is_prompt_echo(line: str) -> bool:
     """Whether the line repeats the instruction or opens another task ("Input sentence: …")."""
-    return _PROMPT.search(_plain(line)) is not None
+    plain = _plain(line)
+    # What the pattern needs, which is found faster than the pattern.
+    if "generat" not in plain and not plain.startswith(("input", "given", "original")):
+        return False
+    return _PROMPT.search(plain) is not None

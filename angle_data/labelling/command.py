@@ -60,9 +60,9 @@ def llm_label(
     """Let a language model write synonymous and opposite sentences for every text.
 
     Replies are journalled as they come: nothing is asked, or paid for, twice. Exit codes: 0 all answered; 1
-    an error to be mended, or every request failed; 75 a limit was reached, batches are still worked on, or
-    some requests failed: the same command goes on; 130 interrupted. What was answered is written in every
-    case.
+    an error to be mended, every request failed, or no reply is of use; 75 a limit was reached, batches are
+    still worked on, or some requests failed: the same command goes on; 130 interrupted. What was answered is
+    written in every case.
 
     Example: angle-data llm-label --model chatgpt --texts notes.jsonl --out runs/chatgpt --max-usd 5
     """

@@ -66,7 +66,7 @@ def derive(run: Path, requests: Iterable[ChatRequest], answers: Answers, *, mode
             counts.requests += 1
             for record in _records(request, answers, counts, model, size):
                 stream = kept if isinstance(record, Candidate) else dropped
-                stream.write(dumps(record.to_dict()) + "\n")
+                stream.write(_line(record))
     return counts
 
 
@@ -83,32 +83,35 @@ def _records(
     def reject(reason: str, text: str, key: str, raw: str) -> Rejection:
         return Rejection(request.source_id, request.source, polarity, text, model, key, reason, raw)
 
-    row, kept = answers.row(request), 0
-    if row is not None:
+    answered, kept = False, 0
+    for row in answers.each_row(request):
+        answered = True
         parsed = _parse(request, row, size)
-        rows = [row] if parsed.sentences else answers.rows(request)
-        for row in rows:
-            parsed = _parse(request, row, size)
-            for text in parsed.sentences:
-                yield Candidate(request.source_id, request.source, polarity, text, model, row["key"])
-            for reason, text in parsed.rejected:
-                counts.rejected[reason] += 1
-                yield reject(reason, text, row["key"], whole_characters(row["reply"]))
-            kept = len(parsed.sentences)
-            if kept:
-                break
+        for text in parsed.sentences:
+            yield Candidate(request.source_id, request.source, polarity, text, model, row["key"])
+        for reason, text in parsed.rejected:
+            counts.rejected[reason] += 1
+            yield reject(reason, text, row["key"], whole_characters(row["reply"]))
+        kept = len(parsed.sentences)
+        if kept:
+            break
     counts.kept += kept
     failure = None if kept else answers.failure(request)
     if failure is not None:
         counts.failed[failure.kind] += 1
         message = whole_characters(failure.message)
         yield reject("request_failed", "", failure.key, f"{failure.kind}: {message}")
-    elif row is None:
+    elif not answered:
         counts.unanswered += 1
     else:
         counts.replied += 1
         counts.from_journal += answers.answered_before(request)
         counts.without_sentence += not kept
+
+
+def _line(record: Candidate | Rejection) -> str:
+    """Return a record as a line of JSON; its fields are strings, so none needs the copy of `to_dict`."""
+    return dumps({name: getattr(record, name) for name in record.__dataclass_fields__}) + "\n"
 
 
 def _parse(request: ChatRequest, row: dict[str, Any], size: int) -> ParsedReply:

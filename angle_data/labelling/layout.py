@@ -38,13 +38,15 @@ class Piece:
 
 def split_reply(text: str, *, source: str, size: int) -> list[Piece]:
     """Return the pieces of `text` in order; nothing but blank lines, markers and code fences is lost."""
-    text = re.sub(r"```(?:[a-zA-Z]+(?=\s*\n))?", "", text)
+    text = _FENCE.sub("", text)
     pieces = _json_pieces(text, source)
     if pieces is not None:
         return pieces
     lines = _break_headings(text.splitlines(), source)
     return _list_pieces(lines, source, size) or _plain_pieces(lines, source, size)
 
+
+_FENCE = re.compile(r"```(?:[a-zA-Z]+(?=\s*\n))?")
 
 # --- JSON ---------------------------------------------------------------------------------------------
 
@@ -216,7 +218,7 @@ _ENDS = re.compile(r"[.!?…。！？][\"”'’*_)\]]*\s*$")
 
 
 def _value(match: re.Match[str]) -> int:
-    sign = next((group for group in match.groups() if group), "0")
+    sign = match[match.lastindex] if match.lastindex else "0"
     return int(sign) if sign.isdecimal() else _ORDINALS[sign.casefold()]
 
 
@@ -249,6 +251,8 @@ def _markers(lines: list[str]) -> dict[int, re.Match[str]]:
             starts = values[:2] == [1, 2] or (values == [1] and ")" in hits[min(hits)][0])
         if starts and (not best or min(hits) < min(best)):
             best = hits
+        if 0 in best:  # none can start earlier
+            break
     return best
 
 
@@ -315,7 +319,8 @@ def _break_headings(lines: list[str], source: str) -> list[str]:
     broken: list[str] = []
     for line in lines:
         rest = line
-        if not any(pattern.match(line) for pattern in _FAMILIES.values()):
+        may_open = "!" in line or ":" in line or "：" in line
+        if may_open and not any(pattern.match(line) for pattern in _FAMILIES.values()):
             for pattern in (_GREETED, _HEADED):
                 match = pattern.match(rest.strip())
                 if match and _is_announcement(match[1], match[2], source):

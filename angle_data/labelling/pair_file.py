@@ -39,7 +39,8 @@ class PairFile:
     With `limit`, only the first pairs are used.
 
     Raises:
-        InputError: The file is missing, of an unknown kind or without pairs, or a row has no two texts.
+        InputError: The file is missing, of an unknown kind or without pairs; a row has no two texts, or NUL
+            characters in one.
     """
 
     def __init__(self, path: Path, *, limit: int | None = None) -> None:
@@ -87,5 +88,10 @@ def _texts(row: dict[str, Any], where: str) -> tuple[str, str] | None:
             for name, value in zip(names, values, strict=True):
                 if not isinstance(value, str):
                     raise InputError(f"{where}: field {name!r} must be a string, got {type(value).__name__}")
+                if "\0" in value:
+                    raise InputError(
+                        f"{where}: field {name!r} holds NUL characters, as a file in UTF-16 does; convert "
+                        "the file to UTF-8"
+                    )
             return whole_characters(values[0].strip()), whole_characters(values[1].strip())
     return None

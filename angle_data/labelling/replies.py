@@ -54,6 +54,7 @@ _LABEL = re.compile(
 _BOLD = re.compile(r"(?:(?<=[\s\"“(])|^)(\*\*|__)(?=\S)(.+?)(?<=\S)\1(?=[\s\"”).,;:!?]|$)")
 _QUOTES = {"*": "*", '"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "「": "」", "`": "`"}
 _SENTENCE_START = re.compile(r"""["“'(]?[A-Z](?!\S*(?: \S+){0,2}?:\s)""")
+_BUT = re.compile(r"\b(?:but|however|instead|still|here\ are(?!.*\breasons?\b))\b", re.IGNORECASE)
 _END_MARKS = (".", "!", "?", "…", "。", "！", "？")
 _TAIL = re.compile(r"(?s)(.*[.!?\"”])\s+(\(?[A-Z][^.!?]*[.!?)]*(?: ?:\))?)")
 
@@ -106,13 +107,15 @@ def parse_reply(raw: str, *, source: str, finish_reason: str | None, size: int) 
 
 def without_thinking(raw: str) -> str:
     """Return the reply without reasoning blocks, also when their opening or closing tag is missing."""
+    if "<" not in raw:
+        return raw
     text = _THINK_END.split(_THINKING.sub("", raw))[-1]
     return _THINK_START.sub("", text)
 
 
 def _before_new_task(text: str, source: str) -> tuple[str, str]:
     """Split off a made-up further task ("Input sentence: …") that a base model wrote after its answer."""
-    for match in _NEW_TASK.finditer(text):
+    for match in _NEW_TASK.finditer(text) if ":" in text else ():
         before = [line for line in text[: match.start()].splitlines() if line.strip()]
         if any(not (is_chatter(line, source) or is_prompt_echo(line)) for line in before):
             return text[: match.start()], match[0].strip()
@@ -121,8 +124,14 @@ def _before_new_task(text: str, source: str) -> tuple[str, str]:
 
 def _is_refused(pieces: list[Piece], source: str) -> bool:
     """Whether the reply opens with a refusal; what follows it is explanation, even as a numbered list."""
-    opening = [piece for piece in pieces if not is_heading(piece.text)][:1]
-    return any(piece.kind in ("line", "marked") and is_refusal(piece.text, source) for piece in opening)
+    opening = next((piece for piece in pieces if not is_heading(piece.text)), None)
+    if opening is None or opening.kind not in ("line", "marked", "around"):
+        return False
+    if opening.kind == "around":
+        # What is marked after it is explanation, but not after "I cannot …, but here are two:", nor as JSON.
+        offers = _BUT.search(opening.text) or any(piece.kind == "structured" for piece in pieces)
+        return not offers and is_refusal(opening.text, source)
+    return is_refusal(opening.text, source)
 
 
 def _cut_off(pieces: list[Piece], source: str, finish_reason: str | None) -> int | None:
@@ -137,10 +146,12 @@ def _cut_off(pieces: list[Piece], source: str, finish_reason: str | None) -> int
         return None
     if finish_reason == "length" or _opens_quote(last.text):
         return index
+    if finish_reason is not None:
+        return None
     fellows = [p for p in others if p.kind == last.kind and not is_chatter(p.text, source)]
     expected = fellows and all(map(_is_complete, [source, *(p.text for p in fellows)]))
     opens_like_one = _SENTENCE_START.match(_clean(last.text, source)) is not None
-    guessed = finish_reason is None and expected and opens_like_one and not is_chatter(last.text, source)
+    guessed = expected and opens_like_one and not is_chatter(last.text, source)
     return index if guessed else None
 
 
@@ -173,7 +184,9 @@ def _clean(text: str, source: str) -> str:
     label = _LABEL.match(text.strip())
     if label and not normalise(source).startswith(normalise(label[0])):
         text = text.strip()[label.end() :]
-    text = _BOLD.sub(r"\2", text.strip())
+    text = text.strip()
+    if "**" in text or "__" in text:
+        text = _BOLD.sub(r"\2", text)
     if text.count("**") == 1:
         text = text.removeprefix("**").removesuffix("**")
     return _unwrap(text)
@@ -220,15 +233,14 @@ def _reason(sentence: str, piece: Piece, kept: list[str], source: str, size: int
         return "empty"
     echoes = _normalised(sentence) == _normalised(source)
     unmarked = piece.kind in ("around", "line") or sentence.endswith(":")
-    checks = {
-        "chatter": unmarked and not echoes and is_chatter(piece.text, source),
-        "refusal": is_refusal(sentence, source),
-        "echo_prompt": is_prompt_echo(piece.text),
-        "echo_source": echoes,
-    }
-    for reason, applies in checks.items():
-        if applies:
-            return reason
+    if unmarked and not echoes and is_chatter(piece.text, source):
+        return "chatter"
+    if is_refusal(sentence, source):
+        return "refusal"
+    if is_prompt_echo(piece.text):
+        return "echo_prompt"
+    if echoes:
+        return "echo_source"
     if piece.kind == "around":
         return "chatter"
     if _normalised(sentence) in map(_normalised, kept):

@@ -61,7 +61,8 @@ def label(config: LabelConfig) -> SessionResult:
 
     Raises:
         InputError: The settings, texts, prompts or journal cannot be used.
-        AnnotatorError: The annotator cannot go on, or every request failed; every reply so far is kept.
+        AnnotatorError: The annotator cannot go on, every request failed, or no reply holds a sentence; every
+            reply so far is kept.
         StoppedError: A limit was reached or some requests failed; the same command goes on.
         KeyboardInterrupt: The user stopped the run; every reply so far is kept.
     """
@@ -76,8 +77,6 @@ def label(config: LabelConfig) -> SessionResult:
 
     def derive_candidates(answers: Answers) -> dict[str, Any]:
         derived = derive(config.out, requests(), answers, model=config.engine.model, size=config.size)
-        if derived.replied and not derived.kept:
-            log.warning("no sentence could be kept; rejected.jsonl says why, --retry-rejected asks anew")
         return {"blank_texts": texts.blank, "repeated_rows": texts.repeated, **derived.counts()}
 
     def fields(request: ChatRequest) -> dict[str, Any]:
@@ -95,6 +94,7 @@ def label(config: LabelConfig) -> SessionResult:
         reply_chars=config.reply_chars,
         rejected=_rejected(config),
         total=len(requests),
+        advice="choose another model or prompt, or ask anew with --retry-rejected",
     )
 
 

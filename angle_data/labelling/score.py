@@ -132,7 +132,8 @@ def score(config: ScoreConfig) -> SessionResult:
 
     Raises:
         InputError: The settings, pairs, prompt or journal cannot be used.
-        AnnotatorError: The grader cannot go on, or every request failed; replies so far are kept.
+        AnnotatorError: The grader cannot go on, every request failed, or no reply holds a grade; replies so
+            far are kept.
         StoppedError: A limit was reached, or some requests failed; the same command goes on.
         KeyboardInterrupt: The user stopped the run; replies so far are kept.
     """
@@ -230,8 +231,6 @@ def _derive(config: ScoreConfig, calls: _Calls, answers: Answers) -> dict[str, A
                 row = _row(pair, [one.get(number) for one in graded], config.engine.model, counts)
                 if row is not None:
                     (kept if "score" in row else dropped).write(dumps(row) + "\n")
-    if counts.replied and not counts.scored:
-        log.warning("no pair could be graded; rejected.jsonl says why")
     return {
         "blank_pairs": calls.pairs.blank,
         "repeated_pairs": calls.pairs.repeated,

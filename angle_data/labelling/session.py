@@ -64,6 +64,7 @@ def ask_all(
     reply_chars: Callable[[ChatRequest], float] = lambda request: len(request.source),
     rejected: Rejected | None = None,
     total: int | None = None,
+    advice: str = "choose another model or prompt",
 ) -> SessionResult:
     """Ask what the journal of `run` does not answer, derive, write run.json, and say how it ended.
 
@@ -71,15 +72,17 @@ def ask_all(
     from `angle_data.annotators.base.KeyMaker(model_identity(spec), sampling)`, with `spec =
     engine.spec(run)`. `settings` are the command's own entries of run.json: whatever changes the result,
     files as `Path`, no secrets; a change since the last run is reported. `derive` is called once, also when
-    the session ends early, and returns at least the counts `requests`, `replied`, `failed` (kind -> number)
-    and `unanswered`. `fields` gives further fields of a journal row. `reply_chars` guesses the length of a
-    reply, for limits before the first reply. `rejected` says of a request and its journal rows whether to ask
-    it anew, with the next sample (see `resample`); None never does. `total` is the number of requests, if
-    known, for the progress display; with a shard, about as many.
+    the session ends early, and returns at least the counts `requests`, `replied`, `kept`, `rejected` (reason
+    -> number), `failed` (kind -> number) and `unanswered`. `fields` gives further fields of a journal row.
+    `reply_chars` guesses the length of a reply, for limits before the first reply. `rejected` says of a
+    request and its journal rows whether to ask it anew, with the next sample (see `resample`); None never
+    does. `total` is the number of requests, if known, for the progress display; with a shard, about as many.
+    `advice` is what to do about a run without a useful reply.
 
     Raises:
         InputError: The settings, the requests or the journal cannot be used.
-        AnnotatorError: The annotator cannot go on, or every request failed; replies so far are kept.
+        AnnotatorError: The annotator cannot go on, every request failed, or no reply is of any use; replies
+            so far are kept.
         StoppedError: A limit was reached, or some requests failed; the same command goes on.
         KeyboardInterrupt: The user stopped the session; replies so far are kept.
     """
@@ -114,7 +117,7 @@ def ask_all(
         failed = {failure.kind for failure in collector.failures.values()} - {NOT_RECORDED}
         finished = error is None and not counts["unanswered"] and not failed
         runfile.write(settings, engine, counts, ledger, finished=finished, seconds=time.monotonic() - started)
-    error = error or _verdict(counts, collector, ledger)
+    error = error or _verdict(counts, collector, ledger) or _worthless(counts, advice)
     if error is not None:
         raise error
     return SessionResult(run, spec.name, counts)
@@ -154,6 +157,17 @@ def _verdict(counts: Mapping[str, Any], collector: Collector, ledger: Ledger) ->
     if left:
         return StoppedError(f"{left} requests were not answered; run the same command again to go on")
     return None
+
+
+def _worthless(counts: Mapping[str, Any], advice: str) -> AnnotatorError | None:
+    """Return the error of a run that has replies and nothing else."""
+    if counts["kept"] or not counts["replied"]:
+        return None
+    rejected = counts["rejected"]
+    most = f", most: {max(rejected, key=lambda name: rejected[name])}" if rejected else ""
+    return AnnotatorError(
+        f"no reply is of use ({counts['replied']} replies{most}); see rejected.jsonl, then {advice}"
+    )
 
 
 def _commonest(failures: Mapping[str, Failure]) -> str:

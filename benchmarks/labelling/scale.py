@@ -41,6 +41,7 @@ class Null:
     only_first: ClassVar[bool] = False
     first: ClassVar[float | None] = None
     last: ClassVar[float] = 0.0
+    last_cpu: ClassVar[float] = 0.0
     called: ClassVar[float] = 0.0
     cpu: ClassVar[float] = 0.0
     asked: ClassVar[int] = 0
@@ -62,7 +63,7 @@ class Null:
             reply = f"1. In other words, {request.source}\n2. Put differently: {request.source}"
             yield Reply(request.key, reply, "stop", USAGE, 0.05)
             Null.asked += 1
-        Null.last = time.perf_counter()
+        Null.last, Null.last_cpu = time.perf_counter(), time.process_time()
         show("asked by now", f"{Null.asked:,}")  # deriving takes longer than asking an annotator like this
 
 
@@ -121,12 +122,12 @@ def measure(config: LabelConfig) -> None:
     first_request(config)
     start = time.perf_counter()
     label(config)
-    ended = time.perf_counter()
+    ended, cpu = time.perf_counter(), time.process_time() - Null.last_cpu
     _, most = megabytes()
     assert Null.first is not None
     asked, asking = Null.asked, Null.last - Null.first
     show("requests a second", f"{asked / asking:,.0f}")
-    show("seconds to derive", f"{ended - Null.last:.1f}")
+    show("seconds to derive", f"{ended - Null.last:.1f}", f"{cpu:.1f} of CPU")
     show("memory above the start, MB", f"{most - before:.0f}", "goal 200")
     size = (config.out / "journal.jsonl").stat().st_size
     start, cpu = time.perf_counter(), time.process_time()

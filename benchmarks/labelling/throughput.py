@@ -1,12 +1,14 @@
-"""How fast the server annotator asks, beside an ideal client: 2,000 requests at 50 ms, 64 in flight.
+"""How fast the server annotator asks, beside an ideal client and peers: 2,000 requests of 50 ms, 64 at once.
 
-    python benchmarks/labelling/throughput.py
+    python benchmarks/labelling/throughput.py [--rounds 5] [--without-peers]
 
-Every client runs in its own process against a fake service in another; the clients take turns, and the middle
-of three rounds counts. `ideal` is bare aiohttp with workers on an iterator; `openai client` is the official
-client over aiohttp, nothing around it; `angle-data` is `OpenAIServer.stream`, limits and retries included.
-CPU seconds are those of the client process between its first request and its last reply. On a machine with
-other work compare them first, and the ratio second; the requests per second mean nothing there.
+Every client runs in its own process against a fake service in another; the clients take turns, and medians
+count (least and most in brackets). `ideal` is bare aiohttp with workers on an iterator; `openai client` is
+the official client over aiohttp, nothing around it; `angle-data` is `OpenAIServer.stream`, limits and retries
+included; curator and distilabel are other toolkits, see `peers.py`. Requests per second are the service's
+count, from the first arrival to the last answer; the ratio is taken within each round. CPU seconds are those
+of the client, child processes included, once it is imported; of toolkits their own start and end is part. On
+a machine with other work compare CPU seconds first, and the ratio second; requests per second mean nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ import sys
 import time
 from contextlib import aclosing
 
-from served import chat_requests, service
+from peers import FIELDS, PEERS, ask_peer, peer_python
+from served import chat_requests, counts, service
 
 from angle_data.annotators.chat import request_body
 
@@ -90,6 +93,38 @@ def measure(client: str, url: str, number: int, concurrency: int) -> None:
     print(json.dumps({"wall": wall, "cpu": cpu, "rss_mb": after.ru_maxrss / 1024}))
 
 
+def ask_own(given: argparse.Namespace, client: str, url: str) -> dict[str, float]:
+    """Ask through one of the clients above in a process of its own."""
+    command = [sys.executable, __file__, "--client", client, "--url", url]
+    command += ["--requests", str(given.requests), "--concurrency", str(given.concurrency)]
+    found: dict[str, float] = json.loads(subprocess.check_output(command, text=True))
+    return found
+
+
+def measure_all(given: argparse.Namespace, url: str) -> dict[str, list[dict[str, float]]]:
+    """Let the clients take turns; return what each took in each round."""
+    pythons = {} if given.without_peers else {name: peer_python(name) for name in PEERS}
+    peers = {name: python for name, python in pythons.items() if python is not None}
+    runs: dict[str, list[dict[str, float]]] = {client: [] for client in [*CLIENTS, *peers]}
+    for _ in range(given.rounds):
+        for client, found in runs.items():
+            counts(url)  # from zero
+            if client in CLIENTS:
+                took = ask_own(given, client, url)
+            else:
+                requests = chat_requests(given.requests)
+                took = ask_peer(client, peers[client], url, requests, given.concurrency, limit_s=600)
+            if took is not None:
+                found.append({**took, "rate": given.requests / counts(url)["span_s"]})
+    return runs
+
+
+def spread(values: list[float], form: str) -> str:
+    """Return median, least and most as text."""
+    least, most = format(min(values), form), format(max(values), form)
+    return f"{statistics.median(values):{form}} ({least} to {most})"
+
+
 def main() -> None:
     """Run the rounds and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -97,29 +132,27 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--latency", type=float, default=0.05, help="seconds")
     parser.add_argument("--sigma", type=float, default=0.0, help="of the latency's log-normal factor")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--without-peers", action="store_true")
     parser.add_argument("--client", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.client:
         measure(given.client, given.url, given.requests, given.concurrency)
         return
-    runs: dict[str, list[dict[str, float]]] = {client: [] for client in CLIENTS}
-    with service("--latency", str(given.latency), "--sigma", str(given.sigma)) as url:
-        for _ in range(given.rounds):
-            for client, found in runs.items():
-                command = [sys.executable, __file__, "--client", client, "--url", url]
-                command += ["--requests", str(given.requests), "--concurrency", str(given.concurrency)]
-                found.append(json.loads(subprocess.check_output(command, text=True)))
-    walls = {client: statistics.median(run["wall"] for run in found) for client, found in runs.items()}
-    print(
-        "| client | requests/s | ratio to ideal | CPU-s per 1,000 | RSS MB |\n| --- | --- | --- | --- | --- |"
-    )
+    with service("--latency", str(given.latency), "--sigma", str(given.sigma), "--extra", *FIELDS) as url:
+        runs = measure_all(given, url)
+    print("| client | requests/s | ratio to ideal | CPU-s per 1,000 | RSS MB |")
+    print("| --- | --- | --- | --- | --- |")
     for client, found in runs.items():
-        cpu = statistics.median(run["cpu"] for run in found) * 1000 / given.requests
+        if not found:
+            continue
+        rates = [run["rate"] for run in found]
+        ratios = [run["rate"] / ideal["rate"] for run, ideal in zip(found, runs["ideal"], strict=False)]
+        cpu = [run["cpu"] * 1000 / given.requests for run in found]
         rss = statistics.median(run["rss_mb"] for run in found)
-        rate, ratio = given.requests / walls[client], walls["ideal"] / walls[client]
-        print(f"| {client} | {rate:.0f} | {ratio:.2f} | {cpu:.2f} | {rss:.0f} |")
+        shown = [f"{statistics.median(rates):.0f}", spread(ratios, ".2f"), spread(cpu, ".2f"), f"{rss:.0f}"]
+        print(f"| {client} | {' | '.join(shown)} |")
 
 
 if __name__ == "__main__":

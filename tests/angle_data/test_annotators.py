@@ -5,13 +5,11 @@ import hashlib
 import importlib
 import inspect
 import json
-from contextlib import aclosing
 
 import pytest
-from fake_openai import FakeOpenAI
 
-from angle_data.annotators import ANNOTATORS, MODELS, AnnotatorSpec, choice, choose_annotator, load_annotator
-from angle_data.annotators.base import ChatRequest, KeyMaker, Reply, Sampling, request_key, resample
+from angle_data.annotators import ANNOTATORS, MODELS, choice, choose_annotator, load_annotator
+from angle_data.annotators.base import ChatRequest, KeyMaker, Sampling, request_key, resample
 from angle_data.annotators.batch_service import BatchService
 from angle_data.annotators.models import Price
 from angle_data.annotators.openai_server import OpenAIServer
@@ -25,33 +23,6 @@ def recorded(tmp_path):
     path = tmp_path / "replies.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
-
-
-# The other engines keep this contract against their own counterparts, in their own tests.
-@pytest.mark.parametrize("engine", ["server", "recorded"])
-def test_an_engine_answers_each_request_once(engine, recorded):
-    requests = [
-        ChatRequest(
-            key=f"{i:032x}",
-            source_id=str(i),
-            source=f"Text {i}.",
-            task="antonym",
-            messages=({"role": "user", "content": f"Text {i}."},),
-            model="tiny",
-            sampling=Sampling(temperature=0.0, max_tokens=8),
-        )
-        for i in range(5)
-    ]
-
-    async def collect(annotator):
-        async with aclosing(annotator.stream(iter(requests))) as stream:
-            return [outcome async for outcome in stream]
-
-    with FakeOpenAI() as server:
-        spec = AnnotatorSpec("tiny", engine, "tiny", base_urls=(server.url,), replies=recorded, concurrency=2)
-        outcomes = asyncio.run(collect(load_annotator(spec)))
-    assert sorted(outcome.key for outcome in outcomes) == [request.key for request in requests]
-    assert all(isinstance(outcome, Reply) and outcome.text for outcome in outcomes)
 
 
 @pytest.mark.parametrize("target", ANNOTATORS.values())

@@ -245,9 +245,7 @@ def test_wrong_options_are_one_line(tmp_path, texts, options, message):
 
 
 def test_a_model_that_nothing_here_can_load_says_how_to_serve_it(tmp_path, texts, monkeypatch):
-    monkeypatch.setattr(
-        "angle_data.annotators.choice.find_spec", lambda name: None
-    )
+    monkeypatch.setattr("angle_data.annotators.choice.find_spec", lambda name: None)
     assert "start `vllm serve meta-llama/" in fails(tmp_path, texts, "--model", "llama")
 
 

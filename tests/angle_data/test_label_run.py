@@ -1,18 +1,16 @@
 """Whole labelling runs against a real socket: resume, kill, interrupt, failures, and what the files say."""
 
 import json
-import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
+from programs import angle_data, started
 
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
@@ -149,8 +147,15 @@ def test_equal_texts_under_two_ids_are_asked_once_and_answered_twice(tmp_path):
 def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):
     write_texts(tmp_path / "texts.jsonl", 1)
     raw = "Sure!\n1. Node 0 has left the cluster.\n2. Host 0 is"
-    with FakeOpenAI(lambda body: raw, finish_reason="length") as server:
-        summary = label(config(tmp_path, server, polarity="synonym"))
+    with (
+        FakeOpenAI(lambda body: raw, finish_reason="length") as server,
+        pytest.raises(AnnotatorError) as caught,
+    ):
+        label(config(tmp_path, server, polarity="synonym"))
+    assert str(caught.value) == (
+        "no reply is of use (1 replies, most: chatter); see rejected.jsonl, then choose another model or "
+        "prompt, or ask anew with --retry-rejected"
+    )
     rejected = rows(tmp_path / "run" / "rejected.jsonl")
     assert [(row["reason"], row["text"]) for row in rejected] == [
         ("chatter", "Sure!"),
@@ -158,7 +163,7 @@ def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):
         ("truncated", "Host 0 is"),
     ]
     assert {row["raw"] for row in rejected} == {raw}
-    assert summary.counts["rejected"] == {"chatter": 1, "echo_source": 1, "truncated": 1}
+    assert run_json(tmp_path)["counts"]["rejected"] == {"chatter": 1, "echo_source": 1, "truncated": 1}
 
 
 def test_failed_requests_are_listed_and_asked_again(tmp_path):
@@ -243,7 +248,6 @@ def test_settings_out_of_range(tmp_path, changes, message):
 
 
 def command(tmp_path, server):
-    program = "from angle_data.cli import main; main()"
     options = {
         "--model": "tiny",
         "--base-url": server.url,
@@ -252,7 +256,7 @@ def command(tmp_path, server):
         "--concurrency": 4,
     }
     arguments = [str(part) for option in options.items() for part in option]
-    return [sys.executable, "-c", program, "llm-label", *arguments]
+    return angle_data("llm-label", *arguments)
 
 
 def wait_for_replies(server, count):
@@ -262,34 +266,13 @@ def wait_for_replies(server, count):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("killed_at", [5, 40, 100])
-def test_after_kill_9_only_the_missing_replies_are_asked_for(tmp_path, killed_at):
-    write_texts(tmp_path / "texts.jsonl", 60)
-    with FakeOpenAI(about, latency_s=0.02) as server:
-        with subprocess.Popen(command(tmp_path, server), stderr=subprocess.DEVNULL) as run:
-            wait_for_replies(server, killed_at)
-            os.kill(run.pid, signal.SIGKILL)
-        # A torn last line is asked for again, as is what was in flight: at most `concurrency` requests.
-        kept = (tmp_path / "run" / "journal.jsonl").read_bytes().count(b"\n")
-        asked = len(server.seen)
-        assert kept >= asked - 4
-        summary = label(config(tmp_path, server))
-        assert len(server.seen) - asked == 120 - kept == summary.counts["asked"]
-    clean = tmp_path / "clean"
-    clean.mkdir()
-    write_texts(clean / "texts.jsonl", 60)
-    with FakeOpenAI(about) as server:
-        label(config(clean, server))
-    assert (clean / "run/candidates.jsonl").read_bytes() == (tmp_path / "run/candidates.jsonl").read_bytes()
-
-
 def test_an_interrupt_waits_for_replies_in_flight_and_derives_the_candidates(tmp_path):
     write_texts(tmp_path / "texts.jsonl", 200)
     with FakeOpenAI(about, latency_s=0.05) as server:
-        with subprocess.Popen(command(tmp_path, server), stderr=subprocess.PIPE, text=True) as run:
+        with started(command(tmp_path, server)) as run:
             wait_for_replies(server, 20)
             run.send_signal(signal.SIGINT)
-            _, errors = run.communicate(timeout=60)
+            _, errors = run.communicate()
         asked = len(server.seen)
     assert run.returncode == 130
     # How many were in flight depends on when the signal came.
@@ -311,14 +294,11 @@ def test_an_interrupt_does_not_wait_for_as_long_as_the_server_asked(tmp_path, st
     fault = Fault(status, {"Retry-After": "3600"})
     with (
         FakeOpenAI(about, faults=[None] * 6, always=fault) as server,
-        subprocess.Popen(command(tmp_path, server), stderr=subprocess.PIPE, text=True) as run,
+        started(command(tmp_path, server)) as run,
     ):
-        try:
-            wait_for_replies(server, 7)
-            run.send_signal(signal.SIGINT)
-            _, errors = run.communicate(timeout=60)
-        finally:
-            run.kill()
+        wait_for_replies(server, 7)
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate()
         assert len(server.seen) <= 10
     assert run.returncode == 130
     assert "Traceback" not in errors
@@ -330,14 +310,13 @@ def test_a_second_interrupt_does_not_wait(tmp_path):
     write_texts(tmp_path / "texts.jsonl", 20)
     with (
         FakeOpenAI(about, faults=[None] * 6, always=Fault(kind="hang")) as server,
-        subprocess.Popen(command(tmp_path, server), stderr=subprocess.PIPE, text=True) as run,
+        started(command(tmp_path, server)) as run,
     ):
         wait_for_replies(server, 10)
         run.send_signal(signal.SIGINT)
-        while "stopping" not in run.stderr.readline():
-            pass
+        assert any("stopping" in line for line in run.stderr)
         run.send_signal(signal.SIGINT)
-        run.communicate(timeout=60)
+        run.communicate()
     assert run.returncode == 130
     assert len(rows(tmp_path / "run/journal.jsonl")) == 6
     assert len(rows(tmp_path / "run/candidates.jsonl")) == 12
@@ -514,7 +493,9 @@ def test_of_several_good_replies_the_first_gives_the_candidates(tmp_path, monkey
     answers = iter(["I cannot help with that.", "1. Good.\n2. Fine.", "1. Late.\n2. Later."])
     monkeypatch.setattr("angle_data.labelling.run.gave_nothing", lambda *arguments: True)
     with FakeOpenAI(lambda body: next(answers)) as server:
-        for _ in range(3):
+        with pytest.raises(AnnotatorError, match="no reply is of use"):
+            label(config(tmp_path, server, polarity="synonym", retry_rejected=True))
+        for _ in range(2):
             label(config(tmp_path, server, polarity="synonym", retry_rejected=True))
     assert [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")] == ["Good.", "Fine."]
     assert [row["reason"] for row in rows(tmp_path / "run/rejected.jsonl")] == ["refusal"]

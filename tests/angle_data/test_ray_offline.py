@@ -4,13 +4,12 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from programs import angle_data, journalled, plain_prompts, started
 from tiny_llm import (
     ENGINE_OPTIONS,
     ask,
@@ -151,46 +150,35 @@ def test_what_an_engine_cannot_do_is_one_line(running_ray, checkpoint, content, 
 
 
 def start_run(tmp_path, contents):
-    """Start `angle-data llm-label` in a process group of its own, as a terminal does."""
     texts = tmp_path / "texts.jsonl"
     texts.write_text("".join(json.dumps({"text": content}) + "\n" for content in contents))
-    command = [
-        *(sys.executable, "-c", "from angle_data.cli import main; main()"),
-        *("llm-label", "--model", "tiny", "--engine", "ray"),
-        *("--texts", texts, "--out", tmp_path / "run", "--polarity", "synonym"),
-        *("--engine-option", "chunk=1", "--engine-option", "max_model_len=4096"),
-    ]
-    return subprocess.Popen(
-        [str(part) for part in command], stderr=subprocess.PIPE, text=True, process_group=0
-    )
-
-
-def journal(tmp_path):
-    path = tmp_path / "run" / "journal.jsonl"
-    return [json.loads(line)["source"] for line in path.read_text().splitlines()] if path.exists() else []
+    options = ["--texts", texts, "--out", tmp_path / "run", "--polarity", "synonym"]
+    options += ["--prompts", plain_prompts(tmp_path / "prompts")]
+    options += ["--engine-option", "chunk=1", "--engine-option", "max_model_len=4096"]
+    return started(angle_data("llm-label", "--model", "tiny", "--engine", "ray", *options), PATIENCE_S)
 
 
 @ray_marks
 def test_ctrl_c_waits_for_the_chunks_under_way_and_the_next_run_goes_on(calls, tmp_path):
     gate = tmp_path / "gate"
     contents = ["one", f"please wait for {gate}", "three", "four", "five", "six"]
-    program = start_run(tmp_path, contents)
-    end = time.monotonic() + PATIENCE_S
-    while len(calls("chat")) < 2:
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    os.killpg(program.pid, signal.SIGINT)
-    assert any("stopping" in line for line in program.stderr)
-    gate.touch()
-    program.communicate(timeout=PATIENCE_S)
+    with start_run(tmp_path, contents) as program:
+        end = time.monotonic() + PATIENCE_S
+        while len(calls("chat")) < 2:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        os.killpg(program.pid, signal.SIGINT)
+        assert any("stopping" in line for line in program.stderr)
+        gate.touch()
+        program.communicate()
     assert program.returncode == 130
-    done = journal(tmp_path)
+    done = journalled(tmp_path / "run")
     assert done == contents[: len(done)]
     assert 2 <= len(done) <= 4
-    again = start_run(tmp_path, contents)
-    again.communicate(timeout=PATIENCE_S)
-    assert again.returncode == 0
-    assert sorted(journal(tmp_path)) == sorted(contents)
+    with start_run(tmp_path, contents) as again:
+        _, errors = again.communicate()
+    assert again.returncode == 0, errors
+    assert sorted(journalled(tmp_path / "run")) == sorted(contents)
     assert len(calls("chat")) == len(contents)
 
 

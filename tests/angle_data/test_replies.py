@@ -95,6 +95,9 @@ HEADINGS = [
     "Here's my attempt:",
     "Here are 2 synonymous sentences of the given input sentence.",
     f'Here are two synonymous sentences of the input sentence "{SOURCE}":',
+    "Sure, happy to! Here are two sentences with the meaning you asked for:",
+    "Absolutely. Below you will find 2 sentences:",
+    "Okay, here's what I came up with:",
     "Output:",
     "**Output:**",
     "### Synonymous sentences",
@@ -229,6 +232,8 @@ REFUSALS = [
     "Es tut mir leid, aber ich kann dabei nicht helfen.",
     "Lo siento, pero no puedo ayudar con eso.",
     "Je suis désolé, mais je ne peux pas répondre.",
+    "I am not able to generate sentences about internal incidents.",
+    "Unfortunately, I cannot assist with that request. Here is why:\n1. It is secret.\n2. I lack context.",
 ]
 
 
@@ -237,6 +242,18 @@ def test_refusals_give_no_sentence(raw):
     parsed = parse(raw)
     assert parsed.sentences == ()
     assert {reason for reason, _ in parsed.rejected} == {"refusal"}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        f"I cannot generate exact opposites, but these come close:\n1. {A}\n2. {B}",
+        f"I'm sorry, I can't provide exact opposites. Here are two that come close:\n1. {A}\n2. {B}",
+        f"I cannot generate exact opposites.\n{json.dumps([A, B])}",
+    ],
+)
+def test_a_refusal_that_offers_sentences_all_the_same_is_none(raw):
+    assert parse(raw).sentences == (A, B)
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,20 @@ def test_what_cannot_be_read_is_accounted_for_with_its_reason(tmp_path):
     assert counts["pairs"] == counts["kept"] + sum(counts["rejected"].values()) == 4
 
 
+def test_a_run_without_one_grade_is_an_error(tmp_path):
+    write_pairs(tmp_path / "pairs.jsonl", range(3))
+    with FakeOpenAI(lambda body: "I cannot grade that.") as server:
+        for _ in range(2):  # the second time from the journal
+            with pytest.raises(AnnotatorError) as caught:
+                score(config(tmp_path, server))
+    assert len(server.seen) == 3
+    assert str(caught.value) == (
+        "no reply is of use (3 replies, most: no_number); see rejected.jsonl, then choose another model or "
+        "prompt"
+    )
+    assert len(rows(tmp_path / "run" / "rejected.jsonl")) == 3
+
+
 def test_failed_pairs_are_asked_again_by_the_same_command(tmp_path):
     write_pairs(tmp_path / "pairs.jsonl", range(8))
     with FakeOpenAI(grader, faults=[Fault(status=400, message="odd text")]) as server:
@@ -239,6 +253,7 @@ def test_of_a_parquet_file_only_the_columns_of_the_texts_are_read(tmp_path, monk
     [
         ('{"text1": "a", "text2": "b"}\n{"text1": "a", "other": "b"}\n', r"pairs\.jsonl:2: no two texts"),
         ('{"text1": "a", "text2": 5}\n', r"pairs\.jsonl:1: field 'text2' must be a string, got int"),
+        ('{"text1": "a", "text2": "b\\u0000"}\n', r"pairs\.jsonl:1: field 'text2' holds NUL characters"),
         ('{"text1": "a", "text2": "b"}\n{oops\n', r"pairs\.jsonl:2: not valid JSON"),
         ("", "holds no pairs"),
     ],

@@ -72,6 +72,8 @@ def run(folder, names, **options):
         return {
             "requests": len(rows),
             "replied": sum(map(bool, rows)),
+            "kept": sum(map(bool, rows)),
+            "rejected": {},
             "failed": {kind: failed.count(kind) for kind in failed},
             "unanswered": len(rows) - sum(map(bool, rows)) - len(failed),
             "twice": sum(len(row) > 1 for row in rows),
@@ -85,7 +87,8 @@ def test_a_session_asks_derives_and_accounts(tmp_path):
     result = run(tmp_path, ["a", "b", "a"])
     assert (result.model, result.run) == ("grader", tmp_path)
     assert result.counts == {
-        "requests": 3, "replied": 3, "failed": {}, "unanswered": 0, "twice": 0, "asked": 2
+        "requests": 3, "replied": 3, "kept": 3, "rejected": {}, "failed": {}, "unanswered": 0, "twice": 0,
+        "asked": 2,
     }  # fmt: skip
     assert (tmp_path / "scores.txt").read_text() == "grade a\ngrade b\ngrade a"
     settings = json.loads((tmp_path / "run.json").read_text())

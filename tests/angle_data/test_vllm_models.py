@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from programs import went_through
 from tiny_llm import (
     ENGINE_OPTIONS,
     ask,
@@ -159,7 +160,7 @@ def label(texts, out):
         *("--engine-option", "chunk=3"),
     ]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert went_through(done), done.stderr
     return done
 
 

@@ -11,6 +11,7 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 
 import pytest
+from programs import angle_data, journalled, plain_prompts, started
 from tiny_llm import ask, chat_request, collect
 
 from angle_data.annotators import AnnotatorSpec, load_annotator
@@ -273,56 +274,30 @@ def test_a_killed_program_leaves_no_engine_behind(calls, tmp_path):
 
 
 def start_run(tmp_path, contents):
-    """Start `angle-data llm-label` in a process group of its own, as a terminal does."""
     texts = tmp_path / "texts.jsonl"
     texts.write_text("".join(json.dumps({"text": content}) + "\n" for content in contents))
-    command = [
-        *(sys.executable, "-c", "from angle_data.cli import main; main()"),
-        *("llm-label", "--model", "tiny", "--engine", "offline"),
-        *("--texts", texts, "--out", tmp_path / "run", "--polarity", "synonym"),
-        *("--engine-option", "chunk=2", "--engine-option", "max_model_len=4096"),
-    ]
-    return subprocess.Popen(
-        [str(part) for part in command], stderr=subprocess.PIPE, text=True, process_group=0
-    )
-
-
-def journal(tmp_path):
-    path = tmp_path / "run" / "journal.jsonl"
-    return [json.loads(line)["source"] for line in path.read_text().splitlines()] if path.exists() else []
+    options = ["--texts", texts, "--out", tmp_path / "run", "--polarity", "synonym"]
+    options += ["--prompts", plain_prompts(tmp_path / "prompts")]
+    options += ["--engine-option", "chunk=2", "--engine-option", "max_model_len=4096"]
+    return started(angle_data("llm-label", "--model", "tiny", "--engine", "offline", *options), PATIENCE_S)
 
 
 def test_ctrl_c_drains_the_chunk_and_a_second_run_asks_the_rest(calls, tmp_path):
     gate = tmp_path / "gate"
     contents = ["one", "two", f"please wait for {gate}", "four", "five"]
-    program = start_run(tmp_path, contents)
-    wait_until(lambda: len(calls("chat")) == 2)
-    os.killpg(program.pid, signal.SIGINT)
-    assert any("stopping" in line for line in program.stderr)
-    gate.touch()
-    program.communicate(timeout=PATIENCE_S)
+    with start_run(tmp_path, contents) as program:
+        wait_until(lambda: len(calls("chat")) == 2)
+        os.killpg(program.pid, signal.SIGINT)
+        assert any("stopping" in line for line in program.stderr)
+        gate.touch()
+        program.communicate()
     assert program.returncode == 130
-    assert journal(tmp_path) == contents[:4]
-    again = start_run(tmp_path, contents)
-    again.communicate(timeout=PATIENCE_S)
-    assert again.returncode == 0
-    assert journal(tmp_path) == contents
+    assert journalled(tmp_path / "run") == contents[:4]
+    with start_run(tmp_path, contents) as again:
+        _, errors = again.communicate()
+    assert again.returncode == 0, errors
+    assert journalled(tmp_path / "run") == contents
     assert [len(prompts) for prompts in calls("chat")] == [2, 2, 1]
-
-
-def test_kill_9_loses_no_more_than_a_chunk(calls, tmp_path):
-    gate = tmp_path / "gate"
-    contents = ["one", "two", f"please wait for {gate}", "four", "five"]
-    program = start_run(tmp_path, contents)
-    wait_until(lambda: len(calls("chat")) == 2)
-    program.kill()
-    program.communicate(timeout=PATIENCE_S)
-    assert journal(tmp_path) == contents[:2]
-    gate.touch()
-    again = start_run(tmp_path, contents)
-    again.communicate(timeout=PATIENCE_S)
-    assert journal(tmp_path) == contents
-    assert [len(prompts) for prompts in calls("chat")] == [2, 2, 2, 1]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import urllib.request
 from contextlib import suppress
 
 import pytest
+from programs import went_through
 from tiny_llm import ask, chat_request, needs_vllm, tiny_glm4, tiny_llama
 
 from angle_data.annotators import MODELS, AnnotatorSpec, load_annotator
@@ -107,21 +108,21 @@ def journal(out):
 def test_llm_label_end_to_end(served, texts, tmp_path):
     alias, url = served
     done = llm_label(alias, url, texts, tmp_path / "one", "--json")
-    assert done.returncode == 0, done.stderr
+    assert went_through(done), done.stderr
     first = journal(tmp_path / "one")
     assert len(first) == 4
     # One at a time, the same seed gives the same replies; and a finished run asks for nothing.
-    assert llm_label(alias, url, texts, tmp_path / "two").returncode == 0
+    assert went_through(llm_label(alias, url, texts, tmp_path / "two"))
     assert journal(tmp_path / "two") == first
     again = llm_label(alias, "http://127.0.0.1:9/v1", texts, tmp_path / "one")
-    assert again.returncode == 0, again.stderr
+    assert went_through(again), again.stderr
 
 
 def test_structured_prompts_bind_the_replies(served, texts, tmp_path):
     alias, url = served
     options = ("--prompts", "structured", "--polarity", "synonym", "--max-tokens", "48")
     done = llm_label(alias, url, texts, tmp_path / "run", *options)
-    assert done.returncode == 0, done.stderr
+    assert went_through(done), done.stderr
     heads = [reply[: len('{"sentences":["')] for reply in journal(tmp_path / "run").values()]
     assert heads == ['{"sentences":["'] * 2
 

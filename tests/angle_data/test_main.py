@@ -1,0 +1,48 @@
+"""Where the program starts: it can be stopped while it loads, and the installed command is this one."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*arguments, path=""):
+    return subprocess.run(
+        [sys.executable, "-m", "angle_data", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(path)},
+    )
+
+
+INTERRUPT = "import signal; signal.raise_signal(signal.SIGINT)"
+
+
+@pytest.mark.parametrize("code", [INTERRUPT, f"exec({INTERRUPT!r})"], ids=["module", "code from a string"])
+def test_a_ctrl_c_while_the_program_loads_is_one_line(tmp_path, code):
+    (tmp_path / "typer.py").write_text(code)  # found before the real one, and loaded by every command
+    done = run("--help", path=tmp_path)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "angle-data: interrupted; everything so far is kept\n"
+
+
+def test_the_module_is_the_program():
+    done = run("llm-label", "--help")
+    assert done.returncode == 0, done.stderr
+    assert "--texts" in done.stdout
+
+
+def test_the_installed_command_starts_here():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    module, function = scripts["angle-data"].split(":")
+    assert module == "angle_data.__main__"
+    assert callable(getattr(import_module(module), function))

@@ -1,0 +1,51 @@
+"""Runs `angle-data` in a process of its own, for tests that kill or interrupt it."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def angle_data(*arguments: object) -> list[str]:
+    """The command line of the program."""
+    return [sys.executable, "-m", "angle_data", *map(str, arguments)]
+
+
+@contextmanager
+def started(command: list[str], limit_s: float = 60.0, **options: object) -> Iterator[subprocess.Popen]:
+    """The program, running in a process group of its own; it is killed after `limit_s` or with the test.
+
+    So a test that reads its stderr or waits for its end fails instead of hanging.
+    """
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0, **options)
+    with process:
+        timer = threading.Timer(limit_s, process.kill)
+        timer.start()
+        try:
+            yield process
+        finally:
+            timer.cancel()
+            process.kill()
+
+
+def journalled(run: Path) -> list[str]:
+    """The texts whose replies a run has kept, in the order in which they came."""
+    path = run / "journal.jsonl"
+    return [json.loads(line)["source"] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def plain_prompts(folder: Path) -> Path:
+    """Prompts that are the text itself, so that an echo of the prompt with a word more is a good answer."""
+    folder.mkdir(exist_ok=True)
+    for polarity in ("synonym", "antonym"):
+        content = '+++\nplaceholders = ["text"]\nreply = "text"\n+++\n{text}\n'
+        (folder / f"{polarity}.txt").write_text(content)
+    return folder
+
+
+def went_through(done: subprocess.CompletedProcess) -> bool:
+    """Whether a run has asked everything; that nothing a random model says is of use is no matter."""
+    return done.returncode == 0 or "error: no reply is of use" in done.stderr
