@@ -1,6 +1,7 @@
 """Loads the model to be trained or evaluated, quietly, from a directory or from the hub.
 
-Only modules that Sentence Transformers brings itself: code from a model repository is never run.
+Only modules that Sentence Transformers brings itself: code from a model repository is never run. What a
+recipe makes of a checkpoint before it is trained is in `tuning`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from angle_data.errors import InputError, MissingExtraError
+from angle_train.lora import four_bit_settings
+from angle_train.poolings import freeze_fixed_weights, set_pooling
+from angle_train.prompting import use_plain_text
+from angle_train.settings import BackboneConfig
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -23,19 +28,23 @@ __all__ = [
     "check_training_extra",
     "load_backbone",
     "quiet_libraries",
+    "usable_positions",
 ]
 
 log = logging.getLogger("angle.backbones")
 
-# What training and evaluation import; scipy comes with sentence-transformers, the others by name.
+# What training and evaluation import; scipy and sklearn come with sentence-transformers, the others by name.
 _NEEDED = (
     "accelerate",
     "datasets",
     "huggingface_hub",
     "matplotlib",
     "numpy",
+    "peft",
+    "pyarrow",
     "safetensors",
     "scipy",
+    "sklearn",
     "sentence_transformers",
     "torch",
     "transformers",
@@ -104,29 +113,49 @@ def quiet_libraries() -> Iterator[None]:
 
 
 def load_backbone(
-    id_or_path: str, max_seq_length: int | None = None, device: str | None = None
+    id_or_path: str,
+    max_seq_length: int | None = None,
+    device: str | None = None,
+    config: BackboneConfig | None = None,
 ) -> SentenceTransformer:
-    """Load a Sentence Transformers model, or a plain transformers checkpoint with mean pooling.
+    """Load a Sentence Transformers model, or a plain transformers checkpoint, as it is.
+
+    A plain checkpoint is averaged over its tokens, one of a causal language model read at its last token and
+    given plain text, whatever chat template it has; its vocabulary head is not loaded. A model with a
+    `long_text.json` reads long texts as that says.
 
     Args:
         id_or_path: A local directory, or an id on the Hugging Face hub.
         max_seq_length: Tokens per text; default the checkpoint's own.
         device: `cpu`, `cuda` …; default the best there is.
+        config: How to load it (attention, quantization, long texts); the rest is not done here.
 
     Raises:
         InputError: There is no such directory or id, the hub cannot be reached, it is no embedding model,
-            or it has no positions for `max_seq_length` tokens.
-        MissingExtraError: torch or sentence-transformers is not installed.
+            has no positions for `max_seq_length` tokens, or cannot be loaded as `config` says.
+        MissingExtraError: torch, sentence-transformers or bitsandbytes is not installed.
     """
     check_training_extra("loading a model")
+    config = config or BackboneConfig()
     cached_only = not _is_local(id_or_path) and not _hub_answers(id_or_path)
+    options = _loading_options(config, device)
     from sentence_transformers import SentenceTransformer
+    from sentence_transformers.util import load_file_path
+
+    from angle_train.long_text import LONG_TEXT_FILE, LongText, LongTextModel
 
     with quiet_libraries():
         try:
-            model = SentenceTransformer(
-                id_or_path, device=device, trust_remote_code=False, local_files_only=cached_only
+            saved = load_file_path(id_or_path, LONG_TEXT_FILE, local_files_only=cached_only)
+            long_text = LongText.of(config) or (LongText.read(Path(saved)) if saved else None)
+            model = (LongTextModel if long_text else SentenceTransformer)(
+                id_or_path,
+                device=device,
+                trust_remote_code=False,
+                local_files_only=cached_only,
+                model_kwargs=options or None,
             )
+            bare = load_file_path(id_or_path, "modules.json", local_files_only=cached_only) is None
         except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
             if cached_only:
                 raise InputError(
@@ -137,11 +166,73 @@ def load_backbone(
             raise InputError(f"{id_or_path} cannot be loaded as an embedding model: {reason}") from error
     # Looking up the base model's hub page while saving would need the network.
     model.model_card_data.local_files_only = True
-    if _is_local(id_or_path) and not (Path(id_or_path) / "modules.json").is_file():
-        log.info("%s: plain transformers checkpoint, its token embeddings are averaged", id_or_path)
-    if max_seq_length is not None:
-        _limit_length(model, max_seq_length, id_or_path)
+    _complete(model, id_or_path, bare=bare)
+    _limit_length(model, max_seq_length, id_or_path)
+    if isinstance(model, LongTextModel) and long_text:
+        model.use(long_text)
+        log.info("%s: long texts are read by %s", id_or_path, long_text.mode)
     return model
+
+
+def usable_positions(model: SentenceTransformer) -> int | None:
+    """Return how many tokens the model has positions for; None where there is no such limit.
+
+    RoBERTa and its kin count positions from the padding token's on, so two of their 514 are never used.
+    """
+    from torch import nn
+
+    transformer = model.transformers_model
+    if transformer is None:
+        return None
+    for name, module in transformer.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+    positions: int | None = getattr(transformer.config, "max_position_embeddings", None)
+    return positions
+
+
+def _loading_options(config: BackboneConfig, device: str | None) -> dict[str, Any]:
+    """Return what transformers is told when it loads the weights."""
+    options: dict[str, Any] = {}
+    if config.attention != "auto":
+        options["attn_implementation"] = config.attention
+    if config.quantization == "4bit":
+        import torch
+        from sentence_transformers.util import get_device_name
+
+        options |= four_bit_settings(torch.device(device or get_device_name()))
+    return options
+
+
+def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
+    """Supply what checkpoints leave out: a padding token, the pooling of a plain one."""
+    freeze_fixed_weights(model)
+    tokenizer: Any = getattr(model, "tokenizer", None)
+    if model.transformers_model is None or tokenizer is None:
+        return
+    if tokenizer.pad_token is None:
+        if tokenizer.eos_token is None:
+            raise InputError(
+                f"{name}: its tokenizer has neither a padding token nor one for the end of texts"
+            )
+        tokenizer.pad_token = tokenizer.eos_token
+        log.info("%s: no padding token, texts are padded with %s", name, tokenizer.eos_token)
+    if not bare:
+        return
+    if not _is_causal(model):
+        log.info("%s: plain transformers checkpoint, its token embeddings are averaged", name)
+        return
+    set_pooling(model, "last-token")
+    template = " and without its chat template" if use_plain_text(model) else ""
+    log.info("%s: causal language model, read at its last token%s", name, template)
+
+
+def _is_causal(model: SentenceTransformer) -> bool:
+    """Return whether tokens see only those before them; BERT can be built so too, and some LLMs are not."""
+    transformer = model.transformers_model
+    if transformer is None or not getattr(transformer.config, "is_causal", True):
+        return False
+    return any(getattr(module, "is_causal", False) is True for module in transformer.modules())
 
 
 def _is_local(id_or_path: str) -> bool:
@@ -183,11 +274,13 @@ def _hub_answers(model_id: str) -> bool:
     )
 
 
-def _limit_length(model: SentenceTransformer, max_seq_length: int, name: str) -> None:
-    transformer = model.transformers_model
-    positions = getattr(transformer.config, "max_position_embeddings", None) if transformer else None
-    if positions is not None and max_seq_length > positions:
+def _limit_length(model: SentenceTransformer, max_seq_length: int | None, name: str) -> None:
+    positions = usable_positions(model)
+    if positions is not None and max_seq_length is not None and max_seq_length > positions:
         raise InputError(
             f"{name} has positions for {positions} tokens; max_seq_length {max_seq_length} is too long"
         )
-    model.max_seq_length = max_seq_length
+    if max_seq_length is not None:
+        model.max_seq_length = max_seq_length
+    elif positions is not None and (model.max_seq_length or 0) > positions:
+        model.max_seq_length = positions

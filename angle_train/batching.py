@@ -16,10 +16,12 @@ from torch import Tensor
 
 from angle_data.disjoint import DisjointSets
 from angle_data.text import normalise
+from angle_train.chunking import adaptive_chunks, fixed_chunks
 
-__all__ = ["PairCollator", "blocked_order", "positive_groups", "transitive_pairs"]
+__all__ = ["PairCollator", "blocked_order", "positive_groups", "spread_levels", "transitive_pairs"]
 
 LABEL_COLUMNS = ("score", "weight")
+_MOST_LEVELS = 32  # more than a batch needs to have something to rank
 
 
 def positive_groups(first: Tensor, second: Tensor, positive: Tensor, identity: Tensor) -> Tensor:
@@ -84,20 +86,70 @@ def transitive_pairs(
     return left, right, scores[left, right], weights[left, right]
 
 
-def blocked_order(keys: Sequence[str], block: int, generator: torch.Generator) -> list[int]:
+def blocked_order(
+    keys: Sequence[str], block: int, generator: torch.Generator, scores: Sequence[float] | None = None
+) -> list[int]:
     """Return a random order of 0..len(keys)-1 in which rows of one key stand together, `block` at a time.
 
     With `block` 1 it is a plain shuffle. Larger blocks put the pairs of one source text into one batch, which
     encodes the source once for all of them and lets the objectives compare its synonyms with its antonyms.
+
+    Args:
+        keys: Source of each row.
+        block: Rows of one source that stand together.
+        generator: Decides the order.
+        scores: Score of each row, to spread the levels evenly over the order, see `spread_levels`; a block
+            counts as its mean level.
     """
     order: list[int] = torch.randperm(len(keys), generator=generator).tolist()
-    if block <= 1:
+    blocks = [[index] for index in order]
+    if block > 1:
+        rows: dict[str, list[int]] = {}
+        for index in order:
+            rows.setdefault(keys[index], []).append(index)
+        blocks = [own[start : start + block] for own in rows.values() for start in range(0, len(own), block)]
+    elif scores is None:
         return order
-    rows: dict[str, list[int]] = {}
-    for index in order:
-        rows.setdefault(keys[index], []).append(index)
-    blocks = [own[start : start + block] for own in rows.values() for start in range(0, len(own), block)]
-    return [index for pick in torch.randperm(len(blocks), generator=generator) for index in blocks[pick]]
+    if scores is None:
+        picks = torch.randperm(len(blocks), generator=generator)
+    else:
+        level = _score_levels(scores)
+        picks = spread_levels([round(sum(level[i] for i in own) / len(own)) for own in blocks], generator)
+    return [index for pick in picks for index in blocks[pick]]
+
+
+def spread_levels(levels: Sequence[int], generator: torch.Generator) -> Tensor:
+    """Return a random order (N,) of 0..N-1 in which each level comes at even distances.
+
+    Every stretch of b places holds the share of a level that it has in all, rounded up or down for the rarest
+    level: with at least N/b members it is in every batch of b. Starting with the rarest, each level takes
+    every (free places / members)-th of the places that are still free, from a random one on.
+
+    Args:
+        levels: Level (N,) of each item.
+        generator: Decides the order inside a level and where it starts.
+    """
+    items: dict[int, list[int]] = {}
+    for item, level in enumerate(levels):
+        items.setdefault(level, []).append(item)
+    free = torch.arange(len(levels))
+    order = torch.empty_like(free)
+    for _, own in sorted(items.items(), key=lambda level: (len(level[1]), level[0])):
+        members = torch.tensor(own)[torch.randperm(len(own), generator=generator)]
+        start = torch.randint(len(free), (1,), generator=generator)
+        taken = (torch.arange(len(members)) * len(free) + start) // len(members)
+        order[free[taken]] = members
+        kept = torch.ones(len(free), dtype=torch.bool)
+        kept[taken] = False
+        free = free[kept]
+    return order
+
+
+def _score_levels(scores: Sequence[float]) -> list[int]:
+    """Return the rank of each score among the distinct ones, at most `_MOST_LEVELS` of about equal width."""
+    rank = {score: number for number, score in enumerate(sorted(set(scores)))}
+    width = max(1.0, len(rank) / _MOST_LEVELS)
+    return [int(rank[score] / width) for score in scores]
 
 
 @dataclass
@@ -110,24 +162,37 @@ class PairCollator:
     `weight` (B,); `positive`, `neutral` (B,), boolean; `group` (N,), see `positive_groups`. With
     `transitive` these describe more pairs than rows.
 
+    Several processes each get the rows of the whole batch and the same labels, and share the texts out among
+    them. Two labels more then say how to put the embeddings together: `counts` (processes,), how many each
+    process encodes, and `rows` (N,), where each text stands in all of them, one process after the other.
+
     Attributes:
         preprocess: Tokenises a list of texts into padded model inputs (`SentenceTransformer.preprocess`).
         positive_score: Rows with at least this score are in-batch positives.
         negative_score: Rows with a score strictly between this and `positive_score` are neutral.
         chunk_size: Texts per forward pass.
+        chunking: `fixed` fills every chunk, `adaptive` cuts where it saves time, see `chunking`.
         swap: Whether to exchange the two texts of a row with probability one half. The published angle
             depends on their order, and in LLM-labelled pairs the second text is always the machine's.
         prompt: Put before every text.
         transitive: Whether rows also label the pairs that follow from them, see `transitive_pairs`.
+        isp: What makes a `group`: `groups` both relations of `positive_groups`, `equal` equal texts alone,
+            `none` nothing, each text is on its own.
+        process: Number of this process, from 0.
+        processes: How many processes encode a batch together.
     """
 
     preprocess: Callable[..., Mapping[str, Tensor]]
     positive_score: float = 0.8
     negative_score: float = 0.0
     chunk_size: int = 32
+    chunking: str = "fixed"
     swap: bool = True
     prompt: str | None = None
     transitive: bool = False
+    isp: str = "groups"
+    process: int = 0
+    processes: int = 1
     valid_label_columns: list[str] = field(default_factory=lambda: list(LABEL_COLUMNS))
 
     def __call__(
@@ -145,11 +210,21 @@ class PairCollator:
             pairs = [(b, a) if flip else (a, b) for (a, b), flip in zip(pairs, flips, strict=True)]
         # Sorting by characters first and text second makes the order independent of the rows' order.
         texts = sorted({text for pair in pairs for text in pair}, key=lambda text: (len(text), text))
+        cut = adaptive_chunks if self.chunking == "adaptive" else fixed_chunks
+        shares = _shares(texts, self.processes, lambda own: cut(own, self.chunk_size))
         batch: dict[str, Any] = {}
-        for number, start in enumerate(range(0, len(texts), self.chunk_size)):
-            chunk = self.preprocess(texts[start : start + self.chunk_size], prompt=self.prompt)
+        for number, part in enumerate(shares[self.process]):
+            chunk = self.preprocess(part, prompt=self.prompt)
             batch |= {f"chunk{number:03d}_{name}": value for name, value in chunk.items()}
         batch["label"] = self._labels(rows, pairs, texts, generator)
+        if self.processes > 1:
+            counts = torch.tensor([sum(map(len, share)) for share in shares])
+            position = torch.arange(len(texts))
+            before = counts.cumsum(0) - counts
+            batch["label"] |= {
+                "counts": counts,
+                "rows": before[position % self.processes] + position // self.processes,
+            }
         return batch
 
     def _labels(
@@ -175,6 +250,10 @@ class PairCollator:
                 flip = torch.rand(len(first), generator=generator) < 0.5
                 first, second = torch.where(flip, second, first), torch.where(flip, first, second)
             positive = (score >= self.positive_score) & (identity[first] != identity[second])
+        if self.isp == "equal":
+            group = positive_groups(first, second, torch.zeros_like(positive), identity)
+        elif self.isp == "none":
+            group = torch.arange(len(texts))
         return {
             "first": first,
             "second": second,
@@ -184,3 +263,15 @@ class PairCollator:
             "neutral": (score > self.negative_score) & (score < self.positive_score),
             "group": group,
         }
+
+
+def _shares(
+    texts: Sequence[str], processes: int, cut: Callable[[Sequence[str]], list[Sequence[str]]]
+) -> list[list[Sequence[str]]]:
+    """Return the chunks of each process; it gets every n-th text, so that all have about as much to do.
+
+    All get equally many chunks, as sharded models need: one that lacks a chunk encodes a text for nothing.
+    """
+    shares = [cut(texts[process::processes] or texts[:1]) for process in range(processes)]
+    most = max(map(len, shares))
+    return [chunks + [chunks[-1][-1:]] * (most - len(chunks)) for chunks in shares]

@@ -1,55 +1,190 @@
-"""`angle-train eval`: models and scored pairs in, a table of results out."""
+"""`angle-train eval`: models and scored pairs or tasks in, a table of results out."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from angle_data.console import configure_logging
+from angle_data.errors import InputError
 from angle_train.command_options import PAIRS, AsJson, Quiet, Scale, Verbose
 
 __all__ = ["eval_models"]
 
+_TASKS_HELP = (
+    "Task or group to measure on: sts, transfer, pairs, nli, retrieval, all, stsb, trec … Repeatable. "
+    "An unknown name lists them all."
+)
+
 
 def eval_models(
-    model: Annotated[list[str], typer.Option(help="Model to measure: directory or hub id. Repeatable.")],
+    model: Annotated[
+        list[str] | None, typer.Option(help="Model to measure: directory or hub id. Repeatable.")
+    ] = None,
     pairs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(help=f"Scored pairs: {PAIRS} file, dataset directory, or hub:ID. Repeatable."),
-    ],
-    baseline: Annotated[str | None, typer.Option(help="Model to compare the others with.")] = None,
+    ] = None,
+    task: Annotated[list[str] | None, typer.Option(help=_TASKS_HELP)] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the tasks' data, TASK/SPLIT.jsonl.gz.", show_default="from the hub"),
+    ] = None,
+    seeds_of: Annotated[
+        list[str] | None,
+        typer.Option(help="Models that differ in their seed, as one: 'runs/gis-seed*'. Repeatable."),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Model to compare the others with; with --task also a pattern.")
+    ] = None,
     split: Annotated[
         str | None, typer.Option(help="Rows of a file with a split column, or split of a dataset.")
     ] = None,
     scale: Scale = None,
-    report: Annotated[Path | None, typer.Option(help="Also write the result as an HTML file.")] = None,
+    analysis: Annotated[
+        bool, typer.Option("--analysis", help="Add densities, saturation, uniformity … to --json.")
+    ] = False,
+    query_in_index: Annotated[
+        bool, typer.Option(help="flickr30k: whether the query is among the captions to be found.")
+    ] = True,
+    seed: Annotated[int, typer.Option(help="Of the folds of tasks with classifiers.")] = 1111,
+    cache: Annotated[Path | None, typer.Option(help="Folder that keeps embeddings for later runs.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write the result as an HTML page.")] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure models on scored pairs, with intervals and paired differences to a baseline.
+    """Measure models on scored pairs or on tasks, with intervals and paired differences to a baseline.
 
     Example: angle-train eval --model model --baseline sentence-transformers/all-MiniLM-L6-v2
     --pairs test.jsonl
+
+    Example: angle-train eval --model model --task sts --task transfer --data-dir data
     """
     configure_logging(quiet=quiet, verbose=verbose)
+    for_pairs = {"--split": split, "--scale": scale}
+    for_tasks = {"--data-dir": data_dir, "--seeds-of": seeds_of, "--analysis": analysis, "--cache": cache}
+    _check_options(model, pairs, task, seeds_of, for_tasks if pairs else for_pairs)
+    if analysis and not as_json:
+        raise InputError("--analysis adds to what --json prints; give --json too")
+    if data_dir and not data_dir.is_dir():
+        raise InputError(f"--data-dir {data_dir} is no folder; check the path")
     from angle_train.backbones import check_training_extra
 
     check_training_extra("angle-train eval")
-    from angle_train.evaluate.run import evaluate
+    if pairs:
+        _on_pairs(model or [], pairs, baseline, split, scale, report, as_json)
+        return
+    from angle_train.evaluate.tasks import Settings, expand_names
+
+    settings = Settings(seed=seed, query_in_index=query_in_index)
+    names = expand_names(task or [])
+    _on_tasks(
+        model or [], seeds_of or [], baseline, names, data_dir, settings, cache, report, analysis, as_json
+    )
+
+
+def _check_options(
+    model: list[str] | None,
+    pairs: list[str] | None,
+    task: list[str] | None,
+    seeds_of: list[str] | None,
+    unused: dict[str, Any],
+) -> None:
+    """Check that options go together; `unused` are those that the chosen way does not have."""
+    if bool(pairs) == bool(task):
+        raise InputError("give either --pairs FILE or --task NAME")
+    if not model and not seeds_of:
+        raise InputError("give --model DIR, or --seeds-of PATTERN with --task")
+    for name, value in unused.items():
+        if value:
+            raise InputError(f"{name} goes with {'--task' if pairs else '--pairs'} only; leave it out")
+
+
+def _on_pairs(
+    models: list[str],
+    pairs: list[str],
+    baseline: str | None,
+    split: str | None,
+    scale: str | None,
+    report: Path | None,
+    as_json: bool,
+) -> None:
+    from angle_train.evaluate.run import evaluate_closely
     from angle_train.report.table import results_table
 
-    results = evaluate(model, pairs, baseline=baseline, split=split, scale=scale)
+    found = evaluate_closely(models, pairs, baseline=baseline, split=split, scale=scale)
     if report:
-        from angle_train.report.html import write_eval_html
+        from angle_train.report.command import command_line, portable
+        from angle_train.report.eval_html import write_eval_html
 
-        write_eval_html(report, results)
+        given = [
+            ("--model", [portable(name) for name in models]),
+            ("--baseline", portable(baseline) if baseline else None),
+            ("--pairs", [portable(spec) for spec in pairs]),
+            ("--split", split),
+            ("--scale", scale),
+        ]
+        write_eval_html(report, found.results, found.views, command_line("angle-train eval", given))
     if as_json:
-        typer.echo(
-            json.dumps({"results": [result.to_dict() for result in results]}, ensure_ascii=False, indent=1)
-        )
+        _print_json({"results": [result.to_dict() for result in found.results]})
     else:
-        typer.echo(results_table(results))
+        typer.echo(results_table(found.results))
+
+
+def _on_tasks(
+    models: list[str],
+    patterns: list[str],
+    baseline: str | None,
+    names: list[str],
+    data_dir: Path | None,
+    settings: Any,
+    cache: Path | None,
+    report: Path | None,
+    analysis: bool,
+    as_json: bool,
+) -> None:
+    from angle_train.evaluate.seeds import systems_of
+    from angle_train.evaluate.sources import DataFolder, Hub
+    from angle_train.evaluate.suite import run_suite
+    from angle_train.evaluate.suite_table import suite_table
+
+    systems, base = systems_of(models, patterns, baseline)
+    found = run_suite(
+        systems,
+        names,
+        DataFolder(data_dir) if data_dir else Hub(),
+        baseline=base,
+        settings=settings,
+        cache=cache,
+        analysis=analysis,
+        views=report is not None,
+    )
+    if report:
+        from angle_train.report.command import command_line, portable
+        from angle_train.report.eval_html import write_suite_html
+
+        given = [
+            ("--model", [portable(name) for name in models]),
+            ("--seeds-of", [portable(pattern) for pattern in patterns]),
+            ("--baseline", portable(baseline) if baseline else None),
+            ("--task", names),
+            ("--data-dir", portable(str(data_dir)) if data_dir else None),
+            ("--seed", str(settings.seed)),
+            ("--no-query-in-index", not settings.query_in_index),
+        ]
+        write_suite_html(report, found, command_line("angle-train eval", given))
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        typer.echo(suite_table([*found.scores, *found.averages]))
+    if found.failed:
+        missing = ", ".join(found.failed)
+        raise InputError(f"{len(found.failed)} of {len(names)} tasks could not be measured: {missing}")
+
+
+def _print_json(content: dict[str, Any]) -> None:
+    typer.echo(json.dumps(content, ensure_ascii=False, indent=1))

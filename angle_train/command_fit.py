@@ -8,26 +8,30 @@ from typing import Annotated
 import typer
 
 from angle_data.console import configure_logging
-from angle_train.command_options import PAIRS, AsJson, Quiet, Scale, Verbose
+from angle_train.command_options import PAIRS, AsJson, Quiet, Scale, SetValue, Verbose
 
 __all__ = ["fit_model"]
 
 
 def fit_model(
-    data: Annotated[
-        list[str],
-        typer.Option(help=f"Training pairs: dataset directory, {PAIRS} file, or hub:ID. Repeatable."),
-    ],
     backbone: Annotated[str, typer.Option(help="Model to start from: directory or hub id.")],
     out: Annotated[
         Path, typer.Option(help="Directory for model and report; the same command goes on there.")
     ],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Training pairs: dataset directory, {PAIRS} file, or hub:ID. Repeatable."),
+    ] = None,
+    human: Annotated[
+        list[str] | None,
+        typer.Option(help="Human-graded training pairs; without --dev they also choose when to stop."),
+    ] = None,
     recipe: Annotated[str, typer.Option(help="Name of a built-in recipe, or a .toml file.")] = "default",
     dev: Annotated[
         list[str] | None,
         typer.Option(
             help="Pairs that choose the checkpoint (rows with split dev, if split). Repeatable.",
-            show_default="validation split, or a tenth of the data",
+            show_default="--human in turn, or validation split, or a tenth of the data",
         ),
     ] = None,
     test: Annotated[
@@ -38,16 +42,33 @@ def fit_model(
     epochs: Annotated[
         float | None, typer.Option(help="Passes over the data.", show_default="recipe's")
     ] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Pairs per step.", show_default="recipe's")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Pairs per step, of all processes.", show_default="recipe's")
+    ] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Peak rate.", show_default="recipe's")] = None,
     max_seq_length: Annotated[
-        int | None, typer.Option(help="Tokens per text.", show_default="recipe's or checkpoint's")
+        str | None,
+        typer.Option(
+            help="Tokens per text, or auto: from the data.", show_default="recipe's or checkpoint's"
+        ),
     ] = None,
     precision: Annotated[
         str | None, typer.Option(help="auto, fp32, bf16 or fp16.", show_default="recipe's")
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seeds everything random.", show_default="recipe's")
+    ] = None,
+    merge_back: Annotated[
+        str | None,
+        typer.Option(help="Share of the backbone in the final weights, or auto.", show_default="recipe's"),
+    ] = None,
+    setting: SetValue = None,
+    drop_leaks: Annotated[
+        bool, typer.Option("--drop-leaks", help="Leave out training pairs that are dev or test pairs too.")
+    ] = False,
+    report_to: Annotated[
+        str | None,
+        typer.Option(help="tensorboard, wandb, trackio, with commas between.", show_default="none"),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in --out.")] = False,
     quiet: Quiet = False,
@@ -58,29 +79,53 @@ def fit_model(
 
     Example: angle-train fit --data pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2
     --dev dev.jsonl --test test.jsonl --out model
+
+    On several GPUs: torchrun --nproc-per-node 4 -m angle_train.cli fit …
     """
+    if not data and not human:
+        raise typer.BadParameter("give --data, or --human, or both", param_hint="--data")
     configure_logging(quiet=quiet, verbose=verbose)
     from angle_train.backbones import check_training_extra
-    from angle_train.config import Recipe, find_recipe
+    from angle_train.config import Recipe, find_recipe, parse_settings
 
-    overrides = {
+    overrides = parse_settings(
+        [
+            *(setting or ()),
+            *([f"max_seq_length={max_seq_length}"] if max_seq_length else ()),
+            *([f"average_with_backbone={merge_back}"] if merge_back else ()),
+        ]
+    )
+    named = {
         "epochs": epochs,
         "batch_size": batch_size,
         "learning_rate": learning_rate,
-        "max_seq_length": max_seq_length,
         "precision": precision,
         "seed": seed,
     }
+    overrides |= {key: value for key, value in named.items() if value is not None}
     chosen = Recipe.from_toml(find_recipe(recipe)).with_overrides(overrides)
     check_training_extra("angle-train fit")
     from angle_train.fit import FitConfig, fit
+    from angle_train.processes import is_first
     from angle_train.report.table import results_table
 
     result = fit(
         FitConfig(
-            data, backbone, out, chosen, dev=dev or (), test=test or (), scale=scale, overwrite=overwrite
+            data or (),
+            backbone,
+            out,
+            chosen,
+            dev=dev or (),
+            test=test or (),
+            human=human or (),
+            scale=scale,
+            drop_leaks=drop_leaks,
+            overwrite=overwrite,
+            report_to=[name.strip() for name in (report_to or "").split(",") if name.strip()],
         )
     )
+    if not is_first():
+        return
     if as_json:
         typer.echo((out / "report.json").read_text(encoding="utf-8"), nl=False)
         return

@@ -6,13 +6,17 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["PAIRS", "AsJson", "Quiet", "Scale", "Verbose"]
+__all__ = ["PAIRS", "AsJson", "Quiet", "Scale", "SetValue", "Verbose"]
 
 PAIRS = ".jsonl[.gz], .csv or .parquet"
 """The kinds of files that hold pairs, as the help texts name them."""
 Scale = Annotated[
     str | None,
     typer.Option(help="Scale of the scores, LOW-HIGH such as 0-5.", show_default="detected"),
+]
+SetValue = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any value of the recipe. Repeatable."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Warnings only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="More detail.")]

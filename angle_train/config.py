@@ -8,16 +8,23 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Self, get_type_hints
+from typing import Any, Self, get_args, get_type_hints
 
 from angle_data.errors import InputError
 from angle_data.resources import packaged_folder
-from angle_train.settings import SECTIONS, ObjectiveConfig, TrainingConfig, problems_of_values, raise_if
+from angle_train.settings import (
+    SECTIONS,
+    BackboneConfig,
+    ObjectiveConfig,
+    TrainingConfig,
+    problems_of_values,
+    raise_if,
+)
 
-__all__ = ["Recipe", "builtin_recipes", "find_recipe"]
+__all__ = ["Recipe", "builtin_recipes", "find_recipe", "parse_settings", "respelt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,7 @@ class Recipe:
     """Everything that decides one run apart from the data and the backbone."""
 
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+    backbone: BackboneConfig = field(default_factory=BackboneConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     description: str = ""
 
@@ -37,15 +45,24 @@ class Recipe:
                 them are named in one line.
         """
         try:
-            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
         except (FileNotFoundError, IsADirectoryError):
             raise InputError(f"{path}: no such recipe file; check the path") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
             raise InputError(f"{path}: not a valid TOML file: {error}") from None
         try:
-            return cls._from_tables(tables)
+            return cls.from_toml_text(text)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_toml_text(cls, text: str) -> Self:
+        """Read a recipe from its text, see `from_toml`."""
+        try:
+            tables = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"not a valid TOML file: {error}") from None
+        return cls._from_tables(tables)
 
     @classmethod
     def _from_tables(cls, tables: Mapping[str, Any]) -> Self:
@@ -76,7 +93,7 @@ class Recipe:
             for key, value in ((f.name, getattr(section, f.name)) for f in fields(section)):
                 if value is not None:
                     # One text for 1 and 1.0: the text decides whether two runs are the same.
-                    lines.append(f"{key} = {_toml(float(value) if hints[key] is float else value)}")
+                    lines.append(f"{key} = {_toml(_canonical(value, hints[key]))}")
         return "\n".join(lines) + "\n"
 
     def with_overrides(self, overrides: Mapping[str, object]) -> Self:
@@ -96,6 +113,43 @@ class Recipe:
             for name in SECTIONS
         }
         return replace(self, **changes)
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, object]:
+    """Return the values of `KEY=VALUE` settings by key, for `with_overrides`.
+
+    A value is read as TOML (`3`, `1e-4`, `true`, `[128, 64]`), or else as a text; a key may name its section
+    too (`training.epochs`).
+
+    Raises:
+        InputError: A setting has no `=` or names a section that is not the key's.
+    """
+    values: dict[str, object] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        section, _, key = name.strip().rpartition(".")
+        if not equals or not key:
+            raise InputError(f"--set {setting}: write KEY=VALUE, such as --set weight_decay=0.1")
+        if section and (section not in SECTIONS or key not in {f.name for f in fields(SECTIONS[section])}):
+            raise InputError(f"--set {setting}: section {section!r} has no key {key!r}")
+        try:
+            values[key] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            values[key] = text.strip()
+    return values
+
+
+def respelt(fingerprint: Mapping[str, str]) -> dict[str, str]:
+    """Return a run's fingerprint with its recipe written as it is written now.
+
+    A recipe of an earlier version lacks the settings that came later; these did not exist, so they have
+    their defaults.
+    """
+    try:
+        recipe = Recipe.from_toml_text(fingerprint.get("recipe", "")).to_toml_text()
+    except InputError:
+        return dict(fingerprint)
+    return {**fingerprint, "recipe": recipe}
 
 
 def builtin_recipes() -> dict[str, Path]:
@@ -133,10 +187,16 @@ def _unknown(table: Mapping[str, Any], known: list[str], what: str) -> list[str]
     ]
 
 
+def _canonical(value: object, hint: Any) -> object:
+    """Return a number as a float where the field takes floats."""
+    number = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if number and (hint is float or float in get_args(hint)) else value  # type: ignore[arg-type]
+
+
 def _toml(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         # JSON's escapes are legal in TOML; DEL is the one character that only TOML wants escaped.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
+    return repr(list(value)) if isinstance(value, tuple) else repr(value)

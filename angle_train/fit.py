@@ -7,35 +7,42 @@ pairs, and is what gets saved if no checkpoint ranks the dev pairs better.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.locking import hold
+from angle_train.arguments import Schedule, resolve_precision
 from angle_train.backbones import backbone_identity, load_backbone, quiet_libraries
-from angle_train.config import Recipe
-from angle_train.evaluate.compare import compare
-from angle_train.evaluate.sts import check_finite, evaluate_model, spearman
-from angle_train.pairs import PairSet, check_stated_scale, count_leaks, hold_out, join, load_pairs
+from angle_train.config import Recipe, respelt
+from angle_train.crossfit import CrossFit, cross_fit
+from angle_train.evaluate.sts import evaluate_model
+from angle_train.inputs import RunData, load_run_data, run_leaks
+from angle_train.long_text import choose_length
+from angle_train.memory import memory_errors_in_one_line
+from angle_train.merge import best_share, blend, blended, shares_to_try, snapshot
+from angle_train.outcome import Trained, make_report, mean_spearman, measure, spearmans
+from angle_train.pairs import PairSet
+from angle_train.processes import connect, on_first
+from angle_train.report.command import command_line, portable
 from angle_train.report.html import write_fit_html
-from angle_train.report.summary import BACKBONE, TUNED, DataNote, FitReport
-from angle_train.rows import dataset_splits
+from angle_train.report.summary import BACKBONE, TUNED, FitReport
 from angle_train.runstate import RunDirectory
 from angle_train.saving import disk_errors_in_one_line
-from angle_train.trainer import Training, record_dev_scores, resolve_precision, train
+from angle_train.settings import AUTO, BackboneConfig
+from angle_train.trackers import check_trackers, tracker_folder
+from angle_train.trainer import Training, record_dev_scores, train
+from angle_train.tuning import finish_training, load_for_training, starts_as_backbone
 
-__all__ = ["FitConfig", "FitResult", "fit"]
+__all__ = ["FitConfig", "FitResult", "fit", "load_at_length", "load_for_run"]
 
 log = logging.getLogger("angle.fit")
-
-_HELD_OUT = 0.1
-Columns = list[NDArray[np.float64]]  # similarities, one column for each dev and test set
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +50,19 @@ class FitConfig:
     """What to fit, on what, and where to put it.
 
     Attributes:
-        data: Sources of training pairs, see `pairs.load_pairs`.
+        data: Sources of training pairs, see `pairs.load_pairs`; may be none if there are human-graded ones.
         backbone: Directory or hub id of the model to start from.
         out: Directory for the model and the report.
         recipe: How to train.
-        dev: Sources of the pairs that select the checkpoint. Default: the validation splits of the
-            training data, or else a tenth of it.
+        dev: Sources of the pairs that select the checkpoint. Default: parts of the human-graded pairs in
+            turn, or else the validation splits of the training data, or else a tenth of it.
         test: Sources of pairs that nothing is selected on.
+        human: Sources of human-graded training pairs, weighted by the recipe's `human_weight`.
         scale: Scale of the scores, `LOW-HIGH`, see `pairs.load_pairs`; default detected.
+        drop_leaks: Leave out training pairs that are dev or test pairs too.
         overwrite: Replace an earlier run in `out`.
         device: `cpu`, `cuda` …; default the best there is.
+        report_to: Programs that follow the run, see `trackers.TRACKERS`.
     """
 
     data: Sequence[str]
@@ -61,9 +71,12 @@ class FitConfig:
     recipe: Recipe = field(default_factory=Recipe)
     dev: Sequence[str] = ()
     test: Sequence[str] = ()
+    human: Sequence[str] = ()
     scale: str | None = None
+    drop_leaks: bool = False
     overwrite: bool = False
     device: str | None = None
+    report_to: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,193 +88,264 @@ class FitResult:
     already_finished: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Data:
-    train: PairSet
-    dev: list[PairSet]
-    test: list[PairSet]
-
-    @property
-    def evaluated(self) -> list[tuple[str, PairSet]]:
-        return [*(("dev", pairs) for pairs in self.dev), *(("test", pairs) for pairs in self.test)]
-
-
 def fit(config: FitConfig) -> FitResult:
     """Run, or go on with, the training run that `config` describes.
 
+    Several processes, started by torchrun or accelerate launch, make one run together.
+
     Raises:
-        InputError: Something about the data, the backbone, the recipe or the directory is wrong.
+        InputError: Something about the data, the backbone, the recipe or the directory is wrong, or the
+            memory does not suffice.
         KeyboardInterrupt: Ctrl-C; the same call goes on from the checkpoint that was written.
     """
     if Path(config.backbone).resolve() == config.out.resolve():
         raise InputError(f"--out {config.out} is the backbone itself; give another directory")
-    data = _load(config)
-    directory = RunDirectory(config.out, _fingerprint(config, data))
-    status = directory.status(overwrite=config.overwrite)
+    check_trackers(config.report_to)
+    with connect(config.device), memory_errors_in_one_line(), ExitStack() as held:
+        return _fit(config, held)
+
+
+def _fit(config: FitConfig, held: ExitStack) -> FitResult:
+    recipe = config.recipe
+    data = load_run_data(
+        config.data,
+        config.human,
+        config.dev,
+        config.test,
+        recipe=recipe,
+        scale=config.scale,
+        drop_leaks=config.drop_leaks,
+    )
+    directory = RunDirectory(config.out, _fingerprint(config, data), respelt)
+    status = on_first(lambda: directory.status(overwrite=config.overwrite))
     if status == "finished":
         log.info("%s: already finished; --overwrite runs it again", config.out)
         return FitResult(config.out, FitReport.read(config.out / "report.json"), already_finished=True)
-    notes = _leaks(data)
-    model = _load_backbone(config)
-    resolve_precision(config.recipe.training.precision, model.device)
-    with hold(config.out):
+    details: dict[str, Any] = {
+        "leaks": [asdict(leak) for leak in run_leaks(data)],
+        "command": _command(config),
+    }
+    config, model, lengths = load_at_length(config, data)
+    details |= {"lengths": lengths} if lengths else {}
+    resolve_precision(recipe.training.precision, model.device)
+
+    def claim() -> Path | None:
+        held.enter_context(hold(config.out))
         # Asked again: another process may have written here while the model was loaded.
-        resume = directory.claim(directory.status(overwrite=config.overwrite), overwrite=config.overwrite)
-        if resume:
-            log.info("going on from %s", resume)
-        report = _run(config, data, model, directory, resume, notes)
-        directory.finish()
+        return directory.claim(directory.status(overwrite=config.overwrite), overwrite=config.overwrite)
+
+    resume = on_first(claim)
+    if resume:
+        log.info("going on from %s", resume)
+    with tracker_folder(config.out):
+        trained = _train(config, data, model, directory, resume)
+    report = on_first(
+        lambda: _finish(replace(config, recipe=recipe), data, model, directory, trained, details)
+    )
     return FitResult(config.out, report, already_finished=False)
 
 
-def _run(
+def _train(
+    config: FitConfig, data: RunData, model: SentenceTransformer, directory: RunDirectory, resume: Path | None
+) -> Trained:
+    """Measure, train and measure again; the model holds the final weights in the first process."""
+    recipe, human = config.recipe, data.human
+    before = on_first(lambda: measure(BACKBONE, _untouched(config, model), data.evaluated))
+    if data.dev:
+        score = mean_spearman(data.dev, before.columns)
+        log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
+        training = train(
+            model,
+            data.train,
+            data.dev,
+            recipe,
+            directory.checkpoints,
+            resume,
+            score,
+            trackers=config.report_to,
+        )
+        details = on_first(lambda: _merge(config, model, data.dev))
+        after = on_first(lambda: measure(TUNED, model, data.evaluated))
+        dev_after = mean_spearman(data.dev, after.columns)
+        return Trained(training, data.evaluated, before, after, score, dev_after, details)
+    if human is None:
+        raise ValueError("neither dev nor human-graded pairs")
+
+    graded = [("human", human)]
+    cross = cross_fit(
+        lambda: load_for_run(config),
+        human,
+        data.others,
+        recipe,
+        directory.folds,
+        directory.fingerprint,
+        on_first(lambda: measure(BACKBONE, _untouched(config, model), graded).columns[0]),
+    )
+    training = _train_as_chosen(config, data, model, directory, resume, cross)
+    if cross.share and cross.choice.evaluation:
+        on_first(lambda: blend(model, snapshot(load_for_run(config)), cross.share))
+    after = on_first(lambda: measure(TUNED, model, data.evaluated))
+    held_out = replace(human, name=f"{human.name}/held out in turn")
+    return Trained(
+        training,
+        [("dev", held_out), *data.evaluated],
+        before.after([cross.before]),
+        after.after([cross.after]),
+        cross.backbone,
+        cross.choice.mean,
+        {"folds": cross.to_dict()},
+    )
+
+
+def _train_as_chosen(
     config: FitConfig,
-    data: _Data,
+    data: RunData,
     model: SentenceTransformer,
     directory: RunDirectory,
     resume: Path | None,
-    notes: list[str],
+    cross: CrossFit,
+) -> Training:
+    """Train on all pairs for as long as the parts say; the curve is the parts' mean."""
+    recipe, chosen = config.recipe, cross.choice.evaluation
+    schedule = Schedule(recipe.training, len(data.train))
+    training = Training([], 0, schedule.steps, 0, 0)
+    if chosen:
+        log.info("training on all %d pairs, up to step %d", len(data.train), schedule.step_of(chosen))
+        training = train(
+            model,
+            data.train,
+            [],
+            recipe,
+            directory.checkpoints,
+            resume,
+            stop_at=chosen,
+            trackers=config.report_to,
+        )
+    curve = schedule.curve(cross.means)
+    return replace(training, curve=curve, best_step=schedule.step_of(chosen))
+
+
+def _merge(config: FitConfig, model: SentenceTransformer, dev: Sequence[PairSet]) -> dict[str, Any]:
+    """Mix the backbone into the tuned weights as the recipe says; return what the report shows of that."""
+    setting = config.recipe.training.average_with_backbone
+    if not setting:
+        return {}
+    backbone = snapshot(load_for_run(config))
+    shares, scores = shares_to_try(setting), []
+    if setting == AUTO:
+        for share in shares:
+            with blended(model, backbone, share), quiet_libraries():
+                scores.append(mean_spearman(dev, [evaluate_model(model, pairs) for pairs in dev]))
+            log.info("%.0f %% of the backbone: dev Spearman %.2f", 100 * share, 100 * scores[-1])
+    share = shares[best_share(scores)] if scores else shares[0]
+    blend(model, backbone, share)
+    return {"merge": {"share": share, "shares": list(shares), "dev": scores}}
+
+
+def _finish(
+    config: FitConfig,
+    data: RunData,
+    model: SentenceTransformer,
+    directory: RunDirectory,
+    trained: Trained,
+    details: Mapping[str, Any],
 ) -> FitReport:
-    """Measure, train, measure again, and write everything."""
-    before = _similarities(BACKBONE, model, data)
-    score = _dev_score(data, before)
-    log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
-    if config.recipe.training.prompt:
-        model.prompts["angle"] = config.recipe.training.prompt
-        model.default_prompt_name = "angle"
-    training = train(model, data.train, data.dev, config.recipe, directory.checkpoints, resume, score)
-    if config.recipe.training.average_with_backbone:
-        _average(model, _load_backbone(config), config.recipe.training.average_with_backbone)
-    after = _similarities(TUNED, model, data)
-    backbone = directory.fingerprint["backbone"]
-    report = _report(config.recipe, backbone, data, training, before, after, notes, model)
+    """Write model and reports, and mark the run as finished."""
+    report = make_report(config.recipe, data, trained, directory.fingerprint["backbone"], details, model)
+    dev = [pairs for role, pairs in trained.sets if role == "dev"]
     if report.kept == BACKBONE:
         model = _load_backbone(config)
     else:
-        record_dev_scores(model, data.dev, _dev_scores(data, after))
+        model = finish_training(
+            model, config.recipe.backbone, lambda other: _load_for_training(config, other)
+        )
+        scores = spearmans(dev, trained.after.columns) if data.dev else [trained.dev_after]
+        record_dev_scores(model, dev, scores)
     with disk_errors_in_one_line(config.out):
         _save(config, model, report)
-    columns = [
-        (pairs, old, new)
-        for (role, pairs), old, new in zip(data.evaluated, before, after, strict=True)
-        if role == "test" or not data.test
-    ]
-    write_fit_html(config.out / "report.html", report, columns)
+    write_fit_html(config.out / "report.html", report, trained.views())
+    directory.finish()
     return report
 
 
-def _load(config: FitConfig) -> _Data:
-    """Load all pairs; without dev sources, take validation splits or hold out some training pairs."""
-    scale = config.scale
-    sets = [load_pairs(spec, split="train", scale=scale, rows="train") for spec in config.data]
-    dev = [load_pairs(spec, split="validation", scale=scale, rows="dev") for spec in config.dev]
-    if not config.dev:
-        divided = [spec for spec in config.data if "validation" in dataset_splits(spec)]
-        dev = [load_pairs(spec, split="validation", scale=scale) for spec in divided]
-    test = [load_pairs(spec, split="test", scale=scale, rows="test") for spec in config.test]
-    check_stated_scale(scale, [*sets, *dev, *test])
-    train_pairs = join(sets)
-    if not dev:
-        train_pairs, held_out = hold_out(train_pairs, _HELD_OUT, config.recipe.training.seed)
-        log.info("no dev pairs given: %d of the training pairs are held out, by source", len(held_out))
-        for part in (train_pairs, held_out):
-            if not len(part) or np.ptp(part.score) == 0:
-                raise InputError("too few training pairs to hold some out for selection; give --dev pairs")
-        dev = [held_out]
-    return _Data(train_pairs, dev, test)
+def _command(config: FitConfig) -> str:
+    """Return the command that repeats the run, from the recipe that lies beside its report."""
+    sources = {"--data": config.data, "--human": config.human, "--dev": config.dev, "--test": config.test}
+    return command_line(
+        "angle-train fit",
+        [
+            ("--recipe", "recipe.toml"),
+            ("--backbone", portable(config.backbone)),
+            *((name, [portable(spec) for spec in specs]) for name, specs in sources.items()),
+            ("--scale", config.scale),
+            ("--drop-leaks", config.drop_leaks),
+            ("--out", "model"),
+        ],
+    )
 
 
-def _fingerprint(config: FitConfig, data: _Data) -> dict[str, str]:
-    return {
+def _fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:
+    parts = {
         "recipe": replace(config.recipe, description="").to_toml_text(),
         "backbone": backbone_identity(config.backbone),
         "training pairs": data.train.sha256(),
         "dev pairs": " ".join(pairs.sha256() for pairs in data.dev),
         "test pairs": " ".join(pairs.sha256() for pairs in data.test),
     }
+    return parts | ({"human-graded pairs": data.human.sha256()} if data.human is not None else {})
 
 
 def _load_backbone(config: FitConfig) -> SentenceTransformer:
-    return load_backbone(config.backbone, config.recipe.training.max_seq_length, config.device)
+    return load_backbone(config.backbone, _tokens(config), config.device)
 
 
-def _leaks(data: _Data) -> list[str]:
-    """Return, and log, a warning for every evaluated set that shares pairs with what was learned from."""
-    notes = []
-    for role, pairs in data.evaluated:
-        learned = [("training", data.train), *(("dev", dev) for dev in data.dev if role == "test")]
-        for origin, seen in learned:
-            if leaks := count_leaks(seen, pairs):
-                notes.append(f"{leaks} of {len(pairs)} {role} pairs of {pairs.name} are {origin} pairs too")
-                log.warning("warning: %s: results on them are flattered", notes[-1])
-    return notes
+def load_for_run(config: FitConfig) -> SentenceTransformer:
+    """Return a fresh model as the run starts with it."""
+    return _load_for_training(config, config.recipe.backbone)
 
 
-def _similarities(name: str, model: SentenceTransformer, data: _Data) -> Columns:
-    columns = []
-    with quiet_libraries():
-        for _, pairs in data.evaluated:
-            columns.append(evaluate_model(model, pairs))
-            check_finite(columns[-1], pairs, name)
-    return columns
-
-
-def _dev_scores(data: _Data, columns: Columns) -> list[float]:
-    """Return the Spearman on each dev set; their columns stand first."""
-    return [spearman(pairs.score, column) for pairs, column in zip(data.dev, columns, strict=False)]
-
-
-def _dev_score(data: _Data, columns: Columns) -> float:
-    scores = _dev_scores(data, columns)
-    return sum(scores) / len(scores)
-
-
-def _average(model: SentenceTransformer, backbone: SentenceTransformer, share: float) -> None:
-    """Move the weights of `model` towards those of `backbone`: (1 - share)·tuned + share·backbone."""
-    theirs = backbone.state_dict()
-    for name, weights in model.state_dict().items():
-        if weights.is_floating_point():
-            weights.lerp_(theirs[name].to(weights), share)
-
-
-def _report(
-    recipe: Recipe,
-    backbone: str,
-    data: _Data,
-    training: Training,
-    before: Columns,
-    after: Columns,
-    notes: list[str],
-    model: SentenceTransformer,
-) -> FitReport:
-    dev_before, dev_after = _dev_score(data, before), _dev_score(data, after)
-    if training.equal_batches:
-        notes = [
-            *notes,
-            f"{training.equal_batches} batches had equal scores throughout and taught no ranking",
-        ]
-        log.warning("warning: %s", notes[-1])
-    results = [
-        result
-        for (role, pairs), old, new in zip(data.evaluated, before, after, strict=True)
-        for result in compare(pairs, {BACKBONE: old, TUNED: new}, baseline=BACKBONE, role=role)
-    ]
-    return FitReport(
-        backbone=backbone,
-        recipe=asdict(recipe),
-        device=model.device.type,
-        precision=resolve_precision(recipe.training.precision, model.device),
-        data=[DataNote.of(role, pairs) for role, pairs in [("train", data.train), *data.evaluated]],
-        curve=[{"step": 0, "epoch": 0.0, "dev": dev_before, "terms": {}}, *map(asdict, training.curve)],
-        steps=training.steps,
-        planned_steps=training.planned_steps,
-        best_step=training.best_step,
-        kept="tuned" if dev_after > dev_before else "backbone",
-        dev_before=dev_before,
-        dev_after=dev_after,
-        results=results,
-        notes=notes,
+def _load_for_training(config: FitConfig, backbone: BackboneConfig) -> SentenceTransformer:
+    training = config.recipe.training
+    return load_for_training(
+        config.backbone, backbone, training.prompt, _tokens(config), config.device, training.seed
     )
+
+
+def _tokens(config: FitConfig) -> int | None:
+    """Return the stated tokens per text; none where they are the checkpoint's or not chosen yet."""
+    stated = config.recipe.training.max_seq_length
+    return stated if isinstance(stated, int) else None
+
+
+def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, SentenceTransformer, dict[str, Any]]:
+    """Return the run with its number of tokens per text, the model to train, and the report's note on it."""
+    recipe = config.recipe
+    automatic = recipe.training.max_seq_length == AUTO
+    model = load_for_run(config)
+    if model.transformers_model is None or model.max_seq_length is None:
+        return config, model, {}
+    percentile = 99.0 if automatic else 100.0
+    texts = [*data.train.text1, *data.train.text2]
+    choice = choose_length(model, texts, recipe.training.prompt or None, percentile)
+    if automatic:
+        log.info(
+            "max_seq_length %d: the longest training text has %d tokens",
+            choice.max_seq_length,
+            choice.longest,
+        )
+        training = replace(recipe.training, max_seq_length=choice.max_seq_length)
+        config = replace(config, recipe=replace(recipe, training=training))
+        model = load_for_run(config)
+    if choice.truncated and recipe.backbone.long_text == "cut":
+        log.info("%.1f %% of the training texts are longer and are cut", 100 * choice.truncated)
+    return config, model, asdict(choice) | {"max_seq_length": model.max_seq_length}
+
+
+def _untouched(config: FitConfig, model: SentenceTransformer) -> SentenceTransformer:
+    """Return the backbone as it is: the model itself, before its first step, if nothing was made of it."""
+    recipe = config.recipe
+    same = starts_as_backbone(recipe.backbone, recipe.training.prompt)
+    return model if same else _load_backbone(config)
 
 
 def _save(config: FitConfig, model: SentenceTransformer, report: FitReport) -> None:

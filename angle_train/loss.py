@@ -1,6 +1,7 @@
 """The combined AnglE objective as a Sentence Transformers loss: one forward pass, three terms.
 
-Expects the batches of `batching.PairCollator`; the mathematics is in `objectives`.
+Expects the batches of `batching.PairCollator`; the mathematics is in `objectives`. Where processes train
+together, the objective is that of the whole batch, see `distributed`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from angle_train.objectives import angle_objective, cosine_objective, in_batch_objective
+from angle_data.errors import InputError
+from angle_train.distributed import check_same_batch, gather_embeddings, world_size
+from angle_train.gradient_cache import encode_cached
+from angle_train.objectives import COMPLEX_ANGLES, angle_objective, cosine_objective, in_batch_objective
 from angle_train.settings import ObjectiveConfig
 
 __all__ = ["CombinedLoss", "combined_objective"]
@@ -31,11 +35,43 @@ def combined_objective(
 ) -> dict[str, Tensor]:
     """Return the weighted terms w1·cosine, w2·in-batch, w3·angle (scalars); their sum is the loss (Eq. 8).
 
+    With `matryoshka_dims` each term is the sum of its values on all dimensions and on the first d, for each
+    d (https://arxiv.org/abs/2205.13147, with equal weights).
+
     Args:
         embeddings: The distinct texts of a batch (N, D).
         labels: The tensors under `label` of a `PairCollator` batch.
         config: Weights, temperatures and angle mode; terms of weight 0 are left out.
+
+    Raises:
+        InputError: The embeddings do not have the dimensions that the settings speak of.
     """
+    terms: dict[str, Tensor] = {}
+    for width in _widths(config, embeddings.shape[1]):
+        for name, term in _terms(embeddings[:, :width], labels, config).items():
+            terms[name] = terms[name] + term if name in terms else term
+    return terms
+
+
+def _widths(config: ObjectiveConfig, width: int) -> list[int]:
+    """Return how many dimensions to compute the objective on, first of all `width` of them."""
+    widths = [width, *(d for d in config.matryoshka_dims if d != width)]
+    if max(widths) > width:
+        raise InputError(
+            f"[objective] matryoshka_dims {max(widths)} is more than the {width} dimensions that the "
+            f"backbone's embeddings have; give at most {width}"
+        )
+    odd = [d for d in widths if d % 2]
+    if odd and config.angle_weight and config.angle_mode in COMPLEX_ANGLES:
+        raise InputError(
+            f"[objective] angle_mode {config.angle_mode} pairs the halves of a vector and cannot take "
+            f"{odd[0]} dimensions; give an even number or another angle_mode"
+        )
+    return widths
+
+
+def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfig) -> dict[str, Tensor]:
+    """Return the weighted terms on the given dimensions."""
     first, second, score, weight = (labels[name] for name in ("first", "second", "score", "weight"))
     emb1, emb2 = embeddings[first], embeddings[second]
     terms: dict[str, Tensor] = {}
@@ -52,6 +88,8 @@ def combined_objective(
             tau=config.in_batch_tau,
             weight=weight,
             neutral=labels["neutral"],
+            hard=score <= config.negative_score,
+            hard_weight=config.hard_negative_weight,
         )
         terms["in_batch"] = config.in_batch_weight * term
     if config.angle_weight:
@@ -64,7 +102,9 @@ class CombinedLoss(nn.Module):
     """Sentence Transformers loss around `combined_objective`; its terms are logged one by one.
 
     Inputs: the chunks of a `PairCollator` batch as `features`, its label dictionary as `labels`. `watch` is
-    called with the terms of every batch.
+    called with the terms of every batch. With `gradient_cache` the activations of one chunk are held at a
+    time, see `gradient_cache.encode_cached`. In each of several processes the terms are those of the whole
+    batch.
     """
 
     def __init__(
@@ -72,19 +112,35 @@ class CombinedLoss(nn.Module):
         model: nn.Module,
         config: ObjectiveConfig,
         watch: Callable[[Mapping[str, Tensor]], None] | None = None,
+        gradient_cache: bool = False,
     ) -> None:
         super().__init__()
         self.model = model
         self.config = config
         self._watch = watch
+        self._gradient_cache = gradient_cache
+        self._batches_compared = False
 
     def forward(self, features: Iterable[dict[str, Tensor]], labels: dict[str, Tensor]) -> dict[str, Tensor]:
         """Encode every chunk and return the weighted terms; the trainer sums them."""
-        embeddings = torch.cat([self.model(chunk)["sentence_embedding"] for chunk in features])
-        terms = combined_objective(embeddings, labels, self.config)
+        shared = world_size() > 1
+        if shared and not self._batches_compared:  # once: what makes the batches does not change in a run
+            check_same_batch(labels)
+            self._batches_compared = True
+        if self._gradient_cache:
+            embeddings = encode_cached(self.model, list(features))
+        else:
+            embeddings = torch.cat([self.model(chunk)["sentence_embedding"] for chunk in features])
+        if shared:
+            embeddings = gather_embeddings(embeddings, labels)
+        terms = self.terms(embeddings, labels)
         if self._watch is not None:
             self._watch(terms)
         return terms
+
+    def terms(self, embeddings: Tensor, labels: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the terms (scalars) for the distinct texts (N, D) of a batch; other losses replace this."""
+        return combined_objective(embeddings, labels, self.config)
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return the settings shown in the model card."""

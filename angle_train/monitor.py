@@ -91,8 +91,8 @@ class TermMeter:
 class RunCallback(TrainerCallback):
     """Progress, one log line per evaluation, early stopping, and a checkpoint when interrupted.
 
-    `progress` counts the steps of this process, `meter` is fed by the loss, and `start` is the dev Spearman
-    of the untouched backbone, which a checkpoint has to beat to be the best so far.
+    `progress` counts the steps of this process and `meter` is fed by the loss. `start` is the dev Spearman of
+    the untouched backbone, which a checkpoint has to beat to be the best so far. At step `end` the run stops.
     """
 
     def __init__(
@@ -102,9 +102,10 @@ class RunCallback(TrainerCallback):
         interrupted: Callable[[], bool],
         meter: TermMeter,
         start: float = -math.inf,
+        end: int | None = None,
     ) -> None:
         self._progress, self._patience, self._interrupted = progress, patience, interrupted
-        self._meter, self._start = meter, start
+        self._meter, self._start, self._end = meter, start, end
         self._shown = 0
 
     def on_train_begin(
@@ -120,6 +121,8 @@ class RunCallback(TrainerCallback):
         """Count the step; stop, with a checkpoint, if interrupted."""
         self._progress.advance(state.global_step - self._shown, self._note(state))
         self._shown = state.global_step
+        if self._end is not None and self._end <= state.global_step < state.max_steps:
+            control.should_save = control.should_training_stop = True
         if self._interrupted():
             entries: list[dict[str, Any]] = state.log_history
             entries.append({"step": state.global_step, _UNFINISHED: self._meter.state()})
@@ -150,6 +153,15 @@ class RunCallback(TrainerCallback):
             log.info("no better for %d evaluations: stopping early", self._patience)
             control.should_training_stop = True
 
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Log the loss terms of a run that is not measured on the way."""
+        if args.eval_strategy == "no" and self._meter.means():
+            terms = ", ".join(f"{name} {value:.3f}" for name, value in self._meter.means().items())
+            log.info("step %d/%d, epoch %.2f: %s", state.global_step, state.max_steps, state.epoch, terms)
+            self._meter.restore({})
+
     def _note(self, state: TrainerState) -> str:
         scores = [evaluation.dev for evaluation in learning_curve(state)]
         return f"dev {100 * scores[-1]:.1f}, best {100 * max(self._start, *scores):.1f}" if scores else ""
@@ -179,7 +191,7 @@ def _unfinished_terms(state: TrainerState) -> dict[str, list[float]]:
     for entry in reversed(entries):
         if f"eval_{METRIC}" in entry:
             break
-        if _UNFINISHED in entry:
+        if _UNFINISHED in entry and entry["step"] == state.global_step:
             terms: dict[str, list[float]] = entry[_UNFINISHED]
             return terms
     return {}

@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 
 from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
-from angle_data.text import normalise, pair_key, whole_characters
+from angle_data.text import normalise, whole_characters
 from angle_train.rows import HUB_PREFIX, is_dataset, read_rows
 from angle_train.scales import Scale, detect_scale, parse_scale
+from angle_train.triplets import Item, pairs_of_triplets
 
-__all__ = ["PairSet", "check_stated_scale", "count_leaks", "hold_out", "join", "load_pairs"]
+__all__ = ["PairSet", "check_stated_scale", "connected", "hold_out", "join", "load_pairs"]
 
 log = logging.getLogger("angle.pairs")
 
 _TEXT_COLUMNS = (("text1", "text2"), ("sentence1", "sentence2"))
 _SCORE_COLUMNS = ("score", "label")
-Item = tuple[str, dict[str, Any]]
 _SPLIT_NAMES = {"dev": ("dev", "validation"), "validation": ("validation", "dev")}
 
 
@@ -42,7 +42,7 @@ class PairSet:
         text1: First texts.
         text2: Second texts.
         score: Gold similarity (B,), 0..1.
-        weight: Trust in each pair (B,), in (0, 1].
+        weight: Trust in each pair (B,), in (0, 1] as loaded.
         source_ids: Source each pair was made from, if the data says.
         scale: The scale the scores were on, and how that is known.
     """
@@ -88,7 +88,8 @@ def load_pairs(
     """Load and check the labelled pairs of a file, a dataset directory or a hub dataset.
 
     Texts stand in `text1`/`text2` or `sentence1`/`sentence2`, the gold score in `score` or else `label`;
-    `weight` and `source_id` are used where present.
+    `weight` and `source_id` are used where present. Rows with negatives in place of a score become pairs, see
+    `triplets.pairs_of_triplets`.
 
     Args:
         spec: What to read, see `rows.read_rows`.
@@ -101,7 +102,7 @@ def load_pairs(
     Raises:
         InputError: Something is missing, malformed, blank or outside its range, or all scores are equal.
     """
-    items = list(read_rows(spec, split or "train"))
+    items = pairs_of_triplets(list(read_rows(spec, split or "train")))
     if not items:
         raise InputError(f"{spec}: no pairs in it; give a file with at least two")
     first_text, second_text, score_column = _columns(spec, items[0][1])
@@ -155,12 +156,6 @@ def join(sets: Sequence[PairSet]) -> PairSet:
     )
 
 
-def count_leaks(train: PairSet, other: PairSet) -> int:
-    """Return how many pairs of `other` are training pairs too, in either order, up to normalisation."""
-    seen = {pair_key(a, b) for a, b in zip(train.text1, train.text2, strict=True)}
-    return sum(pair_key(a, b) in seen for a, b in zip(other.text1, other.text2, strict=True))
-
-
 def hold_out(pairs: PairSet, fraction: float, seed: int) -> tuple[PairSet, PairSet]:
     """Divide pairs into `(train, dev)` so that no source has pairs in both.
 
@@ -173,7 +168,7 @@ def hold_out(pairs: PairSet, fraction: float, seed: int) -> tuple[PairSet, PairS
         seed: Chooses which sources.
     """
     groups: dict[str, list[int]] = {}
-    for position, key in enumerate(pairs.source_ids or _connected(pairs)):
+    for position, key in enumerate(pairs.source_ids or connected(pairs)):
         groups.setdefault(key, []).append(position)
     wanted = fraction * len(pairs)
     dev = _fill(list(groups.values()), wanted, list(groups), seed)
@@ -196,8 +191,8 @@ def _fill(groups: list[list[int]], wanted: float, keys: list[str], seed: int) ->
     return taken
 
 
-def _connected(pairs: PairSet) -> list[str]:
-    """Return for each pair the first of the texts that it is connected with."""
+def connected(pairs: PairSet) -> list[str]:
+    """Return for each pair the first of the texts, normalised, that it shares a chain of pairs with."""
     sets: DisjointSets[str] = DisjointSets()
     keys = [(normalise(a), normalise(b)) for a, b in zip(pairs.text1, pairs.text2, strict=True)]
     for a, b in keys:

@@ -20,7 +20,7 @@ class EpochSampler(DefaultBatchSampler):
     """Random batches that depend on seed and epoch alone, so that a resumed run sees the same ones.
 
     `sources` and `block` keep pairs of one source together, see `batching.blocked_order`; by default each
-    pair is on its own.
+    pair is on its own. With `scores` their levels are spread evenly over the batches.
     """
 
     sampler: Dataset  # the trainer hands over the data itself
@@ -35,14 +35,16 @@ class EpochSampler(DefaultBatchSampler):
         seed: int = 0,
         sources: Sequence[str] | None = None,
         block: int = 1,
+        scores: Sequence[float] | None = None,
     ) -> None:
         super().__init__(dataset, batch_size, drop_last, valid_label_columns, generator, seed)
         self._sources = sources if sources is not None else [""] * len(dataset)
         self._block = block
+        self._scores = scores
 
     def __iter__(self) -> Iterator[list[int]]:
         generator = torch.Generator().manual_seed(self.seed + self.epoch)
-        order = blocked_order(self._sources, self._block, generator)
+        order = blocked_order(self._sources, self._block, generator, self._scores)
         for start in range(0, len(order), self.batch_size):
             batch = order[start : start + self.batch_size]
             if len(batch) == self.batch_size or not self.drop_last:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -30,10 +30,12 @@ class RunDirectory:
     Attributes:
         path: The directory.
         fingerprint: What decides the run (recipe, data, backbone), as texts by part.
+        read: Turns an earlier run's fingerprint into what this version would have written.
     """
 
     path: Path
     fingerprint: Mapping[str, str]
+    read: Callable[[dict[str, str]], dict[str, str]] = dict
 
     @property
     def checkpoints(self) -> Path:
@@ -61,7 +63,7 @@ class RunDirectory:
             state = json.loads(self._state_file.read_text(encoding="utf-8"))
         except json.JSONDecodeError:
             raise InputError(f"{self._state_file} is damaged; run again with --overwrite") from None
-        finished, earlier = state["status"] == "finished", state["fingerprint"]
+        finished, earlier = state["status"] == "finished", self.read(state["fingerprint"])
         changed = [part for part in self.fingerprint if earlier.get(part) != self.fingerprint[part]]
         if not finished and self._complete_checkpoint() is None:
             return "new"
@@ -97,6 +99,12 @@ class RunDirectory:
         """Mark the run as finished and delete its checkpoints."""
         self._write("finished")
         shutil.rmtree(self.checkpoints, ignore_errors=True)
+        shutil.rmtree(self.folds, ignore_errors=True)
+
+    @property
+    def folds(self) -> Path:
+        """Directory of the runs that leave a part of the pairs out; gone when the run is finished."""
+        return self.path / "folds"
 
     @property
     def _state_file(self) -> Path:

@@ -8,20 +8,41 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from angle_data.errors import InputError
+from angle_train.losses import LOSSES, OWN_LOSS
+from angle_train.poolings import CHECKPOINT, POOLINGS
 
-__all__ = ["SECTIONS", "AngleMode", "ObjectiveConfig", "TrainingConfig", "problems_of_values", "raise_if"]
+__all__ = [
+    "AUTO",
+    "SECTIONS",
+    "AngleMode",
+    "BackboneConfig",
+    "ObjectiveConfig",
+    "TrainingConfig",
+    "problems_of_values",
+    "raise_if",
+]
 
-AngleMode = Literal["symmetric", "published"]
+AngleMode = Literal["symmetric", "published", "fisher", "complex"]
+
+AUTO = "auto"
+"""The value of a setting that is chosen from the data."""
 
 # Legal values by field name: the test and how the error message states it.
 _RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "loss": (lambda v: v in LOSSES, f"be one of {', '.join(LOSSES)}"),
     **dict.fromkeys(
         ("cosine_weight", "in_batch_weight", "angle_weight"), (lambda v: v >= 0, "be at least 0")
     ),
     **dict.fromkeys(("cosine_tau", "in_batch_tau", "angle_tau"), (lambda v: v > 0, "be above 0")),
+    "hard_negative_weight": (lambda v: v > 0, "be above 0"),
+    "matryoshka_dims": (
+        lambda v: len(set(v)) == len(v) and all(d >= 2 for d in v),
+        "be different numbers of at least 2",
+    ),
     **dict.fromkeys(("positive_score", "negative_score"), (lambda v: 0 <= v <= 1, "be between 0 and 1")),
     **dict.fromkeys(("epochs", "learning_rate", "max_grad_norm"), (lambda v: v > 0, "be above 0")),
     **dict.fromkeys(
@@ -31,9 +52,25 @@ _RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "batch_size": (lambda v: v >= 2, "be at least 2, since the objective compares pairs"),
     "warmup_ratio": (lambda v: 0 <= v < 1, "be at least 0 and below 1"),
     "weight_decay": (lambda v: v >= 0, "be at least 0"),
-    "max_seq_length": (lambda v: v is None or v >= 2, "be at least 2"),
+    "max_seq_length": (lambda v: v in (None, AUTO) or v >= 2, "be at least 2"),
     "seed": (lambda v: 0 <= v < 2**32, "be between 0 and 4294967295"),
-    "average_with_backbone": (lambda v: 0 <= v <= 1, "be between 0 and 1"),
+    "average_with_backbone": (lambda v: v == AUTO or 0 <= v <= 1, "be between 0 and 1"),
+    "human_weight": (lambda v: v > 0, "be above 0"),
+    "folds": (lambda v: v >= 2, "be at least 2"),
+    "pooling": (
+        lambda v: v == CHECKPOINT or v in POOLINGS,
+        f"be {CHECKPOINT} or one of {', '.join(POOLINGS)}",
+    ),
+    **dict.fromkeys(("lora_rank", "window_memory"), (lambda v: v >= 0, "be at least 0")),
+    "lora_alpha": (lambda v: v > 0, "be above 0"),
+    "lora_dropout": (lambda v: 0 <= v < 1, "be at least 0 and below 1"),
+    "lora_targets": (
+        lambda v: bool(v.replace(",", " ").split()),
+        "be auto, all, or names with commas between",
+    ),
+    "window": (lambda v: v is None or v >= 8, "be at least 8"),
+    "stride": (lambda v: v is None or v >= 1, "be at least 1"),
+    "max_windows": (lambda v: v >= 1, "be at least 1"),
 }
 
 
@@ -42,20 +79,30 @@ class ObjectiveConfig:
     """The combined objective w1·cosine + w2·in-batch + w3·angle (AnglE Eq. 8), in the papers' units.
 
     Attributes:
+        loss: `angle` is this objective; the other names in `losses.LOSSES` are stock losses to compare
+            it with, which use nothing of this section but the two thresholds and take pairs as they stand.
         cosine_weight: w1; 0 switches the term off.
         in_batch_weight: w2.
         angle_weight: w3.
         cosine_tau: Temperature of the cosine objective; divides.
         in_batch_tau: Temperature of the in-batch objective.
         angle_tau: Temperature of the angle objective.
-        angle_mode: `symmetric` or `published`.
+        angle_mode: `symmetric`, `published`, `fisher` or `complex`, see `objectives.ANGLE_SIMILARITIES`.
         positive_score: Pairs with at least this score (0..1) are positives of the in-batch objective.
         negative_score: Pairs with a score above this one and below `positive_score` are neither positives
             nor negatives of the in-batch objective: antonyms that are on topic, say.
         transitive: Rank also the pairs of a batch whose label follows from others: what is known of a text
             holds for its paraphrases, see `batching.transitive_pairs`.
+        hard_negative_weight: How often a text's own negatives (pairs scored at most `negative_score`) count
+            among its in-batch negatives; 1 counts them as any other.
+        isp: Which texts of a batch are no in-batch negatives of each other (identical-sentence-pair
+            detection): `groups` those that equal texts and positive pairs connect, `equal` equal texts only,
+            `none` detects nothing; a text that several pairs share is encoded and counted once in any case.
+        matryoshka_dims: The objective is also computed on the first d dimensions, for each d here, and the
+            sum is trained, so that embeddings can be cut to d (https://arxiv.org/abs/2205.13147).
     """
 
+    loss: str = OWN_LOSS
     cosine_weight: float = 1.0
     in_batch_weight: float = 1.0
     angle_weight: float = 1.0
@@ -66,9 +113,57 @@ class ObjectiveConfig:
     positive_score: float = 0.8
     negative_score: float = 0.0
     transitive: bool = False
+    hard_negative_weight: float = 1.0
+    isp: Literal["groups", "equal", "none"] = "groups"
+    matryoshka_dims: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         raise_if(_problems_of(self, "objective"))
+        object.__setattr__(self, "matryoshka_dims", tuple(self.matryoshka_dims))  # TOML has lists
+
+
+@dataclass(frozen=True, slots=True)
+class BackboneConfig:
+    """What is made of the checkpoint before it is trained.
+
+    Attributes:
+        pooling: From token embeddings to one per text, see `poolings.POOLINGS`. `checkpoint` keeps what the
+            checkpoint has; a plain transformer is averaged, a causal language model read at its last token.
+        lora_rank: Rank of LoRA adapters, which then are all that is trained; 0 trains every weight.
+        lora_alpha: The adapters' output is scaled by lora_alpha / lora_rank.
+        lora_dropout: Share of the adapters' inputs that is dropped in training.
+        lora_targets: `auto` (the attention projections that peft knows for the architecture), `all` (every
+            linear layer), or names of layers with commas between.
+        lora_save: `merged` saves an ordinary model, `adapter` the adapters alone; these load as long as the
+            checkpoint can be reached where it was.
+        quantization: `4bit` holds the frozen weights in 4-bit NormalFloat (QLoRA); needs LoRA and a GPU.
+        gradient_checkpointing: Compute activations again in the backward pass, which saves memory for time.
+        attention: Implementation of attention; `auto` is what transformers chooses.
+        long_text: What becomes of texts of more tokens than `max_seq_length`, see `long_text.LongText`: `cut`
+            keeps the start, `head_tail` the start and the end, `windows` encodes all of it piece by piece.
+        window: Tokens of a window, markers included; none is `max_seq_length`.
+        stride: Tokens from one window to the next, a window at most; none is three quarters of one.
+        max_windows: Windows of a text at most; what comes later is cut.
+        window_memory: Tokens of a text's start that are read again before each later window.
+    """
+
+    pooling: str = CHECKPOINT
+    lora_rank: int = 0
+    lora_alpha: float = 32.0
+    lora_dropout: float = 0.05
+    lora_targets: str = "auto"
+    lora_save: Literal["merged", "adapter"] = "merged"
+    quantization: Literal["none", "4bit"] = "none"
+    gradient_checkpointing: bool = False
+    attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
+    long_text: Literal["cut", "head_tail", "windows"] = "cut"
+    window: int | None = None
+    stride: int | None = None
+    max_windows: int = 8
+    window_memory: int = 0
+
+    def __post_init__(self) -> None:
+        raise_if(_problems_of(self, "backbone"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +177,8 @@ class TrainingConfig:
         warmup_ratio: Share of all steps over which the learning rate rises.
         weight_decay: AdamW's.
         scheduler: What the learning rate does after warming up.
-        max_seq_length: Tokens per text, longer texts are cut; none keeps the checkpoint's own.
+        max_seq_length: Tokens per text, longer texts are cut; none keeps the checkpoint's own, `auto` chooses
+            the shortest that cuts hardly any training text, see `long_text.choose_length`.
         evals_per_epoch: Evaluations on the dev pairs, and checkpoints, per epoch.
         patience: Stop after this many evaluations without a new best one.
         seed: Seeds everything that is random.
@@ -92,12 +188,24 @@ class TrainingConfig:
         freeze_embeddings: Leave the token embeddings as they are. With few texts most of the vocabulary is
             never seen, and moving only the words that are pulls them away from the rest.
         chunk_size: Texts per forward pass inside a batch; changes memory and speed, not the result.
+        chunking: `fixed` puts `chunk_size` texts into each forward pass. `adaptive` puts in at most so many,
+            fewer where that saves padding: the fastest on a CPU, too many small passes for a GPU.
+        gradient_cache: Hold the activations of one chunk at a time and encode every text twice, so that a
+            large batch fits a small memory, see `gradient_cache`; the result stays the same.
+        label_diverse: Spread the score levels evenly over the batches, so that each batch has something to
+            rank even with few labels or one source's pairs together; each pair still comes once per epoch.
         swap: Exchange the two texts of a pair at random, see `batching.PairCollator`.
         gradient_accumulation: Batches per optimiser step.
         max_grad_norm: Gradients are scaled down to this norm.
-        prompt: Put before every text, in training and later by the saved model.
+        prompt: Put around every text, in training and later by the saved model. `{text}` says where the text
+            goes; without it the prompt stands before the text.
         average_with_backbone: a in [0, 1]; the final weights are (1-a)·tuned + a·backbone, which keeps
-            more of what the backbone knew.
+            more of what the backbone knew. `auto` takes what is best on the dev pairs, see `merge`.
+        human_weight: The weight of a human-graded pair (`--human`) beside that of the other training pairs.
+        folds: Without dev pairs, how many parts the human-graded pairs are cut into to choose the number of
+            steps, see `folds`.
+        skip_near_copies: Leave out training pairs scored at most `negative_score` whose texts are nearly the
+            same words, see `leaks.without_near_copies`.
     """
 
     epochs: float = 3.0
@@ -106,7 +214,7 @@ class TrainingConfig:
     warmup_ratio: float = 0.1
     weight_decay: float = 0.01
     scheduler: Literal["linear", "cosine", "constant"] = "linear"
-    max_seq_length: int | None = None
+    max_seq_length: int | Literal["auto"] | None = None
     evals_per_epoch: int = 4
     patience: int = 8
     seed: int = 42
@@ -114,17 +222,27 @@ class TrainingConfig:
     source_block: int = 1
     freeze_embeddings: bool = False
     chunk_size: int = 32
+    chunking: Literal["fixed", "adaptive"] = "fixed"
+    gradient_cache: bool = False
+    label_diverse: bool = False
     swap: bool = True
     gradient_accumulation: int = 1
     max_grad_norm: float = 1.0
     prompt: str = ""
-    average_with_backbone: float = 0.0
+    average_with_backbone: float | Literal["auto"] = 0.0
+    human_weight: float = 1.0
+    folds: int = 5
+    skip_near_copies: bool = False
 
     def __post_init__(self) -> None:
         raise_if(_problems_of(self, "training"))
 
 
-SECTIONS: dict[str, type[Any]] = {"objective": ObjectiveConfig, "training": TrainingConfig}
+SECTIONS: dict[str, type[Any]] = {
+    "objective": ObjectiveConfig,
+    "backbone": BackboneConfig,
+    "training": TrainingConfig,
+}
 """The sections of a recipe, in the order in which it is written."""
 
 
@@ -134,7 +252,7 @@ def raise_if(problems: Sequence[str]) -> None:
         raise InputError("; ".join(problems))
 
 
-def _problems_of(config: ObjectiveConfig | TrainingConfig, section: str) -> list[str]:
+def _problems_of(config: ObjectiveConfig | BackboneConfig | TrainingConfig, section: str) -> list[str]:
     return problems_of_values(
         type(config), {f.name: getattr(config, f.name) for f in fields(config)}, section
     )
@@ -157,13 +275,33 @@ def problems_of_values(section: type[Any], values: Mapping[str, Any], name: str)
             found.append(f"[{name}] at least one of the three weights must be above 0")
         if whole["negative_score"] >= whole["positive_score"]:
             found.append(f"[{name}] negative_score must be below positive_score")
+        if whole["transitive"] and whole["loss"] != OWN_LOSS:
+            found.append(f"[{name}] transitive is for loss {OWN_LOSS!r} alone; set it to false")
+    if section is BackboneConfig and not found:
+        found += _problems_of_backbone({f.name: f.default for f in fields(section)} | dict(values), name)
+    return found
+
+
+def _problems_of_backbone(whole: Mapping[str, Any], name: str) -> list[str]:
+    """Return what does not go together in a whole section."""
+    found = []
+    if whole["quantization"] != "none" and not whole["lora_rank"]:
+        found.append(f"[{name}] quantization {whole['quantization']} trains adapters only; set lora_rank too")
+    if whole["lora_save"] == "adapter" and not whole["lora_rank"]:
+        found.append(f"[{name}] lora_save adapter needs adapters; set lora_rank too")
+    if whole["lora_save"] == "adapter" and whole["pooling"] == "first-last-avg":
+        # The setting that makes the checkpoint give out all its layers is lost with its config.json.
+        found.append(f"[{name}] lora_save adapter cannot keep pooling first-last-avg; set lora_save = merged")
     return found
 
 
 def _type_problem(value: object, hint: Any) -> str:
     """Return what `value` should have been, or nothing if its type is right."""
     if get_origin(hint) is Literal:
-        return "" if value in get_args(hint) else f"one of {', '.join(get_args(hint))}"
+        names = ", ".join(get_args(hint))
+        return "" if value in get_args(hint) else f"one of {names}" if "," in names else names
+    if hint is type(None):
+        return "" if value is None else "left out"
     if hint is float:
         number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
         return "" if number else "a number"
@@ -171,6 +309,12 @@ def _type_problem(value: object, hint: Any) -> str:
         return "" if isinstance(value, bool) else "true or false"
     if hint is str:
         return "" if isinstance(value, str) else "a text"
-    if value is None and hint == (int | None):
-        return ""
+    if get_origin(hint) is tuple:
+        listed = isinstance(value, list | tuple) and not any(
+            _type_problem(v, get_args(hint)[0]) for v in value
+        )
+        return "" if listed else "a list of whole numbers"
+    if get_origin(hint) in (Union, UnionType):
+        problems = [_type_problem(value, part) for part in get_args(hint)]
+        return "" if "" in problems else " or ".join(problem for problem in problems if problem)
     return "" if isinstance(value, int) and not isinstance(value, bool) else "a whole number"

@@ -7,28 +7,31 @@ from __future__ import annotations
 
 import logging
 import math
+import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import torch
+from accelerate.data_loader import prepare_data_loader
 from datasets import Dataset
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
 from sentence_transformers.base.evaluation import BaseEvaluator
+from torch.utils.data import DataLoader
 from transformers import PrinterCallback, TrainerState
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
+from angle_train.arguments import Schedule, resolve_precision, training_arguments
 from angle_train.backbones import quiet_libraries
 from angle_train.batching import PairCollator
 from angle_train.config import Recipe
 from angle_train.evaluate.sts import evaluate_model, spearman
-from angle_train.loss import CombinedLoss
+from angle_train.lookups import sparse_lookups
+from angle_train.lora import has_adapters, load_adapters, training_weights
+from angle_train.losses import OWN_LOSS, make_loss
 from angle_train.monitor import (
     METRIC,
     Evaluation,
@@ -39,6 +42,7 @@ from angle_train.monitor import (
     learning_curve,
 )
 from angle_train.pairs import PairSet
+from angle_train.processes import any_process, process_count, process_number
 from angle_train.replay import EpochSampler, ReplayableCollator, count_equal_batches
 from angle_train.saving import disk_errors_in_one_line
 from angle_train.settings import TrainingConfig
@@ -48,14 +52,11 @@ __all__ = [
     "Training",
     "make_collator",
     "record_dev_scores",
-    "resolve_precision",
     "train",
     "training_arguments",
 ]
 
 log = logging.getLogger("angle.fit")
-
-_SCHEDULERS = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +91,13 @@ class DevEvaluator(BaseEvaluator):
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
         """Return `dev_spearman`, and each set's own value where there are several."""
-        metrics = _dev_metrics(self._sets, [spearman(s.score, evaluate_model(model, s)) for s in self._sets])
+        metrics = _dev_metrics(self._sets, self.scores(model, steps))
         self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
         return metrics
+
+    def scores(self, model: Any, steps: int) -> list[float]:
+        """Return the score of each set after so many steps."""
+        return [spearman(pairs.score, evaluate_model(model, pairs)) for pairs in self._sets]
 
 
 class _Trainer(SentenceTransformerTrainer):
@@ -100,6 +105,7 @@ class _Trainer(SentenceTransformerTrainer):
 
     sources: Sequence[str]
     block: int
+    scores: Sequence[float] | None
 
     def get_batch_sampler(
         self,
@@ -111,7 +117,33 @@ class _Trainer(SentenceTransformerTrainer):
         seed: int = 0,
     ) -> EpochSampler:
         """Return the sampler of the training data, the only data that the trainer samples."""
-        return EpochSampler(dataset, batch_size, drop_last, seed=seed, sources=self.sources, block=self.block)
+        return EpochSampler(
+            dataset,
+            batch_size,
+            drop_last,
+            seed=seed,
+            sources=self.sources,
+            block=self.block,
+            scores=self.scores,
+        )
+
+    def _load_from_checkpoint(
+        self, resume_from_checkpoint: str, model: torch.nn.Module | None = None
+    ) -> None:
+        if has_adapters(self.model):
+            load_adapters(self.model, Path(resume_from_checkpoint))
+        else:
+            super()._load_from_checkpoint(resume_from_checkpoint)
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """Return the batches; several processes all get each batch, and its collator divides the texts."""
+        if self.args.world_size == 1:
+            return super().get_train_dataloader()
+        loader = self._build_dataloader(self.train_dataset, self.args.train_batch_size, dataset_kind="train")
+        prepared: DataLoader[Any] = prepare_data_loader(
+            loader, self.accelerator.device, num_processes=1, process_index=0, put_on_device=True
+        )
+        return prepared
 
 
 def train(
@@ -122,17 +154,24 @@ def train(
     directory: Path,
     resume: Path | None = None,
     backbone_score: float = -math.inf,
+    *,
+    stop_at: int | None = None,
+    evaluator: DevEvaluator | None = None,
+    trackers: Sequence[str] = (),
 ) -> Training:
     """Train `model` in place and leave it with the weights that were best on the dev sets.
 
     Args:
         model: Trained in fp32 weights, whatever they were.
         pairs: What to train on.
-        dev: Their mean Spearman selects the weights.
+        dev: Their mean Spearman selects the weights; with none, the last weights are kept.
         recipe: How.
         directory: Checkpoints go here: the last and the best.
         resume: Checkpoint in `directory` to go on from; the result is the same as without the interruption.
         backbone_score: Mean Spearman of the untouched model on the dev sets, for the log.
+        stop_at: Stop where this evaluation, counted from 1, would be; the learning rate falls as planned.
+        evaluator: Measures on the dev sets; default their Spearman alone.
+        trackers: Programs that the run is reported to, see `trackers`.
 
     Raises:
         InputError: The machine cannot compute in the recipe's precision, or a checkpoint cannot be written.
@@ -141,10 +180,16 @@ def train(
     config = recipe.training
     _describe(model, pairs)
     state = TrainerState.load_from_json(str(resume / "trainer_state.json")) if resume else TrainerState()
-    if resume and _has_ended(state, config):
+    schedule = Schedule(config, len(pairs))
+    end = schedule.steps if stop_at is None else schedule.step_of(stop_at)
+    if resume and (state.global_step >= end or evaluations_since_best(state) >= config.patience):
+        # Cut off after its last evaluation: no step is left to take.
         _restore(model, directory / f"checkpoint-{state.best_global_step or state.global_step}")
     else:
-        state = _run(model, pairs, dev, recipe, directory, resume, state.global_step, backbone_score)
+        if dev and evaluator is None:
+            evaluator = DevEvaluator(dev)
+        trainer, meter = _prepare(model, pairs, recipe, directory, evaluator, trackers)
+        state = _run(trainer, meter, config, end, resume, state.global_step, backbone_score)
     return Training(
         curve=learning_curve(state),
         steps=state.global_step,
@@ -154,54 +199,86 @@ def train(
     )
 
 
-def _run(
+def _prepare(
     model: SentenceTransformer,
     pairs: PairSet,
-    dev: Sequence[PairSet],
     recipe: Recipe,
     directory: Path,
+    evaluator: DevEvaluator | None,
+    trackers: Sequence[str],
+) -> tuple[_Trainer, TermMeter]:
+    """Return the trainer of a run and the meter that its loss feeds."""
+    config, meter = recipe.training, TermMeter()
+    if config.freeze_embeddings:
+        _freeze_embeddings(model)
+    columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
+    select = evaluator is not None
+    with quiet_libraries():
+        args = training_arguments(
+            config, len(pairs), directory, model.device, select=select, trackers=trackers
+        )
+        trainer = _Trainer(
+            model=training_weights(model, resolve_precision(config.precision, model.device)),
+            args=args,
+            train_dataset=Dataset.from_dict({name: list(values) for name, values in columns.items()}),
+            loss=make_loss(model, recipe.objective, meter.add, config.gradient_cache),
+            evaluator=evaluator,
+            # Any callable does; the annotation knows only its own class.
+            data_collator=cast(Any, make_collator(model, recipe)),
+        )
+    trainer.sources, trainer.block = pairs.sources(), config.source_block
+    trainer.scores = pairs.score.tolist() if config.label_diverse else None
+    trainer.remove_callback(PrinterCallback)
+    if process_number():
+        torch.manual_seed(config.seed + process_number())  # dropout of its own; a checkpoint restores it
+    return trainer, meter
+
+
+def _run(
+    trainer: _Trainer,
+    meter: TermMeter,
+    config: TrainingConfig,
+    end: int,
     resume: Path | None,
     done: int,
     backbone_score: float,
 ) -> TrainerState:
     """Take the steps that remain after the `done` first ones and return the trainer's last state."""
-    config, meter = recipe.training, TermMeter()
-    if config.freeze_embeddings:
-        _freeze_embeddings(model)
-    columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
-    with quiet_libraries(), catch_interrupt() as interrupted:
-        args = training_arguments(config, len(pairs), directory, model.device)
-        trainer = _Trainer(
-            model=model.float(),
-            args=args,
-            train_dataset=Dataset.from_dict({name: list(values) for name, values in columns.items()}),
-            loss=CombinedLoss(model, recipe.objective, meter.add),
-            evaluator=DevEvaluator(dev),
-            # Any callable does; the annotation knows only its own class.
-            data_collator=cast(Any, make_collator(model, recipe)),
-        )
-        trainer.sources, trainer.block = pairs.sources(), config.source_block
-        trainer.remove_callback(PrinterCallback)
-        total = math.ceil(_steps_per_epoch(config, len(pairs)) * config.epochs)
-        label = f"training, on from step {done}" if resume else "training"
-        with Progress(label, total - done) as progress, disk_errors_in_one_line(directory):
-            trainer.add_callback(RunCallback(progress, config.patience, interrupted, meter, backbone_score))
-            trainer.train(resume_from_checkpoint=str(resume) if resume else None)
-        if interrupted():
-            log.warning(
-                "interrupted at step %d; the same command goes on from there", trainer.state.global_step
+    label = f"training, on from step {done}" if resume else "training"
+    directory = Path(str(trainer.args.output_dir))
+    adaptive = config.chunking == "adaptive" and process_count() == 1
+    with (
+        quiet_libraries(),
+        catch_interrupt() as pressed,
+        Progress(label, end - done) as progress,
+        disk_errors_in_one_line(directory),
+        warnings.catch_warnings(),
+        sparse_lookups(trainer.model) if adaptive else nullcontext(),
+    ):
+        # accelerate hands DDP an argument under its old name.
+        warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
+        trainer.add_callback(
+            RunCallback(
+                progress,
+                config.patience,
+                lambda: any_process(pressed()),
+                meter,
+                backbone_score,
+                end,
             )
-            raise KeyboardInterrupt
+        )
+        trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+    if any_process(pressed()):
+        log.warning("interrupted at step %d; the same command goes on from there", trainer.state.global_step)
+        raise KeyboardInterrupt
     return trainer.state
-
-
-def _has_ended(state: TrainerState, config: TrainingConfig) -> bool:
-    """Return whether a run that was cut off after its last evaluation has no step left to take."""
-    return state.global_step >= state.max_steps or evaluations_since_best(state) >= config.patience
 
 
 def _restore(model: SentenceTransformer, checkpoint: Path) -> None:
     """Give `model` the weights of a checkpoint."""
+    if has_adapters(model):
+        load_adapters(model, checkpoint)
+        return
     weights = SentenceTransformer(str(checkpoint), device="cpu", local_files_only=True).state_dict()
     model.float().load_state_dict(weights)
 
@@ -217,6 +294,7 @@ def _equal_batches(pairs: PairSet, config: TrainingConfig, steps: int) -> int:
         seed=config.seed,
         sources=pairs.sources(),
         block=config.source_block,
+        scores=scores if config.label_diverse else None,
     )
     return count_equal_batches(sampler, scores, steps, config.gradient_accumulation)
 
@@ -239,20 +317,6 @@ def _dev_metrics(dev: Sequence[PairSet], scores: Sequence[float]) -> dict[str, f
     return metrics
 
 
-def resolve_precision(precision: str, device: torch.device) -> str:
-    """Return the precision that a run on `device` computes in: `fp32`, `bf16` or `fp16`.
-
-    Raises:
-        InputError: fp16 without a GPU.
-    """
-    if precision == "auto":
-        capable = device.type == "cuda" and torch.cuda.is_bf16_supported()
-        return "bf16" if capable else "fp32"
-    if precision == "fp16" and device.type != "cuda":
-        raise InputError(f"precision fp16 needs a GPU, this run is on {device.type}; use fp32 or bf16")
-    return precision
-
-
 def make_collator(model: SentenceTransformer, recipe: Recipe) -> ReplayableCollator:
     """Return the collator that prepares the batches of `recipe` for `model`."""
     config, objective = recipe.training, recipe.objective
@@ -261,9 +325,13 @@ def make_collator(model: SentenceTransformer, recipe: Recipe) -> ReplayableColla
         positive_score=objective.positive_score,
         negative_score=objective.negative_score,
         chunk_size=config.chunk_size,
-        swap=config.swap,
+        chunking=config.chunking,
+        swap=config.swap and objective.loss == OWN_LOSS,
         transitive=objective.transitive,
+        isp=objective.isp,
         prompt=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
+        process=process_number(),
+        processes=process_count(),
     )
     return ReplayableCollator(collate, config.seed)
 
@@ -283,56 +351,3 @@ def _describe(model: SentenceTransformer, pairs: PairSet) -> None:
     card.train_datasets = [{"name": pairs.name}]
     card.widget = [{"source_sentence": first, "sentences": [partner, other]}]
     card.usage_examples = [first, partner, other]
-
-
-def _steps_per_epoch(config: TrainingConfig, count: int) -> int:
-    batches = -(-count // config.batch_size)
-    return -(-batches // config.gradient_accumulation)
-
-
-def training_arguments(
-    config: TrainingConfig, count: int, directory: Path, device: torch.device
-) -> SentenceTransformerTrainingArguments:
-    """Return the trainer's settings for a recipe.
-
-    Args:
-        config: The recipe's training section.
-        count: Training pairs.
-        directory: Checkpoints go here.
-        device: Where the model is.
-
-    Raises:
-        InputError: The device cannot compute in the recipe's precision.
-    """
-    every = -(-_steps_per_epoch(config, count) // config.evals_per_epoch)
-    precision = resolve_precision(config.precision, device)
-    return SentenceTransformerTrainingArguments(
-        output_dir=str(directory),
-        num_train_epochs=config.epochs,
-        per_device_train_batch_size=config.batch_size,
-        gradient_accumulation_steps=config.gradient_accumulation,
-        learning_rate=config.learning_rate,
-        weight_decay=config.weight_decay,
-        lr_scheduler_type=_SCHEDULERS[config.scheduler],
-        warmup_steps=config.warmup_ratio,  # below 1 it is read as a share of all steps
-        max_grad_norm=config.max_grad_norm,
-        bf16=precision == "bf16",
-        fp16=precision == "fp16",
-        use_cpu=device.type == "cpu",
-        seed=config.seed,
-        data_seed=config.seed,
-        batch_sampler=EpochSampler,
-        dataloader_pin_memory=device.type == "cuda",
-        eval_strategy="steps",
-        eval_steps=every,
-        save_strategy="steps",
-        save_steps=every,
-        save_total_limit=2,
-        load_best_model_at_end=True,
-        metric_for_best_model=METRIC,
-        greater_is_better=True,
-        logging_strategy="steps",
-        logging_steps=every,
-        report_to="none",
-        disable_tqdm=True,
-    )

@@ -1,33 +1,42 @@
-"""Paired bootstrap over pairs: intervals for a Spearman correlation and for the difference of two.
+"""Paired bootstrap over items: intervals for a statistic and for the difference of two.
 
-Pairs are drawn with replacement and ranked anew, ties by their mean rank, in every resample: exact, but
-without sorting. A value's rank in a resample follows from how often the values below it were drawn, so
-one sort of the data and cumulative counts give the ranks of all resamples at once.
+Items (pairs, texts, queries) are drawn with replacement. Rank statistics are ranked anew, ties by their
+mean rank, in every resample: exact, but without sorting. A value's rank in a resample follows from how
+often the values below it were drawn, so one sort of the data and cumulative counts give the ranks of all
+resamples at once.
 
 Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), percentile interval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluate.sts import spearman
+from angle_train.evaluate.statistics import Ranked, SpearmanOf, Statistic
 
-__all__ = ["Difference", "Interval", "bootstrap_interval", "paired_bootstrap"]
+__all__ = [
+    "Difference",
+    "Interval",
+    "bootstrap_interval",
+    "difference_between",
+    "draw",
+    "interval_around",
+    "paired_bootstrap",
+]
 
 RESAMPLES = 10_000
 _PERCENTILES = (2.5, 97.5)
-_CELLS_AT_ONCE = 50_000  # resamples × pairs worked on together; small enough for the processor's cache
+_CELLS_AT_ONCE = 50_000  # resamples × items worked on together; small enough for the processor's cache
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A Spearman correlation in [-1, 1] and its 95 % interval."""
+    """A statistic, such as a Spearman correlation in [-1, 1], and its 95 % interval."""
 
     value: float
     low: float
@@ -53,9 +62,9 @@ class Difference:
 
 def bootstrap_interval(gold: Array, similarity: Array, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
     """Return the Spearman correlation of two columns (B,) with its 95 % interval."""
-    (drawn,) = _resampled(gold, [similarity], resamples, seed)
-    low, high = np.percentile(drawn, _PERCENTILES)
-    return Interval(spearman(gold, similarity), float(low), float(high))
+    statistic = SpearmanOf(gold, similarity)
+    (drawn,) = draw([statistic], resamples, seed)
+    return interval_around(statistic.value(), drawn)
 
 
 def paired_bootstrap(
@@ -70,60 +79,45 @@ def paired_bootstrap(
         resamples: How many.
         seed: Decides which.
     """
-    drawn_before, drawn_after = _resampled(gold, [before, after], resamples, seed)
-    difference = drawn_after - drawn_before
+    ranked = Ranked(np.asarray(gold))
+    old, new = SpearmanOf(gold, before, ranked), SpearmanOf(gold, after, ranked)
+    drawn_old, drawn_new = draw([old, new], resamples, seed)
+    return difference_between(new.value() - old.value(), drawn_old, drawn_new)
+
+
+def interval_around(value: float, drawn: Array) -> Interval:
+    """Return a statistic's value with the percentile interval of its resampled values (R,)."""
+    low, high = np.percentile(drawn, _PERCENTILES)
+    return Interval(value, float(low), float(high))
+
+
+def difference_between(delta: float, before: Array, after: Array) -> Difference:
+    """Return a difference with the interval of the resampled ones; both (R,), from the same resamples."""
+    difference = after - before
     low, high = np.percentile(difference, _PERCENTILES)
-    return Difference(
-        delta=spearman(gold, after) - spearman(gold, before),
-        low=float(low),
-        high=float(high),
-        p_not_better=float((difference <= 0).mean()),
-    )
+    return Difference(delta, float(low), float(high), p_not_better=float((difference <= 0).mean()))
 
 
-def _resampled(gold: Array, columns: list[Array], resamples: int, seed: int) -> list[Array]:
-    """Return for every column its Spearman correlations (resamples,) with gold; 0 where one is constant."""
-    results: list[list[Array]] = [[] for _ in columns]
-    ranked = [_Ranked(np.asarray(column)) for column in (gold, *columns)]
-    for counts in _draws(len(gold), resamples, seed):
-        gold_ranks = ranked[0].centred_ranks(counts)
-        for result, column in zip(results, ranked[1:], strict=True):
-            ranks = column.centred_ranks(counts)
-            result.append(_correlation(gold_ranks, ranks, counts))
+def draw(statistics: Sequence[Statistic], resamples: int = RESAMPLES, seed: int = 0) -> list[Array]:
+    """Return for every statistic its values (resamples,) in the same resamples of the same n items.
+
+    Args:
+        statistics: At least one, all of the same items in the same order.
+        resamples: How many.
+        seed: Decides which; the same for the same number of items.
+    """
+    results: list[list[Array]] = [[] for _ in statistics]
+    for counts in _draws(statistics[0].size, resamples, seed):
+        for result, statistic in zip(results, statistics, strict=True):
+            result.append(statistic.resampled(counts))
     return [np.concatenate(result) for result in results]
 
 
 def _draws(n: int, resamples: int, seed: int) -> Iterator[Array]:
-    """Yield blocks (R, n) of how often each of n pairs was drawn in n draws."""
+    """Yield blocks (R, n) of how often each of n items was drawn in n draws."""
     generator = np.random.default_rng(seed)
     block = max(1, _CELLS_AT_ONCE // n)
     for start in range(0, resamples, block):
         rows = min(block, resamples - start)
         drawn = generator.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
         yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
-
-
-class _Ranked:
-    """One column (n,), sorted once, that gives its ranks in any resample."""
-
-    def __init__(self, values: Array) -> None:
-        self._order = np.argsort(values, kind="stable")
-        _, self._group, sizes = np.unique(values, return_inverse=True, return_counts=True)
-        self._starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-
-    def centred_ranks(self, counts: Array) -> Array:
-        """Return mid-ranks (R, n) minus their mean, for counts (R, n); rows not drawn get one too."""
-        drawn = np.add.reduceat(counts[:, self._order], self._starts, axis=1)
-        below = np.cumsum(drawn, axis=1) - drawn
-        ranks: Array = (below + (drawn + 1) / 2)[:, self._group] - (counts.shape[1] + 1) / 2
-        return ranks
-
-
-def _correlation(x: Array, y: Array, counts: Array) -> Array:
-    """Return the correlation (R,) of centred columns (R, n) weighted by counts."""
-    weighted = counts * x
-    covariance = (weighted * y).sum(axis=1)
-    variance = (weighted * x).sum(axis=1) * (counts * y * y).sum(axis=1)
-    result: Array = np.zeros_like(covariance)
-    np.divide(covariance, np.sqrt(variance), out=result, where=variance > 0)
-    return result

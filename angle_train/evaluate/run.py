@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from angle_data.console import Progress
 from angle_train.backbones import load_backbone, quiet_libraries
 from angle_train.evaluate.compare import Result, compare
-from angle_train.evaluate.sts import evaluate_model
+from angle_train.evaluate.seeds import short_names
+from angle_train.evaluate.sts import cosine_rows, embed_pairs
+from angle_train.evaluate.views import Sampled, View, sample
 from angle_train.pairs import check_stated_scale, load_pairs
 
-__all__ = ["evaluate"]
+__all__ = ["Evaluation", "evaluate", "evaluate_closely"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Results source by source, and the sources as the models see them, the baseline first."""
+
+    results: list[Result]
+    views: list[View]
 
 
 def evaluate(
@@ -24,6 +37,24 @@ def evaluate(
     device: str | None = None,
 ) -> list[Result]:
     """Return the results of word overlap, the baseline and every model, source by source.
+
+    See `evaluate_closely`.
+    """
+    return evaluate_closely(
+        models, sources, baseline=baseline, split=split, scale=scale, device=device
+    ).results
+
+
+def evaluate_closely(
+    models: Sequence[str],
+    sources: Sequence[str],
+    *,
+    baseline: str | None = None,
+    split: str | None = None,
+    scale: str | None = None,
+    device: str | None = None,
+) -> Evaluation:
+    """Measure word overlap, the baseline and every model on every source.
 
     Args:
         models: Directories or hub ids.
@@ -40,29 +71,27 @@ def evaluate(
     sets = [load_pairs(source, split=part, scale=scale, rows=split) for source in sources]
     check_stated_scale(scale, sets)
     chosen = list(dict.fromkeys([baseline, *models] if baseline else models))
-    names = _short_names(chosen)
-    columns = []
+    names = short_names(chosen)
+    similarity: list[dict[str, NDArray[np.float64]]] = [{} for _ in sets]
+    sampled: list[dict[str, Sampled]] = [{} for _ in sets]
     with Progress("evaluating", len(chosen) * len(sets)) as progress:
         for model_name in chosen:
             model = load_backbone(model_name, device=device)
             with quiet_libraries():
-                for pairs in sets:
-                    columns.append((names[model_name], evaluate_model(model, pairs)))
+                for number, pairs in enumerate(sets):
+                    first, second = embed_pairs(model, pairs)
+                    similarity[number][names[model_name]] = cosine_rows(first, second)
+                    chosen_pairs = sample(len(pairs))
+                    sampled[number][names[model_name]] = first[chosen_pairs], second[chosen_pairs]
                     progress.advance()
-    return [
+    base = names[baseline] if baseline else None
+    results = [
         result
-        for position, pairs in enumerate(sets)
-        for result in compare(
-            pairs,
-            dict(columns[position :: len(sets)]),
-            baseline=names[baseline] if baseline else None,
-        )
+        for pairs, columns in zip(sets, similarity, strict=True)
+        for result in compare(pairs, columns, baseline=base)
     ]
-
-
-def _short_names(models: Sequence[str]) -> dict[str, str]:
-    """Return the last part of each id or path where that is unambiguous, else the whole."""
-    last = [Path(model).name or model for model in models]
-    return {
-        model: short if last.count(short) == 1 else model for model, short in zip(models, last, strict=True)
-    }
+    views = [
+        View(pairs.name, pairs.text1, pairs.text2, pairs.score, columns, rows)
+        for pairs, columns, rows in zip(sets, similarity, sampled, strict=True)
+    ]
+    return Evaluation(results, views)

@@ -6,7 +6,7 @@ Correlations are in [-1, 1] here; only reports and tables multiply by 100.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,25 +18,49 @@ from angle_train.pairs import PairSet
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["check_finite", "evaluate_model", "spearman", "word_overlap"]
+__all__ = [
+    "check_finite",
+    "cosine_rows",
+    "embed_pairs",
+    "evaluate_model",
+    "spearman",
+    "unit_rows",
+    "word_overlap",
+]
 
 
 def evaluate_model(model: SentenceTransformer, pairs: PairSet, batch_size: int = 64) -> NDArray[np.float64]:
-    """Return the cosine similarity (B,) of the two texts of every pair under `model`.
+    """Return the cosine similarity (B,) of the two texts of every pair under `model`."""
+    return cosine_rows(*embed_pairs(model, pairs, batch_size))
+
+
+def embed_pairs(
+    model: SentenceTransformer, pairs: PairSet, batch_size: int = 64
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the embeddings (B, D) of the first and of the second texts of all pairs under `model`.
 
     Each distinct text is encoded once; `encode` sorts them by length and applies the model's own prompt.
     """
     texts = sorted({*pairs.text1, *pairs.text2})
     row = {text: number for number, text in enumerate(texts)}
-    embeddings = model.encode(
-        texts, batch_size=batch_size, show_progress_bar=False, convert_to_numpy=True
-    ).astype(np.float64)
-    lengths = np.linalg.norm(embeddings, axis=1, keepdims=True)
-    embeddings /= np.where(lengths == 0, 1, lengths)
+    embeddings = model.encode(texts, batch_size=batch_size, show_progress_bar=False, convert_to_numpy=True)
     first = [row[text] for text in pairs.text1]
     second = [row[text] for text in pairs.text2]
-    similarity: NDArray[np.float64] = (embeddings[first] * embeddings[second]).sum(axis=1)
+    return embeddings[first], embeddings[second]
+
+
+def cosine_rows(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the cosine (B,) of the rows of two (B, D) matrices in double precision; 0 for zero rows."""
+    similarity: NDArray[np.float64] = (unit_rows(first) * unit_rows(second)).sum(axis=1)
     return similarity
+
+
+def unit_rows(embeddings: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the rows (N, D) scaled to length 1 in double precision; zero rows stay zero."""
+    rows = embeddings.astype(np.float64)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows /= np.where(lengths == 0, 1, lengths)
+    return rows
 
 
 def check_finite(similarity: NDArray[np.float64], pairs: PairSet, model: str) -> None:

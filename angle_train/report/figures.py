@@ -1,121 +1,229 @@
-"""Figures of a report as SVG text, drawn off-screen by matplotlib. The same numbers give the same bytes."""
+"""The figures of a report: intervals, learning curve, densities, clouds, the vectors' two halves.
+
+Each function returns panels, `(title, SVG)`; what their colours mean is said by `LEGEND`-like lists of
+`(class, name)` that the page writes below them.
+"""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from angle_train.evaluate.compare import WORD_OVERLAP, Result
+from angle_train.evaluate.analysis import density, density_by_band, halves, plane
+from angle_train.evaluate.bootstrap import Interval
+from angle_train.evaluate.sts import cosine_rows
+from angle_train.evaluate.views import View
+from angle_train.report.svg import Plot
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+__all__ = [
+    "Panel",
+    "band_panels",
+    "cloud_panels",
+    "density_panel",
+    "halves_panels",
+    "histogram_panel",
+    "interval_panel",
+    "learning_curve_panel",
+    "map_panels",
+    "uniformity_panel",
+]
 
-__all__ = ["interval_figure", "learning_curve_figure", "similarity_figure"]
+Panel = tuple[str, str]
+"""Title and SVG."""
 
-# Distinguishable with every common kind of colour blindness (Okabe and Ito).
-_COLOURS = ("#56606b", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
-_STYLE: Any = {
-    "text.parse_math": False,  # names may hold dollar signs
-    "svg.hashsalt": "angle-toolkit",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-}
+_ROW = 40
+_MOST_DOTS = 1000
+_MAPPED_PAIRS = 250
+_FEWEST_MAPPED = 5
 
 
-def learning_curve_figure(curve: Sequence[Mapping[str, Any]], best_step: int) -> str:
+def interval_panel(
+    title: str, rows: Sequence[tuple[str, Interval]], reach: tuple[float, float], label: str
+) -> Panel:
+    """Return the intervals of one set or task, a row for each model.
+
+    Args:
+        title: Of the panel.
+        rows: Model and interval; the place in the list gives the colour.
+        reach: Lowest and highest value of all panels that are to be compared, times 100.
+        label: What is measured.
+    """
+    plot = Plot(reach, (0, len(rows)), height=46 + _ROW * len(rows), left=10)
+    for number, (model, score) in enumerate(rows):
+        place = len(rows) - number - 0.72
+        plot.label_at(place, _shortened(model))
+        plot.interval(100 * score.value, 100 * score.low, 100 * score.high, place, f"s{number % 6}")
+    plot.x_axis(label)
+    told = "; ".join(f"{model} {100 * score.value:.1f}" for model, score in rows)
+    return title, plot.svg(f"{label} on {title}: {told}")
+
+
+def learning_curve_panel(curve: Sequence[Mapping[str, Any]], best_step: int) -> Panel:
     """Return the dev Spearman over the steps; the first point is the untouched backbone, a dashed line.
 
     Args:
         curve: See `summary.FitReport`.
         best_step: The step to mark.
     """
-    steps = [point["step"] for point in curve]
-    scores = [100 * point["dev"] for point in curve]
-    with _figure(7.2, 3.2) as (figure, axes):
-        axes[0].plot(steps, scores, marker="o", markersize=4, color=_COLOURS[2], label="during tuning")
-        axes[0].axhline(scores[0], linestyle="--", linewidth=1, color=_COLOURS[1], label="backbone")
-        best = steps.index(best_step) if best_step in steps else None
-        if best is not None:
-            (ring,) = axes[0].plot([best_step], [scores[best]], "o", color="black", label="best checkpoint")
-            ring.set(markersize=10, markerfacecolor="none")
-        axes[0].set_xlabel("step")
-        axes[0].set_ylabel("mean dev Spearman × 100")
-        axes[0].legend(frameon=False, fontsize=9)
-        return _svg(figure)
+    steps = [float(point["step"]) for point in curve]
+    scores = [100 * float(point["dev"]) for point in curve]
+    room = max((max(scores) - min(scores)) * 0.1, 0.1)
+    plot = Plot((0, max(steps[-1], 1)), (min(scores) - room, max(scores) + room))
+    plot.y_axis("dev Spearman × 100")
+    plot.x_axis("step")
+    plot.line([0, max(steps[-1], 1)], [scores[0], scores[0]], "s1 dashed")
+    plot.line(steps, scores, "s2")
+    plot.dots(steps, scores, "big s2")
+    if best_step in steps:
+        plot.ring(best_step, scores[steps.index(best_step)], "ink")
+    return "", plot.svg(f"dev Spearman from {scores[0]:.1f} to {max(scores):.1f} over {steps[-1]:g} steps")
 
 
-def interval_figure(results: Sequence[Result]) -> str:
-    """Return every result as a point with its 95 % interval, grouped by set of pairs."""
-    models = list(dict.fromkeys(result.model for result in results))
-    colour = {model: _COLOURS[i % len(_COLOURS)] for i, model in enumerate(models)}
-    labelled: set[str] = set()
-    with _figure(7.2, 0.8 + 0.28 * len(results)) as (figure, axes):
-        ticks = []
-        for row, result in enumerate(results):
-            value = 100 * result.score.value
-            reach = [[value - 100 * result.score.low], [100 * result.score.high - value]]
-            axes[0].errorbar(
-                [value], [row], xerr=reach, fmt="s" if result.model == WORD_OVERLAP else "o",
-                color=colour[result.model], capsize=3,
-                label=None if result.model in labelled else result.model,
-            )  # fmt: skip
-            labelled.add(result.model)
-            ticks.append(result.pairs if row == 0 or results[row - 1].pairs != result.pairs else "")
-        axes[0].set_yticks(range(len(results)), ticks)
-        axes[0].invert_yaxis()
-        axes[0].grid(axis="x", linewidth=0.5, alpha=0.5)
-        axes[0].set_xlabel("Spearman × 100, 95 % interval")
-        axes[0].legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        return _svg(figure)
+def density_panel(view: View) -> Panel:
+    """Return the density of all cosines under every model, and that of the gold scores, mapped to 0..1."""
+    curves = [density(column, -1.0, 1.0) for column in view.similarity.values()]
+    gold = density((view.gold - view.gold.min()) / np.ptp(view.gold), 0.0, 1.0)
+    low = _lowest(view)
+    plot = Plot((low, 1), (0, max(max(curve.y) for curve in [*curves, gold])))
+    plot.y_axis("density", numbers=False)
+    plot.x_axis("cosine; gold score")
+    plot.line(gold.x, gold.y, "s0 dashed")
+    for number, curve in enumerate(curves, start=1):
+        plot.line(*_from(low, curve.x, curve.y), f"s{number}")
+    return "all pairs", plot.svg(f"densities of gold scores and of cosines on {view.name}; see the table")
 
 
-def similarity_figure(gold: NDArray[np.float64], columns: Mapping[str, NDArray[np.float64]]) -> str:
-    """Return, for every model, the similarity of each pair over its gold score: a rising cloud is good.
+def band_panels(view: View) -> list[Panel]:
+    """Return for every model the density of its cosines in each band of gold scores."""
+    found = {model: density_by_band(column, view.gold) for model, column in view.similarity.items()}
+    low = _lowest(view)
+    top = max(
+        max(curve.y)
+        for curves in found.values()
+        for name, curve in curves.items()
+        if name not in ("all", "gold")
+    )
+    panels = []
+    for model, curves in found.items():
+        plot = Plot((low, 1), (0, top))
+        plot.y_axis("density", numbers=False)
+        plot.x_axis("cosine")
+        kept = [curve for name, curve in curves.items() if name not in ("all", "gold")]
+        for number, curve in enumerate(kept):
+            plot.line(*_from(low, curve.x, curve.y), f"b{_colour(number, len(kept))}")
+        panels.append((model, plot.svg(f"densities of cosines under {model} by gold score; see the table")))
+    return panels
 
-    Args:
-        gold: Gold scores (B,), 0..1.
-        columns: Similarities (B,) by model name.
-    """
+
+def cloud_panels(view: View) -> list[Panel]:
+    """Return for every model the cosine of each pair over its gold score; at most 1,000 pairs are drawn."""
+    chosen = np.unique(np.linspace(0, len(view.gold) - 1, min(len(view.gold), _MOST_DOTS)).astype(int))
+    gold = view.gold[chosen]
     # Pairs with equal scores would hide each other; a fixed jitter spreads them.
-    jitter = np.random.default_rng(0).uniform(-0.012, 0.012, len(gold))
-    with _figure(3.6 * len(columns), 3.2, panels=len(columns)) as (figure, axes):
-        for panel, (name, similarity), colour in zip(axes, columns.items(), _COLOURS[1:], strict=False):
-            panel.scatter(gold + jitter, similarity, s=9, alpha=0.45, color=colour, linewidths=0)
-            panel.set_title(name)
-            panel.set_xlabel("gold score")
-            panel.set_xlim(-0.04, 1.04)
-        axes[0].set_ylabel("cosine similarity")
-        return _svg(figure)
+    jitter = np.random.default_rng(0).uniform(-0.012, 0.012, len(gold)) * np.ptp(view.gold)
+    low, room = _lowest(view), 0.04 * np.ptp(view.gold)
+    panels = []
+    for number, (model, column) in enumerate(view.similarity.items(), start=1):
+        plot = Plot((view.gold.min() - room, view.gold.max() + room), (low, 1))
+        plot.y_axis("cosine")
+        plot.x_axis("gold score")
+        plot.dots(gold + jitter, column[chosen], f"s{number}")
+        panels.append((model, plot.svg(f"cosines under {model} over gold scores, a dot for each pair")))
+    return panels
 
 
-@contextmanager
-def _figure(width: float, height: float, panels: int = 1) -> Iterator[tuple[Figure, list[Axes]]]:
-    """Yield a figure and its panels, without touching the caller's matplotlib."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
+def uniformity_panel(points: Mapping[str, tuple[float, float]]) -> Panel:
+    """Return the plane of alignment and uniformity, a point for each model; lower left is better."""
+    xs, ys = [x for x, _ in points.values()], [y for _, y in points.values()]
+    plot = Plot(_around(xs), _around(ys))
+    plot.y_axis("uniformity")
+    plot.x_axis("alignment")
+    for number, (x, y) in enumerate(points.values(), start=1):
+        plot.dots([x], [y], f"huge s{number}")
+    told = "; ".join(f"{model} {x:.3f}, {y:.3f}" for model, (x, y) in points.items())
+    return "alignment and uniformity", plot.svg(f"alignment and uniformity: {told}")
 
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        FigureCanvasSVG(figure)
-        yield figure, list(figure.subplots(1, panels, squeeze=False, sharey=True)[0])
+
+def halves_panels(view: View) -> list[Panel]:
+    """Return for every model the density of the pairs' distances in each half of the vector."""
+    found = {model: halves(*sampled) for model, sampled in view.embeddings.items()}
+    kept = {model: parts for model, parts in found.items() if parts}
+    if not kept:
+        return []
+    far = max(max(*parts.real, *parts.imaginary) for parts in kept.values()) or 1.0
+    panels = []
+    for model, parts in kept.items():
+        curves = [density(np.array(part), 0.0, far) for part in (parts.real, parts.imaginary)]
+        plot = Plot((0, far), (0, max(max(curve.y) for curve in curves)))
+        plot.y_axis("density", numbers=False)
+        plot.x_axis("distance between the two texts")
+        for style, curve in zip(("s3", "s4 dashed"), curves, strict=True):
+            plot.line(curve.x, curve.y, style)
+        panels.append(
+            (model, plot.svg(f"distances of real and imaginary parts under {model}; see the table"))
+        )
+    return panels
 
 
-def _svg(figure: Figure) -> str:
-    """Return the figure as an SVG element without XML header or date."""
-    stream = io.StringIO()
-    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    text = stream.getvalue()
-    return text[text.index("<svg") :]
+def map_panels(view: View) -> list[Panel]:
+    """Return maps (t-SNE) of both halves of the vectors of pairs with cosines above 0.95, for every model.
+
+    Models with fewer than 5 such pairs have none; at most 250 pairs are mapped.
+    """
+    panels = []
+    for model, (first, second) in view.embeddings.items():
+        inside = np.flatnonzero(cosine_rows(first, second) > 0.95)[:_MAPPED_PAIRS]
+        if len(inside) < _FEWEST_MAPPED or first.shape[1] % 2:
+            continue
+        stacked = np.vstack([first[inside], second[inside]])
+        for name, half in zip(("real", "imaginary"), np.split(stacked, 2, axis=1), strict=True):
+            points = plane(half)
+            plot = Plot(_around(points[:, 0]), _around(points[:, 1]))
+            for style, part in zip(("s3", "s4"), np.split(points, 2), strict=True):
+                plot.dots(part[:, 0], part[:, 1], style)
+            title = f"{model}, {name} parts"
+            panels.append((title, plot.svg(f"t-SNE map of {len(inside)} pairs: {title}")))
+    return panels
+
+
+def histogram_panel(title: str, counts: Mapping[str, int]) -> Panel:
+    """Return a bar for each score, or range of scores."""
+    plot = Plot((0, len(counts)), (0, max(counts.values())), height=170)
+    plot.y_axis("pairs")
+    for number, count in enumerate(counts.values()):
+        plot.bar(number, number + 1, count, "s1")
+    plot.x_axis("gold score", at=())
+    for number, name in enumerate(counts):
+        middle = 44 + (340 - 54) * (number + 0.5) / len(counts)
+        plot.text(middle, 148, name.split("-")[0] if len(counts) > 6 else name, anchor="middle")
+    told = "; ".join(f"{name}: {count}" for name, count in counts.items())
+    return title, plot.svg(f"pairs by gold score: {told}")
+
+
+def _from(low: float, xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Return the part of a curve that lies in the plot."""
+    kept = [(x, y) for x, y in zip(xs, ys, strict=True) if x >= low]
+    return [x for x, _ in kept], [y for _, y in kept]
+
+
+def _lowest(view: View) -> float:
+    """Return a round number below all cosines and gold scores from 0."""
+    lowest = min(0.0, *(float(column.min()) for column in view.similarity.values()))
+    return max(-1.0, float(np.floor(lowest * 5)) / 5)
+
+
+def _around(values: Sequence[float] | Any) -> tuple[float, float]:
+    low, high = float(min(values)), float(max(values))
+    room = (high - low) * 0.15 or 0.1
+    return low - room, high + room
+
+
+def _colour(number: int, count: int) -> int:
+    """Return which of the five ordered colours the band has: the ends of the range where there are fewer."""
+    return round(4 * number / max(count - 1, 1))
+
+
+def _shortened(text: str, most: int = 44) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from angle_data.jsonl import replace_file
 from angle_train.evaluate.compare import Result
 from angle_train.pairs import PairSet
+from angle_train.report.advice import Compared, advice
+from angle_train.report.insight import score_counts
 from angle_train.report.table import verdict_sentence
 
 __all__ = ["BACKBONE", "TUNED", "DataNote", "FitReport"]
 
 BACKBONE, TUNED = "backbone", "tuned"
+_DERIVED = ("format", "verdict", "advice")
 
 
 @dataclass(frozen=True, slots=True)
 class DataNote:
-    """One set of pairs that took part: its role (train, dev, test), size, score scale and fingerprint."""
+    """One set of pairs that took part: its role (train, dev, test), size, score scale and fingerprint.
+
+    `scores` says how often each gold score occurs, see `insight.score_counts`.
+    """
 
     role: str
     name: str
     pairs: int
     scale: str
     sha256: str
+    scores: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, role: str, pairs: PairSet) -> Self:
         """Describe a set of pairs."""
-        return cls(role, pairs.name, len(pairs), pairs.scale, pairs.sha256())
+        return cls(role, pairs.name, len(pairs), pairs.scale, pairs.sha256(), score_counts(pairs.score))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,11 @@ class FitReport:
         dev_after: The same of the tuned weights.
         results: Word overlap, backbone and tuned model on every dev and test set.
         notes: Warnings of the run.
+        details: What else was found out, by topic: `leaks` (see `leaks.Leak`), `dropped` training pairs by
+            reason, `folds` (see `crossfit.CrossFit`), `merge` (the share of the backbone, and the dev score
+            of each share that was tried), `lengths` (tokens per text), `processes`, `analysis` (for each
+            set of pairs that is shown, model -> what `insight.space_figures` returns), `command` (which
+            repeats the run).
     """
 
     backbone: str
@@ -69,12 +81,28 @@ class FitReport:
     dev_after: float
     results: list[Result]
     notes: list[str]
+    details: dict[str, Any] = field(default_factory=dict)
 
     @property
     def judged(self) -> list[Result]:
         """The tuned model's results that the verdict rests on: the test sets', or else the dev sets'."""
         tuned = [result for result in self.results if result.model == TUNED]
         return [result for result in tuned if result.role == "test"] or tuned
+
+    @property
+    def compared(self) -> list[Compared]:
+        """The differences that the verdict rests on."""
+        return [
+            Compared(result.pairs, f"{result.count:,} pairs", result.difference)
+            for result in self.judged
+            if result.difference
+        ]
+
+    def advice(self) -> str:
+        """Return the conclusion in a manager's words: use the tuned model, or keep the backbone."""
+        if self.kept == BACKBONE or not self.compared:
+            return "No checkpoint was better than the backbone: keep the backbone."
+        return advice(self.compared, "the backbone", seen=all(r.role == "dev" for r in self.judged))
 
     def verdict(self) -> list[str]:
         """Return the verdict in sentences: the conclusion first, then one line for each set of pairs."""
@@ -105,6 +133,7 @@ class FitReport:
         """Write the report as JSON, atomically."""
         content = asdict(replace(self, results=[]))
         content |= {"results": [r.to_dict() for r in self.results], "verdict": self.verdict()}
+        content["advice"] = self.advice()
         with replace_file(path) as stream:
             json.dump({"format": 1} | content, stream, ensure_ascii=False, indent=1)
             stream.write("\n")
@@ -113,7 +142,7 @@ class FitReport:
     def read(cls, path: Path) -> Self:
         """Read what `write` wrote."""
         content = json.loads(path.read_text(encoding="utf-8"))
-        values = {name: value for name, value in content.items() if name not in ("format", "verdict")}
+        values = {name: value for name, value in content.items() if name not in _DERIVED}
         values["data"] = [DataNote(**row) for row in values["data"]]
         values["results"] = [Result.from_dict(row) for row in values["results"]]
         return cls(**values)

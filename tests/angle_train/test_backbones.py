@@ -6,11 +6,14 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sentence_transformers import SentenceTransformer
+from tiny_backbones import CAUSAL, FAMILIES, checkpoint
 
 from angle_data.errors import InputError, MissingExtraError
 from angle_train import backbones
-from angle_train.backbones import backbone_identity, load_backbone
+from angle_train.backbones import backbone_identity, load_backbone, usable_positions
 
 
 def test_directory_loads_and_sequence_length_can_be_limited(tiny_model_dir):
@@ -28,6 +31,61 @@ def test_plain_checkpoint_is_mean_pooled_and_says_so(tiny_model_dir, caplog):
     reference = load_backbone(str(tiny_model_dir), device="cpu")  # the same weights, mean pooling spelt out
     texts = ["the node failed", "a much longer text about the api and its latency"]
     assert model.encode(texts) == pytest.approx(reference.encode(texts), abs=1e-6)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families_load_without_a_vocabulary_head_and_pool_as_they_should(tmp_path, family, caplog):
+    directory = checkpoint(family, tmp_path / family, pad=False)
+    with caplog.at_level("INFO", logger="angle"):
+        model = load_backbone(str(directory), device="cpu")
+    causal = family in CAUSAL
+    assert model[1].pooling_mode == ("lasttoken" if causal else "mean")
+    assert ("read at its last token and without its chat template" in caplog.text) == causal
+    assert ("no padding token, texts are padded with <|im_end|>" in caplog.text) == causal
+    assert not any("lm_head" in name for name, _ in model.named_parameters())
+    positions = {"bert": 64, "roberta": 64, "modernbert": 8192}.get(family, 2048)
+    assert (usable_positions(model), model.max_seq_length) == (positions, positions)
+    if positions == 64:
+        longest = model.encode("word " * 200)  # as many tokens as there are positions for
+        assert np.isfinite(longest).all()
+        with pytest.raises(InputError, match=r"has positions for 64 tokens; max_seq_length 65 is too long"):
+            load_backbone(str(directory), max_seq_length=65, device="cpu")
+
+
+def test_a_text_is_not_rendered_as_a_chat_message(tmp_path):
+    model = load_backbone(str(checkpoint("llama", tmp_path / "llama")), device="cpu")
+    assert model.preprocess(["the node"])["input_ids"][0].tolist() == model.tokenizer("the node")["input_ids"]
+
+
+def test_saved_chat_models_keep_their_template(tmp_path):
+    model = SentenceTransformer(str(checkpoint("llama", tmp_path / "llama")), device="cpu")
+    model.save_pretrained(str(tmp_path / "chat"), create_model_card=False)
+    again = load_backbone(str(tmp_path / "chat"), device="cpu")
+    assert (again.encode("the node") == model.encode("the node")).all()
+    assert again.preprocess(["x"])["input_ids"].shape[1] > 1
+
+
+def test_a_bidirectional_language_model_is_averaged(tmp_path):
+    directory = checkpoint("llama", tmp_path / "llama")
+    config = json.loads((directory / "config.json").read_text())
+    (directory / "config.json").write_text(json.dumps(config | {"is_causal": False}))
+    assert load_backbone(str(directory), device="cpu")[1].pooling_mode == "mean"
+
+
+def test_a_headless_language_model_is_read_at_its_last_token_too(tmp_path):
+    directory = checkpoint("llama", tmp_path / "llama")
+    config = json.loads((directory / "config.json").read_text())
+    (directory / "config.json").write_text(json.dumps(config | {"architectures": ["LlamaModel"]}))
+    assert load_backbone(str(directory), device="cpu")[1].pooling_mode == "lasttoken"
+
+
+def test_a_tokenizer_without_any_end_is_refused(tmp_path):
+    directory = checkpoint("llama", tmp_path / "llama", pad=False)
+    settings = json.loads((directory / "tokenizer_config.json").read_text())
+    settings = {name: value for name, value in settings.items() if name != "eos_token"}
+    (directory / "tokenizer_config.json").write_text(json.dumps(settings))
+    with pytest.raises(InputError, match=r"has neither a padding token nor one for the end of texts"):
+        load_backbone(str(directory), device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +143,8 @@ def test_the_extra_is_checked_for_everything_that_is_imported():
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 imported.add(node.module.split(".")[0])
-    others = imported - sys.stdlib_module_names - {"angle_data", "angle_train", "typer"}
+    optional = {"faiss", "mteb"}  # asked for where it is used
+    others = imported - sys.stdlib_module_names - {"angle_data", "angle_train", "typer"} - optional
     assert others <= set(backbones._NEEDED)
 
 

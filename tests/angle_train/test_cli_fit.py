@@ -113,6 +113,30 @@ def test_options_override_the_recipe(run, options):
     assert all(line.startswith("warning: ") for line in err.splitlines())
 
 
+def test_any_value_of_the_recipe_can_be_set_and_few_labels_train_along(run, options, tmp_path):
+    rows = [json.loads(line) | {"split": "train"} for line in options["--dev"].read_text().splitlines()]
+    (tmp_path / "human.jsonl").write_text("\n".join(map(json.dumps, rows[:20])))
+    code, out, err = run(
+        "fit", *flat(options), "--human", tmp_path / "human.jsonl", "--scale", "0-5", "--merge-back", "auto",
+        "--max-seq-length", "auto", "--set", "epochs=9", "--epochs", 1, "--set", "training.warmup_ratio=0.2",
+        "--set", "angle_weight=0", "--set", "human_weight=4", "--drop-leaks", "--json",
+    )  # fmt: skip
+    assert code == 1, "all training pairs are test pairs here"
+    assert "no training pairs are left" in err
+    code, out, err = run(
+        "fit", *flat(options), "--human", tmp_path / "human.jsonl", "--merge-back", "auto",
+        "--max-seq-length", "auto", "--set", "epochs=9", "--epochs", 1, "--set", "training.warmup_ratio=0.2",
+        "--set", "angle_weight=0", "--set", "human_weight=4", "--json",
+    )  # fmt: skip
+    assert code == 0, err
+    report = json.loads(out)
+    changed = {"epochs": 1.0, "warmup_ratio": 0.2, "human_weight": 4.0, "average_with_backbone": "auto"}
+    assert changed.items() <= report["recipe"]["training"].items()
+    assert report["recipe"]["objective"]["angle_weight"] == 0
+    assert {note["role"] for note in report["data"]} == {"train", "human", "dev", "test"}
+    assert {"merge", "lengths", "leaks", "dropped"} <= report["details"].keys()
+
+
 def test_interrupted_run_exits_130_and_goes_on(run, options):
     checkpoints = options["--out"] / "checkpoints"
 
@@ -148,6 +172,11 @@ def test_interrupted_run_exits_130_and_goes_on(run, options):
         ("--recipe", "fancy", "no recipe is called 'fancy'; built in: "),
         ("--backbone", "./nowhere", "model directory ./nowhere does not exist; check the path"),
         ("--epochs", "0", "[training] epochs must be above 0, got 0.0"),
+        ("--set", "epoch=3", "unknown recipe key 'epoch', did you mean 'epochs'?"),
+        ("--merge-back", "most", "average_with_backbone must be a number or auto, got 'most'"),
+        ("--max-seq-length", "1", "[training] max_seq_length must be at least 2, got 1"),
+        ("--report-to", "notebook", "--report-to notebook: known are tensorboard, trackio, wandb"),
+        ("--human", "missing.jsonl", "missing.jsonl does not exist; check the path"),
         ("--precision", "fp8", "[training] precision must be one of auto, fp32, bf16, fp16, got 'fp8'"),
         ("--dev", "train.jsonl", "train.jsonl: no rows with split dev or validation; found: train 60"),
     ],
@@ -180,3 +209,6 @@ def test_missing_options_are_usage_errors(run):
     code, _, err = run("fit", "--data", "x.jsonl")
     assert code == 2
     assert "--backbone" in err
+    code, _, err = run("fit", "--backbone", "x", "--out", "y")
+    assert code == 2
+    assert "give --data, or --human, or both" in err

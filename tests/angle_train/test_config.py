@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from angle_data.errors import InputError
-from angle_train.config import Recipe, builtin_recipes, find_recipe
+from angle_train.config import Recipe, builtin_recipes, find_recipe, parse_settings, respelt
 from angle_train.objectives import ANGLE_SIMILARITIES
-from angle_train.settings import AngleMode, ObjectiveConfig, TrainingConfig
+from angle_train.settings import AngleMode, BackboneConfig, ObjectiveConfig, TrainingConfig
 
 
 def written(tmp_path, text):
@@ -24,8 +24,8 @@ def test_default_recipe_spells_out_the_defaults():
     recipe = Recipe.from_toml(find_recipe("default"))
     assert replace(recipe, description="") == Recipe()
     text = find_recipe("default").read_text()
-    optional = {"max_seq_length"}  # none: TOML cannot write it
-    for config in (ObjectiveConfig, TrainingConfig):
+    optional = {"max_seq_length", "window", "stride"}  # none: TOML cannot write it
+    for config in (ObjectiveConfig, BackboneConfig, TrainingConfig):
         assert all(f"\n{f.name} = " in text for f in fields(config) if f.name not in optional)
 
 
@@ -46,6 +46,7 @@ def test_missing_values_keep_their_defaults(tmp_path):
     assert recipe.objective == ObjectiveConfig()
 
 
+@settings(deadline=None)
 @given(
     description=st.text(st.characters(blacklist_categories=["Cs"])),
     prompt=st.text(st.characters(blacklist_categories=["Cs"])),
@@ -60,6 +61,13 @@ def test_recipe_survives_writing_and_reading(tmp_path_factory, description, prom
     assert Recipe.from_toml(path) == recipe
 
 
+def test_lists_survive_writing_and_reading(tmp_path):
+    recipe = Recipe().with_overrides({"matryoshka_dims": [128, 64]})
+    assert recipe.objective.matryoshka_dims == (128, 64)
+    assert "matryoshka_dims = [128, 64]\n" in recipe.to_toml_text()
+    assert Recipe.from_toml(written(tmp_path, recipe.to_toml_text())) == recipe
+
+
 def test_equal_recipes_have_equal_texts():
     assert Recipe(training=TrainingConfig(epochs=1)).to_toml_text() == (
         Recipe(training=TrainingConfig(epochs=1.0)).to_toml_text()
@@ -70,7 +78,7 @@ def test_equal_recipes_have_equal_texts():
     ("text", "message"),
     [
         ("[objektive]\n", r"unknown section 'objektive', did you mean 'objective'\?"),
-        ("[wheels]\n", r"unknown section 'wheels' \(known: objective, training, description\)"),
+        ("[wheels]\n", r"unknown section 'wheels' \(known: objective, backbone, training, description\)"),
         (
             "[objective]\ncosine_wieght = 1\n",
             r"\[objective\] key 'cosine_wieght', did you mean 'cosine_weight'\?",
@@ -91,12 +99,26 @@ def test_equal_recipes_have_equal_texts():
         ("[training]\nprompt = 1\n", r"prompt must be a text, got 1"),
         ("[training]\nmax_seq_length = 1\n", r"max_seq_length must be at least 2, got 1"),
         ("[training]\naverage_with_backbone = 1.5\n", r"must be between 0 and 1, got 1.5"),
+        ("[training]\naverage_with_backbone = 'all'\n", r"must be a number or auto, got 'all'"),
+        ("[training]\nmax_seq_length = 'long'\n", r"must be a whole number or auto or left out, got 'long'"),
+        ("[training]\nmax_seq_length = true\n", r"must be a whole number or auto or left out, got True"),
+        ("[training]\nfolds = 1\n", r"folds must be at least 2, got 1"),
+        ("[training]\nhuman_weight = 0\n", r"human_weight must be above 0, got 0"),
         ("[objective]\ncosine_tau = 0\n", r"\[objective\] cosine_tau must be above 0, got 0"),
         (
             "[objective]\nangle_mode = 'sharp'\n",
-            r"angle_mode must be one of symmetric, published, got 'sharp'",
+            r"angle_mode must be one of symmetric, published, fisher, complex, got 'sharp'",
         ),
         ("[objective]\nnegative_score = 0.8\n", r"negative_score must be below positive_score"),
+        ("[objective]\nhard_negative_weight = 0\n", r"hard_negative_weight must be above 0, got 0"),
+        ("[objective]\nisp = 'all'\n", r"isp must be one of groups, equal, none, got 'all'"),
+        ("[objective]\nmatryoshka_dims = 128\n", r"matryoshka_dims must be a list of whole numbers, got 128"),
+        ("[objective]\nmatryoshka_dims = [64.0]\n", r"matryoshka_dims must be a list of whole numbers"),
+        (
+            "[objective]\nmatryoshka_dims = [64, 64]\n",
+            r"must be different numbers of at least 2, got \[64, 64\]",
+        ),
+        ("[objective]\nmatryoshka_dims = [1]\n", r"must be different numbers of at least 2, got \[1\]"),
         (
             "[objective]\ncosine_weight = 0\nin_batch_weight = 0\nangle_weight = 0\n",
             r"at least one of the three weights must be above 0",
@@ -135,6 +157,47 @@ def test_overrides_replace_single_values_of_either_section():
         Recipe().with_overrides({"epoch": 7})
     with pytest.raises(InputError, match="epochs must be above 0, got -1"):
         Recipe().with_overrides({"epochs": -1})
+
+
+def test_settings_of_the_command_line_are_read_as_toml_or_texts():
+    given = ["epochs=3", "training.learning_rate = 1e-4", "swap=false", "precision=bf16", "prompt=a=b"]
+    values = parse_settings([*given, "max_seq_length=auto", "objective.matryoshka_dims=[16, 8]"])
+    recipe = Recipe().with_overrides(values)
+    assert recipe.training == TrainingConfig(
+        epochs=3, learning_rate=1e-4, swap=False, precision="bf16", prompt="a=b", max_seq_length="auto"
+    )
+    assert recipe.objective.matryoshka_dims == (16, 8)
+    assert parse_settings([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("epochs", "--set epochs: write KEY=VALUE, such as"),
+        ("=3", "--set =3: write KEY=VALUE"),
+        ("objective.epochs=3", "--set objective.epochs=3: section 'objective' has no key 'epochs'"),
+        ("wheels.epochs=3", "section 'wheels' has no key 'epochs'"),
+    ],
+)
+def test_malformed_settings_are_named(setting, message):
+    with pytest.raises(InputError, match=message):
+        parse_settings([setting])
+
+
+def test_a_fingerprint_of_an_earlier_version_is_read_with_todays_defaults():
+    text = Recipe(training=TrainingConfig(epochs=7)).to_toml_text()
+    earlier = "\n".join(line for line in text.splitlines() if not line.startswith(("folds", "human_weight")))
+    assert respelt({"recipe": earlier, "backbone": "x"}) == {"recipe": text, "backbone": "x"}
+    assert respelt({"recipe": "[wheels]"}) == {"recipe": "[wheels]"}
+
+
+@pytest.mark.parametrize("share", [0, 0.25, 1, "auto"])
+def test_values_that_may_be_chosen_survive_writing_and_reading(tmp_path, share):
+    recipe = Recipe(training=TrainingConfig(average_with_backbone=share, max_seq_length="auto"))
+    assert Recipe.from_toml(written(tmp_path, recipe.to_toml_text())) == recipe
+    # One text for 0 and 0.0.
+    twin = replace(recipe.training, average_with_backbone=share if share == "auto" else float(share))
+    assert Recipe(training=twin).to_toml_text() == recipe.to_toml_text()
 
 
 def test_recipes_are_found_by_name_or_path(tmp_path):

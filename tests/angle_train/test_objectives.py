@@ -3,6 +3,7 @@
 import cmath
 import itertools
 import math
+from functools import partial
 from typing import get_args
 
 import pytest
@@ -17,13 +18,9 @@ from angle_train.objectives import (
     cosine_objective,
     cosine_similarity,
     in_batch_objective,
-    published_angle_similarity,
     ranking_loss,
-    symmetric_angle_similarity,
 )
 from angle_train.settings import AngleMode
-
-SQRT2 = math.sqrt(2)
 
 
 def embeddings(count, width=8, seed=0):
@@ -48,6 +45,23 @@ def slow_published(x, y):
     norm_w = math.sqrt(sum(abs(b) ** 2 for b in w))
     total = sum(a * b.conjugate() for a, b in zip(z, w, strict=True)) / (norm_z * norm_w)
     return abs(total.real + total.imag)
+
+
+def slow_complex(x, y):
+    """Σ_k |z_k||w_k|·(1 - 2·|arg z_k - arg w_k|/π) of the normalised complex vectors."""
+    half, total = len(x) // 2, 0.0
+    z = [complex(a, b) for a, b in zip(x[:half].tolist(), x[half:].tolist(), strict=True)]
+    w = [complex(a, b) for a, b in zip(y[:half].tolist(), y[half:].tolist(), strict=True)]
+    for a, b in zip(z, w, strict=True):
+        apart = abs(cmath.phase(a) - cmath.phase(b))
+        total += abs(a) * abs(b) * (1 - 2 * min(apart, 2 * math.pi - apart) / math.pi)
+    return total / math.sqrt(sum(abs(a) ** 2 for a in z)) / math.sqrt(sum(abs(b) ** 2 for b in w))
+
+
+def slow_fisher(x, y):
+    """log((2·cos(Δθ/2) + 0.1) / (2·sin(Δθ/2) + 0.1))."""
+    half_angle = math.acos(slow_cosine(x, y)) / 2
+    return math.log((2 * math.cos(half_angle) + 0.1) / (2 * math.sin(half_angle) + 0.1))
 
 
 def slow_ranking(similarity, score, tau, weight=None):
@@ -97,6 +111,14 @@ def test_symmetric_angle_objective_equals_the_loop():
     angles = [1 - 2 * math.acos(slow_cosine(a, b)) / math.pi for a, b in zip(x, y, strict=True)]
     expected = slow_ranking(angles, score, 1.0)
     assert angle_objective(x, y, torch.tensor(score)).item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(("mode", "slow"), [("fisher", slow_fisher), ("complex", slow_complex)])
+def test_other_angle_objectives_equal_the_loop(mode, slow):
+    x, y, score = embeddings(6), embeddings(6, seed=1), [1.0, 0.5, 0.5, 0.0, 0.2, 1.0]
+    expected = slow_ranking([slow(a, b) for a, b in zip(x, y, strict=True)], score, 0.5)
+    actual = angle_objective(x, y, torch.tensor(score), tau=0.5, mode=mode)
+    assert actual.item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_ranking_loss_weights_multiply_the_terms():
@@ -175,70 +197,84 @@ def test_neutral_pairs_leave_the_denominator():
     assert with_it.item() > 0.01
 
 
-# --- published behaviour -------------------------------------------------------------------------------
+# --- weights as repetitions ----------------------------------------------------------------------------
 
 
-def complex_rotation(x, degrees):
-    half = x.shape[-1] // 2
-    z = torch.complex(x[..., :half], x[..., half:]) * cmath.exp(1j * math.radians(degrees))
-    return torch.cat([z.real, z.imag], dim=-1)
+def each_objective_of_rows(emb, first, second, score, positive, weight):
+    """Every objective of rows over the same texts, named."""
+    group = positive_groups(first, second, positive, torch.arange(len(emb)))
+    yield "cosine", cosine_objective(emb[first], emb[second], score, weight=weight)
+    for mode in ANGLE_SIMILARITIES:
+        yield mode, angle_objective(emb[first], emb[second], score, mode=mode, weight=weight)
+    yield (
+        "in_batch",
+        in_batch_objective(
+            emb, first, second, positive, group, weight=weight, hard=score == 0, hard_weight=3.0
+        ),
+    )
 
 
-def test_published_similarity_is_the_cosine_after_a_rotation_by_45_degrees():
-    x, y = embeddings(20, 64), embeddings(20, 64, seed=1)
-    expected = SQRT2 * cosine_similarity(complex_rotation(x, -45), y).abs()
-    torch.testing.assert_close(published_angle_similarity(x, y), expected)
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, 4), min_size=5, max_size=5), st.integers(0, 5))
+def test_a_row_of_weight_w_counts_as_w_equal_rows_in_every_objective(times, seed):
+    emb = embeddings(6, seed=seed)
+    first, second = torch.tensor([0, 0, 2, 1, 3]), torch.tensor([1, 2, 3, 4, 5])
+    score = torch.tensor([1.0, 0.0, 1.0, 0.5, 0.0])
+    repeats = torch.tensor(times)
+    weighted = each_objective_of_rows(emb, first, second, score, score == 1, repeats.float())
+    first, second, score = (column.repeat_interleave(repeats) for column in (first, second, score))
+    repeated = each_objective_of_rows(emb, first, second, score, score == 1, None)
+    for (name, ours), (_, expected) in zip(weighted, repeated, strict=True):
+        torch.testing.assert_close(ours, expected, msg=lambda text, name=name: f"{name}: {text}")
 
 
-def test_published_similarity_peaks_at_cosine_0707_not_at_identity():
-    x = embeddings(3, 64)
-    rotated = complex_rotation(x, 45)
-    assert cosine_similarity(rotated, x).tolist() == pytest.approx([0.7071068] * 3, abs=1e-5)
-    assert published_angle_similarity(rotated, x).tolist() == pytest.approx([SQRT2] * 3, abs=1e-5)
-    assert published_angle_similarity(x, x).tolist() == pytest.approx([1.0] * 3, abs=1e-5)
-    assert published_angle_similarity(-x, x).tolist() == pytest.approx([1.0] * 3, abs=1e-5)
+# --- hard negatives ------------------------------------------------------------------------------------
 
 
-def test_published_objective_of_the_similarities_that_were_measured_of_the_released_code():
-    # Of the released code: a text and itself 1, rotated by 45 degrees 1.414, opposite texts 1 again.
-    x = embeddings(1, 64)
-    pair, others = torch.cat([x, x]), torch.cat([complex_rotation(x, 45), x])
-
-    def loss(score, tau):
-        return angle_objective(others, pair, torch.tensor(score), tau=tau, mode="published").item()
-
-    assert loss([1.0, 0.0], 1.0) == pytest.approx(0.50734, abs=1e-4)  # log(1 + e^(1 - 1.41421))
-    assert loss([0.0, 1.0], 1.0) == pytest.approx(0.92155, abs=1e-4)  # log(1 + e^(1.41421 - 1))
-    assert loss([0.0, 1.0], 1 / 20) == pytest.approx(8.28452, abs=1e-3)  # the same with its later scale of 20
-    others[1] = -x
-    assert loss([1.0, 0.0], 1.0) == pytest.approx(0.50734, abs=1e-4)
-
-
-def test_published_similarity_depends_on_the_order_and_symmetric_does_not():
-    width = 768
-    x, y = embeddings(4000, width), embeddings(4000, width, seed=1)
-    gap = (published_angle_similarity(x, y) - published_angle_similarity(y, x)).abs().mean()
-    # |cos+sin| - |cos-sin| = ±2·min(|cos|, |sin|), both nearly normal with variance 1/width;
-    # the expected minimum of two half-normals of unit variance is 2(√2-1)/√π.
-    assert gap.item() == pytest.approx(4 * (SQRT2 - 1) / math.sqrt(math.pi * width), rel=0.05)
-    torch.testing.assert_close(symmetric_angle_similarity(x, y), symmetric_angle_similarity(y, x))
-
-
-def test_symmetric_similarity_of_known_angles():
-    x = torch.tensor([[1.0, 0], [1, 0], [1, 0], [1, 0], [1, 0]])
-    y = torch.tensor([[2.0, 0], [1, 1], [0, 3], [-1, 1], [-5, 0]])  # 0°, 45°, 90°, 135°, 180°
-    assert symmetric_angle_similarity(x, y).tolist() == pytest.approx([1, 0.5, 0, -0.5, -1], abs=1e-5)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_hard_negative_counts_as_often_as_its_weight_says(swapped):
+    # Texts A=0 B=1 (positive), D=2 (A's negative), X=3 Y=4 (positive): SimCSE's α = 3 for A and D only.
+    emb, tau = embeddings(5), 0.5
+    first, second = torch.tensor([0, 0, 3]), torch.tensor([1, 2, 4])
+    if swapped:
+        first, second = second, first
+    positive, group = torch.tensor([True, False, True]), torch.tensor([0, 0, 2, 3, 3])
+    candidates = {  # of each anchor: how often each text stands in its denominator
+        (0, 1): [0, 1, 3, 1, 1],
+        (1, 0): [1, 0, 1, 1, 1],  # B's negatives are not A's
+        (3, 4): [1, 1, 1, 0, 1],
+        (4, 3): [1, 1, 1, 1, 0],
+    }
+    terms = []
+    for (i, j), times in candidates.items():
+        share = [n * math.exp(slow_cosine(emb[i], emb[k]) / tau) for k, n in enumerate(times)]
+        terms.append(-math.log(share[j] / sum(share)))
+    actual = in_batch_objective(
+        emb, first, second, positive, group, tau=tau, hard=torch.tensor([False, True, False]), hard_weight=3.0
+    )
+    assert actual.item() == pytest.approx(sum(terms) / 4, rel=1e-5)
 
 
-def test_symmetric_angle_keeps_its_gradient_where_the_cosine_saturates():
-    x = torch.tensor([[1.0, 0.0]])
-    for degrees in (0.1, 1.0, 10.0):
-        angle = math.radians(degrees)
-        y = torch.tensor([[math.cos(angle), math.sin(angle)]], requires_grad=True)
-        (cosine_slope,) = torch.autograd.grad(cosine_similarity(x, y).sum(), y)
-        (angle_slope,) = torch.autograd.grad(symmetric_angle_similarity(x, y).sum(), y)
-        assert cosine_slope.norm().item() == pytest.approx(math.sin(angle), rel=1e-2)
-        assert angle_slope.norm().item() == pytest.approx(2 / math.pi, rel=1e-2)
+def test_a_hard_negative_repels_its_own_anchor_more():
+    emb = embeddings(3).requires_grad_()
+    first, second, group = torch.tensor([0, 0]), torch.tensor([1, 2]), torch.tensor([0, 0, 2])
+    positive, hard = torch.tensor([True, False]), torch.tensor([False, True])
+    pulls = []
+    for weight in (0.5, 1.0, 2.0):
+        loss = in_batch_objective(emb, first, second, positive, group, tau=1.0, hard=hard, hard_weight=weight)
+        pulls.append(torch.autograd.grad(loss, emb)[0][2].norm().item())
+    assert pulls[0] < pulls[1] < pulls[2]
+
+
+def test_where_rows_contradict_a_partner_is_no_hard_negative_of_its_anchor():
+    # (A,B,1) and (B,A,0): the partner keeps its place in the numerator and counts once below it.
+    emb = embeddings(4)
+    first, second = torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3])
+    positive, group = torch.tensor([True, False, True]), torch.tensor([0, 0, 2, 2])
+    hard = torch.tensor([False, True, False])
+    plain = in_batch_objective(emb, first, second, positive, group)
+    weighted = in_batch_objective(emb, first, second, positive, group, hard=hard, hard_weight=100.0)
+    assert weighted.item() == plain.item()
 
 
 # --- sentence-transformers -----------------------------------------------------------------------------
@@ -319,6 +355,7 @@ def every_objective(emb):
     for mode in ANGLE_SIMILARITIES:
         yield angle_objective(emb[first], emb[second], score, mode=mode)
     yield in_batch_objective(emb, first, second, positive, group)
+    yield in_batch_objective(emb, first, second, positive, group, hard=score == 0, hard_weight=1e6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
@@ -364,17 +401,20 @@ def test_similarities_do_not_depend_on_the_lengths_of_vectors():
 def test_losses_do_not_depend_on_the_order_of_pairs(order, seed):
     x, y = embeddings(6, seed=seed), embeddings(6, seed=seed + 50)
     score = torch.tensor([1.0, 0.5, 0.5, 0.0, 0.2, 1.0])
-    for objective in (cosine_objective, angle_objective):
+    angles = [partial(angle_objective, mode=mode) for mode in ANGLE_SIMILARITIES]
+    for objective in (cosine_objective, *angles):
         torch.testing.assert_close(
             objective(x[list(order)], y[list(order)], score[list(order)]), objective(x, y, score)
         )
     emb, first, second = torch.cat([x, y]), torch.arange(6), torch.arange(6, 12)
     positive = score >= 0.5
     group = positive_groups(first, second, positive, torch.arange(12))
-    picked = torch.tensor(order)
+    picked, hard = torch.tensor(order), score == 0
     torch.testing.assert_close(
-        in_batch_objective(emb, first[picked], second[picked], positive[picked], group),
-        in_batch_objective(emb, first, second, positive, group),
+        in_batch_objective(
+            emb, first[picked], second[picked], positive[picked], group, hard=hard[picked], hard_weight=2.0
+        ),
+        in_batch_objective(emb, first, second, positive, group, hard=hard, hard_weight=2.0),
     )
 
 

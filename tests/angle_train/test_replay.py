@@ -1,11 +1,16 @@
 """Batches that depend on seed, epoch and rows alone."""
 
+import numpy as np
 import pytest
 import torch
 from datasets import Dataset
 
+from angle_train import trainer
 from angle_train.batching import PairCollator
+from angle_train.config import Recipe
+from angle_train.pairs import PairSet
 from angle_train.replay import EpochSampler, ReplayableCollator, count_equal_batches
+from angle_train.settings import TrainingConfig
 
 
 def sampler(seed=1, epoch=0, **options):
@@ -99,3 +104,49 @@ def test_the_batches_counted_are_those_of_each_epoch():
     assert [count_equal_batches(sampler(drop_last=False), scores, n) for n in range(13)] == [
         sum(expected[:n]) for n in range(13)
     ]
+
+
+def test_label_diverse_batches_all_have_something_to_rank():
+    scores = [1.0] * 5 + [0.0] * 5  # the last batch has two rows
+    for seed in range(20):
+        made = sampler(seed=seed, drop_last=False, scores=scores)
+        batches = list(made)
+        assert sorted(row for batch in batches for row in batch) == list(range(10))
+        assert count_equal_batches(made, scores, 6) == 0
+    assert any(count_equal_batches(sampler(seed=seed, drop_last=False), scores, 6) > 0 for seed in range(20))
+
+
+def test_label_diverse_order_follows_from_seed_and_epoch():
+    options = {"drop_last": False, "scores": [0.0, 1.0] * 5}
+    first = list(sampler(**options))
+    assert list(sampler(**options)) == first
+    assert list(sampler(**options, epoch=1)) != first
+    assert list(sampler(**options, seed=2)) != first
+    made = sampler(**options)
+    list(made)
+    made.set_epoch(1)  # a resumed run asks a new sampler for a later epoch
+    assert list(made) == list(sampler(**options, epoch=1))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_run_has_the_batches_that_its_recipe_asks_for(tiny_model, tmp_path, monkeypatch):
+    texts = [f"{word} {number}" for number in range(4) for word in ("disk", "node", "cable")]
+    scores = np.array([1.0] * 3 + [0.0] * 9)
+    pairs, seen = PairSet("few", texts, texts[::-1], scores, np.ones(12)), []
+
+    class Recording(ReplayableCollator):
+        def __call__(self, rows):
+            seen.append({row["score"] for row in rows})
+            return super().__call__(rows)
+
+    monkeypatch.setattr(trainer, "ReplayableCollator", Recording)
+
+    def equal_batches(diverse):
+        seen.clear()
+        config = TrainingConfig(epochs=3, batch_size=4, evals_per_epoch=1, label_diverse=diverse, seed=3)
+        counted = trainer.train(tiny_model, pairs, [pairs], Recipe(training=config), tmp_path / str(diverse))
+        assert counted.equal_batches == sum(len(levels) == 1 for levels in seen)
+        return counted.equal_batches
+
+    assert equal_batches(True) == 0
+    assert equal_batches(False) > 0

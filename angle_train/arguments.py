@@ -1,0 +1,129 @@
+"""A recipe's training section as the settings of the Sentence Transformers trainer."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformerTrainingArguments
+
+from angle_data.errors import InputError
+from angle_train.monitor import METRIC, Evaluation
+from angle_train.processes import process_count
+from angle_train.replay import EpochSampler
+from angle_train.settings import TrainingConfig
+
+__all__ = ["Schedule", "resolve_precision", "training_arguments"]
+
+log = logging.getLogger("angle.fit")
+
+_SCHEDULERS = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
+
+
+class Schedule:
+    """How many optimiser steps a recipe takes on `count` pairs, and how many lie between two evaluations."""
+
+    def __init__(self, config: TrainingConfig, count: int) -> None:
+        batches = -(-count // config.batch_size)
+        self.per_epoch = -(-batches // config.gradient_accumulation)
+        self.steps = math.ceil(self.per_epoch * config.epochs)
+        self.every = -(-self.per_epoch // config.evals_per_epoch)
+
+    def step_of(self, evaluation: int) -> int:
+        """Return the step of an evaluation, counted from 1."""
+        return min(evaluation * self.every, self.steps)
+
+    def curve(self, scores: Sequence[float]) -> list[Evaluation]:
+        """Return the learning curve with these scores at the evaluations."""
+        steps = [self.step_of(number) for number in range(1, len(scores) + 1)]
+        return [
+            Evaluation(step, step / self.per_epoch, score) for step, score in zip(steps, scores, strict=True)
+        ]
+
+
+def resolve_precision(precision: str, device: torch.device) -> str:
+    """Return the precision that a run on `device` computes in: `fp32`, `bf16` or `fp16`.
+
+    Raises:
+        InputError: fp16 without a GPU.
+    """
+    if precision == "auto":
+        capable = device.type == "cuda" and torch.cuda.is_bf16_supported()
+        return "bf16" if capable else "fp32"
+    if precision == "fp16" and device.type != "cuda":
+        raise InputError(f"precision fp16 needs a GPU, this run is on {device.type}; use fp32 or bf16")
+    return precision
+
+
+def training_arguments(
+    config: TrainingConfig,
+    count: int,
+    directory: Path,
+    device: torch.device,
+    *,
+    select: bool = True,
+    trackers: Sequence[str] = (),
+) -> SentenceTransformerTrainingArguments:
+    """Return the trainer's settings for a recipe.
+
+    Args:
+        config: The recipe's training section.
+        count: Training pairs.
+        directory: Checkpoints go here.
+        device: Where the model is.
+        select: Whether there are dev pairs that the best checkpoint is chosen on.
+        trackers: Programs that the run is reported to.
+
+    Raises:
+        InputError: The device cannot compute in the recipe's precision.
+    """
+    every = Schedule(config, count).every
+    precision = resolve_precision(config.precision, device)
+    selection: dict[str, Any] = {
+        "eval_strategy": "steps",
+        "eval_steps": every,
+        "load_best_model_at_end": True,
+    }
+    args = SentenceTransformerTrainingArguments(
+        output_dir=str(directory),
+        num_train_epochs=config.epochs,
+        # Of all processes together: `trainer` does not divide batches, the collator divides their texts.
+        per_device_train_batch_size=config.batch_size,
+        gradient_accumulation_steps=config.gradient_accumulation,
+        learning_rate=config.learning_rate,
+        weight_decay=config.weight_decay,
+        lr_scheduler_type=_SCHEDULERS[config.scheduler],
+        warmup_steps=config.warmup_ratio,  # below 1 it is read as a share of all steps
+        max_grad_norm=config.max_grad_norm,
+        bf16=precision == "bf16",
+        fp16=precision == "fp16",
+        use_cpu=device.type == "cpu",
+        seed=config.seed,
+        data_seed=config.seed,
+        batch_sampler=EpochSampler,
+        dataloader_pin_memory=device.type == "cuda",
+        save_strategy="steps",
+        save_steps=every,
+        save_total_limit=2,
+        metric_for_best_model=METRIC,
+        greater_is_better=True,
+        logging_strategy="steps",
+        logging_steps=every,
+        report_to=list(trackers) or "none",
+        disable_tqdm=True,
+        **(selection if select else {}),
+    )
+    args.dataloader_drop_last = False  # set by the library where there are several processes
+    if process_count() == 1 and args.n_gpu > 1:
+        log.info(
+            "%d GPUs are seen and one is used; start with `torchrun --nproc-per-node %d -m angle_train.cli` "
+            "to use them all",
+            args.n_gpu,
+            args.n_gpu,
+        )
+        args._n_gpu = 1  # the trainer would split batches, and with them the objective, among the GPUs
+    return args

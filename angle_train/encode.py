@@ -1,0 +1,278 @@
+"""Embeds the texts of a file into a file, in the order of its rows and in bounded memory.
+
+`.npy` is one array (N, D) of float32: row i is the embedding of the i-th text. `.parquet` has a row a text
+with the columns `id` (as in the texts, else made from the text) and `embedding` (D float32). A file appears
+when it is whole. Does not know what the embeddings are for.
+"""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from angle_data.console import Progress
+from angle_data.errors import InputError
+from angle_data.jsonl import open_text
+from angle_data.tables import is_table, read_table
+from angle_data.text import content_id, whole_characters
+from angle_train.backbones import load_backbone, quiet_libraries
+from angle_train.prompting import TEXT_SLOT, has_template
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from sentence_transformers import SentenceTransformer
+
+__all__ = ["EncodeConfig", "EncodeResult", "TextRow", "encode", "read_texts"]
+
+log = logging.getLogger("angle.encode")
+
+_SAMPLE = 1000  # texts that say how many are longer than the model reads
+_BLOCK = 4096  # texts held at once; sorted by length inside, so batches pad little
+_TEXT_KINDS = (".txt", ".txt.gz")
+_Write = Callable[[Sequence["TextRow"], "NDArray[np.float32]"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TextRow:
+    """One text and the name that its embedding goes by."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeConfig:
+    """What to embed, with what, and how.
+
+    Attributes:
+        model: Directory or hub id.
+        texts: .jsonl[.gz], .csv, .parquet, or .txt with a text a line.
+        out: .npy or .parquet file.
+        text_field: Where the texts are in a row.
+        id_field: Where their ids are; rows without one get one made from the text.
+        batch_size: Texts per forward pass.
+        normalize: Scale every embedding to length 1.
+        prompt: Stands before every text in place of the model's own; none keeps that.
+        max_seq_length: Tokens per text; default the model's own.
+        device: `cpu`, `cuda` …; default the best there is.
+    """
+
+    model: str
+    texts: Path
+    out: Path
+    text_field: str = "text"
+    id_field: str = "id"
+    batch_size: int = 64
+    normalize: bool = False
+    prompt: str | None = None
+    max_seq_length: int | None = None
+    device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeResult:
+    """What was written: how many texts, how many of them blank, and how wide their embeddings are."""
+
+    out: Path
+    texts: int
+    blank: int
+    width: int
+
+
+def encode(config: EncodeConfig) -> EncodeResult:
+    """Embed every text of a file; repeated and blank ones too, so that rows stay where they are.
+
+    The texts are read twice: once to count and to check them, before the model is loaded.
+
+    Raises:
+        InputError: The texts, the model or the output cannot be used; a row is named by its place.
+    """
+    if config.out.suffix not in _WRITERS:
+        raise InputError(f"{config.out}: unknown kind of file; give {' or '.join(_WRITERS)}")
+    if config.batch_size < 1:
+        raise InputError(f"--batch-size must be at least 1, got {config.batch_size}")
+    if config.out.resolve() == config.texts.resolve():
+        raise InputError(f"--out {config.out} is the file of texts itself; give another one")
+    count = blank = 0
+    for row in read_texts(config.texts, config.text_field, config.id_field):
+        count += 1
+        blank += not row.text.strip()
+    if not count:
+        raise InputError(f"{config.texts} holds no texts; give a file with at least one")
+    if blank:
+        log.warning("warning: %d of %d texts are blank; their embeddings mean nothing", blank, count)
+    model = load_backbone(config.model, config.max_seq_length, config.device)
+    prompt = _checked_prompt(config, model)
+    _note_cut_texts(config, model, prompt)
+    width = model.get_embedding_dimension()
+    if width is None:
+        raise InputError(f"{config.model} does not say how wide its embeddings are")
+    rows = read_texts(config.texts, config.text_field, config.id_field)
+    with (
+        _beside(config.out) as temporary,
+        _WRITERS[config.out.suffix](temporary, count, width) as write,
+        Progress("encoding", count) as progress,
+        quiet_libraries(),
+    ):
+        while block := list(islice(rows, _BLOCK)):
+            write(block, _embeddings(model, [row.text for row in block], config, prompt))
+            progress.advance(len(block))
+    return EncodeResult(config.out, count, blank, width)
+
+
+def read_texts(path: Path, text_field: str = "text", id_field: str = "id") -> Iterator[TextRow]:
+    """Yield the texts of a file in order, lazily.
+
+    Raises:
+        InputError: The file is missing, damaged or of an unknown kind, or a row has no text; names the row.
+    """
+    if path.name.lower().endswith(_TEXT_KINDS):
+        for number, line in _lines(path):
+            yield _row(f"{path}:{number}", {text_field: line.rstrip("\r\n")}, text_field, id_field)
+    elif is_table(path):
+        for place, row in read_table(path, require=(text_field,), columns=(text_field, id_field)):
+            yield _row(place, row, text_field, id_field)
+    else:
+        raise InputError(f"{path}: unknown kind of file; give .jsonl, .jsonl.gz, .csv, .parquet or .txt")
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    with open_text(path) as stream:
+        number = 0
+        try:
+            for number, line in enumerate(stream, start=1):
+                yield number, line
+        except UnicodeDecodeError:
+            raise InputError(f"{path}:{number + 1}: not UTF-8 text; convert the file to UTF-8") from None
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise InputError(f"{path}: damaged gzip file ({error})") from None
+
+
+def _row(place: str, row: dict[str, Any], text_field: str, id_field: str) -> TextRow:
+    text = row.get(text_field)
+    if not isinstance(text, str):
+        if text_field in row:
+            kind = type(text).__name__
+            raise InputError(f"{place}: field {text_field!r} must be a string, got {kind}")
+        found = ", ".join(sorted(map(str, row))) or "none"
+        raise InputError(
+            f"{place}: no field {text_field!r}; fields found: {found} (choose with --text-field)"
+        )
+    if "\0" in text:
+        raise InputError(f"{place}: the text holds NUL characters; convert the file to UTF-8")
+    identity = row.get(id_field)
+    if identity is not None and (isinstance(identity, bool) or not isinstance(identity, str | int)):
+        kind = type(identity).__name__
+        raise InputError(f"{place}: field {id_field!r} must be a string or integer, got {kind}")
+    text = whole_characters(text)
+    return TextRow(content_id(text) if identity is None else whole_characters(str(identity)), text)
+
+
+def _checked_prompt(config: EncodeConfig, model: SentenceTransformer) -> str | None:
+    if config.prompt is None:
+        return None
+    if has_template(model):
+        raise InputError(f"{config.model} puts its own template around every text; leave out --prompt")
+    before, _, after = config.prompt.partition(TEXT_SLOT)
+    if after:
+        raise InputError(
+            f"--prompt {config.prompt!r}: only what stands before the text can be given here; train with it "
+            "instead, and the model applies it"
+        )
+    return before
+
+
+def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer, prompt: str | None) -> None:
+    """Log how many of the first texts are longer than the model reads."""
+    from angle_train.long_text import LongTextModel, choose_length
+
+    if model.transformers_model is None or isinstance(model, LongTextModel):
+        return
+    rows = islice(read_texts(config.texts, config.text_field, config.id_field), _SAMPLE)
+    sample = [row.text for row in rows]
+    found = choose_length(model, sample, prompt, percentile=100)
+    if found.truncated:
+        log.info(
+            "%.1f %% of the first %d distinct texts have more than %d tokens and are cut there",
+            100 * found.truncated,
+            len(set(sample)),
+            found.max_seq_length,
+        )
+
+
+def _embeddings(
+    model: SentenceTransformer, texts: list[str], config: EncodeConfig, prompt: str | None
+) -> NDArray[np.float32]:
+    """Return the embeddings (B, D) of some texts."""
+    import numpy as np
+
+    found = model.encode(
+        texts,
+        prompt=prompt,
+        batch_size=config.batch_size,
+        normalize_embeddings=config.normalize,
+        show_progress_bar=False,
+        convert_to_numpy=True,
+    )
+    return np.asarray(found, dtype=np.float32)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """Yield a path beside `path` that takes its place when the block ends without an exception."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _npy(path: Path, count: int, width: int) -> Iterator[_Write]:
+    import numpy as np
+
+    array = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(count, width))
+    start = 0
+
+    def write(rows: Sequence[TextRow], embeddings: NDArray[np.float32]) -> None:
+        nonlocal start
+        array[start : start + len(rows)] = embeddings
+        start += len(rows)
+
+    yield write
+    array.flush()
+
+
+@contextmanager
+def _parquet(path: Path, count: int, width: int) -> Iterator[_Write]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    kind = pa.list_(pa.float32(), width)
+    schema = pa.schema([("id", pa.string()), ("embedding", kind)])
+    with parquet.ParquetWriter(path, schema) as writer:
+
+        def write(rows: Sequence[TextRow], embeddings: NDArray[np.float32]) -> None:
+            column = pa.FixedSizeListArray.from_arrays(pa.array(embeddings.ravel()), type=kind)
+            ids = pa.array([row.id for row in rows], pa.string())
+            writer.write_table(pa.table([ids, column], schema=schema))
+
+        yield write
+
+
+_WRITERS: dict[str, Callable[[Path, int, int], AbstractContextManager[_Write]]] = {
+    ".npy": _npy,
+    ".parquet": _parquet,
+}

@@ -1,0 +1,245 @@
+"""Classification with frozen embeddings: SentEval's transfer tasks, and inference on joined sentences.
+
+MR, CR, SUBJ and MPQA: nested cross-validation in ten folds. TREC and MRPC: C chosen in ten folds of train.
+SST2 and inference: C chosen on the validation split. Texts are put into SentEval's order (by number of
+words, then label) first, since its folds depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from angle_data.errors import InputError
+from angle_train.evaluate.logistic import (
+    FOLDS,
+    Classified,
+    Examples,
+    cross_validated,
+    nested_cross_validation,
+    split_validated,
+)
+from angle_train.evaluate.sources import HubData, Source, TaskData, pair_in, read_rows_of, text_in
+from angle_train.evaluate.statistics import FScore, MeanOf, Statistic
+from angle_train.evaluate.tasks import Encode, Item, Outcome, ScoredPairs, Settings
+
+__all__ = [
+    "CR",
+    "MNLI",
+    "MPQA",
+    "MR",
+    "MRPC",
+    "NLI",
+    "SNLI",
+    "SST2",
+    "SUBJ",
+    "TREC",
+    "LabelledItems",
+    "TransferData",
+    "TransferTask",
+]
+
+Input = Literal["text", "difference", "joined"]
+_NO_LABEL = "-1"  # annotators did not agree; SNLI has some
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledItems:
+    """Texts, or pairs of texts, with their classes as written in the data."""
+
+    items: Sequence[Item]
+    labels: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TransferData:
+    """The splits of a task; `test` is None where all of `train` is judged in folds."""
+
+    train: LabelledItems
+    validation: LabelledItems | None
+    test: LabelledItems | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransferTask:
+    """Classes of texts or of text pairs, by logistic regression.
+
+    Attributes:
+        data: Where they stand.
+        standard_size: Judged texts of the published set.
+        protocol: `nested` judges the one split in folds; `folds` chooses C in folds of train; `split` chooses
+            it on the validation split, or on a tenth of train where there is none.
+        train: The split to learn from, or the only one.
+        test: The split that is judged.
+        features: `text`: the embedding; `difference`: |u-v| and u·v of a pair's embeddings; `joined`: the
+            embedding of `[CLS]a[SEP]b[SEP]`, pooled as the model does.
+        f1: Whether F1 of class 1 is reported too.
+        note: Of what a reader of the figures must know.
+    """
+
+    data: TaskData
+    standard_size: int | None
+    protocol: Literal["nested", "folds", "split"]
+    train: str = "train"
+    test: str = "test"
+    features: Input = "text"
+    f1: bool = False
+    note: str | None = None
+
+    def load(self, source: Source) -> TransferData:
+        """Read the splits; see `Task`."""
+        train = self._read(source, self.train)
+        if self.protocol == "nested":
+            return TransferData(train, None, None)
+        with_dev = self.protocol == "split" and self.test != "validation"
+        validation = source.has(self.data, "validation") if with_dev else False
+        return TransferData(
+            train,
+            self._read(source, "validation") if validation else None,
+            self._read(source, self.test),
+        )
+
+    def pairs(self, data: TransferData) -> ScoredPairs | None:
+        """Return None: there are classes, no graded pairs."""
+        return None
+
+    def measure(self, data: TransferData, encode: Encode, settings: Settings) -> Outcome:
+        """Train the classifiers and judge them."""
+        classes = sorted({*data.train.labels, *(data.test.labels if data.test else ())})
+        train = self._examples(data.train, encode, classes)
+        judged = self._examples(data.test, encode, classes) if data.test else train
+        dev = self._examples(data.validation, encode, classes) if data.validation else None
+        found = self._classify(train, dev, judged, settings.seed)
+        correct = (found.predicted == judged.labels).astype(np.float64)
+        statistics: dict[str, Statistic] = {"accuracy": MeanOf(correct, found.weights)}
+        if self.f1:
+            one = classes.index("1")
+            statistics["f1"] = FScore(judged.labels == one, found.predicted == one)
+        details: dict[str, Any] = {
+            "dev_accuracy": found.dev_accuracy,
+            "C": list(found.regularisation),
+            "train": len(train.labels),
+        }
+        return Outcome(statistics, details | ({"note": self.note} if self.note else {}))
+
+    def _classify(self, train: Examples, dev: Examples | None, judged: Examples, seed: int) -> Classified:
+        if self.protocol == "nested":
+            return nested_cross_validation(train, seed)
+        if self.protocol == "folds":
+            return cross_validated(train, judged.features, seed)
+        if dev is None:
+            train, dev = _hold_out(train, seed)
+        return split_validated(train, dev, judged.features, seed)
+
+    def _examples(self, part: LabelledItems, encode: Encode, classes: Sequence[str]) -> Examples:
+        labels = np.array([classes.index(label) for label in part.labels], dtype=np.int64)
+        if self.features != "difference":
+            return Examples(encode(part.items), labels)
+        u, v = (encode([item[side] for item in part.items]) for side in (0, 1))
+        return Examples(np.hstack([np.abs(u - v), u * v]), labels)
+
+    def _read(self, source: Source, split: str) -> LabelledItems:
+        rows = read_rows_of(source, self.data, split)
+        found = [
+            (self._item(row, place), _label(row, place))
+            for place, row in rows
+            if str(row.get("label")) != _NO_LABEL
+        ]
+        found.sort(key=lambda pair: (_lengths(pair[0]), pair[1]))
+        part = LabelledItems([item for item, _ in found], [label for _, label in found])
+        counts = {label: part.labels.count(label) for label in set(part.labels)}
+        if split == self.train and (len(counts) < 2 or (self._in_folds and min(counts.values()) < FOLDS)):
+            raise InputError(
+                f"{self.data.folder}/{split}: {len(counts)} classes, the rarest with "
+                f"{min(counts.values())} texts; ten folds need two classes of at least {FOLDS} each"
+            )
+        return part
+
+    @property
+    def _in_folds(self) -> bool:
+        return self.protocol != "split"
+
+    def _item(self, row: dict[str, Any], place: str) -> Item:
+        if self.features != "text":
+            return pair_in(row, place)
+        return text_in(row, "text" if "text" in row else "sentence", place)
+
+
+def _lengths(item: Item) -> tuple[int, ...]:
+    return tuple(len(text.split()) for text in ((item,) if isinstance(item, str) else item))
+
+
+def _label(row: dict[str, Any], place: str) -> str:
+    value = row.get("label", row.get("coarse_label"))
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise InputError(f"{place}: label must be a class, got {value!r}")
+    return str(value)
+
+
+def _hold_out(train: Examples, seed: int) -> tuple[Examples, Examples]:
+    """Return nine tenths and one tenth of the examples, with the same share of each class."""
+    from sklearn.model_selection import train_test_split
+
+    rows: NDArray[np.int64] = np.arange(len(train.labels))
+    kept, held = train_test_split(rows, test_size=0.1, random_state=seed, stratify=train.labels)
+    return train.take(kept), train.take(held)
+
+
+def _nested(name: str, size: int, hub: str, splits: str) -> TransferTask:
+    data = TaskData(f"transfer/{name}", HubData(hub, splits=MappingProxyType({"all": splits})))
+    return TransferTask(data, size, "nested", train="all")
+
+
+MR = _nested("mr", 10_662, "cornell-movie-review-data/rotten_tomatoes", "train+validation+test")
+CR = _nested("cr", 3775, "SetFit/SentEval-CR", "train+test")
+SUBJ = _nested("subj", 10_000, "SetFit/subj", "train+test")
+MPQA = _nested("mpqa", 10_606, "jxm/mpqa", "train+test")
+SST2 = TransferTask(
+    TaskData("transfer/sst2", HubData("SetFit/sst2")),
+    1821,
+    "split",
+    note="trained on whole sentences; SentEval trains on 67,349 phrases of them",
+)
+TREC = TransferTask(
+    TaskData(
+        "transfer/trec",
+        HubData(
+            "CogComp/trec",
+            splits=MappingProxyType({"train": "train", "test": "test"}),
+            revision="refs/convert/parquet",
+        ),
+    ),
+    500,
+    "folds",
+)
+MRPC = TransferTask(
+    TaskData(
+        "mrpc",
+        HubData(
+            "nyu-mll/glue", "mrpc", splits=MappingProxyType({"train": "train+validation", "test": "test"})
+        ),
+    ),
+    1725,
+    "folds",
+    features="difference",
+    f1=True,
+)
+NLI = TransferTask(TaskData("nli"), None, "split", test="validation", features="joined")
+SNLI = TransferTask(TaskData("snli", HubData("stanfordnlp/snli")), 9824, "split", features="joined")
+MNLI = TransferTask(
+    TaskData(
+        "mnli",
+        HubData(
+            "nyu-mll/multi_nli",
+            splits=MappingProxyType({"train": "train", "test": "validation_matched+validation_mismatched"}),
+        ),
+    ),
+    19_647,
+    "split",
+    features="joined",
+)

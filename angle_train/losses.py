@@ -1,0 +1,50 @@
+"""The registry of losses; imports a loss only on use.
+
+Add a loss: a subclass of `loss.CombinedLoss` whose `terms` measures the embeddings of a batch, and a line in
+LOSSES. Loads nothing heavy, so that recipes can be checked against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, cast
+
+from angle_data.resources import load_object
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from angle_train.loss import CombinedLoss
+    from angle_train.settings import ObjectiveConfig
+
+__all__ = ["LOSSES", "OWN_LOSS", "make_loss"]
+
+OWN_LOSS = "angle"
+"""The combined objective of this toolkit; the other losses are peers to compare it with."""
+
+LOSSES: dict[str, str] = {
+    OWN_LOSS: "angle_train.loss:CombinedLoss",
+    "cosent": "angle_train.peers:CoSENT",
+    "st-angle": "angle_train.peers:StockAnglE",
+    "mnrl": "angle_train.peers:MultipleNegatives",
+    "simcse": "angle_train.peers:SupervisedSimCSE",
+    "sbert": "angle_train.peers:Regression",
+}
+"""Name in a recipe -> "module:Class"."""
+
+
+def make_loss(
+    model: nn.Module,
+    objective: ObjectiveConfig,
+    watch: Callable[[Mapping[str, Tensor]], None] | None = None,
+    gradient_cache: bool = False,
+) -> CombinedLoss:
+    """Import the loss that `objective` names and build it.
+
+    Args:
+        model: Turns the chunks of a `PairCollator` batch into embeddings.
+        objective: Its `loss` is a key of LOSSES.
+        watch: Called with the terms of every batch.
+        gradient_cache: Hold one chunk's activations at a time, see `gradient_cache`.
+    """
+    return cast("CombinedLoss", load_object(LOSSES[objective.loss])(model, objective, watch, gradient_cache))

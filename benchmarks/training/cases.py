@@ -1,0 +1,170 @@
+"""What the training benchmarks share: data sets, backbones, equal settings for everybody, and one cached run.
+
+A way trains a model in place. All ways have the same backbone, pairs, batch size, epochs, learning rate,
+schedule and seeds, and keep the best of one evaluation per epoch on the same dev pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+import numpy as np  # noqa: E402
+from common import data_folder, minilm  # noqa: E402
+
+from angle_train.config import Recipe  # noqa: E402
+from angle_train.pairs import PairSet, hold_out, load_pairs  # noqa: E402
+from angle_train.poolings import CHECKPOINT  # noqa: E402
+from angle_train.settings import BackboneConfig  # noqa: E402
+
+__all__ = ["BACKBONES", "CASES", "Case", "Way", "arguments_of", "load_case", "run_unit", "sample"]
+
+BACKBONES: dict[str, tuple[int | None, float]] = {"minilm-3": (3, 1e-4), "minilm": (None, 5e-5)}
+"""Name -> layers of MiniLM (none: all six) and learning rate."""
+
+CASES = {"stsb": 2000, "sick-r": 2000, "mrpc": 1000, "bug-duplicates": 600}
+"""Data set -> training pairs, so that none takes much longer than the others: their texts differ in
+length."""
+_GRADED = {"stsb", "sick-r"}
+_DEV = 400
+SHARED: dict[str, Any] = {
+    "epochs": 2,
+    "batch_size": 32,
+    "evals_per_epoch": 1,
+    "patience": 100,
+    "max_seq_length": 128,
+    "precision": "fp32",
+}
+"""The recipe of all ways; what is not named has its default."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """The pairs of one data set: at most 400 select, all test pairs measure."""
+
+    name: str
+    train: PairSet
+    dev: PairSet
+    test: PairSet
+
+    @property
+    def binary(self) -> bool:
+        """Whether the gold scores are 0 or 1."""
+        return self.name not in _GRADED
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to train.
+
+    Attributes:
+        train: Trains the model that it is given; returns what is to be kept: at least `dev`, the best
+            Spearman there, and `similarity` of the test pairs where the model cannot be asked afterwards.
+        settings: What a kept result must have been made with to be still valid.
+        pooling: Another pooling than the checkpoint's.
+    """
+
+    train: Callable[[Any, Case, Recipe, Path], dict[str, Any]]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    pooling: str | None = None
+
+
+@cache
+def load_case(name: str, size: int | None = None) -> Case:
+    """Return the pairs of a data set, at most `size` for training; the same ones for every seed.
+
+    MRPC has no validation split and bug-duplicates no test split: a tenth of their training pairs (whole
+    groups of pairs that share texts) selects, and the validation split of bug-duplicates measures.
+    """
+    folder = data_folder() / "data" / name
+    whole = load_pairs(str(folder / "train.jsonl.gz"))
+    if name in _GRADED:
+        dev = load_pairs(str(folder / "validation.jsonl.gz"))
+    else:
+        whole, dev = hold_out(whole, 0.1, seed=7)
+    test = load_pairs(str(folder / ("validation" if name == "bug-duplicates" else "test")) + ".jsonl.gz")
+    return Case(name, sample(whole, size or CASES[name]), sample(dev, _DEV), test)
+
+
+def sample(pairs: PairSet, size: int) -> PairSet:
+    """Return at most `size` pairs, drawn once and for all."""
+    if len(pairs) <= size:
+        return pairs
+    chosen = np.random.default_rng(7).choice(len(pairs), size, replace=False)
+    return pairs.take(sorted(chosen.tolist()), pairs.name)
+
+
+def backbone_path(name: str) -> Path:
+    """Return the directory of a backbone."""
+    return minilm(BACKBONES[name][0])
+
+
+def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Path) -> dict[str, Any]:
+    """Return the result of one training, from its file in `out` if it has been run with these settings."""
+    shared = SHARED | {"learning_rate": BACKBONES[backbone][1]}
+    settings = {"train": case.train.sha256(), "test": case.test.sha256(), **shared, **way.settings}
+    path = out / f"{case.name}-{backbone}-{name.replace(' ', '_')}-{seed}.json"
+    if path.exists():
+        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if kept["settings"] == json.loads(json.dumps(settings)):
+            return kept
+    from angle_train.backbones import load_backbone
+    from angle_train.evaluate.sts import evaluate_model, spearman
+
+    pooled = BackboneConfig(pooling=way.pooling or CHECKPOINT)
+    model = load_backbone(str(backbone_path(backbone)), shared["max_seq_length"], config=pooled)
+    recipe = Recipe().with_overrides(shared | {"seed": seed})
+    wall, cpu = time.perf_counter(), time.process_time()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        notes = way.train(model, case, recipe, Path(scratch))
+    notes.setdefault("cpu_seconds", time.process_time() - cpu)
+    notes.setdefault("wall_seconds", time.perf_counter() - wall)
+    similarity = np.asarray(notes.pop("similarity", None) or evaluate_model(model, case.test))
+    result = {
+        "case": case.name,
+        "backbone": backbone,
+        "way": name,
+        "seed": seed,
+        "settings": settings,
+        **notes,
+        "spearman": spearman(case.test.score, similarity),
+        "similarity": similarity.round(6).tolist(),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    print(
+        f"{case.name} {backbone} {name}, seed {seed}: test {100 * result['spearman']:.2f}, "
+        f"dev {100 * result['dev']:.2f}, {result['cpu_seconds']:.0f} CPU s",
+        flush=True,
+    )
+    return result
+
+
+def arguments_of(
+    description: str | None,
+    ways: Sequence[str],
+    cases: Sequence[str] = tuple(CASES),
+    backbones: Sequence[str] = tuple(BACKBONES),
+    seeds: int = 3,
+) -> argparse.Namespace:
+    """Return the options of a quality benchmark; what is given here are the choices and the defaults."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--cases", nargs="+", choices=cases, default=list(cases))
+    parser.add_argument("--backbones", nargs="+", choices=list(BACKBONES), default=list(backbones))
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(1, seeds + 1)))
+    parser.add_argument("--only", nargs="+", choices=list(ways), default=list(ways), metavar="WAY")
+    parser.add_argument("--size", type=int, help="training pairs; default by data set")
+    parser.add_argument("--table", action="store_true", help="print what there is, run nothing")
+    return parser.parse_args()

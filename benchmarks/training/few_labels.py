@@ -1,0 +1,103 @@
+"""What few human-graded pairs add to LLM-written ones: 0, 50 or 200 of them, and they alone.
+
+    python benchmarks/training/few_labels.py cloud-ops
+    ANGLE_BENCH_DATA=FOLDER python benchmarks/training/few_labels.py stsb
+
+No dev pairs: the graded pairs choose the number of steps themselves, held out in turn; with none, a tenth of
+the LLM pairs is held out. The graded pairs are drawn from the dev pairs with the run's seed; test pairs only
+report. Options: --seeds 1 2 3, --counts 50 200, --weights 1 4. Finished runs are kept in runs/benchmarks and
+not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from common import RESULTS, minilm, save_results, show  # noqa: E402
+from llm_supervised import Task, cloud_ops, data_sets, stsb  # noqa: E402
+
+from angle_data.console import configure_logging  # noqa: E402
+from angle_data.tables import read_table  # noqa: E402
+from angle_train.config import Recipe, find_recipe  # noqa: E402
+from angle_train.fit import FitConfig, fit  # noqa: E402
+
+
+def graded_sample(task: Task, count: int, seed: int) -> Path:
+    """Write `count` of the task's dev pairs, as many from each file, and return the file."""
+    rows = []
+    for path in task.dev:
+        own = [row for _, row in read_table(path) if row.pop("split", "dev") == "dev"]
+        rows += random.Random(seed).sample(own, min(count // len(task.dev), len(own)))
+    file = RESULTS / "few-labels" / task.name / f"graded-{count}-{seed}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+def test_score(
+    task: Task, name: str, recipe: Recipe, data: Sequence[str], human: Sequence[str]
+) -> dict[str, float]:
+    """Fit once and return Spearman x 100 of the saved model and of the backbone, means over the test sets."""
+    out = RESULTS / "few-labels" / task.name / name
+    result = fit(
+        FitConfig(
+            data,
+            str(minilm(task.layers)),
+            out,
+            recipe,
+            human=human,
+            test=[str(path) for path in task.test],
+        )
+    )
+    test = [row for row in result.report.results if row.role == "test"]
+    kept = result.report.kept
+    return {
+        model: 100 * mean(row.score.value for row in test if row.model == name)
+        for model, name in (("saved", kept), ("backbone", "backbone"))
+    }
+
+
+def main() -> None:
+    """Fit everything with every seed and print the test Spearman of each."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("task", choices=["cloud-ops", "stsb"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--counts", type=int, nargs="+", default=[50, 200])
+    parser.add_argument("--weights", type=float, nargs="+", default=[1.0, 4.0])
+    arguments = parser.parse_args()
+    configure_logging(quiet=True)
+    task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
+    pairs = [str(data_sets(task)["vote"])]
+    base = Recipe.from_toml(find_recipe(task.recipe))
+    scores: dict[str, list[float]] = {}
+    for seed in arguments.seeds:
+        recipe = base.with_overrides({"seed": seed, "precision": "fp32"})
+        found = test_score(task, f"llm-{seed}", recipe, pairs, [])
+        scores.setdefault("backbone", []).append(found["backbone"])
+        scores.setdefault("LLM pairs alone", []).append(found["saved"])
+        for count in arguments.counts:
+            human = [str(graded_sample(task, count, seed))]
+            found = test_score(task, f"human-{count}-{seed}", recipe, [], human)
+            scores.setdefault(f"{count} graded pairs alone", []).append(found["saved"])
+            for weight in arguments.weights:
+                weighted = recipe.with_overrides({"human_weight": weight})
+                name = f"both-{count}-{weight:g}-{seed}"
+                found = test_score(task, name, weighted, pairs, human)
+                label = f"LLM pairs + {count} graded, weight {weight:g}"
+                scores.setdefault(label, []).append(found["saved"])
+    show(f"{task.name}: test Spearman x 100, seeds {arguments.seeds}", scores)
+    save_results(f"few-labels-{task.name}", scores)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,298 @@
+"""Whole training runs of this toolkit, sentence-transformers and angle_emb on the same pairs, in CPU seconds.
+
+    python benchmarks/training/speed.py [--repetitions 5] [--shapes natural repeated] [--only …] [--table]
+
+320 made-up pairs in batches of 32, one epoch, all-MiniLM-L6-v2, fp32, one thread, no evaluation; each run
+writes one checkpoint. `natural`: the numbers of words are lognormal(2.6, 0.6), 320 pairs of different
+texts. `repeated`: 40 anchors with 8 partners each, in blocks of 8. The ways take turns, so that each
+repetition meets the same machine; ratios are taken inside a repetition. CPU seconds are those of training
+alone, without imports.
+
+Rows: `ours` and the stock trainer and angle_emb have the same loss function, CoSENT's; `published angle`
+and ST AnglELoss have another. `ours` has `chunking = "adaptive"`; `ours, fixed 32` has the default. With
+--curves, dropout is off and the losses of ten steps are printed side by side: the same to rounding.
+`encode`: the cosines of all pairs, three times each, by the evaluator here and by
+EmbeddingSimilarityEvaluator, both in batches of 16 texts (the default here is 64, meant for GPUs).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cases import backbone_path
+from common import RESULTS, ROOT
+from ways import run_angle_emb, write_pairs
+
+from angle_data.console import configure_logging
+from angle_train.config import Recipe
+from angle_train.pairs import PairSet
+
+OUT = RESULTS / "training" / "speed.json"
+SHAPES = ("natural", "repeated")
+_SEED = 1
+Train = Callable[..., list[float]]
+"""Trains a model on pairs with a scratch folder; returns the losses of the intervals between evaluations."""
+
+
+class Measured(NamedTuple):
+    """Seconds of one run."""
+
+    cpu: float
+    wall: float
+
+
+def made_up(shape: str) -> PairSet:
+    """Return 320 pairs of random words with scores 0, 0.2 … 1."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    prose = (ROOT / "README.md").read_text(encoding="utf-8") + (ROOT / "CONTRIBUTING.md").read_text(
+        encoding="utf-8"
+    )
+    words = sorted({word for word in prose.split() if word.isalpha()})
+
+    def text() -> str:
+        return " ".join(rng.choice(words, size=max(2, round(rng.lognormal(2.6, 0.6)))))
+
+    anchors = [text() for _ in range(320 if shape == "natural" else 40)]
+    first = [anchor for anchor in anchors for _ in range(320 // len(anchors))]
+    score = rng.integers(0, 6, size=320) / 5
+    return PairSet(shape, first, [text() for _ in range(320)], score, np.ones(320))
+
+
+def recipe_of(shape: str, **values: Any) -> Recipe:
+    """Return the recipe of all ways: one epoch of ten batches; anchors stay together where they repeat."""
+    shared = {"epochs": 1, "batch_size": 32, "learning_rate": 5e-5, "evals_per_epoch": 1, "precision": "fp32"}
+    block = {"source_block": 8} if shape == "repeated" else {}
+    return Recipe().with_overrides(shared | block | {"seed": _SEED, "max_seq_length": 128} | values)
+
+
+def ours(**values: Any) -> Train:
+    """Return training with this toolkit."""
+
+    def run(model: Any, pairs: PairSet, scratch: Path, **curve: Any) -> list[float]:
+        from angle_train.trainer import train
+
+        dev = [pairs.take(range(8), "dev")] if curve else []
+        training = train(model, pairs, dev, recipe_of(pairs.name, **values, **curve), scratch)
+        return [point.terms["loss"] for point in training.curve]
+
+    return run
+
+
+def stock(loss_name: str) -> Train:
+    """Return training with sentence-transformers: its trainer, collator and loss, on the same batches."""
+
+    def run(model: Any, pairs: PairSet, scratch: Path, **curve: Any) -> list[float]:
+        from datasets import Dataset
+        from sentence_transformers import SentenceTransformerTrainer
+        from sentence_transformers.sentence_transformer import losses
+        from transformers import PrinterCallback
+
+        from angle_train.arguments import training_arguments
+        from angle_train.backbones import quiet_libraries
+        from angle_train.replay import EpochSampler
+
+        columns = {"text1": list(pairs.text1), "text2": list(pairs.text2), "score": pairs.score.tolist()}
+        config = recipe_of(pairs.name, **curve).training
+        with quiet_libraries():
+            args = training_arguments(config, len(pairs), scratch, model.device, select=False)
+            args.batch_sampler = partial(EpochSampler, sources=pairs.sources(), block=config.source_block)
+            trainer = SentenceTransformerTrainer(
+                model=model,
+                args=args,
+                train_dataset=Dataset.from_dict(columns),
+                loss=getattr(losses, loss_name)(model),
+            )
+            trainer.remove_callback(PrinterCallback)
+            trainer.train()
+        return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+
+    return run
+
+
+def angle_emb(model: Any, pairs: PairSet, scratch: Path) -> Measured:
+    """Train with angle_emb's cosine term; its filter of repeated texts is off, so that all rows train."""
+    write_pairs(pairs, scratch / "train.jsonl")
+    model.save(str(scratch / "backbone"), create_model_card=False)
+    training = recipe_of(pairs.name).training
+    settings = {
+        "backbone": str(scratch / "backbone"),
+        "max_length": 128,
+        "epochs": 1,
+        "batch_size": training.batch_size,
+        "learning_rate": training.learning_rate,
+        "warmup_ratio": training.warmup_ratio,
+        "weight_decay": training.weight_decay,
+        "max_grad_norm": training.max_grad_norm,
+        "seed": _SEED,
+        "loss_kwargs": {"cosine_w": 1.0, "ibn_w": 0.0, "angle_w": 0.0, "cosine_tau": 20.0},
+        "logging_steps": 10,
+        "select": False,
+        "filter_duplicate": False,
+    }
+    (scratch / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    notes = run_angle_emb(scratch)
+    return Measured(notes["cpu_seconds"], notes["wall_seconds"])
+
+
+_COSINE = {"in_batch_weight": 0.0, "angle_weight": 0.0, "swap": False}
+_ANGLE = {
+    "cosine_weight": 0.0,
+    "in_batch_weight": 0.0,
+    "angle_mode": "published",
+    "angle_tau": 0.05,
+    "swap": False,
+}
+TRAININGS: dict[str, Train] = {
+    "ours": ours(**_COSINE, chunking="adaptive"),
+    "ours, fixed 32": ours(**_COSINE),
+    "ours, all terms": ours(chunking="adaptive"),
+    "ST CoSENTLoss": stock("CoSENTLoss"),
+    "ours, published angle": ours(**_ANGLE, chunking="adaptive"),
+    "ST AnglELoss": stock("AnglELoss"),
+}
+WAYS = [*TRAININGS, "angle_emb"]
+PEERS = ["ST CoSENTLoss", "ST AnglELoss", "angle_emb"]
+
+
+def measure(way: str, pairs: PairSet) -> Measured:
+    """Return the seconds of one whole training."""
+    from angle_train.backbones import load_backbone
+
+    model = load_backbone(str(backbone_path("minilm")), 128)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        if way == "angle_emb":
+            return angle_emb(model, pairs, Path(scratch))
+        wall, cpu = time.perf_counter(), time.process_time()
+        TRAININGS[way](model, pairs, Path(scratch))
+        return Measured(time.process_time() - cpu, time.perf_counter() - wall)
+
+
+def measure_encoding(pairs: PairSet) -> dict[str, Measured]:
+    """Return the seconds that all cosines take here and in the stock evaluator, three times over."""
+    from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
+
+    from angle_train.backbones import load_backbone
+    from angle_train.evaluate.sts import evaluate_model
+
+    model = load_backbone(str(backbone_path("minilm")), 128)
+    stock_evaluator = EmbeddingSimilarityEvaluator(
+        list(pairs.text1), list(pairs.text2), pairs.score.tolist(), write_csv=False
+    )
+    measured = {}
+    for name, evaluate in (
+        ("encode, ours", lambda: evaluate_model(model, pairs, batch_size=16)),
+        ("encode, ours, batches of 64", lambda: evaluate_model(model, pairs)),
+        ("encode, ST", lambda: stock_evaluator(model)),
+    ):
+        wall, cpu = time.perf_counter(), time.process_time()
+        for _ in range(3):
+            evaluate()
+        measured[name] = Measured(time.process_time() - cpu, time.perf_counter() - wall)
+    return measured
+
+
+def print_curves(pairs: PairSet) -> None:
+    """Print the losses of every step of ours and of the stock trainer, without dropout."""
+    import torch
+
+    from angle_train.backbones import load_backbone
+
+    rows = [("ours", "ST CoSENTLoss"), ("ours, published angle", "ST AnglELoss")]
+    for names in rows:
+        curves = []
+        for name in names:
+            model = load_backbone(str(backbone_path("minilm")), 128)
+            for module in model.modules():
+                if isinstance(module, torch.nn.Dropout):
+                    module.p = 0.0
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+                curves.append(TRAININGS[name](model, pairs, Path(scratch), evals_per_epoch=10, patience=100))
+            print(f"{name:<24}" + " ".join(f"{loss:.4f}" for loss in curves[-1]), flush=True)
+        apart = max(abs(a - b) for a, b in zip(*curves, strict=True))
+        print(f"largest difference: {apart:.1e}\n", flush=True)
+
+
+def print_table(kept: list[dict[str, Any]]) -> None:
+    """Print medians, ranges and the ratio to the CPU seconds of `ours` in the same repetition."""
+    for shape in dict.fromkeys(row["shape"] for row in kept):
+        print(
+            f"\n{shape}\n\n| way | CPU s, median (range) | wall s, median | ratio to ours, median (range) |"
+        )
+        print("| --- | --- | --- | --- |")
+        rows = [row for row in kept if row["shape"] == shape]
+        for way in dict.fromkeys(row["way"] for row in rows):
+            base = "encode, ours" if way.startswith("encode") else "ours"
+            own = {row["repetition"]: row["cpu"] for row in rows if row["way"] == base}
+            runs = [row for row in rows if row["way"] == way]
+            cpu = [row["cpu"] for row in runs]
+            ratio = [row["cpu"] / own[row["repetition"]] for row in runs if row["repetition"] in own]
+            print(
+                f"| {way} | {statistics.median(cpu):.1f} ({min(cpu):.1f}-{max(cpu):.1f}) "
+                f"| {statistics.median(row['wall'] for row in runs):.1f} "
+                f"| {statistics.median(ratio):.2f} ({min(ratio):.2f}-{max(ratio):.2f}) |"
+            )
+
+
+def measure_missing(
+    kept: list[dict[str, Any]], repetitions: int, shapes: Sequence[str], ways: Sequence[str]
+) -> None:
+    """Measure what `kept` lacks, one repetition after the other, and add it there and to the file."""
+    have = {(row["shape"], row["way"], row["repetition"]) for row in kept}
+
+    def keep(shape: str, way: str, repetition: int, measured: Measured) -> None:
+        kept.append({"shape": shape, "way": way, "repetition": repetition, **measured._asdict()})
+        OUT.parent.mkdir(parents=True, exist_ok=True)
+        OUT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        print(f"{repetition} {shape} {way}: {measured.cpu:.1f} CPU s, {measured.wall:.1f} s", flush=True)
+
+    for way in ("ours", "ST CoSENTLoss"):  # not kept: imports inside the trainers, first use of every kernel
+        measure(way, made_up("natural").take(range(32), "natural"))
+    for repetition in range(repetitions):
+        for shape in shapes:
+            pairs = made_up(shape)
+            for way in ways:
+                if (shape, way, repetition) not in have:
+                    keep(shape, way, repetition, measure(way, pairs))
+            if (shape, "encode, ours", repetition) not in have:
+                for way, measured in measure_encoding(pairs).items():
+                    keep(shape, way, repetition, measured)
+
+
+def main() -> None:
+    """Measure what is missing, one repetition after the other, and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--only", nargs="+", choices=WAYS, default=WAYS, metavar="WAY")
+    parser.add_argument(
+        "--curves", action="store_true", help="compare the losses step by step, measure nothing"
+    )
+    parser.add_argument("--table", action="store_true", help="print what there is, measure nothing")
+    arguments = parser.parse_args()
+    configure_logging(quiet=True)
+    import torch
+
+    torch.set_num_threads(1)
+    if arguments.curves:
+        print_curves(made_up("natural"))
+        return
+    kept: list[dict[str, Any]] = json.loads(OUT.read_text(encoding="utf-8")) if OUT.exists() else []
+    if not arguments.table:
+        measure_missing(kept, arguments.repetitions, arguments.shapes, arguments.only)
+    print_table(kept)
+
+
+if __name__ == "__main__":
+    main()

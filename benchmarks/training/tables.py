@@ -1,0 +1,94 @@
+"""Tables of measured trainings: mean ± standard deviation over seeds, and paired differences."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cases import Case
+
+__all__ = ["load_results", "print_tables"]
+
+_METRICS = ("spearman", "auc", "ap")
+_RESAMPLES = 2000
+Results = dict[str, dict[int, dict[str, Any]]]
+
+
+def load_results(
+    folder: Path, case: str, backbone: str, ways: Sequence[str], seeds: Sequence[int]
+) -> Results:
+    """Return the kept results of a data set and backbone, by way and seed."""
+    found: Results = {}
+    for way in ways:
+        for seed in seeds:
+            path = folder / f"{case}-{backbone}-{way.replace(' ', '_')}-{seed}.json"
+            if path.exists():
+                found.setdefault(way, {})[seed] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def print_tables(
+    folder: Path,
+    cases: Sequence[Case],
+    backbones: Sequence[str],
+    ways: Sequence[str],
+    seeds: Sequence[int],
+) -> None:
+    """Print a table for every data set and backbone: the first way is compared with each other one.
+
+    `Δ` is the first way minus this one, mean ± standard deviation over the seeds that both have; better /
+    worse counts the seeds where a paired bootstrap interval over the test pairs lies above / below 0.
+    """
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
+    for backbone in backbones:
+        for case in cases:
+            results = load_results(folder, case.name, backbone, ways, seeds)
+            if not results:
+                continue
+            gold = case.test.score
+            for runs in results.values():
+                for run in runs.values():
+                    if case.binary:
+                        run["auc"] = roc_auc_score(gold, run["similarity"])
+                        run["ap"] = average_precision_score(gold, run["similarity"])
+            metrics = [metric for metric in _METRICS if case.binary or metric == "spearman"]
+            print(f"\n{case.name}, {backbone} (x 100)\n")
+            print(f"| way | {' | '.join(metrics)} | dev | Δ spearman | better / worse | CPU s |")
+            print("| --- |" + " --- |" * (len(metrics) + 4))
+            own = results.get(ways[0], {})
+            for way, runs in results.items():
+                cells = [_spread([100 * run[metric] for run in runs.values()]) for metric in metrics]
+                cells.append(_spread([100 * run["dev"] for run in runs.values()]))
+                cells += _against(gold, own, runs) if way != ways[0] else ["", ""]
+                cells.append(f"{statistics.median(run['cpu_seconds'] for run in runs.values()):.0f}")
+                print(f"| {way} | {' | '.join(cells)} |", flush=True)
+
+
+def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> list[str]:
+    from angle_train.evaluate.bootstrap import paired_bootstrap
+
+    shared = sorted(own.keys() & other.keys())
+    if not shared:
+        return ["", ""]
+    differences = [
+        paired_bootstrap(
+            gold,
+            np.asarray(other[seed]["similarity"]),
+            np.asarray(own[seed]["similarity"]),
+            resamples=_RESAMPLES,
+        )
+        for seed in shared
+    ]
+    better = sum(difference.low > 0 for difference in differences)
+    worse = sum(difference.high < 0 for difference in differences)
+    return [_spread([100 * d.delta for d in differences], sign="+"), f"{better} / {worse} of {len(shared)}"]
+
+
+def _spread(values: Sequence[float], sign: str = "") -> str:
+    mean = f"{statistics.mean(values):{sign}.2f}"
+    return f"{mean} ± {statistics.stdev(values):.2f}" if len(values) > 1 else mean

@@ -1,0 +1,73 @@
+"""Parts of few graded pairs, and what is chosen from what was measured on them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from angle_data.errors import InputError
+from angle_data.text import normalise
+from angle_train.folds import FoldCurve, choose, cut
+from angle_train.pairs import PairSet
+
+
+def make(pairs, scores=None):
+    scores = scores if scores is not None else np.linspace(0, 1, len(pairs))
+    return PairSet(
+        "made", [a for a, _ in pairs], [b for _, b in pairs], np.array(scores), np.ones(len(pairs))
+    )
+
+
+def single(count):
+    return make([(f"a{i}", f"b{i}") for i in range(count)])
+
+
+@given(st.integers(6, 60), st.integers(2, 8), st.integers(0, 5))
+def test_every_pair_is_in_one_part_and_parts_are_alike(count, parts, seed):
+    pairs = single(count)
+    found = cut(pairs, parts, seed)
+    assert sorted(i for part in found for i in part) == list(range(count))
+    sizes = list(map(len, found))
+    assert len(found) == min(parts, count // 3)
+    assert max(sizes) - min(sizes) <= 1
+    # Dealt by score: no part has the low or the high ones alone.
+    means = [pairs.score[part].mean() for part in found]
+    assert max(means) - min(means) < 1 / min(sizes)
+
+
+def test_pairs_that_share_a_text_stay_together():
+    chains = [(f"{chain}-{i}", f"{chain}-{i + 1}") for chain in range(12) for i in range(2)]
+    pairs = make(chains)
+    parts = cut(pairs, 4, seed=1)
+    texts = [{normalise(t) for i in part for t in (pairs.text1[i], pairs.text2[i])} for part in parts]
+    assert sum(map(len, texts)) == len(set().union(*texts))
+    assert parts == cut(pairs, 4, seed=1)
+
+
+def test_pairs_that_all_share_texts_are_dealt_singly(caplog):
+    pairs = make([("hub", f"b{i}") for i in range(12)])
+    assert sorted(map(len, cut(pairs, 3, seed=1))) == [4, 4, 4]
+    assert "too many pairs share texts, so single pairs are dealt" in caplog.text
+
+
+def test_too_few_pairs_are_refused():
+    with pytest.raises(InputError, match="made: 5 pairs are too few to choose the number of steps on"):
+        cut(single(5), 5, seed=0)
+
+
+def curve(backbone, dev):
+    return FoldCurve(backbone, dev, [])
+
+
+def test_the_best_mean_over_the_parts_is_chosen():
+    curves = [curve(0.1, [[0.2, 0.3], [0.9, 0.1]]), curve(0.3, [[0.4, 0.5], [0.2, 0.2], [9.0, 9.0]])]
+    choice = choose(curves)  # the last evaluation is missing in the first part
+    assert (choice.evaluation, choice.share) == (2, 0)
+    assert choice.scores == [0.9, 0.2]
+    assert choice.mean == pytest.approx(0.55)
+    assert choice.spread == pytest.approx(np.std([0.9, 0.2], ddof=1))
+
+
+def test_the_share_is_chosen_too_and_the_backbone_may_win():
+    assert choose([curve(0.0, [[0.1, 0.4]]), curve(0.0, [[0.1, 0.2]])]).share == 1
+    assert choose([curve(0.5, [[0.5]]), curve(0.4, [[0.4]])]).evaluation == 0

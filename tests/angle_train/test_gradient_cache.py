@@ -1,0 +1,281 @@
+"""Gradient caching: the gradients of the plain step, with one chunk's activations at a time."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import nn
+
+from angle_train import loss as loss_module
+from angle_train.batching import PairCollator
+from angle_train.config import Recipe
+from angle_train.gradient_cache import encode_cached
+from angle_train.loss import CombinedLoss
+from angle_train.losses import make_loss
+from angle_train.pairs import PairSet
+from angle_train.settings import ObjectiveConfig, TrainingConfig
+from angle_train.trainer import train
+
+SENTENCES = [
+    ("disk full", "no space left on the volume", 1.0),
+    ("disk full", "the disk was replaced by an empty one", 0.0),
+    ("node rebooted", "the host was restarted", 1.0),
+    ("node rebooted", "disk full", 0.0),
+    ("the pod was evicted", "kubernetes removed a container from the node", 0.9),
+    ("certificate expired last night", "tls handshake fails", 0.6),
+]
+ROWS = [{"text1": a, "text2": b, "score": score} for a, b, score in SENTENCES]
+ALL_TERMS = ObjectiveConfig(hard_negative_weight=2.0, matryoshka_dims=(16,), transitive=True)
+
+
+def batch_of(model, rows=ROWS, chunk_size=3, config=ALL_TERMS):
+    """Chunks and labels of `rows`, as the trainer hands them to the loss."""
+    batch = PairCollator(model.preprocess, swap=False, chunk_size=chunk_size, transitive=config.transitive)(
+        rows
+    )
+    labels = batch.pop("label")
+    chunks = {}
+    for name, value in batch.items():
+        chunk, _, field = name.partition("_")
+        chunks.setdefault(chunk, {})[field] = value
+    return [chunks[name] for name in sorted(chunks)], labels
+
+
+def gradients(model):
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def step(model, cached, config=ALL_TERMS, scale=1.0, context=nullcontext, steps=1, chunk_size=3):
+    """Terms, gradients and the random number that comes next after `steps` accumulated backward passes."""
+    torch.manual_seed(7)
+    model.train().zero_grad()
+    chunks, labels = batch_of(model, chunk_size=chunk_size)
+    loss = CombinedLoss(model, config, gradient_cache=cached)
+    for _ in range(steps):
+        with context():
+            terms = loss(chunks, labels)
+            total = torch.stack(list(terms.values())).sum()
+        (total * scale).backward()
+    return {name: term.item() for name, term in terms.items()}, gradients(model), torch.rand(1).item()
+
+
+def assert_equal_steps(plain, cached, tolerance=1e-5):
+    assert cached[0] == {name: pytest.approx(value, rel=tolerance) for name, value in plain[0].items()}
+    assert plain[1].keys() == cached[1].keys()
+    for name, gradient in plain[1].items():
+        torch.testing.assert_close(cached[1][name], gradient, rtol=tolerance, atol=tolerance)
+    assert cached[2] == plain[2]  # what is random after the step does not change either
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ALL_TERMS,
+        ObjectiveConfig(in_batch_weight=0, angle_weight=0),
+        ObjectiveConfig(cosine_weight=0, angle_weight=0, isp="none"),
+        ObjectiveConfig(cosine_weight=0, in_batch_weight=0, angle_mode="published"),
+        ObjectiveConfig(cosine_weight=0, in_batch_weight=0, angle_mode="fisher"),
+        ObjectiveConfig(cosine_weight=0, in_batch_weight=0, angle_mode="complex"),
+    ],
+    ids=["all", "cosine", "in_batch", "published", "fisher", "complex"],
+)
+def test_cached_step_equals_the_plain_one_with_dropout(tiny_model, config):
+    plain, cached = step(tiny_model, False, config), step(tiny_model, True, config)
+    assert_equal_steps(plain, cached)
+    tiny_model.eval()
+    still = CombinedLoss(tiny_model, config)(*batch_of(tiny_model, config=config))
+    # Dropout was on: without it the terms are others.
+    assert all(value != pytest.approx(still[name].item(), rel=1e-4) for name, value in plain[0].items())
+
+
+def test_accumulated_and_scaled_gradients_are_exact(tiny_model):
+    # Two backward passes of a loss that is divided by two and scaled as a mixed-precision scaler does.
+    plain = step(tiny_model, False, scale=512.0 / 2, steps=2)
+    cached = step(tiny_model, True, scale=512.0 / 2, steps=2)
+    for name, gradient in plain[1].items():
+        plain[1][name], cached[1][name] = gradient / 512, cached[1][name] / 512
+    assert_equal_steps(plain, cached)
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["forward", "forward and backward"])
+def test_mixed_precision_is_repeated(tiny_model, whole):
+    # The context covers the forward pass alone, as in the trainer, or the backward pass too.
+    def bf16():
+        return torch.autocast("cpu", torch.bfloat16)
+
+    def outer():
+        return bf16() if whole else nullcontext()
+
+    for chunk_size, tolerance in ((100, 1e-6), (3, 1e-3)):
+        with outer():
+            plain = step(tiny_model, False, context=bf16, chunk_size=chunk_size)
+            cached = step(tiny_model, True, context=bf16, chunk_size=chunk_size)
+        assert cached[0] == {name: pytest.approx(value, rel=1e-6) for name, value in plain[0].items()}
+        # Without the cache the chunks' gradients of a weight are added up in bf16.
+        ours, theirs = (torch.cat([g.flatten() for g in run[1].values()]) for run in (cached, plain))
+        assert (ours - theirs).norm().item() <= tolerance * theirs.norm().item()
+    exact = step(tiny_model, False, chunk_size=100)
+    ours, theirs = (torch.cat([g.flatten() for g in run[1].values()]) for run in (exact, plain))
+    assert (ours - theirs).norm().item() > 1e-4 * theirs.norm().item()  # it was bf16
+
+
+def test_clipping_sees_the_gradients_of_the_whole_batch(tiny_model):
+    norms = []
+    for cached in (False, True):
+        step(tiny_model, cached)
+        norms.append(nn.utils.clip_grad_norm_(tiny_model.parameters(), 0.1).item())
+        clipped = torch.stack([p.grad.norm() for p in tiny_model.parameters() if p.grad is not None]).norm()
+        assert clipped.item() == pytest.approx(0.1, rel=1e-3)
+    assert norms[1] == pytest.approx(norms[0], rel=1e-5)
+    assert norms[0] > 0.2
+
+
+def test_a_second_batch_before_the_backward_pass_changes_nothing(tiny_model):
+    torch.manual_seed(1)
+    loss = CombinedLoss(tiny_model.train(), ALL_TERMS, gradient_cache=True)
+    first = sum(loss(*batch_of(tiny_model)).values())
+    loss(*batch_of(tiny_model, rows=ROWS[2:]))
+    first.backward()
+    late = gradients(tiny_model)
+    tiny_model.zero_grad()
+    torch.manual_seed(1)
+    sum(loss(*batch_of(tiny_model)).values()).backward()
+    for name, gradient in gradients(tiny_model).items():
+        torch.testing.assert_close(late[name], gradient)
+
+
+def test_without_gradients_it_only_encodes(tiny_model):
+    chunks, _ = batch_of(tiny_model.eval())
+    with torch.no_grad():
+        embeddings = encode_cached(tiny_model, chunks)
+        expected = torch.cat([tiny_model(dict(chunk))["sentence_embedding"] for chunk in chunks])
+    assert not embeddings.requires_grad
+    torch.testing.assert_close(embeddings, expected)
+
+
+class Saved:
+    """Counts the bytes that autograd holds for backward passes."""
+
+    def __init__(self):
+        self.now = self.peak = 0
+
+    def hooks(self):
+        meter = self
+
+        class Held:
+            def __init__(self, tensor):
+                self.tensor = tensor.detach()  # with its graph, an output would hold itself
+                meter.now += tensor.nbytes
+                meter.peak = max(meter.peak, meter.now)
+
+            def __del__(self):
+                meter.now -= self.tensor.nbytes
+
+        return torch.autograd.graph.saved_tensors_hooks(Held, lambda held: held.tensor)
+
+
+def peak(model, cached, count, rows):
+    """Bytes held at the worst moment of a step on `count` chunks of equally long texts."""
+    saved, texts = Saved(), len({text for row in rows for text in (row["text1"], row["text2"])})
+    chunks, labels = batch_of(model, rows, chunk_size=texts // count, config=ObjectiveConfig())
+    assert len(chunks) == count
+    with saved.hooks():
+        sum(CombinedLoss(model, ObjectiveConfig(), gradient_cache=cached)(chunks, labels).values()).backward()
+    assert saved.now == 0
+    return saved.peak
+
+
+def test_activations_of_one_chunk_are_held_at_a_time(tiny_model):
+    words = [f"{a}{b}" for a in "abcdefgh" for b in "ijklmnop"]
+    rows = [
+        {"text1": f"{a} disk is full now", "text2": f"{a} disk is gone now", "score": float(n % 2)}
+        for n, a in enumerate(words)
+    ]
+    tiny_model.train()
+    plain, cached = peak(tiny_model, False, 8, rows), peak(tiny_model, True, 8, rows)
+    # An eighth of the activations, and the objective's own tensors, which are small.
+    assert cached < plain / 6
+    assert peak(tiny_model, True, 16, rows) < plain / 10
+
+
+def test_what_models_leave_in_their_inputs_is_not_kept(tiny_model):
+    chunks, _ = batch_of(tiny_model)
+    before = [set(chunk) for chunk in chunks]
+    encode_cached(tiny_model, chunks)
+    assert [set(chunk) for chunk in chunks] == before
+
+
+def test_every_chunk_is_encoded_once_more_and_never_two_at_once():
+    class Letters(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.letters, self.calls = nn.Embedding(128, 8), []
+
+        def forward(self, features):
+            self.calls.append((tuple(features["input_ids"].shape), torch.is_grad_enabled()))
+            return {"sentence_embedding": self.letters(features["input_ids"]).mean(1)}
+
+    model = Letters()
+    chunks = [{"input_ids": torch.randint(128, (n, 3))} for n in (4, 2)]
+    encode_cached(model, chunks).square().sum().backward()
+    assert model.calls == [((4, 3), False), ((2, 3), False), ((4, 3), True), ((2, 3), True)]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_trainer_trains_the_same_model(tiny_model_dir, tmp_path, monkeypatch, precision):
+    # Accumulation, clipping and mixed precision as the trainer does them.
+    encoded, trained = [], []
+
+    def spy(model, chunks):
+        encoded.append(len(chunks))
+        return encode_cached(model, chunks)
+
+    monkeypatch.setattr(loss_module, "encode_cached", spy)
+    pairs = PairSet(
+        name="pairs",
+        text1=[row["text1"] for row in ROWS] * 4,
+        text2=[row["text2"] for row in ROWS] * 4,
+        score=np.array([row["score"] for row in ROWS] * 4),
+        weight=np.ones(len(ROWS) * 4),
+    )
+    for cached in (False, True):
+        training = TrainingConfig(
+            epochs=1,
+            batch_size=6,
+            chunk_size=4,
+            gradient_cache=cached,
+            gradient_accumulation=2,
+            max_grad_norm=0.5,
+            learning_rate=1e-3,
+            precision=precision,
+            evals_per_epoch=1,
+        )
+        model = SentenceTransformer(str(tiny_model_dir), device="cpu")
+        train(model, pairs, [pairs], Recipe(ALL_TERMS, training=training), tmp_path / str(cached))
+        trained.append(model.state_dict())
+    assert encoded  # the setting reaches the loss
+    plain, cached = trained
+    before = SentenceTransformer(str(tiny_model_dir), device="cpu").state_dict()
+    moved = sum((plain[name] - before[name]).norm() for name in plain).item()
+    # AdamW makes whole steps of the rounding errors where a gradient is zero, as that of a key's bias is.
+    names = [name for name in plain if not name.endswith("key.bias")]
+    apart = sum((plain[name] - cached[name]).norm() for name in names).item()
+    assert apart < (1e-5 if precision == "fp32" else 1e-3) * moved
+
+
+@pytest.mark.parametrize("gradient_cache", [False, True])
+def test_peers_of_the_loss_take_the_cache_too(tiny_model, gradient_cache):
+    config = replace(ObjectiveConfig(), loss="cosent")
+    torch.manual_seed(3)
+    chunks, labels = batch_of(tiny_model.train(), config=config)
+    sum(make_loss(tiny_model, config, gradient_cache=gradient_cache)(chunks, labels).values()).backward()
+    cached = gradients(tiny_model)
+    tiny_model.zero_grad()
+    torch.manual_seed(3)
+    sum(make_loss(tiny_model, config)(chunks, labels).values()).backward()
+    for name, gradient in gradients(tiny_model).items():
+        torch.testing.assert_close(cached[name], gradient, rtol=1e-5, atol=1e-6)

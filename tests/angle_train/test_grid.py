@@ -1,0 +1,213 @@
+"""The search for a recipe: what it draws, whom it keeps, that it goes on, and what it says in the end."""
+
+import json
+import random
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from angle_data.errors import InputError
+from angle_train import grid as grid_module
+from angle_train.cli import main
+from angle_train.config import Recipe
+from angle_train.evaluate.bootstrap import Difference
+from angle_train.evaluate.sts import spearman
+from angle_train.fit import FitConfig
+from angle_train.grid import GridConfig, GridResult, Row, grid_table, search
+from angle_train.halving import rung_share, survivors
+from angle_train.pairs import load_pairs
+from angle_train.space import SPACE, Range, draw_trials, read_space
+
+
+def test_values_are_drawn_evenly_on_a_logarithmic_scale():
+    generator = random.Random(1)
+    drawn = [Range(1e-5, 1e-3, zero=0.25).draw(generator) for _ in range(4000)]
+    assert sum(value == 0 for value in drawn) / 4000 == pytest.approx(0.25, abs=0.03)
+    positive = [value for value in drawn if value]
+    assert min(positive) >= 1e-5
+    assert max(positive) <= 1e-3
+    assert sum(value < 1e-4 for value in positive) / len(positive) == pytest.approx(0.5, abs=0.04)
+
+
+def test_trials_begin_with_the_recipe_as_given_and_are_legal():
+    recipe = Recipe()
+    trials = draw_trials(SPACE, 40, 3, recipe)
+    assert trials[0] == {}
+    assert trials[:7] == draw_trials(SPACE, 7, 3, recipe)
+    assert trials[1:] != draw_trials(SPACE, 40, 4, recipe)[1:]
+    assert all(set(values) == set(SPACE) for values in trials[1:])
+    # All three weights are 0 now and then; such a draw is no recipe.
+    none = dict.fromkeys(("cosine_weight", "in_batch_weight"), Range(1, 2, zero=1.0))
+    often = draw_trials(none | {"angle_weight": Range(1, 2, zero=0.5)}, 30, 0, recipe)
+    assert all(values["angle_weight"] > 0 for values in often[1:])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no ranges in it"),
+        ("epochs = 3", r"epochs must be \{ low = …, high = … \} with 0 < low < high"),
+        ("epochs = { low = 3 }", "epochs must be"),
+        ("epochs = { low = 3, high = 2 }", "epochs must be"),
+        ("epochs = { low = true, high = 2 }", "epochs must be"),
+        ("epochs = { low = 1, high = 2, step = 1 }", "epochs must be"),
+        ("epochs = { low = 1, high = 2, zero = 0.1 }", "epochs must be above 0, got 0.0"),
+        ("epoch = { low = 1, high = 2 }", "unknown recipe key 'epoch', did you mean 'epochs'"),
+        ("epochs = {", "not a valid TOML file"),
+    ],
+)
+def test_ranges_that_cannot_be_searched_are_named(tmp_path, text, message):
+    path = tmp_path / "space.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        read_space(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    with pytest.raises(InputError, match="no such file of ranges"):
+        read_space(tmp_path / "missing.toml")
+
+
+def test_the_best_third_goes_on_and_the_given_recipe_always():
+    assert survivors({0: 0.1, 1: 0.5, 2: 0.9, 3: 0.2, 4: 0.9, 5: 0.3, 6: 0.2}) == [0, 1, 2, 4]
+    assert survivors({0: 0.9, 1: 0.5}) == [0]
+    assert survivors({0: 0.2, 1: 0.2, 2: 0.2}) == [0]  # the earlier of equals
+    assert [rung_share(rung, 3) for rung in range(3)] == pytest.approx([1 / 9, 1 / 3, 1])
+
+
+@pytest.fixture(scope="module")
+def config(examples, tiny_model_dir, tmp_path_factory):
+    """Four recipes of which one learns nothing, in two rounds."""
+    folder = tmp_path_factory.mktemp("grid")
+    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
+    for name, part in {"train": rows[:48], "dev": rows[:48]}.items():
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, part)))
+    settings = {"epochs": 3, "batch_size": 16, "evals_per_epoch": 1, "learning_rate": 1e-6}
+    run = FitConfig(
+        data=[str(folder / "train.jsonl")],
+        backbone=str(tiny_model_dir),
+        out=folder / "out",
+        recipe=Recipe().with_overrides(settings),
+        dev=[str(folder / "dev.jsonl")],
+        device="cpu",
+    )
+    return GridConfig(run, trials=4, rungs=2, seed=1, space={"learning_rate": Range(1e-3, 3e-3)})
+
+
+@pytest.fixture(scope="module")
+def found(config):
+    return search(config)
+
+
+def test_the_winner_is_trained_in_full_and_compared_with_the_given_recipe(config, found):
+    out = config.run.out
+    assert [(row.rung, row.trial) for row in found.rows[:4]] == [(0, trial) for trial in range(4)]
+    last = {row.trial: row for row in found.rows if row.rung == 1}
+    scores = {row.trial: row.dev for row in found.rows if row.rung == 0}
+    assert list(last) == survivors(scores)
+    assert {row.epochs for row in found.rows} == {1.0, 3.0}
+    assert found.best == max(last.values(), key=lambda row: row.dev)
+    assert found.best.trial != 0
+    recipe = Recipe.from_toml(out / "recipe.toml")
+    assert recipe.training == replace(config.run.recipe.training, **found.best.values)
+    assert "Trial" in recipe.description
+    (difference,) = found.differences.values()
+    assert difference.delta == pytest.approx(found.best.dev - last[0].dev)
+    gold = load_pairs(config.run.dev[0]).score
+    column = np.load(out / "similarities" / f"trial-{found.best.trial}.npy")
+    assert spearman(gold, column) == pytest.approx(found.best.dev)
+    assert json.loads((out / "grid.json").read_text()) == json.loads(json.dumps(found.to_dict()))
+    assert not (out / "trials").exists()
+
+
+def test_a_search_that_was_cut_off_goes_on_with_the_training_that_was(config, found, tmp_path, monkeypatch):
+    cut = replace(config, run=replace(config.run, out=tmp_path / "out"))
+    trained = []
+    original = grid_module.train
+
+    def train(*given, **options):
+        trained.append(given[4].name)
+        if len(trained) == 3:
+            raise KeyboardInterrupt
+        return original(*given, **options)
+
+    monkeypatch.setattr(grid_module, "train", train)
+    with pytest.raises(KeyboardInterrupt):
+        search(cut)
+    for change in ({"seed": 2}, {"trials": 5}, {"space": {"learning_rate": Range(1e-3, 2e-3)}}):
+        with pytest.raises(InputError, match=r"holds a grid with different .+; give another directory"):
+            search(replace(cut, **change))
+    assert search(cut) == found
+    # Two were done, the third was begun twice.
+    assert trained[:4] == ["round-1-trial-0", "round-1-trial-1", "round-1-trial-2", "round-1-trial-2"]
+    assert len(trained) == len(found.rows) + 1
+    assert search(cut) == found
+    assert len(trained) == len(found.rows) + 1
+    for name in ("grid.json", "grid.jsonl", "recipe.toml"):
+        assert (tmp_path / "out" / name).read_bytes() == (config.run.out / name).read_bytes(), name
+
+
+def test_a_search_needs_dev_pairs_and_a_directory_of_its_own(config, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="a grid needs dev pairs to choose on; give --dev"):
+        search(replace(config, run=replace(config.run, dev=())))
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="is not empty and holds no earlier grid"):
+        search(replace(config, run=replace(config.run, out=tmp_path)))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(InputError, match="a grid runs in one process"):
+        search(config)
+
+
+def made(trial, low=0.0, high=0.0):
+    rows = [
+        Row(0, 0, 1.0, 0.5, 2, 4, {}),
+        Row(0, 1, 1.0, 0.625, 4, 4, {"learning_rate": 1e-4}),
+    ]
+    differences = {"dev": Difference((low + high) / 2, low, high, 0.1)} if trial else {}
+    return GridResult(rows, rows[trial], Recipe(), 0.25, differences)
+
+
+def test_a_winner_within_the_noise_is_called_that():
+    assert made(0).verdict() == "No trial was better than the recipe as given."
+    assert made(1, -0.01, 0.05).verdict() == (
+        "Trial 1 is within the noise of the recipe as given (dev: +2.0 [-1.0, +5.0]); "
+        "nothing is lost by keeping that one."
+    )
+    assert made(1, 0.01, 0.05).verdict() == (
+        "Trial 1 is better than the recipe as given (dev: +3.0 [+1.0, +5.0]), "
+        "on the pairs that it was chosen on."
+    )
+
+
+def test_the_table_shows_every_training_the_best_first():
+    lines = grid_table(made(1)).splitlines()
+    assert [line.split() for line in lines[2:4]] == [
+        ["1", "1", "1.00", "4", "62.50", "0.0001"],
+        ["1", "0", "1.00", "2", "50.00", "as", "given"],
+    ]
+    assert lines[-1] == "Spearman x 100 on the dev pairs; the backbone has 25.00."
+
+
+def test_the_command_prints_table_verdict_and_recipe(config, found, monkeypatch, capsys):
+    run = config.run
+    options = {"--data": run.data[0], "--backbone": run.backbone, "--dev": run.dev[0], "--out": run.out}
+    options |= {"--trials": 4, "--rungs": 2, "--seed": 1}
+    space = run.out.parent / "space.toml"
+    space.write_text("learning_rate = { low = 1e-3, high = 3e-3 }\n")
+    settings = ["epochs=3", "batch_size=16", "evals_per_epoch=1", "learning_rate=1e-6"]
+    given = [*options.items(), *(("--set", setting) for setting in settings), ("--space", space)]
+    arguments = [str(part) for pair in given for part in pair]
+    # Everything is in the journal, so nothing is trained; the recipe's description plays no part.
+    monkeypatch.setattr(grid_module, "train", None)
+    for more in ([], ["--json"]):
+        monkeypatch.setattr(sys, "argv", ["angle-train", "grid", *arguments, *more])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert not stop.value.code
+        out = capsys.readouterr().out
+        if more:
+            assert json.loads(out)["best"]["trial"] == found.best.trial
+        else:
+            assert grid_table(found) in out
+            assert f"\n{found.verdict()}\nrecipe: {run.out / 'recipe.toml'}" in out

@@ -1,0 +1,101 @@
+"""What every entry of the task registry must do, on made-up data that has the columns of all tasks."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from angle_data.errors import InputError
+from angle_data.jsonl import write_jsonl
+from angle_train.evaluate import task_transfer
+from angle_train.evaluate.sources import DataFolder, Hub
+from angle_train.evaluate.tasks import AVERAGES, GROUPS, TASKS, Settings, expand_names, load_task
+
+SPLITS = ("train", "validation", "test", "all", "issues-validation")
+ROWS = 24
+
+
+def row(number):
+    """A row for any task: pairs 2k and 2k+1 differ in label; reports 2k and 2k+1 are duplicates."""
+    return {
+        "text1": f"first {number} of {number // 2}",
+        "text2": f"second {number} of {number // 2}",
+        "score": number % 6,
+        "label": number % 2,
+        "text": f"text {number} of {number // 2}",
+        "cluster": number // 2,
+        "captions": [f"caption {number} {part}" for part in "abcde"],
+    }
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    root = tmp_path_factory.mktemp("data")
+    for name in TASKS:
+        for split in SPLITS:
+            path = root / load_task(name).data.folder / f"{split}.jsonl"
+            if not path.exists():
+                write_jsonl(path, (row(number) for number in range(ROWS)))
+    return root
+
+
+@pytest.fixture
+def few_folds(monkeypatch):
+    """Two folds in place of ten: the contract is not about accuracy."""
+    for name in ("nested_cross_validation", "cross_validated"):
+        monkeypatch.setattr(task_transfer, name, partial(getattr(task_transfer, name), folds=2))
+
+
+def encode(items):
+    """Embeddings that depend on the characters of the item and nothing else."""
+    return np.array([[str(item).count(c) + 0.1 for c in "aefirst0123456789"] for item in items], np.float32)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_contract(name, data_dir, few_folds):
+    task = load_task(name)
+    assert task.standard_size is None or task.standard_size > 100
+    data = task.load(DataFolder(data_dir))
+    outcome = task.measure(data, encode, Settings())
+    assert outcome.statistics
+    sizes = {statistic.size for statistic in outcome.statistics.values()}
+    assert len(sizes) == 1
+    for statistic in outcome.statistics.values():
+        value = statistic.value()
+        assert -1 <= value <= 1
+        # Every item drawn once is the set itself.
+        assert statistic.resampled(np.ones((2, statistic.size))) == pytest.approx([value, value])
+    again = task.measure(task.load(DataFolder(data_dir)), encode, Settings())
+    assert [s.value() for s in again.statistics.values()] == [s.value() for s in outcome.statistics.values()]
+    pairs = task.pairs(data)
+    assert (pairs is None) == (outcome.similarity is None)
+    if pairs is not None:
+        assert len(pairs.text1) == len(pairs.text2) == len(pairs.gold) == len(outcome.similarity)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_missing_data_names_the_expected_path(name, tmp_path):
+    task = load_task(name)
+    with pytest.raises(InputError, match=f"{tmp_path}/{task.data.folder}/.*jsonl.gz does not exist"):
+        task.load(DataFolder(tmp_path))
+
+
+@pytest.mark.parametrize("name", [name for name in TASKS if load_task(name).data.hub is None])
+def test_tasks_that_the_hub_does_not_have_ask_for_a_folder(name):
+    with pytest.raises(InputError, match="give a folder with --data-dir"):
+        load_task(name).load(Hub())
+
+
+def test_names_and_groups_are_expanded_once_in_order():
+    assert expand_names(["trec", "sts", "stsb"]) == ["trec", *GROUPS["sts"]]
+    assert expand_names(["nli"]) == ["nli"]  # a task of that name, before the group
+    assert expand_names(["all"]) == list(TASKS)
+    assert {name for names in GROUPS.values() for name in names} == set(TASKS)
+    assert set(AVERAGES) <= set(GROUPS)
+
+
+def test_an_unknown_name_is_refused_with_what_comes_close():
+    with pytest.raises(InputError, match=r"no task 'stsbb'; did you mean .*stsb"):
+        expand_names(["stsbb"])
+    with pytest.raises(InputError, match="no task 'zzz'; there are sts, pairs"):
+        expand_names(["zzz"])

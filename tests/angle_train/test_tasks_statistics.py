@@ -1,0 +1,73 @@
+"""Statistics of tasks against scikit-learn and slow loops, on whole sets and on resamples."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
+
+from angle_train.evaluate.bootstrap import difference_between, draw, interval_around
+from angle_train.evaluate.statistics import (
+    AreaUnderCurve,
+    AveragePrecision,
+    FScore,
+    MeanOf,
+    SpearmanOf,
+)
+from angle_train.evaluate.sts import spearman
+
+RNG = np.random.default_rng(0)
+GOLD = RNG.random(40) < 0.4
+TIED = RNG.integers(0, 6, size=40).astype(np.float64)  # few levels: ties between the classes and inside them
+GUESS = RNG.random(40) < 0.5
+WEIGHTS = RNG.random(40) + 0.5
+
+CASES = {
+    "auc": (AreaUnderCurve(GOLD, TIED), lambda rows: roc_auc_score(GOLD[rows], TIED[rows])),
+    "average precision": (
+        AveragePrecision(GOLD, TIED),
+        lambda rows: average_precision_score(GOLD[rows], TIED[rows]),
+    ),
+    "f1": (FScore(GOLD, GUESS), lambda rows: f1_score(GOLD[rows], GUESS[rows])),
+    "mean": (MeanOf(TIED), lambda rows: TIED[rows].mean()),
+    "weighted mean": (
+        MeanOf(TIED, WEIGHTS),
+        lambda rows: (TIED[rows] * WEIGHTS[rows]).sum() / WEIGHTS[rows].sum(),
+    ),
+    "spearman": (
+        SpearmanOf(GOLD.astype(float), TIED),
+        lambda rows: spearman(GOLD[rows].astype(float), TIED[rows]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_value_and_every_resample_equal_the_slow_way(name):
+    statistic, slow = CASES[name]
+    assert statistic.size == 40
+    assert statistic.value() == pytest.approx(slow(np.arange(40)))
+    drawn = np.random.default_rng(3).integers(40, size=(25, 40))
+    counts = np.stack([np.bincount(rows, minlength=40) for rows in drawn]).astype(np.float64)
+    assert statistic.resampled(counts) == pytest.approx([slow(rows) for rows in drawn])
+
+
+def test_a_resample_of_one_class_ranks_nothing():
+    counts = np.where(GOLD, 1.0, 0.0)[None, :]
+    assert AreaUnderCurve(GOLD, TIED).resampled(counts).tolist() == [0.5]
+    assert AveragePrecision(GOLD, TIED).resampled(1 - counts).tolist() == [0.0]
+    assert FScore(GOLD, np.zeros(40, bool)).resampled(1 - counts).tolist() == [0.0]
+
+
+def test_statistics_are_drawn_on_the_same_resamples():
+    accuracy = MeanOf((GOLD == GUESS).astype(np.float64))
+    error = MeanOf((GOLD != GUESS).astype(np.float64))
+    right, wrong = draw([accuracy, error], resamples=200, seed=1)
+    assert right + wrong == pytest.approx(np.ones(200))
+    difference = difference_between(error.value() - accuracy.value(), right, wrong)
+    assert difference.delta == pytest.approx(1 - 2 * accuracy.value())
+    assert difference.low == pytest.approx(np.percentile(wrong - right, 2.5))
+    assert interval_around(0.5, right).high == pytest.approx(np.percentile(right, 97.5))
+
+
+def test_intervals_of_a_mean_are_those_of_the_binomial():
+    values = np.repeat([0.0, 1.0], [300, 100])
+    (drawn,) = draw([MeanOf(values)], resamples=4000, seed=0)
+    assert drawn.std() == pytest.approx(np.sqrt(0.25 * 0.75 / 400), rel=0.05)
