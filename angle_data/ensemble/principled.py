@@ -109,10 +109,14 @@ def _say(items: Sequence[Item], beliefs: Beliefs) -> None:
             "`angle-data llm-score` would show swapped polarities too"
         )
     for grader, shape in beliefs.shapes.items():
-        if shape.synonym == shape.antonym:
+        if grader in beliefs.weak:
+            log.warning(
+                "%s hardly tells synonyms from antonyms (area under the curve %.2f, 0.75 is needed): "
+                "its grades are not used",
+                grader, beliefs.weak[grader],
+            )  # fmt: skip
+        elif shape.synonym <= shape.antonym:
             log.warning("%s has too few grades, or all alike, to learn from: its grades are not used", grader)
-        elif shape.synonym < shape.antonym:
-            log.warning("%s grades antonyms no lower than synonyms: its grades are not used", grader)
     for (annotator, polarity), found in beliefs.reliability.items():
         if beliefs.shapes and found.value < _DOUBTFUL:
             log.warning(

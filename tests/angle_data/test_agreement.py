@@ -25,7 +25,7 @@ def beliefs(*graders: str) -> Beliefs:
     """Graders for whom 3 and more speaks for a synonym, 2 and less for an antonym, and 2.5 for nothing."""
     scores = {0.0: -1.0, 1.0: -0.5, 2.0: -0.2, 2.5: 0.0, 3.0: 0.2, 4.0: 0.5, 5.0: 1.0}
     return Beliefs(
-        [], {}, {g: Shape(0.6, -0.6, 0.5) for g in graders}, dict.fromkeys(graders, scores), 0.0, 0.0, 1
+        [], {}, {g: Shape(0.6, -0.6, 0.5) for g in graders}, dict.fromkeys(graders, scores), 0.0, 0.0, 1, {}
     )
 
 

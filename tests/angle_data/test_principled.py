@@ -264,7 +264,7 @@ def test_without_grades_it_says_what_they_would_show(caplog: pytest.LogCaptureFi
             group_by_source(HONEST),
             {key: {"judge": 5 - found["judge"]} for key, found in judged(HONEST, {}).items()},
         )
-        assert "judge grades antonyms no lower than synonyms: its grades are not used" in caplog.text
+        assert "judge hardly tells synonyms from antonyms (area under the curve 0.00" in caplog.text
         caplog.clear()
         principled(group_by_source(HONEST), {pair_key(HONEST[0].source, HONEST[0].text): {"judge": 5.0}})
         assert "judge has too few grades, or all alike, to learn from: its grades are not used" in caplog.text
@@ -273,9 +273,14 @@ def test_without_grades_it_says_what_they_would_show(caplog: pytest.LogCaptureFi
 def test_graders_that_contradict_one_annotator_throughout_are_questioned_too(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    rows = HONEST + pairs(
-        ("c", "synonym", "Nothing comes from the {} any more."), ("c", "antonym", "The {} is fine again.")
-    )
+    rows = HONEST + [
+        row
+        for name in "cdef"
+        for row in pairs(
+            (name, "synonym", f"Nothing comes from the {{}} any more, {name} says."),
+            (name, "antonym", f"The {{}} is fine again, {name} says."),
+        )
+    ]
     theirs = {pair_key(row.source, row.text) for row in rows if row.model == "b"}
     grades = {
         key: {name: 5 - grade if key in theirs else grade for name, grade in found.items()}
