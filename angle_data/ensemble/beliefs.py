@@ -110,7 +110,7 @@ def infer(items: Sequence[Item], wrong: Mapping[str, float]) -> Beliefs:
 def _weak_graders(
     items: Sequence[Item], scores: Mapping[str, Mapping[float, float]], families: Mapping[str, str]
 ) -> dict[str, float]:
-    """Return the graders that tell synonyms from antonyms too badly, and their family's area under the curve."""
+    """Return the graders that hardly tell synonyms from antonyms, with the area under the curve."""
     sides: dict[str, tuple[list[float], list[float]]] = {}
     for item in items:
         polarities = {claim.polarity for claim in item.claims}

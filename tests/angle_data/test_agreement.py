@@ -48,6 +48,7 @@ def test_grader_table() -> None:
         "g": {
             # 5 is above 0 and 2.5; 1 (twice, for both annotators) above 0 only: 4 of 6.
             "auc": 0.6667,
+            "used": True,
             "mean_synonym": 2.3333,
             "mean_antonym": 1.25,
             "accepts": {
