@@ -85,8 +85,8 @@ class FakeGitHub:
 
     With `token` set other tokens get 401; GraphQL always wants one. `limit` is the hourly budget of each
     API, `heaviest` the largest GraphQL page that does not time out, `deep` how many items page numbers
-    reach; `exclusive` leaves out the very second of `since`. `before` is called with every request, to
-    change the world while it is read.
+    reach; `exclusive` leaves out the very second of `since`; `web` is the site of all pages. `before` is
+    called with every request, to change the world while it is read.
     """
 
     def __init__(
@@ -103,12 +103,13 @@ class FakeGitHub:
         deep: int = 10_000,
         skew_s: float = 0.0,
         exclusive: bool = False,
+        web: str = payloads.WEB,
     ) -> None:
         self.world, self.seen, self.unchanged = world, [], 0
         self.faults, self.schedule, self._before = list(faults), schedule, before
         self._token, self._prefix, self._limit = token, prefix, limit
         self._heaviest, self._deep, self._skew_s = heaviest, deep, skew_s
-        self._exclusive = exclusive
+        self._exclusive, self._web = exclusive, web
         self.used = {"core": 0, "graphql": 0}
         self._sorted: dict[tuple, tuple[int, list]] = {}
         self._loop = asyncio.new_event_loop()
@@ -196,13 +197,13 @@ class FakeGitHub:
         return self.world.named("{owner}/{name}".format(**request.match_info))
 
     def _repository(self, repo: FakeRepo, request: web.Request) -> dict:
-        return payloads.repository(repo, self.url)
+        return payloads.repository(repo, self.url, self._web)
 
     def _issues(self, repo: FakeRepo, request: web.Request) -> web.Response:
         state = request.query.get("state", "open")
         items = self._ordered(repo, "issues", request)
         kept = items if state == "all" else [item for item in items if item.state == state]
-        return self._page(kept, repo, request, lambda item: payloads.issue(item, repo, self.url))
+        return self._page(kept, repo, request, lambda item: payloads.issue(item, repo, self.url, self._web))
 
     def _comments(self, repo: FakeRepo, request: web.Request) -> web.Response:
         return self._page(
@@ -210,7 +211,7 @@ class FakeGitHub:
         )
 
     def _comment(self, repo: FakeRepo, item: object) -> dict:
-        return payloads.comment(item, repo, self.url, on_pull=repo.issues[item.number].is_pull)
+        return payloads.comment(item, repo, self.url, self._web, on_pull=repo.issues[item.number].is_pull)
 
     def _issue(self, repo: FakeRepo, request: web.Request) -> dict | web.Response:
         number = int(request.match_info["number"])
@@ -218,13 +219,15 @@ class FakeGitHub:
             target, there = repo.moved[number]
             location = f"{self.url}/repositories/{target}/issues/{there}"
             return self._error(301, "Moved Permanently", "core", {"Location": location})
+        if number in repo.hidden:
+            return self._error(repo.hidden[number], "Not for you", "core")
         if number in repo.deleted:
             return self._error(410, "This issue was deleted", "core")
         if number not in repo.issues:
             return self._error(404, "Not Found", "core")
         item = repo.issues[number]
-        closed_by = payloads.user(item.closed_by, self.url)
-        return {**payloads.issue(item, repo, self.url), "closed_by": closed_by}
+        closed_by = payloads.user(item.closed_by, self.url, self._web)
+        return {**payloads.issue(item, repo, self.url, self._web), "closed_by": closed_by}
 
     def _thread(self, repo: FakeRepo, request: web.Request) -> web.Response:
         item = repo.issues[int(request.match_info["number"])]

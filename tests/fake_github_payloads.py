@@ -1,7 +1,11 @@
-"""What the fake GitHub sends over REST: the shapes of GitHub's API description, filled from the world."""
+"""What the fake GitHub sends over REST: the shapes of GitHub's API description, filled from the world.
+
+`web` is the site that the pages are on.
+"""
 
 from fake_github_world import FakeComment, FakeIssue, FakeRepo
 
+WEB = "https://github.com"
 _USER_LINKS = """
 followers following gists starred subscriptions organizations repos events received_events
 """.split()  # noqa: SIM905 - a list of one word a line says no more
@@ -18,7 +22,7 @@ watchers_count
 """.split()  # noqa: SIM905 - a list of one word a line says no more
 
 
-def user(login: str | None, api: str) -> dict | None:
+def user(login: str | None, api: str, web: str = WEB) -> dict | None:
     """A simple user; None for a deleted account."""
     if login is None:
         return None
@@ -30,24 +34,24 @@ def user(login: str | None, api: str) -> dict | None:
         "avatar_url": f"{api}/avatars/{login}",
         "gravatar_id": "",
         "url": url,
-        "html_url": f"https://github.com/{login}",
+        "html_url": f"{web}/{login}",
         **{f"{name}_url": f"{url}/{name}" for name in _USER_LINKS},
         "type": "Bot" if login.endswith("[bot]") else "User",
         "site_admin": False,
     }
 
 
-def repository(repo: FakeRepo, api: str) -> dict:
+def repository(repo: FakeRepo, api: str, web: str = WEB) -> dict:
     """A full repository."""
     url = f"{api}/repos/{repo.full_name}"
     owner, name = repo.full_name.split("/")
-    page = f"https://github.com/{repo.full_name}"
+    page = f"{web}/{repo.full_name}"
     return {
         "id": repo.id,
         "node_id": f"R_{repo.id}",
         "name": name,
         "full_name": repo.full_name,
-        "owner": user(owner, api),
+        "owner": user(owner, api, web),
         "private": False,
         "html_url": page,
         "description": "made up",
@@ -78,11 +82,11 @@ def repository(repo: FakeRepo, api: str) -> dict:
     }
 
 
-def issue(item: FakeIssue, repo: FakeRepo, api: str) -> dict:
+def issue(item: FakeIssue, repo: FakeRepo, api: str, web: str = WEB) -> dict:
     """An issue as the list gives it: without `closed_by`."""
     url = f"{api}/repos/{repo.full_name}/issues/{item.number}"
     kind = "pull" if item.is_pull else "issues"
-    page = f"https://github.com/{repo.full_name}/{kind}/{item.number}"
+    page = f"{web}/{repo.full_name}/{kind}/{item.number}"
     pull = {"pull_request": {"url": url, "html_url": page, "diff_url": page, "patch_url": page}}
     return {
         "id": item.id,
@@ -96,7 +100,7 @@ def issue(item: FakeIssue, repo: FakeRepo, api: str) -> dict:
         "html_url": page,
         "title": item.title,
         "body": item.body,
-        "user": user(item.author, api),
+        "user": user(item.author, api, web),
         "author_association": item.association,
         "state": item.state,
         "state_reason": item.state_reason,
@@ -126,17 +130,17 @@ def label(name: str, api: str) -> dict:
     }
 
 
-def comment(item: FakeComment, repo: FakeRepo, api: str, *, on_pull: bool) -> dict:
+def comment(item: FakeComment, repo: FakeRepo, api: str, web: str = WEB, *, on_pull: bool) -> dict:
     """A comment on an issue or pull request."""
     url = f"{api}/repos/{repo.full_name}"
-    page = f"https://github.com/{repo.full_name}/{'pull' if on_pull else 'issues'}/{item.number}"
+    page = f"{web}/{repo.full_name}/{'pull' if on_pull else 'issues'}/{item.number}"
     return {
         "id": item.id,
         "node_id": f"IC_{item.id}",
         "url": f"{url}/issues/comments/{item.id}",
         "issue_url": f"{url}/issues/{item.number}",
         "html_url": f"{page}#issuecomment-{item.id}",
-        "user": user(item.author, api),
+        "user": user(item.author, api, web),
         "author_association": item.association,
         "body": item.body,
         "created_at": item.created_at,

@@ -131,7 +131,11 @@ class FakeIssue:
 
 @dataclass
 class FakeRepo:
-    """One repository. `refuse` is a status that every request gets; `moved` maps transferred numbers."""
+    """One repository.
+
+    `refuse` is a status that every request gets, `hidden` maps single numbers to theirs; `moved` maps
+    transferred numbers.
+    """
 
     id: int
     full_name: str
@@ -140,6 +144,7 @@ class FakeRepo:
     refuse: int | None = None
     issues: dict[int, FakeIssue] = field(default_factory=dict)
     deleted: set[int] = field(default_factory=set)
+    hidden: dict[int, int] = field(default_factory=dict)
     moved: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 

@@ -7,27 +7,30 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import Counter, defaultdict
+import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from angle_data.console import Progress
-from angle_data.disjoint import DisjointSets
-from angle_data.errors import InputError, MissingExtraError
+from angle_data.errors import AngleError, InputError, MissingExtraError
 from angle_data.gis.candidates import Candidates
 from angle_data.gis.card import render_gis_card
-from angle_data.gis.clusters import Clusters, find_clusters, unordered
+from angle_data.gis.clusters import Clusters, find_clusters
 from angle_data.gis.dataset import COLUMNS, IDS_COLUMNS, Row, write_rows
 from angle_data.gis.figures import draw_figures
 from angle_data.gis.links import Link, judge
 from angle_data.gis.near import NearTexts
-from angle_data.gis.negatives import Spoken, draw_negatives, spoken_pairs
+from angle_data.gis.negatives import draw_negatives, spoken_pairs
 from angle_data.gis.pairing import Pair, positive_pairs
+from angle_data.gis.placing import Places, place_issues
 from angle_data.gis.report import Measures, check_splits, cluster_counts, link_counts, pair_counts
 from angle_data.gis.scan import Scan, scan_store
-from angle_data.gis.splits import SPLIT_BY, Group, assign_splits, check_ratios
+from angle_data.gis.selection import Selection
+from angle_data.gis.splits import SPLIT_BY, check_ratios, missed_shares
 from angle_data.gis.store import STORE_NAME, Store
 from angle_data.gis.texts import Node, Texts
 from angle_data.gis.tokens import token_counter
@@ -39,8 +42,6 @@ __all__ = ["BuildConfig", "GisSummary", "build_gis"]
 
 log = logging.getLogger("angle")
 
-_LARGEST_GROUP = 60  # spoken pairs join groups no further than this, so that no group swallows the others
-
 
 @dataclass(frozen=True, slots=True)
 class BuildConfig:
@@ -49,7 +50,7 @@ class BuildConfig:
     `negatives` are wanted for each positive pair. `split_by` is `cluster`, `time` or `repo`, `ratios` the
     shares of train, validation and test. `max_pairs_per_cluster` bounds the positive pairs of a cluster.
     `cross_repo` allows duplicates in two repositories. `ids_only` leaves the texts out. `tokenizer` is a
-    tokenizer file for the statistics of lengths (see `tokens`).
+    tokenizer file for the statistics of lengths (see `tokens`). `selection` says what of the store counts.
     """
 
     out: Path
@@ -61,6 +62,7 @@ class BuildConfig:
     cross_repo: bool = False
     ids_only: bool = False
     tokenizer: str | None = None
+    selection: Selection = field(default_factory=Selection)
 
     def __post_init__(self) -> None:
         if self.split_by not in SPLIT_BY:
@@ -82,7 +84,7 @@ class GisSummary:
 
 
 def build_gis(config: BuildConfig) -> GisSummary:
-    """Write `dataset/`, `audit/`, `report.json` and `figures/` to `config.out`.
+    """Write `dataset/`, `audit/`, `report.json` and `figures/` to `config.out`; the card shows the figures.
 
     Raises:
         InputError: There is no store, nothing in it makes a pair, or an option cannot be met.
@@ -92,7 +94,9 @@ def build_gis(config: BuildConfig) -> GisSummary:
     with Store.open(config.out / STORE_NAME, read_only=True) as store, hold(config.out):
         texts = Texts(store)
         with Progress("issues read", store.count("issues")) as progress:
-            scan = scan_store(store, lambda repo, done: progress.advance(done, repo))
+            scan = scan_store(
+                store, lambda repo, done: progress.advance(done, repo), selection=config.selection
+            )
         return _Build(config, scan, texts, measures).run()
 
 
@@ -111,19 +115,24 @@ class _Build:
         pairs, dropped, hubs = positive_pairs(
             clusters, texts, most=config.max_pairs_per_cluster, seed=config.seed
         )
-        _write_audit(config.out / "audit", scan, links, dropped)
         if not pairs:
-            raise InputError(
-                f"{config.out / STORE_NAME}: no duplicates among {len(scan.heads)} issues with "
-                f"{scan.comments} comments; see audit/ for what was rejected, and crawl more"
-            )
+            _write_audit(config.out / "audit", scan, links, dropped)
+            raise InputError(_nothing(config, scan))
         spoken, mute = spoken_pairs(scan)
-        near = NearTexts(texts)
-        places = _place(config, scan, clusters, pairs, spoken, near)
-        positives: dict[str, list[Pair]] = {split: [] for split in check_ratios(config.ratios)}
+        near, shares = NearTexts(texts), check_ratios(config.ratios)
+        places = place_issues(
+            scan.heads, clusters, pairs, spoken, near, by=config.split_by, shares=shares, seed=config.seed
+        )
+        dropped += [("crosses_time_border", pair) for pair in pairs if places.crosses(pair, scan.heads)]
+        pairs = [pair for pair in pairs if not places.crosses(pair, scan.heads)]
+        _write_audit(config.out / "audit", scan, links, dropped)
+        positives: dict[str, list[Pair]] = {split: [] for split in shares}
         for pair in pairs:
-            positives[places[pair.one]].append(pair)
-        candidates = Candidates(scan, clusters, links, texts, near, places)
+            positives[places.splits[pair.one]].append(pair)
+        missed = missed_shares({name: len(found) for name, found in positives.items()}, shares)
+        if missed:
+            log.warning("shares of the positive pairs: %s; see --ratios, or crawl more", missed)
+        candidates = Candidates(scan, clusters, links, texts, near, places.splits, places.periods)
         negatives, vain = draw_negatives(
             positives, candidates, spoken, ratio=config.negatives, seed=config.seed,
             tell=lambda repo: log.debug("%s: negatives drawn", repo),
@@ -134,36 +143,50 @@ class _Build:
             del splits[name]
         report: dict[str, Any] = {
             "options": _options(config),
+            "left_out": scan.left_out,
             "store": {"repositories": len(scan.repos), "issues": len(scan.heads), "comments": scan.comments},
             "links": link_counts(links, clusters),
             "clusters": cluster_counts(clusters),
             "pairs": _drops(pairs, dropped, hubs),
             "negatives": _negative_counts(negatives, clusters, vain, mute),
             "splits": pair_counts(splits),
+            "periods": _periods(places),
             "checks": check_splits(splits, clusters, texts),
         }
+        if any(report["checks"].values()):
+            raise AngleError(_leaks(report["checks"]))
         return self._write(splits, report)
 
     def _write(self, splits: Mapping[str, list[Pair]], report: dict[str, Any]) -> GisSummary:
         config, measures = self._config, self._measures
         columns = IDS_COLUMNS if config.ids_only else COLUMNS
 
-        def card() -> str:
+        def card(folder: Path) -> str:
             repositories = sorted(measures.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
             report["repositories"] = {name: dict(sorted(found.items())) for name, found in repositories}
             report["tokens"], report["overlap"] = measures.tokens(), measures.overlap()
             report["cleaning"] = self._cleaning()
-            return render_gis_card(report, ids_only=config.ids_only)
+            figures = self._figures(folder, report)
+            return render_gis_card(report, ids_only=config.ids_only, figures=figures)
 
         dataset = config.out / "dataset"
         write_rows(dataset, {name: self._rows(name, pairs) for name, pairs in splits.items()}, columns, card)
         with replace_file(config.out / "report.json") as stream:
             stream.write(json.dumps(report, ensure_ascii=False, indent=2) + "\n")
+        return GisSummary(_summary(report), dataset, report)
+
+    def _figures(self, folder: Path, report: Mapping[str, Any]) -> tuple[str, ...]:
+        """Draw the figures, beside the data set and in its `folder` for the card; return their names."""
+        figures = self._config.out / "figures"
         try:
-            draw_figures(config.out / "figures", measures.lengths, report)
+            names = draw_figures(figures, self._measures.lengths, report)
         except MissingExtraError as error:
             log.warning("no figures: %s", error)
-        return GisSummary(_summary(report), dataset, report)
+            return ()
+        (folder / "figures").mkdir()
+        for name in names:
+            shutil.copyfile(figures / name, folder / "figures" / name)
+        return names
 
     def _rows(self, split: str, pairs: Iterable[Pair]) -> Iterator[Row]:
         """Yield the rows of a split in random order, and measure them on the way."""
@@ -206,56 +229,6 @@ class _Build:
         return {"texts": total, "share_changed": round(100 * changed / total, 2), "by_change_percent": shares}
 
 
-def _place(
-    config: BuildConfig,
-    scan: Scan,
-    clusters: Clusters,
-    pairs: Iterable[Pair],
-    spoken: Iterable[Spoken],
-    near: NearTexts,
-) -> dict[Node, str]:
-    """Return the split of every issue that occurs in a positive or spoken pair; index the texts of all."""
-    groups: DisjointSets[Node] = DisjointSets()
-    for edge in clusters.edges:
-        groups.join(edge.duplicate, edge.canonical)
-    positive = {node for edge in clusters.edges for node in (edge.duplicate, edge.canonical)}
-    nodes = sorted(positive | {node for pair in spoken for node in (pair.one, pair.other)})
-    for node in nodes:
-        for other in near.neighbours(node):
-            groups.join(node, other)
-        near.add(node)
-    _join_spoken(groups, nodes, spoken)
-    if config.split_by == "repo":
-        first: dict[int, Node] = {}
-        for node in nodes:
-            groups.join(first.setdefault(node[0], node), node)
-    weights = Counter(groups.leader(pair.one) for pair in pairs)
-    # By the originals of positive pairs; a spoken pair or a copy must not make a group look older.
-    originals: defaultdict[Node, list[str]] = defaultdict(list)
-    for edge in clusters.edges:
-        originals[groups.leader(edge.canonical)].append(scan.heads[edge.canonical].created_at)
-    leaders = {groups.leader(node) for node in nodes}
-    found = {leader: Group(weights[leader], min(originals[leader], default="")) for leader in leaders}
-    shares = check_ratios(config.ratios)
-    if config.split_by == "repo" and len(weights) < len(shares):
-        raise InputError(
-            f"--split-by repo needs duplicates in at least {len(shares)} repositories, found {len(weights)}; "
-            "crawl more repositories, or split by cluster"
-        )
-    splits = assign_splits(found, shares, by=config.split_by, seed=config.seed)
-    return {node: splits[groups.leader(node)] for node in nodes}
-
-
-def _join_spoken(groups: DisjointSets[Node], nodes: Iterable[Node], spoken: Iterable[Spoken]) -> None:
-    """Bring the issues of spoken pairs into one split, as long as the groups stay small."""
-    sizes = Counter(groups.leader(node) for node in nodes)
-    for pair in sorted(spoken, key=lambda pair: unordered(pair.one, pair.other)):
-        one, other = groups.leader(pair.one), groups.leader(pair.other)
-        if one != other and sizes[one] + sizes[other] <= _LARGEST_GROUP:
-            groups.join(one, other)
-            sizes[groups.leader(one)] = sizes[one] + sizes[other]
-
-
 def _write_audit(folder: Path, scan: Scan, links: list[Link], dropped: list[tuple[str, Pair]]) -> None:
     for status, name in (("accepted", "links"), ("tentative", "tentative")):
         found = (link.to_dict(scan) for link in links if link.status == status)
@@ -271,7 +244,28 @@ def _write_audit(folder: Path, scan: Scan, links: list[Link], dropped: list[tupl
 
 def _options(config: BuildConfig) -> dict[str, Any]:
     names = ("seed", "negatives", "split_by", "max_pairs_per_cluster", "cross_repo", "ids_only")
-    return {**{name: getattr(config, name) for name in names}, "ratios": list(config.ratios)}
+    repos = config.selection.repos
+    selection = {**asdict(config.selection), "repos": None if repos is None else list(repos)}
+    return {**{name: getattr(config, name) for name in names}, "ratios": list(config.ratios), **selection}
+
+
+def _periods(places: Places) -> dict[str, str | None]:
+    """The last moment of the period of every split; None is open."""
+    periods = places.periods
+    return dict(zip_longest(periods.splits, periods.borders)) if periods else {}
+
+
+def _nothing(config: BuildConfig, scan: Scan) -> str:
+    left_out = f"; left out: {', '.join(scan.left_out)}" if scan.left_out else ""
+    return (
+        f"{config.out / STORE_NAME}: no duplicates among {len(scan.heads)} issues with "
+        f"{scan.comments} comments; see audit/ for what was rejected, and crawl more{left_out}"
+    )
+
+
+def _leaks(checks: Mapping[str, int]) -> str:
+    found = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in checks.items() if count)
+    return f"nothing written, for the splits are not apart ({found}); please report this defect"
 
 
 def _drops(pairs: list[Pair], dropped: list[tuple[str, Pair]], hubs: int) -> dict[str, Any]:
@@ -308,6 +302,7 @@ def _summary(report: Mapping[str, Any]) -> dict[str, int]:
         "links_tentative": sum(links["tentative"].values()),
         "links_rejected": sum(links["rejected"].values()),
         "clusters": report["clusters"]["clusters"],
+        "pairs_left_out": sum(report["pairs"]["dropped"].values()),
         "positives": sum(found["positives"] for found in splits.values()),
         "negatives": sum(found["negatives"] for found in splits.values()),
     }

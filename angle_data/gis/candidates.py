@@ -9,12 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 
+from angle_data.disjoint import DisjointSets
 from angle_data.gis.cleaning import is_dummy
 from angle_data.gis.clusters import Clusters, unordered
 from angle_data.gis.links import Link
 from angle_data.gis.near import NearTexts
+from angle_data.gis.periods import Periods
 from angle_data.gis.scan import Scan
 from angle_data.gis.texts import Node, Texts
 from angle_data.text import jaccard, words
@@ -23,7 +25,11 @@ __all__ = ["Candidates"]
 
 _TOO_ALIKE = 0.6
 _REUSED = 4
-_LOST = frozenset({"unknown_repository", "other_repository", "missing", "gone", "moved_away", "pull"})
+_COMPARED = 20
+_RECENT = 4_096
+_LOST = frozenset(
+    {"unknown_repository", "other_repository", "missing", "outside", "gone", "moved_away", "pull"}
+)
 
 
 class Candidates:
@@ -31,7 +37,8 @@ class Candidates:
 
     `places` maps the issues of positive and spoken pairs to their splits and grows; `near` indexes the texts
     of all issues that have a place. `positive` are the issues that links connect, `originals` those of them
-    that others duplicate. `uses` counts in how many negative pairs an issue is the partner.
+    that others duplicate. `uses` counts in how many negative pairs an issue is the partner. With `periods`,
+    an issue fits only the split in whose period it was opened.
     """
 
     def __init__(
@@ -42,10 +49,20 @@ class Candidates:
         texts: Texts,
         near: NearTexts,
         places: dict[Node, str],
+        periods: Periods | None = None,
     ) -> None:
-        self.scan, self.texts, self.places = scan, texts, places
+        self.scan, self.texts, self.places, self._periods = scan, texts, places, periods
         self.uses: Counter[Node] = Counter()
         self._clusters, self._near = clusters, near
+        # What is one problem for all that is known: clusters, and whoever has a text like one of theirs.
+        self._alike: DisjointSets[Node] = DisjointSets()
+        self._members: defaultdict[Node, set[Node]] = defaultdict(set)
+        for edge in clusters.edges:
+            self._alike.join(edge.duplicate, edge.canonical)
+            self._members[clusters.every.leader(edge.canonical)] |= {edge.duplicate, edge.canonical}
+        for node in places:
+            self._alike.join(node, near.groups.leader(node))
+        self._words = lru_cache(_RECENT)(lambda node: words(texts.get(node).text))
         self._tied, self._said = set[tuple[Node, Node]](), set[tuple[Node, Node]]()
         # Said to be a duplicate of something unknown: its original may be any issue.
         self._unresolved = {node for node, head in scan.heads.items() if head.marked}
@@ -78,9 +95,11 @@ class Candidates:
         return self._clusters.strong.leader(node)
 
     def tied(self, one: Node, other: Node) -> bool:
-        """Whether two issues belong to one cluster, or a link that stands connects them, kept or not."""
-        same = self._clusters.every.leader(one) == self._clusters.every.leader(other)
-        return same or unordered(one, other) in self._tied
+        """Whether two issues belong to one cluster, be it over copies of their texts, or a link ties them.
+
+        A link that stands is enough, kept or not.
+        """
+        return self._alike.leader(one) == self._alike.leader(other) or unordered(one, other) in self._tied
 
     def fits(self, one: Node, other: Node, split: str) -> bool:
         """Whether two issues may make a negative pair in `split`: nothing ties them, and texts differ."""
@@ -90,18 +109,33 @@ class Candidates:
             return False
         if self.uses[other] >= _REUSED or not self.usable(other):
             return False
-        alike = jaccard(words(self.texts.get(one).text), words(self.texts.get(other).text))
-        return alike < _TOO_ALIKE and self.place(other, split)
+        if any(jaccard(self._words(kin), self._words(other)) >= _TOO_ALIKE for kin in self._kin(one)):
+            return False
+        if other not in self.places and any(self.tied(one, copy) for copy in self._near.neighbours(other)):
+            return False
+        return self.place(other, split)
+
+    def timely(self, node: Node, split: str) -> bool:
+        """Whether an issue was opened in the period of `split`; always where there are no periods."""
+        return self._periods is None or self._periods.split_of(self.scan.heads[node].created_at) == split
 
     def place(self, node: Node, split: str) -> bool:
         """Give `node` its place in `split`; False if it, or a near-identical text, is in another one."""
+        if not self.timely(node, split):
+            return False
         if node in self.places:
             return self.places[node] == split
         if any(self.places[other] != split for other in self._near.neighbours(node)):
             return False
         self.places[node] = split
-        self._near.add(node)
+        for other in self._near.add(node):
+            self._alike.join(node, other)
         return True
+
+    def _kin(self, node: Node) -> list[Node]:
+        """An issue and some of its cluster, the originals first."""
+        members = self._members.get(self._clusters.every.leader(node), set()) - {node}
+        return [node, *sorted(members, key=lambda kin: (kin not in self.originals, kin))[:_COMPARED]]
 
     def pool_around(self, split: str, repo_id: int, created_at: str, most: int) -> list[Node]:
         """Return up to `most` issues of positive pairs opened around a time, by distance in the order."""

@@ -1,15 +1,17 @@
 """Turns title and body of an issue into the text of the data set: what its writer says, without label leaks.
 
-References to other issues are masked, template residue, attachments and encoded blobs go, secrets and
-people's addresses are scrubbed; code and logs stay. A pure function of the issue. Every pattern is linear in
-the length of the text or bounded.
+References to other issues are masked, sentences that speak of duplicates are cut; template residue,
+attachments and encoded blobs go; secrets and people's addresses are scrubbed; code and logs stay. A pure
+function of the issue. Every pattern is linear in the length of the text or bounded.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from angle_data.gis.leaks import cut_sections, cut_statements, cut_tags, mask_references
 from angle_data.gis.scrub import scrub
 from angle_data.text import whole_characters, words
 
@@ -21,6 +23,7 @@ CHANGES: dict[str, str] = {
     "templates": "headings without an answer removed",
     "attachments": "images, attachments and embedded data removed or shortened",
     "references": "references to issues masked",
+    "statements": "sentences, tags and fields that speak of duplicates removed",
     "footers": "footers written by machines removed",
     "secrets": "keys, tokens and passwords scrubbed",
     "e-mails": "e-mail addresses scrubbed",
@@ -38,7 +41,7 @@ class Cleaned:
 
 
 _PIECE = re.compile(
-    r"(?P<code>^[ \t]*(?P<fence>`{3,}|~{3,})[^\n`]*\n.*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z))"
+    r"(?P<code>^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n`]*\n.*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z))"
     r"|(?P<comment><!--.*?(?:-->|\Z))",
     re.DOTALL | re.MULTILINE,
 )
@@ -77,18 +80,11 @@ _ISSUE_URL = re.compile(
     r"(?:issues|pull|discussions)/\d{1,9}(?:[/?#][\w/?=&#.-]{0,200})?",
     re.IGNORECASE,
 )
-_REFERENCE = re.compile(
-    r"(?<![\w./@-])[A-Za-z0-9][\w-]{0,38}/[\w.-]{1,100}[#＃]\d{1,9}\b|(?<![\w&/])[#＃]\d{1,9}\b|\bgh-\d{1,9}\b",
-    re.IGNORECASE,
-)
 _SAID = re.compile(
     r"\b(?:(?:possib(?:le|ly)|potential(?:ly)?|maybe|may be|might be|probably|likely|this is|is|an?|exact|"
     r"the same as|same as) ){0,4}(?:dup(?:e|licate)?s?(?: of|:)?|same as|identical to|see also) ?"
     r"(?=(?:\[[^\]\n]{0,100}\]\()?\[issue\])",
     re.IGNORECASE,
-)
-_TITLE_TAG = re.compile(
-    r"^\s*[\[({]?\s*(?:possible |potential )?(?:dup|dupe|duplicated?)\s*(?:[\])}]|:)\s*", re.IGNORECASE
 )
 _HEADING = re.compile(r"[ \t]*(?:(#{1,6})[ \t]+\S|\*\*[^*\n]{1,120}\*\*:?[ \t]*$|__[^_\n]{1,120}__:?[ \t]*$)")
 _NO_ANSWER = re.compile(r"[ \t]*[_*]*(?:no response|n/?a|none)\.?[_*]*[ \t]*$", re.IGNORECASE)
@@ -106,7 +102,7 @@ _Step = tuple[re.Pattern[str], str] | tuple[re.Pattern[str], str, *tuple[str, ..
 def clean_text(title: str, body: str) -> Cleaned:
     """Return the cleaned text of an issue; empty if nothing is left of it."""
     changes: set[str] = set()
-    title = _prose(_TITLE_TAG.sub("", _lines(title).replace("\n", " ")), changes).strip()
+    title = _prose(_change(cut_tags, " ".join(_lines(title).split()), changes, "statements"), changes).strip()
     body = _lines(body)
     parts: list[str] = []
     last = 0
@@ -138,11 +134,12 @@ def _prose(text: str, changes: set[str]) -> str:
         return text
     text = _apply(text, changes, "boxes", (_BOX, "", "]"), (_PROMISE, ""))
     text = _apply(text, changes, "footers", (_FOOTER, ""))
+    text = _change(cut_sections, text, changes, "statements")
+    text = _change(cut_statements, text, changes, "statements")
+    text = _change(mask_references, text, changes, "references")
     text = _apply(text, changes, "attachments", (_IMAGE, "", "![", "<"), (_ATTACHED, r"\1", "://"))
     text = _code(text, changes, prose=True)
-    return _apply(
-        text, changes, "references", (_REFERENCE, "[issue]", "#", "＃", "-"), (_SAID, "", "[issue]")
-    )
+    return _apply(text, changes, "references", (_SAID, "", "[issue]"))
 
 
 def _code(text: str, changes: set[str], *, prose: bool = False) -> str:
@@ -151,6 +148,13 @@ def _code(text: str, changes: set[str], *, prose: bool = False) -> str:
     text, found = scrub(text, code=not prose)
     changes |= found
     return _apply(text, changes, "attachments", (_LONG_URL, r"\1", "://"), (_BLOB, "[data]"))
+
+
+def _change(step: Callable[[str], str], text: str, changes: set[str], name: str) -> str:
+    changed = step(text)
+    if changed != text:
+        changes.add(name)
+    return changed
 
 
 def _apply(text: str, changes: set[str], name: str, *steps: _Step) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from angle_data.errors import AngleError, CredentialsError, InputError, StoppedError
@@ -39,6 +40,9 @@ PUBLIC_API = "https://api.github.com"
 _ATTEMPTS, _FIRST_ATTEMPTS = 10, 3
 _TIMEOUT_S = 30
 _WORTH_A_LINE_S = 5.0
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# GitHub's tokens could pass for the name of a variable; those of other kinds are told by their length.
+_LIKE_A_TOKEN = re.compile(r"gh[pousr]_\w*|github_pat_\w*|\w{36,}")
 _MOVED = frozenset({302, 307, 308})
 _NEXT = re.compile(r'<([^>]*)>\s*;[^,<]*rel="?next\b')
 _LAST = re.compile(r'<([^>]*)>\s*;[^,<]*rel="?last\b')
@@ -60,7 +64,28 @@ class Connection:
     token: str | None = None
     max_requests: int | None = None
 
+    @classmethod
+    def from_environment(cls, api_url: str, token_env: str, max_requests: int | None) -> Self:
+        """Return the connection that options describe, with the token that the variable holds.
+
+        Raises:
+            InputError: An option or the token cannot be used; what may be a secret is not shown.
+        """
+        unset = token_env not in os.environ
+        if not _VARIABLE.fullmatch(token_env) or (unset and _LIKE_A_TOKEN.fullmatch(token_env)):
+            raise InputError("--token-env takes the name of a variable, not the token itself")
+        return cls(api_url, token_env, os.environ.get(token_env, "").strip() or None, max_requests)
+
     def __post_init__(self) -> None:
+        if "@" in self.api_url:
+            raise InputError(
+                "--api-url holds a user name or password; give the address alone, and a token by --token-env"
+            )
+        if self.token is not None and not re.fullmatch("[!-~]+", self.token):
+            raise InputError(
+                f"the token in {self.token_env} holds a space, a line break or a letter beyond ASCII, which "
+                "none has; set it again"
+            )
         parts = urlsplit(self.api_url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise InputError(
@@ -70,6 +95,13 @@ class Connection:
             raise InputError(f"--api-url {self.api_url} is the web site; the API is {PUBLIC_API}")
         if self.max_requests is not None and self.max_requests < 1:
             raise InputError(f"--max-requests must be at least 1, got {self.max_requests}")
+
+    @property
+    def hint(self) -> str:
+        """What may be wrong with the address where a server finds nothing; empty for GitHub's own."""
+        if self.api_url.rstrip("/") == PUBLIC_API or "/api/v3" in self.api_url:
+            return ""
+        return "; the API of GitHub Enterprise is at https://HOST/api/v3, check --api-url"
 
     def __repr__(self) -> str:
         return f"Connection(api_url={self.api_url!r}, token={'given' if self.token else 'none'})"
@@ -100,18 +132,28 @@ class GitHubClient:
         now: Callable[[], float] = time.time,
     ) -> None:
         from github import Auth, Github
+        from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, Requester
 
         self._connection, self._sleep, self._now = connection, sleep, now
-        github = Github(
-            auth=Auth.Token(connection.token) if connection.token else None,
-            base_url=connection.api_url.rstrip("/"),
-            timeout=_TIMEOUT_S,
-            user_agent="angle-toolkit",
-            per_page=100,
-            retry=None,
-            seconds_between_requests=None,
-            seconds_between_writes=None,
+        self._asks: Resource = "core"
+        # PyGithub follows redirections by itself; counted is what goes over its connection.
+        Requester.injectConnectionClasses(
+            _counted(HTTPRequestsConnectionClass, self._spend),
+            _counted(HTTPSRequestsConnectionClass, self._spend),
         )
+        try:
+            github = Github(
+                auth=Auth.Token(connection.token) if connection.token else None,
+                base_url=connection.api_url.rstrip("/"),
+                timeout=_TIMEOUT_S,
+                user_agent="angle-toolkit",
+                per_page=100,
+                retry=None,
+                seconds_between_requests=None,
+                seconds_between_writes=None,
+            )
+        finally:
+            Requester.resetConnectionClasses()
         # PyGithub writes its redirections to stderr by a handler of its own.
         logging.getLogger("github").setLevel(logging.WARNING)
         self._requester = github.requester
@@ -224,7 +266,7 @@ class GitHubClient:
     ) -> tuple[int, dict[str, str], Any]:
         from requests.exceptions import InvalidURL, ReadTimeout, RequestException
 
-        self._spend(resource)
+        self._asks = resource
         try:
             status, answer, text = self._requester.requestJson(verb, path, headers=dict(headers), input=body)
         except InvalidURL as error:
@@ -252,7 +294,8 @@ class GitHubClient:
             raise Transient("an answer that is no JSON")
         return status, answer, data
 
-    def _spend(self, resource: Resource) -> None:
+    def _spend(self) -> None:
+        resource = self._asks
         limit = self._connection.max_requests
         if limit is not None and self.requests >= limit:
             raise StoppedError(
@@ -280,6 +323,17 @@ class GitHubClient:
         return CredentialsError(
             f"{self._connection.api_url} wants a token (401); set {name} or give --token-env"
         )
+
+
+def _counted(connection: type[Any], spend: Callable[[], None]) -> type[Any]:
+    """A kind of PyGithub connection that calls `spend` before each request that it sends."""
+
+    class Counted(connection):  # type: ignore[misc]  # chosen at run time
+        def request(self, *arguments: Any, **options: Any) -> Any:
+            spend()
+            return super().request(*arguments, **options)
+
+    return Counted
 
 
 def _same_host(address: str, api_url: str) -> bool:

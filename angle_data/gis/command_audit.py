@@ -49,6 +49,8 @@ def sample(
         return
     if out is None:
         raise InputError("give --out, a folder with a data set to draw from, or --verdicts, a file to count")
+    if not out.is_dir():
+        raise InputError(f"{out} does not exist; give the folder that `angle-data gis --out` wrote")
     dataset = out / "dataset" if (out / "dataset").is_dir() else out
     target = to or out / "sample.csv"
     if to is None and dataset == out:
@@ -61,7 +63,7 @@ def sample(
 
 def rehydrate(
     data: Annotated[Path, typer.Option(help="Data set folder without texts.")],
-    out: Annotated[Path, typer.Option(help="Folder to write dataset/ to.")],
+    out: Annotated[Path, typer.Option(help="Another folder, to write dataset/ to.")],
     api_url: Annotated[
         str, typer.Option(help="REST address; GitHub Enterprise: https://HOST/api/v3.")
     ] = "https://api.github.com",
@@ -77,7 +79,7 @@ def rehydrate(
 
     Fifty issues a request with a token, one without.
 
-    Example: angle-data gis rehydrate --data ids/dataset --out gis
+    Example: angle-data gis rehydrate --data ids/dataset --out texts
     """
     configure_logging(quiet=quiet, verbose=verbose)
     from angle_data.gis.rehydrate import RehydrateConfig, rehydrate_dataset
@@ -86,17 +88,20 @@ def rehydrate(
     if as_json:
         typer.echo(json.dumps({**asdict(found), "dataset": str(found.dataset)}))
         return
-    left_out = ", ".join(f"{name} {count:,}" for name, count in found.dropped.items()) or "none"
+    left_out = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found.dropped.items())
+    lost = "".join(f"left out  {name}: {reason}\n" for name, reason in found.repositories.items())
     typer.echo(
-        f"pairs     {found.kept:,} of {found.rows:,}\nleft out  {left_out}\nedited    {found.edited:,}\n"
-        f"requests  {found.requests:,}\ndata set  {found.dataset}"
+        f"pairs     {found.kept:,} of {found.rows:,}\nleft out  {left_out or 'none'}\n{lost}"
+        f"edited    {found.edited:,}\nrequests  {found.requests:,}\ndata set  {found.dataset}"
     )
 
 
 def _rates(rates: list[ErrorRate]) -> str:
-    lines = [f"{'kind':<24}{'read':>6}{'wrong':>7}{'unclear':>9}  {'error rate (95 %)':<24}not clearly right"]
+    lines = [f"{'kind':<24}{'read':>6}{'wrong':>7}{'unclear':>9}  {'error rate (95 %)':<26}not clearly right"]
     for rate in rates:
         error = f"{rate.rate:.1%} ({rate.low:.1%} to {rate.high:.1%})"
+        if rate.read == rate.unclear:
+            error = "unknown: all unclear"
         unclear = f"{rate.not_clear:.1%} ({rate.not_clear_low:.1%} to {rate.not_clear_high:.1%})"
-        lines.append(f"{rate.kind:<24}{rate.read:>6}{rate.wrong:>7}{rate.unclear:>9}  {error:<24}{unclear}")
+        lines.append(f"{rate.kind:<24}{rate.read:>6}{rate.wrong:>7}{rate.unclear:>9}  {error:<26}{unclear}")
     return "\n".join(lines)

@@ -7,15 +7,11 @@ with its reason and the others go on. What the rows mean is the build's business
 from __future__ import annotations
 
 import logging
-import os
-import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
@@ -26,13 +22,22 @@ from angle_data.gis.missing import follow_missing
 from angle_data.gis.repos import RepoList, read_repos
 from angle_data.gis.rounds import Round
 from angle_data.gis.rows import Repo
+from angle_data.gis.selection import Selection, Strategy
+from angle_data.gis.site import check_server, note_server, note_site
 from angle_data.gis.store import STORE_NAME, Store
-from angle_data.gis.streams import Source, Window, read_comments, read_events, read_issues
+from angle_data.gis.streams import Source, read_comments, read_events, read_issues
 from angle_data.locking import hold
 
-__all__ = ["CrawlConfig", "CrawlSummary", "Strategy", "connection_of", "crawl_repos", "strategy_for"]
-
-Strategy = Literal["events", "comments", "both"]
+__all__ = [
+    "CrawlConfig",
+    "CrawlSummary",
+    "Strategy",
+    "connection_of",
+    "crawl_repos",
+    "none_readable",
+    "strategy_for",
+    "warn_anonymous",
+]
 
 log = logging.getLogger("angle")
 
@@ -42,10 +47,9 @@ class CrawlConfig:
     """What to crawl and how; checks itself.
 
     `repos` is a list of repositories, `out` the folder of the store. `strategy` says what is read beside
-    the issues: `events` (GraphQL marks), `comments`, or `both`. `since` and `until` are dates
-    (`2024-01-31`) that bound when an item was last updated, both included. `archives` are event dumps to
-    read instead of the API. The token itself is read from the environment variable `token_env` and never
-    kept.
+    the issues: `events` (GraphQL marks), `comments`, or `both`. `since` is the first day (`2024-01-31`) on
+    which an item was updated; an issue opened on that day or later was. `archives` are event dumps to read
+    instead of the API. The token itself is read from the environment variable `token_env` and never kept.
     """
 
     repos: Path | None
@@ -54,27 +58,18 @@ class CrawlConfig:
     api_url: str = PUBLIC_API
     token_env: str = "GITHUB_TOKEN"
     since: str | None = None
-    until: str | None = None
     max_requests: int | None = None
     archives: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.strategy not in ("events", "comments", "both"):
-            raise InputError(f"--strategy must be events, comments or both, got {self.strategy!r}")
+        Selection(since=self.since, strategy=self.strategy)
         if self.repos is None and not self.archives:
             raise InputError("give --repos, a list of repositories (or --archive, event dumps)")
-        for option, value in (("--since", self.since), ("--until", self.until)):
-            _check_date(option, value)
-        if self.since and self.until and self.until < self.since:
-            raise InputError(f"--until {self.until} lies before --since {self.since}; swap them")
 
     @property
-    def window(self) -> Window:
-        """The dates as time stamps, the last day included."""
-        return Window(
-            f"{self.since}T00:00:00Z" if self.since else None,
-            f"{self.until}T23:59:59Z" if self.until else None,
-        )
+    def start(self) -> str | None:
+        """`since` as a time stamp."""
+        return f"{self.since}T00:00:00Z" if self.since else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +91,7 @@ class CrawlSummary:
 
 def connection_of(config: CrawlConfig) -> Connection:
     """Return the connection that the options and the environment describe."""
-    token = os.environ.get(config.token_env, "").strip() or None
-    return Connection(config.api_url, config.token_env, token, config.max_requests)
+    return Connection.from_environment(config.api_url, config.token_env, config.max_requests)
 
 
 def strategy_for(config: CrawlConfig, *, authenticated: bool) -> Strategy:
@@ -113,6 +107,22 @@ def strategy_for(config: CrawlConfig, *, authenticated: bool) -> Strategy:
     return "comments"
 
 
+def warn_anonymous(client: GitHubClient, config: CrawlConfig) -> None:
+    """Say what a missing token costs."""
+    if not client.authenticated:
+        log.warning(
+            "no token in %s: GitHub allows 60 requests an hour and no events; set one to go faster",
+            config.token_env,
+        )
+
+
+def none_readable(statuses: Mapping[str, str], connection: Connection) -> InputError:
+    """Return the error for a list of which nothing can be read; `statuses` are by listed name."""
+    name, status = next(iter(statuses.items()))
+    hint = connection.hint if ":404" in status else ""
+    return InputError(f"none of {len(statuses)} repositories can be read; {name}: {status}{hint}")
+
+
 def crawl_repos(
     config: CrawlConfig,
     *,
@@ -126,26 +136,20 @@ def crawl_repos(
         CredentialsError: The token is not accepted.
         StoppedError: `max_requests` is reached or GitHub keeps failing; run again to go on.
     """
-    listed = read_repos(config.repos) if config.repos else RepoList((), ())
-    for line in listed.bad:
-        log.warning("%s:%d: %r is no repository; skipped", config.repos, line.number, line.text)
+    listed = read_repos(config.repos, config.api_url, tell=True) if config.repos else RepoList((), ())
     with hold(config.out), Store.open(config.out / STORE_NAME) as store:
         if config.archives:
-            counts = load_archives(store, config.archives, listed.names, config.window)
+            counts = load_archives(store, config.archives, listed.names, config.start)
             return _summary(config, store, listed, {}, None, counts)
         connection = connection_of(config)
+        check_server(store, config.api_url)
         client = GitHubClient(connection, sleep=sleep, now=now)
         strategy = strategy_for(config, authenticated=client.authenticated)
-        if not client.authenticated:
-            log.warning(
-                "no token in %s: GitHub allows 60 requests an hour and no events; set one to go faster",
-                config.token_env,
-            )
-        key = (strategy, config.since, config.until, *listed.names)
+        warn_anonymous(client, config)
+        key = (strategy, config.since, *listed.names)
         statuses = _Crawl(config, store, client, strategy, Round(store, key)).run(listed.names)
         if all(status != "ok" for status in statuses.values()):
-            name, status = next(iter(statuses.items()))
-            raise InputError(f"none of {len(statuses)} repositories can be read; {name}: {status}")
+            raise none_readable(statuses, connection)
         return _summary(config, store, listed, statuses, client, None)
 
 
@@ -196,17 +200,19 @@ class _Crawl:
             log.debug("%s: %d %s", name, count, stream)
             progress.advance(0, f"{name}: {self.items:,} items, {self.client.status_line()}")
 
-        return Source(self.client, self.store, self.config.window, tell)
+        return Source(self.client, self.store, self.config.start, tell)
 
     def _resolve(self, name: str) -> Repo:
         """Find out the id and the present name; a known repository is asked for by its id."""
-        known = _known(self.store, name)
+        known = self.store.named(name)
         etag = known.etag if known and known.status == "ok" else None
         page = self.client.get(f"/repositories/{known.id}" if known else f"/repos/{name}", etag=etag)
         if page is None and known:
             return known
         assert page is not None
         raw = page.data
+        note_site(self.store, raw.get("html_url") or "")
+        note_server(self.store, self.config.api_url)
         same = self.store.repo(raw["id"])
         repo = Repo(
             raw["id"], raw["full_name"], name, (name,) if name != raw["full_name"] else (), etag=page.etag
@@ -233,7 +239,7 @@ class _Crawl:
         if self.strategy != "events":
             self._once(repo, "comments", partial(read_comments, source, repo))
         if not self.store.count("issues", repo.id):
-            raise Refused(200, "no issues" + (" in the given dates" if self.config.since else ""))
+            raise Refused(200, "no issues" + (" since that day" if self.config.since else ""))
 
     def _follow(self, source: Source, repo: Repo) -> None:
         try:
@@ -244,23 +250,12 @@ class _Crawl:
     def _failed(self, name: str, error: Refused) -> str:
         status = f"error:{error.reason}" if error.status == 200 else f"error:{error}"
         log.warning("%s is skipped: %s", name, status.removeprefix("error:"))
-        known = _known(self.store, name)
+        known = self.store.named(name)
         if known:
             self.store.save_repo(Repo(known.id, known.name, known.asked, known.aliases, status))
         else:
             self.store.save_failure(name, status)
         return status
-
-
-def _known(store: Store, name: str) -> Repo | None:
-    """The stored repository that was listed or is known under this name; present names go first."""
-    found: Repo | None = None
-    for repo in store.repos():
-        if repo.name.lower() == name.lower():
-            return repo
-        if name.lower() in {repo.asked.lower(), *(alias.lower() for alias in repo.aliases)}:
-            found = repo
-    return found
 
 
 def _summary(
@@ -275,19 +270,15 @@ def _summary(
         store=store.path,
         repos=statuses,
         bad_lines=tuple(f"{config.repos}:{line.number}: {line.text}" for line in listed.bad),
-        rows={table: store.count(table) for table in ("repos", "issues", "comments", "events")},
+        rows=_rows(store),
         requests=client.requests if client else 0,
         unchanged=client.unchanged if client else 0,
         archive=archive,
     )
 
 
-def _check_date(option: str, value: str | None) -> None:
-    if value is None:
-        return
-    try:
-        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
-            raise ValueError
-        date.fromisoformat(value)
-    except ValueError:
-        raise InputError(f"{option} {value!r} is no date; write it as 2024-01-31") from None
+def _rows(store: Store) -> dict[str, int]:
+    counts = {table: store.count(table) for table in ("repos", "issues", "comments", "events")}
+    pulls = store.pulls()
+    counts["issues"] -= pulls
+    return {"repos": counts.pop("repos"), "issues": counts.pop("issues"), "pull_requests": pulls, **counts}

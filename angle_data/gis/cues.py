@@ -23,9 +23,9 @@ _GAP_TEXT = """
     should would could can do does did issue one bug ticket report of in how why case my mine any more
     longer way at all either same complete full direct duplicate i we you they he she anyone please simple
     perfect 100% reason thing problem request i'd i'm considering tracked covered described reported
-    handled already currently so yet supposed by mean meant ein eine einen das dies es un une uma um una
-    uno el la lo le o os est ce este esto isso isto é è ser является это дубликатом with wirklich vraiment
-    realmente jest een det är en et
+    handled already currently so yet supposed by mean meant understand get ein eine einen das dies es un
+    une uma um una uno el la lo le o os est ce este esto isso isto é è ser является это дубликатом with
+    wirklich vraiment realmente jest een det är en et
 """
 _NO_GAP_TEXT = """
     es un una el la lo le longer way such creo parece que è o

@@ -48,11 +48,12 @@ _BATCH = 1_000
 
 
 def write_rows(
-    directory: Path, splits: Mapping[str, Iterable[Row]], columns: Iterable[str], card: Callable[[], str]
+    directory: Path, splits: Mapping[str, Iterable[Row]], columns: Iterable[str], card: Callable[[Path], str]
 ) -> None:
     """Write `splits` to `directory` in place of an earlier data set; no split may be empty.
 
-    `card` is called for the content of `README.md` when all rows are written.
+    `card` is called for the content of `README.md` when all rows are written, with the folder that becomes
+    `directory`, to which it may add `figures/*.png`.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -64,7 +65,7 @@ def write_rows(
                 stream = iter(rows)
                 while batch := list(islice(stream, _BATCH)):
                     writer.write_table(pa.Table.from_pylist(batch, schema=schema))
-        (folder / "README.md").write_text(card(), encoding="utf-8", newline="\n")
+        (folder / "README.md").write_text(card(folder), encoding="utf-8", newline="\n")
 
 
 def read_dataset(directory: Path) -> Iterator[tuple[str, Row]]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.gis.markers import MarkerLink, read_comment
+from angle_data.gis.references import PUBLIC_HOSTS
 from angle_data.gis.threads import read_thread
 from angle_data.jsonl import read_jsonl
 from angle_data.text import whole_characters
@@ -77,7 +78,9 @@ def explain_comments(
         InputError: See `read_comments`.
     """
     for comment in read_comments(path):
-        reading = read_comment(comment.body, comment.repo, comment.number, author=comment.author, hosts=hosts)
+        reading = read_comment(
+            comment.body, comment.repo, comment.number, author=comment.author, hosts=PUBLIC_HOSTS | hosts
+        )
         row: dict[str, Any] = {"repo": comment.repo, "number": comment.number}
         row["links"] = [_shown(link, comment.body, why) for link in reading.links]
         if why:
@@ -91,6 +94,7 @@ def explain_threads(
 ) -> Iterator[dict[str, Any]]:
     """Yield rows as `explain_comments`, without the links that a later comment of the thread took back.
 
+    With `why`, those are in `cancelled`, each with the position `by` of that comment in the thread, from 1.
     The comments of an issue must follow one another in the file, oldest first.
 
     Raises:
@@ -98,10 +102,20 @@ def explain_threads(
     """
     for (repo, number), group in groupby(read_comments(path), key=lambda c: (c.repo, c.number)):
         comments = list(group)
-        thread = read_thread(comments, repo, number, hosts=hosts)
+        thread = read_thread(comments, repo, number, hosts=PUBLIC_HOSTS | hosts)
         rows: list[dict[str, Any]] = [{"repo": repo, "number": number, "links": []} for _ in comments]
-        for found in thread.standing:
-            rows[found.comment]["links"].append(_shown(found.link, comments[found.comment].body, why))
+        if why:
+            for position, row in enumerate(rows):
+                row |= {"denials": [], "retracts": position in thread.taking_back, "cancelled": []}
+        for found in thread.links:
+            shown = _shown(found.link, comments[found.comment].body, why)
+            if found.retracted_by is None:
+                rows[found.comment]["links"].append(shown)
+            elif why:
+                rows[found.comment]["cancelled"].append({**shown, "by": found.retracted_by + 1})
+        for denial in thread.denials if why else ():
+            shown = _shown(denial.link, comments[denial.comment].body, why)
+            rows[denial.comment]["denials"].append(shown)
         yield from rows
 
 

@@ -88,7 +88,8 @@ def _bars(axes: Axes, repositories: list[tuple[str, Mapping[str, int]]]) -> None
     axes.set_yticks(range(len(names)), names, fontsize=7)
     axes.invert_yaxis()
     axes.set_xlabel("pairs")
-    axes.legend(frameon=False)
+    # Above the bars, which may fill the whole width.
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 
 
 def _overlap(axes: Axes, overlap: Mapping[str, Mapping[str, float]]) -> None:

@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from angle_data.gis.client import GitHubClient
-from angle_data.gis.crawl import CrawlConfig, Strategy, connection_of, strategy_for
+from angle_data.gis.crawl import (
+    CrawlConfig,
+    Strategy,
+    connection_of,
+    none_readable,
+    strategy_for,
+    warn_anonymous,
+)
 from angle_data.gis.limits import Refused
 from angle_data.gis.queries import POINTS_PER_PAGE
 from angle_data.gis.repos import read_repos
@@ -123,42 +130,58 @@ def forecast(
 ) -> Forecast:
     """Ask for the newest issue of every listed repository and return what crawling them will take.
 
-    What the store in `config.out` holds already is not counted again. Nothing is written.
+    What the store in `config.out` holds already is not counted again. With `since`, only what was updated
+    from then on is counted. Nothing is written.
 
     Raises:
         InputError, CredentialsError, StoppedError: As in `crawl.crawl_repos`.
     """
-    names = read_repos(config.repos).names if config.repos else ()
-    client = GitHubClient(connection_of(config), sleep=sleep, now=now)
+    names = read_repos(config.repos, config.api_url, tell=True).names if config.repos else ()
+    connection = connection_of(config)
+    client = GitHubClient(connection, sleep=sleep, now=now)
     strategy = strategy_for(config, authenticated=client.authenticated)
+    warn_anonymous(client, config)
     stored = _stored(config)
     ratio = _comments_per_number(stored.values())
-    rows = []
+    rows: list[RepoForecast] = []
+    seen: dict[str, str] = {}
     for name in names:
         try:
-            rows.append(_forecast(client, name, strategy, ratio, stored.get(name.lower(), _Stored())))
+            here = stored.get(name.lower(), _Stored())
+            found, today = _forecast(client, name, strategy, ratio, here, config.start)
         except Refused as error:
             log.warning("%s is skipped: %s", name, error)
             rows.append(RepoForecast(name, 0, 0, 0, 0, f"error:{error}"))
+            continue
+        first = seen.setdefault(today.lower(), name)
+        rows.append(found if first == name else RepoForecast(name, 0, 0, 0, 0, f"the same as {first}"))
+    if rows and all(row.status.startswith("error:") for row in rows):
+        raise none_readable({row.name: row.status for row in rows}, connection)
     budget = client.budgets.get("core")
     limit = budget.limit if budget else (_TOKEN_LIMIT if client.authenticated else _ANONYMOUS_LIMIT)
     return Forecast(tuple(rows), strategy, limit, client.requests, ratio)
 
 
 def _forecast(
-    client: GitHubClient, name: str, strategy: Strategy, ratio: float, stored: _Stored
-) -> RepoForecast:
+    client: GitHubClient, name: str, strategy: Strategy, ratio: float, stored: _Stored, since: str | None
+) -> tuple[RepoForecast, str]:
+    """The forecast of one repository, and what it is called today."""
     # The first of the list is the newest even where a redirection drops the parameters.
-    page = client.get(f"/repos/{name}/issues?state=all&sort=created&direction=desc&per_page=1")
+    bound = f"&since={since}" if since else ""
+    page = client.get(f"/repos/{name}/issues?state=all&sort=created&direction=desc&per_page=1{bound}")
     assert page is not None
     numbers = max((raw["number"] for raw in page.data), default=0)
+    if since:
+        # Pages of one item: as many as there are items since then.
+        numbers = min(numbers, page.last_page or len(page.data))
     comments = max(round(numbers * ratio), stored.comments)
     issue_pages = 1 + max(0, numbers - (stored.newest if stored.issues_done else stored.issues)) // _PER_PAGE
     comment_pages = 1 + (0 if stored.comments_done else max(0, comments - stored.comments) // _PER_PAGE)
     rest = 1  # its name and id
     rest += issue_pages if strategy == "comments" else 0
     rest += comment_pages if strategy in ("comments", "both") else 0
-    return RepoForecast(name, numbers, comments, rest, issue_pages if strategy != "comments" else 0)
+    today = "/".join(page.data[0]["repository_url"].rsplit("/", 2)[1:]) if page.data else name
+    return RepoForecast(name, numbers, comments, rest, issue_pages if strategy != "comments" else 0), today
 
 
 def _comments_per_number(stored: Iterable[_Stored]) -> float:

@@ -101,6 +101,7 @@ _CANDIDATES = re.compile(
 )
 _COLON = re.compile(rf": ?\(?{REF}")
 _PERCENT = re.compile(r"\b\d{1,3}(?:\.\d+)? ?%|\b[01]\.\d{2,}\b|\bsimilarity\b|\bscore\b", re.IGNORECASE)
+_CAUSE = re.compile(r"\bcause as\b", re.IGNORECASE)
 _WHY = re.compile(r"\b(?:why|how)\b(?! about)", re.IGNORECASE)
 _VERB_FOLLOWS = re.compile(
     r" (?:is|was|has|fix\w*|adds?|should|will|would|can|does|superseded?s?)\b", re.IGNORECASE
@@ -219,20 +220,22 @@ def _judge(
     asked = scope.is_question(text, end)
     if _is_no_statement(phrase, match, left, right) or (asked and _WHY.search(left)):
         return None
+    if scope.is_hypothetical(left, right) or scope.is_advice(left, right):
+        return None
     if phrase.direction == "this_is_dup_of" and phrase.subject != "any":
         verb = _MAY_BE_VERB.match(match[0]) is not None
         if scope.about_another(left, verb=verb) or _names_the_duplicate(left, right):
             return "another"
     if scope.is_negated(left, asked=asked) or scope.is_negated(text[: match.start("r")], asked=asked):
         return None if scope.is_conditional(left) or asked else "denied"
-    if scope.is_refuted(right):
+    if scope.is_refuted(right) or scope.is_mistaken(left, right):
         return "denied"
     named = phrase.subject != "this" or _ACTS_ON_THIS.match(match[0]) or scope.about_this(left)
     if not named and not (closing and scope.closes(right)):
         return None
     if not phrase.certain or asked:
         return "tentative"
-    if phrase.kind == "same" and not closing and scope.is_experience(left):
+    if phrase.kind == "same" and not closing and (scope.is_experience(left) or _CAUSE.search(match[0])):
         return "tentative"
     return _certainty(text, start, end, closing=closing)
 

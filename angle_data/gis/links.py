@@ -8,7 +8,7 @@ repositories by id, transferred issues to where they went.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from angle_data.gis.cleaning import is_dummy
@@ -25,12 +25,14 @@ REASONS: dict[str, str] = {
     "guess": "tentative: a guess, a question or an entry in a list of candidates",
     "unbacked": "tentative: stated outright by someone without write access, and nothing backs it",
     "disputed": "tentative: somebody objected",
+    "circle": "tentative: programs alone say so, and in a circle, so that no issue is the original",
     "retracted": "the writer or somebody with write access took it back",
     "unmarked": "the mark was removed later",
     "reopened": "the duplicate was opened again afterwards and stands open",
-    "unknown_repository": "the other issue is in a repository that was not crawled",
+    "unknown_repository": "the other issue is in a repository that was not crawled or is left out",
     "other_repository": "the other issue is in another repository",
     "missing": "the other issue is not in the store",
+    "outside": "the other issue was not opened in the given days",
     "gone": "one of the issues was deleted",
     "moved_away": "one of the issues was transferred to where the crawl did not follow",
     "itself": "both ends are the same issue",
@@ -93,7 +95,31 @@ def judge(
     scan: Scan, statements: Iterable[Statement], texts: Texts, *, cross_repo: bool = False
 ) -> list[Link]:
     """Return a link for every statement, in their order."""
-    return [_judge(scan, said, texts, cross_repo=cross_repo) for said in statements]
+    links = [_judge(scan, said, texts, cross_repo=cross_repo) for said in statements]
+    circles = _bot_circles(links)
+    return [
+        replace(link, status="tentative", reason="circle")
+        if link.status == "accepted" and _ends(link) in circles
+        else link
+        for link in links
+    ]
+
+
+def _ends(link: Link) -> tuple[Node | None, Node | None]:
+    return link.duplicate, link.canonical
+
+
+def _bot_circles(links: list[Link]) -> set[tuple[Node | None, Node | None]]:
+    """The accepted links (duplicate, canonical) that stand on the word of programs and lie in a circle."""
+    accepted = [link for link in links if link.status == "accepted"]
+    told = {frozenset(_ends(link)) for link in accepted if not link.statement.facts.bot}
+    left = {_ends(link) for link in accepted if frozenset(_ends(link)) not in told}
+    size = -1
+    while len(left) != size:
+        size = len(left)
+        starts, goals = {start for start, _ in left}, {goal for _, goal in left}
+        left = {(start, goal) for start, goal in left if start in goals and goal in starts}
+    return left
 
 
 def resolve(scan: Scan, repo: str, number: int) -> tuple[Node | None, str]:
@@ -114,9 +140,11 @@ def resolve(scan: Scan, repo: str, number: int) -> tuple[Node | None, str]:
         node = (scan.names.get(name.lower(), -1), int(moved) if moved.isdigit() else 0)
         if kind != "transferred":
             return None, "gone"
+        if node in scan.outside:
+            return None, "outside"
         if node in seen or node not in scan.heads or len(seen) > _HOPS:
             return None, "moved_away"
-    return None, "missing"
+    return None, "outside" if node in scan.outside else "missing"
 
 
 def _judge(scan: Scan, said: Statement, texts: Texts, *, cross_repo: bool) -> Link:

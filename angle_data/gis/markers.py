@@ -13,12 +13,13 @@ from typing import Any, Literal
 from angle_data.gis.grammar import Hit, find_hits
 from angle_data.gis.kinds import KINDS, WEAK_KINDS, Direction
 from angle_data.gis.masking import mask
-from angle_data.gis.references import find_references, mark_references, may_refer
+from angle_data.gis.references import PUBLIC_HOSTS, find_references, mark_references, may_refer
 from angle_data.gis.retraction import takes_back
 from angle_data.gis.segments import split_sentences
 
 __all__ = [
     "KINDS",
+    "LONGEST",
     "WEAK_KINDS",
     "Certainty",
     "Direction",
@@ -84,6 +85,9 @@ class Reading:
     denies: bool = False
 
 
+LONGEST = 65_536
+"""What GitHub allows in a comment, in characters; whatever a longer text has beyond is not read."""
+
 _NOTHING = Reading()
 _BACK = (
     "dup",
@@ -105,14 +109,14 @@ _BACK = (
 
 
 def read_comment(
-    body: str, repo: str, number: int, *, author: str | None = None, hosts: frozenset[str] = frozenset()
+    body: str, repo: str, number: int, *, author: str | None = None, hosts: frozenset[str] = PUBLIC_HOSTS
 ) -> Reading:
     """Read one comment of issue `number` in `repo` (`owner/name`).
 
     `author` matters only for bots (logins that end in `[bot]`), whose lists are candidates, not decisions.
-    `hosts` are host names that count as GitHub beside github.com, in lower case. A reference to the issue
-    itself is no link.
+    `hosts` are those whose addresses count (see `references`). A reference to the issue itself is no link.
     """
+    body = body[:LONGEST]
     refers = may_refer(body)
     if not refers and not any(word in body.casefold() for word in _BACK):
         return _NOTHING
@@ -131,7 +135,7 @@ def read_comment(
 
 
 def find_links(
-    body: str, repo: str, number: int, *, author: str | None = None, hosts: frozenset[str] = frozenset()
+    body: str, repo: str, number: int, *, author: str | None = None, hosts: frozenset[str] = PUBLIC_HOSTS
 ) -> tuple[MarkerLink, ...]:
     """Return the links that one comment states; see `read_comment`."""
     return read_comment(body, repo, number, author=author, hosts=hosts).links

@@ -7,21 +7,31 @@ here: a word that often goes with duplicates and a number are enough to ask.
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Mapping
+from typing import Any
 
+from angle_data.gis.client import GitHubClient
 from angle_data.gis.limits import Refused
 from angle_data.gis.payloads import issue_from_node, issue_from_rest, pull_from_node
 from angle_data.gis.queries import NUMBERS_A_QUERY, numbers_query
 from angle_data.gis.references import find_references, may_refer
 from angle_data.gis.rows import Event, Issue, Repo, tombstone_id
+from angle_data.gis.site import hosts_of, site_of_store
 from angle_data.gis.store import Store
 from angle_data.gis.streams import Source, issue_events
 
-__all__ = ["follow_missing", "missing_numbers", "tombstone"]
+__all__ = ["ask_number", "ask_numbers", "follow_missing", "missing_numbers", "tombstone"]
 
-_GONE = frozenset({404, 410})
+log = logging.getLogger("angle")
+
+_GONE = frozenset({404, 410, 451})
 _HINT = re.compile(
-    r"\bdup|\bdedup|\bfavou?r of|\btracked|\btracking|\bsame (?:as|issue)|\bsupersed", re.IGNORECASE
+    r"\bdup|\bdedup|\bfavou?r of|\btracked|\btracking|\bsame (?:as|issue|problem|bug)|\bsupersed"
+    r"|\breported (?:in|as|by)\b|\bcovered by\b|\b(?:merged|folded|consolidated) (?:in)?to\b|\breplaced by\b"
+    r"|doublon|duplikat|дубл|重复|重複|중복",
+    re.IGNORECASE,
 )
 
 
@@ -51,7 +61,8 @@ def tombstone(repo_id: int, number: int, gone: str) -> Issue:
 
 def missing_numbers(store: Store, repo: Repo) -> list[int]:
     """Return the numbers of `repo` that marks or likely comments point to and that have no row."""
-    names = {name.lower() for name in (repo.name, repo.asked, *repo.aliases)}
+    names = repo.names
+    hosts = hosts_of(site_of_store(store))
     named = {
         event.target_number
         for event in store.events(repo.id)
@@ -59,7 +70,7 @@ def missing_numbers(store: Store, repo: Repo) -> list[int]:
     }
     for comment in store.comments(repo.id):
         if "/pull/" not in comment.url and _HINT.search(comment.body) and may_refer(comment.body):
-            found = find_references(comment.body, repo.name)
+            found = find_references(comment.body, repo.name, hosts)
             named.update(reference.number for reference in found if reference.repo.lower() in names)
     known = {issue.number for issue in store.issues(repo.id, (n for n in named if n))}
     newest = store.newest_number(repo.id)
@@ -67,7 +78,10 @@ def missing_numbers(store: Store, repo: Repo) -> list[int]:
 
 
 def follow_missing(source: Source, repo: Repo, *, graphql: bool) -> None:
-    """Ask once for every missing issue of `repo` and store what became of it; in bulk with `graphql`."""
+    """Ask once for every missing issue of `repo` and store what became of it; in bulk with `graphql`.
+
+    Of one that GitHub refuses to show nothing is stored.
+    """
     rows = f"{source.store.count('comments', repo.id)} {source.store.count('events', repo.id)}"
     note = f"followed:{repo.id}"
     if source.store.meta(note) == rows:
@@ -81,35 +95,53 @@ def follow_missing(source: Source, repo: Repo, *, graphql: bool) -> None:
             source.tell("missing", len(found))
             chunk = sorted(set(chunk) - {issue.number for issue in found})
         for number in chunk:
-            source.store.upsert_page(issues=_look_up(source, repo, number))
+            try:
+                source.store.upsert_page(issues=[ask_number(source.client, repo, number)])
+            except Refused as error:
+                log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
             source.tell("missing", 1)
     source.store.set_meta(note, rows)
 
 
 def _look_up_all(source: Source, repo: Repo, numbers: list[int]) -> tuple[list[Issue], list[Event]]:
-    owner, name = repo.name.split("/")
-    variables = {"owner": owner, "name": name, **{f"n{i}": number for i, number in enumerate(numbers)}}
-    found = source.client.graphql(numbers_query(len(numbers)), variables)["repository"]
-    if not found or found["databaseId"] != repo.id:
-        return [], []
-    nodes = [node for i in range(len(numbers)) if (node := found[f"n{i}"])]
+    nodes = ask_numbers(source.client, repo, numbers)
     pulls = [pull_from_node(node, repo.id) for node in nodes if node["__typename"] == "PullRequest"]
     issues = [node for node in nodes if node["__typename"] == "Issue"]
     events = [event for node in issues for event in issue_events(source.client, repo, node)]
     return [*pulls, *(issue_from_node(node, repo.id) for node in issues)], events
 
 
-def _look_up(source: Source, repo: Repo, number: int) -> list[Issue]:
+def ask_numbers(client: GitHubClient, repo: Repo, numbers: list[int]) -> list[Mapping[str, Any]]:
+    """Return the GraphQL nodes of the issues and pull requests of these numbers that `repo` still has.
+
+    At most `queries.NUMBERS_A_QUERY` numbers; needs a token.
+    """
+    owner, name = repo.name.split("/")
+    variables = {"owner": owner, "name": name, **{f"n{i}": number for i, number in enumerate(numbers)}}
+    found = client.graphql(numbers_query(len(numbers)), variables)["repository"]
+    if not found or found["databaseId"] != repo.id:
+        return []
+    return [node for i in range(len(numbers)) if (node := found[f"n{i}"])]
+
+
+def ask_number(client: GitHubClient, repo: Repo, number: int, *, gone: frozenset[int] = _GONE) -> Issue:
+    """Return an issue by one REST request, or the tombstone that says what became of it.
+
+    `gone` are the statuses that mean that it was deleted.
+
+    Raises:
+        Refused: GitHub does not answer for another reason.
+    """
     try:
-        page = source.client.get(f"/repositories/{repo.id}/issues/{number}")
+        page = client.get(f"/repositories/{repo.id}/issues/{number}")
     except Refused as error:
-        if error.status not in _GONE:
+        if error.status not in gone:
             raise
-        return [tombstone(repo.id, number, "deleted")]
+        return tombstone(repo.id, number, "deleted")
     assert page is not None
     raw = page.data
     name = "/".join(raw["repository_url"].rsplit("/", 2)[1:])
-    if raw["number"] == number and name.lower() in {n.lower() for n in (repo.name, *repo.aliases)}:
-        return [issue_from_rest(raw, repo.id)]
+    if raw["number"] == number and name.lower() in repo.names:
+        return issue_from_rest(raw, repo.id)
     # Where it is now, the listing of that repository has it, if that repository is wanted at all.
-    return [tombstone(repo.id, number, f"transferred:{name}#{raw['number']}")]
+    return tombstone(repo.id, number, f"transferred:{name}#{raw['number']}")

@@ -109,6 +109,7 @@ class _Draw:
         """Take pairs that lie in `split`, those first whose issues occur in positive pairs."""
         c = self._candidates
         own = [pair for pair in spoken if {c.places.get(pair.one), c.places.get(pair.other)} == {split}]
+        own = [pair for pair in own if c.timely(pair.one, split) and c.timely(pair.other, split)]
         fit = [p for p in own if c.usable(p.one) and c.usable(p.other) and not c.tied(p.one, p.other)]
         fit.sort(key=lambda pair: -len({pair.one, pair.other} & c.positive))
         for pair in fit[:most]:
@@ -122,7 +123,8 @@ class _Draw:
                 by_repo[pair.one[0]].append((split, pair))
         texts = self._candidates.texts
         for repo_id in sorted(by_repo):
-            index = Bm25(texts.of_repository(repo_id))
+            heads = self._candidates.scan.heads
+            index = Bm25((n, text) for n, text in texts.of_repository(repo_id) if (repo_id, n) in heads)
             for split, pair in by_repo[repo_id]:
                 self._hard(index, texts, split, pair)
             self._tell(self._candidates.scan.repos[repo_id].name)

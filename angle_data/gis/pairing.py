@@ -12,7 +12,16 @@ from angle_data.gis.near import NEAR, grams, overlap
 from angle_data.gis.texts import Node, Texts
 from angle_data.text import stable_hash
 
-__all__ = ["Pair", "positive_pairs"]
+__all__ = ["DROPPED", "Pair", "positive_pairs"]
+
+DROPPED = {
+    "closure": "two duplicates of one original; no more of these are taken than there are links",
+    "cluster_cap": "the cluster has more pairs than one may give",
+    "crosses_time_border": "the two issues were opened in the periods of different splits",
+    "hub": "two duplicates of an original with so many that it is rather a collection",
+    "near_identical": "the two texts are nearly the same, and the cluster has one such pair already",
+}
+"""Why a positive pair is left out -> what that means."""
 
 _COPIES_A_CLUSTER = 1
 

@@ -104,7 +104,7 @@ PHRASES: tuple[Phrase, ...] = (
         "duplicate",
         r"(?:the|my|another|your|their|his|her|(?<!is )(?<!as )(?<!'s )a) {D}(?: {ISSUE})? ?\(?{R}",
         r"^duplicate issues ?: ?{R}",
-        r"{R} (?:is|was|are)(?: also| both| just| really)* (?:an? )?{D}[.!]?$",
+        r"{R}(?:,? (?:which|that))? (?:is|was|are)(?: also| both| just| really)* (?:an? )?{D}[.!]?$",
         certain=False,
         needs=DUPLICATE,
     ),
@@ -198,7 +198,7 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "same",
         r"\b(?:the )?(?:exact(?:ly)? )?(?:the )?same(?: (?:exact|underlying|basic|general|root|"
-        r"core))?(?: (?:issue|bug|problem|thing|(?:feature )?request|report|question|topic|ask|"
+        r"core))?(?: (?:issue|bug|problem|cause|thing|(?:feature )?request|report|question|topic|ask|"
         r"idea|ticket|story|feature|thread|proposal|as))?"
         r"(?: (?:here|reported|described|discussed|mentioned|tracked|raised))? (?:as|with|to|"
         r"like)(?: (?:in|with|reported in|described in|the one in|mentioned in|what|from|over in|"

@@ -12,11 +12,27 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["FILL", "OTHER", "REF", "SELF", "Reference", "find_references", "mark_references", "may_refer"]
+__all__ = [
+    "FILL",
+    "OTHER",
+    "PUBLIC_HOSTS",
+    "REF",
+    "SELF",
+    "Reference",
+    "find_references",
+    "mark_references",
+    "may_refer",
+]
 
 REF, FILL, OTHER, SELF = "\ue000", "\ue001", "\ue002", "\ue003"
 """What stands for a reference in marked text: first character `REF` (`SELF` for the issue itself, `OTHER` for
 a link to something else), the rest `FILL`."""
+
+
+PUBLIC_HOSTS = frozenset(
+    {"github.com", "www.github.com", "redirect.github.com", "togithub.com", "www.togithub.com"}
+)
+"""The hosts whose addresses lead to github.com."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +54,7 @@ _MAY_REFER = re.compile(
     r"[#＃]\d|\bgh-\d|/(?:issues|pull)/\d|\b(?:dup|dupe|duplicate)(?: of)?(?: issue| bug| ticket)? +\d",
     re.IGNORECASE,
 )
-_NUMBER = r"[1-9]\d{0,6}(?![A-Za-z0-9_]|\.\d)"
+_NUMBER = r"[1-9]\d{0,6}(?!_{0,3}[A-Za-z0-9]|\.\d)"  # the underscores of emphasis may follow
 _OWNER = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}"
 _GLUED = r"issues?|bugs?|tickets?|pr|of|to|in|see|by|with|as|is|for|dupe?|duplicate"
 _TOKEN = re.compile(
@@ -49,7 +65,7 @@ _TOKEN = re.compile(
     | <?(?P<url>(?:https?://|www\.|(?<![\w./@])(?:redirect\.)?github\.com/)[^\s<>"'`()\[\]]{{4,1000}})>?
     | (?<![\w./@-])(?P<path>{_OWNER}/[A-Za-z0-9_.-]{{1,100}}/(?:issues|pull)/{_NUMBER})
     | (?<![\w/.\-])(?P<owner>{_OWNER}/[A-Za-z0-9_.-]{{1,100}})[#＃](?P<foreign>{_NUMBER})
-    | (?<![A-Za-z0-9_\#&.-])[#＃](?P<hash>{_NUMBER})
+    | (?<![A-Za-z0-9\#&.-])(?<![A-Za-z0-9]_)[#＃](?P<hash>{_NUMBER})
     | (?<![A-Za-z0-9_])(?:{_GLUED}|-)[#＃](?P<glued>{_NUMBER})
     | (?<![A-Za-z0-9_/.-])gh-(?P<gh>{_NUMBER})
     | ^[ ]{{0,3}}/(?:duplicate|dupe?)(?:[ ]of)?[ ]{{1,4}}(?P<command>{_NUMBER})
@@ -58,16 +74,14 @@ _TOKEN = re.compile(
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 _ISSUE_URL = re.compile(
-    r"(?:https?://)?(?P<host>[\w.-]+)(?::\d+)?/(?P<repo>[A-Za-z0-9][\w-]{0,38}/[\w.-]{1,100})"
+    r"(?:https?://)?(?P<host>[\w.-]+(?::\d+)?)/(?P<repo>[A-Za-z0-9][\w-]{0,38}/[\w.-]{1,100})"
     r"/(?P<kind>issues|pull)/(?P<number>[1-9]\d{0,8})(?:[/?#].*)?",
     re.IGNORECASE,
 )
 _RELATIVE = re.compile(
     r"(?:\.\./){0,4}/?(?P<kind>issues|pull)/(?P<number>[1-9]\d{0,8})(?:[?#].*)?", re.IGNORECASE
 )
-_GITHUB_HOST = re.compile(
-    r"(?:www\.|redirect\.)?github\.com|(?:www\.)?togithub\.com|github\.[\w.-]+", re.IGNORECASE
-)
+_USUAL_PORT = re.compile(r":(?:80|443)\Z")
 _DEFINITION = re.compile(r"^ {0,3}\[([^\[\]\n]{1,60})\]: {0,4}<?(\S{1,500}?)>? *$", re.MULTILINE)
 _MARKER_TEXT = re.compile(
     r"dup|track|favou?r|same|clos|already|supersed|reported|covered by|replaced by", re.IGNORECASE
@@ -102,11 +116,11 @@ def may_refer(text: str) -> bool:
     return _MAY_REFER.search(text) is not None or (("](" in text or "href" in text) and "issues/" in text)
 
 
-def find_references(text: str, repo: str, hosts: frozenset[str] = frozenset()) -> list[Reference]:
+def find_references(text: str, repo: str, hosts: frozenset[str] = PUBLIC_HOSTS) -> list[Reference]:
     """Return every reference and every other link in `text`, in order, none overlapping.
 
-    `repo` is where short forms such as `#26` belong. `hosts` are host names taken for GitHub beside
-    github.com and github.*, such as that of an Enterprise server.
+    `repo` is where short forms such as `#26` belong. `hosts` are those whose addresses count, in lower case,
+    with the port where it is not the usual one; an issue elsewhere is something else.
     """
     labels = {m[1].casefold(): m[2] for m in _DEFINITION.finditer(text)} if "]:" in text else {}
     return [found for match in _TOKEN.finditer(text) for found in _read(match, text, repo, hosts, labels)]
@@ -135,9 +149,10 @@ def _read(
     if kind == "url":
         url = match["url"].rstrip(".,;:!?*_~'")
         closing = match[0].startswith("<") and match[0].endswith(">")
-        yield _url(url, start, end if closing else match.start("url") + len(url), repo, hosts)
+        yield _url(url, start, end if closing else match.start("url") + len(url), hosts)
     elif kind == "path":
-        yield _url(f"github.com/{match['path']}", start, end, repo, hosts)
+        owner, name, what, number = match["path"].split("/")
+        yield Reference(start, end, f"{owner}/{name}", int(number), what.casefold() == "pull")
     elif kind == "definition":
         yield Reference(start, end, "", 0)
     elif kind in ("dest", "label", "anchor"):
@@ -165,7 +180,7 @@ def _link(
     )
     start, end = match.span()
     inner_end = match.end(group)
-    found = _url(address, start, end, repo, hosts)
+    found = _url(address, start, end, hosts)
     relative = _RELATIVE.fullmatch(address)
     if relative and kind != "label":
         found = Reference(start, end, repo, int(relative["number"]), relative["kind"].lower() == "pull")
@@ -177,9 +192,9 @@ def _link(
         yield Reference(inner_end + (kind != "anchor"), end, found.repo, found.number, found.pull)
 
 
-def _url(url: str, start: int, end: int, repo: str, hosts: frozenset[str]) -> Reference:
+def _url(url: str, start: int, end: int, hosts: frozenset[str]) -> Reference:
     parsed = _ISSUE_URL.fullmatch(url)
-    if parsed and (_GITHUB_HOST.fullmatch(parsed["host"]) or parsed["host"].casefold() in hosts):
+    if parsed and _USUAL_PORT.sub("", parsed["host"].casefold()) in hosts:
         return Reference(
             start, end, parsed["repo"], int(parsed["number"]), parsed["kind"].casefold() == "pull"
         )

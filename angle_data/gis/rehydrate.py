@@ -7,14 +7,12 @@ that a stopped run goes on; a complete one asks for everything anew.
 from __future__ import annotations
 
 import logging
-import os
 import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
@@ -22,14 +20,14 @@ from angle_data.gis.card import render_rehydrated_card
 from angle_data.gis.client import PUBLIC_API, Connection, GitHubClient
 from angle_data.gis.dataset import COLUMNS, Row, read_dataset, write_rows
 from angle_data.gis.limits import Refused
-from angle_data.gis.missing import tombstone
-from angle_data.gis.payloads import issue_from_node, issue_from_rest
-from angle_data.gis.queries import NUMBERS_A_QUERY, numbers_query
-from angle_data.gis.rows import Issue, Repo
+from angle_data.gis.missing import ask_number, ask_numbers
+from angle_data.gis.payloads import issue_from_node
+from angle_data.gis.queries import NUMBERS_A_QUERY
+from angle_data.gis.rows import Repo
 from angle_data.gis.store import Store
 from angle_data.gis.texts import Node, Texts
 from angle_data.locking import hold
-from angle_data.text import content_id
+from angle_data.text import content_id, stable_hash
 
 __all__ = ["RehydrateConfig", "RehydrateSummary", "rehydrate_dataset"]
 
@@ -55,7 +53,8 @@ class RehydrateConfig:
 class RehydrateSummary:
     """What came of it: `rows` read, `kept`, `dropped` by reason, and kept rows with an edited text.
 
-    Reasons: `gone`, an issue was deleted, hidden or moved; `empty`, nothing is left of its text.
+    Reasons: `gone`, an issue was deleted, hidden or moved; `repository_gone`, its whole repository cannot be
+    read any more (`repositories`, with GitHub's answer); `empty`, nothing is left of its text.
     """
 
     dataset: Path
@@ -64,6 +63,7 @@ class RehydrateSummary:
     dropped: dict[str, int]
     edited: int
     requests: int
+    repositories: dict[str, str]
 
 
 def rehydrate_dataset(
@@ -75,38 +75,53 @@ def rehydrate_dataset(
     """Write `out`/dataset with the texts that GitHub still has.
 
     Raises:
-        InputError: `data` is no data set without texts, or nothing of it is left.
+        InputError: `data` is no data set without texts, it or another data set stands where the new one is
+            to go, or nothing of it is left.
         CredentialsError: The token is not accepted.
         StoppedError: `max_requests` is reached or GitHub keeps failing; run again to go on.
     """
-    wanted = _wanted(config.data)
-    token = os.environ.get(config.token_env, "").strip() or None
-    client = GitHubClient(
-        Connection(config.api_url, config.token_env, token, config.max_requests), sleep=sleep, now=now
-    )
+    wanted, origin = _wanted(config.data)
+    _check_target(config, origin)
+    connection = Connection.from_environment(config.api_url, config.token_env, config.max_requests)
+    client = GitHubClient(connection, sleep=sleep, now=now)
     if not client.authenticated:
         log.warning("no token in %s: GitHub allows 60 requests an hour", config.token_env)
     with hold(config.out):
-        path = config.out / _STORE
+        path, lost = config.out / _STORE, dict[str, str]()
         with Store.open(path) as store:
             with Progress("issues", sum(map(len, wanted.values()))) as progress:
                 for name in sorted(wanted):
-                    _fetch(client, store, name, sorted(wanted[name]), progress)
-            summary = _write(config, store, client.requests)
+                    reason = _fetch(client, store, name, sorted(wanted[name]), progress)
+                    if reason:
+                        lost[name] = reason
+            summary = _write(config, store, client.requests, origin, lost)
         for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
             file.unlink(missing_ok=True)
     return summary
 
 
-def _wanted(data: Path) -> dict[str, set[int]]:
-    """The numbers to fetch by repository."""
+def _wanted(data: Path) -> tuple[dict[str, set[int]], str]:
+    """The numbers to fetch by repository, and what the new card calls the data set."""
     found: defaultdict[str, set[int]] = defaultdict(set)
-    for _, row in read_dataset(data):
+    mark = 0
+    for split, row in read_dataset(data):
         if "hash1" not in row:
             raise InputError(f"{data} has its texts already; rehydrate is for data sets of ids alone")
         for name, number in _ends(row):
             found[name].add(number)
-    return found
+        mark = stable_hash(f"{mark} {split} {row['url1']} {row['url2']} {row['hash1']} {row['hash2']}")
+    return found, f"rehydrated from the ids {mark:016x}"
+
+
+def _check_target(config: RehydrateConfig, origin: str) -> None:
+    """Refuse to write over the ids, or over anything but an earlier result of the same ids."""
+    target, data = (config.out / "dataset").resolve(), config.data.resolve()
+    if target == data or target in data.parents or data in target.parents:
+        raise InputError(f"--out {config.out} would write into --data {config.data}; give another --out")
+    card = target / "README.md"
+    ours = card.is_file() and origin in card.read_text(encoding="utf-8", errors="replace")
+    if target.exists() and not ours and any(target.iterdir()):
+        raise InputError(f"{config.out / 'dataset'} holds another data set; give another --out")
 
 
 def _ends(row: Row) -> tuple[tuple[str, int], tuple[str, int]]:
@@ -119,8 +134,11 @@ def _ends(row: Row) -> tuple[tuple[str, int], tuple[str, int]]:
     return ends[0], ends[1]
 
 
-def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], progress: Progress) -> None:
-    """Bring the issues of a repository into the store, as far as they are not there."""
+def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], progress: Progress) -> str:
+    """Bring the issues of a repository into the store, as far as they are not there.
+
+    Returns why the repository cannot be read, empty if it can.
+    """
     repo = next((repo for repo in store.repos() if repo.asked == name), None)
     if repo is None:
         try:
@@ -130,7 +148,7 @@ def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], pr
                 raise
             log.warning("%s: %s; its pairs are left out", name, error)
             progress.advance(len(numbers))
-            return
+            return str(error)
         assert page is not None
         repo = Repo(page.data["id"], page.data["full_name"], name)
         store.save_repo(repo)
@@ -139,41 +157,19 @@ def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], pr
     missing = [number for number in numbers if number not in known]
     for first in range(0, len(missing), NUMBERS_A_QUERY):
         chunk = missing[first : first + NUMBERS_A_QUERY]
-        found = _many(client, repo, chunk) if client.authenticated else {}
+        nodes = ask_numbers(client, repo, chunk) if client.authenticated else []
+        found = {n["number"]: issue_from_node(n, repo.id) for n in nodes if n["__typename"] == "Issue"}
         store.upsert_page(issues=found.values())
         for number in chunk:
             if number not in found:
-                store.upsert_page(issues=[_one(client, repo, number)])
+                store.upsert_page(issues=[ask_number(client, repo, number, gone=_GONE)])
         progress.advance(len(chunk), f"{name}, {client.status_line()}")
+    return ""
 
 
-def _many(client: GitHubClient, repo: Repo, numbers: list[int]) -> dict[int, Issue]:
-    """The issues among `numbers` that are still there."""
-    owner, name = repo.name.split("/")
-    variables: dict[str, Any] = {f"n{i}": number for i, number in enumerate(numbers)}
-    data = client.graphql(numbers_query(len(numbers)), {"owner": owner, "name": name, **variables})
-    found = data["repository"]
-    if not found or found["databaseId"] != repo.id:
-        return {}
-    nodes = [node for i in range(len(numbers)) if (node := found[f"n{i}"]) and node["__typename"] == "Issue"]
-    return {node["number"]: issue_from_node(node, repo.id) for node in nodes}
-
-
-def _one(client: GitHubClient, repo: Repo, number: int) -> Issue:
-    try:
-        page = client.get(f"/repositories/{repo.id}/issues/{number}")
-    except Refused as error:
-        if error.status not in _GONE:
-            raise
-        return tombstone(repo.id, number, "deleted")
-    assert page is not None
-    name = "/".join(page.data["repository_url"].rsplit("/", 2)[1:])
-    if page.data["number"] != number or name.lower() != repo.name.lower():
-        return tombstone(repo.id, number, f"transferred:{name}#{page.data['number']}")
-    return issue_from_rest(page.data, repo.id)
-
-
-def _write(config: RehydrateConfig, store: Store, requests: int) -> RehydrateSummary:
+def _write(
+    config: RehydrateConfig, store: Store, requests: int, origin: str, lost: dict[str, str]
+) -> RehydrateSummary:
     texts, ids = Texts(store), {repo.asked: repo.id for repo in store.repos()}
     counts: Counter[str] = Counter()
     sizes: defaultdict[str, Counter[int]] = defaultdict(Counter)
@@ -196,12 +192,13 @@ def _write(config: RehydrateConfig, store: Store, requests: int) -> RehydrateSum
                 yield {"text1": one, "text2": other, **{name: row[name] for name in list(COLUMNS)[2:]}}
 
     dataset = config.out / "dataset"
-    dropped = {name: counts[name] for name in ("gone", "empty") if counts[name]}
+    dropped = {name: counts[name] for name in ("gone", "repository_gone", "empty") if counts[name]}
     total = counts["kept"] + sum(dropped.values())
     order = [name for name in ("train", "validation", "test") if name in sizes]
-    card = render_rehydrated_card({name: sizes[name] for name in order}, dropped, counts["edited"])
-    write_rows(dataset, {name: rows(name) for name in order}, COLUMNS, lambda: card)
-    return RehydrateSummary(dataset, total, counts["kept"], dropped, counts["edited"], requests)
+    kept = {name: sizes[name] for name in order}
+    card = render_rehydrated_card(kept, dropped, counts["edited"], origin=origin, repositories=lost)
+    write_rows(dataset, {name: rows(name) for name in order}, COLUMNS, lambda _: card)
+    return RehydrateSummary(dataset, total, counts["kept"], dropped, counts["edited"], requests, lost)
 
 
 def _nodes(row: Row, ids: dict[str, int]) -> tuple[Node | None, Node | None]:
@@ -212,7 +209,7 @@ def _nodes(row: Row, ids: dict[str, int]) -> tuple[Node | None, Node | None]:
 def _reason(nodes: tuple[Node | None, Node | None], store: Store, texts: Texts) -> str:
     for node in nodes:
         if node is None:
-            return "gone"
+            return "repository_gone"
         issue = next(store.issues(node[0], [node[1]]), None)
         if issue is None or issue.gone or issue.is_pull:
             return "gone"

@@ -6,6 +6,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from angle_data.gis.clusters import HUB, Clusters
@@ -14,7 +15,7 @@ from angle_data.gis.links import Link
 from angle_data.gis.near import NearTexts
 from angle_data.gis.pairing import Pair
 from angle_data.gis.texts import Node, Texts
-from angle_data.text import jaccard
+from angle_data.text import jaccard, normalise
 
 __all__ = ["LIMIT", "Measures", "check_splits", "cluster_counts", "link_counts", "pair_counts"]
 
@@ -99,7 +100,7 @@ def pair_counts(splits: Mapping[str, Iterable[Pair]]) -> dict[str, dict[str, int
 def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Texts) -> dict[str, int]:
     """Count what is in two splits: issues, clusters, and near-identical texts; all should be 0.
 
-    The search for near-identical texts uses other hash functions than the build.
+    The search for near-identical texts uses other hash functions than the build, and none for copies.
     """
     places: defaultdict[Node, set[str]] = defaultdict(set)
     groups: defaultdict[Node, set[str]] = defaultdict(set)
@@ -109,9 +110,12 @@ def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Te
                 places[node].add(name)
                 groups[clusters.every.leader(node)].add(name)
     near, straddling = NearTexts(texts, "check"), 0
+    copies: defaultdict[bytes, set[str]] = defaultdict(set)
     for node in sorted(places):
-        straddling += any(places[other] != places[node] for other in near.neighbours(node))
-        near.add(node)
+        seen = copies[sha256(normalise(texts.get(node).text).encode()).digest()]
+        alike = any(places[other] != places[node] for other in near.add(node))
+        straddling += alike or bool(seen - places[node])
+        seen |= places[node]
     return {
         "shared_issues": sum(len(found) > 1 for found in places.values()),
         "shared_clusters": sum(len(found) > 1 for found in groups.values()),

@@ -25,6 +25,8 @@ _TAKE_BACK = expand(
     r"\bun-?dup\w*\b|\bremov\w+ (?:the )?{D} (?:label|tag|mark)|"
     r"\bwrong (?:issue|number|link|ticket|thread|one)\b|\bscratch that\b|\b(?:ignore|disregard) "
     r"(?:that|my (?:last|previous)|the above|this comment)\b|"
+    r"^(?:edit|update|correction) ?\d? ?[:,–—-]+ ?(?:(?:oh|ah|ok|oops|sorry|hm+|actually)[,.!]* )*(?:nope|"
+    r"never ?mind|nvm|wrong|scratch|no(?! (?:problem|worr|longer|need|idea|other|more|one|news))\b)|"
     r"^(?:oh |ah |ok |oops,? )?(?:never ?mind|nvm)(?: then| me| that)?[.,! ]*$|\bclosed (?:this "
     r")?(?:by mistake|by accident|in error|accidentally|mistakenly)\b|\b(?:i was|that was|was) "
     r"(?:wrong|mistaken|my mistake)\b|"

@@ -40,6 +40,11 @@ class Repo:
     status: str = "ok"
     etag: str | None = None
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Every known name, in lower case."""
+        return frozenset(name.lower() for name in (self.name, self.asked, *self.aliases))
+
 
 @dataclass(frozen=True, slots=True)
 class Issue:

@@ -36,6 +36,7 @@ VERDICTS = {
 
 _Z = 1.959964  # the 97.5 % point of the normal distribution
 _FORMULA = ("=", "+", "-", "@", "\t")
+_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +89,20 @@ def read_verdicts(path: Path) -> Iterator[tuple[str, str]]:
     """Yield (kind, verdict) of every row of a sample that has a verdict.
 
     Raises:
-        InputError: A column is missing or a verdict is none of `VERDICTS`; names the line.
+        InputError: A column is missing or verdicts are none of `VERDICTS`; names the first lines of these.
     """
+    bad: list[str] = []
+    first = ""
     for where, row in read_table(path, require=("verdict", "kind")):
         said = (row["verdict"] or "").strip().lower()
-        if not said:
-            continue
-        if said not in VERDICTS:
-            raise InputError(f"{where}: verdict must be right, wrong or unclear, got {said!r}")
-        yield row["kind"], VERDICTS[said]
+        if said in VERDICTS:
+            yield row["kind"], VERDICTS[said]
+        elif said:
+            bad.append(f"{said!r} in line {where.rpartition(':')[2]}" if bad else f"got {said!r}")
+            first = first or where
+    if bad:
+        more = f", and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+        raise InputError(f"{first}: verdict must be right, wrong or unclear, {', '.join(bad[:_NAMED])}{more}")
 
 
 def error_rates(verdicts: Iterable[tuple[str, str]]) -> list[ErrorRate]:

@@ -7,27 +7,31 @@ kept grows with the number of issues and of statements found, not with the numbe
 from __future__ import annotations
 
 import re
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
-from urllib.parse import urlsplit
 
 from angle_data.gis.kinds import Direction
 from angle_data.gis.references import may_refer
 from angle_data.gis.rows import Comment, Event, Issue, Repo
+from angle_data.gis.selection import Selection
+from angle_data.gis.site import PUBLIC_WEB, hosts_of, site_of_store
 from angle_data.gis.store import Store
 from angle_data.gis.texts import Node
-from angle_data.gis.threads import read_thread
+from angle_data.gis.threads import WRITE_ROLES, Thread, read_thread
 from angle_data.gis.trust import Facts, Rank, confidence, gather_facts, is_duplicate_label, rank
 
-__all__ = ["Denied", "Head", "Scan", "Statement", "scan_store"]
+__all__ = ["Denied", "Head", "Scan", "Statement", "pack", "scan_store"]
 
 _MENTION = re.compile(r"(?:[#＃]|\bgh-|/issues/)([1-9]\d{0,8})\b", re.IGNORECASE)
 _HIDDEN = frozenset({"spam", "abuse"})
-_PUBLIC_WEB = "https://github.com"
+_TOLD_AFTER = 1_000
+_GONE = ("error:404", "error:410", "error:451")
 
-_Target = tuple[int | None, int]
-"""Repository id (None if it was not crawled) and number."""
+_Target = tuple[int | str, int]
+"""Repository id, or the name in lower case of one that was not crawled, and number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +89,9 @@ class Scan:
     """Everything found in a store.
 
     `names` maps every known name of a repository, in lower case, to its id; `mentions` holds for each
-    repository the pairs of numbers (smaller, larger) where a thread of one names the other; `web` is the
-    address of the site.
+    repository the pairs of numbers where a thread of one names the other, packed (see `pack`) and in order;
+    `web` is the address of the site. `left_out` maps the names of repositories that could not be read to the
+    reason; `outside` are issues that the selection leaves out.
     """
 
     repos: dict[int, Repo] = field(default_factory=dict)
@@ -94,9 +99,11 @@ class Scan:
     heads: dict[Node, Head] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
     denied: list[Denied] = field(default_factory=list)
-    mentions: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
+    mentions: dict[int, array[int]] = field(default_factory=dict)
     comments: int = 0
-    web: str = _PUBLIC_WEB
+    web: str = PUBLIC_WEB
+    left_out: dict[str, str] = field(default_factory=dict)
+    outside: set[Node] = field(default_factory=set)
 
     def url(self, node: Node) -> str:
         """Return the page of an issue."""
@@ -104,29 +111,70 @@ class Scan:
 
     def mentioned(self, one: Node, other: Node) -> bool:
         """Whether the thread of one of two issues of a repository names the other."""
-        pair = (min(one[1], other[1]), max(one[1], other[1]))
-        return one[0] == other[0] and pair in self.mentions.get(one[0], ())
+        pair, known = pack(one[1], other[1]), self.mentions.get(one[0], ())
+        place = bisect_left(known, pair)
+        return one[0] == other[0] and place < len(known) and known[place] == pair
 
 
-def scan_store(store: Store, tell: Callable[[str, int], None] = lambda name, count: None) -> Scan:
-    """Read the whole store; `tell` gets the name of a repository and how many issues of it are done."""
+def pack(one: int, other: int) -> int:
+    """Return two issue numbers, in whatever order, as one number."""
+    return min(one, other) << 32 | max(one, other)
+
+
+def scan_store(
+    store: Store,
+    tell: Callable[[str, int], None] = lambda name, count: None,
+    *,
+    selection: Selection | None = None,
+) -> Scan:
+    """Read what `selection` takes of the store, all of it by default.
+
+    `tell` gets the name of a repository and how many more issues of it are done, or passed over. A
+    repository that GitHub no longer shows (404, 410, 451) is left out, whatever the store holds of it.
+    """
+    selection = selection or Selection()
     found = Scan()
-    for repo in store.repos():
+    for repo in _chosen(found, store, selection):
         found.repos[repo.id] = repo
-        found.names.update((name.lower(), repo.id) for name in (*repo.aliases, repo.asked, repo.name))
+        found.names.update((name, repo.id) for name in repo.names)
     # A present name outranks the former name of another repository.
     found.names.update((repo.name.lower(), repo.id) for repo in found.repos.values())
-    first = next(store.comments(), None)
-    if first is not None and urlsplit(first.url).netloc:
-        found.web = "{0.scheme}://{0.netloc}".format(urlsplit(first.url))
+    for repo in store.repos():
+        if repo.id not in found.repos:
+            tell(repo.name, store.count("issues", repo.id))
+    found.web = site_of_store(store)
     for repo in found.repos.values():
         comments, events = _Groups(store.comments(repo.id)), _Groups(store.events(repo.id))
-        found.mentions[repo.id] = set()
+        found.mentions[repo.id] = array("Q")
+        done = 0
         for done, issue in enumerate(store.issues(repo.id), start=1):
-            _read_issue(found, repo, issue, comments.take(issue.number), events.take(issue.number))
-            if done % 1_000 == 0:
-                tell(repo.name, 1_000)
+            said, happened = comments.take(issue.number), events.take(issue.number)
+            # A gone issue may still lead to where it went.
+            if issue.gone is None and not selection.holds(issue.created_at):
+                found.outside.add((repo.id, issue.number))
+            else:
+                _read_issue(found, repo, issue, said, happened, selection)
+            if done % _TOLD_AFTER == 0:
+                tell(repo.name, _TOLD_AFTER)
+        found.mentions[repo.id] = array("Q", sorted(set(found.mentions[repo.id])))
+        tell(repo.name, done % _TOLD_AFTER)
     return found
+
+
+def _chosen(found: Scan, store: Store, selection: Selection) -> list[Repo]:
+    """Return the repositories that count, by id, and note in `found.left_out` why others do not."""
+    failures = store.failures()
+    chosen: dict[int, Repo] = {repo.id: repo for repo in store.repos()}
+    if selection.repos is None:
+        found.left_out |= failures
+    else:
+        listed = {name: store.named(name) for name in selection.repos}
+        chosen = {repo.id: repo for repo in listed.values() if repo is not None}
+        missing = [name for name, repo in listed.items() if repo is None]
+        found.left_out |= {name: failures.get(name, "error:not crawled") for name in missing}
+    found.left_out |= {repo.name: repo.status for repo in chosen.values() if repo.status.startswith(_GONE)}
+    found.left_out = {name: why.removeprefix("error:") for name, why in sorted(found.left_out.items())}
+    return [repo for _, repo in sorted(chosen.items()) if repo.name not in found.left_out]
 
 
 Row = TypeVar("Row", Comment, Event)
@@ -149,40 +197,37 @@ class _Groups(Generic[Row]):
         return found
 
 
-def _read_issue(found: Scan, repo: Repo, issue: Issue, comments: list[Comment], events: list[Event]) -> None:
+def _read_issue(
+    found: Scan,
+    repo: Repo,
+    issue: Issue,
+    comments: list[Comment],
+    events: list[Event],
+    selection: Selection,
+) -> None:
     marked = issue.state_reason == "duplicate" or any(is_duplicate_label(label) for label in issue.labels)
     here = (repo.id, issue.number)
     found.heads[here] = Head(issue.created_at, issue.labels, issue.is_pull, issue.gone, marked)
     found.comments += len(comments)
-    mentions = found.mentions[repo.id]
-    for text in (issue.title, issue.body, *(comment.body for comment in comments)):
-        for number in _MENTION.findall(text):
-            mentions.add((min(int(number), issue.number), max(int(number), issue.number)))
+    texts = (issue.title, issue.body, *(comment.body for comment in comments))
+    named = {int(number) for text in texts for number in _MENTION.findall(text)}
     for event in events:
-        if event.target_number is not None and (event.target_repo or repo.name).lower() in _names(repo):
-            pair = (event.target_number, issue.number)
-            mentions.add((min(pair), max(pair)))
+        if event.target_number is not None and (event.target_repo or repo.name).lower() in repo.names:
+            named.add(event.target_number)
+    found.mentions[repo.id].extend(pack(number, issue.number) for number in sorted(named))
     if issue.is_pull:
         return
-    unmarked = _replay(found, here, events, issue)
+    unmarked = _replay(found, here, events, issue) if selection.strategy != "comments" else {}
     remarks = [comment for comment in comments if comment.minimized not in _HIDDEN]
-    if any(may_refer(comment.body) for comment in remarks):
+    if selection.strategy != "events" and any(may_refer(comment.body) for comment in remarks):
         _read_comments(found, repo, issue, remarks, events, unmarked)
-
-
-def _names(repo: Repo) -> set[str]:
-    return {name.lower() for name in (repo.name, repo.asked, *repo.aliases)}
 
 
 def _replay(found: Scan, here: Node, events: Iterable[Event], issue: Issue) -> dict[_Target, str]:
     """Note what GitHub's marks come to; returns when each target was unmarked for good."""
-    repo = found.repos[here[0]]
-    last: dict[_Target, Event] = {}
-    for event in events:
-        if event.kind in ("marked", "unmarked") and event.target_number is not None:
-            last[_key(found, event.target_repo or repo.name, event.target_number)] = event
+    repo, events = found.repos[here[0]], list(events)
     unmarked: dict[_Target, str] = {}
-    for key, event in last.items():
+    for key, event in _last_marks(found, repo, events).items():
         name, url = event.target_repo or repo.name, found.url(here)
         if event.kind == "unmarked":
             unmarked[key] = event.created_at
@@ -198,6 +243,30 @@ def _replay(found: Scan, here: Node, events: Iterable[Event], issue: Issue) -> d
     return unmarked
 
 
+def _last_marks(found: Scan, repo: Repo, events: Iterable[Event]) -> dict[_Target, Event]:
+    """The last mark or unmark with each target."""
+    return {
+        _key(found, event.target_repo or repo.name, event.target_number): event
+        for event in events
+        if event.kind in ("marked", "unmarked") and event.target_number is not None
+    }
+
+
+def _originals(
+    found: Scan, repo: Repo, thread: Thread, comments: list[Comment], events: list[Event]
+) -> set[_Target]:
+    """The originals that standing marks or people with write access name outright."""
+    marks = _last_marks(found, repo, events).items()
+    said = {
+        _key(found, item.link.repo, item.link.number)
+        for item in thread.standing
+        if item.link.certainty == "explicit"
+        and item.link.direction == "this_is_dup_of"
+        and comments[item.comment].author_association in WRITE_ROLES
+    }
+    return said | {key for key, event in marks if event.kind == "marked"}
+
+
 def _read_comments(
     found: Scan,
     repo: Repo,
@@ -207,11 +276,12 @@ def _read_comments(
     unmarked: dict[_Target, str],
 ) -> None:
     here = (repo.id, issue.number)
-    host = urlsplit(found.web).netloc.lower()
-    thread = read_thread(comments, repo.name, issue.number, hosts=frozenset({host}))
+    thread = read_thread(comments, repo.name, issue.number, hosts=hosts_of(found.web))
+    originals = _originals(found, repo, thread, comments, events)
     for item in thread.links:
         link, comment = item.link, comments[item.comment]
-        facts = gather_facts(link, comment, issue, events, repo=repo.name)
+        elsewhere = bool(originals) and _key(found, link.repo, link.number) not in originals
+        facts = gather_facts(link, comment, issue, events, repo=repo.name, elsewhere=elsewhere)
         if item.retracted_by is not None:
             withdrawn = "retracted"
         elif comment.created_at <= unmarked.get(_key(found, link.repo, link.number), ""):
@@ -233,7 +303,7 @@ def _read_comments(
 
 
 def _key(found: Scan, repo: str, number: int) -> _Target:
-    return found.names.get(repo.lower()), number
+    return found.names.get(repo.lower(), repo.lower()), number
 
 
 def _reopened(issue: Issue, events: Iterable[Event], since: str) -> str:

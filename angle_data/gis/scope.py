@@ -18,8 +18,11 @@ __all__ = [
     "about_this",
     "closes",
     "doubt",
+    "is_advice",
     "is_conditional",
     "is_experience",
+    "is_hypothetical",
+    "is_mistaken",
     "is_negated",
     "is_question",
     "is_refuted",
@@ -35,7 +38,8 @@ _FIRST_PERSON = re.compile(
     r"users?)\b[^,;:]{0,30}\b(?:have|having|got|get|getting|see|seeing|experienc\w+|fac(?:e|ing)|"
     r"encounter\w*|hit|hitting|run|ran|running|suffer\w*|observ\w+|notic\w+)\b[^,;:]{0,25}$"
     r"|^(?:also |still )?(?:having|getting|seeing|experiencing|facing|encountering|hitting|got|"
-    r"get|have|running into|ran into)\b[^,;:]{0,30}$",
+    r"get|have|running into|ran into)\b[^,;:]{0,30}$"
+    r"|^\+1\b[^\w]*$",
     re.IGNORECASE,
 )
 _THIRD = re.compile(
@@ -123,7 +127,7 @@ _TAIL_DOUBT = re.compile(
     r"likely|"
     r"most likely|or so|or something|but (?:i'm )?not sure|not sure|perhaps not|je crois|je pense|"
     r"creo|acho|glaube ich|denke ich|vermutlich|похоже|кажется)\b|[)\"'\s]*\(\?\)|"
-    r"[)\"'\s]*\d{1,3} ?%",
+    r"[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? but (?:for|on)(?! (?:now|the other hand)\b) \w",
     re.IGNORECASE,
 )
 _IF = re.compile(
@@ -131,6 +135,32 @@ _IF = re.compile(
     r"case|when(?:ever)?|assuming|^to mark|how to|for example|for "
     r"instance|such as|e\.g\.?|i\.e\.|example|falls|wenn|ob|si|se|если|ли)\b|如果|もし",
     re.IGNORECASE,
+)
+_WOULD = re.compile(r"(?:\bwould|'d)\b(?: \w+){0,4} ?$", re.IGNORECASE)
+_WERE = re.compile(
+    r"[^.;]{0,40}\bif\b[^.,;]{0,40}\b(?:were|was|had|did|could|still|only|weren't|wasn't|hadn't|didn't)\b",
+    re.IGNORECASE,
+)
+_IF_THIS = re.compile(r"(?:^|[,;:(–—-] ?)if (?:this|it|that|yours?)\b[^,;:]{0,40}$", re.IGNORECASE)
+_THEN_CLOSE = re.compile(
+    r"[)\"']?,?(?: then)?(?: (?:please|pls|plz|kindly|just|do))+ (?:go ahead and )?clos",
+    re.IGNORECASE,
+)
+_BEFORE_POSTING = re.compile(
+    r"[)\"']? before (?:you )?(?:post|open|submit|creat|fil|report|rais|ask|comment)", re.IGNORECASE
+)
+_TEMPLATE_ASKS = re.compile(
+    r"\b(?:template|form|checklist|faq|guidelines?|readme)\b[^.;:]{0,30}\b(?:ask|say|read|want|tell|state|contain)"
+    r"\w*\b[^.;:]{0,20}:",
+    re.IGNORECASE,
+)
+_BY_MISTAKE = re.compile(
+    r"[)\"']? (?:(?:by|in) (?:a |an |the )?)?(?:mistake|accident|error|mistakenly|accidentally|erroneously|"
+    r"incorrectly|wrongly)\b",
+    re.IGNORECASE,
+)
+_MARKS = re.compile(
+    r"\b(?:mark|clos|flag|tag|label|resolv|treat|identif|consider|detect)\w*\b[^,;:]{0,30}$", re.IGNORECASE
 )
 _NOT_CJK = re.compile(
     r"不是|并非|並非|不算|不属于|不屬於|不重复|没有重复|不同|无关|ではあり?ません|ではな[いく]|"
@@ -145,7 +175,7 @@ _SEPARATE = re.compile(
     rf"for|only)\b|isn't (?:the same|a dup|related)|{REF} (?:is|was) (?:about|for|only|on|fixed|"
     rf"closed)|\bmine (?:is|isn't)\b)"
     rf"|,? (?:which|that) (?:is|was|seems|has|looks)[^.;,]{{0,30}}\b(?:different|unrelated|"
-    rf"separate|another|nothing|incorrect|wrong|not (?:true|correct|the case))\b|"
+    rf"separate|another|nothing|incorrect|wrong|mistaken?|an? error|not (?:true|correct|the case))\b|"
     rf"[^.;,]{{0,12}}\b(?:is|was) (?:wrong|incorrect|not (?:correct|"
     rf"right|true|accurate)|a mistake|false|nonsense)\b|,? (?:it|this|they)(?:'s| is| are)?(?: "
     rf"\w+)?(?:n't|n't| not| no)\b",
@@ -227,6 +257,25 @@ def is_negated(left: str, *, asked: bool) -> bool:
 def is_refuted(right: str) -> bool:
     """Whether the words after a phrase take it back ("…, but that one is about fonts")."""
     return _SEPARATE.match(right) is not None or _NOT_CJK_AFTER.match(right) is not None
+
+
+def is_mistaken(left: str, right: str) -> bool:
+    """Whether somebody says of the mark itself that it was a mistake ("was marked as a … by mistake")."""
+    return _BY_MISTAKE.match(right) is not None and _MARKS.search(left) is not None
+
+
+def is_hypothetical(left: str, right: str) -> bool:
+    """Whether the phrase would hold in another case only ("would be a … if it were on v2")."""
+    return _WOULD.search(left) is not None and _WERE.match(right) is not None
+
+
+def is_advice(left: str, right: str) -> bool:
+    """Whether the words tell others what to do, or quote a form that asks them ("if it is a …, close it")."""
+    if _TEMPLATE_ASKS.search(left):
+        return True
+    if _BEFORE_POSTING.match(right) and _IF.search(left):
+        return True
+    return _IF_THIS.search(left) is not None and _THEN_CLOSE.match(right) is not None
 
 
 def about_another(left: str, verb: bool = False) -> bool:

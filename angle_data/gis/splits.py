@@ -1,30 +1,25 @@
 """Divides groups of issues among train, validation and test; a group never straddles.
 
 What belongs together (clusters, near-identical texts, pairs that were said to be none) is joined before; how
-the shares come about is decided here. Nothing is known of texts.
+the shares come about is decided here, and for splits by time in `periods`. Nothing is known of texts.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from angle_data.errors import InputError
 from angle_data.gis.texts import Node
 from angle_data.text import stable_hash
 
-__all__ = ["SPLITS", "SPLIT_BY", "Group", "assign_splits", "check_ratios"]
+__all__ = ["SPLITS", "SPLIT_BY", "assign_splits", "check_ratios", "missed_shares"]
 
 SPLITS = ("train", "validation", "test")
 SPLIT_BY = ("cluster", "time", "repo")
 
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Issues that stay together: how many positive pairs they make and when the oldest was opened."""
-
-    pairs: int
-    created_at: str
+_OVERFLOW = 0.01
+_MISSED = 0.03
 
 
 def check_ratios(ratios: tuple[float, ...]) -> dict[str, float]:
@@ -33,7 +28,7 @@ def check_ratios(ratios: tuple[float, ...]) -> dict[str, float]:
     Raises:
         InputError: Not one to three shares, one below 0, the first is 0, or the sum is not 1.
     """
-    known = 1 <= len(ratios) <= len(SPLITS)
+    known = 1 <= len(ratios) <= len(SPLITS) and all(map(math.isfinite, ratios))
     if not known or min(ratios) < 0 or ratios[0] <= 0 or abs(sum(ratios) - 1) > 0.01:
         shown = ",".join(f"{ratio:g}" for ratio in ratios)
         raise InputError(
@@ -43,48 +38,51 @@ def check_ratios(ratios: tuple[float, ...]) -> dict[str, float]:
 
 
 def assign_splits(
-    groups: Mapping[Node, Group], shares: Mapping[str, float], *, by: str, seed: int
+    groups: Mapping[Node, int], shares: Mapping[str, float], *, by: str, seed: int
 ) -> dict[Node, str]:
-    """Return the split of every group.
+    """Return the split of every group; `groups` are how many positive pairs each makes.
 
-    `cluster`: in random order, each to the split that lacks most for its size. `time`: by age, the oldest
-    are for training. `repo`: the groups are whole repositories, the largest first to whatever lacks most.
-    Groups without positive pairs are spread by chance according to the shares.
+    `cluster`: in random order, each to the split that lacks most for its size, among those that it does not
+    overfill by more than a hundredth of all pairs. `repo`: the groups are whole repositories, the largest
+    first to whatever lacks most. Groups without positive pairs are spread by chance according to the shares.
     """
-    weighty = sorted(leader for leader in groups if groups[leader].pairs)
-    total = sum(groups[leader].pairs for leader in weighty)
-    if by == "time":
-        weighty.sort(key=lambda leader: (groups[leader].created_at, leader))
-        found = _by_time(weighty, groups, shares)
+    weighty = sorted(leader for leader in groups if groups[leader])
+    total = sum(groups[leader] for leader in weighty)
+    weighty.sort(key=lambda leader: stable_hash(f"{seed} split {leader}"))
+    slack = max(_OVERFLOW * total, 1.0)
+    if by == "repo":
+        weighty.sort(key=lambda leader: -groups[leader])
     else:
-        weighty.sort(key=lambda leader: stable_hash(f"{seed} split {leader}"))
-        if by == "repo":
-            weighty.sort(key=lambda leader: -groups[leader].pairs)
-        found = {}
-        lacking = {name: share * total for name, share in shares.items()}
-        for left, leader in zip(range(len(weighty), 0, -1), weighty, strict=True):
-            empty = [name for name in shares if lacking[name] == shares[name] * total]
-            choice = empty if left <= len(empty) else list(shares)
-            # Of clusters there are many: relative to its size keeps the mix of large and small ones alike.
-            # Of repositories there are few: what counts is to come near the shares at all.
-            name = max(choice, key=lambda n: lacking[n] / (shares[n] if by == "cluster" else 1.0))
-            found[leader] = name
-            lacking[name] -= groups[leader].pairs
+        # What is too large for the smallest split is placed while another one has room.
+        weighty.sort(key=lambda leader: groups[leader] <= min(shares.values()) * total + slack)
+    found: dict[Node, str] = {}
+    lacking = {name: share * total for name, share in shares.items()}
+    for left, leader in zip(range(len(weighty), 0, -1), weighty, strict=True):
+        pairs = groups[leader]
+        empty = [name for name in shares if lacking[name] == shares[name] * total]
+        choice = empty if left <= len(empty) else list(shares)
+        fitting = [name for name in choice if pairs <= lacking[name] + slack]
+        # Of clusters there are many: relative to its size keeps the mix of large and small ones alike. Of
+        # repositories there are few, and of clusters too large for any split: what counts is to come near
+        # the shares at all.
+        by_size = by == "cluster" and bool(fitting)
+        name = max(fitting if by_size else choice, key=lambda n: lacking[n] / (shares[n] if by_size else 1.0))
+        found[leader] = name
+        lacking[name] -= pairs
     for leader in groups.keys() - found.keys():
         found[leader] = _by_chance(stable_hash(f"{seed} rest {leader}") / 2**64, shares)
     return found
 
 
-def _by_time(
-    leaders: list[Node], groups: Mapping[Node, Group], shares: Mapping[str, float]
-) -> dict[Node, str]:
-    total, done = sum(groups[leader].pairs for leader in leaders), 0.0
-    found: dict[Node, str] = {}
-    for leader in leaders:
-        # The middle of a group decides, so that a large one does not push the border far.
-        found[leader] = _by_chance((done + groups[leader].pairs / 2) / total, shares)
-        done += groups[leader].pairs
-    return found
+def missed_shares(pairs: Mapping[str, int], shares: Mapping[str, float]) -> str:
+    """Return which splits miss their share of the pairs by more than three hundredths, empty if none does."""
+    total = max(sum(pairs.values()), 1)
+    got = {name: pairs.get(name, 0) / total for name in shares}
+    return ", ".join(
+        f"{name} {got[name]:.0%} instead of {share:.0%}"
+        for name, share in shares.items()
+        if abs(got[name] - share) > _MISSED
+    )
 
 
 def _by_chance(position: float, shares: Mapping[str, float]) -> str:

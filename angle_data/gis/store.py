@@ -23,6 +23,7 @@ from angle_data.gis.rows import Comment, Cursor, Event, EventKind, Issue, Repo, 
 __all__ = [
     "SCHEMA_VERSION",
     "STORE_NAME",
+    "WEB",
     "Comment",
     "Cursor",
     "Event",
@@ -39,6 +40,9 @@ STORE_NAME = "crawl.sqlite"
 """File name of the store inside the output folder."""
 
 SCHEMA_VERSION = 1
+
+WEB = "web"
+"""Note of `Store.meta`: the address of the site that the issues' pages are on."""
 
 Table = Literal["repos", "issues", "comments", "events"]
 
@@ -68,6 +72,8 @@ CREATE TABLE IF NOT EXISTS cursors (
   start TEXT, etag TEXT, PRIMARY KEY (repo_id, stream)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
+
+_VERSION = f"INSERT OR IGNORE INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}');"
 
 # What is kept when an item is written again: the younger version, and who closed it if only one of the
 # two sources (REST lists leave it out, the timeline has it) knows.
@@ -110,13 +116,15 @@ class Store:
             mode = "ro" if read_only else "rwc"
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)
             connection.isolation_level = None  # transactions are written out below
+            tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+            if tables and "meta" not in tables:
+                connection.close()
+                raise InputError(f"{path} is a database of something else; give another --out")
             if not read_only:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
-                connection.executescript(_SCHEMA)
-                connection.execute(
-                    "INSERT OR IGNORE INTO meta VALUES ('schema_version', ?)", (str(SCHEMA_VERSION),)
-                )
+                # All at once, so that a store that was killed at birth is none.
+                connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {_VERSION} COMMIT")
             found = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
         except sqlite3.DatabaseError as error:
             raise InputError(
@@ -142,6 +150,12 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+        # Met wherever the block reads or writes. Misuse of the connection would be a defect of ours.
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError):
+            raise InputError(
+                f"{self.path} cannot be read or written ({error}); if it is damaged, move it away and "
+                "crawl again"
+            ) from None
 
     # Reading
 
@@ -154,6 +168,16 @@ class Store:
         """Return the repository of this id, None if it is not known."""
         row = self._db.execute(f"SELECT {_columns(Repo)} FROM repos WHERE id = ?", (repo_id,)).fetchone()
         return _repo(row) if row else None
+
+    def named(self, name: str) -> Repo | None:
+        """Return the repository listed or known under this name (present names go first), None if none is."""
+        found: Repo | None = None
+        for repo in self.repos():
+            if repo.name.lower() == name.lower():
+                return repo
+            if name.lower() in repo.names:
+                found = repo
+        return found
 
     def failures(self) -> dict[str, str]:
         """Return the names that led to no repository, each with its `error:...` status."""
@@ -179,6 +203,10 @@ class Store:
         """Yield events ordered by (repo_id, number, created_at, id); `numbers` as in `issues`."""
         for row in self._select(Event, "events", repo_id, numbers):
             yield Event(*row)
+
+    def pulls(self) -> int:
+        """Return how many of the issues are pull requests."""
+        return int(self._db.execute("SELECT count(*) FROM issues WHERE is_pull").fetchone()[0])
 
     def count(self, table: Table, repo_id: int | None = None) -> int:
         """Return how many rows `table` has, of one repository if given."""
@@ -279,16 +307,21 @@ class Store:
         if repo_id is None:
             if numbers is not None:
                 raise ValueError("numbers mean nothing without a repo_id")
-            yield from self._db.execute(query + order)
+            yield from self._stream(query + order)
         elif numbers is None:
-            yield from self._db.execute(f"{query} WHERE repo_id = ?{order}", (repo_id,))
+            yield from self._stream(f"{query} WHERE repo_id = ?{order}", repo_id)
         else:
             wanted = sorted(set(numbers))
             for first in range(0, len(wanted), _NUMBERS_A_QUERY):
                 chunk: list[int] = wanted[first : first + _NUMBERS_A_QUERY]
                 marks = ", ".join("?" * len(chunk))
                 where = f" WHERE repo_id = ? AND number IN ({marks})"
-                yield from self._db.execute(query + where + order, (repo_id, *chunk))
+                yield from self._stream(query + where + order, repo_id, *chunk)
+
+    def _stream(self, query: str, *values: int) -> Iterator[tuple[Any, ...]]:
+        # Not `yield from`: a reader that is dropped after the store would close its cursor too late.
+        for row in self._db.execute(query, values):  # noqa: UP028
+            yield row
 
     def _transaction(self) -> _Transaction:
         return _Transaction(self._db)

@@ -30,7 +30,7 @@ from angle_data.gis.queries import ISSUES_QUERY, TIMELINE_QUERY
 from angle_data.gis.rows import Comment, Cursor, Event, Issue, Repo, Stream
 from angle_data.gis.store import Store
 
-__all__ = ["Source", "Window", "issue_events", "read_comments", "read_events", "read_issues"]
+__all__ = ["Source", "issue_events", "read_comments", "read_events", "read_issues"]
 
 PER_PAGE = 100
 _GROW_AFTER = 3
@@ -41,29 +41,20 @@ log = logging.getLogger("angle")
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Bounds of the last update, as UTC time stamps, both included; None is open."""
-
-    since: str | None = None
-    until: str | None = None
-
-    def holds(self, updated_at: str) -> bool:
-        """Whether `until` admits an item (`since` is the server's business)."""
-        return self.until is None or updated_at <= self.until
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
-    """What a listing needs: who asks, where the rows go, which of them, and whom to tell (name, items)."""
+    """What a listing needs: who asks, where the rows go, which of them, and whom to tell (name, items).
+
+    `since` bounds the last update, as a UTC time stamp; None is open.
+    """
 
     client: GitHubClient
     store: Store
-    window: Window
+    since: str | None
     tell: Callable[[str, int], None]
 
     def cursor(self, repo: Repo, stream: Stream) -> Cursor:
         """Return where to go on; from the start where nothing was read, or `since` lies further back now."""
-        cursor, since = self.store.cursor(repo.id, stream), self.window.since
+        cursor, since = self.store.cursor(repo.id, stream), self.since
         if cursor is None or (cursor.start is not None and (since is None or since < cursor.start)):
             return Cursor(repo.id, stream, None, done=False, start=since)
         return cursor
@@ -114,23 +105,21 @@ def _read_listing(
         if page is None:
             return
         rows = [parse(raw, repo.id) for raw in page.data]
-        kept = [row for row in rows if source.window.holds(row.updated_at)]
-        more = page.next_url is not None and len(kept) == len(rows) > 0
-        # The tag may be used again only for the same address and if that page was the last and is stored
-        # whole.
-        whole = page.next_url is None and place.next is None and len(kept) == len(rows)
+        more = page.next_url is not None and len(rows) > 0
+        # The tag may be used again only for the same address and if that page was the last.
+        whole = page.next_url is None and place.next is None
         if more and page.next_url:
-            place = place.after(max(row.updated_at for row in kept), page.next_url)
+            place = place.after(max(row.updated_at for row in rows), page.next_url)
         else:
             place = _Place(place.since)
         etag = None
         cursor = Cursor(repo.id, stream, _dump(place), not more, cursor.start, page.etag if whole else None)
         source.store.upsert_page(
-            issues=[row for row in kept if isinstance(row, Issue)],
-            comments=[row for row in kept if isinstance(row, Comment)],
+            issues=[row for row in rows if isinstance(row, Issue)],
+            comments=[row for row in rows if isinstance(row, Comment)],
             cursor=cursor,
         )
-        source.tell(stream, len(kept))
+        source.tell(stream, len(rows))
         if not more:
             return
 
@@ -180,20 +169,19 @@ def read_events(source: Source, repo: Repo, *, references: bool = False) -> None
         if good % _GROW_AFTER == 0:
             first = min(PER_PAGE, first * 2)
         nodes = [node for node in connection["nodes"] or [] if node]
-        kept = [node for node in nodes if source.window.holds(node["updatedAt"])]
         info = connection["pageInfo"]
-        more = bool(info["hasNextPage"]) and len(kept) == len(nodes)
-        newest = max((node["updatedAt"] for node in kept), default=place.newest)
+        more = bool(info["hasNextPage"])
+        newest = max((node["updatedAt"] for node in nodes), default=place.newest)
         place = _GraphPlace(place.since, info["endCursor"], newest)
         if not more:
             place = place.restarted()
         cursor = Cursor(repo.id, "events", _dump(place), not more, cursor.start)
         source.store.upsert_page(
-            issues=[issue_from_node(node, repo.id) for node in kept],
-            events=[event for node in kept for event in issue_events(source.client, repo, node)],
+            issues=[issue_from_node(node, repo.id) for node in nodes],
+            events=[event for node in nodes for event in issue_events(source.client, repo, node)],
             cursor=cursor,
         )
-        source.tell("issues", len(kept))
+        source.tell("issues", len(nodes))
         if not more:
             return
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from angle_data.gis.markers import MarkerLink, read_comment
+from angle_data.gis.references import PUBLIC_HOSTS
 
 __all__ = ["WRITE_ROLES", "Denial", "Remark", "Thread", "ThreadLink", "read_thread"]
 
@@ -58,10 +59,14 @@ class Denial:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """Every link ever stated, retracted ones included, and every denial, in the order of the comments."""
+    """Every link ever stated, retracted ones included, and every denial, in the order of the comments.
+
+    `taking_back` are the positions of comments that take earlier markers back without naming any.
+    """
 
     links: list[ThreadLink] = field(default_factory=list)
     denials: list[Denial] = field(default_factory=list)
+    taking_back: set[int] = field(default_factory=set)
 
     @property
     def standing(self) -> list[ThreadLink]:
@@ -70,7 +75,7 @@ class Thread:
 
 
 def read_thread(
-    comments: Iterable[Remark], repo: str, number: int, *, hosts: frozenset[str] = frozenset()
+    comments: Iterable[Remark], repo: str, number: int, *, hosts: frozenset[str] = PUBLIC_HOSTS
 ) -> Thread:
     """Read the comments of issue `number` in `repo`, oldest first; later ones correct earlier ones.
 
@@ -82,6 +87,8 @@ def read_thread(
     for position, comment in enumerate(comments):
         authors.append(comment.author)
         reading = read_comment(comment.body, repo, number, author=comment.author, hosts=hosts)
+        if reading.retracts or reading.denies:
+            thread.taking_back.add(position)
         denied = {denial.target for denial in reading.denials}
         all_of_them = reading.retracts or (reading.denies and not denied)
         for index, old in enumerate(thread.links):

@@ -72,7 +72,9 @@ class Facts:
     `association` is GitHub's `author_association` of the comment ("" if unknown). `admitted`: the author of
     the duplicate wrote it. `closed_by_writer`: the writer of the comment closed the duplicate within
     `CLOSED_WITHIN_S`. `labelled`: the duplicate carries a label for duplicates. `state_reason`: it was
-    closed with that reason. `event`: GitHub's mark with this very target stands.
+    closed with that reason. `event`: GitHub's mark with this very target stands. `elsewhere`: a mark, or
+    somebody with write access, names another original and not this one, so that label and reason speak of
+    that. `bot`: the writer is a program, whose closing backs nothing.
     """
 
     association: str = ""
@@ -81,11 +83,14 @@ class Facts:
     labelled: bool = False
     state_reason: bool = False
     event: bool = False
+    elsewhere: bool = False
+    bot: bool = False
 
     @property
     def corroborated(self) -> bool:
         """Whether anything besides the comment says so."""
-        return self.closed_by_writer or self.labelled or self.state_reason or self.event
+        told = (self.labelled or self.state_reason) and not self.elsewhere
+        return self.event or told or (self.closed_by_writer and not self.bot)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in declaration order, ready for JSON."""
@@ -98,16 +103,23 @@ def is_duplicate_label(name: str) -> bool:
 
 
 def gather_facts(
-    link: MarkerLink, comment: Comment, issue: Issue, events: Iterable[Event], *, repo: str
+    link: MarkerLink,
+    comment: Comment,
+    issue: Issue,
+    events: Iterable[Event],
+    *,
+    repo: str,
+    elsewhere: bool = False,
 ) -> Facts:
     """Collect the facts around a link found in `comment` on `issue`.
 
     `repo` is the `owner/name` of the issue. `events` are those of the same issue in the order of time.
-    Where the other issue is the duplicate, what is known of this one backs nothing: only the association is
-    filled in.
+    `elsewhere` is as in `Facts`; only the whole thread tells. Where the other issue is the duplicate, what is
+    known of this one backs nothing: only the association is filled in, and whether a program wrote it.
     """
+    bot = comment.author is not None and comment.author.endswith("[bot]")
     if link.direction == "other_is_dup_of_this":
-        return Facts(association=comment.author_association)
+        return Facts(association=comment.author_association, bot=bot)
     events = list(events)
     return Facts(
         association=comment.author_association,
@@ -116,6 +128,8 @@ def gather_facts(
         labelled=any(is_duplicate_label(label) for label in issue.labels),
         state_reason=issue.state_reason == "duplicate",
         event=_marked(link, events, repo),
+        elsewhere=elsewhere,
+        bot=bot,
     )
 
 

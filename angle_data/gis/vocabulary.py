@@ -80,7 +80,7 @@ _STATEMENT = (
     r"(?! (?:is|was|has|had|will|does|did|seems|looks|might|may|should|can|fix(?:es|ed)|adds|covers|"
     r"tracks|explains|just|only|would|could|describes|also)\b)"
 )
-_LIST = rf"(?P<r>{REF}(?:{_SEPARATOR}{REF}{_STATEMENT}){{0,30}})"
+_LIST = rf"(?P<r>{REF}(?:(?:{_SEPARATOR}| ){REF}{_STATEMENT}){{0,30}})"
 _PREP = (
     r" ?\b(?:of|to|with|for|from|if|against|into|ot|fo|off|by|von|zu|zum|zur|mit|vom|de la|de|du|"
     r"del|da|do|di|della|dello|con|avec|"

@@ -1,12 +1,13 @@
 """Puts a data set folder in its place: readers see the old one or the new one, never a part.
 
-Knows the layout (`README.md` and `data/*.parquet`), nothing of rows.
+Knows the layout (`README.md`, `data/*.parquet`, `figures/*.png`), nothing of rows.
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from pathlib import Path
 from angle_data.errors import InputError
 
 __all__ = ["replace_dataset"]
+
+_FILE = re.compile(r"data/.*\.parquet|figures/[^/]+\.png")
 
 
 @contextmanager
@@ -71,5 +74,6 @@ def _check_replaceable(directory: Path) -> None:
         raise InputError(f"{directory} is a file; give another folder")
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory).as_posix()
-        if name not in ("README.md", "data") and not (name.startswith("data/") and name.endswith(".parquet")):
+        known = name in ("README.md", "data", "figures") or _FILE.fullmatch(name)
+        if not known:
             raise InputError(f"{directory} holds {name}, which is not of a data set; choose another folder")

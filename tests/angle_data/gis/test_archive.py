@@ -1,6 +1,8 @@
 import gzip
 import json
 import logging
+import os
+import threading
 
 import pytest
 from fake_github_payloads import comment, issue
@@ -11,7 +13,6 @@ from angle_data.gis.archive import ArchiveCounts, load_archives
 from angle_data.gis.crawl import CrawlConfig, crawl_repos
 from angle_data.gis.rows import Event
 from angle_data.gis.store import Store
-from angle_data.gis.streams import Window
 
 REPO = FakeRepo(77, "org/tool")
 
@@ -101,7 +102,7 @@ def test_every_line_is_counted_and_bad_ones_are_not_fatal(tmp_path, store, caplo
     )
     counts = load_archives(store, [path], ["Org/Tool"])
     assert counts == ArchiveCounts(lines=7, used=1, bad=2, incomplete=2, other=2)
-    assert "2 lines are no JSON, 2 events lack fields" in caplog.text
+    assert "2 lines are no JSON, 2 events lack fields (such as 'repo'); left out" in caplog.text
     assert store.count("issues") == 1
 
 
@@ -138,6 +139,49 @@ def test_a_file_is_read_once(tmp_path, store):
     assert load_archives(store, [path]) == ArchiveCounts(known=1)
 
 
+def test_a_file_is_read_again_for_another_list_another_time_and_other_bytes(tmp_path, store):
+    other = {**event("IssuesEvent", "opened", item(2)), "repo": {"id": 5, "name": "other/repo"}}
+    path = write(tmp_path / "hour.json", event("IssuesEvent", "opened", item(1)), other)
+    assert load_archives(store, [path], ["org/tool"]).used == 1
+    assert load_archives(store, [path], ["other/repo"]).used == 1
+    assert load_archives(store, [path], ["Other/Repo"]) == ArchiveCounts(known=1)
+    assert load_archives(store, [path], ["other/repo"], "2024-01-01T00:00:00Z").used == 1
+    size = path.stat().st_size
+    changed = write(path, event("IssuesEvent", "opened", item(3)), other)
+    assert changed.stat().st_size == size
+    assert load_archives(store, [changed], ["org/tool"]).used == 1
+    renamed = path.rename(tmp_path / "again.json")
+    assert load_archives(store, [renamed], ["org/tool"]) == ArchiveCounts(known=1)
+    assert {(issue.repo_id, issue.number) for issue in store.issues()} == {(77, 1), (77, 3), (5, 2)}
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_what_was_deleted_loses_its_text_in_whatever_order(tmp_path, store, order):
+    later = "2024-01-05T10:00:00Z"
+    made = write(
+        tmp_path / "made.json",
+        event("IssuesEvent", "opened", item(1)),
+        event("IssueCommentEvent", "created", item(2), said=said(9, 2)),
+    )
+    gone = write(
+        tmp_path / "gone.json",
+        event("IssuesEvent", "deleted", item(1), created_at=later),
+        event("IssueCommentEvent", "deleted", item(2), said=said(9, 2), created_at=later),
+    )
+    load_archives(store, [(made, gone)[n] for n in order])
+    assert [(c.id, c.body, c.author) for c in store.comments()] == [(9, "", None)]
+    assert [(i.number, i.gone, i.title, i.body) for i in store.issues(77, [1])] == [(1, "deleted", "", "")]
+
+
+def test_dumps_of_another_site_are_refused(tmp_path, store):
+    load_archives(store, [write(tmp_path / "a.json", event("IssuesEvent", "opened", item(1)))])
+    elsewhere = event("IssuesEvent", "opened", item(2))
+    elsewhere["payload"]["issue"]["html_url"] = "https://code.example.com/org/tool/issues/2"
+    with pytest.raises(InputError, match=r"issues of https://github.com, .* give another --out"):
+        load_archives(store, [write(tmp_path / "b.json", elsewhere)])
+    assert store.count("issues") == 1
+
+
 def test_more_events_than_a_page_are_all_written_page_by_page(tmp_path, store, monkeypatch):
     pages = []
     write_page = store.upsert_page
@@ -150,7 +194,7 @@ def test_more_events_than_a_page_are_all_written_page_by_page(tmp_path, store, m
     assert pages == [1_000, 1_000, 501]
 
 
-def test_dates_bound_the_events(tmp_path, store):
+def test_a_first_day_bounds_the_events(tmp_path, store):
     days = ["2024-01-01", "2024-01-02", "2024-01-03"]
     path = write(
         tmp_path / "day.json",
@@ -159,8 +203,10 @@ def test_dates_bound_the_events(tmp_path, store):
             for n, day in enumerate(days, start=1)
         ),
     )
-    load_archives(store, [path], (), Window("2024-01-02T00:00:00Z", "2024-01-02T23:59:59Z"))
-    assert [i.number for i in store.issues()] == [2]
+    load_archives(store, [path], (), "2024-01-02T00:00:00Z")
+    assert [i.number for i in store.issues()] == [2, 3]
+    assert load_archives(store, [path], ()).used == 3, "read for a later day only, so far"
+    assert load_archives(store, [path], ()).known == 1
 
 
 def test_archives_need_no_api_no_token_and_no_list(tmp_path, monkeypatch, caplog):
@@ -180,3 +226,26 @@ def test_archives_need_no_api_no_token_and_no_list(tmp_path, monkeypatch, caplog
 def test_a_missing_dump_is_named(tmp_path, store):
     with pytest.raises(InputError, match=r"--archive .*nothing.json.gz does not exist"):
         load_archives(store, [tmp_path / "nothing.json.gz"])
+
+
+def test_a_folder_is_named(tmp_path, store):
+    with pytest.raises(InputError, match="is a directory; give its files"):
+        load_archives(store, [tmp_path])
+
+
+def test_a_file_that_is_no_gzip_file_is_said_to_be_none(tmp_path, store, caplog):
+    path = tmp_path / "hour.json.gz"
+    path.write_text("{}\n")
+    assert load_archives(store, [path]) == ArchiveCounts(damaged=1)
+    assert "hour.json.gz is no gzip file" in caplog.text
+
+
+def test_a_pipe_is_read_every_time(tmp_path, store):
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    for _ in range(2):
+        line = json.dumps(event("IssuesEvent", "opened", item(1))) + "\n"
+        writer = threading.Thread(target=pipe.write_text, args=(line,))
+        writer.start()
+        assert load_archives(store, [pipe]) == ArchiveCounts(lines=1, used=1)
+        writer.join()

@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ from angle_data.errors import InputError
 from angle_data.gis.build import BuildConfig, build_gis
 from angle_data.gis.dataset import COLUMNS, IDS_COLUMNS, read_dataset
 from angle_data.gis.links import REASONS
+from angle_data.gis.scan import scan_store
+from angle_data.gis.selection import Selection
+from angle_data.gis.store import STORE_NAME, Store
 
 WORLD = make_world(5, repos=3, issues=150, duplicates=0.3, comments=2.0)
 
@@ -143,7 +147,10 @@ def test_the_report_and_the_figures_are_written(built):
     out, summary = built
     assert json.loads((out / "report.json").read_text()) == summary.report
     for name in ("token-lengths", "repositories", "overlap"):
-        assert (out / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        drawn = (out / "figures" / f"{name}.png").read_bytes()
+        assert drawn.startswith(b"\x89PNG")
+        assert (summary.dataset / "figures" / f"{name}.png").read_bytes() == drawn
+        assert f"](figures/{name}.png)" in (summary.dataset / "README.md").read_text()
 
 
 def test_without_matplotlib_the_rest_is_written(tmp_path, monkeypatch, caplog):
@@ -155,6 +162,7 @@ def test_without_matplotlib_the_rest_is_written(tmp_path, monkeypatch, caplog):
     assert 'drawing figures needs the "train" extra' in caplog.text
     assert (tmp_path / "report.json").exists()
     assert not (tmp_path / "figures").exists()
+    assert "](figures/" not in (tmp_path / "dataset" / "README.md").read_text()
 
 
 @pytest.mark.usefixtures("plain")
@@ -190,14 +198,19 @@ def test_by_repository_needs_as_many_as_splits(tmp_path):
 @pytest.mark.usefixtures("plain")
 def test_by_time(tmp_path):
     store_world(WORLD, tmp_path)
-    summary = build_gis(BuildConfig(tmp_path, split_by="time", ratios=(0.5, 0.0, 0.5)))
-    first = {}
+    summary = build_gis(BuildConfig(tmp_path, split_by="time", ratios=(0.6, 0.2, 0.2)))
+    times = {}
     for split, row in read_dataset(summary.dataset):
-        if row["label"] and row["evidence"] != "transitive":
-            first.setdefault(split, {}).setdefault(row["cluster"], []).append(row["created2"])
-    oldest = {split: sorted(min(times) for times in found.values()) for split, found in first.items()}
-    assert set(oldest) == {"train", "test"}
-    assert oldest["train"][len(oldest["train"]) // 2] < oldest["test"][0]
+        times.setdefault(split, set()).update((row["created1"], row["created2"]))
+    assert max(times["train"]) < min(times["validation"])
+    assert max(times["validation"]) < min(times["test"])
+    assert max(times["train"]) <= summary.report["periods"]["train"] < min(times["validation"])
+    pairs = summary.report["pairs"]
+    crossing = pairs["dropped"]["crosses_time_border"]
+    rejected = (tmp_path / "audit" / "rejected.jsonl").read_text()
+    assert rejected.count('"reason": "crosses_time_border"') == crossing > 0
+    assert pairs["possible"] == pairs["kept"] + sum(pairs["dropped"].values())
+    assert pairs["kept"] == summary.counts["positives"]
 
 
 def pairs_of_issues(count: int) -> tuple[list, list]:
@@ -228,6 +241,79 @@ def test_denied_pairs_between_clusters_are_used(tmp_path):
     assert {(row["number1"], row["number2"]) for row in found} <= {(2, 32), (8, 38), (14, 44)}
     # A tenth of each half at most.
     assert len(found) >= 2
+
+
+def rows_of(out, **chosen):
+    """The rows that a build of part of the store gives."""
+    summary = build_gis(BuildConfig(out, ratios=(0.6, 0.4), selection=Selection(**chosen)))
+    return [row for _, row in read_dataset(summary.dataset)], summary
+
+
+@pytest.mark.usefixtures("plain")
+def test_only_the_listed_repositories_count_under_any_of_their_names(tmp_path):
+    store_world(WORLD, tmp_path / "all")
+    names = [repo.full_name for repo in WORLD.repos.values()]
+    with Store.open(tmp_path / "all" / STORE_NAME) as store:
+        repo = next(store.repos())
+        store.save_repo(replace(repo, name="moved/away"))
+    rows, summary = rows_of(tmp_path / "all", repos=(names[0], "never/crawled"))
+    assert {row["repo"] for row in rows} == {"moved/away"}
+    assert summary.report["left_out"] == {"never/crawled": "not crawled"}
+    assert summary.report["options"]["repos"] == [names[0], "never/crawled"]
+    alone = make_world(5, repos=3, issues=150, duplicates=0.3, comments=2.0)
+    alone.repos = {id: repo for id, repo in alone.repos.items() if repo.full_name == names[0]}
+    store_world(alone, tmp_path / "one")
+    there, _ = rows_of(tmp_path / "one")
+    assert [(row["number1"], row["number2"]) for row in rows] == [
+        (row["number1"], row["number2"]) for row in there
+    ]
+
+
+def test_every_stored_issue_counts_for_the_progress_once(tmp_path):
+    store_world(WORLD, tmp_path)
+    one = next(iter(WORLD.repos.values())).full_name
+    for selection in (Selection(), Selection(repos=(one,)), Selection(since="2020-01-04")):
+        told = []
+        with Store.open(tmp_path / STORE_NAME, read_only=True) as store:
+            scan_store(store, lambda name, count, told=told: told.append(count), selection=selection)
+            assert sum(told) == store.count("issues")
+
+
+@pytest.mark.usefixtures("plain")
+def test_dates_bound_when_issues_were_opened(tmp_path):
+    store_world(WORLD, tmp_path)
+    rows, summary = rows_of(tmp_path, since="2020-01-02", until="2020-01-05")
+    times = {row[f"created{n}"][:10] for row in rows for n in "12"}
+    assert times == {"2020-01-02", "2020-01-03", "2020-01-04", "2020-01-05"}
+    assert summary.report["links"]["rejected"]["outside"] > 0
+    whole, _ = rows_of(tmp_path)
+    assert {row[f"created{n}"][:10] for row in whole for n in "12"} > times
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize(("strategy", "evidence"), [("events", {"event"}), ("comments", {"comment"})])
+def test_the_strategy_says_what_counts_as_evidence(tmp_path, strategy, evidence):
+    store_world(WORLD, tmp_path)
+    rows, _ = rows_of(tmp_path, strategy=strategy)
+    found = {row["evidence"].partition(":")[0] for row in rows if row["label"]}
+    assert found - {"transitive"} == evidence
+
+
+@pytest.mark.usefixtures("plain")
+def test_repositories_that_github_no_longer_shows_are_left_out(tmp_path):
+    store_world(WORLD, tmp_path)
+    with Store.open(tmp_path / STORE_NAME) as store:
+        gone, forbidden, _ = store.repos()
+        store.save_repo(replace(gone, status="error:451 Repository access blocked"))
+        store.save_repo(replace(forbidden, status="error:403 Forbidden"))
+        store.save_failure("no/such", "error:404 Not Found")
+    rows, summary = rows_of(tmp_path)
+    assert gone.name not in {row["repo"] for row in rows}
+    assert forbidden.name in {row["repo"] for row in rows}
+    reasons = {"no/such": "404 Not Found", gone.name: "451 Repository access blocked"}
+    assert summary.report["left_out"] == reasons
+    card = (summary.dataset / "README.md").read_text()
+    assert all(f"| {name} | {why} |" in card for name, why in reasons.items())
 
 
 def test_nothing_to_build(tmp_path):

@@ -29,8 +29,13 @@ from angle_data.gis.scrub import scrub
         ("Like #12.", "Like [issue].", "references"),
         ("Like GH-12 and o/r#3.", "Like [issue] and [issue].", "references"),
         ("https://github.com/o/r/issues/5#issuecomment-7", "[issue]", "references"),
-        ("Possible duplicate of #12", "[issue]", "references"),
-        ("Is a dup of https://github.com/o/r/issues/5", "[issue]", "references"),
+        ("> Possible duplicate of #12", "> [issue]", "references"),
+        ("See step #2 and [this](../issues/5).", "See step #2 and [issue].", "references"),
+        (
+            "See o/r/issues/5 and [it](https://github.com/o/r/issues/5).",
+            "See [issue] and [issue].",
+            "references",
+        ),
         ("colour #fff, page.html#12, C#", "colour #fff, page.html#12, C#", None),
         ("_Originally posted by @x in #3_\nCrash.", "Crash.", "footers"),
         ("Ask @octocat or a.b@c.example", "Ask @user or [email]", "logins"),
@@ -51,13 +56,99 @@ def test_code_stays_but_for_secrets_and_links():
     assert clean_text("T", "```\npassword=hunter2hunter2").text == "T\n\n```\npassword=[secret]"
 
 
-@pytest.mark.parametrize("title", ["[Duplicate] Crash in #3", "Duplicate: Crash in #3", "(dup) Crash in #3"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Duplicate of #5.",
+        "Closing, duplicate of [#5](https://github.com/o/r/issues/5)",
+        "Duplicate of [that one](https://github.com/o/r/issues/5).",
+        "**EDIT:** this was already reported in #5",
+        "Possible duplicate of #12?",
+        "This is not a duplicate of #7.",
+        "Dup of issue 512",
+        "Duplicate issue: #5, #6",
+        "Duplikat von #5",
+        "与 #5 重复",
+        "superseded by #5",
+        "Dupe of o/r/issues/5",
+        "This issue is a duplicate, please close",
+        "Closing as duplicate.",
+        "Labels: bug, duplicate",
+        "**Resolution:** Duplicate",
+        "duplicate-of: #5",
+        "* I confirm this is not a duplicate issue",
+        "### Is this a duplicate?\nNo, I searched",
+        "**Is there an existing issue for this?**\n\nYes",
+        '**Issue Links:**\n- #17 Title (_**"duplicates"**_)\n- #18 Other (_**"is duplicated by"**_)',
+        "## Duplicates\n* https://github.com/o/r/issues/5",
+        '- #17 Title (_**"is duplicated by"**_)',
+        '* Title without a number (_**"duplicates"**_)',
+        "Duplicate of #5. Really, duplicate of #5. See, a dup of #5.",
+    ],
+)
+def test_a_statement_about_duplicates_goes_and_the_text_around_it_stays(said):
+    cleaned = clean_text("Title", f"It crashes at start.\n\n{said}\n\n### Steps\nRun it twice. Wait.")
+    assert cleaned.text == "Title\n\nIt crashes at start.\n\n### Steps\nRun it twice. Wait."
+    assert "statements" in cleaned.changes
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "The list shows duplicate rows. Is the row a duplicate of the first?",
+        "It is duplicated when I click.",
+        "## Duplicates\n* alpha\n* beta",
+        "### Why are rows duplicated?\nThe query joins twice.",
+        "Rows are marked as duplicate in the table.",
+        "Status: the duplicate finder is very slow",
+        "Link to the docs, existing users first.",
+        "It looks similar to [issue] in some ways.",
+    ],
+)
+def test_what_is_about_duplicates_of_something_else_stays(body):
+    assert clean_text("Title", body).text == f"Title\n\n{body}"
+
+
+def test_only_the_sentence_is_cut():
+    similar = "It looks similar to #7 in some ways."
+    assert clean_text("T", similar).text == "T\n\nIt looks similar to [issue] in some ways."
+    body = "It crashes.\nFirst one. Duplicate of #5, I think. Last one.\nIt hangs. Same as #6!\nSee #7."
+    assert clean_text("T", body).text == "T\n\nIt crashes.\nFirst one. Last one.\nIt hangs. \nSee [issue]."
+    far = "word " * 200
+    kept = clean_text("T", f"{far}duplicate of #5 {far}").text
+    assert "uplicate" not in kept
+    assert 500 < len(kept) < 1_900
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "[Duplicate] Crash in #3",
+        "Duplicate: Crash in #3",
+        "(dup) Crash in #3",
+        "[DUPE] Crash in #3",
+        "DUPLICATE - Crash in #3",
+        "[Duplicate of #12] Crash in #3",
+        "Crash in #3 (duplicate of #12)",
+        "Crash in #3 [duplicate]",
+        "Crash in #3 - duplicate",
+        "Dup of #12: Crash in #3",
+    ],
+)
 def test_a_title_does_not_tell_the_label(title):
     assert clean_text(title, "").text == "Crash in [issue]"
 
 
+@pytest.mark.parametrize(
+    "title", ["Duplicate", "[duplicate]", "Duplicate of #5", "dup of https://github.com/o/r/issues/5"]
+)
+def test_nothing_is_left_of_a_title_that_says_nothing_else(title):
+    assert clean_text(title, "").text == ""
+
+
 def test_a_title_about_duplicates_stays():
-    assert clean_text("Duplicate entries in the list", "").text == "Duplicate entries in the list"
+    for title in ("Duplicate entries in the list", "Insert fails (duplicate key)", "Find-duplicates is slow"):
+        assert clean_text(title, "").text == title
 
 
 def test_nothing_is_left_of_an_empty_template():
@@ -96,6 +187,132 @@ def test_secrets_of_known_shape(secret):
 )
 def test_what_is_scrubbed_around_names(text, clean):
     assert scrub(text)[0] == clean
+
+
+SHAPES = [
+    "ghs_" + "a1" * 18,
+    "glpat-" + "a1" * 12,
+    "ASIA" + "A1B2" * 4,
+    "AIza" + "a1" * 17,
+    "ya29." + "a1" * 14,
+    "GOCSPX-" + "a1" * 12,
+    "xapp-1-A0B1C2-123-abcdef",
+    "hooks.slack.com/services/T00000000/B00000000/" + "x" * 24,
+    "discord.com/api/webhooks/123456789/" + "a1" * 20,
+    "SG." + "a1" * 11 + "." + "b2" * 20,
+    "dckr_pat_" + "a1" * 12,
+    "dop_v1_" + "a1" * 32,
+    "123456789:AA" + "b2" * 16 + "c",
+    "npm_" + "a1" * 18,
+    "pypi-" + "a1" * 30,
+    "hf_" + "a1" * 17,
+    "rk_live_" + "a1" * 12,
+]
+
+
+@pytest.mark.parametrize("secret", SHAPES)
+def test_more_secrets_of_known_shape(secret):
+    assert scrub(f"see {secret} there") == ("see [secret] there", frozenset({"secrets"}))
+    assert scrub(secret, code=True)[0] == "[secret]"
+
+
+@pytest.mark.parametrize(
+    ("before", "secret", "after"),
+    [
+        ("//npm.example.org/:_authToken=", "abcdef12-3456-7890", ""),
+        ("_auth=", "abcdefghij", ""),
+        ("AccountKey=", "abcdefghijklmnopqrstuvwxyz0123456789==", ";x"),
+        ("token: ", "0123456789abcdef0123", ""),
+        ('"token": "', "0123456789abcdef0123", '"'),
+        ("DB_PASS=", "hunter2hunter2", ""),
+        ("pwd=", "hunter2hunter2", ""),
+        ("password: ", "hunter2", "\nuser: joe"),
+        ("db.password = '", "secure", "'"),
+        ("mytool --password ", "hunter2hunter2", " --verbose"),
+        ("--auth-token=", "abcdef1234", ""),
+        ("curl -u user:", "hunter2hunter2", " https://x.example"),
+        ("secretKey: '", "abcdefghijkl", "'"),
+        ("clientSecret=", "abcdefghijkl", ""),
+        ("SECRET_KEY_BASE=", "abcdefghijkl", ""),
+        ("private_key_id: ", "abcdef0123456789", ""),
+        ("aws_secret_access_key = ", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""),
+        ("X-Api-Key: ", "abcdef0123456789", ""),
+        ("Authorization: ", "abcdef0123456789abcdef", ""),
+        ("authorization: Basic ", "dXNlcjpwYXNzd29yZA==", ""),
+        ("Cookie: ", "session=abcdef0123456789; a=b", "\nAccept: x"),
+        ("https://x.example/f?sv=1&sig=", "abcdef0123456789%3D", "&se=2"),
+    ],
+)
+def test_a_value_behind_a_telling_name(before, secret, after):
+    for code in (False, True):
+        text, found = scrub(before + secret + after, code=code)
+        assert text == f"{before}[secret]{after}"
+        assert found == {"secrets"}
+        assert scrub(text, code=code)[0] == text
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "token: str",
+        "token: Optional[str] = None",
+        "password = None",
+        "def login(user, password: str, api_key=DEFAULT): ...",
+        "password = getpass.getpass()",
+        "connect(password=my_password, token=config.token2)",
+        'api_key = os.environ["API_KEY_2"]',
+        "secret=${{ secrets.DEPLOY_KEY1 }}",
+        "PASSWORD=$DB_PASSWORD1",
+        "password: <your password1>",
+        "pwd=/srv/build1/work",
+        "mytool --token <token1> --password option",
+        "docker run -u 1000:1000 image",
+        "the password: it is asked twice",
+        "Authorization: required",
+        "cookie: accepted by all browsers",
+        "max_tokens: 4096, next token = 12",
+        "compass=northeast1",
+        "signature=unknown_value",
+        "/home/runner/work and /home/user/x and C:\\Users\\Public\\x",
+        "see docs.github.com/en and https://github.com/features.",
+        "at (8:00) or look at [this] one",
+        "yarn add @scope/package",
+    ],
+)
+def test_ordinary_code_and_prose_stay(code):
+    assert scrub(code) == (code, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("thanks @alice/@bob", "thanks @user/@user"),
+        ("@alice_ and @bob_corp", "@user and @user"),
+        ("cc @org/team-name", "cc @user"),
+        ("@org/team-name please look", "@user please look"),
+        ("https://github.com/alice?tab=repositories", "https://github.com/[user]?tab=repositories"),
+        ("https://github.com/alice/", "https://github.com/[user]/"),
+        ("https://github.example.com:8443/alice.", "https://github.example.com:8443/[user]."),
+        ("https://gist.github.com/alice/123abc", "https://gist.github.com/[user]/123abc"),
+        ("https://alice.github.io/x", "https://[user].github.io/x"),
+        ("/home/john.smith/project", "/home/[user]/project"),
+        ("/Users/jsmith", "/Users/[user]"),
+        ("C:\\Users\\John Smith\\x", "C:\\Users\\[user]\\x"),
+        ("c:/users/jsmith/x", "c:/users/[user]/x"),
+        ("用户@例子.中国", "[email]"),
+        ("john.doe (at) example.com", "[email]"),
+        ("https://medium.com/@alice", "https://medium.com/@user"),
+    ],
+)
+def test_people_are_not_named(text, clean):
+    cleaned, found = scrub(text)
+    assert cleaned == clean
+    assert found == {"e-mails" if "[email]" in clean else "logins"}
+    assert scrub(cleaned)[0] == cleaned
+
+
+def test_names_in_paths_go_from_code_too():
+    assert scrub("@Override in /home/john/x.py", code=True)[0] == "@Override in /home/[user]/x.py"
 
 
 def test_cleaning_twice_changes_nothing_more():

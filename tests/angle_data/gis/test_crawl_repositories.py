@@ -1,5 +1,6 @@
 import logging
 
+import fake_github_payloads as payloads
 import pytest
 from fake_github import FakeGitHub
 from fake_github_crawl import (
@@ -7,11 +8,13 @@ from fake_github_crawl import (
     SECOND,
     TOKEN,
     crawl,
+    dump,
     rows,
 )
 from fake_github_world import add_comment, make_world, stamp
 
-from angle_data.errors import InputError
+from angle_data.errors import InputError, StoppedError
+from angle_data.gis.scan import scan_store
 from angle_data.gis.store import Store
 
 
@@ -35,6 +38,19 @@ def test_a_renamed_repository_is_followed_and_known_by_all_its_names(tmp_path, c
         assert rows_of_repos(tmp_path / "fresh") == [("new/home", FIRST, (FIRST,))]
         fresh = [item.number for item in rows(tmp_path / "fresh", "issues") if not item.is_pull]
     assert fresh == sorted(n for n, issue in repo.issues.items() if not issue.is_pull)
+
+
+def test_a_redirection_counts_as_the_request_that_it_is(tmp_path):
+    world = make_world(15, repos=1, issues=20)
+    world.repos[1_000].former = ("old/name",)
+    with FakeGitHub(world) as github:
+        summary = crawl(github, tmp_path, "old/name")
+        assert summary.requests == len(github.seen)
+        assert github.count("repository") == 2
+        github.seen.clear()
+        with pytest.raises(StoppedError, match="--max-requests 1 reached"):
+            crawl(github, tmp_path / "again", "old/name", max_requests=1)
+        assert len(github.seen) == 1
 
 
 def rows_of_repos(out):
@@ -105,6 +121,68 @@ def test_originals_that_moved_or_vanished_leave_a_tombstone(tmp_path, capfd, mon
     assert "redirection" not in capfd.readouterr().err, "PyGithub keeps its lines to itself"
 
 
+SITE = "https://code.example.com:8443"
+
+
+@pytest.mark.parametrize("strategy", ["events", "comments", "both"])
+def test_the_pages_of_an_enterprise_server(tmp_path, strategy):
+    world = make_world(17, repos=1, issues=30, duplicates=0, comments=0)
+    here = world.repos[1_000]
+    for number, text in {20: f"Duplicate of {SITE}/{FIRST}/issues/5", 21: "doublon de #6"}.items():
+        here.issues[number].is_pull = False
+        add_comment(here.issues[number], 10_000 + number, "ann", "MEMBER", text, stamp(9_000_000))
+    here.issues[22].is_pull = False
+    add_comment(
+        here.issues[22], 10_022, "ann", "MEMBER", "dup of https://github.com/org0/project0/issues/7", stamp(9)
+    )
+    for number in (5, 6, 7):
+        del here.issues[number]
+    here.deleted = {5, 6, 7}
+    with FakeGitHub(world, prefix="/api/v3", web=SITE) as github:
+        crawl(github, tmp_path, FIRST, strategy=strategy)
+    with Store.open(tmp_path / "crawl.sqlite", read_only=True) as store:
+        scan = scan_store(store)
+    assert scan.url((1_000, 20)) == f"{SITE}/{FIRST}/issues/20"
+    if strategy != "events":
+        gone = {item.number for item in rows(tmp_path, "issues") if item.gone}
+        assert gone == {5, 6}, "an address on another server names nothing here"
+        assert {(said.here[1], said.number) for said in scan.statements} == {(20, 5), (21, 6)}
+
+
+def test_one_folder_takes_one_server(tmp_path):
+    with FakeGitHub(make_world(1, repos=1, issues=20)) as github:
+        crawl(github, tmp_path, FIRST)
+    before = dump(tmp_path)
+    elsewhere = pytest.raises(InputError, match=r"issues of https://github.com, .* give another --out")
+    with FakeGitHub(make_world(9, repos=1, issues=20), web=SITE) as other, elsewhere:
+        crawl(other, tmp_path, FIRST)
+    with FakeGitHub(make_world(9, repos=1, issues=20)) as other:
+        with pytest.raises(InputError, match="give another --out for http://localhost"):
+            crawl(other, tmp_path, FIRST, api_url=other.url.replace("127.0.0.1", "localhost"))
+        assert other.seen == []
+    assert dump(tmp_path) == before
+
+
+def test_a_single_issue_that_github_hides_does_not_end_the_round(tmp_path):
+    world = make_world(17, repos=1, issues=30, duplicates=0, comments=0)
+    here = world.repos[1_000]
+    for number in (20, 21, 22):
+        here.issues[number].is_pull = False
+        text = f"Duplicate of #{number - 15}"
+        add_comment(here.issues[number], 10_000 + number, "ann", "MEMBER", text, stamp(9_000_000))
+        del here.issues[number - 15]
+    here.deleted, here.hidden = {7}, {5: 451, 6: 403}
+    with FakeGitHub(world) as github:
+        crawl(github, tmp_path, FIRST)
+        assert {item.number: item.gone for item in rows(tmp_path, "issues") if item.gone} == {
+            5: "deleted",
+            7: "deleted",
+        }
+        github.seen.clear()
+        crawl(github, tmp_path, FIRST)
+        assert github.count("issue") == 0
+
+
 def test_one_bad_repository_does_not_stop_the_others(tmp_path, caplog):
     world = make_world(18, repos=6, issues=10)
     names = [repo.full_name for repo in world.repos.values()]
@@ -135,3 +213,17 @@ def test_one_bad_repository_does_not_stop_the_others(tmp_path, caplog):
         assert crawl(github, tmp_path, names[3]).repos == {names[3]: "ok"}
         with pytest.raises(InputError, match=r"none of 1 repositories can be read; no/such: error:404"):
             crawl(github, tmp_path, "no/such")
+
+
+def test_the_address_of_the_site_is_known_without_a_comment(tmp_path, monkeypatch):
+    world = make_world(25, repos=1, issues=20, comments=0)
+    described = payloads.repository
+    monkeypatch.setattr(
+        payloads,
+        "repository",
+        lambda *about: {**described(*about), "html_url": "https://ghe.acme.com/org0/project0"},
+    )
+    with FakeGitHub(world) as github:
+        crawl(github, tmp_path, FIRST, strategy="events")
+    with Store.open(tmp_path / "crawl.sqlite", read_only=True) as store:
+        assert scan_store(store).url((1_000, 3)) == "https://ghe.acme.com/org0/project0/issues/3"

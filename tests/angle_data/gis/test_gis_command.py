@@ -12,7 +12,7 @@ from fake_github_world import make_world
 
 from angle_data.console import run_app
 from angle_data.errors import InputError
-from angle_data.gis.command import gis
+from angle_data.gis.command import GisGroup, gis
 
 PROGRAM = """
 import typer
@@ -29,7 +29,7 @@ TOKEN = "ghp_aVerySecretToken"
 def run(monkeypatch, capsys):
     """Run the command in this process; returns the exit code, stdout and stderr."""
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
-    app = typer.Typer(pretty_exceptions_enable=False)
+    app = typer.Typer(cls=GisGroup, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(gis)
     app.command("other")(lambda: print("another command"))
 
@@ -88,6 +88,17 @@ def test_a_limit_ends_with_75_and_one_line(run, listed, tmp_path):
         (("--repos", "nothing.txt", "--api-url", "github.com"), "--api-url 'github.com' is no address"),
         (("--repos", "nothing.txt", "--max-requests", "0"), "--max-requests must be at least 1"),
         (("--no-crawl", "--dry-run"), "give one of them"),
+        (("--no-crawl", "--strategy", "foo"), "--strategy must be events, comments or both, got 'foo'"),
+        (("--no-crawl", "--since", "2024-02-02", "--until", "2024-02-01"), "lies before"),
+        (("--no-crawl", "--until", "soon"), "--until 'soon' is no date"),
+        (("--no-crawl", "--ratios", "nan,0.5,0.5"), "--ratios nan,0.5,0.5"),
+        (("--repos", "nothing.txt", "--token-env", "ghp_abc"), "name of a variable, not the token itself"),
+        (("--repos", "nothing.txt", "--token-env", "a-b"), "name of a variable, not the token itself"),
+        (
+            ("--repos", "nothing.txt", "--api-url", "http://me:pw@127.0.0.1:1/"),
+            "holds a user name or password",
+        ),
+        (("--repos", "nothing.txt", "--api-url", "me:pw@127.0.0.1"), "holds a user name or password"),
         (("--archive", "hour.json.gz", "--dry-run"), "give one of them"),
     ],
 )
@@ -97,6 +108,7 @@ def test_mistakes_are_one_line_with_status_1(run, tmp_path, listed, arguments, m
     assert code == 1
     assert message in errors
     assert len(errors.strip().splitlines()) == 1
+    assert not any(secret in errors for secret in ("ghp_abc", "a-b", "pw@"))
 
 
 def test_the_folder_is_needed_but_not_by_the_commands_beside_this_one(run, listed):
@@ -148,11 +160,14 @@ def test_the_options_of_the_build_reach_it(run, tmp_path, monkeypatch):
         seen.append(config)
         raise InputError("enough")
 
+    checked = []
+    monkeypatch.setattr("angle_data.gis.tokens.token_counter", checked.append)
     monkeypatch.setattr(build, "build_gis", record)
     options = ["--negatives", "0.5", "--split-by", "time", "--ratios", "0.8,0.1,0.1", "--seed", "7"]
     options += ["--max-pairs-per-cluster", "3", "--cross-repo", "--ids-only", "--tokenizer", "t.json"]
     code, _, errors = run("--out", tmp_path, "--no-crawl", *options)
     assert (code, errors) == (1, "angle-data: error: enough\n")
+    assert checked == ["t.json"]
     assert seen == [
         build.BuildConfig(
             tmp_path,
@@ -166,3 +181,86 @@ def test_the_options_of_the_build_reach_it(run, tmp_path, monkeypatch):
             tokenizer="t.json",
         )
     ]
+
+
+@pytest.mark.parametrize("token", ["ghp_one\nghp_two", "ghp_größe", "ghp one"])
+def test_a_token_that_is_none_is_refused_before_it_is_sent(run, listed, tmp_path, monkeypatch, token):
+    monkeypatch.setenv("GITHUB_TOKEN", token)
+    with FakeGitHub(make_world(1, repos=1, issues=5)) as github:
+        code, _, errors = run("--repos", listed, "--out", tmp_path / "o", "--api-url", github.url)
+        assert github.seen == []
+    assert code == 1
+    assert "the token in GITHUB_TOKEN holds a space, a line break or a letter beyond ASCII" in errors
+    assert "ghp" not in errors
+
+
+def test_several_files_after_one_archive(run, tmp_path):
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text(f"no json in {name}\n")
+    files = (tmp_path / "a.json", tmp_path / "b.json")
+    code, _, errors = run("--archive", *files, "--out", tmp_path / "o")
+    assert code == 1
+    assert all(f"{file}: 1 lines are no JSON" in errors for file in files)
+    assert "no duplicates among 0 issues" in errors
+
+
+def test_a_dry_run_reports_the_list_as_the_crawl_does(run, tmp_path, monkeypatch):
+    world = make_world(1, repos=1, issues=210)
+    world.repos[1_000].former = ("old/name",)
+    path = tmp_path / "list.txt"
+    path.write_text("org0/project0\nnonsense\nold/name\n")
+    monkeypatch.delenv("GITHUB_TOKEN")
+    with FakeGitHub(world, prefix="/api/v3") as github:
+        arguments = ("--repos", path, "--out", tmp_path / "o", "--dry-run")
+        code, text, errors = run(*arguments, "--api-url", github.url)
+        assert code == 0
+        assert f"{path}:2: 'nonsense' is no repository" in errors
+        assert "no token in GITHUB_TOKEN" in errors
+        assert "old/name      the same as org0/project0" in text
+        _, whole, _ = run(*arguments, "--api-url", github.url, "--json")
+        # One an hour from 1 January 2020: the last 210 - 7 * 24 of them.
+        _, since, _ = run(*arguments, "--api-url", github.url, "--json", "--since", "2020-01-08")
+        assert json.loads(whole)["repos"][0]["numbers"] == 210
+        assert json.loads(since)["repos"][0]["numbers"] < 210
+        code, _, errors = run(*arguments, "--api-url", github.url.removesuffix("/api/v3"))
+    assert code == 1
+    assert "none of 2 repositories can be read; org0/project0: error:404" in errors
+    assert "the API of GitHub Enterprise is at https://HOST/api/v3" in errors
+
+
+def test_the_table_says_what_was_left_out_and_how_it_was_split(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("angle_data.gis.build.draw_figures", lambda *_: ())
+    world = make_world(1, repos=2, issues=80, duplicates=0.4)
+    path = tmp_path / "list.txt"
+    path.write_text("org0/project0\norg1/project1\nno/such\n")
+    arguments = ("--repos", path, "--out", tmp_path / "o", "--ratios", "0.5,0.5", "--split-by", "time")
+    with FakeGitHub(world) as github:
+        assert run(*arguments, "--api-url", github.url)[0] == 0
+        world.repos[1_001].refuse = 451
+        code, text, _ = run(*arguments, "--api-url", github.url)
+    assert code == 0
+    lines = [line.split(maxsplit=2) for line in text.splitlines()]
+    assert ["left", "out", "no/such: 404 Not Found"] in lines
+    assert ["left", "out", "org1/project1: 451 Repository access blocked"] in lines
+    assert any(line[:2] == ["pull", "requests"] for line in lines)
+    assert next(line for line in lines if line[0] == "split")[2].startswith("time (train until 2020-")
+    _, text, _ = run(*arguments, "--no-crawl", "--json")
+    assert json.loads(text)["left_out"]["org1/project1"] == "451 Repository access blocked"
+
+
+def test_what_counts_reaches_the_build(run, listed, tmp_path, monkeypatch):
+    from angle_data.gis import build
+    from angle_data.gis.selection import Selection
+
+    seen = []
+
+    def record(config):
+        seen.append(config.selection)
+        raise InputError("enough")
+
+    monkeypatch.setattr(build, "build_gis", record)
+    options = ("--since", "2020-01-01", "--until", "2020-02-01", "--strategy", "comments")
+    for more in ((), ("--repos", listed, *options)):
+        assert run("--out", tmp_path, "--no-crawl", *more)[0] == 1
+    names = ("org0/project0", "no/such")
+    assert seen == [Selection(), Selection(names, "2020-01-01", "2020-02-01", "comments")]

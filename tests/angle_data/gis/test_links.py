@@ -1,11 +1,13 @@
 """From the store to judged links: every reason has its case."""
 
+from dataclasses import replace
+
 import pytest
 from fake_gis_store import make_comment, make_event, make_issue, write_store
 
 from angle_data.gis.links import REASONS, judge
 from angle_data.gis.rows import Repo
-from angle_data.gis.scan import scan_store
+from angle_data.gis.scan import pack, scan_store
 from angle_data.gis.store import Store
 from angle_data.gis.texts import Texts
 
@@ -60,6 +62,7 @@ def replaced(number, **fields):
         ("pull", {"comments": [said()], "issues": replaced(3, is_pull=True)}),
         ("later", {"comments": [said("Duplicate of #9", at=8)]}),
         ("empty", {"comments": [said()], "issues": replaced(3, title=" ")}),
+        ("empty", {"comments": [said()], "issues": replaced(7, title=" ")}),
         ("dummy", {"comments": [said()], "issues": replaced(3, title="test")}),
         ("reopened", {"comments": [said()], "issues": replaced(7, state_reason="reopened")}),
     ],
@@ -69,6 +72,23 @@ def test_why_a_link_is_not_accepted(tmp_path, reason, rows):
     found = links_of(tmp_path, **rows)
     assert [link[1] for link in found] == [reason]
     assert (found[0][0] == "tentative") == REASONS[reason].startswith("tentative")
+
+
+@pytest.mark.parametrize(
+    ("site", "named", "followed"),
+    [
+        ("https://github.com", "https://github.com", True),
+        ("https://github.com", "https://www.github.com", True),
+        ("https://github.com", "https://github.example.com", False),
+        ("https://github.example.com:8443", "https://github.example.com:8443", True),
+        ("https://github.example.com:8443", "https://github.com", False),
+    ],
+)
+def test_only_addresses_on_the_stores_own_site_name_its_issues(tmp_path, site, named, followed):
+    page = f"{site}/org/one/issues/7#issuecomment-1"
+    comment = replace(said(f"Duplicate of {named}/org/one/issues/3"), url=page)
+    found = links_of(tmp_path, comments=[comment])
+    assert found == ([("accepted", "", 7, 3)] if followed else [])
 
 
 def test_another_repository_only_when_allowed(tmp_path):
@@ -144,6 +164,65 @@ def test_opened_again_unless_closed_again(tmp_path):
     assert links_of(tmp_path / "3", comments=[said()], events=events, issues=closed)[0][1] == ""
 
 
+@pytest.mark.parametrize("role", ["NONE", "MEMBER"])
+def test_a_label_does_not_back_a_stranger_against_a_mark_or_a_member(tmp_path, role):
+    labelled = replaced(7, labels=("duplicate",), state="closed", state_reason="duplicate")
+    stranger = said("Duplicate of #5", id=101, role="NONE", author="joe")
+    alone = links_of(tmp_path / "1", comments=[stranger], issues=labelled)
+    assert alone == [("accepted", "", 7, 5)]
+    first = said(role=role, author="ann") if role == "MEMBER" else None
+    events = [] if first else [make_event("a", "marked", 7, 3, DAY)]
+    comments = [first, stranger] if first else [stranger]
+    found = links_of(tmp_path / "2", comments=comments, events=events, issues=labelled)
+    assert found == [("accepted", "", 7, 3), ("tentative", "unbacked", 7, 5)]
+    # Taken back, it speaks against nobody; said of the same issue, it does not either.
+    undone = (
+        {"comments": [*comments, said("Sorry, not a dup of #3 after all.", id=102, at=DAY + 1, author="ann")]}
+        if first
+        else {"comments": comments, "events": [*events, make_event("b", "unmarked", 7, 3, DAY + 1)]}
+    )
+    assert links_of(tmp_path / "3", issues=labelled, **undone)[1][:2] == ("accepted", "")
+    asked = [said("Is this a duplicate of #3?", author="ann"), stranger]
+    assert links_of(tmp_path / "5", comments=asked, issues=labelled)[1][:2] == ("accepted", "")
+    too = [*comments, said("Duplicate of #5", id=103, author="ann")]
+    assert [link[0] for link in links_of(tmp_path / "4", comments=too, events=events, issues=labelled)] == [
+        "accepted"
+    ] * 3
+
+
+def automatic(number, other, id, **fields):
+    fields = {"role": "NONE", "author": "sweeper[bot]", **fields}
+    return said(f"This issue was automatically closed as a duplicate of #{other}.", number, id=id, **fields)
+
+
+def test_programs_that_go_in_a_circle_are_not_believed(tmp_path):
+    labelled = [make_issue(n, state="closed", labels=("duplicate",)) for n in range(1, 10)]
+    line = [automatic(7, 3, 100), automatic(8, 7, 101)]
+    assert [link[0] for link in links_of(tmp_path / "1", comments=line, issues=labelled)] == ["accepted"] * 2
+    circle = [*line, automatic(3, 8, 102), automatic(9, 8, 103)]
+    found = {link[2:]: link[:2] for link in links_of(tmp_path / "2", comments=circle, issues=labelled)}
+    assert found[9, 8] == ("accepted", "")
+    assert {found[pair] for pair in ((7, 3), (8, 7), (3, 8))} == {("tentative", "circle")}
+    # A member's word breaks it.
+    spoken = [*circle, said("Duplicate of #3", id=104)]
+    assert {link[0] for link in links_of(tmp_path / "3", comments=spoken, issues=labelled)} == {"accepted"}
+
+
+def test_a_programs_own_closing_backs_nothing(tmp_path):
+    closed = replaced(7, state="closed", closed_by="sweeper[bot]", closed_at=said().created_at)
+    found = links_of(tmp_path, comments=[automatic(7, 3, 100)], issues=closed)
+    assert found == [("tentative", "unbacked", 7, 3)]
+
+
+def test_marks_with_unknown_repositories_are_kept_apart(tmp_path):
+    events = [
+        make_event("a", "marked", 7, 3, DAY, repo="x/y"),
+        make_event("b", "unmarked", 7, 3, 13, repo="z/w"),
+    ]
+    found = links_of(tmp_path, events=events)
+    assert [link[:2] for link in found] == [("rejected", "unknown_repository"), ("rejected", "unmarked")]
+
+
 def test_links_in_a_circle_are_both_kept(tmp_path):
     comments = [said(), said("Duplicate of #7", number=3, id=101)]
     assert sorted(links_of(tmp_path, comments=comments)) == [("accepted", "", 3, 7), ("accepted", "", 7, 3)]
@@ -165,10 +244,14 @@ def test_logins_are_not_in_the_audit(tmp_path):
 
 def test_mentions_of_bodies_comments_and_events(tmp_path):
     issues = replaced(7, body="like https://github.com/org/one/issues/2")
-    comments = [said("see #4")]
+    comments = [said("see #4 and #4"), said("see #1", number=8, id=101)]
     events = [
         make_event("a", "cross_referenced", 7, 5, DAY),
         make_event("b", "cross_referenced", 7, 6, DAY, repo="x/y"),
     ]
     with Store.open(write_store(tmp_path, issues=issues, comments=comments, events=events)) as store:
-        assert scan_store(store).mentions == {1: {(2, 7), (4, 7), (5, 7)}}
+        scan = scan_store(store)
+    assert list(scan.mentions[1]) == sorted([pack(1, 8), pack(2, 7), pack(7, 4), pack(5, 7)])
+    assert [scan.mentioned((1, 7), (1, n)) for n in (2, 4, 5, 6)] == [True, True, True, False]
+    assert scan.mentioned((1, 4), (1, 7))
+    assert not scan.mentioned((1, 7), (2, 4))

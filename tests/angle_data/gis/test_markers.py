@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from angle_data.gis.markers import KINDS, WEAK_KINDS, find_links, read_comment
+from angle_data.gis.markers import KINDS, LONGEST, WEAK_KINDS, find_links, read_comment
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "gis"
 REPO, NUMBER = "lumen/editor", 9000
@@ -101,7 +101,7 @@ def test_the_labelled_halves_share_no_comment():
         ("Looks like a duplicate of #5, closing", [">5"]),
         ("Possible duplicate of #5, closing", ["?>5"]),
         ("Looks like a duplicate of #5, should we close?", ["?>5"]),
-        ("If this is a duplicate of #5, please close it", ["?>5"]),
+        ("If this is a duplicate of #5, please close it", []),
         ("This creates a duplicate of #5 in the list", []),
         ("Tracked in #5", [">5"]),
         ("The docs part is tracked in #5", []),
@@ -223,3 +223,62 @@ def test_reading_never_raises_and_spans_lie_in_the_body(body):
 def test_hostile_texts_end(body):
     """Takes seconds, not hours, if every pattern is linear (the time-out of the run is what fails)."""
     read_comment(body + "#5", REPO, NUMBER)
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        # Mistakes that are told
+        ("This was marked as a duplicate of #12 by mistake, reopening.", []),
+        ("This was closed as a duplicate of #12, which was a mistake.", []),
+        ("This is a duplicate of #2, opened by mistake.", [">2"]),
+        ("I filed a duplicate of #3 by mistake.", [">3"]),
+        # Dissent
+        ("I don't understand how this is a duplicate of #68", []),
+        ("I don't understand. This is a duplicate of #68.", [">68"]),
+        # What would be
+        ("This would be a duplicate of #105 if it were on v2.", []),
+        ("This would be a duplicate of #105 if I understand it right.", ["?>105"]),
+        ("This would be a duplicate of #7.", [">7"]),
+        # Advice and forms
+        ("If this is a duplicate of #12 please close it.", []),
+        ("If this is a duplicate of #12, feel free to close it.", ["?>12"]),
+        ("Please check whether it is a duplicate of #22 before posting.", []),
+        ("Please check whether it is a duplicate of #22.", ["?>22"]),
+        ("The issue template asks: Is this a duplicate of #101?", []),
+        ("Is this a duplicate of #101?", ["?>101"]),
+        # Emphasis and lists
+        ("_Duplicate of #63_", [">63"]),
+        ("dup of __#64__", [">64"]),
+        ("duplicate of #63_beta", []),
+        ("dup #35 #36", [">35", ">36"]),
+        ("dup #1 #2 is unrelated", [">1"]),
+        # Whose duplicate is not said
+        ("Also see #43 which is a dup.", ["?<43"]),
+        # Causes
+        ("same root cause as #13, I'm going to close this and track it over there", [">13"]),
+        ("This has the same root cause as #13.", ["?>13"]),
+        # Half a statement
+        ("+1, same here as #110", ["?>110"]),
+        ("duplicate of #71, but for the Windows build", ["?>71"]),
+        ("duplicate of #71, but for now I leave it open", [">71"]),
+        # Second thoughts in the same comment
+        ("Duplicate of #65\n\nEdit: nope, it's different, sorry.", []),
+        ("Duplicate of #65\n\nEdit: no problem, it is easy to find.", [">65"]),
+        ("Edit: nope, it's different, sorry.\n\nDuplicate of #65", [">65"]),
+    ],
+)
+def test_what_readers_stumbled_over(body, found):
+    assert links(body) == found
+
+
+def test_a_mark_made_by_mistake_is_a_denial():
+    reading = read_comment("This was marked as a duplicate of #12 by mistake.", REPO, NUMBER)
+    assert [denial.number for denial in reading.denials] == [12]
+
+
+def test_what_no_comment_can_hold_is_not_read():
+    tail = "Duplicate of #5"
+    head = ("Fine. " * LONGEST)[len(tail) - LONGEST :]
+    assert len(find_links(head + tail, REPO, NUMBER)) == 1
+    assert find_links("x" + head + tail, REPO, NUMBER) == ()

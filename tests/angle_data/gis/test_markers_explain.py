@@ -58,6 +58,17 @@ def test_threads_leave_out_what_was_taken_back(tmp_path):
     assert [len(row["links"]) for row in explain_threads(path)] == [0, 0, 1]
 
 
+def test_threads_say_why_a_link_was_cancelled(tmp_path):
+    back = {**ROW, "body": "Sorry, not a dup after all, and not a duplicate of #6 either."}
+    first, second = explain_threads(write(tmp_path, ROW, back), why=True)
+    assert (first["links"], first["retracts"], first["denials"]) == ([], False, [])
+    assert [(link["number"], link["text"], link["by"]) for link in first["cancelled"]] == [
+        (5, "Duplicate of #5", 2)
+    ]
+    assert (second["retracts"], second["cancelled"]) == (True, [])
+    assert [denial["number"] for denial in second["denials"]] == [6]
+
+
 def test_null_author_and_body_are_fine(tmp_path):
     (row,) = explain_comments(write(tmp_path, {**ROW, "author": None, "body": None}))
     assert row["links"] == []
@@ -73,7 +84,9 @@ def test_half_a_surrogate_pair_is_shown_as_a_replacement_character(tmp_path):
 def test_hosts_reach_the_references(tmp_path):
     path = write(tmp_path, {**ROW, "body": "Duplicate of https://git.example.com/a/b/issues/3"})
     assert "[]" in run("--comments", path).stdout
-    assert '"number": 3' in run("--comments", path, "--host", "GIT.example.com").stdout
+    for host in ("GIT.example.com", "https://git.example.com/", "git.example.com:443"):
+        assert '"number": 3' in run("--comments", path, "--host", host).stdout
+    assert isinstance(run("--comments", path, "--host", "https:///").exception, InputError)
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,27 @@ def test_other_hosts_count_when_named():
     assert targets(text, hosts=frozenset({"git.example.com"})) == [("core/app", 5)]
 
 
+@pytest.mark.parametrize(
+    ("text", "hosts", "found"),
+    [
+        ("https://github.example.com/core/app/issues/5", None, []),
+        ("https://github.com/core/app/issues/5", {"git.example.com"}, []),
+        ("https://www.github.com:443/core/app/issues/5", None, [("core/app", 5)]),
+        ("https://git.example.com:8443/core/app/issues/5", {"git.example.com:8443"}, [("core/app", 5)]),
+        ("https://git.example.com/core/app/issues/5", {"git.example.com:8443"}, []),
+        ("https://git.example.com:8443/core/app/issues/5", {"git.example.com"}, []),
+        ("[it](https://github.com/core/app/issues/5)", {"git.example.com"}, []),
+        ("core/app/issues/5 and Core/App/pull/6", {"git.example.com"}, [("core/app", 5), ("Core/App", 6)]),
+    ],
+)
+def test_an_issue_on_another_server_is_something_else(text, hosts, found):
+    assert targets(text, **({"hosts": frozenset(hosts)} if hosts else {})) == found
+
+
+def test_a_path_may_name_a_pull_request():
+    assert [ref.pull for ref in find_references("core/app/issues/5, core/app/pull/6", REPO)] == [False, True]
+
+
 def test_marked_text_keeps_length_and_names_the_own_issue_without_case():
     text = "Lumen/Editor#7 and #8 at https://example.org/x end"
     marked = mark_references(text, find_references(text, REPO), REPO, 7)

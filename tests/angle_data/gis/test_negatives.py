@@ -13,6 +13,7 @@ from angle_data.gis.links import judge
 from angle_data.gis.near import NearTexts
 from angle_data.gis.negatives import draw_negatives, spoken_pairs
 from angle_data.gis.pairing import positive_pairs
+from angle_data.gis.rows import Repo
 from angle_data.gis.scan import scan_store
 from angle_data.gis.store import Store
 from angle_data.gis.texts import Texts
@@ -48,10 +49,10 @@ class World:
         self.positives = {"train": [], "test": []}
         self.spoken, self.mute = spoken_pairs(self.scan)
         for pair in pairs:
-            split = "train" if pair.other[1] % 5 else "test"
-            self.positives[split].append(pair)
-            for node in (pair.one, pair.other):
-                self.places[node] = split
+            self.positives["train" if pair.other[1] % 5 else "test"].append(pair)
+        for edge in self.clusters.edges:
+            for node in (edge.duplicate, edge.canonical):
+                self.places[node] = "train" if edge.canonical[1] % 5 else "test"
                 self.near.add(node)
         for pair in self.spoken:
             for node in (pair.one, pair.other):
@@ -67,8 +68,8 @@ def world(tmp_path):
     """A function that makes the world, with changes to its issues by number."""
     opened = []
 
-    def make(comments=(DENIAL, TENTATIVE, MENTION), events=(), **changed):
-        issues = [changed.get(f"n{issue.number}", issue) for issue in ISSUES]
+    def make(comments=(DENIAL, TENTATIVE, MENTION), events=(), extra=(), **changed):
+        issues = [*(changed.get(f"n{issue.number}", issue) for issue in ISSUES), *extra]
         folder = tmp_path / str(len(opened))
         opened.append(
             Store.open(write_store(folder, issues=issues, comments=[*MARKS, *comments], events=events))
@@ -144,6 +145,44 @@ def test_a_text_with_mostly_the_same_words_does_not_fit(world):
     assert world(n100=other).candidates.fits((1, 39), (1, 100), "train")
 
 
+def test_a_partner_is_like_none_of_the_whole_cluster(world):
+    # 31 is a duplicate of 1; this one has the words of 1, in another order, and none of those of 31.
+    words = text(1).split()
+    alike = make_issue(100, "Issue number1", " ".join(words[::-1]))
+    assert not world(n100=alike).candidates.fits((1, 31), (1, 100), "train")
+    unlike = make_issue(100, "Issue number1", " ".join(words[:6]))
+    assert world(n100=unlike).candidates.fits((1, 31), (1, 100), "train")
+
+
+@pytest.mark.parametrize("original", [1, 2])
+def test_the_same_two_texts_never_have_both_labels(world, original):
+    # 100 is a copy of the original of 31 that nobody marked; 2 is one that has a duplicate of its own.
+    copy = {f"n{n}": make_issue(n, ISSUES[0].title, ISSUES[0].body) for n in {100, original}}
+    w = world(**copy)
+    assert not w.candidates.fits((1, 31), (1, 100), "train")
+    assert not w.candidates.fits((1, 31), (1, original), "train")
+    assert w.candidates.tied((1, 31), (1, original))
+    found, _ = w.draw(ratio=6.0)
+    same = {(1, 1), (1, 100), (1, original)}
+    assert not [p for pairs in found.values() for p in pairs if p.one == (1, 31) and p.other in same]
+
+
+def test_copies_count_however_large_the_cluster_is(world):
+    marks = [make_comment(2_050 + n, n, "Duplicate of #1", 131) for n in range(61, 90)]
+    w = world(comments=marks, n100=make_issue(100, ISSUES[88].title, ISSUES[88].body))
+    assert w.candidates.tied((1, 31), (1, 89))
+    assert not w.candidates.fits((1, 31), (1, 100), "train")
+
+
+def test_a_copy_of_a_partner_placed_on_the_way_counts_too(world):
+    copies = {f"n{n}": make_issue(n, ISSUES[99].title, ISSUES[99].body) for n in (100, 101)}
+    w = world(**copies)
+    assert w.candidates.place((1, 100), "train")
+    assert not w.candidates.place((1, 101), "test")
+    assert w.candidates.place((1, 101), "train")
+    assert w.candidates.tied((1, 100), (1, 101))
+
+
 def test_no_partner_is_used_over_and_over(world):
     found, _ = world().draw(ratio=8.0)
     uses = Counter(pair.other for pairs in found.values() for pair in pairs)
@@ -208,6 +247,87 @@ def test_a_denied_pair_in_one_cluster_is_no_negative(world):
     assert ((1, 34), (1, 4)) in {(pair.one, pair.other) for pair in w.spoken}
     kinds = {pair.kind for pairs in w.draw()[0].values() for pair in pairs}
     assert kinds == {"hard", "random"}
+
+
+def test_an_original_whose_own_original_is_unknown_is_no_partner(world):
+    marked = make_issue(1, "Issue number1", text(1), labels=("duplicate",))
+    w = world(n1=marked)
+    assert (1, 1) in w.candidates.originals
+    assert not w.candidates.usable((1, 1))
+
+
+# A statement about a number that moved to 38: no thread names 38 itself.
+MOVED = make_issue(200, "", gone="transferred:org/one#38")
+RETRACTION = make_comment(2_021, 39, "Sorry, not a dup after all.", 132)
+
+
+@pytest.mark.parametrize(
+    ("comments", "tied"),
+    [
+        ((make_comment(2_020, 39, "Is this a duplicate of #200?", 131, role="NONE", author="joe"),), True),
+        ((make_comment(2_020, 39, "Duplicate of #200", 131), RETRACTION), False),
+    ],
+)
+def test_what_was_said_of_two_issues_keeps_them_apart(world, comments, tied):
+    assert world().candidates.fits((1, 39), (1, 38), "train")
+    w = world(comments=comments, extra=(MOVED,))
+    assert not w.scan.mentioned((1, 39), (1, 38))
+    assert not w.candidates.fits((1, 39), (1, 38), "train")
+    assert w.candidates.tied((1, 39), (1, 38)) is tied
+
+
+def test_a_cluster_of_weak_links_is_one_too(world):
+    weak = [make_comment(2_030 + n, n, "Tracked in #99", 131) for n in (97, 98)]
+    w = world(comments=weak)
+    assert w.clusters.strong.leader((1, 97)) != w.clusters.strong.leader((1, 98))
+    assert w.candidates.tied((1, 97), (1, 98))
+
+
+def test_a_denied_pair_needs_both_issues_in_the_split_and_both_usable(world):
+    # 5 is in the test split, 33 in train.
+    apart = make_comment(2_040, 33, "Not a duplicate of #5.", 131)
+    unknown = make_comment(2_041, 34, "Not a duplicate of #99.", 131)
+    marked = make_issue(99, "Issue number99", text(99), labels=("duplicate",))
+    w = world(comments=(apart, unknown), n99=marked)
+    assert {(pair.one[1], pair.other[1]) for pair in w.spoken} == {(33, 5), (34, 99)}
+    for pairs in w.draw(ratio=2.0)[0].values():
+        assert not [pair for pair in pairs if pair.kind == "explicit_non_duplicate"]
+
+
+def test_denials_that_lead_nowhere_are_counted(tmp_path):
+    issues = [make_issue(n) for n in (1, 2, 3)] + [make_issue(4, is_pull=True), make_issue(1, repo_id=2)]
+    said = ["org/two#1", "#4", "#9", "#2", "#2", "#3"]
+    comments = [make_comment(n, 3, f"Not a duplicate of {text}.", 20 + n) for n, text in enumerate(said)]
+    repos = [Repo(1, "org/one", "org/one"), Repo(2, "org/two", "org/two")]
+    with Store.open(write_store(tmp_path, repos=repos, issues=issues, comments=comments)) as store:
+        spoken, mute = spoken_pairs(scan_store(store))
+    assert [(pair.one, pair.other) for pair in spoken] == [((1, 3), (1, 2))]
+    assert mute == {"other_repository": 1, "pull": 1, "missing": 1, "repeated": 1}
+
+
+def test_random_partners_have_a_label_of_the_original(world):
+    labelled = {
+        f"n{n}": make_issue(n, f"Issue number{n}", text(n), labels=("ab"[n % 2],)) for n in range(1, 61)
+    }
+    w = world(**labelled)
+    original = {pair.one: pair.other for pairs in w.positives.values() for pair in pairs}
+    drawn = [pair for pair in w.draw()[0]["train"] if pair.kind == "random"]
+    alike = sum(w.scan.heads[p.other].labels == w.scan.heads[original[p.one]].labels for p in drawn)
+    # How often a partner was used counts more.
+    assert alike >= 0.9 * len(drawn) > 10
+
+
+def test_the_own_cluster_takes_no_rank(world):
+    w = world()
+    index = Bm25((n, w.candidates.texts.get((1, n)).text) for n in range(1, 121))
+    for pair in (pair for pair in w.draw()[0]["train"] if pair.kind == "hard"):
+        ranked = index.rank(w.candidates.texts.get(pair.one).text, 100)
+        original = pair.one[1] - 30
+        assert original in ranked[:25]
+        ranked = [number for number in ranked if number not in (pair.one[1], original)]
+        tied = [number for number in ranked if w.candidates.tied(pair.one, (1, number))]
+        ranked = [number for number in ranked if number not in tied]
+        assert pair.evidence == f"bm25:{ranked.index(pair.other[1]) + 1}"
 
 
 def test_same_seed_same_pairs(world):

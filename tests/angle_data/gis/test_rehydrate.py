@@ -2,6 +2,7 @@
 
 import copy
 import json
+import shutil
 
 import pytest
 import typer
@@ -107,7 +108,10 @@ def test_a_repository_that_is_gone(sets, tmp_path):
     with FakeGitHub(world) as github:
         summary = run(github, sets[1], tmp_path)
     rows = [row for _, row in read_dataset(sets[1])]
-    assert summary.dropped == {"gone": sum(row["repo"] == name for row in rows)}
+    assert summary.dropped == {"repository_gone": sum(row["repo"] == name for row in rows)}
+    assert summary.repositories == {name: "404 Not Found"}
+    card = (summary.dataset / "README.md").read_text()
+    assert f"| {name} | 404 Not Found |" in card
 
 
 def test_a_stopped_run_goes_on(sets, tmp_path, monkeypatch):
@@ -133,6 +137,22 @@ def test_a_complete_run_asks_anew(sets, tmp_path):
         world.touch()
         second = run(github, sets[1], tmp_path)
     assert second.kept < first.kept
+
+
+@pytest.mark.parametrize("out", [".", "dataset", "dataset/data"])
+def test_the_ids_are_not_written_over(sets, tmp_path, out):
+    shutil.copytree(sets[1], tmp_path / "dataset")
+    before = {path: path.read_bytes() for path in (tmp_path / "dataset").rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match="would write into --data"):
+        rehydrate_dataset(RehydrateConfig(tmp_path / "dataset", tmp_path / out))
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_another_data_set_is_not_replaced(sets, tmp_path):
+    shutil.copytree(sets[0], tmp_path / "dataset")
+    with pytest.raises(InputError, match="holds another data set; give another --out"):
+        rehydrate_dataset(RehydrateConfig(sets[1], tmp_path))
+    assert list(read_dataset(tmp_path / "dataset")) == list(read_dataset(sets[0]))
 
 
 def test_a_data_set_with_texts_is_refused(sets, tmp_path):

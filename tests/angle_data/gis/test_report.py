@@ -8,7 +8,7 @@ from angle_data.errors import InputError
 from angle_data.gis.card import render_gis_card
 from angle_data.gis.cleaning import Cleaned
 from angle_data.gis.clusters import Clusters
-from angle_data.gis.pairing import Pair
+from angle_data.gis.pairing import DROPPED, Pair
 from angle_data.gis.report import Measures, check_splits, pair_counts
 from angle_data.gis.tokens import ESTIMATE, token_counter
 
@@ -115,7 +115,15 @@ def test_a_tokenizer_that_is_none(tmp_path):
 
 
 REPORT = {
-    "options": {"max_pairs_per_cluster": 10, "split_by": "cluster"},
+    "options": {
+        "max_pairs_per_cluster": 10,
+        "split_by": "cluster",
+        "since": None,
+        "until": None,
+        "strategy": "both",
+    },
+    "left_out": {},
+    "periods": {},
     "links": {
         "statements": 1_234,
         "accepted": 1_200,
@@ -162,6 +170,51 @@ def test_the_card_says_whether_the_texts_are_there():
     # A block that two data sets share makes `datasets` take the one for the other.
     assert "configs:" not in whole + ids
     assert "`text1`" in whole
-    assert "gis rehydrate" not in whole
+    assert "The texts are not included." not in whole
     assert "`text1`" not in ids
-    assert "gis rehydrate" in ids
+    assert "The texts are not included." in ids
+
+
+def card(**changes):
+    return render_gis_card({**REPORT, **changes}, ids_only=False)
+
+
+def test_sections_without_content_are_left_out():
+    links = {**REPORT["links"], "accepted": 139, "statements": 139, "tentative": {}, "rejected": {}}
+    whole = card(
+        links=links, pairs={"dropped": {"hub": 0}}, cleaning={"share_changed": 0.0, "by_change_percent": {}}
+    )
+    assert "139 statements were found, 139 accepted.\n" in whole
+    assert "Cleaning changed 0.0 % of the texts.\n" in whole
+    assert "| reason |" not in whole
+    assert "No positive pair that the accepted links allow was left out." in whole
+    assert "Left out" not in whole
+    assert "](figures/" not in whole
+
+
+def test_words_of_our_own_are_explained():
+    found = {"closure": 3, "crosses_time_border": 2, "hub": 0}
+    said = {"denial_pull": 4, "denial_repeated": 1, "no_partner": 2}
+    whole = card(pairs={"dropped": found}, negatives={**REPORT["negatives"], "dropped": said})
+    for name in ("closure", "crosses_time_border"):
+        assert f"| `{name}` | {DROPPED[name]} | {found[name]} |" in whole
+    assert "`hub`" not in whole
+    assert "make no pair: 4 (one of the ends is a pull request), 1 (said before)." in whole
+    assert "no other issue was found: 2." in whole
+
+
+def test_the_card_says_what_was_left_out_and_chosen():
+    options = {**REPORT["options"], "since": "2020-01-01", "until": "2020-12-31", "strategy": "events"}
+    whole = card(
+        left_out={"a/b": "451 Blocked"},
+        options=options,
+        periods={"train": "2020-06-01T00:00:00Z", "test": None},
+    )
+    assert "| a/b | 451 Blocked |" in whole
+    assert "issues opened since 2020-01-01 and until 2020-12-31; evidence: GitHub's own marks alone." in whole
+    assert "opened in its period: train until 2020-06-01T00:00:00Z, then the rest." in whole
+
+
+def test_the_card_shows_the_figures():
+    whole = render_gis_card(REPORT, ids_only=False, figures=["token-lengths.png"])
+    assert "![token lengths](figures/token-lengths.png)" in whole

@@ -16,7 +16,11 @@ RECIPE = Path(__file__).parents[3] / "recipes" / "gis-paper-repositories.txt"
         ("https://github.com/psf/requests", "psf/requests"),
         ("https://github.com/psf/requests.git", "psf/requests"),
         ("http://www.github.com/psf/requests/issues?q=is%3Aopen", "psf/requests"),
-        ("https://ghe.example.com/team/tool/", "team/tool"),
+        ("https://ghe.example.com/team/tool/", None),
+        ("https://gitlab.com/group/proj", None),
+        ("git@gitlab.com:group/proj.git", None),
+        ("ssh://git@ssh.github.com:443/psf/requests.git", "psf/requests"),
+        ("https://me:secret@GitHub.com/psf/requests", "psf/requests"),
         ("git@github.com:psf/requests.git", "psf/requests"),
         ("ssh://git@github.com/psf/requests", "psf/requests"),
         ("numpy", None),
@@ -41,12 +45,33 @@ def test_comments_blanks_and_repetitions_are_left_out_and_bad_lines_named_by_num
     assert found.bad == (BadLine(4, "nonsense"),)
 
 
-@pytest.mark.parametrize("content", ["", "# only a comment\n", "nonsense\n"])
-def test_a_list_without_a_repository_is_an_error(tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "names no repository; write"),
+        ("# only a comment\n", "names no repository; write"),
+        ("\nnonsense\nmore\n", r"names no repository \(line 2: 'nonsense' is none\); write"),
+    ],
+)
+def test_a_list_without_a_repository_is_an_error(tmp_path, content, message):
     path = tmp_path / "list.txt"
     path.write_text(content)
-    with pytest.raises(InputError, match="names no repository"):
+    with pytest.raises(InputError, match=message):
         read_repos(path)
+
+
+def test_addresses_must_lie_on_the_server_that_is_asked(tmp_path, caplog):
+    path = tmp_path / "list.txt"
+    lines = ("a/b", "https://ghe.acme.com/c/d", "https://github.com/e/f", "https://x:pw@gitlab.com/g/h")
+    path.write_text("\n".join(lines))
+    found = read_repos(path, "https://ghe.acme.com/api/v3", tell=True)
+    assert found.names == ("a/b", "c/d", "e/f")
+    assert found.bad == (BadLine(4, "https://***@gitlab.com/g/h"),)
+    assert "list.txt:4" in caplog.text
+    assert "pw" not in caplog.text
+    assert read_repos(path, "https://api.acme.ghe.com").names == ("a/b", "e/f")
+    path.write_text("https://acme.ghe.com/a/b\n")
+    assert read_repos(path, "https://api.acme.ghe.com").names == ("a/b",)
 
 
 def test_a_list_that_is_no_text_is_an_error(tmp_path):

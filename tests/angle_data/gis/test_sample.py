@@ -31,7 +31,7 @@ def row(number, **fields):
 @pytest.fixture
 def out(tmp_path):
     splits = {"train": [row(n) for n in range(80)], "test": [row(n, text1="=1+1") for n in range(80, 100)]}
-    write_rows(tmp_path / "dataset", splits, COLUMNS, lambda: "card")
+    write_rows(tmp_path / "dataset", splits, COLUMNS, lambda _: "card")
     return tmp_path
 
 
@@ -91,6 +91,21 @@ def test_a_verdict_that_is_none_is_named_with_its_line(tmp_path):
         list(read_verdicts(path))
 
 
+def test_all_verdicts_that_are_none_are_named_at_once(tmp_path):
+    path = tmp_path / "v.csv"
+    path.write_text("verdict,kind\nrihgt,hard\nwrong,hard\nno,hard\n" + "x,hard\n" * 10)
+    with pytest.raises(InputError, match=r"v\.csv:2: .* got 'rihgt', 'no' in line 4, .* and 2 more"):
+        list(read_verdicts(path))
+
+
+def test_a_rate_of_nothing_judged_is_unknown(tmp_path):
+    path = tmp_path / "v.csv"
+    path.write_text("verdict,kind\nu,hard\n")
+    table = CliRunner().invoke(APP, ["--verdicts", str(path)]).output
+    assert "unknown: all unclear" in table
+    assert " 0.0%" not in table
+
+
 def test_error_rates():
     verdicts = [("duplicate", "right")] * 90 + [("duplicate", "wrong")] * 10 + [("hard", "unclear")] * 25
     everything, duplicates, hard = error_rates(verdicts)
@@ -133,10 +148,13 @@ def test_the_command_draws_and_counts(out):
     ]  # fmt: skip
     table = runner.invoke(APP, ["--verdicts", str(out / "sample.csv")]).output
     assert "100.0% (" in table.splitlines()[3]
+    assert ")1" not in table, "the columns stand apart"
 
 
 def test_the_command_says_what_is_missing(out):
     runner = CliRunner()
+    nowhere = runner.invoke(APP, ["--out", str(out / "nowhere")]).exception
+    assert f"{out / 'nowhere'} does not exist" in str(nowhere)
     for arguments in ([], ["--out", str(out / "dataset")]):
         assert isinstance(runner.invoke(APP, arguments).exception, InputError)
     done = runner.invoke(APP, ["--out", str(out / "dataset"), "--to", str(out / "x.csv")])

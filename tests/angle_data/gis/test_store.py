@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import sqlite3
 
@@ -199,3 +200,49 @@ def test_the_newest_number_is_known_from_issues_or_comments(store):
     assert store.newest_number(1) == 0
     store.upsert_page(issues=[issue(4)], comments=[comment(1, 9), comment(2, 50, repo_id=2)])
     assert store.newest_number(1) == 9
+
+
+def test_a_reader_that_is_dropped_after_the_store_says_nothing(tmp_path):
+    """Such as one that an interrupted build still holds; warnings are errors, also those of destructors."""
+    with Store.open(tmp_path / "crawl.sqlite") as opened:
+        opened.upsert_page(issues=[issue(1), issue(2)])
+        readers = [opened.issues(), opened.issues(1), opened.issues(1, [1, 2])]
+        for reader in readers:
+            next(reader)
+    for reader in readers:
+        reader.close()
+
+
+def count_issues(path):
+    with Store.open(path, read_only=True) as opened:
+        return len(list(opened.issues()))
+
+
+def test_a_damaged_store_is_one_line_wherever_it_is_noticed(tmp_path):
+    path = tmp_path / "crawl.sqlite"
+    with Store.open(path) as opened:
+        opened.upsert_page(issues=[issue(n) for n in range(1, 1_000)])
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(b"\xff" * 40_000)
+    with pytest.raises(InputError, match=r"crawl\.sqlite cannot be read or written .* crawl again"):
+        count_issues(path)
+
+
+def test_a_database_of_something_else_is_refused_and_left_as_it_is(tmp_path):
+    path = tmp_path / "crawl.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE issues (id INTEGER PRIMARY KEY, summary TEXT)")
+        database.commit()
+    before = path.read_bytes()
+    for read_only in (True, False):
+        with pytest.raises(InputError, match="is a database of something else; give another --out"):
+            Store.open(path, read_only=read_only)
+    assert path.read_bytes() == before
+
+
+def test_a_defect_of_ours_keeps_its_traceback(tmp_path):
+    with pytest.raises(sqlite3.ProgrammingError):  # noqa: PT012, SIM117
+        with Store.open(tmp_path / "crawl.sqlite") as opened:
+            opened.close()
+            opened.count("issues")
