@@ -81,7 +81,7 @@ class Progress:
 
             self._bar = rich_progress.Progress(
                 rich_progress.TextColumn("{task.description}"),
-                rich_progress.BarColumn(),
+                rich_progress.BarColumn(bar_width=20),
                 rich_progress.MofNCompleteColumn(),
                 rich_progress.TimeRemainingColumn(),
                 rich_progress.TextColumn("{task.fields[note]}"),

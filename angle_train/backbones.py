@@ -50,7 +50,7 @@ _NEEDED = (
     "transformers",
 )
 # What loading a model reads from its directory, apart from what this toolkit puts beside it.
-_MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model")
+_MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".jinja")
 _NOT_OF_THE_MODEL = {"report.json", "fit_state.json"}
 _NOT_READ = {"onnx", "openvino", "checkpoints"}
 

@@ -203,6 +203,11 @@ def connected(pairs: PairSet) -> list[str]:
 def _columns(spec: str, row: dict[str, Any]) -> tuple[str, str, str]:
     found = ", ".join(map(str, row)) or "none"
     texts = next((names for names in _TEXT_COLUMNS if set(names) <= row.keys()), None)
+    if texts is None and "hash1" in row:
+        raise InputError(
+            f"{spec} holds the ids of issues without their texts; "
+            f"`angle-data gis rehydrate --data {spec} --out DIR` fetches them"
+        )
     if texts is None:
         raise InputError(f"{spec}: no text columns text1, text2 or sentence1, sentence2; found: {found}")
     score = next((name for name in _SCORE_COLUMNS if name in row), None)

@@ -1,7 +1,8 @@
 """Run every benchmark in turn: `make bench`. Many hours on a CPU; finished trainings are not repeated.
 
-Options (--seeds, --precision) go to the quality benchmarks; those of speed take none of them. Not run are
-benchmarks/choose_recipe.py, which chooses and compares nothing, and labelling/scale.py (half an hour).
+Options (--seeds, --precision) go to the quality benchmarks of this folder; the others take none of them. Not run
+are the scripts that choose recipes and compare nothing, training/{ablation,few_labels,long_text}.py (a day and
+more), evaluation/*.py, and labelling/scale.py (half an hour).
 """
 
 from __future__ import annotations
@@ -18,17 +19,20 @@ QUALITY = [
     ["llm_ensemble.py", "cloud-ops", "--flip", "annotator-b:0.2"],
     ["llm_ensemble.py", "stsb"],
 ]
-SPEED = [
+OTHERS = [
+    ["training/quality.py"],  # its seeds and precision are its own
+    ["training/speed.py"],
     ["labelling/throughput.py"],
     ["labelling/rate_limit.py"],
     ["labelling/kill.py"],
     ["labelling/batch_alignment.py"],
+    ["labelling/odd_replies.py"],
     ["gis/markers.py", "heldout"],
     ["gis/crawl.py"],
     ["gis/build.py"],
 ]
 
 if __name__ == "__main__":
-    for command in [*([*quality, *sys.argv[1:]] for quality in QUALITY), *SPEED]:
+    for command in [*([*quality, *sys.argv[1:]] for quality in QUALITY), *OTHERS]:
         print("\n$ python benchmarks/" + " ".join(command), flush=True)
         subprocess.run([sys.executable, str(HERE / command[0]), *command[1:]], check=True)

@@ -200,10 +200,14 @@ def plane(embeddings: NDArray[np.float32], seed: int = 0) -> Array:
     """Return t-SNE coordinates (N, 2) of embeddings (N, D), N at least 2; van der Maaten and Hinton 2008."""
     from sklearn.manifold import TSNE
 
+    from threadpoolctl import threadpool_limits
+
     perplexity = min(30.0, (len(embeddings) - 1) / 3)
-    points: Array = TSNE(perplexity=max(perplexity, 0.5), random_state=seed, init="pca").fit_transform(
-        embeddings
-    )
+    # Its threads meet thousands of times for next to no work: on busy processors that takes minutes.
+    with threadpool_limits(limits=1):
+        points: Array = TSNE(perplexity=max(perplexity, 0.5), random_state=seed, init="pca").fit_transform(
+            embeddings
+        )
     return points.astype(np.float64)
 
 

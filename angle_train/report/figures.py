@@ -35,7 +35,7 @@ Panel = tuple[str, str]
 
 _ROW = 40
 _MOST_DOTS = 1000
-_MAPPED_PAIRS = 250
+_MAPPED_PAIRS = 100
 _FEWEST_MAPPED = 5
 
 
@@ -170,7 +170,7 @@ def halves_panels(view: View) -> list[Panel]:
 def map_panels(view: View) -> list[Panel]:
     """Return maps (t-SNE) of both halves of the vectors of pairs with cosines above 0.95, for every model.
 
-    Models with fewer than 5 such pairs have none; at most 250 pairs are mapped.
+    Models with fewer than 5 such pairs have none; at most 100 pairs are mapped.
     """
     panels = []
     for model, (first, second) in view.embeddings.items():

@@ -171,6 +171,7 @@ def test_a_model_is_known_by_name_and_content_not_by_place(copied_model, tmp_pat
         ("tokenizer.json", True),
         ("1_Pooling/config.json", True),
         ("vocab.txt", True),
+        ("chat_template.jinja", True),
         ("README.md", False),
         ("report.json", False),
         ("fit_state.json", False),

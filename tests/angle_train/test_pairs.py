@@ -152,6 +152,10 @@ def test_unusable_scores_are_refused(tmp_path, scores, stated, message):
         ("", r"x.jsonl: no pairs in it"),
         ("{not json}", r"x.jsonl:1: not valid JSON"),
         (
+            '{"hash1": "ab", "hash2": "cd", "label": 1}',
+            r"holds the ids of issues without their texts; `angle-data gis rehydrate --data .+ --out DIR`",
+        ),
+        (
             '{"text1": "a", "score": 1}',
             r"no text columns text1, text2 or sentence1, sentence2; found: text1, score",
         ),
