@@ -46,6 +46,7 @@ _NEEDED = (
     "scipy",
     "sklearn",
     "sentence_transformers",
+    "threadpoolctl",
     "torch",
     "transformers",
 )

@@ -1,8 +1,8 @@
 """Run every benchmark in turn: `make bench`. Many hours on a CPU; finished trainings are not repeated.
 
-Options (--seeds, --precision) go to the quality benchmarks of this folder; the others take none of them. Not run
-are the scripts that choose recipes and compare nothing, training/{ablation,few_labels,long_text}.py (a day and
-more), evaluation/*.py, and labelling/scale.py (half an hour).
+Options (--seeds, --precision) go to the quality benchmarks of this folder; the others take none of them. Not
+run are the scripts that choose recipes and compare nothing, training/{ablation,few_labels,long_text}.py (more
+than a day), evaluation/*.py, and labelling/scale.py (half an hour).
 """
 
 from __future__ import annotations
