@@ -6,12 +6,14 @@
     python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2 --detect      # only what is found
     python benchmarks/llm_ensemble.py cloud-ops --limit 30 --seeds 1 --only concat-ordinal    # does it run?
 
-The grades that `principled` uses come from no LLM but from cross-fitting, as in confident learning
-(Northcutt et al. 2021, https://arxiv.org/abs/1911.00068): the sources are dealt into three folds, a model is
-fitted for one epoch on all annotators' pairs of two of them, and its similarities on the candidates of the
-third are mapped to 0..5 by rank. No human score takes part. Data sets are named SET-LABELS: SET is an
-annotator, concat, vote or principled, LABELS is binary, ordinal or graded. All have the same number of random
-pairs; of other pairs all have as many as the smallest, each source and polarity giving up its share.
+The grades that `principled` uses come from no LLM. By default they are simulated: three graders see the
+polarity that was asked for (before anything is turned round) through normal noise, which leaves each an area
+under the curve of 0.9. With --graders cross-fit they are made as in confident learning (Northcutt et al. 2021,
+https://arxiv.org/abs/1911.00068): the sources are dealt into three folds, a model is fitted for one epoch on
+all annotators' pairs of two of them, and its similarities on the candidates of the third are mapped to 0..5
+by rank. No human score takes part in either. Data sets are named SET-LABELS: SET is an annotator, concat,
+vote or principled, LABELS is binary, ordinal or graded. All have the same number of random pairs; of other
+pairs all have as many as the smallest, each source and polarity giving up its share.
 
 With --flip, sentences drawn by hash get the other polarity (and a request of their own, so that no key gives
 them away) before anything is graded or built; the tables also show what that costs each data set.
@@ -24,10 +26,12 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import random
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +82,11 @@ def main() -> None:
     name = Path(arguments.recipe or task.recipe).stem
     root = RESULTS / task.name / "ensemble" / (f"{name}-first-{arguments.limit}" if arguments.limit else name)
     runs = candidates(task)
-    worlds = [make_world(task, recipe, root, runs, None, arguments.limit)]
+    worlds = [make_world(task, recipe, root, runs, None, arguments.limit, arguments.graders)]
     if arguments.flip:
-        worlds.append(make_world(task, recipe, root, runs, arguments.flip, arguments.limit))
+        worlds.append(
+            make_world(task, recipe, root, runs, arguments.flip, arguments.limit, arguments.graders)
+        )
     wanted = arguments.only or DEFAULT
     built = {world.name: build_all(task, world, sorted({*wanted, *DEFAULT})) for world in worlds}
     detected = {world.name: detection(world) for world in worlds}
@@ -95,7 +101,10 @@ def main() -> None:
             results += run(task, recipe, world, data, pairs, seed, rows)
         print_tables(results, worlds)
     flip = "" if not arguments.flip else f"-flip-{arguments.flip[0]}-{arguments.flip[1]:g}"
-    save_results(f"llm_ensemble-{task.name}-{root.name}{flip}", {"detection": detected, "results": results})
+    save_results(
+        f"llm_ensemble-{task.name}-{root.name}-{arguments.graders}{flip}",
+        {"detection": detected, "results": results},
+    )
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -110,6 +119,7 @@ def parse_arguments() -> argparse.Namespace:
     ]
     parser.add_argument("--only", nargs="+", choices=names, metavar="SET-LABELS")
     parser.add_argument("--flip", type=parse_flip, metavar="ANNOTATOR:SHARE")
+    parser.add_argument("--graders", choices=["simulated", "cross-fit"], default="simulated")
     parser.add_argument("--detect", action="store_true", help="print what is found and fit no data set")
     parser.add_argument("--limit", type=int, help="use the first texts only, to try the script out")
     parser.add_argument("--rows", type=int, help="pairs a data set; default those of the smallest")
@@ -136,6 +146,7 @@ def make_world(
     runs: dict[str, Path],
     flip: tuple[str, float] | None,
     limit: int | None,
+    graders: str,
 ) -> World:
     """Copy the candidates, turning some round, and grade them; what was done before is not done again."""
     name = "clean" if flip is None else f"flip-{flip[0]}-{flip[1]:g}"
@@ -157,11 +168,36 @@ def make_world(
             rows.append(row)
         copies[annotator] = folder / "labels" / annotator
         write_jsonl(copies[annotator] / "candidates.jsonl", rows)
-    scores = grade(task, recipe, folder, copies)
+    scores = (simulate if graders == "simulated" else partial(grade, task, recipe))(folder, copies, flipped)
     return World(name, folder, copies, (scores,), frozenset(flipped))
 
 
-def grade(task: Task, recipe: Recipe, folder: Path, runs: dict[str, Path]) -> Path:
+def simulate(folder: Path, runs: dict[str, Path], flipped: Set[tuple[str, str]]) -> Path:
+    """Let three made-up graders grade every candidate; return the run folder."""
+    grades = []
+    for run_folder in runs.values():
+        for _, row in read_jsonl(run_folder / "candidates.jsonl"):
+            pair = pair_key(row["source"], row["text"])
+            synonym = (row["polarity"] == "synonym") != (pair in flipped)
+            for grader in ("grader-1", "grader-2", "grader-3"):
+                noise = random.Random(f"{grader}\n{pair}").gauss(0, 1)
+                grades.append(
+                    {
+                        "text1": row["source"],
+                        "text2": row["text"],
+                        # 1.81 standard deviations apart: an area under the curve of 0.9.
+                        "score": min(5.0, max(0.0, 2.5 + 0.7 * (noise + (1.81 if synonym else -1.81) / 2))),
+                        "model": grader,
+                        "key": row["key"],
+                    }
+                )
+    write_jsonl(folder / "scores-simulated" / "scores.jsonl", grades)
+    return folder / "scores-simulated"
+
+
+def grade(
+    task: Task, recipe: Recipe, folder: Path, runs: dict[str, Path], flipped: Set[tuple[str, str]]
+) -> Path:
     """Grade every candidate by a model that was fitted on other sources; return the run folder."""
     rows = {name: [row for _, row in read_jsonl(run / "candidates.jsonl")] for name, run in runs.items()}
     grades = []
