@@ -8,7 +8,7 @@
 
 The grades that `principled` uses come from no LLM. By default they are simulated: three graders see the
 polarity that was asked for (before anything is turned round) through normal noise, which leaves each an area
-under the curve of 0.9. With --graders cross-fit they are made as in confident learning (Northcutt et al. 2021,
+under the curve of 0.9. With --graders cross-fit they are made as in confident learning (Northcutt et al.,
 https://arxiv.org/abs/1911.00068): the sources are dealt into three folds, a model is fitted for one epoch on
 all annotators' pairs of two of them, and its similarities on the candidates of the third are mapped to 0..5
 by rank. No human score takes part in either. Data sets are named SET-LABELS: SET is an annotator, concat,

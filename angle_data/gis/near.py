@@ -26,8 +26,8 @@ NEAR = 0.9
 """The Jaccard index from which two texts count as near-identical."""
 
 _N, _BANDS, _ROWS = 5, 16, 4
-_LEAST_EQUAL = 42
-"""Of the 64 parts of two signatures; at 0.9 fewer are equal once in 40 million times."""
+_PARTS, _LEAST_EQUAL = 256, 200
+"""Parts of a signature, and how many are equal at least: at 0.9 fewer are once in 100 million times."""
 
 _RECENT = 4_096
 
@@ -61,9 +61,10 @@ class NearTexts:
         self._texts = texts
         self._copies: dict[int, Node] = {}
         self._nodes: list[Node] = []
-        self._signatures: Grams = np.zeros((64, _BANDS * _ROWS), dtype=np.uint64)
+        # Half of each part is enough to compare, and these stay in memory.
+        self._signatures = np.zeros((64, _PARTS), dtype=np.uint32)
         self._buckets: dict[tuple[int, bytes], list[int]] = {}
-        factors = [stable_hash(f"{salt}-{i}") | 1 for i in range(_BANDS * _ROWS)]
+        factors = [stable_hash(f"{salt}-{i}") | 1 for i in range(_PARTS)]
         self._factors = np.array(factors, dtype=np.uint64)[:, None]
         self._grams = lru_cache(_RECENT)(lambda node: grams(texts.get(node).text))
 
@@ -91,10 +92,10 @@ class NearTexts:
         return found
 
     def _like(self, signature: Grams) -> list[Node]:
-        """The indexed issues that may be near, by their signatures: those of one template share buckets."""
+        """The indexed issues that may be near; of those that share a bucket, most of one template are not."""
         shared = {place for key in _keys(signature) for place in self._buckets.get(key, ())}
         places = sorted(shared)
-        equal = (self._signatures[places] == signature).sum(axis=1) if places else ()
+        equal = (self._signatures[places] == signature.astype("u4")).sum(axis=1) if places else ()
         return [
             self._nodes[place] for place, parts in zip(places, equal, strict=True) if parts >= _LEAST_EQUAL
         ]

@@ -264,3 +264,19 @@ def test_what_counts_reaches_the_build(run, listed, tmp_path, monkeypatch):
         assert run("--out", tmp_path, "--no-crawl", *more)[0] == 1
     names = ("org0/project0", "no/such")
     assert seen == [Selection(), Selection(names, "2020-01-01", "2020-02-01", "comments")]
+
+
+def test_a_tokenizer_that_is_none_is_found_before_the_crawl(run, listed, tmp_path):
+    with FakeGitHub(make_world(1, repos=1, issues=20)) as github:
+        code, _, err = run(
+            "--repos",
+            listed,
+            "--out",
+            tmp_path / "out",
+            "--api-url",
+            github.url,
+            "--tokenizer",
+            tmp_path / "no",
+        )
+        assert (code, github.seen) == (1, [])
+    assert "tokenizer" in err
