@@ -118,8 +118,8 @@ def _on_pairs(
 
     found = evaluate_closely(models, pairs, baseline=baseline, split=split, scale=scale)
     if report:
-        from angle_train.report.command import command_line, portable
         from angle_train.report.eval_html import write_eval_html
+        from angle_train.report.repeat import command_line, portable
 
         given = [
             ("--model", [portable(name) for name in models]),
@@ -164,8 +164,8 @@ def _on_tasks(
         views=report is not None,
     )
     if report:
-        from angle_train.report.command import command_line, portable
         from angle_train.report.eval_html import write_suite_html
+        from angle_train.report.repeat import command_line, portable
 
         given = [
             ("--model", [portable(name) for name in models]),

@@ -30,8 +30,8 @@ from angle_train.merge import best_share, blend, blended, shares_to_try, snapsho
 from angle_train.outcome import Trained, make_report, mean_spearman, measure, spearmans
 from angle_train.pairs import PairSet
 from angle_train.processes import connect, on_first
-from angle_train.report.command import command_line, portable
 from angle_train.report.html import write_fit_html
+from angle_train.report.repeat import command_line, portable
 from angle_train.report.summary import BACKBONE, TUNED, FitReport
 from angle_train.runstate import RunDirectory
 from angle_train.saving import disk_errors_in_one_line
@@ -279,7 +279,7 @@ def _command(config: FitConfig) -> str:
             *((name, [portable(spec) for spec in specs]) for name, specs in sources.items()),
             ("--scale", config.scale),
             ("--drop-leaks", config.drop_leaks),
-            ("--out", "model"),
+            ("--out", "again"),
         ],
     )
 

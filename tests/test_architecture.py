@@ -74,7 +74,7 @@ LAYERS = {
         "arguments folds halving leaks space",
         "inputs",
         "evaluate.sts evaluate.sources evaluate.neighbours evaluate.logistic evaluate.seeds evaluate.views "
-        "report.command",
+        "report.repeat",
         "evaluate.statistics evaluate.analysis",
         "evaluate.tasks",
         "evaluate.task_sts evaluate.task_pairs evaluate.task_transfer evaluate.task_captions",

@@ -199,8 +199,7 @@ def halves(first: NDArray[np.float32], second: NDArray[np.float32]) -> Halves | 
 def plane(embeddings: NDArray[np.float32], seed: int = 0) -> Array:
     """Return t-SNE coordinates (N, 2) of embeddings (N, D), N at least 2; van der Maaten and Hinton 2008."""
     from sklearn.manifold import TSNE
-
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     perplexity = min(30.0, (len(embeddings) - 1) / 3)
     # Its threads meet thousands of times for next to no work: on busy processors that takes minutes.

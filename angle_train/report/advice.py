@@ -43,9 +43,10 @@ def advice(found: Sequence[Compared], old: str, new: str = "it", *, seen: bool =
     if len(found) == 1:
         return _of_one(found[0], old, use)
     sets = f"{len(found)} sets"
+    every = "both sets" if len(found) == 2 else f"all {sets}"
     if better == len(found):
         sizes = sorted(100 * compared.difference.delta for compared in found)
-        return f"Better than {old} on all {sets}, by {sizes[0]:.1f} to {sizes[-1]:.1f}: {use}."
+        return f"Better than {old} on {every}, by {sizes[0]:.1f} to {sizes[-1]:.1f}: {use}."
     if better and worse:
         return (
             f"Better than {old} on {better} of {sets}, worse on {worse}: use {new} only where it is better."

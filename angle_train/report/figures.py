@@ -13,6 +13,7 @@ import numpy as np
 
 from angle_train.evaluate.analysis import density, density_by_band, halves, plane
 from angle_train.evaluate.bootstrap import Interval
+from angle_train.evaluate.compare import WORD_OVERLAP
 from angle_train.evaluate.sts import cosine_rows
 from angle_train.evaluate.views import View
 from angle_train.report.svg import Plot
@@ -46,15 +47,17 @@ def interval_panel(
 
     Args:
         title: Of the panel.
-        rows: Model and interval; the place in the list gives the colour.
+        rows: Model and interval; the place among the models gives the colour.
         reach: Lowest and highest value of all panels that are to be compared, times 100.
         label: What is measured.
     """
     plot = Plot(reach, (0, len(rows)), height=46 + _ROW * len(rows), left=10)
+    models = [model for model, _ in rows if model != WORD_OVERLAP]
     for number, (model, score) in enumerate(rows):
+        style = f"s{models.index(model) % 5 + 1}" if model in models else "s0"
         place = len(rows) - number - 0.72
         plot.label_at(place, _shortened(model))
-        plot.interval(100 * score.value, 100 * score.low, 100 * score.high, place, f"s{number % 6}")
+        plot.interval(100 * score.value, 100 * score.low, 100 * score.high, place, style)
     plot.x_axis(label)
     told = "; ".join(f"{model} {100 * score.value:.1f}" for model, score in rows)
     return title, plot.svg(f"{label} on {title}: {told}")
@@ -203,7 +206,7 @@ def histogram_panel(title: str, counts: Mapping[str, int]) -> Panel:
 
 
 def _from(low: float, xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Return the part of a curve that lies in the plot."""
+    """Return the part of a curve that is not left of `low`."""
     kept = [(x, y) for x, y in zip(xs, ys, strict=True) if x >= low]
     return [x for x, _ in kept], [y for _, y in kept]
 

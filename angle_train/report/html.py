@@ -39,7 +39,8 @@ def write_fit_html(path: Path, report: FitReport, views: Sequence[View]) -> None
         f'<h1>Fine-tuning report</h1><p class="sub">backbone {escape(report.backbone)}</p>',
         verdict_box(report.advice(), report.verdict()[0 if report.kept == BACKBONE else 1 :], head),
         *(f'<p class="warning">Warning: {escape(note)}.</p>' for note in report.notes),
-        results_section("Before and after", report.results),
+        # What nothing was chosen on says most, so the test sets come first.
+        results_section("Before and after", sorted(report.results, key=lambda r: r.role != "test")),
         *(
             view_section(view, analyses[number] if number < len(analyses) else None, [(BACKBONE, TUNED)])
             for number, view in enumerate(views)

@@ -48,6 +48,9 @@ th,td{text-align:left;padding:.3rem 1rem .3rem 0;vertical-align:top;border-botto
  font-weight:400;overflow-wrap:normal}
 thead th{color:var(--soft);font-weight:600;white-space:nowrap}
 .number{text-align:right;white-space:nowrap}
+th[scope=row],td:not(.number){min-width:7rem}
+td.verdict-cell{white-space:nowrap}
+caption>span{display:inline-block;position:sticky;left:0;max-width:calc(100vw - 2rem)}
 tr.first>*{border-top:2px solid var(--soft)}
 tr.changed th{font-weight:600}
 .good td.verdict-cell,.bad td.verdict-cell{font-weight:600}

@@ -5,53 +5,25 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-import numpy as np
 import pytest
+from report_examples import (
+    BETTER,
+    LONG,
+    SAME,
+    WORSE,
+    made_report,
+    made_suite,
+    report,
+    result,
+    view,
+    views,
+)
 
-from angle_train.evaluate.bootstrap import Difference, Interval
-from angle_train.evaluate.compare import WORD_OVERLAP, Result
-from angle_train.pairs import PairSet
-from angle_train.report.html import write_eval_html, write_fit_html
-from angle_train.report.summary import DataNote, FitReport
+from angle_train.evaluate.compare import WORD_OVERLAP
+from angle_train.report.eval_html import write_eval_html, write_suite_html
+from angle_train.report.html import write_fit_html
+from angle_train.report.summary import FitReport
 from angle_train.report.table import results_table
-
-BETTER, WORSE, SAME = (0.05, 0.01, 0.09), (-0.05, -0.09, -0.01), (0.01, -0.02, 0.04)
-
-
-def result(pairs, model, value, difference=None, role="test"):
-    found = Difference(*difference, p_not_better=0.1) if difference else None
-    baseline = "backbone" if difference else None
-    return Result(pairs, role, 200, model, Interval(value, value - 0.1, value + 0.1), baseline, found)
-
-
-def report(*tested, kept="tuned", dev=SAME):
-    results = [
-        result("picked", "tuned", 0.5, dev, role="dev"),
-        *(
-            r
-            for i, d in enumerate(tested)
-            for r in (result(f"set{i}", "backbone", 0.6), result(f"set{i}", "tuned", 0.6, d))
-        ),
-    ]
-    return FitReport(
-        backbone="some/model",
-        recipe={"objective": {"angle_tau": 1.0}, "training": {"prompt": "<b>"}, "description": ""},
-        device="cpu",
-        precision="fp32",
-        data=[DataNote("train", "pairs & more", 100, "0-1, detected", "ab" * 32)],
-        curve=[
-            {"step": 0, "epoch": 0.0, "dev": 0.5, "terms": {}},
-            {"step": 4, "epoch": 1.0, "dev": 0.625, "terms": {"loss": 2.0}},
-        ],
-        steps=4,
-        planned_steps=8,
-        best_step=4,
-        kept=kept,
-        dev_before=0.5,
-        dev_after=0.625 if kept == "tuned" else 0.45,
-        results=results,
-        notes=["3 of 9 dev pairs are training pairs too"],
-    )  # fmt: skip
 
 
 def test_table_is_aligned_and_multiplied_by_a_hundred():
@@ -121,12 +93,48 @@ def test_json_report_holds_the_verdict_and_reads_back(tmp_path):
     assert FitReport.read(tmp_path / "report.json") == made
 
 
-class Tags(HTMLParser):
+@pytest.mark.parametrize(
+    ("tested", "sentence"),
+    [
+        ([BETTER], "Better than the backbone by 5.0 [1.0, 9.0] on 200 pairs: use it."),
+        ([WORSE], "Worse than the backbone by 5.0 [1.0, 9.0] on 200 pairs: keep the backbone."),
+        (
+            [SAME],
+            "Not reliably better than the backbone (+1.0 [-2.0, +4.0] on 200 pairs): keep the backbone.",
+        ),
+        ([BETTER, BETTER], "Better than the backbone on both sets, by 5.0 to 5.0: use it."),
+        (
+            [BETTER, SAME, SAME],
+            "Better than the backbone on 1 of 3 sets, not reliably different on the others: use it.",
+        ),
+        (
+            [BETTER, WORSE],
+            "Better than the backbone on 1 of 2 sets, worse on 1: use it only where it is better.",
+        ),
+        ([WORSE, SAME], "Worse than the backbone on 1 of 2 sets and better on none: keep the backbone."),
+        ([SAME, SAME], "Not reliably better than the backbone on any of 2 sets: keep the backbone."),
+    ],
+)
+def test_advice_says_what_to_do(tested, sentence):
+    assert report(*tested).advice() == sentence
+
+
+def test_advice_does_not_send_a_model_out_on_the_pairs_that_chose_it():
+    assert report(dev=BETTER).advice() == (
+        "Better than the backbone by 5.0 [1.0, 9.0] on 200 pairs: measure it on pairs that did not choose it "
+        "before you use it."
+    )
+    assert report(BETTER, kept="backbone").advice().endswith("keep the backbone.")
+
+
+class Page(HTMLParser):
     """Collects tags and the text between them, and fails where they do not match."""
 
-    def __init__(self):
+    def __init__(self, path):
         super().__init__()
         self.seen, self.open, self.text = [], [], ""
+        self.feed(path.read_text())
+        assert not self.open
 
     def handle_starttag(self, tag, attrs):
         self.seen.append((tag, dict(attrs)))
@@ -142,55 +150,167 @@ class Tags(HTMLParser):
     def handle_data(self, data):
         self.text += data
 
-
-def parsed(path):
-    tags = Tags()
-    tags.feed(path.read_text())
-    assert not tags.open
-    return tags
+    def all(self, tag):
+        return [attrs for name, attrs in self.seen if name == tag]
 
 
-def similarities(name):
-    gold = np.linspace(0, 1, 20)
-    return PairSet(name, ["a"] * 20, ["b"] * 20, gold, np.ones(20)), gold**2, gold
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The three kinds of page, by name."""
+    directory = tmp_path_factory.mktemp("pages")
+    write_fit_html(directory / "fit", made_report(), views())
+    write_eval_html(directory / "eval", made_report().results, views(), "angle-train eval --pairs 'a b'")
+    write_suite_html(directory / "suite", made_suite(), "angle-train eval --task sts")
+    return {path.name: Page(path) for path in directory.iterdir()}
 
 
-def test_html_report_is_whole_and_needs_nothing_from_outside(tmp_path):
-    made = report(BETTER, WORSE)
-    write_fit_html(tmp_path / "report.html", made, [similarities("set0"), similarities("set1")])
-    tags = parsed(tmp_path / "report.html")
-    names = [name for name, _ in tags.seen]
-    assert names.count("svg") == 4  # intervals, learning curve, two clouds
-    assert not {"script", "link", "img", "iframe"} & set(names)
-    links = [
-        value
-        for _, attrs in tags.seen
-        for key, value in attrs.items()
-        if key in ("src", "href", "xlink:href")
-    ]
-    assert all(value.startswith("#") for value in links)
-    assert "url(http" not in (tmp_path / "report.html").read_text()
-    for line in (*made.verdict(), *made.notes, "4 steps, stopped early of 8; best at step 4"):
-        assert line in tags.text
-    assert ("td", {"class": "bad"}) in tags.seen
-    assert ("td", {"class": "good"}) in tags.seen
+@pytest.mark.parametrize("kind", ["fit", "eval", "suite"])
+def test_page_needs_nothing_from_outside_and_runs_nothing(pages, kind):
+    page = pages[kind]
+    names = {name for name, _ in page.seen}
+    assert not {"script", "link", "img", "iframe", "object"} & names
+    attributes = [(key, value) for _, attrs in page.seen for key, value in attrs.items()]
+    assert not [key for key, _ in attributes if key in ("src", "href", "xlink:href") or key.startswith("on")]
+    assert "://" not in " ".join(value or "" for _, value in attributes) + page.text
 
 
-def test_names_are_escaped(tmp_path):
+@pytest.mark.parametrize("kind", ["fit", "eval", "suite"])
+def test_page_can_be_used_without_seeing_it(pages, kind):
+    page = pages[kind]
+    assert page.all("html") == [{"lang": "en"}]
+    assert len(page.all("h1")) == 1
+    assert len(page.all("caption")) == len(page.all("table"))
+    assert all(attrs["scope"] in ("col", "row") for attrs in page.all("th"))
+    assert all(attrs["role"] == "img" and attrs["aria-label"] for attrs in page.all("svg"))
+    assert "nan" not in page.text
+
+
+def test_every_section_of_a_run_is_there(pages):
+    for heading in ("Before and after", "A closer look at set0", "Worst regressions", "Best gains",
+                    "Cosines by gold score", "Saturation and the space of vectors", "Learning curve",
+                    "Human-graded pairs, held out in turn", "Merged back", "Leaks", "Left out and cut",
+                    "How to reproduce", "Recipe as run"):  # fmt: skip
+        assert heading in pages["fit"].text, heading
+    assert pages["fit"].text.index("Better than the backbone") < pages["fit"].text.index("Before and after")
+    assert made_report().details["command"] in pages["fit"].text
+    assert "angle-train eval --pairs 'a b'" in pages["eval"].text
+
+
+def test_every_number_of_the_json_report_is_on_the_page(pages):
+    made, text = made_report(), pages["fit"].text
+    numbers = []
+    for found in made.results:
+        numbers += [f"{100 * v:.1f}" for v in (found.score.value, found.score.low, found.score.high)]
+        if found.difference:
+            gained = (found.difference.delta, found.difference.low, found.difference.high)
+            numbers += [f"{100 * v:+.1f}" for v in gained]
+    for point in made.curve:
+        numbers += [
+            str(point["step"]),
+            f"{100 * point['dev']:.2f}",
+            *(f"{v:.4f}" for v in point["terms"].values()),
+        ]
+    for note in made.data:
+        numbers += [f"{note.pairs:,}", note.sha256[:12], *(f"{k}: {n:,}" for k, n in note.scores.items())]
+    folds, merge = made.details["folds"], made.details["merge"]
+    numbers += [f"{100 * v:.2f}" for v in (*folds["scores"], folds["mean"], folds["spread"], *folds["means"])]
+    numbers += [f"{100 * v:.2f}" for v in (folds["backbone"], *merge["dev"])]
+    numbers += ["7 of 60", "23.7 %", "1,311 training pairs left out: near copies", "1.7 %", "264", "1,893"]
+    for found in made.details["analysis"]:
+        for figures in found["models"].values():
+            numbers += [
+                f"{100 * v:.1f} %" if name in ("cosine above 0.95", "cosine above 0.8") else f"{v:.3f}"
+                for name, v in figures.items()
+                if v is not None
+            ]
+    assert [number for number in numbers if number not in text] == []
+
+
+def test_warnings_and_the_run_are_told(pages):
+    assert "Warning: 3 of 9 dev pairs are training pairs too." in pages["fit"].text
+    assert "4 steps, stopped early of 8; best at step 4" in pages["fit"].text
+    assert "trec was not measured: data/trec/test.jsonl.gz is missing" in pages["suite"].text
+
+
+def test_seeds_are_shown_with_mean_spread_and_test(pages):
+    for part in ("87.22 ± 1.23", "86.11, 87.22, 88.33", "+5.12 [+2.64, +7.61]", "0.0123"):
+        assert part in pages["suite"].text, part
+    assert "seeds-*: Better than backbone on 1 of 2 sets" in pages["suite"].text
+
+
+def test_regressions_come_worst_first_with_their_texts(tmp_path):
+    shown = view("set0", count=20)
+    after = shown.similarity["tuned"].copy()
+    after[5] = -1.0  # gold 1: ranked first before, last after
+    changed = replace(shown, similarity={**shown.similarity, "tuned": after})
+    write_fit_html(tmp_path / "report.html", report(WORSE), [changed])
+    text = (tmp_path / "report.html").read_text()
+    worst = text[text.index("<summary>Worst regressions") :]
+    assert re.search(r"<td[^>]*><span[^>]*>(.*?)</span>", worst)[1] == "text 5 of 20"
+
+
+def test_long_texts_are_clipped_and_can_be_unfolded(tmp_path):
+    shown = view("set0", count=12)
+    first = shown.similarity["tuned"].copy()
+    first[0] = 0.999  # the long text's pair has gold 0: the worst regression
+    texts = [LONG + "x" * 5000, *shown.text1[1:]]
+    write_fit_html(
+        tmp_path / "report.html",
+        report(WORSE),
+        [replace(shown, text1=texts, similarity={**shown.similarity, "tuned": first})],
+    )
+    page = (tmp_path / "report.html").read_text()
+    assert "&lt;b&gt;&amp;amp; its end" in page
+    assert f"({len(texts[0]) - 4000:,} more characters)" in page
+    assert "x" * 4000 not in page
+
+
+def test_equal_gold_scores_leave_nothing_to_look_at(tmp_path):
+    flat = replace(view("set0"), gold=view("set0").gold * 0)
+    write_fit_html(tmp_path / "report.html", report(SAME), [flat])
+    assert "All gold scores are equal" in Page(tmp_path / "report.html").text
+
+
+def test_maps_are_drawn_of_pairs_in_the_saturation_zone_alone(tmp_path):
+    for name, saturated in (("with", 8), ("without", 3)):
+        write_fit_html(tmp_path / name, report(SAME), [view("set0", saturated=saturated, width=16)])
+    assert "tuned, imaginary parts" in Page(tmp_path / "with").text
+    without = Page(tmp_path / "without").text
+    assert "tuned, imaginary parts" not in without
+    assert "no map of them" in without
+
+
+def test_page_stays_small_with_two_thousand_pairs(tmp_path):
+    write_fit_html(
+        tmp_path / "report.html", report(BETTER), [view("set0", count=2000), view("s1", count=2000)]
+    )
+    assert (tmp_path / "report.html").stat().st_size < 1_000_000
+
+
+def test_names_and_texts_are_escaped(tmp_path):
     evil = "<script>alert('$x$')</script>"
-    made = replace(report(BETTER), backbone=evil, notes=[evil])
+    made = replace(report(BETTER), backbone=evil, notes=[evil], details={"command": evil, evil: evil})
     made = replace(made, results=[replace(r, pairs=evil, model=evil) for r in made.results])
-    write_fit_html(tmp_path / "report.html", made, [similarities(evil)])
-    write_eval_html(tmp_path / "eval.html", made.results)
-    for name in ("report.html", "eval.html"):
-        tags = parsed(tmp_path / name)
-        assert "script" not in {tag for tag, _ in tags.seen}
-        assert evil in tags.text
+    shown = replace(view(evil, models=(evil, evil + "2")), text1=[evil] * 60)
+    shown = replace(
+        shown, similarity={"backbone": shown.similarity[evil], "tuned": shown.similarity[evil + "2"]}
+    )
+    write_fit_html(tmp_path / "fit", made, [shown])
+    write_eval_html(tmp_path / "eval", made.results, [view(evil, models=(evil, evil + "2"))], evil)
+    suite = made_suite()
+    suite = replace(
+        suite, scores=[replace(s, task=evil, system=evil) for s in suite.scores], failed={evil: evil}
+    )
+    write_suite_html(tmp_path / "suite", suite, evil)
+    for name in ("fit", "eval", "suite"):
+        page = Page(tmp_path / name)
+        assert "script" not in {tag for tag, _ in page.seen}
+        assert evil in page.text
 
 
-def test_html_report_is_the_same_each_time(tmp_path):
+def test_page_is_the_same_each_time(tmp_path):
     for name in ("one.html", "two.html"):
-        write_fit_html(tmp_path / name, report(BETTER), [similarities("set0")])
+        write_fit_html(tmp_path / name, made_report(), views())
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
 
 
