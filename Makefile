@@ -1,9 +1,12 @@
-# make demo · make test · make check · make vllm · make protocol · make bench      (PYTHON=python3.12 picks the interpreter)
+# make demo · make test · make check · make vllm · make protocol · make bench
+# PYTHON=python3.12 picks the interpreter, WORKERS=4 how many test files run at a time
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 VLLM_STAMP := $(VENV)/.vllm
+SCHEMAS := .protocol/.installed
+WORKERS ?= 2
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test check vllm protocol bench format clean
@@ -13,7 +16,7 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	@$(MAKE) --no-print-directory vllm || echo "vLLM could not be installed: its tests are skipped"
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -38,9 +41,12 @@ $(VLLM_STAMP): $(STAMP)
 	@touch $@
 
 # Checks the tests' GitHub, and every query of ours, against what GitHub publishes; needs npm.
-protocol: $(STAMP)
-	npm install --prefix .protocol --no-audit --no-fund --ignore-scripts @octokit/openapi@23.0.2 @octokit/graphql-schema@15.26.1
+protocol: $(STAMP) $(SCHEMAS)
 	ANGLE_PROTOCOL=.protocol $(BIN)/python -m pytest tests/angle_data/gis/test_protocol.py -rs
+
+$(SCHEMAS):
+	npm install --prefix .protocol --no-audit --no-fund --ignore-scripts @octokit/openapi@23.0.2 @octokit/graphql-schema@15.26.1
+	@touch $@
 
 bench: $(STAMP)
 	@echo "Benchmarks read public data sets from \$$ANGLE_BENCH_DATA; see benchmarks/README.md."
