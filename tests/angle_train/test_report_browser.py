@@ -1,0 +1,93 @@
+"""The reports in a real browser: no message on the console, nothing wider than the window.
+
+Needs Chromium, such as Debian's package `chromium`; CHROMIUM names another program.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from html import escape
+
+import pytest
+from report_examples import made_report, made_suite, views
+
+from angle_train.report.eval_html import write_eval_html, write_suite_html
+from angle_train.report.html import write_fit_html
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="needs Chromium: apt install chromium, or CHROMIUM=PROGRAM"
+)
+
+# The page in a frame of the wanted width: headless windows are never narrower than 500 pixels.
+FRAME = """<!DOCTYPE html><title>frame</title>
+<iframe id="page" style="border:0;width:{width}px;height:800px" srcdoc="{page}"></iframe><p id="found"></p>
+<script>
+document.getElementById("page").onload = (event) => {{
+  const root = event.target.contentDocument.documentElement;
+  root.querySelectorAll("details").forEach((part) => {{ part.open = true; }});
+  const ink = getComputedStyle(root.querySelector("body")).color;
+  document.getElementById("found").textContent =
+    `width ${{root.scrollWidth}} of ${{root.clientWidth}}, ink ${{ink}}, ` +
+    `svg ${{Math.round(root.querySelector("svg").getBoundingClientRect().width)}}`;
+  {also}
+}};
+</script>"""
+
+
+def opened(page, directory, width, also="", dark=False):
+    """What the browser found and what it said on its console."""
+    frame = directory / f"frame-{width}.html"
+    frame.write_text(FRAME.format(width=width, page=escape(page), also=also))
+    done = subprocess.run(
+        [
+            CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+            f"--user-data-dir={directory / 'profile'}", f"--window-size={max(width, 500)},800",
+            f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--virtual-time-budget=5000",
+            "--dump-dom", frame.as_uri(),
+        ],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    found = re.search(r'<p id="found">(.*?)</p>', done.stdout)
+    assert found, done.stderr
+    return found[1], [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The three kinds of page, by name, with long and awkward names and texts."""
+    directory = tmp_path_factory.mktemp("pages")
+    write_fit_html(directory / "fit", made_report(), views())
+    write_eval_html(
+        directory / "eval", made_report().results, views(), "angle-train eval --model " + "x" * 300
+    )
+    write_suite_html(directory / "suite", made_suite(), "angle-train eval --task sts")
+    return {path.name: path.read_text() for path in directory.iterdir()}
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("kind", ["fit", "eval", "suite"])
+def test_page_opens_without_messages_and_without_scrolling_sideways(pages, kind, width, tmp_path):
+    found, console = opened(pages[kind], tmp_path, width)
+    inner, outer = map(int, re.search(r"width (\d+) of (\d+)", found).groups())
+    assert console == []
+    assert inner <= outer
+    assert 280 <= int(re.search(r"svg (\d+)", found)[1]) <= 420  # drawn at the size its letters are made for
+
+
+def test_colours_follow_the_readers_theme(pages, tmp_path):
+    (tmp_path / "light").mkdir()
+    (tmp_path / "dark").mkdir()
+    light, _ = opened(pages["fit"], tmp_path / "light", 1280)
+    dark, _ = opened(pages["fit"], tmp_path / "dark", 1280, dark=True)
+    assert "ink rgb(27, 36, 48)" in light
+    assert "ink rgb(230, 234, 238)" in dark
+
+
+def test_messages_and_wide_content_would_be_noticed(pages, tmp_path):
+    wide = pages["fit"].replace("<main>", "<main><div style='width:900px'>wide</div>")
+    found, console = opened(wide, tmp_path, 360, also="nothing.here();")
+    inner, outer = map(int, re.search(r"width (\d+) of (\d+)", found).groups())
+    assert inner > outer
+    assert console

@@ -1,0 +1,132 @@
+"""Reports that are made up, for the tests of the pages: every section has something to show."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from angle_train.evaluate.bootstrap import Difference, Interval
+from angle_train.evaluate.compare import Result
+from angle_train.evaluate.scores import Score
+from angle_train.evaluate.seeds import SeedTest
+from angle_train.evaluate.suite import SuiteReport
+from angle_train.evaluate.views import View, sample
+from angle_train.report.sections import analyses_of
+from angle_train.report.summary import DataNote, FitReport
+
+BETTER, WORSE, SAME = (0.05, 0.01, 0.09), (-0.05, -0.09, -0.01), (0.01, -0.02, 0.04)
+LONG = "The log of a failed deployment, " + "0123456789abcdef" * 30 + ", <b>&amp; its end"
+
+
+def result(pairs, model, value, difference=None, role="test"):
+    found = Difference(*difference, p_not_better=0.1) if difference else None
+    baseline = "backbone" if difference else None
+    return Result(pairs, role, 200, model, Interval(value, value - 0.1, value + 0.1), baseline, found)
+
+
+def report(*tested, kept="tuned", dev=SAME, **values):
+    """The report of a run with these differences on its test sets."""
+    results = [
+        result("picked", "tuned", 0.5, dev, role="dev"),
+        *(
+            r
+            for i, d in enumerate(tested)
+            for r in (result(f"set{i}", "backbone", 0.6), result(f"set{i}", "tuned", 0.6, d))
+        ),
+    ]
+    plain = FitReport(
+        backbone="some/model",
+        recipe={"objective": {"angle_tau": 1.0}, "training": {"prompt": "<b>"}, "description": ""},
+        device="cpu",
+        precision="fp32",
+        data=[DataNote("train", "pairs & more", 100, "0-1, detected", "ab" * 32)],
+        curve=[
+            {"step": 0, "epoch": 0.0, "dev": 0.5, "terms": {}},
+            {"step": 4, "epoch": 1.0, "dev": 0.625, "terms": {"loss": 2.0}},
+        ],
+        steps=4,
+        planned_steps=8,
+        best_step=4,
+        kept=kept,
+        dev_before=0.5,
+        dev_after=0.625 if kept == "tuned" else 0.45,
+        results=results,
+        notes=["3 of 9 dev pairs are training pairs too"],
+    )
+    return replace(plain, **values)
+
+
+def view(name="set0", count=60, models=("backbone", "tuned"), saturated=0, width=8):
+    """Pairs whose last model ranks them best; the first `saturated` have nearly equal embeddings."""
+    generator = np.random.default_rng(count)
+    gold = np.arange(count) % 6 / 5.0
+    similarity, embeddings = {}, {}
+    chosen = sample(count)
+    for number, model in enumerate(models, start=1):
+        noise = generator.normal(size=count)
+        similarity[model] = np.clip(0.6 * gold + 0.3 * noise / number, -1, 0.99)
+        first = generator.normal(size=(len(chosen), width)).astype(np.float32)
+        second = first + generator.normal(size=first.shape).astype(np.float32)
+        second[:saturated] = first[:saturated] * 1.5 + 0.01
+        embeddings[model] = (first, second)
+    texts = [f"text {i} of {count}" for i in range(count)]
+    texts[0] = LONG
+    return View(name, texts, [f"other {text}" for text in texts], gold, similarity, embeddings)
+
+
+def views():
+    """Two sets of pairs, one with pairs in the saturation zone."""
+    return [view("set0", saturated=12), view("set1-" + "very-long-name-" * 6, count=700)]
+
+
+def made_report():
+    """A run that has everything a report can hold."""
+    shown = views()
+    note = DataNote("test", shown[1].name, 700, "0-5, as stated", "cd" * 32, {"0": 3, "0.2": 1204, "1": 17})
+    details = {
+        "leaks": [
+            {"role": "test", "name": "set0", "origin": "training", "count": 60, "pairs": 7, "texts": 0.237}
+        ],
+        "dropped": {"near copies": 1311},
+        "lengths": {"max_seq_length": 264, "truncated": 0.0173, "longest": 1893},
+        "folds": {
+            "sizes": [11, 13], "evaluation": 2, "share": 0.3, "scores": [0.6123, 0.7345], "mean": 0.6734,
+            "spread": 0.0864, "backbone": 0.5912, "means": [0.6456, 0.6734],
+        },
+        "merge": {"share": 0.3, "shares": [0.0, 0.3], "dev": [0.6511, 0.6622]},
+        "analysis": [{"pairs": v.name, "models": analyses_of(v)} for v in shown],
+        "command": "angle-train fit --recipe recipe.toml --data 'my <pairs>.jsonl' --out model",
+        "processes": 3,
+    }  # fmt: skip
+    made = report(BETTER, WORSE, details=details)
+    results = [replace(r, pairs=shown[1].name) if r.pairs == "set1" else r for r in made.results]
+    return replace(made, results=results, data=[*made.data, note])
+
+
+def score(task, system, values, difference=None, **more):
+    mean = sum(values) / len(values)
+    return Score(
+        task=task,
+        metric="spearman",
+        count=1379,
+        system=system,
+        values=list(values),
+        score=Interval(mean, mean - 0.02, mean + 0.02),
+        main=True,
+        spread=0.0123 if len(values) > 1 else None,
+        baseline="backbone" if difference else None,
+        difference=Difference(*difference, p_not_better=0.1) if difference else None,
+        **more,
+    )
+
+
+def made_suite():
+    """Two tasks, one system of three seeds; a third task failed."""
+    test = SeedTest(3, 0.0512, 0.01, 0.0264, 0.0761, 0.0123)
+    scores = [
+        score("stsb", "backbone", [0.8203]),
+        score("stsb", "seeds-*", [0.8611, 0.8722, 0.8833], BETTER, seed_test=test),
+        score("sick-r", "backbone", [0.7777], standard=False),
+        score("sick-r", "seeds-*", [0.7888, 0.7999, 0.7555], SAME, standard=False),
+    ]
+    shown = [view("stsb", models=("backbone", "seeds-*")), view("sick-r", models=("backbone", "seeds-*"))]
+    return SuiteReport(scores, [], {"trec": "data/trec/test.jsonl.gz is missing"}, {}, shown)
