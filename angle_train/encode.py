@@ -243,7 +243,8 @@ def _beside(path: Path) -> Iterator[Path]:
 def _npy(path: Path, count: int, width: int) -> Iterator[_Write]:
     import numpy as np
 
-    array = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(count, width))
+    open_memmap: Any = np.lib.format.open_memmap  # typed in some versions of numpy only
+    array = open_memmap(path, mode="w+", dtype=np.float32, shape=(count, width))
     start = 0
 
     def write(rows: Sequence[TextRow], embeddings: NDArray[np.float32]) -> None:

@@ -212,9 +212,9 @@ def time_build(out: Path) -> dict[str, Any]:
     """Build a store and look at the clock and the memory between the steps; runs in a process of its own."""
     marks: list[tuple[float, int]] = []
 
-    def watched(store: Store, tell: Callable[[str, int], None]) -> Scan:
+    def watched(store: Store, tell: Callable[[str, int], None], **options: Any) -> Scan:
         marks.append((time.perf_counter(), peak()))
-        scan = scan_store(store, tell)
+        scan = scan_store(store, tell, **options)
         marks.append((time.perf_counter(), peak()))
         return scan
 
