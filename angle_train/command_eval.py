@@ -48,9 +48,16 @@ def eval_models(
         bool, typer.Option("--analysis", help="Add densities, saturation, uniformity … to --json.")
     ] = False,
     query_in_index: Annotated[
-        bool, typer.Option(help="flickr30k: whether the query is among the captions to be found.")
-    ] = True,
-    seed: Annotated[int, typer.Option(help="Of the folds of tasks with classifiers.")] = 1111,
+        bool | None,
+        typer.Option(
+            "--query-in-index/--no-query-in-index",
+            help="flickr30k: whether the query is among the captions to be found.",
+            show_default="query-in-index",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the folds of tasks with classifiers.", show_default="1111")
+    ] = None,
     cache: Annotated[Path | None, typer.Option(help="Folder that keeps embeddings for later runs.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write the result as an HTML page.")] = None,
     quiet: Quiet = False,
@@ -66,7 +73,14 @@ def eval_models(
     """
     configure_logging(quiet=quiet, verbose=verbose)
     for_pairs = {"--split": split, "--scale": scale}
-    for_tasks = {"--data-dir": data_dir, "--seeds-of": seeds_of, "--analysis": analysis, "--cache": cache}
+    for_tasks = {
+        "--data-dir": data_dir,
+        "--seeds-of": seeds_of or None,
+        "--analysis": analysis or None,
+        "--cache": cache,
+        "--seed": seed,
+        "--no-query-in-index" if query_in_index is False else "--query-in-index": query_in_index,
+    }
     _check_options(model, pairs, task, seeds_of, for_tasks if pairs else for_pairs)
     if analysis and not as_json:
         raise InputError("--analysis adds to what --json prints; give --json too")
@@ -80,7 +94,8 @@ def eval_models(
         return
     from angle_train.evaluate.tasks import Settings, expand_names
 
-    settings = Settings(seed=seed, query_in_index=query_in_index)
+    chosen = {"seed": seed, "query_in_index": query_in_index}
+    settings = Settings(**{name: value for name, value in chosen.items() if value is not None})
     names = expand_names(task or [])
     _on_tasks(
         model or [], seeds_of or [], baseline, names, data_dir, settings, cache, report, analysis, as_json
@@ -94,13 +109,13 @@ def _check_options(
     seeds_of: list[str] | None,
     unused: dict[str, Any],
 ) -> None:
-    """Check that options go together; `unused` are those that the chosen way does not have."""
+    """Check that options go together; `unused` are those that the chosen way does not have, None if not given."""
     if bool(pairs) == bool(task):
         raise InputError("give either --pairs FILE or --task NAME")
     if not model and not seeds_of:
         raise InputError("give --model DIR, or --seeds-of PATTERN with --task")
     for name, value in unused.items():
-        if value:
+        if value is not None:
             raise InputError(f"{name} goes with {'--task' if pairs else '--pairs'} only; leave it out")
 
 

@@ -50,6 +50,7 @@ from angle_train.settings import TrainingConfig
 __all__ = [
     "DevEvaluator",
     "Training",
+    "choose_chunking",
     "make_collator",
     "record_dev_scores",
     "train",
@@ -246,7 +247,7 @@ def _run(
     """Take the steps that remain after the `done` first ones and return the trainer's last state."""
     label = f"training, on from step {done}" if resume else "training"
     directory = Path(str(trainer.args.output_dir))
-    adaptive = config.chunking == "adaptive" and process_count() == 1
+    adaptive = choose_chunking(trainer.model, config) == "adaptive" and process_count() == 1
     with (
         quiet_libraries(),
         catch_interrupt() as pressed,
@@ -325,7 +326,7 @@ def make_collator(model: SentenceTransformer, recipe: Recipe) -> ReplayableColla
         positive_score=objective.positive_score,
         negative_score=objective.negative_score,
         chunk_size=config.chunk_size,
-        chunking=config.chunking,
+        chunking=choose_chunking(model, config),
         swap=config.swap and objective.loss == OWN_LOSS,
         transitive=objective.transitive,
         isp=objective.isp,
@@ -334,6 +335,13 @@ def make_collator(model: SentenceTransformer, recipe: Recipe) -> ReplayableColla
         processes=process_count(),
     )
     return ReplayableCollator(collate, config.seed)
+
+
+def choose_chunking(model: SentenceTransformer, config: TrainingConfig) -> str:
+    """Return `fixed` or `adaptive`: what the recipe says, for `auto` what is faster where `model` lies."""
+    if config.chunking != "auto":
+        return config.chunking
+    return "adaptive" if model.device.type == "cpu" and process_count() == 1 else "fixed"
 
 
 def _freeze_embeddings(model: SentenceTransformer) -> None:

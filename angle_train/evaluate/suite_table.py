@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from angle_train.evaluate.bootstrap import Difference
 from angle_train.evaluate.scores import Score
 
-__all__ = ["COLUMNS", "NUMBERS", "cells", "suite_table"]
+__all__ = ["COLUMNS", "NUMBERS", "aligned", "cells", "difference_cells", "suite_table"]
 
 COLUMNS = ("task", "n", "figure", "model", "x 100", "95 %", "difference", "95 %", "verdict")
 NUMBERS = (1, 4, 5, 6, 7)
@@ -18,16 +19,7 @@ def suite_table(scores: Sequence[Score]) -> str:
     A task whose set is not of the published size is marked with `*`. Systems of several seeds have their
     standard deviation, and the p-value of the paired test over seeds behind the verdict.
     """
-    rows = [COLUMNS, *(cells(score) for score in scores)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
-    lines = [
-        "  ".join(
-            text.rjust(width) if i in NUMBERS else text.ljust(width)
-            for i, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-    lines.insert(1, "  ".join("-" * width for width in widths))
+    lines = aligned(COLUMNS, [cells(score) for score in scores], NUMBERS)
     baseline = next((score.baseline for score in scores if score.baseline), None)
     note = f"; differences to {baseline}, paired" if baseline else ""
     lines.append(f"95 % bootstrap intervals over items{note}.")
@@ -49,13 +41,34 @@ def cells(score: Score) -> tuple[str, ...]:
         f"{100 * score.score.value:.1f}{spread}",
         f"[{100 * score.score.low:.1f}, {100 * score.score.high:.1f}]",
     )
-    difference = score.difference
-    if difference is None:
-        return (*row, "", "", "")
     p_value = score.seed_test.p_value if score.seed_test else None
-    return (
-        *row,
-        f"{100 * difference.delta:+.1f}",
-        f"[{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]",
-        difference.verdict + ("" if p_value is None else f", p = {p_value:.3g}"),
-    )
+    delta, interval, verdict = difference_cells(score.difference)
+    return (*row, delta, interval, verdict + ("" if p_value is None else f", p = {p_value:.3g}"))
+
+
+def difference_cells(difference: Difference | None) -> tuple[str, str, str]:
+    """Return the texts of a paired difference, its interval and its verdict; empty ones where there is none."""
+    if difference is None:
+        return "", "", ""
+    interval = f"[{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
+    return f"{100 * difference.delta:+.1f}", interval, difference.verdict
+
+
+def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> list[str]:
+    """Return the lines of a table: the names of its columns, a rule, the rows.
+
+    Args:
+        columns: Names of the columns.
+        rows: Texts of each row, one a column.
+        numbers: Positions of the columns that are aligned to the right.
+    """
+    table = [columns, *rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(columns))]
+    lines = [
+        "  ".join(
+            text.rjust(width) if i in numbers else text.ljust(width)
+            for i, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    ]
+    return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]

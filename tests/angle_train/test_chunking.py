@@ -1,14 +1,16 @@
 """Cuts of a sorted list: all texts once, in order, no chunk too large, and no cheaper cuts anywhere."""
 
 from itertools import combinations, pairwise
+from types import SimpleNamespace
 
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from angle_train.chunking import _PASS, _TOKENS_AROUND, adaptive_chunks, fixed_chunks
 from angle_train.config import Recipe
 from angle_train.settings import TrainingConfig
-from angle_train.trainer import make_collator
+from angle_train.trainer import choose_chunking, make_collator
 
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=9).map(sorted)
 
@@ -46,3 +48,15 @@ def test_chunking_follows_the_recipe(tiny_model):
 
     assert chunks("fixed") == [10]
     assert chunks("adaptive") == [6, 4]
+    assert chunks("auto") == [6, 4]  # one process on a CPU
+
+
+def test_auto_is_fixed_on_a_gpu_and_with_several_processes(monkeypatch):
+    def chosen(device, processes, chunking="auto"):
+        monkeypatch.setattr("angle_train.trainer.process_count", lambda: processes)
+        return choose_chunking(
+            SimpleNamespace(device=torch.device(device)), TrainingConfig(chunking=chunking)
+        )
+
+    assert [chosen("cpu", 1), chosen("cuda", 1), chosen("cpu", 2)] == ["adaptive", "fixed", "fixed"]
+    assert [chosen("cuda", 1, "adaptive"), chosen("cpu", 1, "fixed")] == ["adaptive", "fixed"]
