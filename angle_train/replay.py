@@ -11,6 +11,7 @@ import torch
 from datasets import Dataset
 from sentence_transformers.base.sampler import DefaultBatchSampler
 
+from angle_data.text import stable_hash
 from angle_train.batching import PairCollator, blocked_order
 
 __all__ = ["EpochSampler", "ReplayableCollator", "count_equal_batches"]
@@ -43,7 +44,8 @@ class EpochSampler(DefaultBatchSampler):
         self._scores = scores
 
     def __iter__(self) -> Iterator[list[int]]:
-        generator = torch.Generator().manual_seed(self.seed + self.epoch)
+        # Their sum would give seed 1 in its second epoch the batches of seed 2 in its first.
+        generator = torch.Generator().manual_seed(stable_hash(f"{self.seed}\n{self.epoch}"))
         order = blocked_order(self._sources, self._block, generator, self._scores)
         for start in range(0, len(order), self.batch_size):
             batch = order[start : start + self.batch_size]

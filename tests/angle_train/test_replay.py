@@ -35,6 +35,7 @@ def test_order_follows_from_seed_and_epoch():
     assert list(sampler(drop_last=False)) == first
     assert list(sampler(drop_last=False, epoch=1)) != first
     assert list(sampler(drop_last=False, seed=2)) != first
+    assert list(sampler(drop_last=False, epoch=1)) != list(sampler(drop_last=False, seed=2))
     # A resumed run asks a new sampler for a later epoch.
     made = sampler(drop_last=False)
     list(made)
