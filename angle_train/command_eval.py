@@ -94,7 +94,7 @@ def eval_models(
         return
     from angle_train.evaluate.tasks import Settings, expand_names
 
-    chosen = {"seed": seed, "query_in_index": query_in_index}
+    chosen: dict[str, Any] = {"seed": seed, "query_in_index": query_in_index}
     settings = Settings(**{name: value for name, value in chosen.items() if value is not None})
     names = expand_names(task or [])
     _on_tasks(
@@ -109,7 +109,7 @@ def _check_options(
     seeds_of: list[str] | None,
     unused: dict[str, Any],
 ) -> None:
-    """Check that options go together; `unused` are those that the chosen way does not have, None if not given."""
+    """Check that options go together; `unused`: those the chosen way does not have, None if not given."""
     if bool(pairs) == bool(task):
         raise InputError("give either --pairs FILE or --task NAME")
     if not model and not seeds_of:

@@ -47,7 +47,7 @@ def cells(score: Score) -> tuple[str, ...]:
 
 
 def difference_cells(difference: Difference | None) -> tuple[str, str, str]:
-    """Return the texts of a paired difference, its interval and its verdict; empty ones where there is none."""
+    """Return the texts of a paired difference, its interval and its verdict; empty without one."""
     if difference is None:
         return "", "", ""
     interval = f"[{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"

@@ -71,7 +71,9 @@ def case_of(name: str, size: int) -> Case:
 
 def main() -> None:
     """Run what is missing, seeds outermost, and print the tables."""
-    arguments = arguments_of(__doc__, list(WAYS), cases=("stsb", "llm"), backbones=("minilm-3",), seeds=5)
+    arguments = arguments_of(
+        __doc__, list(WAYS), cases=("stsb", "llm"), backbones=("minilm-3",), seeds=range(1, 6)
+    )
     configure_logging(quiet=True)
     size = arguments.size or SIZE
     if not arguments.table:

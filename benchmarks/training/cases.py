@@ -22,6 +22,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 import numpy as np  # noqa: E402
 from common import data_folder, minilm  # noqa: E402
 
+from angle_train.backbones import backbone_identity  # noqa: E402
 from angle_train.config import Recipe  # noqa: E402
 from angle_train.pairs import PairSet, hold_out, load_pairs  # noqa: E402
 from angle_train.poolings import CHECKPOINT  # noqa: E402
@@ -112,18 +113,23 @@ def backbone_path(name: str) -> Path:
 def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Path) -> dict[str, Any]:
     """Return the result of one training, from its file in `out` if it has been run with these settings."""
     shared = SHARED | {"learning_rate": BACKBONES[backbone][1]}
-    settings = {"train": case.train.sha256(), "test": case.test.sha256(), **shared, **way.settings}
+    recipe = Recipe().with_overrides(shared | {"seed": seed})
+    settings = {
+        **{part: getattr(case, part).sha256() for part in ("train", "dev", "test")},
+        "backbone": backbone_identity(str(backbone_path(backbone))),
+        "recipe": recipe.to_toml_text(),
+        **way.settings,
+    }
     path = out / f"{case.name}-{backbone}-{name.replace(' ', '_')}-{seed}.json"
     if path.exists():
         kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if kept["settings"] == json.loads(json.dumps(settings)):
             return kept
-    from angle_train.backbones import load_backbone
     from angle_train.evaluate.sts import evaluate_model, spearman
+    from angle_train.tuning import load_for_training
 
     pooled = BackboneConfig(pooling=way.pooling or CHECKPOINT)
-    model = load_backbone(str(backbone_path(backbone)), shared["max_seq_length"], config=pooled)
-    recipe = Recipe().with_overrides(shared | {"seed": seed})
+    model = load_for_training(str(backbone_path(backbone)), pooled, "", shared["max_seq_length"])
     wall, cpu = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         notes = way.train(model, case, recipe, Path(scratch))
@@ -155,7 +161,7 @@ def arguments_of(
     ways: Sequence[str],
     cases: Sequence[str] = tuple(CASES),
     backbones: Sequence[str] = tuple(BACKBONES),
-    seeds: int = 3,
+    seeds: Sequence[int] = (1, 2, 3),
 ) -> argparse.Namespace:
     """Return the options of a quality benchmark; what is given here are the choices and the defaults."""
     parser = argparse.ArgumentParser(
@@ -163,7 +169,7 @@ def arguments_of(
     )
     parser.add_argument("--cases", nargs="+", choices=cases, default=list(cases))
     parser.add_argument("--backbones", nargs="+", choices=list(BACKBONES), default=list(backbones))
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(1, seeds + 1)))
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(seeds))
     parser.add_argument("--only", nargs="+", choices=list(ways), default=list(ways), metavar="WAY")
     parser.add_argument("--size", type=int, help="training pairs; default by data set")
     parser.add_argument("--table", action="store_true", help="print what there is, run nothing")

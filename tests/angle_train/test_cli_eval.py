@@ -13,8 +13,8 @@ from angle_train.cli import main
 from angle_train.evaluate.embedding import Embedder
 from angle_train.evaluate.sources import DataFolder
 from angle_train.evaluate.sts import cosine_rows, spearman
-from angle_train.evaluate.task_sts import STS_B
-from angle_train.evaluate.tasks import ScoredPairs
+from angle_train.evaluate.task_sts import STS_B, StsTask
+from angle_train.evaluate.tasks import ScoredPairs, Settings
 from angle_train.pairs import load_pairs
 
 
@@ -151,6 +151,12 @@ def test_seeds_of_one_recipe_are_one_system(run, tiny_model_dir, data_dir, tmp_p
             "--scale goes with --pairs only; leave it out",
         ),
         (["--model", "m", "--pairs", "x", "--cache", "c"], "--cache goes with --task only; leave it out"),
+        (["--model", "m", "--pairs", "x", "--seed", "0"], "--seed goes with --task only; leave it out"),
+        (["--model", "m", "--pairs", "x", "--query-in-index"], "--query-in-index goes with --task only"),
+        (
+            ["--model", "m", "--pairs", "x", "--no-query-in-index"],
+            "--no-query-in-index goes with --task only",
+        ),
         (["--model", "m", "--task", "stsb", "--analysis"], "--analysis adds to what --json prints"),
         (["--model", "m", "--task", "stsb", "--data-dir", "nowhere"], "--data-dir nowhere is no folder"),
         (["--seeds-of", "none*", "--task", "stsb"], "--seeds-of none*: 0 directories match"),
@@ -161,6 +167,30 @@ def test_options_that_do_not_go_together_are_one_line(run, arguments, message):
     assert (code, out) == (1, "")
     (line,) = err.splitlines()
     assert message in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings"),
+    [
+        ([], Settings(seed=1111, query_in_index=True)),
+        (["--seed", "0", "--no-query-in-index"], Settings(seed=0, query_in_index=False)),
+        (["--query-in-index"], Settings(query_in_index=True)),
+    ],
+)
+def test_tasks_are_measured_with_the_given_settings(
+    run, tiny_model_dir, data_dir, monkeypatch, arguments, settings
+):
+    seen = []
+    measure = StsTask.measure
+
+    def note(task, data, encode, given):
+        seen.append(given)
+        return measure(task, data, encode, given)
+
+    monkeypatch.setattr(StsTask, "measure", note)
+    code, _, err = run("--task", "stsb", "--data-dir", data_dir, "--model", tiny_model_dir, *arguments)
+    assert code == 0, err
+    assert seen == [settings]
 
 
 def _by_the_library(model, pairs):
