@@ -2,7 +2,7 @@
 
 Options (--seeds, --precision) go to the quality benchmarks of this folder; the others take none of them. Not
 run are the scripts that choose recipes and compare nothing, training/{ablation,few_labels,long_text}.py (more
-than a day), evaluation/*.py, and labelling/scale.py (half an hour).
+than a day), evaluation/*.py, labelling/scale.py (half an hour), and paper.py (needs the hub and a GPU).
 """
 
 from __future__ import annotations
