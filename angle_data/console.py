@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import errno
 import logging
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -33,9 +36,13 @@ def configure_logging(*, quiet: bool = False, verbose: bool = False) -> None:
 
 
 def run_app(app: Callable[[], Any], program: str) -> None:
-    """Run a typer app and turn the errors a user can fix into one line and the documented exit code."""
+    """Run a typer app and turn the errors a user can fix into one line and the documented exit code.
+
+    A SIGTERM, as containers and batch systems send it, is taken like a Ctrl-C.
+    """
     try:
-        app()
+        with _sigterm_as_interrupt():
+            app()
     except AngleError as error:
         # A limit that was reached is no error.
         what = "" if isinstance(error, StoppedError) else "error: "
@@ -60,6 +67,20 @@ def run_app(app: Callable[[], Any], program: str) -> None:
         place = f"{error.filename}: " if error.filename is not None else ""
         print(f"{program}: error: {place}{error.strerror}; free or choose another place", file=sys.stderr)  # noqa: T201
         sys.exit(AngleError.exit_code)
+
+
+@contextmanager
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """Let a SIGTERM raise KeyboardInterrupt inside the block, unless it is ignored or caught already."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class Progress:

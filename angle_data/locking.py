@@ -9,7 +9,7 @@ from pathlib import Path
 
 from angle_data.errors import InputError
 
-__all__ = ["LOCK_NAME", "hold"]
+__all__ = ["LOCK_NAME", "check_free", "hold"]
 
 LOCK_NAME = ".lock"
 
@@ -36,12 +36,32 @@ def hold(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            lock.seek(0)
-            owner = lock.read().strip() or "unknown"
-            raise InputError(
-                f"{directory} is in use by another process (pid {owner}); wait for it or give another --out"
-            ) from None
+            raise _in_use(directory) from None
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
         yield
+
+
+def check_free(directory: Path) -> None:
+    """Check that no process holds `directory` now, to refuse early; only `hold` keeps others out.
+
+    Raises:
+        InputError: Another process holds it, which is named by number.
+    """
+    try:
+        import fcntl
+
+        with (directory / LOCK_NAME).open("r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _in_use(directory) from None
+    except (ModuleNotFoundError, OSError):
+        return  # there is nothing to hold, or `hold` says why not
+
+
+def _in_use(directory: Path) -> InputError:
+    owner = (directory / LOCK_NAME).read_text().strip() or "unknown"
+    return InputError(
+        f"{directory} is in use by another process (pid {owner}); wait for it or give another --out"
+    )

@@ -17,7 +17,7 @@ from angle_data.jsonl import open_text, read_jsonl
 
 __all__ = ["TABLE_KINDS", "Rows", "is_table", "read_table"]
 
-TABLE_KINDS = ".jsonl, .jsonl.gz, .csv or .parquet"
+TABLE_KINDS = ".jsonl, .jsonl.gz, .csv, .csv.gz or .parquet"
 """The kinds of file that are read, for error messages and help texts."""
 
 Rows = Iterator[tuple[str, dict[str, Any]]]
@@ -31,7 +31,9 @@ def is_table(path: Path) -> bool:
     return path.name.lower().endswith(_SUFFIXES)
 
 
-def read_table(path: Path, *, require: Sequence[str] = (), columns: Sequence[str] | None = None) -> Rows:
+def read_table(
+    path: Path, *, require: Sequence[str] = (), columns: Sequence[str] | None = None, hint: str = ""
+) -> Rows:
     """Yield `(place, row)` of every row, where place is `file:line`, or `file: row N` in a parquet file.
 
     Values of a CSV file are strings, those of the others what they are there. Lines of JSON may each have
@@ -42,6 +44,7 @@ def read_table(path: Path, *, require: Sequence[str] = (), columns: Sequence[str
         require: Columns that a CSV or parquet file must have; of JSON Lines the caller checks each row.
         columns: Columns to read of a parquet file, as far as it has them; default all. The other kinds
             have to be read whole and yield everything.
+        hint: What the error of a missing column ends with, such as the option that names another.
 
     Raises:
         InputError: The file is missing, damaged or of an unknown kind, lacks a required column (those found
@@ -53,27 +56,35 @@ def read_table(path: Path, *, require: Sequence[str] = (), columns: Sequence[str
     if name.endswith(".jsonl"):
         return ((f"{path}:{line}", row) for line, row in read_jsonl(path))
     if name.endswith(".csv"):
-        return _csv_rows(path, require)
-    return _parquet_rows(path, require, columns)
+        return _csv_rows(path, require, hint)
+    return _parquet_rows(path, require, columns, hint)
 
 
-def _check(place: str, found: Sequence[str], require: Sequence[str]) -> None:
+def _check(place: str, found: Sequence[str], require: Sequence[str], hint: str) -> None:
     for name in require:
         if name not in found:
             names = ", ".join(found) or "none"
-            fix = "; the fields must stand between commas" if any(c in names for c in ";\t") else ""
-            raise InputError(f"{place}: no column {name!r}; columns found: {names}{fix}")
+            raise InputError(f"{place}: no column {name!r}; columns found: {names}{hint}")
 
 
-def _csv_rows(path: Path, require: Sequence[str]) -> Rows:
+def _check_commas(place: str, header: str) -> None:
+    """Check that a header of one field is not several with something else than commas between them."""
+    for mark, called in ((";", "semicolons"), ("\t", "tabs")):
+        if mark in header:
+            raise InputError(f"{place}: the fields must stand between commas, not between {called}")
+
+
+def _csv_rows(path: Path, require: Sequence[str], hint: str) -> Rows:
     # The csv module wants line ends as they are: a quoted field may hold some.
     with open_text(path, newline="") as stream:
         csv.field_size_limit(_LONGEST_FIELD)
         reader = csv.DictReader(stream, strict=True)
         try:
             names = list(reader.fieldnames or ())
+            if len(names) == 1 and names[0] not in require:
+                _check_commas(f"{path}:1", names[0])
             if names:
-                _check(f"{path}:1", names, require)
+                _check(f"{path}:1", names, require, hint)
             if twice := next((name for name in names if names.count(name) > 1), None):
                 raise InputError(f"{path}:1: column {twice!r} stands there twice; rename one")
             for row in reader:
@@ -92,7 +103,7 @@ def _csv_rows(path: Path, require: Sequence[str]) -> Rows:
             raise InputError(f"{path}: damaged gzip file ({error})") from None
 
 
-def _parquet_rows(path: Path, require: Sequence[str], columns: Sequence[str] | None) -> Rows:
+def _parquet_rows(path: Path, require: Sequence[str], columns: Sequence[str] | None, hint: str) -> Rows:
     if not path.is_file():
         raise InputError(f"{path} does not exist; check the path")
     import pyarrow as pa
@@ -102,7 +113,7 @@ def _parquet_rows(path: Path, require: Sequence[str], columns: Sequence[str] | N
     try:
         with parquet.ParquetFile(path) as file:
             found = file.schema_arrow.names
-            _check(str(path), found, require)
+            _check(str(path), found, require, hint)
             wanted = None if columns is None else [name for name in columns if name in found]
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
                 for row in batch.to_pylist():

@@ -9,6 +9,7 @@ import unicodedata
 __all__ = [
     "char_ngrams",
     "content_id",
+    "counted",
     "jaccard",
     "normalise",
     "pair_key",
@@ -30,6 +31,11 @@ def normalise(text: str) -> str:
     """
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_QUOTES)
     return " ".join(folded.split()).strip(_EDGE)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number and its noun, as in `1 request` and `2,000 requests`; the plural is made with an s."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def pair_key(one: str, other: str) -> tuple[str, str]:

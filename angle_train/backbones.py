@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import logging
+import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +20,20 @@ from angle_data.errors import InputError, MissingExtraError
 from angle_train.lora import four_bit_settings
 from angle_train.poolings import freeze_fixed_weights, set_pooling
 from angle_train.prompting import use_plain_text
-from angle_train.settings import BackboneConfig
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+    from angle_train.long_text import LongText
+
 __all__ = [
     "backbone_identity",
+    "check_device",
+    "check_model_path",
     "check_training_extra",
     "load_backbone",
     "quiet_libraries",
+    "say_once",
     "usable_positions",
 ]
 
@@ -64,6 +70,31 @@ def check_training_extra(feature: str) -> None:
     """
     if any(importlib.util.find_spec(name) is None for name in _NEEDED):
         raise MissingExtraError(feature, "train")
+
+
+def check_device(device: str | None, *, numbered: bool = True) -> None:
+    """Check that torch can compute on `device`; None, the best there is, always will do.
+
+    Args:
+        device: `cpu`, `cuda`, `mps`, or one GPU of several as `cuda:1`.
+        numbered: Whether the last kind is allowed; a training takes the first GPU that it sees.
+
+    Raises:
+        InputError: It cannot; names what there is.
+    """
+    if device is None:
+        return
+    import torch
+
+    gpus = torch.cuda.device_count()
+    there = ["cpu", *(["cuda"] if gpus else []), *(["mps"] if torch.backends.mps.is_available() else [])]
+    allowed = [*there, *(f"cuda:{number}" for number in range(gpus if numbered else 0))]
+    if device in allowed:
+        return
+    if device.startswith("cuda:") and gpus and not numbered:
+        number = device.removeprefix("cuda:")
+        raise InputError(f"--device {device}: give cuda, and choose it with CUDA_VISIBLE_DEVICES={number}")
+    raise InputError(f"--device {device}: torch finds no such device here; there is {', '.join(there)}")
 
 
 def backbone_identity(id_or_path: str) -> str:
@@ -117,29 +148,34 @@ def load_backbone(
     id_or_path: str,
     max_seq_length: int | None = None,
     device: str | None = None,
-    config: BackboneConfig | None = None,
+    *,
+    attention: str = "auto",
+    quantization: str = "none",
+    long_text: LongText | None = None,
 ) -> SentenceTransformer:
     """Load a Sentence Transformers model, or a plain transformers checkpoint, as it is.
 
-    A plain checkpoint is averaged over its tokens, one of a causal language model read at its last token and
-    given plain text, whatever chat template it has; its vocabulary head is not loaded. A model with a
-    `long_text.json` reads long texts as that says.
+    A plain checkpoint is given plain text, whatever chat template it has, and averaged over its tokens, one
+    of a causal language model read at its last token; its vocabulary head is not loaded. A model with a
+    `long_text.json` reads long texts as that says. What else a recipe makes of a model is in `tuning`.
 
     Args:
         id_or_path: A local directory, or an id on the Hugging Face hub.
         max_seq_length: Tokens per text; default the checkpoint's own.
         device: `cpu`, `cuda` …; default the best there is.
-        config: How to load it (attention, quantization, long texts); the rest is not done here.
+        attention: Implementation of attention, see `settings.BackboneConfig`.
+        quantization: `4bit` loads the weights in 4 bits.
+        long_text: How to read long texts; default as the model says.
 
     Raises:
         InputError: There is no such directory or id, the hub cannot be reached, it is no embedding model,
-            has no positions for `max_seq_length` tokens, or cannot be loaded as `config` says.
+            has no positions for `max_seq_length` tokens, or cannot be loaded as asked for.
         MissingExtraError: torch, sentence-transformers or bitsandbytes is not installed.
     """
     check_training_extra("loading a model")
-    config = config or BackboneConfig()
-    cached_only = not _is_local(id_or_path) and not _hub_answers(id_or_path)
-    options = _loading_options(config, device)
+    cached_only = not check_model_path(id_or_path) and not _hub_answers(id_or_path)
+    options = _loading_options(attention, quantization, device)
+    from safetensors import SafetensorError
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.util import load_file_path
 
@@ -148,7 +184,7 @@ def load_backbone(
     with quiet_libraries():
         try:
             saved = load_file_path(id_or_path, LONG_TEXT_FILE, local_files_only=cached_only)
-            long_text = LongText.of(config) or (LongText.read(Path(saved)) if saved else None)
+            long_text = long_text or (LongText.read(Path(saved)) if saved else None)
             model = (LongTextModel if long_text else SentenceTransformer)(
                 id_or_path,
                 device=device,
@@ -157,22 +193,34 @@ def load_backbone(
                 model_kwargs=options or None,
             )
             bare = load_file_path(id_or_path, "modules.json", local_files_only=cached_only) is None
+        except (SafetensorError, pickle.UnpicklingError, EOFError) as error:
+            raise InputError(
+                f"the weights of {id_or_path} are damaged, as after a download that was cut off or on a full "
+                f"disk; fetch or save the model again ({_reason(error)})"
+            ) from None
         except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
             if cached_only:
                 raise InputError(
                     f"{id_or_path} is no local directory and not in the cache, and the hub cannot be reached "
                     "(or HF_HUB_OFFLINE forbids it); give a local directory, or check the network"
                 ) from None
-            reason = " ".join(str(error).split())[:300]
-            raise InputError(f"{id_or_path} cannot be loaded as an embedding model: {reason}") from error
+            raise InputError(
+                f"{id_or_path} cannot be loaded as an embedding model: {_reason(error)}"
+            ) from error
     # Looking up the base model's hub page while saving would need the network.
     model.model_card_data.local_files_only = True
     _complete(model, id_or_path, bare=bare)
     _limit_length(model, max_seq_length, id_or_path)
     if isinstance(model, LongTextModel) and long_text:
         model.use(long_text)
-        log.info("%s: long texts are read by %s", id_or_path, long_text.mode)
+        say_once(f"{id_or_path}: long texts are read by {long_text.mode}")
     return model
+
+
+@cache
+def say_once(line: str) -> None:
+    """Log a line, but not again in this process: a run loads its backbone several times."""
+    log.info("%s", line)
 
 
 def usable_positions(model: SentenceTransformer) -> int | None:
@@ -192,12 +240,17 @@ def usable_positions(model: SentenceTransformer) -> int | None:
     return positions
 
 
-def _loading_options(config: BackboneConfig, device: str | None) -> dict[str, Any]:
+def _reason(error: Exception) -> str:
+    """Return what a library says in one line, which may be long; the kind of error if it says nothing."""
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def _loading_options(attention: str, quantization: str, device: str | None) -> dict[str, Any]:
     """Return what transformers is told when it loads the weights."""
     options: dict[str, Any] = {}
-    if config.attention != "auto":
-        options["attn_implementation"] = config.attention
-    if config.quantization == "4bit":
+    if attention != "auto":
+        options["attn_implementation"] = attention
+    if quantization == "4bit":
         import torch
         from sentence_transformers.util import get_device_name
 
@@ -217,15 +270,15 @@ def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
                 f"{name}: its tokenizer has neither a padding token nor one for the end of texts"
             )
         tokenizer.pad_token = tokenizer.eos_token
-        log.info("%s: no padding token, texts are padded with %s", name, tokenizer.eos_token)
+        say_once(f"{name}: no padding token, texts are padded with {tokenizer.eos_token}")
     if not bare:
         return
+    template = " and without its chat template" if use_plain_text(model) else ""
     if not _is_causal(model):
-        log.info("%s: plain transformers checkpoint, its token embeddings are averaged", name)
+        say_once(f"{name}: plain transformers checkpoint, its token embeddings are averaged{template}")
         return
     set_pooling(model, "last-token")
-    template = " and without its chat template" if use_plain_text(model) else ""
-    log.info("%s: causal language model, read at its last token%s", name, template)
+    say_once(f"{name}: causal language model, read at its last token{template}")
 
 
 def _is_causal(model: SentenceTransformer) -> bool:
@@ -236,8 +289,12 @@ def _is_causal(model: SentenceTransformer) -> bool:
     return any(getattr(module, "is_causal", False) is True for module in transformer.modules())
 
 
-def _is_local(id_or_path: str) -> bool:
-    """Return whether it is a directory; paths that are no model directory raise InputError."""
+def check_model_path(id_or_path: str) -> bool:
+    """Return whether it is a directory with a model in it; False if it may be an id on the hub.
+
+    Raises:
+        InputError: It is a path, and there is no model directory.
+    """
     path = Path(id_or_path)
     if path.is_dir():
         if not any((path / name).is_file() for name in ("modules.json", "config.json")):

@@ -9,19 +9,26 @@ from typing import Annotated
 import typer
 
 from angle_data.console import configure_logging
-from angle_train.command_options import AsJson, Quiet, Verbose
+from angle_train.command_options import AsJson, Device, Quiet, Verbose
 
 __all__ = ["encode_texts"]
 
 
 def encode_texts(
     model: Annotated[str, typer.Option(help="Model to embed with: directory or hub id.")],
-    texts: Annotated[Path, typer.Option(help="Texts: .jsonl[.gz], .csv, .parquet, or .txt (one a line).")],
+    texts: Annotated[
+        Path,
+        typer.Option(
+            help="Texts: .jsonl[.gz], .csv[.gz], .parquet, .txt (one a line), or - (either, from stdin)."
+        ),
+    ],
     out: Annotated[
         Path, typer.Option(help=".npy (one array, rows as in --texts) or .parquet (id, embedding).")
     ],
     text_field: Annotated[str, typer.Option(help="Field that holds the text.")] = "text",
-    id_field: Annotated[str, typer.Option(help="Field that holds the id.")] = "id",
+    id_field: Annotated[
+        str | None, typer.Option(help="Field that holds the id.", show_default="id, if there is one")
+    ] = None,
     batch_size: Annotated[int, typer.Option(help="Texts per forward pass.")] = 64,
     normalize: Annotated[
         bool, typer.Option("--normalize", help="Scale every embedding to length 1.")
@@ -32,6 +39,7 @@ def encode_texts(
     max_seq_length: Annotated[
         int | None, typer.Option(help="Tokens per text.", show_default="model's")
     ] = None,
+    device: Device = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -47,7 +55,9 @@ def encode_texts(
     from angle_train.encode import EncodeConfig, encode
 
     result = encode(
-        EncodeConfig(model, texts, out, text_field, id_field, batch_size, normalize, prompt, max_seq_length)
+        EncodeConfig(
+            model, texts, out, text_field, id_field, batch_size, normalize, prompt, max_seq_length, device
+        )
     )
     if as_json:
         summary = {

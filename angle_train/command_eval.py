@@ -90,6 +90,9 @@ def eval_models(
 
     check_training_extra("angle-train eval")
     if pairs:
+        from angle_train.places import check_inputs
+
+        check_inputs(pairs, [*([baseline] if baseline else ()), *(model or ())])
         _on_pairs(model or [], pairs, baseline, split, scale, report, as_json)
         return
     from angle_train.evaluate.tasks import Settings, expand_names

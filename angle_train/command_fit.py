@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from angle_data.console import configure_logging
-from angle_train.command_options import PAIRS, AsJson, Quiet, Scale, SetValue, Verbose
+from angle_train.command_options import PAIRS, AsJson, Device, Quiet, Scale, SetValue, Verbose
 
 __all__ = ["fit_model"]
+
+_NOT_SAVED = "best checkpoint, not saved"
 
 
 def fit_model(
@@ -70,6 +73,7 @@ def fit_model(
         str | None,
         typer.Option(help="tensorboard, wandb, trackio, with commas between.", show_default="none"),
     ] = None,
+    device: Device = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in --out.")] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -86,27 +90,27 @@ def fit_model(
         raise typer.BadParameter("give --data, or --human, or both", param_hint="--data")
     configure_logging(quiet=quiet, verbose=verbose)
     from angle_train.backbones import check_training_extra
-    from angle_train.config import Recipe, find_recipe, parse_settings
+    from angle_train.config import Recipe, find_recipe, overrides_of, toml_value
 
-    overrides = parse_settings(
-        [
-            *(setting or ()),
-            *([f"max_seq_length={max_seq_length}"] if max_seq_length else ()),
-            *([f"average_with_backbone={merge_back}"] if merge_back else ()),
-        ]
-    )
     named = {
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "precision": precision,
-        "seed": seed,
+        "epochs": ("--epochs", epochs),
+        "batch_size": ("--batch-size", batch_size),
+        "learning_rate": ("--learning-rate", learning_rate),
+        "max_seq_length": ("--max-seq-length", max_seq_length and toml_value(max_seq_length)),
+        "precision": ("--precision", precision),
+        "seed": ("--seed", seed),
+        "average_with_backbone": ("--merge-back", merge_back and toml_value(merge_back)),
     }
-    overrides |= {key: value for key, value in named.items() if value is not None}
+    overrides = overrides_of(setting or (), named)
     chosen = Recipe.from_toml(find_recipe(recipe)).with_overrides(overrides)
     check_training_extra("angle-train fit")
+    from angle_train.places import check_inputs, check_run_directory
+
+    check_inputs([*(data or ()), *(human or ()), *(dev or ()), *(test or ())], [backbone])
+    check_run_directory(out)
     from angle_train.fit import FitConfig, fit
     from angle_train.processes import is_first
+    from angle_train.report.summary import TUNED
     from angle_train.report.table import results_table
 
     result = fit(
@@ -121,6 +125,7 @@ def fit_model(
             scale=scale,
             drop_leaks=drop_leaks,
             overwrite=overwrite,
+            device=device,
             report_to=[name.strip() for name in (report_to or "").split(",") if name.strip()],
         )
     )
@@ -129,6 +134,10 @@ def fit_model(
     if as_json:
         typer.echo((out / "report.json").read_text(encoding="utf-8"), nl=False)
         return
-    typer.echo(results_table(result.report.results))
+    kept = result.report.kept == TUNED
+    rows = [
+        row if kept or row.model != TUNED else replace(row, model=_NOT_SAVED) for row in result.report.results
+    ]
+    typer.echo(results_table(rows))
     typer.echo("\n" + "\n".join(result.report.verdict()))
     typer.echo(f"model: {out}   report: {out / 'report.html'}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from angle_data.console import configure_logging
-from angle_train.command_options import PAIRS, AsJson, Quiet, Scale, SetValue, Verbose
+from angle_train.command_options import PAIRS, AsJson, Device, Quiet, Scale, SetValue, Verbose
 
 __all__ = ["search_recipe"]
 
@@ -37,10 +37,12 @@ def search_recipe(
     ] = None,
     trials: Annotated[int, typer.Option(min=2, help="Recipes to try, the given one among them.")] = 27,
     rungs: Annotated[
-        int, typer.Option(min=1, help="Rounds; each trains the best third for three times as long.")
+        int,
+        typer.Option(min=1, help="Rounds; each trains the best third, and RECIPE, for three times as long."),
     ] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Decides which recipes are tried.")] = 0,
     scale: Scale = None,
+    device: Device = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier grid in --out.")] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -57,12 +59,27 @@ def search_recipe(
 
     chosen = Recipe.from_toml(find_recipe(recipe)).with_overrides(parse_settings(setting or ()))
     check_training_extra("angle-train grid")
+    from angle_data.locking import check_free
+    from angle_train.places import check_inputs
+
+    check_inputs([*data, *(human or ()), *dev], [backbone])
+    check_free(out)
     from angle_train.fit import FitConfig
     from angle_train.grid import GridConfig, grid_table, search
-    from angle_train.space import SPACE, read_space
+    from angle_train.space import read_space
 
-    run = FitConfig(data, backbone, out, chosen, dev=dev, human=human or (), scale=scale, overwrite=overwrite)
-    result = search(GridConfig(run, trials, rungs, seed, read_space(space) if space else SPACE))
+    run = FitConfig(
+        data,
+        backbone,
+        out,
+        chosen,
+        dev=dev,
+        human=human or (),
+        scale=scale,
+        overwrite=overwrite,
+        device=device,
+    )
+    result = search(GridConfig(run, trials, rungs, seed, read_space(space) if space else {}))
     if as_json:
         typer.echo((out / "grid.json").read_text(encoding="utf-8"), nl=False)
         return

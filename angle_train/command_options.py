@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["PAIRS", "AsJson", "Quiet", "Scale", "SetValue", "Verbose"]
+__all__ = ["PAIRS", "AsJson", "Device", "Quiet", "Scale", "SetValue", "Verbose"]
 
-PAIRS = ".jsonl[.gz], .csv or .parquet"
+PAIRS = ".jsonl[.gz], .csv[.gz] or .parquet"
 """The kinds of files that hold pairs, as the help texts name them."""
 Scale = Annotated[
     str | None,
@@ -17,6 +17,10 @@ Scale = Annotated[
 SetValue = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Any value of the recipe. Repeatable."),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(help="cpu, cuda or mps (Apple).", show_default="the fastest there is"),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Warnings only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="More detail.")]

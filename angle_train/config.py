@@ -24,7 +24,20 @@ from angle_train.settings import (
     raise_if,
 )
 
-__all__ = ["Recipe", "builtin_recipes", "find_recipe", "parse_settings", "respelt"]
+__all__ = [
+    "Recipe",
+    "builtin_recipes",
+    "changed_parts",
+    "find_recipe",
+    "overrides_of",
+    "parse_settings",
+    "recipe_changes",
+    "toml_value",
+]
+
+# They decide how a result is computed, not what it is; a run may go on with others.
+_SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing")
+_TOLD = ("backbone", "number of trials, rounds or seed")  # parts of a fingerprint that a user can read
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,24 +145,69 @@ def parse_settings(settings: Sequence[str]) -> dict[str, object]:
             raise InputError(f"--set {setting}: write KEY=VALUE, such as --set weight_decay=0.1")
         if section and (section not in SECTIONS or key not in {f.name for f in fields(SECTIONS[section])}):
             raise InputError(f"--set {setting}: section {section!r} has no key {key!r}")
-        try:
-            values[key] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            values[key] = text.strip()
+        values[key] = toml_value(text)
     return values
 
 
-def respelt(fingerprint: Mapping[str, str]) -> dict[str, str]:
-    """Return a run's fingerprint with its recipe written as it is written now.
+def toml_value(text: str) -> object:
+    """Return what is written as TOML (`3`, `1e-4`, `true`), or else the text itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
 
-    A recipe of an earlier version lacks the settings that came later; these did not exist, so they have
-    their defaults.
+
+def overrides_of(settings: Sequence[str], named: Mapping[str, tuple[str, object]]) -> dict[str, object]:
+    """Return the values of `--set` and of the options that have a name of their own, for `with_overrides`.
+
+    Args:
+        settings: As `parse_settings` takes them.
+        named: Option and value by key of the recipe; those that are None were not given.
+
+    Raises:
+        InputError: A setting is malformed, or given in both ways.
+    """
+    values = parse_settings(settings)
+    for key, (option, value) in named.items():
+        if value is None:
+            continue
+        if key in values:
+            raise InputError(f"{key} is given twice: leave out {option} or --set {key}")
+        values[key] = value
+    return values
+
+
+def recipe_changes(earlier: str, now: str) -> list[str]:
+    """Return `key old -> new` for every setting in which two texts of recipes differ.
+
+    A setting that a text lacks has its default: recipes of earlier versions lack those that came later. The
+    settings that leave the result the same do not count.
     """
     try:
-        recipe = Recipe.from_toml_text(fingerprint.get("recipe", "")).to_toml_text()
+        old, new = Recipe.from_toml_text(earlier), Recipe.from_toml_text(now)
     except InputError:
-        return dict(fingerprint)
-    return {**fingerprint, "recipe": recipe}
+        return [] if earlier == now else ["of another version"]
+    found = []
+    for name, section in SECTIONS.items():
+        for f in (f for f in fields(section) if f.name not in _SAME_RESULT):
+            values = [getattr(getattr(recipe, name), f.name) for recipe in (old, new)]
+            if values[0] != values[1]:
+                before, after = ("none" if value is None else _toml(value) for value in values)
+                found.append(f"{f.name} {before} -> {after}")
+    return found
+
+
+def changed_parts(earlier: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return the parts in which the fingerprints of two runs differ, and how where that can be read."""
+    found = []
+    for part, text in now.items():
+        old = earlier.get(part, "")
+        if part == "recipe":
+            changes = recipe_changes(old, text)
+            found += [f"recipe ({', '.join(changes)})"] if changes else []
+        elif old != text:
+            found.append(f"{part} ({old} -> {text})" if part in _TOLD else part)
+    return found
 
 
 def builtin_recipes() -> dict[str, Path]:

@@ -19,7 +19,7 @@ from torch import Tensor
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_train.config import Recipe
 from angle_train.evaluate.sts import evaluate_model, spearman
-from angle_train.folds import Choice, FoldCurve, choose, cut
+from angle_train.folds import Choice, FoldCurve, choose, cut, shared_texts
 from angle_train.inputs import together
 from angle_train.merge import blended, shares_to_try, snapshot
 from angle_train.pairs import PairSet
@@ -47,6 +47,7 @@ class CrossFit:
         means: Mean Spearman over the parts after every evaluation, with that share.
         backbone: Mean Spearman of the untouched backbone over the parts.
         sizes: Pairs of each part.
+        shared_texts: How many texts of the graded pairs are in several parts, and how many there are.
     """
 
     choice: Choice
@@ -56,6 +57,7 @@ class CrossFit:
     means: list[float]
     backbone: float
     sizes: list[int]
+    shared_texts: tuple[int, int]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the report shows."""
@@ -68,6 +70,7 @@ class CrossFit:
             "spread": self.choice.spread,
             "backbone": self.backbone,
             "means": self.means,
+            "shared_texts": list(self.shared_texts),
         }
 
 
@@ -138,10 +141,12 @@ def cross_fit(
         log.info("part %d of %d: %d pairs, backbone %.2f", number, len(parts), len(part), 100 * backbone)
         rest = human.take([i for i in range(len(human)) if i not in set(part)], human.name)
         run = RunDirectory(directory / f"part-{number}", {**fingerprint, "part": f"{number} of {len(parts)}"})
-        similarity = _part_run(model, together(others, rest), held_out, recipe, run, shares, backbone)
+        similarity = _part_run(
+            model, together(others, rest, recipe.objective), held_out, recipe, run, shares, backbone
+        )
         dev = [[spearman(held_out.score, np.array(c)) for c in columns] for columns in similarity]
         curves.append(FoldCurve(backbone, dev, similarity))
-    return _chosen(curves, parts, shares, before)
+    return _chosen(curves, parts, shares, before, shared_texts(human, parts))
 
 
 def _part_run(
@@ -176,6 +181,7 @@ def _chosen(
     parts: Sequence[Sequence[int]],
     shares: Sequence[float],
     before: NDArray[np.float64],
+    shared: tuple[int, int],
 ) -> CrossFit:
     choice = choose(curves)
     after = before.copy()
@@ -194,5 +200,5 @@ def _chosen(
         100 * backbone,
     )
     return CrossFit(
-        choice, shares[choice.share], before, after, means, backbone, [len(part) for part in parts]
+        choice, shares[choice.share], before, after, means, backbone, [len(part) for part in parts], shared
     )

@@ -7,46 +7,34 @@ when it is whole. Does not know what the embeddings are for.
 
 from __future__ import annotations
 
-import gzip
 import logging
 import os
-import zlib
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_data.jsonl import open_text
-from angle_data.tables import is_table, read_table
-from angle_data.text import content_id, whole_characters
-from angle_train.backbones import load_backbone, quiet_libraries
+from angle_train.backbones import check_device, check_model_path, load_backbone, quiet_libraries
 from angle_train.prompting import TEXT_SLOT, has_template
+from angle_train.text_rows import ID_FIELD, STANDARD_INPUT, TextRow, read_texts, standard_input
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["EncodeConfig", "EncodeResult", "TextRow", "encode", "read_texts"]
+__all__ = ["EncodeConfig", "EncodeResult", "encode"]
 
 log = logging.getLogger("angle.encode")
 
 _SAMPLE = 1000  # texts that say how many are longer than the model reads
 _BLOCK = 4096  # texts held at once; sorted by length inside, so batches pad little
-_TEXT_KINDS = (".txt", ".txt.gz")
 _Write = Callable[[Sequence["TextRow"], "NDArray[np.float32]"], None]
-
-
-@dataclass(frozen=True, slots=True)
-class TextRow:
-    """One text and the name that its embedding goes by."""
-
-    id: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +43,12 @@ class EncodeConfig:
 
     Attributes:
         model: Directory or hub id.
-        texts: .jsonl[.gz], .csv, .parquet, or .txt with a text a line.
+        texts: .jsonl[.gz], .csv[.gz], .parquet, or .txt with a text a line; `-` is standard input, as JSON
+            Lines if it begins with a JSON object, or else a text a line.
         out: .npy or .parquet file.
         text_field: Where the texts are in a row.
-        id_field: Where their ids are; rows without one get one made from the text.
+        id_field: Where their ids are; rows without one get one made from the text. Default `id`, which no row
+            need have.
         batch_size: Texts per forward pass.
         normalize: Scale every embedding to length 1.
         prompt: Stands before every text in place of the model's own; none keeps that.
@@ -70,7 +60,7 @@ class EncodeConfig:
     texts: Path
     out: Path
     text_field: str = "text"
-    id_field: str = "id"
+    id_field: str | None = None
     batch_size: int = 64
     normalize: bool = False
     prompt: str | None = None
@@ -100,23 +90,23 @@ def encode(config: EncodeConfig) -> EncodeResult:
         raise InputError(f"{config.out}: unknown kind of file; give {' or '.join(_WRITERS)}")
     if config.batch_size < 1:
         raise InputError(f"--batch-size must be at least 1, got {config.batch_size}")
+    check_device(config.device)
+    check_model_path(config.model)
+    if str(config.texts) == STANDARD_INPUT:
+        with standard_input() as path:
+            return encode(replace(config, texts=path))
     if config.out.resolve() == config.texts.resolve():
         raise InputError(f"--out {config.out} is the file of texts itself; give another one")
-    count = blank = 0
-    for row in read_texts(config.texts, config.text_field, config.id_field):
-        count += 1
-        blank += not row.text.strip()
-    if not count:
-        raise InputError(f"{config.texts} holds no texts; give a file with at least one")
-    if blank:
-        log.warning("warning: %d of %d texts are blank; their embeddings mean nothing", blank, count)
+    count, blank = _survey(config)
+    if config.out.exists():
+        log.info("%s is there already and will be replaced", config.out)
     model = load_backbone(config.model, config.max_seq_length, config.device)
     prompt = _checked_prompt(config, model)
     _note_cut_texts(config, model, prompt)
     width = model.get_embedding_dimension()
     if width is None:
         raise InputError(f"{config.model} does not say how wide its embeddings are")
-    rows = read_texts(config.texts, config.text_field, config.id_field)
+    rows = _rows(config)
     with (
         _beside(config.out) as temporary,
         _WRITERS[config.out.suffix](temporary, count, width) as write,
@@ -129,52 +119,43 @@ def encode(config: EncodeConfig) -> EncodeResult:
     return EncodeResult(config.out, count, blank, width)
 
 
-def read_texts(path: Path, text_field: str = "text", id_field: str = "id") -> Iterator[TextRow]:
-    """Yield the texts of a file in order, lazily.
-
-    Raises:
-        InputError: The file is missing, damaged or of an unknown kind, or a row has no text; names the row.
-    """
-    if path.name.lower().endswith(_TEXT_KINDS):
-        for number, line in _lines(path):
-            yield _row(f"{path}:{number}", {text_field: line.rstrip("\r\n")}, text_field, id_field)
-    elif is_table(path):
-        for place, row in read_table(path, require=(text_field,), columns=(text_field, id_field)):
-            yield _row(place, row, text_field, id_field)
-    else:
-        raise InputError(f"{path}: unknown kind of file; give .jsonl, .jsonl.gz, .csv, .parquet or .txt")
+def _rows(config: EncodeConfig) -> Iterator[TextRow]:
+    return read_texts(config.texts, config.text_field, config.id_field or ID_FIELD)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    with open_text(path) as stream:
-        number = 0
-        try:
-            for number, line in enumerate(stream, start=1):
-                yield number, line
-        except UnicodeDecodeError:
-            raise InputError(f"{path}:{number + 1}: not UTF-8 text; convert the file to UTF-8") from None
-        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise InputError(f"{path}: damaged gzip file ({error})") from None
-
-
-def _row(place: str, row: dict[str, Any], text_field: str, id_field: str) -> TextRow:
-    text = row.get(text_field)
-    if not isinstance(text, str):
-        if text_field in row:
-            kind = type(text).__name__
-            raise InputError(f"{place}: field {text_field!r} must be a string, got {kind}")
-        found = ", ".join(sorted(map(str, row))) or "none"
+def _survey(config: EncodeConfig) -> tuple[int, int]:
+    """Read and check all rows; return how many there are and how many are blank, and warn of what is odd."""
+    count = blank = named = 0
+    # Hashes, eight bytes each: of the ids that are written, and of these with their texts.
+    ids, both = array("q"), array("q")
+    writes_ids = config.out.suffix == ".parquet"
+    for row in _rows(config):
+        count += 1
+        blank += not row.text.strip()
+        named += row.named
+        if writes_ids:
+            ids.append(hash(row.id))
+            both.append(hash((row.id, row.text)))
+    if not count:
+        raise InputError(f"{config.texts} holds no texts; give a file with at least one")
+    if config.id_field is not None and not named:
         raise InputError(
-            f"{place}: no field {text_field!r}; fields found: {found} (choose with --text-field)"
+            f"{config.texts}: no row has an id in the field {config.id_field!r}; check --id-field"
         )
-    if "\0" in text:
-        raise InputError(f"{place}: the text holds NUL characters; convert the file to UTF-8")
-    identity = row.get(id_field)
-    if identity is not None and (isinstance(identity, bool) or not isinstance(identity, str | int)):
-        kind = type(identity).__name__
-        raise InputError(f"{place}: field {id_field!r} must be a string or integer, got {kind}")
-    text = whole_characters(text)
-    return TextRow(content_id(text) if identity is None else whole_characters(str(identity)), text)
+    if blank:
+        log.warning("warning: %d of %d texts are blank; their embeddings mean nothing", blank, count)
+    shared = _distinct(both) - _distinct(ids)
+    if shared:
+        log.warning(
+            "warning: %d texts have the id of another text; --id-field chooses the column of the ids", shared
+        )
+    return count, blank
+
+
+def _distinct(numbers: array[int]) -> int:
+    import numpy as np
+
+    return len(np.unique(np.asarray(numbers)))
 
 
 def _checked_prompt(config: EncodeConfig, model: SentenceTransformer) -> str | None:
@@ -197,8 +178,7 @@ def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer, prompt: st
 
     if model.transformers_model is None or isinstance(model, LongTextModel):
         return
-    rows = islice(read_texts(config.texts, config.text_field, config.id_field), _SAMPLE)
-    sample = [row.text for row in rows]
+    sample = [row.text for row in islice(_rows(config), _SAMPLE)]
     found = choose_length(model, sample, prompt, percentile=100)
     if found.truncated:
         log.info(

@@ -18,13 +18,15 @@ from sentence_transformers import SentenceTransformer
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.locking import hold
-from angle_train.arguments import Schedule, resolve_precision
-from angle_train.backbones import backbone_identity, load_backbone, quiet_libraries
-from angle_train.config import Recipe, respelt
+from angle_train.arguments import Schedule, resolve_precision, warn_of_emulation
+from angle_train.backbones import backbone_identity, check_device, load_backbone, quiet_libraries
+from angle_train.config import Recipe
 from angle_train.crossfit import CrossFit, cross_fit
 from angle_train.evaluate.sts import evaluate_model
-from angle_train.inputs import RunData, load_run_data, run_leaks
+from angle_train.inputs import RunData, load_run_data, run_leaks, unused_in_run
 from angle_train.long_text import choose_length
+from angle_train.loss import widths
+from angle_train.losses import OWN_LOSS
 from angle_train.memory import memory_errors_in_one_line
 from angle_train.merge import best_share, blend, blended, shares_to_try, snapshot
 from angle_train.outcome import Trained, make_report, mean_spearman, measure, spearmans
@@ -40,7 +42,7 @@ from angle_train.trackers import check_trackers, tracker_folder
 from angle_train.trainer import Training, record_dev_scores, train
 from angle_train.tuning import finish_training, load_for_training, starts_as_backbone
 
-__all__ = ["FitConfig", "FitResult", "fit", "load_at_length", "load_for_run"]
+__all__ = ["FitConfig", "FitResult", "fit", "load_at_length", "load_for_run", "untouched"]
 
 log = logging.getLogger("angle.fit")
 
@@ -101,6 +103,7 @@ def fit(config: FitConfig) -> FitResult:
     if Path(config.backbone).resolve() == config.out.resolve():
         raise InputError(f"--out {config.out} is the backbone itself; give another directory")
     check_trackers(config.report_to)
+    check_device(config.device, numbered=False)
     with connect(config.device), memory_errors_in_one_line(), ExitStack() as held:
         return _fit(config, held)
 
@@ -116,18 +119,20 @@ def _fit(config: FitConfig, held: ExitStack) -> FitResult:
         scale=config.scale,
         drop_leaks=config.drop_leaks,
     )
-    directory = RunDirectory(config.out, _fingerprint(config, data), respelt)
+    directory = RunDirectory(config.out, _fingerprint(config, data))
     status = on_first(lambda: directory.status(overwrite=config.overwrite))
     if status == "finished":
         log.info("%s: already finished; --overwrite runs it again", config.out)
         return FitResult(config.out, FitReport.read(config.out / "report.json"), already_finished=True)
+    for note in unused_in_run(recipe, data):
+        log.warning("warning: %s", note)
     details: dict[str, Any] = {
         "leaks": [asdict(leak) for leak in run_leaks(data)],
         "command": _command(config),
     }
     config, model, lengths = load_at_length(config, data)
     details |= {"lengths": lengths} if lengths else {}
-    resolve_precision(recipe.training.precision, model.device)
+    warn_of_emulation(resolve_precision(recipe.training.precision, model.device), model.device)
 
     def claim() -> Path | None:
         held.enter_context(hold(config.out))
@@ -150,7 +155,7 @@ def _train(
 ) -> Trained:
     """Measure, train and measure again; the model holds the final weights in the first process."""
     recipe, human = config.recipe, data.human
-    before = on_first(lambda: measure(BACKBONE, _untouched(config, model), data.evaluated))
+    before = on_first(lambda: measure(BACKBONE, untouched(config, model), data.evaluated))
     if data.dev:
         score = mean_spearman(data.dev, before.columns)
         log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
@@ -179,7 +184,7 @@ def _train(
         recipe,
         directory.folds,
         directory.fingerprint,
-        on_first(lambda: measure(BACKBONE, _untouched(config, model), graded).columns[0]),
+        on_first(lambda: measure(BACKBONE, untouched(config, model), graded).columns[0]),
     )
     training = _train_as_chosen(config, data, model, directory, resume, cross)
     if cross.share and cross.choice.evaluation:
@@ -322,6 +327,9 @@ def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, Sentenc
     recipe = config.recipe
     automatic = recipe.training.max_seq_length == AUTO
     model = load_for_run(config)
+    width = model.get_embedding_dimension()
+    if recipe.objective.loss == OWN_LOSS and width is not None:
+        widths(recipe.objective, width)  # refuses before anything is measured
     if model.transformers_model is None or model.max_seq_length is None:
         return config, model, {}
     percentile = 99.0 if automatic else 100.0
@@ -341,7 +349,7 @@ def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, Sentenc
     return config, model, asdict(choice) | {"max_seq_length": model.max_seq_length}
 
 
-def _untouched(config: FitConfig, model: SentenceTransformer) -> SentenceTransformer:
+def untouched(config: FitConfig, model: SentenceTransformer) -> SentenceTransformer:
     """Return the backbone as it is: the model itself, before its first step, if nothing was made of it."""
     recipe = config.recipe
     same = starts_as_backbone(recipe.backbone, recipe.training.prompt)

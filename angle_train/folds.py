@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from angle_data.errors import InputError
+from angle_data.text import normalise
 from angle_train.pairs import PairSet, connected
 
-__all__ = ["Choice", "FoldCurve", "choose", "cut"]
+__all__ = ["Choice", "FoldCurve", "choose", "cut", "shared_texts"]
 
 log = logging.getLogger("angle.fit")
 
@@ -83,6 +84,15 @@ def cut(pairs: PairSet, count: int, seed: int) -> list[list[int]]:
         log.warning("%s: too many pairs share texts, so single pairs are dealt into parts", pairs.name)
         parts = _deal([[position] for position in range(len(pairs))], pairs, count, seed)
     return [sorted(part) for part in parts]
+
+
+def shared_texts(pairs: PairSet, parts: Sequence[Sequence[int]]) -> tuple[int, int]:
+    """Return how many distinct texts of `pairs` are in several of its parts, and how many there are."""
+    places: dict[str, set[int]] = {}
+    for number, part in enumerate(parts):
+        for text in (text for i in part for text in (pairs.text1[i], pairs.text2[i])):
+            places.setdefault(normalise(text), set()).add(number)
+    return sum(len(found) > 1 for found in places.values()), len(places)
 
 
 def _deal(groups: Sequence[list[int]], pairs: PairSet, count: int, seed: int) -> list[list[int]]:

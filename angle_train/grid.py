@@ -21,23 +21,24 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, replace_file, write_jsonl
 from angle_data.locking import LOCK_NAME, hold
-from angle_train.backbones import backbone_identity
-from angle_train.config import Recipe, respelt
+from angle_train.arguments import warn_of_emulation
+from angle_train.backbones import backbone_identity, check_device
+from angle_train.config import Recipe, changed_parts
 from angle_train.evaluate.bootstrap import Difference, paired_bootstrap
 from angle_train.evaluate.sts import evaluate_model, spearman
-from angle_train.fit import FitConfig, load_at_length, load_for_run
-from angle_train.halving import rung_share, survivors
-from angle_train.inputs import RunData, load_run_data
+from angle_train.fit import FitConfig, load_at_length, load_for_run, untouched
+from angle_train.halving import most_rungs, planned, ranked, rung_share, survivors
+from angle_train.inputs import RunData, load_run_data, unused_in_run
 from angle_train.memory import memory_errors_in_one_line
 from angle_train.processes import process_count
-from angle_train.space import SPACE, Range, draw_trials
+from angle_train.space import Range, check_space, draw_trials, space_for
 from angle_train.trainer import train
 
 __all__ = ["GridConfig", "GridResult", "Row", "grid_table", "search"]
 
 log = logging.getLogger("angle.fit")
 
-_JOURNAL = "grid.jsonl"
+_JOURNAL, _RESULT, _RECIPE = "grid.jsonl", "grid.json", "recipe.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +48,21 @@ class GridConfig:
     Attributes:
         run: The run whose recipe is searched around; needs dev pairs, its test pairs are not read.
         trials: Recipes to try, the given one among them.
-        rungs: Rounds; each trains a third of the trials of the one before, for three times as long.
+        rungs: Rounds; each trains the best third of the trials of the one before, and the given recipe, for
+            three times as long.
         seed: Decides which recipes.
-        space: What they are drawn from.
+        space: What they are drawn from; default what plays a part in the recipe.
     """
 
     run: FitConfig
     trials: int = 27
     rungs: int = 3
     seed: int = 0
-    space: Mapping[str, Range] = field(default_factory=lambda: SPACE)
+    space: Mapping[str, Range] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.space:
+            object.__setattr__(self, "space", space_for(self.run.recipe))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +148,14 @@ def search(config: GridConfig) -> GridResult:
         raise InputError("a grid needs dev pairs to choose on; give --dev")
     if process_count() > 1:
         raise InputError("a grid runs in one process; start it without torchrun")
+    if config.rungs > most_rungs(config.trials):
+        raise InputError(
+            f"--rungs {config.rungs} is more than {config.trials} trials need; "
+            f"give at most {most_rungs(config.trials)}"
+        )
+    check_device(run.device, numbered=False)
+    check_space(config.space, run.recipe)
+    draw_trials(config.space, config.trials, config.seed, run.recipe)  # refuses before anything is loaded
     data = load_run_data(
         run.data,
         run.human,
@@ -151,17 +165,33 @@ def search(config: GridConfig) -> GridResult:
         scale=run.scale,
         drop_leaks=run.drop_leaks,
     )
+    _tell(config, data)
     with memory_errors_in_one_line(), hold(out):
         rows = _read_journal(config, data)
         _write_journal(config, data, rows)
         result = _Grid(config, data, rows).finish()
         shutil.rmtree(out / "trials", ignore_errors=True)
-        with replace_file(out / "grid.json") as stream:
+        with replace_file(out / _RESULT) as stream:
             json.dump(result.to_dict(), stream, indent=1)
             stream.write("\n")
-        with replace_file(out / "recipe.toml") as stream:
+        with replace_file(out / _RECIPE) as stream:  # the last file: it says that the grid is finished
             stream.write(result.recipe.to_toml_text())
     return result
+
+
+def _tell(config: GridConfig, data: RunData) -> None:
+    """Log what the search takes, and what of the recipe plays no part in it."""
+    sizes = planned(config.trials, config.rungs)
+    cost = sum(size * rung_share(rung, config.rungs) for rung, size in enumerate(sizes))
+    log.info(
+        "rounds of %s trainings at most, the given recipe in each: as long as %.1f trainings in full",
+        ", ".join(map(str, sizes)),
+        cost,
+    )
+    for note in unused_in_run(config.run.recipe, data):
+        log.warning("warning: %s", note)
+    if config.run.recipe.training.average_with_backbone:
+        log.info("trials are compared before the backbone is mixed in; fit does that with what is found")
 
 
 class _Grid:
@@ -170,7 +200,9 @@ class _Grid:
     def __init__(self, config: GridConfig, data: RunData, rows: list[Row]) -> None:
         self.config, self.data, self.rows = config, data, rows
         self.run, model, _ = load_at_length(config.run, data)
-        self.backbone = _mean([spearman(p.score, evaluate_model(model, p)) for p in data.dev])
+        warn_of_emulation(config.run.recipe.training.precision, model.device)
+        backbone = untouched(self.run, model)
+        self.backbone = _mean([spearman(p.score, evaluate_model(backbone, p)) for p in data.dev])
         log.info("the untouched backbone: dev Spearman %.2f", 100 * self.backbone)
 
     def finish(self) -> GridResult:
@@ -182,7 +214,7 @@ class _Grid:
             scores = self._round(rung, {trial: recipes[trial] for trial in chosen})
             if rung < config.rungs - 1:
                 chosen = survivors(scores)
-        best = max(scores, key=lambda trial: (scores[trial], -trial))
+        best = ranked(scores)[0]
         recipe = config.run.recipe.with_overrides(recipes[best])
         return GridResult(
             rows=self.rows,
@@ -275,15 +307,16 @@ def _read_journal(config: GridConfig, data: RunData) -> list[Row]:
     """
     out = config.run.out
     journal = out / _JOURNAL
-    if config.run.overwrite and journal.is_file():
-        journal.unlink()
     if not journal.is_file():
         if any(item.name != LOCK_NAME for item in out.iterdir()) and not config.run.overwrite:
             raise InputError(f"--out {out} is not empty and holds no earlier grid; give another one")
         return []
+    if config.run.overwrite and (out / _RECIPE).is_file():
+        return _nothing_left(out)
     (_, head), *lines = read_jsonl(journal)
-    earlier, wanted = respelt(head.get("fingerprint", {})), _fingerprint(config, data)
-    changed = [part for part in wanted if earlier.get(part) != wanted[part]]
+    changed = changed_parts(head.get("fingerprint", {}), _fingerprint(config, data))
+    if config.run.overwrite and (changed or not head.get("overwrite")):
+        return _nothing_left(out)
     if changed:
         raise InputError(
             f"--out {out} holds a grid with different {', '.join(changed)}; "
@@ -292,8 +325,16 @@ def _read_journal(config: GridConfig, data: RunData) -> list[Row]:
     return [Row(**row) for _, row in lines]
 
 
+def _nothing_left(out: Path) -> list[Row]:
+    """Delete what an earlier grid wrote into `out`, the journal last; return its trainings: none."""
+    for name in (_RECIPE, _RESULT, _JOURNAL):
+        (out / name).unlink(missing_ok=True)
+    return []
+
+
 def _write_journal(config: GridConfig, data: RunData, rows: Sequence[Row]) -> None:
-    head = {"fingerprint": _fingerprint(config, data)}
+    # That it began with --overwrite is noted, so that the same command goes on with it.
+    head = {"fingerprint": _fingerprint(config, data), "overwrite": config.run.overwrite}
     write_jsonl(config.run.out / _JOURNAL, [head, *map(asdict, rows)])
 
 

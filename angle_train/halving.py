@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["FACTOR", "rung_share", "survivors"]
+__all__ = ["FACTOR", "most_rungs", "planned", "ranked", "rung_share", "survivors"]
 
 FACTOR = 3
 
@@ -17,12 +17,35 @@ def rung_share(rung: int, rungs: int) -> float:
     return float(FACTOR) ** (rung + 1 - rungs)
 
 
+def ranked(scores: Mapping[int, float]) -> list[int]:
+    """Return the trials by their dev scores, the best first and the earlier of equals before the later."""
+    return sorted(scores, key=lambda trial: (-scores[trial], trial))
+
+
 def survivors(scores: Mapping[int, float]) -> list[int]:
     """Return the trials that go on to the next rung: the best third, and always trial 0, in order of number.
+
+    Trial 0, to compare the winner with, does not take another one's place: of 27 go on 9, or 10 with it.
 
     Args:
         scores: Dev score of every trial of the rung; the earlier of equals goes on.
     """
-    ranked = sorted(scores, key=lambda trial: (-scores[trial], trial))
-    kept = ranked[: max(1, -(-len(ranked) // FACTOR))]
-    return sorted({0, *kept})
+    return sorted({0, *ranked(scores)[: _third(len(scores))]})
+
+
+def planned(trials: int, rungs: int) -> list[int]:
+    """Return how many trials each rung trains at most, which is where trial 0 is never among the best."""
+    sizes = [trials]
+    while len(sizes) < rungs:
+        sizes.append(min(sizes[-1], _third(sizes[-1]) + 1))
+    return sizes
+
+
+def most_rungs(trials: int) -> int:
+    """Return how many rungs make sense: in one after that, none could drop out any more."""
+    sizes = planned(trials, trials + 1)
+    return sum(size > sizes[-1] for size in sizes) + 2
+
+
+def _third(count: int) -> int:
+    return -(-count // FACTOR)

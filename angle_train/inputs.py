@@ -14,14 +14,18 @@ import numpy as np
 from angle_data.errors import InputError
 from angle_train.config import Recipe
 from angle_train.leaks import Leak, find_leaks, without_near_copies, without_pairs_of
+from angle_train.losses import CONTRASTIVE, OWN_LOSS
 from angle_train.pairs import PairSet, check_stated_scale, hold_out, join, load_pairs
 from angle_train.rows import dataset_splits
+from angle_train.settings import ObjectiveConfig
+from angle_train.unused import unused_settings
 
-__all__ = ["RunData", "load_run_data", "run_leaks", "together"]
+__all__ = ["RunData", "load_run_data", "run_leaks", "together", "unused_in_run"]
 
 log = logging.getLogger("angle.fit")
 
 _HELD_OUT = 0.1
+_SHARED_TEXTS = "%.0f %% of the texts of %s occur in %s pairs too"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ def load_run_data(
     Raises:
         InputError: A source cannot be used, or nothing is left to train on.
     """
-    sets = [load_pairs(spec, split="train", scale=scale, rows="train") for spec in data]
+    sets = [load_pairs(spec, split="train", scale=scale, rows="train", one_score=True) for spec in data]
     graded = [load_pairs(spec, split="train", scale=scale, rows="train") for spec in human]
     dev_sets = [load_pairs(spec, split="validation", scale=scale, rows="dev") for spec in dev]
     if not dev and not human:
@@ -87,6 +91,8 @@ def load_run_data(
     check_stated_scale(scale, [*sets, *graded, *dev_sets, *test_sets])
     others = join(sets) if sets else None
     human_pairs = _weighted(join(graded), recipe.training.human_weight) if graded else None
+    if others is not None:
+        _check_scores(others if human_pairs is None else join([others, human_pairs]), recipe.objective)
     if others is not None and not dev_sets and human_pairs is None:
         others, held_out = _held_out(others, recipe.training.seed)
         dev_sets = [held_out]
@@ -103,7 +109,7 @@ def load_run_data(
             for pairs in (others, human_pairs)
         )
     return RunData(
-        train=together(others, human_pairs),
+        train=together(others, human_pairs, recipe.objective),
         dev=dev_sets,
         test=test_sets,
         human=human_pairs,
@@ -131,11 +137,11 @@ def _weighted(pairs: PairSet, weight: float) -> PairSet:
     return replace(pairs, weight=pairs.weight * weight)
 
 
-def together(others: PairSet | None, human: PairSet | None) -> PairSet:
+def together(others: PairSet | None, human: PairSet | None, objective: ObjectiveConfig) -> PairSet:
     """Return all training pairs as one set; a source keeps its pairs together even if only some name theirs.
 
     Raises:
-        InputError: There are none, or they all have one score.
+        InputError: There are none, or they all have one score that `objective` learns nothing from.
     """
     sets = [pairs for pairs in (others, human) if pairs is not None and len(pairs)]
     if not sets:
@@ -143,16 +149,31 @@ def together(others: PairSet | None, human: PairSet | None) -> PairSet:
     if len(sets) > 1 and any(pairs.source_ids is not None for pairs in sets):
         sets = [replace(pairs, source_ids=pairs.sources()) for pairs in sets]
     pairs = join(sets)
-    if np.ptp(pairs.score) == 0:
-        raise InputError(
-            f"{pairs.name}: all training pairs that are left have the same score; give other --data"
-        )
+    _check_scores(pairs, objective)
     return pairs
+
+
+def _check_scores(pairs: PairSet, objective: ObjectiveConfig) -> None:
+    """Check that there is something to rank, or that there are positives to tell from the rest of a batch."""
+    if np.ptp(pairs.score) > 0:
+        return
+    in_batch = objective.loss in CONTRASTIVE or (objective.loss == OWN_LOSS and objective.in_batch_weight > 0)
+    if in_batch and pairs.score[0] >= objective.positive_score:
+        return
+    advice = "give pairs with other scores too"
+    if pairs.score[0] >= objective.positive_score:
+        advice += ", or a loss for positives alone: --set loss=mnrl"
+    raise InputError(
+        f"{pairs.name}: all {len(pairs)} training pairs have score {pairs.score[0]:g} on the scale 0-1; "
+        f"nothing can be learned; {advice}"
+    )
 
 
 def _held_out(pairs: PairSet, seed: int) -> tuple[PairSet, PairSet]:
     train, held_out = hold_out(pairs, _HELD_OUT, seed)
     log.info("no dev pairs given: %d of the training pairs are held out, by source", len(held_out))
+    if np.ptp(pairs.score) == 0:
+        raise InputError("pairs of one score cannot choose the weights; give --dev pairs")
     for part in (train, held_out):
         if not len(part) or np.ptp(part.score) == 0:
             raise InputError("too few training pairs to hold some out for selection; give --dev pairs")
@@ -162,6 +183,10 @@ def _held_out(pairs: PairSet, seed: int) -> tuple[PairSet, PairSet]:
 def run_leaks(data: RunData) -> list[Leak]:
     """Return what every measured set shares with what was learned from, and warn of shared pairs."""
     found = []
+    if not data.dev and data.human is not None and data.others is not None:
+        # Each part is measured by a run on all of the other pairs; those that it shares were left out.
+        found.append(find_leaks("training", data.others, "dev", data.human))
+        log.info(_SHARED_TEXTS, 100 * found[-1].texts, data.human.name, "the other training")
     for role, pairs in data.evaluated:
         learned = [("training", data.train), *(("dev", dev) for dev in data.dev if role == "test")]
         for origin, seen in learned:
@@ -170,6 +195,15 @@ def run_leaks(data: RunData) -> list[Leak]:
             if leak.pairs:
                 log.warning("warning: %s: results on them are flattered", leak.sentence())
             elif leak.texts:
-                shared = 100 * leak.texts
-                log.info("%.0f %% of the texts of %s occur in %s pairs too", shared, pairs.name, origin)
+                log.info(_SHARED_TEXTS, 100 * leak.texts, pairs.name, origin)
     return found
+
+
+def unused_in_run(recipe: Recipe, data: RunData) -> list[str]:
+    """Return a sentence for each reason why chosen settings play no part in a run, see `unused`."""
+    return unused_settings(
+        recipe,
+        human=data.human is not None,
+        dev=bool(data.dev),
+        weighted=bool(np.ptp(data.train.weight)),
+    )

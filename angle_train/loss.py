@@ -18,7 +18,7 @@ from angle_train.gradient_cache import encode_cached
 from angle_train.objectives import COMPLEX_ANGLES, angle_objective, cosine_objective, in_batch_objective
 from angle_train.settings import ObjectiveConfig
 
-__all__ = ["CombinedLoss", "combined_objective"]
+__all__ = ["CombinedLoss", "combined_objective", "widths"]
 
 _CITATION = """
 @article{li2023angle,
@@ -47,27 +47,31 @@ def combined_objective(
         InputError: The embeddings do not have the dimensions that the settings speak of.
     """
     terms: dict[str, Tensor] = {}
-    for width in _widths(config, embeddings.shape[1]):
+    for width in widths(config, embeddings.shape[1]):
         for name, term in _terms(embeddings[:, :width], labels, config).items():
             terms[name] = terms[name] + term if name in terms else term
     return terms
 
 
-def _widths(config: ObjectiveConfig, width: int) -> list[int]:
-    """Return how many dimensions to compute the objective on, first of all `width` of them."""
-    widths = [width, *(d for d in config.matryoshka_dims if d != width)]
-    if max(widths) > width:
+def widths(config: ObjectiveConfig, width: int) -> list[int]:
+    """Return how many dimensions to compute the objective on, first of all `width` of them.
+
+    Raises:
+        InputError: Embeddings of that width do not have the dimensions that the settings speak of.
+    """
+    found = [width, *(d for d in config.matryoshka_dims if d != width)]
+    if max(found) > width:
         raise InputError(
-            f"[objective] matryoshka_dims {max(widths)} is more than the {width} dimensions that the "
+            f"[objective] matryoshka_dims {max(found)} is more than the {width} dimensions that the "
             f"backbone's embeddings have; give at most {width}"
         )
-    odd = [d for d in widths if d % 2]
+    odd = [d for d in found if d % 2]
     if odd and config.angle_weight and config.angle_mode in COMPLEX_ANGLES:
         raise InputError(
             f"[objective] angle_mode {config.angle_mode} pairs the halves of a vector and cannot take "
             f"{odd[0]} dimensions; give an even number or another angle_mode"
         )
-    return widths
+    return found
 
 
 def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfig) -> dict[str, Tensor]:

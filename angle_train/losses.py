@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from angle_train.loss import CombinedLoss
     from angle_train.settings import ObjectiveConfig
 
-__all__ = ["LOSSES", "OWN_LOSS", "make_loss"]
+__all__ = ["CONTRASTIVE", "LOSSES", "OWN_LOSS", "make_loss"]
 
 OWN_LOSS = "angle"
 """The combined objective of this toolkit; the other losses are peers to compare it with."""
@@ -31,6 +31,10 @@ LOSSES: dict[str, str] = {
     "sbert": "angle_train.peers:Regression",
 }
 """Name in a recipe -> "module:Class"."""
+
+
+CONTRASTIVE = frozenset({"mnrl", "simcse"})
+"""The losses that rank nothing: they learn from positive pairs, against the rest of the batch."""
 
 
 def make_loss(

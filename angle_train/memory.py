@@ -13,7 +13,7 @@ __all__ = ["memory_errors_in_one_line"]
 _ON_THE_PROCESSOR = ("DefaultCPUAllocator", "not enough memory", "can't allocate memory", "std::bad_alloc")
 _ADVICE = (
     "lower chunk_size, batch_size or max_seq_length (--set KEY=VALUE), or set gradient_cache or "
-    "gradient_checkpointing to true; the same command then needs another --out or --overwrite"
+    "gradient_checkpointing to true; other batch_size or max_seq_length need another --out or --overwrite"
 )
 
 

@@ -36,8 +36,8 @@ def snapshot(model: SentenceTransformer) -> dict[str, Tensor]:
     """
     if has_adapters(model):
         return {}
-    weights = model.state_dict()
-    return {name: value.detach().clone() for name, value in weights.items() if value.is_floating_point()}
+    weights = model.named_parameters()
+    return {name: value.detach().clone() for name, value in weights if value.is_floating_point()}
 
 
 @torch.no_grad()
@@ -46,7 +46,8 @@ def blend(model: SentenceTransformer, backbone: Mapping[str, Tensor], share: flo
     if has_adapters(model):
         scale_adapters(model, 1 - share)
         return
-    for name, weights in model.state_dict().items():
+    # Names each tensor once; a state dict lists tied ones (T5's two token embeddings) under both names.
+    for name, weights in model.named_parameters():
         if weights.is_floating_point():
             weights.lerp_(backbone[name].to(weights), share)
 

@@ -1,4 +1,4 @@
-"""Watches a training run from inside the trainer: progress, learning curve, early stopping, Ctrl-C.
+"""Watches a training run from inside the trainer: progress, learning curve, early stopping, interruption.
 
 Works on the trainer's own log, which is part of every checkpoint, so a resumed run continues it: mean loss
 terms stand in the entries of the evaluations, and those of an interval that was cut off in an own entry.
@@ -36,6 +36,7 @@ log = logging.getLogger("angle.fit")
 METRIC = "dev_spearman"
 _UNFINISHED = "terms_so_far"
 _TERMS = ("loss", "cosine", "in_batch", "angle")
+_HELD = 256  # batches whose terms may wait on the device
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,32 +60,45 @@ class TermMeter:
     """Means of the loss terms since the last evaluation, in double precision.
 
     Sums are exact to the last bit over an interruption, which the trainer's own are not. Values that are not
-    finite (a batch that overflowed) are left out.
+    finite (a batch that overflowed) are left out. Values stay on their device until they are asked for, since
+    fetching them would make the processor wait for a GPU after every batch.
     """
 
     def __init__(self) -> None:
         self._sums: dict[str, tuple[float, int]] = {}
+        self._held: list[tuple[list[str], Tensor]] = []
 
     def add(self, terms: Mapping[str, Tensor]) -> None:
         """Count the terms (scalars) of one batch."""
-        values = torch.stack([term.detach().double() for term in terms.values()]).tolist()
-        for name, value in zip(terms, values, strict=True):
-            total, count = self._sums.get(name, (0.0, 0))
-            if math.isfinite(value):
-                self._sums[name] = (total + value, count + 1)
+        self._held.append((list(terms), torch.stack([term.detach() for term in terms.values()])))
+        if len(self._held) >= _HELD:
+            self._fetch()
+
+    def _fetch(self) -> None:
+        """Add what is held to the sums, in the order in which it came."""
+        for names, values in self._held:
+            # Python's floats are doubles, which not every device has.
+            for name, value in zip(names, values.tolist(), strict=True):
+                total, count = self._sums.get(name, (0.0, 0))
+                if math.isfinite(value):
+                    self._sums[name] = (total + value, count + 1)
+        self._held.clear()
 
     def means(self) -> dict[str, float]:
         """Return `loss`, the sum of all means, and the mean of each term; nothing if nothing was counted."""
+        self._fetch()
         means = {name: total / count for name, (total, count) in self._sums.items()}
         rounded = {name: round(mean, 6) for name, mean in means.items()}
         return {"loss": round(math.fsum(means.values()), 6)} | rounded if means else {}
 
     def state(self) -> dict[str, list[float]]:
         """Return sum and count of every term, ready for JSON."""
+        self._fetch()
         return {name: [total, count] for name, (total, count) in self._sums.items()}
 
     def restore(self, state: Mapping[str, list[float]]) -> None:
         """Go on from what `state` returned; from nothing, start anew."""
+        self._held.clear()
         self._sums = {name: (total, int(count)) for name, (total, count) in state.items()}
 
 
@@ -199,20 +213,28 @@ def _unfinished_terms(state: TrainerState) -> dict[str, list[float]]:
 
 @contextmanager
 def catch_interrupt() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C inside the block into a flag; the second one interrupts at once."""
+    """Turn the first Ctrl-C or SIGTERM inside the block into a flag; the second one does what it always does.
+
+    A batch system or container that ends a run sends a SIGTERM, and kills some seconds later.
+    """
     pressed = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield pressed.is_set
         return
-    previous = signal.getsignal(signal.SIGINT)
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
     def handle(signum: int, frame: object) -> None:
         pressed.set()
-        signal.signal(signal.SIGINT, previous)
+        restore()
         log.warning("finishing this step and saving a checkpoint; Ctrl-C again stops at once")
 
-    signal.signal(signal.SIGINT, handle)
+    for number in previous:
+        signal.signal(number, handle)
     try:
         yield pressed.is_set
     finally:
-        signal.signal(signal.SIGINT, previous)
+        restore()

@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,9 @@ from angle_train.config import Recipe
 from angle_train.evaluate.compare import compare
 from angle_train.evaluate.sts import check_finite, cosine_rows, embed_pairs, spearman
 from angle_train.evaluate.views import Sampled, View, sample
-from angle_train.inputs import RunData
+from angle_train.inputs import RunData, unused_in_run
 from angle_train.leaks import Leak
+from angle_train.losses import CONTRASTIVE
 from angle_train.pairs import PairSet
 from angle_train.processes import process_count
 from angle_train.report.sections import analyses_of
@@ -140,7 +141,17 @@ def make_report(
     """
     training = trained.training
     notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]
-    if training.equal_batches:
+    notes += unused_in_run(recipe, data)
+    texts, total = trained.details.get("folds", {}).get("shared_texts", (0, 0))
+    if texts:
+        notes.append(
+            f"{texts} of the {total} texts of the human-graded pairs are in several of the parts that were "
+            "held out in turn: the dev scores are flattered"
+        )
+    kept: Literal["tuned", "backbone"] = "tuned" if trained.dev_after > trained.dev_before else "backbone"
+    if kept == BACKBONE:
+        notes.append("the results called tuned are those of the best checkpoint, which was not saved")
+    if training.equal_batches and recipe.objective.loss not in CONTRASTIVE:
         notes.append(f"{training.equal_batches} batches had equal scores throughout and taught no ranking")
         log.warning("warning: %s", notes[-1])
     results = [
@@ -161,7 +172,7 @@ def make_report(
         steps=training.steps,
         planned_steps=training.planned_steps,
         best_step=training.best_step,
-        kept="tuned" if trained.dev_after > trained.dev_before else "backbone",
+        kept=kept,
         dev_before=trained.dev_before,
         dev_after=trained.dev_after,
         results=results,

@@ -83,13 +83,18 @@ class PairSet:
 
 
 def load_pairs(
-    spec: str, split: str | None = None, scale: str | None = None, rows: str | None = None
+    spec: str,
+    split: str | None = None,
+    scale: str | None = None,
+    rows: str | None = None,
+    *,
+    one_score: bool = False,
 ) -> PairSet:
     """Load and check the labelled pairs of a file, a dataset directory or a hub dataset.
 
     Texts stand in `text1`/`text2` or `sentence1`/`sentence2`, the gold score in `score` or else `label`;
-    `weight` and `source_id` are used where present. Rows with negatives in place of a score become pairs, see
-    `triplets.pairs_of_triplets`.
+    `weight` and `source_id` are used where present. Rows of anchors, positives and negatives in place of a
+    score become pairs, see `triplets.pairs_of_triplets`.
 
     Args:
         spec: What to read, see `rows.read_rows`.
@@ -98,6 +103,7 @@ def load_pairs(
             scores lie in 0..1, as `angle-data` writes them, keeps them: the scale is that of files beside it.
         rows: In a file with a `split` column, which rows to use; default all. `dev` and `validation` mean
             the same. A file without that column is used whole.
+        one_score: Whether all scores may be equal, as in a file of positives.
 
     Raises:
         InputError: Something is missing, malformed, blank or outside its range, or all scores are equal.
@@ -109,6 +115,9 @@ def load_pairs(
     if not is_dataset(spec):
         items = _select(spec, items, rows)
     scores, note = _unit_scores(spec, items, score_column, scale)
+    if not one_score and scores.min() == scores.max():
+        raw = _number(items[0][1], score_column, items[0][0])
+        raise InputError(f"{spec}: all {len(scores)} scores are {raw:g}; nothing can be ranked")
     has_source = all(row.get("source_id") is not None for _, row in items)
     pairs = PairSet(
         name=_name(spec, split if is_dataset(spec) else rows if "split" in items[0][1] else None),
@@ -209,7 +218,10 @@ def _columns(spec: str, row: dict[str, Any]) -> tuple[str, str, str]:
             f"`angle-data gis rehydrate --data {spec} --out DIR` fetches them"
         )
     if texts is None:
-        raise InputError(f"{spec}: no text columns text1, text2 or sentence1, sentence2; found: {found}")
+        raise InputError(
+            f"{spec}: no text columns text1, text2 or sentence1, sentence2 (with a score or label), nor "
+            f"anchor, positive and perhaps negative; found: {found}"
+        )
     score = next((name for name in _SCORE_COLUMNS if name in row), None)
     if score is None:
         raise InputError(f"{spec}: no score or label column; found: {found}")
@@ -241,8 +253,6 @@ def _unit_scores(
     """Return the scores mapped to 0..1 and a note on their scale."""
     places = [place for place, _ in items]
     raw = np.array([_number(row, column, place) for place, row in items])
-    if raw.min() == raw.max():
-        raise InputError(f"{spec}: all {len(raw)} scores are {raw[0]:g}; nothing can be ranked or learned")
     scale = _scale(spec, raw, places, stated)
     for position in np.flatnonzero((raw < scale.low) | (raw > scale.high)):
         raise InputError(

@@ -9,14 +9,13 @@ learn from (no positive pair where one is needed) gives 0.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, cast
 
 from sentence_transformers.sentence_transformer import losses
 from torch import Tensor, nn
 
 from angle_train.loss import CombinedLoss
-from angle_train.settings import ObjectiveConfig
 
 __all__ = ["CoSENT", "MultipleNegatives", "PeerLoss", "Regression", "StockAnglE", "SupervisedSimCSE"]
 
@@ -41,16 +40,10 @@ class PeerLoss(CombinedLoss):
     loss_name: str
     stock: type[nn.Module]
 
-    def __init__(
-        self,
-        model: nn.Module,
-        config: ObjectiveConfig,
-        watch: Callable[[Mapping[str, Tensor]], None] | None = None,
-        gradient_cache: bool = False,
-    ) -> None:
-        super().__init__(model, config, watch, gradient_cache)
-        # A tuple hides the module from torch: it measures embeddings only, and must not own a second model.
-        self._hidden = (cast(Any, self.stock)(nn.Identity()),)
+    @cached_property
+    def _stock_loss(self) -> Any:
+        """The stock loss. A cached property is hidden from torch: a loss must not own a second model."""
+        return cast(Any, self.stock)(nn.Identity())
 
     def terms(self, embeddings: Tensor, labels: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the one term (scalar) for the distinct texts (N, D) of a batch."""
@@ -62,18 +55,18 @@ class PeerLoss(CombinedLoss):
 
     def stock_value(self, columns: list[Tensor], score: Tensor | None = None) -> Tensor:
         """Return what the stock loss says of embedded columns, (B, D) each, and scores (B,)."""
-        value: Tensor = self._hidden[0].compute_loss_from_embeddings(columns, score)
+        value: Tensor = self._stock_loss.compute_loss_from_embeddings(columns, score)
         return value
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return the stock loss's settings, shown in the model card."""
-        settings: dict[str, Any] = self._hidden[0].get_config_dict()
+        settings: dict[str, Any] = self._stock_loss.get_config_dict()
         return settings
 
     @property
     def citation(self) -> str:
         """BibTeX of the loss, for the model card; empty where the stock loss names no paper."""
-        return getattr(self._hidden[0], "citation", "")
+        return getattr(self._stock_loss, "citation", "")
 
 
 class _ScoredPairs(PeerLoss):

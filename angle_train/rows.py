@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.tables import Rows, is_table, read_table
+from angle_data.tables import TABLE_KINDS, Rows, is_table, read_table
 
-__all__ = ["HUB_PREFIX", "dataset_splits", "is_dataset", "read_rows"]
+__all__ = ["HUB_PREFIX", "check_source", "dataset_splits", "is_dataset", "read_rows"]
 
 log = logging.getLogger("angle.pairs")
 
@@ -30,14 +30,29 @@ def read_rows(spec: str, split: str) -> Rows:
     Raises:
         InputError: The source is missing, damaged, of an unknown kind, or lacks the split.
     """
+    check_source(spec)
     path = Path(spec)
     if spec.startswith(HUB_PREFIX):
         return _hub_rows(spec.removeprefix(HUB_PREFIX), split)
+    return _directory_rows(path, split) if path.is_dir() else read_table(path)
+
+
+def check_source(spec: str) -> None:
+    """Check that a source is there and of a known kind, without reading it; a hub dataset is taken on trust.
+
+    Raises:
+        InputError: It is not.
+    """
+    path = Path(spec)
+    if spec.startswith(HUB_PREFIX):
+        return
     if path.is_dir():
-        return _directory_rows(path, split)
-    if is_table(path) or path.exists():
-        return read_table(path)
-    raise InputError(f"{path} does not exist; check the path, or write hub:ID for a dataset on the hub")
+        _data_directory(path)
+    elif not path.exists():
+        hub = "" if is_table(path) else ", or write hub:ID for a dataset on the hub"
+        raise InputError(f"{path} does not exist; check the path{hub}")
+    elif not is_table(path):
+        raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}")
 
 
 def is_dataset(spec: str) -> bool:

@@ -181,7 +181,8 @@ class TrainingConfig:
             the shortest that cuts hardly any training text, see `long_text.choose_length`.
         evals_per_epoch: Evaluations on the dev pairs, and checkpoints, per epoch.
         patience: Stop after this many evaluations without a new best one.
-        seed: Seeds everything that is random.
+        seed: Seeds everything that is random. On a CPU the same seed gives the same bytes; on a GPU, which
+            adds up in no fixed order, the last digits differ.
         precision: `auto` is bf16 on a GPU that has it and fp32 elsewhere. Weights stay fp32.
         source_block: Pairs of one source text that are drawn into a batch together; 1 draws every pair alone,
             more saves encoding the source again and compares its pairs with each other.
@@ -278,6 +279,8 @@ def problems_of_values(section: type[Any], values: Mapping[str, Any], name: str)
             found.append(f"[{name}] negative_score must be below positive_score")
         if whole["transitive"] and whole["loss"] != OWN_LOSS:
             found.append(f"[{name}] transitive is for loss {OWN_LOSS!r} alone; set it to false")
+        if whole["matryoshka_dims"] and whole["loss"] != OWN_LOSS:
+            found.append(f"[{name}] matryoshka_dims are for loss {OWN_LOSS!r} alone; set them to []")
     if section is BackboneConfig and not found:
         found += _problems_of_backbone({f.name: f.default for f in fields(section)} | dict(values), name)
     return found

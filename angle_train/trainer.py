@@ -25,6 +25,7 @@ from transformers import PrinterCallback, TrainerState
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_train.arguments import Schedule, resolve_precision, training_arguments
+from angle_train.autocast import end_autocast, without_autocast
 from angle_train.backbones import quiet_libraries
 from angle_train.batching import PairCollator
 from angle_train.config import Recipe
@@ -91,8 +92,12 @@ class DevEvaluator(BaseEvaluator):
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Return `dev_spearman`, and each set's own value where there are several."""
-        metrics = _dev_metrics(self._sets, self.scores(model, steps))
+        """Return `dev_spearman`, and each set's own value where there are several.
+
+        Measured in the precision of the weights, as what is saved will be.
+        """
+        with without_autocast(model):
+            metrics = _dev_metrics(self._sets, self.scores(model, steps))
         self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
         return metrics
 
@@ -269,6 +274,7 @@ def _run(
             )
         )
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+    end_autocast(trainer.model)
     if any_process(pressed()):
         log.warning("interrupted at step %d; the same command goes on from there", trainer.state.global_step)
         raise KeyboardInterrupt

@@ -16,6 +16,7 @@ __all__ = ["Item", "pairs_of_triplets"]
 Item = tuple[str, dict[str, Any]]
 """Where a row stands, and the row."""
 
+_PAIRED = (("anchor", "positive"), ("query", "positive"))  # columns of positives alone
 _ANCHORS = ("anchor", "query", "text1", "sentence1")
 _POSITIVES = ("positive", "text2", "sentence2")
 _NEGATIVE = re.compile(r"negative(?:_\d+)?")
@@ -27,20 +28,22 @@ def pairs_of_triplets(items: list[Item]) -> list[Item]:
 
     Rows of triplets have a column `negative` or `negative_1`, `negative_2` … and no score or label; the first
     row decides what all are. The pairs of one anchor have one source, and a pair that several rows hold comes
-    once. Negatives after the first may be missing.
+    once. Negatives after the first may be missing; beside `anchor` or `query` and `positive` there need be
+    none at all.
 
     Raises:
         InputError: A row lacks its anchor, its positive or all negatives.
     """
     first = items[0][1] if items else {}
     negatives = [name for name in first if _NEGATIVE.fullmatch(str(name))]
-    if not negatives or {"score", "label"} & first.keys():
+    paired = any(first.keys() >= set(columns) for columns in _PAIRED)
+    if not (negatives or paired) or {"score", "label"} & first.keys():
         return items
     anchor, positive = (_column(names, items[0]) for names in (_ANCHORS, _POSITIVES))
     found: dict[tuple[str, str, int], Item] = {}
     for place, row in items:
         present = [name for name in negatives if not _blank(row.get(name))]
-        if not present:
+        if negatives and not present:
             raise InputError(f"{place}: {negatives[0]} must be a text that is not blank; remove the row")
         text = _text(row, anchor, place)
         shared = {"source_id": str(row.get("source_id") or normalise(text))}

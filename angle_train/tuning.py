@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from angle_data.errors import InputError
-from angle_train.backbones import load_backbone
+from angle_train.backbones import load_backbone, say_once
+from angle_train.long_text import LongText
 from angle_train.lora import add_adapters, has_adapters, merge_adapters, merge_into
-from angle_train.poolings import CHECKPOINT, set_pooling
+from angle_train.poolings import CHECKPOINT, freeze_fixed_weights, set_pooling
 from angle_train.prompting import set_prompt
 from angle_train.settings import BackboneConfig
 
@@ -44,8 +45,17 @@ def load_for_training(
         InputError: As `load_backbone`, or the model cannot take something of `config`.
         MissingExtraError: Something that is needed is not installed.
     """
-    model = load_backbone(id_or_path, max_seq_length, device, config)
+    model = load_backbone(
+        id_or_path,
+        max_seq_length,
+        device,
+        attention=config.attention,
+        quantization=config.quantization,
+        long_text=LongText.of(config),
+    )
     _prepare(model, config, seed)
+    if config.pooling != CHECKPOINT:
+        say_once(f"{id_or_path}: what is trained on it is pooled by {config.pooling}, as the recipe says")
     set_prompt(model, prompt)
     return model
 
@@ -85,6 +95,11 @@ def _prepare(model: SentenceTransformer, config: BackboneConfig, seed: int) -> N
         if config.lora_save == "adapter":
             raise InputError("this backbone is itself saved as adapters; set lora_save = merged")
         merge_adapters(model)
+        # Their loading froze the weights, which are to be trained now, unless new adapters are: then they may
+        # be 4-bit integers, which have no gradient.
+        if not config.lora_rank:
+            model.requires_grad_(True)
+            freeze_fixed_weights(model)
     if config.pooling != CHECKPOINT:
         try:
             set_pooling(model, config.pooling)

@@ -38,8 +38,9 @@ class Fault:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     message: str = "injected fault"
-    code: str | None = None
+    code: str | int | None = None
     kind: str = "status"
+    error_type: str = "error"
 
 
 @dataclass(frozen=True)
@@ -295,14 +296,18 @@ class FakeOpenAI:
             return web.json_response({"choices": []})
         if fault.kind == "html":
             return web.Response(text="<html>Sign in</html>", content_type="text/html")
-        return error_response(fault.status, fault.message, fault.code, fault.headers)
+        return error_response(fault.status, fault.message, fault.code, fault.headers, fault.error_type)
 
 
 def error_response(
-    status: int, message: str, code: str | None = None, headers: dict[str, str] | None = None
+    status: int,
+    message: str,
+    code: str | int | None = None,
+    headers: dict[str, str] | None = None,
+    error_type: str = "error",
 ) -> web.Response:
     """An error in the shape of the real API."""
-    error = {"message": message, "type": "error", "param": None, "code": code}
+    error = {"message": message, "type": error_type, "param": None, "code": code}
     return web.Response(
         text=json.dumps({"error": error}),
         status=status,

@@ -67,11 +67,12 @@ LAYERS = {
     ],
     "angle_train": [
         "__init__ evaluate.__init__ report.__init__",
-        "backbones batching chunking command_options long_text lookups lora losses memory monitor objectives "
-        "poolings processes prompting rows runstate saving scales settings trackers triplets tuning",
+        "autocast backbones batching chunking command_options long_text lookups lora losses memory monitor "
+        "objectives poolings processes prompting rows saving scales settings text_rows trackers triplets "
+        "tuning",
         "config distributed gradient_cache",
-        "encode loss merge pairs replay",
-        "arguments folds halving leaks space",
+        "encode loss merge pairs replay runstate unused",
+        "arguments folds halving leaks places space",
         "inputs",
         "evaluate.sts evaluate.sources evaluate.neighbours evaluate.logistic evaluate.seeds evaluate.views "
         "report.repeat",

@@ -36,6 +36,7 @@ def checkpoint(family: str, directory: Path, *, pad: bool = True) -> Path:
             tokenizer.save_pretrained(directory)
         return directory
     _mark_ends(t.AutoTokenizer.from_pretrained(directory)).save_pretrained(directory)
+    (directory / "chat_template.jinja").unlink()  # encoders are no chat models
     special = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
     if family == "bert":
         model = t.BertModel(t.BertConfig(**_SMALL, max_position_embeddings=64, pad_token_id=1))

@@ -13,6 +13,7 @@ from json.encoder import encode_basestring
 from typing import Any, Literal, Protocol, runtime_checkable
 
 __all__ = [
+    "REFUSED_KINDS",
     "Annotator",
     "ChatRequest",
     "Failure",
@@ -90,6 +91,13 @@ class Failure:
     key: str
     kind: str
     message: str
+
+
+REFUSED_KINDS = frozenset({"http_400", "http_413", "http_422", "too_large", "too_long", "refused"})
+"""Kinds of failure that are about the request itself: to ask it again in the same way would not help.
+
+Too long a text, or one that a filter of the service stops. A service set up wrongly says the same of all.
+"""
 
 
 class Annotator(Protocol):

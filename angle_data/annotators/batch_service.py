@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.batch_files import ENDPOINT
-from angle_data.annotators.chat import api_key
+from angle_data.annotators.chat import api_key, credentials_message
 from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.retry import BadAnswer, is_retryable, lacks_connection, status_of, wait_as_told
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
@@ -211,7 +211,7 @@ class BatchService:
         """Return the error that ends the run for a call that failed for good."""
         status, message = status_of(error), self._message(error)
         if status in (401, 403):
-            return CredentialsError(self._credentials_message(status))
+            return CredentialsError(credentials_message(self._spec, self.address, status, message))
         if status == 404:
             return AnnotatorError(f"{absent}: {message}")
         if status == 429 and not is_retryable(error):
@@ -228,12 +228,6 @@ class BatchService:
         if is_retryable(error):
             return AnnotatorError(f"{self.address}: {message}; run the same command again to go on")
         return AnnotatorError(f"{self.address} rejects the batch: {message}")
-
-    def _credentials_message(self, status: int) -> str:
-        name = self._spec.api_key_env
-        if name is None:
-            return f"{self.address} wants an API key (HTTP {status}); name its variable with --api-key-env"
-        return f"{self.address} rejects the API key in {name} (HTTP {status}); set {name} to a valid key"
 
     def _message(self, error: Exception) -> str:
         """Return what the service said, on one line, without the key and not endlessly."""

@@ -22,6 +22,7 @@ from angle_data.annotators.batch_state import BatchState, Part
 from angle_data.annotators.chat import request_body
 from angle_data.annotators.spec import Dialect
 from angle_data.errors import AnnotatorError, StoppedError
+from angle_data.text import counted
 
 if TYPE_CHECKING:
     from openai.types import Batch
@@ -78,7 +79,7 @@ class BatchSession:
                 continue
             before, batch = self._batches.get(part.name), await self._service.look(part.batch)
             if before is None or before.status != batch.status:
-                log.info("batch %s (%d requests): %s", part.batch, part.rows, batch.status)
+                log.info("batch %s (%s): %s", part.batch, counted(part.rows, "request"), batch.status)
             self._batches[part.name] = batch
             if batch.status == "failed":
                 crowded += self._refused(part, batch)
@@ -135,7 +136,7 @@ class BatchSession:
             submitted = True
             part = self._queue.take()
             path = self._state.input_file(part.name)
-            log.info("submitting %d requests (%.1f MB)", part.rows, path.stat().st_size / 1e6)
+            log.info("submitting %s (%.1f MB)", counted(part.rows, "request"), path.stat().st_size / 1e6)
             input_file = await self._service.upload(path)
             batch = await self._service.create(input_file, self._state.run, part.name)
             self._state.submitted(part, batch, input_file)
@@ -205,8 +206,8 @@ class BatchSession:
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing is submitted or left to submit."""
-        return not (self._open() or self._queue or self._unsent)
+        """Whether nothing that this run asks is submitted or left to submit."""
+        return not (self._queue or self._unsent or any(map(self._is_asked, self._open())))
 
     @property
     def is_stuck(self) -> bool:
@@ -223,11 +224,12 @@ class BatchSession:
         parts = self._open()
         rows = sum(part.rows for part in parts)
         unsent = self._queue.rows + self._unsent
-        more = f"; {unsent} requests wait for room at the service" if unsent else ""
+        waits = "waits" if unsent == 1 else "wait"
+        more = f"; {counted(unsent, 'request')} {waits} for room at the service" if unsent else ""
         noun = "batch is" if len(parts) == 1 else "batches are"
         return (
-            f"{len(parts)} {noun} being worked on ({rows} requests){more}; run the same command again to "
-            "go on, or let it wait with --engine-option wait_s=SECONDS"
+            f"{len(parts)} {noun} being worked on ({counted(rows, 'request')}){more}; run the same command "
+            "again to go on, or let it wait with --engine-option wait_s=SECONDS"
         )
 
     def close(self) -> None:
@@ -262,11 +264,12 @@ class BatchSession:
         ]
         self._state.refused(part, lines)
         if any(error.code == _TOKEN_LIMIT for error in errors):
-            log.warning("batch %s (%d requests) has no room: %s", part.batch, part.rows, lines[0])
+            rows = counted(part.rows, "request")
+            log.warning("batch %s (%s) has no room: %s", part.batch, rows, lines[0])
             return [part]
         more = f" and {len(lines) - _SHOWN_ERRORS} more errors" if len(lines) > _SHOWN_ERRORS else ""
         self._refusal = self._refusal or (
-            f"{self._service.address} refused batch {part.batch} ({part.rows} requests): "
+            f"{self._service.address} refused batch {part.batch} ({counted(part.rows, 'request')}): "
             f"{'; '.join(lines[:_SHOWN_ERRORS]) or 'no reason given'}{more}"
         )
         return []
@@ -283,8 +286,9 @@ class BatchSession:
                     smallest if self._state.largest_done == smallest else self._limits.max_rows
                 )
                 raise StoppedError(
-                    f"the account's limit on enqueued tokens leaves no room for {largest} requests now; run "
-                    "the same command again when other batches of the account have finished"
+                    "the account's limit on enqueued tokens leaves no room for "
+                    f"{counted(largest, 'request')} now; run the same command again when other batches of "
+                    "the account have finished"
                 )
             limit = max(min(limit, largest) // 2, smallest)
             log.info("batches hold at most %d requests from now on", limit)

@@ -13,7 +13,15 @@ from angle_data.annotators.retry import BadAnswer
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError
 
-__all__ = ["Form", "api_key", "first_form", "next_form", "read_reply", "request_body"]
+__all__ = [
+    "Form",
+    "api_key",
+    "credentials_message",
+    "first_form",
+    "next_form",
+    "read_reply",
+    "request_body",
+]
 
 Form = Literal["json_schema", "json_object", "text"]
 """How a reply is held to JSON: to the schema, to any object, not at all (the prompt asks for it anyway)."""
@@ -37,6 +45,25 @@ def api_key(spec: AnnotatorSpec) -> str:
             f"the value of {spec.api_key_env} is no API key: it holds characters no key has"
         )
     return key
+
+
+def credentials_message(spec: AnnotatorSpec, address: str, status: int, said: str) -> str:
+    """Return one line on a 401 or 403; `said` are the service's words, without the key.
+
+    A 401 is about the key. A 403 often is not: it may be about the country, the project or the model.
+    """
+    name = spec.api_key_env
+    if status == 403:
+        detail = "" if said == "HTTP 403" else f": {said}"
+        fix = (
+            "if it wants an API key, name its variable with --api-key-env"
+            if name is None
+            else f"check the key in {name} and the rights of its project"
+        )
+        return f"{address} refuses access (HTTP 403{detail}); {fix}"
+    if name is None:
+        return f"{address} wants an API key (HTTP {status}); name its variable with --api-key-env"
+    return f"{address} rejects the API key in {name} (HTTP {status}); set {name} to a valid key"
 
 
 def first_form(dialect: Dialect) -> Form:

@@ -6,6 +6,7 @@ Contacts nobody and imports no engine.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from angle_data.annotators.masking import masked
 from angle_data.annotators.models import DEFAULT_URL, MODELS, ModelAlias, service_of
 from angle_data.annotators.registry import ANNOTATORS
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
@@ -26,6 +28,7 @@ _LOCAL = ("offline", "ray")
 _REMOTE = ("server", "batch")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPENAI_ADDRESS = "OPENAI_BASE_URL"
+_TIMEOUT_S = 120.0
 
 
 def choose_annotator(
@@ -42,10 +45,12 @@ def choose_annotator(
     tokens_per_minute: float | None = None,
     run: Path | None = None,
     engine_options: Mapping[str, Any] | None = None,
+    forecast: bool = False,
 ) -> AnnotatorSpec:
     """Decide what is asked, where and how; contacts nobody.
 
-    Without `base_urls`, a model of OpenAI's is asked at the address in OPENAI_BASE_URL, if that is set.
+    Without `base_urls`, a model of OpenAI's is asked at the address in OPENAI_BASE_URL, if that is set. For a
+    `forecast`, which asks nobody, a model without any address is taken to stand behind some server.
 
     Raises:
         InputError: An unknown engine or model name, or an option that is missing or does not fit the engine.
@@ -53,7 +58,7 @@ def choose_annotator(
     _check_names(model, api_key_env)
     alias = MODELS.get(model)
     if engine == "auto":
-        engine = _engine(model, alias, checkpoint, base_urls, replies)
+        engine = _engine(model, alias, checkpoint, base_urls, replies, forecast)
     if engine not in ANNOTATORS:
         raise InputError(f"unknown engine {engine!r}; known: auto, {', '.join(ANNOTATORS)}")
     _check_fit(engine, base_urls, replies, revision, engine_options)
@@ -77,7 +82,8 @@ def choose_annotator(
             engine_options=options,
         )
     base_urls = base_urls or _address_of_environment(alias)
-    _check_addresses(base_urls, model, alias, checkpoint)
+    if base_urls or not forecast:
+        _check_addresses(base_urls, model, alias, checkpoint)
     if engine == "batch" and _dialect(alias, base_urls) == "glm":
         raise InputError("--engine batch speaks OpenAI's Batch API, not the GLM cloud's; use --engine server")
     host = urlsplit(base_urls[0]).hostname if base_urls else None
@@ -88,6 +94,7 @@ def choose_annotator(
         base_urls,
         _key_variable(alias, base_urls, api_key_env),
         concurrency=concurrency,
+        timeout_s=_timeout_s(options) if engine == "server" else _TIMEOUT_S,
         requests_per_minute=requests_per_minute,
         tokens_per_minute=tokens_per_minute,
         dialect=_dialect(alias, base_urls),
@@ -102,6 +109,7 @@ def _engine(
     checkpoint: str | None,
     base_urls: tuple[str, ...],
     replies: Path | None,
+    forecast: bool,
 ) -> str:
     """Return the engine for `auto`: what was given says it; else a public API; else vLLM in this process."""
     if replies is not None:
@@ -109,6 +117,8 @@ def _engine(
     if base_urls or (alias is not None and alias.host is not None):
         return "server"
     if alias is None and checkpoint is None and not Path(model).is_dir():
+        if forecast:
+            return "server"
         raise InputError(
             f"unknown model {model!r}; known: {', '.join(MODELS)}. Any other name needs the address of a "
             "server (--base-url URL), a checkpoint (--engine offline --checkpoint ID) or recorded replies "
@@ -116,6 +126,8 @@ def _engine(
         )
     # find_spec, not the package's metadata: the CPU build of vLLM is published under another name.
     if find_spec("vllm") is None:
+        if forecast:
+            return "server"
         raise InputError(_unserved(model, checkpoint or (alias.checkpoint if alias else model)))
     return "offline"
 
@@ -151,8 +163,22 @@ def _check_fit(
         raise InputError("--engine batch works with one --base-url")
     if revision is not None and engine in (*_REMOTE, "recorded"):
         raise InputError(f"--revision is for engines that load the model (offline, ray), not for {engine}")
-    if engine_options and engine in ("server", "recorded"):
-        raise InputError(f"--engine-option is for offline, ray and batch, not for {engine}")
+    if engine_options and engine == "recorded":
+        raise InputError(f"--engine-option is for offline, ray, server and batch, not for {engine}")
+
+
+def _timeout_s(options: Mapping[str, Any]) -> float:
+    """Return the only option that the server engine has: the seconds for one answer."""
+    if unknown := sorted(options.keys() - {"timeout_s"}):
+        raise InputError(f"--engine server knows no option {unknown[0]!r}; it has: timeout_s")
+    given = options.get("timeout_s", _TIMEOUT_S)
+    try:
+        seconds = float(given)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise InputError(f"--engine-option timeout_s must be a number of seconds, more than 0, got {given!r}")
+    return seconds
 
 
 def _address_of_environment(alias: ModelAlias | None) -> tuple[str, ...]:
@@ -192,16 +218,18 @@ def _check_addresses(
 
 def _check_address(base_url: str) -> None:
     if not base_url.startswith(("http://", "https://")):
-        raise InputError(f"--base-url must start with http:// or https://, got {base_url!r}")
+        raise InputError(f"--base-url must start with http:// or https://, got {masked(base_url)!r}")
     try:
         parts = urlsplit(base_url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise InputError(f"--base-url {base_url!r} is no address: {error}") from None
+        raise InputError(f"--base-url {masked(base_url)!r} is no address: {masked(str(error))}") from None
     if "@" in parts.netloc:
         raise InputError("--base-url must hold no user name or password; name a key with --api-key-env")
     if not host:
-        raise InputError(f"--base-url {base_url!r} names no host; give one, as in http://localhost:8000/v1")
+        raise InputError(
+            f"--base-url {masked(base_url)!r} names no host; give one, as in http://localhost:8000/v1"
+        )
     if parts.query or parts.fragment:
         raise InputError("--base-url must be an address without ? and #; name a key with --api-key-env")
 

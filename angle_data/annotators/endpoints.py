@@ -1,7 +1,8 @@
 """The addresses of a run and whose turn it is: the next request goes where it may go first.
 
-Every address has its own limits. One that cannot be reached, or keeps failing, is set aside while others
-work, and tried again later. Knows nothing of what is asked.
+Every address has its own limits. One that cannot be reached, or keeps failing, is set aside, and tried again
+later with one request at a time until it answers. The others go on; without others, everything waits.
+Knows nothing of what is asked.
 """
 
 from __future__ import annotations
@@ -17,11 +18,10 @@ from dataclasses import dataclass
 from angle_data.annotators.chat import Form
 from angle_data.annotators.limiter import Limiter, Ticket
 
-__all__ = ["Closed", "Endpoint", "Endpoints", "Place"]
+__all__ = ["Closed", "Endpoint", "Endpoints", "Patience", "Place"]
 
 log = logging.getLogger("angle.annotators")
 
-_ASIDE_S, _LONGEST_ASIDE_S = 5.0, 60.0
 _FAILURES_IN_A_ROW = 5
 _LONG_WAIT_S = 20.0
 
@@ -30,45 +30,88 @@ class Closed(Exception):
     """The run ends while a request waits for its turn; it stays unanswered."""
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """The pauses for an address that is set aside, in seconds: they double from `first_s` up to `longest_s`.
+
+    When no address of a run that once answered has done so for `total_s`, the run gives up. Three minutes:
+    `vllm serve` takes about half a minute to load a small model and more for a large one, a proxy seconds.
+    """
+
+    first_s: float = 1.0
+    longest_s: float = 30.0
+    total_s: float = 180.0
+
+
 class Endpoint:
-    """One address: its limits, the form of JSON it knows, and how it has been doing."""
+    """One address: its limits, the form of JSON it knows, and how it has been doing.
+
+    `reached`: something there answered, an error perhaps. `worked`: it took a request for what it is.
+    `refused_since`: when the first of the 429s came that no other answer interrupted, None after another one.
+    """
 
     def __init__(self, url: str, name: str, limiter: Limiter, form: Form) -> None:
         self.url, self.name, self.limiter, self.form = url, name, limiter, form
-        self.reached = False
-        self.aside_until = 0.0
+        self.reached = self.worked = self.probing = False
+        self.down_since = math.inf
+        self.refused_since: float | None = None
+        self._aside_until = 0.0
         self._times_aside = self._failed = 0
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it is set aside and has not answered since."""
+        return self._times_aside > 0
+
+    def pause(self, now: float) -> float:
+        """Return the seconds until it may be asked; infinite while one request finds out how it is."""
+        if not self.is_down:
+            return 0.0
+        return math.inf if self.probing else max(self._aside_until - now, 0.0)
 
     def answered(self) -> None:
         """Note that it works."""
-        if self.aside_until:
+        if self.is_down:
             log.info("%s answers again", self.name)
-        self.reached, self.aside_until, self._times_aside, self._failed = True, 0.0, 0, 0
+        self.reached = self.worked = True
+        self._times_aside = self._failed = 0
 
-    def failed(self, message: str, *, connected: bool, now: float) -> None:
-        """Note a failure of the server, rather than of the request; may set the address aside."""
+    def failed(self, *, connected: bool, now: float, patience: Patience, told_s: float | None) -> bool:
+        """Note a failure of the server, rather than of the request; True when that sets it aside anew.
+
+        A request without connection (not `connected`) is proof enough, of other failures it takes some in a
+        row. `told_s` is for how long the server asks to wait.
+        """
         self._failed += 1
-        if now < self.aside_until or (connected and self._failed < _FAILURES_IN_A_ROW):
-            return
-        if not self._times_aside:
-            log.warning("%s is set aside for now (%s); the other addresses go on", self.name, message)
-        seconds = min(_ASIDE_S * 2.0**self._times_aside, _LONGEST_ASIDE_S)
-        self.aside_until, self._times_aside = now + seconds, self._times_aside + 1
+        if self.is_down and now < self._aside_until:
+            return False
+        if not self.is_down and connected and self._failed < _FAILURES_IN_A_ROW:
+            return False
+        seconds = min(patience.first_s * 2.0**self._times_aside, patience.longest_s)
+        self._aside_until = now + max(seconds, told_s or 0.0)
+        self._times_aside += 1
+        if self._times_aside == 1:
+            self.down_since = now
+        return self._times_aside == 1
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Leave to send one request to `endpoint`; given back with one of the methods of `Endpoints`."""
+    """Leave to send one request to `endpoint`; given back with one of the methods of `Endpoints`.
+
+    `probe`: the request finds out whether an address that was set aside works again.
+    """
 
     endpoint: Endpoint
     ticket: Ticket
+    probe: bool = False
 
 
 class Endpoints:
     """The addresses of one run. Has to be used within one running event loop."""
 
-    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
-        self._endpoints = tuple(endpoints)
+    def __init__(self, endpoints: Sequence[Endpoint], patience: Patience) -> None:
+        self._endpoints, self._patience = tuple(endpoints), patience
         self._retrying: deque[asyncio.Future[Place | None]] = deque()
         self._fresh: deque[asyncio.Future[Place | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -80,14 +123,32 @@ class Endpoints:
         return any(endpoint.reached for endpoint in self._endpoints)
 
     @property
+    def worked(self) -> bool:
+        """Whether any address has taken a request for what it is."""
+        return any(endpoint.worked for endpoint in self._endpoints)
+
+    @property
     def in_flight(self) -> int:
         """Return how many requests are with the addresses now."""
         return sum(endpoint.limiter.in_flight for endpoint in self._endpoints)
 
     def others_work(self, endpoint: Endpoint) -> bool:
         """Return whether an address beside `endpoint` is not set aside."""
+        return any(other is not endpoint and not other.is_down for other in self._endpoints)
+
+    def failed(self, endpoint: Endpoint, message: str, *, connected: bool, told_s: float | None) -> bool:
+        """Note a failure of a server, see `Endpoint.failed`; True when no address has worked for too long."""
         now = time.monotonic()
-        return any(other is not endpoint and now >= other.aside_until for other in self._endpoints)
+        if endpoint.failed(connected=connected, now=now, patience=self._patience, told_s=told_s):
+            if self.others_work(endpoint):
+                log.warning("%s is set aside for now (%s); the other addresses go on", endpoint.name, message)
+            else:
+                minutes = self._patience.total_s / 60
+                log.warning(
+                    "%s is away (%s); waiting for it up to %.0f minutes", endpoint.name, message, minutes
+                )
+        down = [other.down_since for other in self._endpoints if other.is_down]
+        return len(down) == len(self._endpoints) and now - max(down) >= self._patience.total_s
 
     async def place(self, *, retrying: bool = False) -> Place | None:
         """Wait for leave to send; None when there is nothing more to send, which `retrying` ignores.
@@ -112,21 +173,28 @@ class Endpoints:
     def settled(self, place: Place, headers: Mapping[str, str], tokens: int | None = None) -> None:
         """Give a place back after an answer other than 429; `tokens` is what it used, if known."""
         place.endpoint.limiter.settled(place.ticket, time.monotonic(), headers, tokens)
-        self._wake()
+        place.endpoint.refused_since = None
+        self._returned(place)
 
     def dropped(self, place: Place) -> None:
         """Give a place back that was not used, or brought no answer."""
         place.endpoint.limiter.dropped(place.ticket)
-        self._wake()
+        self._returned(place)
 
-    def refused(self, place: Place, told_s: float | None, headers: Mapping[str, str]) -> None:
-        """Give a place back after a 429 that asked to wait for `told_s` seconds, if it did."""
+    def refused(self, place: Place, told_s: float | None, headers: Mapping[str, str], message: str) -> None:
+        """Give a place back after a 429 that said `message` and, unless None, to wait `told_s` seconds."""
         endpoint, now = place.endpoint, time.monotonic()
         paused = endpoint.limiter.paused_until
         wait = endpoint.limiter.refused(place.ticket, now, told_s, headers)
         if wait >= _LONG_WAIT_S and paused < now:
-            log.info("%s asks for patience: waiting %.0f s", endpoint.name, wait)
-        self._wake()
+            log.info("%s asks for patience (%s): waiting %.0f s", endpoint.name, message, wait)
+            endpoint.refused_since = math.inf  # said
+        elif endpoint.refused_since is None:
+            endpoint.refused_since = now
+        elif now - endpoint.refused_since >= _LONG_WAIT_S:  # many short waits are a long one
+            log.info("%s takes no more requests for now (%s); trying on", endpoint.name, message)
+            endpoint.refused_since = math.inf
+        self._returned(place)
 
     def drain(self) -> None:
         """There is nothing more to send: whoever waits for a first place gets None."""
@@ -147,17 +215,27 @@ class Endpoints:
 
     def _try(self, now: float) -> tuple[Place | None, float]:
         """Take a place at the best address, or return the seconds until that is worth trying again."""
+        pauses = [endpoint.pause(now) for endpoint in self._endpoints]
+        usable = [endpoint for endpoint, pause in zip(self._endpoints, pauses, strict=True) if not pause]
+        if not usable and not self.worked:
+            usable = list(self._endpoints)  # none has ever answered: no time is lost on finding that out
         best: Endpoint | None = None
         shortest = math.inf
-        working = [endpoint for endpoint in self._endpoints if now >= endpoint.aside_until]
-        for endpoint in working or self._endpoints:
+        for endpoint in usable:
             wait = endpoint.limiter.wait(now)
             fuller = best is not None and endpoint.limiter.in_flight >= best.limiter.in_flight
             if wait < shortest or (wait == shortest and not fuller):
                 best, shortest = endpoint, wait
         if best is not None and shortest <= 0.0:
-            return Place(best, best.limiter.take(now)), 0.0
-        return None, shortest
+            best.probing = best.is_down
+            return Place(best, best.limiter.take(now), best.is_down), 0.0
+        return None, min([shortest, *(pause for pause in pauses if pause)])
+
+    def _returned(self, place: Place) -> None:
+        """Let others have the place, and find out about its address if that is what it was for."""
+        if place.probe:
+            place.endpoint.probing = False
+        self._wake()
 
     def _wake(self) -> None:
         """Hand out the places there are, and come back when the next one is due."""

@@ -41,9 +41,9 @@ class _Bucket:
     full_at: float = math.inf
 
     def fill(self, now: float) -> None:
-        gained = max(now - self.at, 0.0) * self.per_s
-        self.level = min(self.level + gained, max(self.size, self.level))
-        self.at = max(self.at, now)
+        if now > self.at:  # at the very moment, nothing times an infinite rate would be no number
+            self.level = min(self.level + (now - self.at) * self.per_s, max(self.size, self.level))
+            self.at = now
 
     def wait(self, now: float, wanted: float) -> float:
         self.fill(now)

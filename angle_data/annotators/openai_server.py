@@ -5,12 +5,15 @@ request goes to the address where it may go first (`endpoints`), as fast as its 
 retries here are the only ones. What a failed request means for the run:
 
 - no connection, timeout, 408, 409, 5xx, no chat completion: tried six times, then a `Failure`
+- no connection, 502, 503, 504 after an address has answered: everything waits for up to three minutes
+  (`endpoints.Patience`), then the run ends with `StoppedError`: a server may be starting anew
 - 429: everybody pauses, and it is tried again until it passes: the service asks for patience, not less work
 - 400 that names the response format: asked again with a laxer one, from then on always, once per address
-- 400 and other refusals of the request itself: a `Failure`; five equal ones in a row end the run
+- 400 and other refusals of the request itself: a `Failure`; five equal ones in a row before the first reply
+  end the run with `AnnotatorError`, and after it twenty equal ones or a hundred of any kind
 - 401, 403: end the run with `CredentialsError`; 3xx, 404, or 429 for lack of quota: with `AnnotatorError`
 - no connection at all before the first answer: ends the run after three attempts
-- twenty failed requests in a row end the run
+- twenty failed requests in a row end the run, after the first reply with `StoppedError`
 
 With several addresses, one that fails is set aside, and its requests go to the others.
 """
@@ -25,14 +28,24 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from angle_data.annotators.base import ChatRequest, Failure, Reply
-from angle_data.annotators.chat import Form, api_key, first_form, next_form, read_reply, request_body
-from angle_data.annotators.endpoints import Closed, Endpoint, Endpoints, Place
+from angle_data.annotators.chat import (
+    Form,
+    api_key,
+    credentials_message,
+    first_form,
+    next_form,
+    read_reply,
+    request_body,
+)
+from angle_data.annotators.endpoints import Closed, Endpoint, Endpoints, Patience, Place
 from angle_data.annotators.limiter import Limiter
 from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.retry import (
     BadAnswer,
     NoAnswer,
     ServiceError,
+    is_away,
+    is_out_of_quota,
     is_retryable,
     lacks_connection,
     retry_after,
@@ -41,7 +54,7 @@ from angle_data.annotators.retry import (
 )
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import Transport
-from angle_data.errors import AnnotatorError, CredentialsError
+from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -54,6 +67,7 @@ _ATTEMPTS = 6
 _ATTEMPTS_UNREACHED = 3
 _EQUAL_REFUSALS = 5
 _FAILURES_IN_A_ROW = 20
+_REFUSALS_IN_A_ROW = 100  # a server that answers may well refuse a stretch of long texts
 _MESSAGE_CHARS = 300
 _NAMES_FORMAT = re.compile(
     r"response_format|json_schema|json_object|structured.?output|guided", re.IGNORECASE
@@ -70,11 +84,13 @@ class _LaxerForm(Exception):
 class OpenAIServer:
     """An annotator behind OpenAI-compatible servers, with `spec.concurrency` requests in flight."""
 
-    def __init__(self, spec: AnnotatorSpec) -> None:
+    def __init__(self, spec: AnnotatorSpec, patience: Patience | None = None) -> None:
         self._spec = spec
         self._key = api_key(spec)
+        self._pauses = patience or Patience()
         self._stop = asyncio.Event()
-        self._endpoints = Endpoints(())
+        self._endpoints = Endpoints((), self._pauses)
+        self._replied = self._timed_out = False
         self._failed_in_a_row = 0
         self._refusal, self._refusals = "", 0
 
@@ -84,9 +100,11 @@ class OpenAIServer:
         Raises:
             AnnotatorError: Going on is pointless. Replies in flight are awaited and yielded first.
             CredentialsError: The server rejects the API key.
+            StoppedError: No address answers any more; asking again later may help.
         """
         self._stop = asyncio.Event()
-        self._endpoints = Endpoints([self._endpoint(url) for url in self._spec.base_urls or (None,)])
+        addresses = [self._endpoint(url) for url in self._spec.base_urls or (None,)]
+        self._endpoints = Endpoints(addresses, self._pauses)
         outcomes: asyncio.Queue[Reply | Failure | Exception | None] = asyncio.Queue(self._spec.concurrency)
         source = iter(requests)
         secret = self._spec.api_key_env is not None
@@ -158,7 +176,7 @@ class OpenAIServer:
                 reply = await self._ask_again(request, place.endpoint, error)
         except _Failed as error:
             return self._failure(request, error)
-        self._failed_in_a_row = self._refusals = 0
+        self._replied, self._failed_in_a_row, self._refusals = True, 0, 0
         return reply
 
     async def _ask_again(self, request: ChatRequest, endpoint: Endpoint, error: Exception) -> Reply:
@@ -183,7 +201,7 @@ class OpenAIServer:
             failed = state.outcome.exception() if state.outcome else None
             # The limits of the address already make everybody wait, and another address is worth a try now.
             elsewhere = isinstance(failed, NoAnswer) and self._endpoints.others_work(endpoint)
-            at_once = status_of(failed) == 429 if failed is not None else False
+            at_once = endpoint.is_down or (failed is not None and status_of(failed) == 429)
             return 0.0 if at_once or elsewhere or isinstance(failed, _LaxerForm) else told(state)
 
         retrying = AsyncRetrying(
@@ -207,17 +225,12 @@ class OpenAIServer:
             answer = await self._transport.post(endpoint.url, request_body(request, self._spec.dialect, form))
             reply = read_reply(request.key, answer.body, time.monotonic() - started)
         except ServiceError as error:
-            if error.status_code == 429:
-                self._endpoints.refused(place, retry_after(error.headers), error.headers)
-            else:
-                self._endpoints.settled(place, error.headers)
-            self._judge(endpoint, error)
+            self._judge(place, error)
             if error.status_code == 400 and self._lowered(request, endpoint, form, str(error)):
                 raise _LaxerForm from error
             raise
         except (NoAnswer, BadAnswer) as error:
-            self._endpoints.dropped(place)
-            self._judge(endpoint, error)
+            self._judge(place, error)
             raise
         except BaseException:
             self._endpoints.dropped(place)
@@ -226,17 +239,41 @@ class OpenAIServer:
         self._endpoints.settled(place, answer.headers, reply.usage.get("total_tokens"))
         return reply
 
-    def _judge(self, endpoint: Endpoint, error: Exception) -> None:
-        """Tell an address what a failure says about it: one of its own, or of what it was asked."""
-        status = status_of(error)
-        if status is not None and status < 500:
+    def _judge(self, place: Place, error: NoAnswer | BadAnswer | ServiceError) -> None:
+        """Tell an address what a failure says about it, or about what it was asked; give the place back.
+
+        Raises:
+            StoppedError: No address has worked for too long.
+        """
+        endpoint, message, lost = place.endpoint, _one_line(str(error)), False
+        headers = error.headers if isinstance(error, ServiceError) else {}
+        if isinstance(error, ServiceError) and error.status_code < 500:
             endpoint.answered()
-            return
-        if status is not None:
-            endpoint.reached = True
-        if self._endpoints.others_work(endpoint) or endpoint.aside_until:
-            connected = not isinstance(error, NoAnswer) or error.connected
-            endpoint.failed(self._message(error), connected=connected, now=time.monotonic())
+        else:
+            endpoint.reached = endpoint.reached or isinstance(error, ServiceError)
+            if (
+                endpoint.is_down
+                or self._endpoints.others_work(endpoint)
+                or (is_away(error) and self._endpoints.worked)
+            ):
+                connected = not isinstance(error, NoAnswer) or error.connected
+                told_s = retry_after(headers)
+                lost = self._endpoints.failed(endpoint, message, connected=connected, told_s=told_s)
+        # Not before the address knows: a place that is given back goes to the next request at once.
+        if status_of(error) == 429:
+            self._endpoints.refused(place, retry_after(headers), headers, message)
+        elif isinstance(error, ServiceError):
+            self._endpoints.settled(place, headers)
+        else:
+            self._endpoints.dropped(place)
+        if isinstance(error, NoAnswer) and error.timeout and not self._timed_out:
+            self._timed_out = True
+            log.warning("%s: %s", endpoint.name, message)
+        if lost:
+            raise StoppedError(
+                f"no answer from {self._names()} for {self._pauses.total_s / 60:.0f} minutes ({message}); "
+                "everything so far is kept: run the same command again when the server is back"
+            ) from error
 
     def _lowered(self, request: ChatRequest, endpoint: Endpoint, form: Form, message: str) -> bool:
         """Ask this address for a laxer form from now on, if its 400 was about that."""
@@ -261,8 +298,10 @@ class OpenAIServer:
             nonlocal used
             error = state.outcome.exception() if state.outcome else None
             elsewhere = isinstance(error, NoAnswer) and self._endpoints.others_work(endpoint())
-            free = error is None or status_of(error) == 429 or isinstance(error, _LaxerForm) or elsewhere
-            used += not free
+            # What never got through to a server that is away says nothing about the request.
+            unsent = isinstance(error, NoAnswer) and not error.connected and endpoint().is_down
+            free = error is None or status_of(error) == 429 or isinstance(error, _LaxerForm)
+            used += not (free or elsewhere or unsent)
             limit = _ATTEMPTS if endpoint().reached else _ATTEMPTS_UNREACHED
             return used >= limit
 
@@ -280,17 +319,17 @@ class OpenAIServer:
 
     def _failure(self, request: ChatRequest, error: Exception) -> Failure:
         """Return the failure of one request, or raise what ends the run."""
-        status, message = status_of(error), self._message(error)
+        status, message = status_of(error), _one_line(str(error))
         address = getattr(error, "__notes__", [self._names()])[0]
         if status in (401, 403):
-            raise CredentialsError(self._credentials_message(address, status))
+            raise CredentialsError(credentials_message(self._spec, address, status, message))
         if status is not None and 300 <= status < 400:
             raise AnnotatorError(f"{address}: {message}; give that address with --base-url")
         if status == 404:
             raise AnnotatorError(
                 f"{address} knows no model {request.model!r}, or its address lacks /v1: {message}"
             )
-        if status == 429 and getattr(error, "code", None) == "insufficient_quota":
+        if is_out_of_quota(error):
             raise AnnotatorError(f"{address}: the account has no quota left: {message}")
         if lacks_connection(error) and not self._endpoints.reached:
             raise AnnotatorError(
@@ -298,34 +337,33 @@ class OpenAIServer:
             )
         if isinstance(error, BadAnswer) and not self._endpoints.reached:
             raise AnnotatorError(f"{address}: {message}")
-        if status is not None and status < 500 and not is_retryable(error):
+        if ending := self._ending(address, message, refused=not is_retryable(error)):
+            raise ending
+        return Failure(request.key, _kind(error), message)
+
+    def _ending(self, address: str, message: str, *, refused: bool) -> AngleError | None:
+        """Count a failed request; return the error that ends the run when there are too many in a row."""
+        most = _FAILURES_IN_A_ROW
+        if refused:
             self._refusals = self._refusals + 1 if message == self._refusal else 1
             self._refusal = message
-            if self._refusals >= _EQUAL_REFUSALS:
-                raise AnnotatorError(f"{address} rejects every request: {message}")
+            if self._refusals >= (_FAILURES_IN_A_ROW if self._replied else _EQUAL_REFUSALS):
+                return AnnotatorError(f"{address} rejects every request: {message}")
+            most = _REFUSALS_IN_A_ROW if self._replied else most
         self._failed_in_a_row += 1
-        if self._failed_in_a_row >= _FAILURES_IN_A_ROW:
-            raise AnnotatorError(
-                f"{address}: {_FAILURES_IN_A_ROW} requests in a row failed, the last one with: "
-                f"{message}; run the same command again to go on"
-            )
-        return Failure(request.key, _kind(error), message)
+        if self._failed_in_a_row < most:
+            return None
+        said = f"{address}: {most} requests in a row failed, the last one with: {message}"
+        if refused or not self._replied:
+            return AnnotatorError(said)
+        return StoppedError(f"{said}; everything so far is kept: run the same command again to go on")
 
     def _names(self) -> str:
         return ", ".join(self._spec.base_urls) or "the OpenAI API"
 
-    def _credentials_message(self, address: str, status: int) -> str:
-        name = self._spec.api_key_env
-        if name is None:
-            return f"{address} wants an API key (HTTP {status}); name its variable with --api-key-env"
-        return f"{address} rejects the API key in {name} (HTTP {status}); set {name} to a valid key"
-
-    def _message(self, error: Exception) -> str:
-        """Return what the server said, on one line and not endlessly."""
-        return _one_line(str(error))
-
 
 def _one_line(text: str) -> str:
+    """Return what a server said on one line and not endlessly."""
     return " ".join(text.split())[:_MESSAGE_CHARS]
 
 

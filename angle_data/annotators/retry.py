@@ -20,6 +20,8 @@ __all__ = [
     "BadAnswer",
     "NoAnswer",
     "ServiceError",
+    "is_away",
+    "is_out_of_quota",
     "is_retryable",
     "lacks_connection",
     "retry_after",
@@ -28,7 +30,14 @@ __all__ = [
 ]
 
 _RETRYABLE = frozenset({408, 409, 429})
+_AWAY = frozenset({502, 503, 504})
 _SHORTEST_S, _LONGEST_S = 0.5, 60.0
+# OpenAI's names: https://platform.openai.com/docs/guides/error-codes. The numbers are the GLM cloud's for an
+# account that is inactive, unknown, locked, in arrears or locked for abuse, and for a plan that is over:
+# https://docs.bigmodel.cn/cn/api/api-code
+_NO_QUOTA = frozenset(
+    {"insufficient_quota", "billing_not_active", "1110", "1111", "1112", "1113", "1121", "1309"}
+)
 
 
 class BadAnswer(Exception):
@@ -44,11 +53,13 @@ class NoAnswer(Exception):
 
 
 class ServiceError(Exception):
-    """The service answered with an error status; `code` is its short name for the error, if it has one."""
+    """The service answered with an error status; `codes` are its short names for the error, if it has any."""
 
-    def __init__(self, status_code: int, message: str, code: str | None, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, status_code: int, message: str, codes: frozenset[str], headers: Mapping[str, str]
+    ) -> None:
         super().__init__(message)
-        self.status_code, self.code, self.headers = status_code, code, headers
+        self.status_code, self.codes, self.headers = status_code, codes, headers
 
 
 def status_of(error: BaseException) -> int | None:
@@ -60,7 +71,8 @@ def status_of(error: BaseException) -> int | None:
 def is_retryable(error: BaseException) -> bool:
     """Whether the same request may well succeed later: no connection, timeout, 408, 409, 429 or 5xx.
 
-    A 429 that says the account has no quota left, or that this request is too large for the limit, is none.
+    A 429 that is about the account (`is_out_of_quota`), or says that this request is too large for the limit,
+    is none.
     """
     openai = sys.modules.get("openai")  # where it was never imported, none of its exceptions was raised
     if isinstance(error, NoAnswer | BadAnswer) or (
@@ -69,8 +81,25 @@ def is_retryable(error: BaseException) -> bool:
         return True
     status = status_of(error)
     if status == 429:
-        return getattr(error, "code", None) != "insufficient_quota" and "too large" not in str(error)
+        return not is_out_of_quota(error) and "too large" not in str(error)
     return status is not None and (status in _RETRYABLE or status >= 500)
+
+
+def is_out_of_quota(error: BaseException) -> bool:
+    """Whether a 429 says that the account is empty or closed, so that no patience helps."""
+    if status_of(error) != 429:
+        return False
+    codes = getattr(error, "codes", None)
+    if codes is None:  # an exception of the openai client
+        codes = {str(getattr(error, name, None)) for name in ("code", "type")}
+    return not _NO_QUOTA.isdisjoint(codes)
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether the server seems to be away: no connection, a broken one, or a gateway's 502, 503 or 504."""
+    if isinstance(error, NoAnswer):
+        return not error.timeout
+    return status_of(error) in _AWAY
 
 
 def lacks_connection(error: BaseException) -> bool:

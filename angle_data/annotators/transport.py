@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from angle_data.annotators.masking import masked
 from angle_data.annotators.retry import BadAnswer, NoAnswer, ServiceError
+from angle_data.errors import InputError
 
 __all__ = ["Answer", "Transport"]
 
@@ -65,6 +68,7 @@ class Transport:
         Raises:
             NoAnswer: No connection, it broke, or time ran out.
             ServiceError: The service answered with another status than 200; redirects are not followed.
+            InputError: The environment names a proxy that cannot be used.
             BadAnswer: The answer is no JSON.
         """
         import aiohttp
@@ -76,13 +80,21 @@ class Transport:
                 url, data=json.dumps(body).encode(), proxy=self._proxies[url], allow_redirects=False
             ) as response:
                 content, status, headers = await response.read(), response.status, response.headers
+        except aiohttp.ClientHttpProxyError as error:
+            # The exception holds the proxy's address with its password, so nothing is raised from it.
+            raise _proxy_error(error.status, error.message) from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise NoAnswer(_reason(error), connected=False) from error
         except TimeoutError as error:
-            message = f"no answer within {self._timeout_s:g} s"
+            message = (
+                f"no answer within {self._timeout_s:g} s; give it longer with --engine-option "
+                "timeout_s=SECONDS, or send less at once with --concurrency"
+            )
             raise NoAnswer(message, connected=True, timeout=True) from error
         except (aiohttp.ClientError, OSError) as error:
             raise NoAnswer(_reason(error), connected=True) from error
+        if status == 407:
+            raise _proxy_error(status, response.reason or "")
         if status != 200:
             raise _service_error(status, content, headers, self._secret)
         try:
@@ -110,11 +122,40 @@ def _proxy(url: str) -> str | None:
     parts = urlsplit(url)
     if proxy_bypass(parts.hostname or ""):
         return None
-    return getproxies().get(parts.scheme)
+    proxy = getproxies().get(parts.scheme)
+    if proxy is not None and "://" not in proxy:
+        proxy = f"http://{proxy}"  # HOST:PORT, as curl takes it
+    if proxy is not None and not _is_address(proxy):
+        # It is not shown: where it is malformed, no rule tells the password in it.
+        raise InputError(
+            f"the proxy in {parts.scheme.upper()}_PROXY is no address of the form http://HOST:PORT; correct "
+            "it, or name the server's host in NO_PROXY"
+        )
+    return proxy
+
+
+def _is_address(proxy: str) -> bool:
+    """Whether this is the address of a kind of proxy that can be used; aiohttp knows no socks."""
+    try:
+        parts = urlsplit(proxy)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _proxy_error(status: int, said: str) -> NoAnswer:
+    fix = "; check the name and password in its address" if status == 407 else ""
+    answer = masked(f"the proxy of the environment answers {status} {said}").rstrip()
+    return NoAnswer(answer + fix, connected=False)
 
 
 def _reason(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    """Return what the system says of a connection that did not come about, else what the error says."""
+    cause = getattr(error, "os_error", None)
+    if isinstance(cause, OSError):
+        number = cause.errno or 0  # below zero: a name that no server knows
+        return os.strerror(number) if number > 0 else cause.strerror or str(cause)
+    return masked(str(error)) or type(error).__name__
 
 
 def _service_error(
@@ -126,9 +167,10 @@ def _service_error(
     except ValueError:
         decoded = None
     inner = decoded.get("error", decoded) if isinstance(decoded, dict) else decoded
-    message, code = None, None
+    message, codes = None, frozenset[str]()
     if isinstance(inner, dict):
-        message, code = inner.get("message") or inner.get("detail"), inner.get("code")
+        message = inner.get("message") or inner.get("detail")
+        codes = frozenset(str(inner[name]) for name in ("code", "type") if inner.get(name))
     elif isinstance(inner, str):
         message = inner
     if 300 <= status < 400:
@@ -139,4 +181,4 @@ def _service_error(
         said = said.replace(secret, "[key]")
     if not message:
         said = said[:_BODY_CHARS]
-    return ServiceError(status, said, code if isinstance(code, str) else None, headers)
+    return ServiceError(status, masked(said), codes, headers)

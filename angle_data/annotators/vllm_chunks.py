@@ -67,7 +67,9 @@ def decode(line: str | bytes) -> list[Reply | Failure]:
     """
     answer: dict[str, Any] = json.loads(line)
     if "error" in answer:
-        raise getattr(errors, answer["error"], AnnotatorError)(answer["message"])
+        kind: type[AngleError] = getattr(errors, answer["error"], AnnotatorError)
+        # The message is complete, and what the classes make one of at first is not known here.
+        raise kind.__new__(kind, answer["message"])
     outcomes = [_outcome(fields) for fields in answer["outcomes"]]
     log.debug(
         "%d requests in %.1f s; %d of %d prompt tokens from the prefix cache",

@@ -100,12 +100,10 @@ class VLLMEngine:
 
     def __init__(self, settings: EngineSettings) -> None:
         try:
-            import vllm.exceptions
             from vllm import LLM
         except ModuleNotFoundError:
             raise MissingExtraError("loading a model", "vllm") from None
-        # Before vLLM had an error of its own for a faulty request, it was a ValueError.
-        self._faulty = (ValueError, getattr(vllm.exceptions, "VLLMClientError", ValueError))
+        self._faulty = _faulty()
         try:
             self._llm = LLM(**settings.arguments())
         except TypeError as error:
@@ -197,6 +195,15 @@ class VLLMEngine:
                 json=question.schema, disable_any_whitespace=True
             )
         return params
+
+
+def _faulty() -> tuple[type[Exception], ...]:
+    """Return what vLLM raises for a faulty request; before it had an error of its own, a ValueError."""
+    try:
+        from vllm.exceptions import VLLMClientError
+    except ImportError:
+        return (ValueError,)
+    return (ValueError, VLLMClientError)
 
 
 def one_line(error: BaseException | str) -> str:

@@ -51,7 +51,7 @@ def grader_table(items: Sequence[Item], beliefs: Beliefs) -> dict[str, dict[str,
     """Return what each grader's grades look like and how often it accepts each annotator's candidates.
 
     `auc` is how often it grades a pair offered as synonym above one offered as antonym; `accepts` counts, by
-    annotator, its verdicts that agree with the polarity asked for. One that is not `used` has no verdicts.
+    annotator, its verdicts that agree with the polarity asked for.
     """
     grades: dict[str, dict[Polarity, list[float]]] = {}
     accepts: dict[str, dict[str, dict[str, int]]] = {}
@@ -69,7 +69,6 @@ def grader_table(items: Sequence[Item], beliefs: Beliefs) -> dict[str, dict[str,
         auc = area_under_curve(sides["synonym"], sides["antonym"])
         table[grader] = {
             "auc": None if auc is None else round(auc, 4),
-            "used": grader not in beliefs.weak,
             "mean_synonym": _mean(sides["synonym"]),
             "mean_antonym": _mean(sides["antonym"]),
             "accepts": {

@@ -16,17 +16,15 @@ nothing about texts, files or thresholds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from angle_data.ensemble.graders import Moments, Shape, area_under_curve, normal_scores
+from angle_data.ensemble.graders import Shape, normal_scores
 from angle_data.ensemble.network import Item, Kind, Network, State
 from angle_data.text import stable_hash
 
-__all__ = ["Beliefs", "Reliability", "infer"]
+__all__ = ["Beliefs", "Reliability", "families", "infer"]
 
 _SAMPLE = 50_000  # items that the shares are learned from; beyond, a stable sample of the sources
-_LEAST_AUC = 0.75  # of a grader that is believed, against the polarities as they were asked for
-_LEAST_GRADES = 20  # of either polarity, to know that a grader is too weak
 _LONE = ""  # stands for all graders that graded the pairs of one annotator alone
 
 
@@ -54,8 +52,7 @@ class Beliefs:
 
     `log_odds` of synonym against antonym, one for each item; `reliability` by annotator and polarity;
     `shapes` and `scores` (grade to normal score) by grader; `confusion` is the share of grades that mistake
-    the polarity, `correlation` that of the graders' errors, `rounds` how long the learning took. `weak` holds
-    the area under the curve of graders that were not used.
+    the polarity, `correlation` that of the graders' errors, `rounds` how long the learning took.
     """
 
     log_odds: list[float]
@@ -65,7 +62,6 @@ class Beliefs:
     confusion: float
     correlation: float
     rounds: int
-    weak: dict[str, float]
 
 
 def infer(items: Sequence[Item], wrong: Mapping[str, float]) -> Beliefs:
@@ -73,21 +69,14 @@ def infer(items: Sequence[Item], wrong: Mapping[str, float]) -> Beliefs:
 
     Deterministic for items in a given order. A grader that graded one annotator alone cannot be told apart
     from that annotator's errors, so all such graders are taken to have one shape (on their own scales).
-    Graders that rank the polarities as they were asked for with an area under the curve below 0.75 are not
-    used: what they miss, a style of writing say, they miss in many pairs alike, which no model of chance
-    errors allows for, and then they would condemn the annotators that write in that style.
+    Graders that hardly tell the polarities apart must have been left out (`judging.judge`): with a taste in
+    style they would condemn the annotators that write in another.
     """
     scores = normal_scores(items)
-    families = _families(items)
-    weak = _weak_graders(items, scores, families)
-    if weak:
-        items = [
-            replace(item, grades={name: grade for name, grade in item.grades.items() if name not in weak})
-            for item in items
-        ]
+    family_of = families(items)
     state = State(dict(wrong))
-    rounds = Network(_sample(items), scores, families, state).learn()
-    network = Network(items, scores, families, state)
+    rounds = Network(_sample(items), scores, family_of, state).learn()
+    network = Network(items, scores, family_of, state)
     network.settle()
     return Beliefs(
         network.beliefs(),
@@ -95,37 +84,12 @@ def infer(items: Sequence[Item], wrong: Mapping[str, float]) -> Beliefs:
             kind: Reliability(state.swapped[kind], state.wrong[kind], network.checked(kind))
             for kind in network.kinds
         },
-        {
-            grader: Moments().shape() if grader in weak else state.shapes[family]
-            for grader, family in families.items()
-        },
+        {grader: state.shapes[family] for grader, family in family_of.items()},
         scores,
         state.confusion,
         state.correlation,
         rounds,
-        weak,
     )
-
-
-def _weak_graders(
-    items: Sequence[Item], scores: Mapping[str, Mapping[float, float]], families: Mapping[str, str]
-) -> dict[str, float]:
-    """Return the graders that hardly tell synonyms from antonyms, with the area under the curve."""
-    sides: dict[str, tuple[list[float], list[float]]] = {}
-    for item in items:
-        polarities = {claim.polarity for claim in item.claims}
-        for grader, grade in item.grades.items():
-            synonyms, antonyms = sides.setdefault(families[grader], ([], []))
-            if polarities == {"synonym"}:
-                synonyms.append(scores[grader][grade])
-            elif polarities == {"antonym"}:
-                antonyms.append(scores[grader][grade])
-    weak = {}
-    for family, (synonyms, antonyms) in sides.items():
-        area = area_under_curve(synonyms, antonyms)
-        if area is not None and area < _LEAST_AUC and min(len(synonyms), len(antonyms)) >= _LEAST_GRADES:
-            weak[family] = area
-    return {grader: weak[family] for grader, family in families.items() if family in weak}
 
 
 def _sample(items: Sequence[Item]) -> Sequence[Item]:
@@ -135,7 +99,7 @@ def _sample(items: Sequence[Item]) -> Sequence[Item]:
     return [item for item in items if stable_hash(item.source) < limit]
 
 
-def _families(items: Sequence[Item]) -> dict[str, str]:
+def families(items: Sequence[Item]) -> dict[str, str]:
     """Return the name under which each grader's shape is learned."""
     common: dict[str, set[str]] = {}  # annotators that offered every pair the grader graded
     annotators: set[str] = set()

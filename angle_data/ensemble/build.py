@@ -11,24 +11,24 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from angle_data.disjoint import DisjointSets
 from angle_data.ensemble import load_strategy
 from angle_data.ensemble.balance import Limits, balance
+from angle_data.ensemble.chains import synonym_sets
+from angle_data.ensemble.grading import Grading, Labelled, read_grading
 from angle_data.ensemble.labels import (
     LABELS,
     default_random_pairs,
-    grade_choices,
     label_choice,
     random_pairs,
 )
 from angle_data.ensemble.report import EnsembleSummary, make_card, make_report, summarise
 from angle_data.ensemble.runs import read_runs
-from angle_data.ensemble.scores import GradeSet, read_scores
-from angle_data.ensemble.sources import Choice, Outcome, group_by_source, offers
+from angle_data.ensemble.sources import Choice, Outcome, group_by_source
 from angle_data.ensemble.splits import SPLITS, assign_splits, check_ratios
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file, write_jsonl
@@ -116,29 +116,32 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     """Build the data set of `config.runs` in `config.out` and return its counts.
 
     Raises:
-        InputError: A run or the output folder cannot be used, the strategy is unknown, or no pair is left.
+        InputError: A run or the output folder cannot be used, the strategy is unknown, no pair is left, or
+            the grades are of none of the candidates (or of no use, with labels that rest on them).
     """
     _check_out(config)
     strategy = load_strategy(config.strategy)
     runs = read_runs(config.runs)
-    grades = read_scores(config.scores)
     sources = group_by_source(candidate for run in runs for candidate in run.candidates)
-    unknown = grades.unknown({pair_key(o.source.text, o.candidate.text) for o in offers(sources)})
-    if unknown:
-        log.info("%d of %d graded pairs are no candidates", unknown, len(grades.grades))
-    outcome = strategy(sources, grades.grades)
+    grading = read_grading(config.scores, sources, labels=config.labels)
+    outcome = strategy(sources, grading.grades)
+    alike = synonym_sets(outcome.kept)  # before pairs go that are good, but too many
     balanced = balance(outcome.kept, config.limits, seed=config.seed)
     outcome = Outcome(balanced.kept, outcome.dropped + balanced.dropped, outcome.details)
     if not outcome.kept:
         raise InputError(_nothing_left(outcome))
-    splits = _split(outcome.kept, config, grades)
-    settings = _settings(config, grades)
+    combined = grading.combine(outcome.kept) if config.labels == "graded" else {}
+    splits = _split(outcome.kept, config, combined, alike)
+    labelled = _count(outcome.kept, combined) if config.labels == "graded" else None
+    for gap in grading.gaps(labelled):
+        log.warning("%s", gap)
+    settings = _settings(config, grading)
     summary = summarise(runs, outcome, splits, config.out / "dataset")
-    scored = _scored(grades, unknown) if config.scores else {}
-    report = make_report(runs, settings, summary, outcome.details | scored)
+    report = make_report(runs, settings, summary, grading.report(outcome.details, labelled))
+    card = make_card(runs, settings, summary, grading.notes(labelled))
     with hold(config.out):
         _clear_leftovers(config.out)
-        write_dataset(summary.dataset, splits, make_card(runs, settings, summary))
+        write_dataset(summary.dataset, splits, card)
         rejected = sorted(
             outcome.dropped, key=lambda r: (r.source_id, r.source, r.polarity, r.model, r.key, r.text)
         )
@@ -149,19 +152,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     return summary
 
 
-def _scored(grades: GradeSet, unknown: int) -> dict[str, Any]:
-    """Return what the report says about the grades that were read."""
-    return {
-        "scores": {
-            "rows": grades.rows,
-            "pairs": len(grades.grades),
-            "unknown_pairs": unknown,
-            "sha256": grades.digest,
-        }
-    }
-
-
-def _settings(config: EnsembleConfig, grades: GradeSet) -> dict[str, str | int | float]:
+def _settings(config: EnsembleConfig, grading: Grading) -> dict[str, str | int | float]:
     """Return the settings that shape the data, by option name; paths are none of them."""
     ordinal = {} if config.labels == "binary" else {"antonym-score": config.antonym_score}
     limits = config.limits
@@ -174,7 +165,7 @@ def _settings(config: EnsembleConfig, grades: GradeSet) -> dict[str, str | int |
         "max-near-copies": limits.near_copies,
         "equal-polarities": "yes" if limits.equal else "no",
         "max-share": limits.share,
-        "graders": ", ".join(grades.rows) or "none",
+        "graders": ", ".join(grading.judgement.used) or "none",
         "ratios": ",".join(f"{ratio:g}" for ratio in config.ratios),
         "seed": config.seed,
     }
@@ -213,14 +204,23 @@ def _nothing_left(outcome: Outcome) -> str:
     return f"none of {len(outcome.dropped)} candidates is left ({shown}); look at the candidates of the runs"
 
 
-def _split(kept: Sequence[Choice], config: EnsembleConfig, grades: GradeSet) -> dict[str, list[LabelledPair]]:
+def _count(kept: Sequence[Choice], combined: Mapping[tuple[str, str], float]) -> Labelled:
+    graded = sum(pair_key(choice.source.text, choice.candidate.text) in combined for choice in kept)
+    return Labelled(graded, len(kept) - graded)
+
+
+def _split(
+    kept: Sequence[Choice],
+    config: EnsembleConfig,
+    combined: Mapping[tuple[str, str], float],
+    alike: DisjointSets[str],
+) -> dict[str, list[LabelledPair]]:
     """Return the pairs of each non-empty split, in an order drawn by the seed."""
     sources = {choice.source.key: choice.source for choice in kept}
     partners: dict[str, list[str]] = {key: [] for key in sources}
     for choice in kept:
         partners[choice.source.key].append(normalise(choice.candidate.text))
     where = assign_splits(partners, ratios=config.ratios, seed=config.seed)
-    combined = grade_choices(kept, grades.grades) if config.labels == "graded" else {}
     taken = {pair_key(choice.source.text, choice.candidate.text) for choice in kept}
     splits: dict[str, list[LabelledPair]] = {name: [] for name in SPLITS[: len(config.ratios)]}
     for choice in kept:
@@ -229,7 +229,9 @@ def _split(kept: Sequence[Choice], config: EnsembleConfig, grades: GradeSet) -> 
         splits[where[choice.source.key]].append(pair)
     for name, pairs in splits.items():
         members = [source for key, source in sources.items() if where[key] == name]
-        pairs += random_pairs(members, per_source=config.random_pairs, seed=config.seed, taken=taken)
+        pairs += random_pairs(
+            members, per_source=config.random_pairs, seed=config.seed, taken=taken, alike=alike
+        )
         pairs.sort(key=lambda pair: _rank(pair, config.seed))
     if not splits["train"]:
         raise InputError(f"none of {len(sources)} texts fell into train; give more texts, or --ratios 1")

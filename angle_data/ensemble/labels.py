@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from angle_data.disjoint import DisjointSets
 from angle_data.ensemble.graders import combine
 from angle_data.ensemble.scores import peer_grades
 from angle_data.ensemble.sources import Choice, Grades, Source
@@ -36,7 +37,8 @@ def default_random_pairs(labels: str) -> int:
 def grade_choices(choices: Sequence[Choice], grades: Grades) -> Mapping[tuple[str, str], float]:
     """Return the combined grade 0..5 of each choice that has grades of others than its supporters, by pair.
 
-    See `graders.combine`; what is usual is the mean over the choices of one polarity.
+    `grades` are those of graders that are used (see `judging`). See also `graders.combine`; what is usual is
+    the mean over the choices of one polarity.
     """
     found: dict[tuple[str, str], tuple[Polarity, list[float]]] = {}
     for choice in choices:
@@ -77,24 +79,32 @@ def label_choice(
 
 
 def random_pairs(
-    sources: Sequence[Source], *, per_source: int, seed: int, taken: Collection[tuple[str, str]]
+    sources: Sequence[Source],
+    *,
+    per_source: int,
+    seed: int,
+    taken: Collection[tuple[str, str]],
+    alike: DisjointSets[str] | None = None,
 ) -> list[LabelledPair]:
     """Return up to `per_source` pairs of each source with another of `sources`; label and score 0.
 
     A partner is drawn by sha256 of the seed and the source. It is passed over, for the next source in
-    alphabetical order, when word Jaccard is above 0.5, when the unordered pair is in `taken` (see
-    `text.pair_key`) or when it was drawn before; after 50 that were, another 50 are drawn one by one. The
-    order of `sources` does not matter. A source for which no partner is found gets fewer pairs: where nearly
-    all texts are alike (lines of one log) there may be none at all.
+    alphabetical order, when word Jaccard is above 0.5, when both keys are in one set of `alike` (see
+    `chains.synonym_sets`), when the unordered pair is in `taken` (see `text.pair_key`) or when it was drawn
+    before; after 50 that were, another 50 are drawn one by one. The order of `sources` does not matter. A
+    source for which no partner is found gets fewer pairs: where nearly all texts are alike (lines of one log)
+    there may be none at all.
     """
     ordered = sorted(sources, key=lambda source: source.key)
     bags = [words(source.text) for source in ordered]
+    alike = alike or DisjointSets()
+    groups = [alike.leader(source.key) for source in ordered]
     used = set(taken)
     pairs = []
     for index, source in enumerate(ordered):
         for draw in range(per_source):
             for other in _partners(len(ordered), f"{seed}\nrandom\n{draw}\n{source.key}"):
-                if other == index or jaccard(bags[index], bags[other]) > _MAX_OVERLAP:
+                if groups[other] == groups[index] or jaccard(bags[index], bags[other]) > _MAX_OVERLAP:
                     continue
                 key = (min(source.key, ordered[other].key), max(source.key, ordered[other].key))
                 if key in used:

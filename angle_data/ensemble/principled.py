@@ -3,7 +3,8 @@
 Gate and topic check, then equal and nearly equal pairs become one with all of their supporters, then
 `beliefs.infer` weighs who claimed what against what graders saw. A pair keeps the polarity that somebody
 asked for if that is the likelier one; it is turned round only where the evidence is strong; it is dropped
-where it is neither. Its weight is the probability of the polarity it ends up with.
+where it is neither. Its weight is the probability of the polarity it ends up with. Last, an antonym
+of two texts that kept synonyms connect is dropped.
 
 Without grades only pairs that annotators contradict each other about can be judged; a reply of the wrong
 polarity that nobody contradicts stays.
@@ -18,15 +19,15 @@ from typing import Any
 
 from angle_data.ensemble.agreement import annotator_matrix, grader_table, krippendorff_alpha, verdict_matrix
 from angle_data.ensemble.beliefs import Beliefs, infer
+from angle_data.ensemble.chains import drop_chained
+from angle_data.ensemble.judging import make_items
 from angle_data.ensemble.merge import Merged, merge
 from angle_data.ensemble.near import join_near
-from angle_data.ensemble.network import Claim, Item, probability
-from angle_data.ensemble.scores import peer_grades
+from angle_data.ensemble.network import Item, probability
 from angle_data.ensemble.sources import NO_GRADES, Grades, Offer, Outcome, Source, reject
 from angle_data.ensemble.strategies import keep, pass_rates, screen
 from angle_data.ensemble.topic import content_words
 from angle_data.records import Polarity
-from angle_data.text import pair_key
 
 __all__ = ["principled"]
 
@@ -43,11 +44,12 @@ def principled(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome
     """Keep each pair with its likely polarity, turned round where need be; weigh it by how likely that is.
 
     An annotator's prior share of wrong sentences is its share of candidates that fail gate or topic check,
-    within 0.02..0.2; grades by a pair's own supporters do not count.
+    within 0.02..0.2; grades by a pair's own supporters do not count. `grades` should be of graders that can
+    tell synonyms from antonyms (`judging.judge`).
     """
     passed, dropped = screen(sources)
     pairs = join_near(merge(passed))
-    items = [_make_item(pair, grades) for pair in pairs]
+    items = make_items(pairs, grades)
     low, high = _WRONG
     wrong = {model: min(high, max(low, 1 - rate)) for model, rate in pass_rates(sources, passed).items()}
     beliefs = infer(items, wrong)
@@ -56,25 +58,9 @@ def principled(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome
     flips: Counter[tuple[str, str]] = Counter()
     for pair, odds in zip(pairs, beliefs.log_odds, strict=True):
         _settle(pair, probability(odds), outcome, flips)
+    drop_chained(outcome)
     outcome.details.update(_details(items, beliefs, flips))
     return outcome
-
-
-def _make_item(pair: Merged, grades: Grades) -> Item:
-    """Return the claims about a pair and the grades of all its texts, each grader's averaged."""
-    models = {offer.candidate.model for offer in pair.offers}
-    found: dict[str, list[float]] = {}
-    for key in sorted({pair_key(offer.source.text, offer.candidate.text) for offer in pair.offers}):
-        for grader, grade in peer_grades(grades, key, models).items():
-            found.setdefault(grader, []).append(grade)
-    claims = {_claim(offer) for offer in pair.offers}
-    means = {grader: sum(values) / len(values) for grader, values in sorted(found.items())}
-    return Item(pair.offers[0].source.key, tuple(sorted(claims)), means)
-
-
-def _claim(offer: Offer) -> Claim:
-    candidate = offer.candidate
-    return Claim(candidate.model, candidate.polarity, f"{offer.source.key}\n{candidate.key}")
 
 
 def _settle(pair: Merged, synonym: float, outcome: Outcome, flips: Counter[tuple[str, str]]) -> None:
@@ -105,18 +91,15 @@ def _is_topical(offer: Offer) -> bool:
 def _say(items: Sequence[Item], beliefs: Beliefs) -> None:
     if not any(item.grades for item in items):
         log.info(
-            "no grades: only contradictions between annotators are seen; --scores RUN of "
+            "no grades to go by: only contradictions between annotators are seen; --scores RUN of "
             "`angle-data llm-score` would show swapped polarities too"
         )
     for grader, shape in beliefs.shapes.items():
-        if grader in beliefs.weak:
+        if shape.synonym <= shape.antonym:
             log.warning(
-                "%s hardly tells synonyms from antonyms (area under the curve %.2f, 0.75 is needed): "
-                "its grades are not used",
-                grader, beliefs.weak[grader],
-            )  # fmt: skip
-        elif shape.synonym <= shape.antonym:
-            log.warning("%s has too few grades, or all alike, to learn from: its grades are not used", grader)
+                "%s has too few grades, or all alike, to learn from: they tell nothing about polarities",
+                grader,
+            )
     for (annotator, polarity), found in beliefs.reliability.items():
         if beliefs.shapes and found.value < _DOUBTFUL:
             log.warning(

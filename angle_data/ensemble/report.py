@@ -107,6 +107,7 @@ def make_report(
                 "annotator": run.model,
                 "candidates": len(run.candidates),
                 "sha256": run.digest,
+                **({"finished": False, "open": run.unfinished.open} if run.unfinished else {}),
                 **run.settings,
             }
             for run in sorted(runs, key=lambda run: (run.model, run.digest))
@@ -115,13 +116,19 @@ def make_report(
 
 
 def make_card(
-    runs: Sequence[Run], settings: Mapping[str, str | int | float], summary: EnsembleSummary
+    runs: Sequence[Run],
+    settings: Mapping[str, str | int | float],
+    summary: EnsembleSummary,
+    notes: Sequence[str] = (),
 ) -> Card:
-    """Return what the data set's card says about its making."""
+    """Return what the data set's card says about its making; `notes` tell what the grades lack."""
     annotators = []
     for run in sorted(runs, key=lambda run: (run.model, run.digest)):
         shown = ", ".join(f"{name} {_short(name, value)}" for name, value in run.settings.items())
-        annotators.append(f"{run.model}: {len(run.candidates)} candidates" + (f" ({shown})" if shown else ""))
+        unfinished = f", unfinished: {run.unfinished}" if run.unfinished else ""
+        annotators.append(
+            f"{run.model}: {len(run.candidates)} candidates{unfinished}" + (f" ({shown})" if shown else "")
+        )
     dropped = ", ".join(f"{reason} {count}" for reason, count in summary.dropped.items()) or "none"
     return Card(
         title="LLM-annotated sentence pairs",
@@ -131,6 +138,7 @@ def make_card(
         ),
         making=(
             *annotators,
+            *notes,
             f"{summary.candidates} candidates = {summary.kept} kept + {summary.candidates - summary.kept} "
             f"dropped ({dropped}); {summary.flipped} kept with the polarity turned round",
             "angle-data ensemble: " + ", ".join(f"{name} {value}" for name, value in settings.items()),

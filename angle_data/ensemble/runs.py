@@ -1,6 +1,6 @@
 """Reads run directories written by `angle-data llm-label`: `candidates.jsonl` and `run.json`.
 
-Never writes to them and never looks at the journal.
+Never writes to them and never reads the journal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from angle_data.jsonl import read_jsonl
 from angle_data.records import Candidate, check_polarity
 from angle_data.text import normalise
 
-__all__ = ["Run", "read_runs", "warn_if_unfinished"]
+__all__ = ["Run", "Unfinished", "is_begun", "read_runs", "read_unfinished"]
 
 log = logging.getLogger("angle.ensemble")
 
@@ -39,10 +39,24 @@ _values = attrgetter(*_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What an unfinished run still has to ask: `open` requests, None where the run does not say how many."""
+
+    open: int | None
+
+    def __str__(self) -> str:
+        """Return it in words, such as "3 requests open"."""
+        if self.open is None:
+            return "requests are open"
+        return f"{self.open} request{'' if self.open == 1 else 's'} open"
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One run directory: its annotator's name, its candidates and its recorded settings.
 
-    `digest` is a sha256 of the candidates that does not depend on the order of their rows.
+    `digest` is a sha256 of the candidates that does not depend on the order of their rows; `unfinished` is
+    None for a finished run.
     """
 
     path: Path
@@ -50,6 +64,7 @@ class Run:
     candidates: tuple[Candidate, ...]
     digest: str
     settings: dict[str, str | int | float]
+    unfinished: Unfinished | None = None
 
 
 def read_runs(paths: Sequence[Path]) -> list[Run]:
@@ -74,13 +89,22 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
 def _read_run(path: Path) -> Run:
     file = path / "candidates.jsonl"
     if not file.is_file():
-        if (path / "scores.jsonl").is_file():
+        if is_begun(path, "llm-label"):
+            raise InputError(
+                f"{path} is unfinished (no candidates.jsonl yet): run the same llm-label command again"
+            )
+        if (path / "scores.jsonl").is_file() or is_begun(path, "llm-score"):
             raise InputError(f"{path} holds grades, no candidates; give it with --scores")
         raise InputError(
             f"{path} is no run directory (no candidates.jsonl); make one with `angle-data llm-label`"
         )
-    warn_if_unfinished(path, "llm-label")
     candidates = tuple(_read_candidate(row, f"{file}:{line}") for line, row in read_jsonl(file))
+    unfinished = read_unfinished(path, "llm-label", warn=bool(candidates))
+    if not candidates and unfinished:
+        raise InputError(
+            f"{file} holds no candidates; {path} is unfinished ({unfinished}): "
+            "run the same llm-label command again"
+        )
     if not candidates:
         raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
     models = sorted({c.model for c in candidates})
@@ -88,7 +112,7 @@ def _read_run(path: Path) -> Run:
         raise InputError(f"{file} mixes the annotators {', '.join(models)}; a run holds one annotator")
     rows = sorted("\n".join(_values(candidate)) for candidate in candidates)
     digest = hashlib.sha256("\n\n".join(rows).encode()).hexdigest()
-    return Run(path, models[0], candidates, digest, _read_settings(path / "run.json"))
+    return Run(path, models[0], candidates, digest, _read_settings(path / "run.json"), unfinished)
 
 
 def _read_candidate(row: dict[str, Any], where: str) -> Candidate:
@@ -100,22 +124,34 @@ def _read_candidate(row: dict[str, Any], where: str) -> Candidate:
     return candidate
 
 
-def warn_if_unfinished(path: Path, command: str) -> None:
-    """Say so in one line if a run.json tells that requests are open; without one a run counts as finished."""
+def is_begun(path: Path, command: str) -> bool:
+    """Return whether `path` holds a run of `command` that has written no results yet.
+
+    Without a run.json a journal is taken to be of either command.
+    """
+    if any((path / name).is_file() for name in ("candidates.jsonl", "scores.jsonl")):
+        return False
+    run = _read_run_file(path / "run.json")
+    begun = (path / "journal.jsonl").is_file() or run.get("finished") is False
+    return begun and run.get("command", command) == command
+
+
+def read_unfinished(path: Path, command: str, *, warn: bool = True) -> Unfinished | None:
+    """Return what is open in a run, by its run.json, and say so in one line; without one it is finished."""
     run = _read_run_file(path / "run.json")
     if run.get("finished", True) is not False:
-        return
+        return None
     counts = run.get("counts")
     counts = counts if isinstance(counts, dict) else {}
     failed = counts.get("failed")
     opened = [counts.get("unanswered"), *(failed.values() if isinstance(failed, dict) else [])]
-    number = sum(count for count in opened if isinstance(count, int))
-    log.warning(
-        "%s is unfinished (%s open): run its `angle-data %s` command again to complete it",
-        path,
-        f"{number} requests" if number else "requests are",
-        command,
-    )
+    unfinished = Unfinished(sum(count for count in opened if isinstance(count, int)) or None)
+    if warn:
+        log.warning(
+            "%s is unfinished (%s): run its `angle-data %s` command again to complete it",
+            path, unfinished, command,
+        )  # fmt: skip
+    return unfinished
 
 
 def _read_run_file(file: Path) -> dict[str, Any]:

@@ -36,6 +36,7 @@ REASONS: dict[str, str] = {
     "length_ratio": "less than a third or more than three times as long as its source",
     "off_topic": "shares far fewer words with source and other annotators than is usual for its annotator",
     "conflict": "the same pair was offered as synonym and as antonym, and this side did not win",
+    "chain_conflict": "offered as antonym, but kept synonyms connect the two texts by way of others",
     "contradicted": "grades or annotators speak against its polarity, not clearly enough to turn it round",
     "duplicate": "the same pair is kept once; this annotator counts as its supporter",
     "near_duplicate": "a pair that differs in articles or inflection alone is kept; this one supports it",

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from angle_data.ensemble.chains import drop_chained
 from angle_data.ensemble.gate import gate, is_near_copy
 from angle_data.ensemble.merge import merge, winner
 from angle_data.ensemble.sources import NO_GRADES, Choice, Grades, Offer, Outcome, Source, offers, reject
@@ -40,8 +41,8 @@ def vote(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
 
     An annotator's reliability is the share of its candidates that pass gate and topic check, shrunk towards
     0.8: (passed + 4) / (offered + 5). A pair's weight is the mean reliability of its supporters plus 0.1 for
-    each after the first, clipped to 0.3..1: a mean, because language models err together. Grades are not
-    looked at.
+    each after the first, clipped to 0.3..1: a mean, because language models err together. An antonym of two
+    texts that kept synonyms connect is dropped. Grades are not looked at.
     """
     passed, dropped = screen(sources)
     reliability = pass_rates(sources, passed)
@@ -53,6 +54,7 @@ def vote(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
                 keep(outcome, same, _weight(same, reliability))
             else:
                 outcome.dropped.extend(reject(offer.candidate, "conflict") for offer in same)
+    drop_chained(outcome)
     return outcome
 
 

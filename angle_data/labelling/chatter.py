@@ -9,9 +9,19 @@ from __future__ import annotations
 
 import re
 
+from angle_data.records import Polarity
 from angle_data.text import words
 
-__all__ = ["is_chatter", "is_heading", "is_prompt_echo", "is_refusal"]
+__all__ = [
+    "is_chatter",
+    "is_greeting",
+    "is_heading",
+    "is_prompt_echo",
+    "is_refusal",
+    "may_be_refusal",
+    "polarity_named",
+]
+
 
 _OPENING_WORDS = "sure certainly absolutely okay ok yes alright great gladly"
 _TASK_WORDS = """sentence sentences synonym synonyms synonymous antonym antonyms antonymous opposite opposites
@@ -33,6 +43,14 @@ _QUOTED = re.compile(r'"[^"]{8,}"|“[^”]{8,}”')
 _POINTS = re.compile(r"\b(?:here(?:'s)?|below|following|these)\b")
 _CHINESE_HEADING = re.compile(r"(?:好的|当然|没问题|以下|下面|输出|答案|同义|反义|句子).{0,60}[：:！!。]?")
 
+_GREETING = re.compile(
+    r"""\W*(?:(?:okay|ok|sure|hi|hello|well|alright)[,!.]?\ )?
+    (?:got\ it|understood|will\ do|my\ pleasure|no\ problem|good\ question|let\ me\ (?:think|see|try|help)
+      |(?:i(?:'m|\ am|'d\ be)\ )?(?:happy|glad|pleased)\ to\ (?:help|assist|do\ (?:so|that))
+      |here\ (?:goes|you\ go|it\ is|they\ are)|let's\ (?:see|go|start)|as\ (?:you\ )?(?:requested|asked))
+    (?:\ (?:about\ (?:this|that|it)|at\ all|with\ (?:this|that)|you|this|that|it))*\W*""",
+    re.VERBOSE,
+)
 _CLOSING = re.compile(
     r"""(?:i\ )?(?:sincerely\ )?hope\ (?:this|that|it|these|you)\b
     | (?:please\ )?(?:let\ me\ know|feel\ free)\b.*\b(?:you|this|these|else|me)\b
@@ -76,12 +94,31 @@ _ABOUT_TASK_REFUSAL = re.compile(
     re.VERBOSE,
 )
 _PLAIN_REFUSAL = re.compile(
-    rf"""^(?:(?:i(?:'m|\ am)\ (?:\w+\ )?sorry|sorry|i\ apologi[sz]e|unfortunately|my\ apologies)\b.{{0,45}}?)?
+    rf"""^(?:(?:i(?:'m|\ am)\ (?:(?:\w+\ )?sorry|afraid)|sorry|i\ apologi[sz]e|unfortunately|my\ apologies)
+        \b.{{0,45}}?)?
         {_CANNOT}\ ?(?:to\ )?{_HELPING}
     | ^es\ tut\ mir\ leid.*\bich\ kann\b.*\bnicht\b | ^ich\ kann\b.*\bnicht\ helfen\b
     | ^lo\ siento.*\bno\ puedo\b | ^je\ suis\ désolée?.*\bje\ ne\ peux\ pas\b | ^desculpe.*\bnão\ posso\b
     | ^(?:抱歉|对不起|很遗憾).{{0,10}}我(?:不能|无法|不可以) | ^申し訳.*(?:できません|出来ません)
     | ^죄송.*(?:없습니다|수\ 없)""",
+    re.VERBOSE,
+)
+# Wording that a service's own messages share, so it counts only where it is all of the reply.
+_ABOUT = (
+    r"(?:we|(?:this|the|your)\ (?:request|prompt|query|content|input|sentence|text)|"
+    r"(?:the|this)\ (?:given|provided|requested)\ (?:\w+))"
+)
+_WEAK_REFUSAL = re.compile(
+    rf"""^(?:(?:we(?:'re|\ are)?\ )?(?:sorry|we\ apologi[sz]e|unfortunately)\b.{{0,12}}?)?{_ABOUT}\b.{{0,10}}?
+        \b(?:cannot|can't|can\ not|could\ not|couldn't|unable\ to|not\ able\ to)\ (?:be\ )?
+        (?:process|fulfil|complet|compl[yi]|answer|assist|help|generat|paraphras|rephras|rewrit|handl|provid)
+    | ^{_ABOUT}\b.{{0,20}}\b(?:violat\w*|goes?\ against|breach\w*)\b
+        .{{0,30}}\b(?:polic(?:y|ies)|guidelines|terms)\b
+    | ^(?:i(?:'m|\ am)\ sorry|sorry|unfortunately)?\W*i\ (?:need|require|lack|don't\ have|do\ not\ have)\b
+        .{{0,20}}\b(?:context|information|details)\b
+    | ^(?:sorry|unfortunately)?\W*(?:there\ is\ )?(?:no|not\ enough|insufficient)\b
+        .{{0,30}}\b(?:context|information|synonym|antonym|opposite|paraphrase)s?\b
+    | ^\W*(?:n/a|none|null|no\ (?:answer|output|response)|content\ (?:removed|filtered|blocked))\W*$""",
     re.VERBOSE,
 )
 # Every refusal above holds the word `i` or one of these, so that most sentences need no slow search.
@@ -136,6 +173,31 @@ def is_chatter(line: str, source: str) -> bool:
         return True
     plain = _plain(line).lstrip("([ ")
     return bool(_REMARK.match(plain) or _CLOSING.match(plain)) and not _shares_content(line, source)
+
+
+def is_greeting(line: str) -> bool:
+    """Whether the line is an interjection before an answer ("Got it.", "Happy to help!") and nothing else."""
+    return _GREETING.fullmatch(_plain(line)) is not None
+
+
+def polarity_named(text: str) -> Polarity | None:
+    """Return which polarity a heading or the name of a field speaks of; None for both and for neither."""
+    found: set[Polarity] = set()
+    plain = text.casefold()
+    if re.search(r"synonym|same[\W_]?meaning|paraphras|equivalent|similar", plain):
+        found.add("synonym")
+    if re.search(r"antonym|opposite|contradict", plain):
+        found.add("antonym")
+    return found.pop() if len(found) == 1 else None
+
+
+def may_be_refusal(line: str, source: str) -> bool:
+    """Whether the line declines in words that a sentence of the domain might have as well.
+
+    "We are unable to process this request" is a refusal when it is all that came back for a text about
+    something else.
+    """
+    return _WEAK_REFUSAL.search(_plain(line)) is not None and not _shares_content(line, source)
 
 
 def is_refusal(line: str, source: str) -> bool:

@@ -9,20 +9,30 @@ import asyncio
 import logging
 import math
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from typing import Any
 
 from angle_data.annotators import AnnotatorSpec
-from angle_data.annotators.base import Annotator, ChatRequest, Failure, Holder, Reply, Retrier, resample
+from angle_data.annotators.base import (
+    REFUSED_KINDS,
+    Annotator,
+    ChatRequest,
+    Failure,
+    Holder,
+    Reply,
+    Retrier,
+    resample,
+)
 from angle_data.console import Progress
 from angle_data.labelling.answers import Answers
 from angle_data.labelling.engine import model_identity
-from angle_data.labelling.journal import Journal
+from angle_data.labelling.journal import Journal, refusal_of
 from angle_data.labelling.ledger import Ledger, Tokens
 from angle_data.labelling.tokens import estimate
-from angle_data.text import whole_characters
+from angle_data.text import counted, whole_characters
 
 __all__ = ["Collector", "Rejected"]
 
@@ -32,13 +42,18 @@ Rejected = Callable[[ChatRequest, list[dict[str, Any]]], bool]
 """Says of an answered request and its journal rows whether none of them is of use."""
 
 
+_ALIKE = 5
+"""So many equal refusals, and nothing else, are more likely a fault of the service than of the requests."""
+
+
 class Collector:
     """One pass over the open requests.
 
     Afterwards `failures` holds what failed by key, `asked` how many outcomes there were, `answered_before`
-    how many requests needed no asking, `stopped` whether the user ended it, and `limit_reached` whether a
-    limit did. What counts as open is decided as the requests are pulled, so nothing waits for a count.
-    `fields` gives further fields of a row, from a request without its messages: those are not kept.
+    how many requests needed no asking, `has_reply` whether any of the requests has a reply, of this session
+    or an earlier one, `stopped` whether the user ended it, and `limit_reached` whether a limit did. What
+    counts as open is decided as the requests are pulled, so nothing waits for a count. `fields` gives further
+    fields of a row, from a request without its messages: those are not kept.
     """
 
     def __init__(
@@ -56,8 +71,10 @@ class Collector:
         self.failures: dict[str, Failure] = {}
         self.asked = 0
         self.answered_before = self._reported = 0
-        self.stopped = False
-        self.limit_reached = False
+        self.has_reply = self.stopped = self.limit_reached = False
+        self._replied = False  # in this session
+        self._refused: dict[str, ChatRequest] = {}
+        self._reasons: Counter[tuple[str, str]] = Counter()
         self._journal, self._ledger, self._spec = journal, ledger, spec
         self._label, self._fields, self._guess, self._rejected = label, fields, guess, rejected
         self._requests, self._open = requests, self._open_requests(requests)
@@ -95,6 +112,33 @@ class Collector:
                             progress.advance(note=f"{count} failed" if count else "")
             except asyncio.CancelledError:
                 self.stopped = True
+            finally:
+                for (kind, message), count in self._reasons.items():
+                    if count > 1:
+                        log.debug("%s: %s: %s in all", kind, message, counted(count, "request"))
+
+    @property
+    def refused_alike(self) -> bool:
+        """Whether this session got nothing but refusals, all equal, and more than a few."""
+        return not self._replied and len(self._refused) >= _ALIKE and len(self._reasons) == 1
+
+    def keep_refusals(self) -> list[Failure]:
+        """Journal what was refused for good, so that it is not asked again, and return it.
+
+        Not as long as none of the requests has a reply, and not if all were refused alike: that need not be
+        the requests' fault. What is kept is no failure any more.
+        """
+        if not self.has_reply or self.refused_alike:
+            return []
+        kept = []
+        for key, request in self._refused.items():
+            failure = self.failures.pop(key)
+            refused = whole_characters(f"{failure.kind}: {failure.message}")
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            self._journal.append({**self._head(request), "reply": "", "refused": refused, "time": now})
+            kept.append(failure)
+        self._refused.clear()
+        return kept
 
     def _round(self, annotator: Annotator) -> Iterator[ChatRequest]:
         """Yield open requests until one does not fit under the limits beside those in flight."""
@@ -155,6 +199,8 @@ class Collector:
                 self._early -= 1
                 continue
             self.answered_before += 1
+            if not self.has_reply and (row := self._journal.row(request.key)) is not None:
+                self.has_reply = refusal_of(row) is None
             if self._rejected is None or request.key in anew or request.key not in self._journal:
                 continue
             rows = answers.rows(request)
@@ -176,8 +222,14 @@ class Collector:
             self._ledger.settle(outcome.key, guess, None if isinstance(outcome, Failure) else outcome)
         if isinstance(outcome, Failure):
             self.failures[outcome.key] = outcome
-            log.debug("%s, %s: %s: %s", request.source_id, request.task, outcome.kind, outcome.message)
+            if outcome.kind in REFUSED_KINDS:
+                self._refused[outcome.key] = request
+            reason = outcome.kind, outcome.message
+            self._reasons[reason] += 1
+            if self._reasons[reason] == 1:  # of a cancelled batch all rows say the same
+                log.debug("%s, %s: %s: %s", request.source_id, request.task, *reason)
         else:
+            self.has_reply = self._replied = True
             self._journal.append(self._row(request, outcome, self._usage(request, guess, outcome)))
 
     def _usage(self, request: ChatRequest, guess: Tokens | None, reply: Reply) -> dict[str, int]:
@@ -204,6 +256,17 @@ class Collector:
 
     def _row(self, request: ChatRequest, reply: Reply, usage: dict[str, int]) -> dict[str, Any]:
         """Return the journal row; `usage` and what follows stay last, see `Journal.append`."""
+        return {
+            **self._head(request),
+            "reply": whole_characters(reply.text),
+            "finish_reason": reply.finish_reason,
+            "usage": usage,
+            "seconds": round(reply.seconds, 3),
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+
+    def _head(self, request: ChatRequest) -> dict[str, Any]:
+        """Return what a journal row says about the request."""
         revision = {} if self._spec.revision is None else {"revision": self._spec.revision}
         return {
             "key": request.key,
@@ -214,16 +277,12 @@ class Collector:
             "source_id": request.source_id,
             "source": request.source,
             **self._fields(request),
-            "reply": whole_characters(reply.text),
-            "finish_reason": reply.finish_reason,
-            "usage": usage,
-            "seconds": round(reply.seconds, 3),
-            "time": datetime.now(UTC).isoformat(timespec="seconds"),
         }
 
     def _catch_interrupt(self, annotator: Annotator) -> None:
         """Let the first Ctrl-C end the sending and wait for replies in flight, the second stop at once.
 
+        A SIGTERM, as batch systems send it when the time is up, does the same.
         An annotator whose `drains` is False has nothing in flight that is worth a wait (batches are fetched
         by the next run) and is stopped by the first. One that waits before it tries again waits no longer.
         """
@@ -237,10 +296,11 @@ class Collector:
                 self.stopped = True
                 waiting = annotator.wind_down() if isinstance(annotator, Retrier) else len(self._in_flight)
                 log.warning(
-                    "stopping: everything so far is kept; waiting for %d replies in flight (Ctrl-C: stop)",
-                    waiting,
+                    "stopping: everything so far is kept; waiting for %s in flight (Ctrl-C: stop)",
+                    "1 reply" if waiting == 1 else f"{waiting} replies",
                 )
 
         # Signals can be caught in the main thread of a Unix process only; elsewhere Python's default stands.
         with suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(signal.SIGINT, interrupted)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, interrupted)

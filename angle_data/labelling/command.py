@@ -24,7 +24,9 @@ __all__ = ["llm_label", "plan_counts", "plan_table", "result_table"]
 
 def llm_label(
     model: opt.Model,
-    texts: Annotated[Path, typer.Option(help="Texts: .jsonl[.gz], .csv, .parquet or .txt (one a line).")],
+    texts: Annotated[
+        Path, typer.Option(help="Texts: .jsonl[.gz], .csv[.gz], .parquet or .txt (one a line).")
+    ],
     out: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
     size: Annotated[int, typer.Option(help="Sentences to ask for, per text and polarity.")] = 2,
     polarity: Annotated[str, typer.Option(help="both, synonym or antonym.")] = "both",
@@ -34,7 +36,11 @@ def llm_label(
     limit: Annotated[int | None, typer.Option(help="Use only the first texts.")] = None,
     shard: opt.Shard = None,
     retry_rejected: Annotated[
-        bool, typer.Option("--retry-rejected", help="Ask once more where a reply gave no sentence at all.")
+        bool,
+        typer.Option(
+            "--retry-rejected",
+            help="Ask once more where a reply gave no sentence at all, or the server refused the request.",
+        ),
     ] = False,
     engine: opt.Engine = "auto",
     checkpoint: opt.Checkpoint = None,
@@ -59,10 +65,11 @@ def llm_label(
 ) -> None:
     """Let a language model write synonymous and opposite sentences for every text.
 
-    Replies are journalled as they come: nothing is asked, or paid for, twice. Exit codes: 0 all answered; 1
-    an error to be mended, every request failed, or no reply is of use; 75 a limit was reached, batches are
-    still worked on, or some requests failed: the same command goes on; 130 interrupted. What was answered is
-    written in every case.
+    Replies are journalled as they come: nothing is asked, or paid for, twice. Exit codes: 0 all answered, or
+    refused for good by a server that answers others; 1 an error to be mended, every request failed, or no
+    reply is of use; 75 a limit was reached, batches are still worked on, the server went away, or some
+    requests failed: the same command goes on; 130 interrupted (Ctrl-C, SIGTERM). What was answered is written
+    in every case.
 
     Example: angle-data llm-label --model chatgpt --texts notes.jsonl --out runs/chatgpt --max-usd 5
     """
@@ -101,12 +108,14 @@ def plan_counts(plan: SessionPlan) -> dict[str, Any]:
 def plan_table(counts: dict[str, Any]) -> str:
     """Return a forecast as a table for people."""
     counts = dict(counts)
-    source = counts.pop("counted_by")
+    source, paid = counts.pop("counted_by"), counts.pop("paid")
     money = {name: counts.pop(name) for name in ("usd", "spent_usd")}
     lines = [_table(counts)]
     if money["usd"] is not None:
         spent = f" ({money['spent_usd']:.4f} USD spent so far)" if money["spent_usd"] else ""
         lines.append(f"about {money['usd']:.4f} USD{spent}")
+    elif paid:
+        lines.append("cost unknown: give --usd-per-million IN,OUT")
     return "\n".join([*lines, f"source of the token counts: {source}"])
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from angle_data.annotators.base import ChatRequest
 from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.answers import Answers
+from angle_data.labelling.journal import refusal_of
 from angle_data.labelling.replies import ParsedReply, parse_reply
 from angle_data.labelling.requests import polarity_of
 from angle_data.records import Candidate, Rejection
@@ -24,17 +25,18 @@ __all__ = ["Derived", "derive", "gave_nothing"]
 
 @dataclass(slots=True)
 class Derived:
-    """What came of the requests: `requests = replied + failed + unanswered`.
+    """What came of the requests: `requests = replied + refused + failed + unanswered`.
 
     `from_journal` of the replied ones were answered before this session. `kept` and `rejected` count the
-    parts of replies; `without_sentence` the replied ones that gave none. A request that was asked anew and
-    failed counts as failed.
+    parts of replies; `without_sentence` the replied ones that gave none. `refused` are those that the service
+    refuses for good. A request that was asked anew and failed counts as failed.
     """
 
     requests: int = 0
     from_journal: int = 0
     replied: int = 0
     unanswered: int = 0
+    refused: int = 0
     without_sentence: int = 0
     kept: int = 0
     failed: Counter[str] = field(default_factory=Counter)
@@ -48,6 +50,7 @@ class Derived:
             "replied": self.replied,
             "failed": dict(sorted(self.failed.items())),
             "unanswered": self.unanswered,
+            "refused": self.refused,
             "without_sentence": self.without_sentence,
             "kept": self.kept,
             "rejected": dict(sorted(self.rejected.items())),
@@ -83,8 +86,14 @@ def _records(
     def reject(reason: str, text: str, key: str, raw: str) -> Rejection:
         return Rejection(request.source_id, request.source, polarity, text, model, key, reason, raw)
 
-    answered, kept = False, 0
+    answered = refused = False
+    kept = 0
     for row in answers.each_row(request):
+        if (why := refusal_of(row)) is not None:
+            refused = True
+            counts.rejected["refused_by_server"] += 1
+            yield reject("refused_by_server", "", row["key"], why)
+            continue
         answered = True
         parsed = _parse(request, row, size)
         for text in parsed.sentences:
@@ -102,7 +111,8 @@ def _records(
         message = whole_characters(failure.message)
         yield reject("request_failed", "", failure.key, f"{failure.kind}: {message}")
     elif not answered:
-        counts.unanswered += 1
+        counts.refused += refused
+        counts.unanswered += not refused
     else:
         counts.replied += 1
         counts.from_journal += answers.answered_before(request)
@@ -120,4 +130,5 @@ def _parse(request: ChatRequest, row: dict[str, Any], size: int) -> ParsedReply:
         source=request.source,
         finish_reason=row.get("finish_reason"),
         size=size,
+        polarity=polarity_of(request),
     )

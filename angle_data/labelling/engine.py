@@ -18,7 +18,7 @@ from angle_data.annotators.models import BATCH_PRICE_FACTOR, MODELS, SERVICES, P
 from angle_data.errors import InputError
 from angle_data.text import normalise, stable_hash
 
-__all__ = ["EngineConfig", "model_identity"]
+__all__ = ["EngineConfig", "is_paid", "model_identity"]
 
 _WITHOUT_PRICE = ("offline", "ray", "recorded")
 
@@ -71,8 +71,8 @@ class EngineConfig:
         if self.shard is not None and not 1 <= self.shard[0] <= self.shard[1]:
             raise InputError(f"--shard i/n needs 1 <= i <= n, got {self.shard[0]}/{self.shard[1]}")
 
-    def spec(self, run: Path | None = None) -> AnnotatorSpec:
-        """Decide the annotator.
+    def spec(self, run: Path | None = None, *, forecast: bool = False) -> AnnotatorSpec:
+        """Decide the annotator; for a `forecast` it needs no address.
 
         Raises:
             InputError: An unknown engine or model name, or options that do not fit each other.
@@ -90,6 +90,7 @@ class EngineConfig:
             tokens_per_minute=self.tokens_per_minute,
             run=run,
             engine_options=self.engine_options,
+            forecast=forecast,
         )
 
     def sampling(self, schema: dict[str, Any] | None = None) -> Sampling:
@@ -114,8 +115,9 @@ class EngineConfig:
         """
         price = self._price(spec)
         if price is None and self.max_usd is not None:
+            at = f" at {spec.base_urls[0]}" if spec.base_urls else ""
             raise InputError(
-                f"--max-usd needs a price, and that of {spec.checkpoint!r} is not known: give "
+                f"--max-usd needs a price, and that of {spec.checkpoint!r}{at} is not known: give "
                 "--usd-per-million IN,OUT, or bound the tokens with --max-tokens-total"
             )
         return price
@@ -123,11 +125,16 @@ class EngineConfig:
     def _price(self, spec: AnnotatorSpec) -> Price | None:
         if self.usd_per_million is not None:
             return Price(*self.usd_per_million)
-        service = None if spec.engine in _WITHOUT_PRICE else _service(spec)
+        service = _service(spec) if is_paid(spec) else None
         price = service.prices.get(spec.checkpoint) if service else None
         if price is not None and spec.engine == "batch":
             return Price(price.input * BATCH_PRICE_FACTOR, price.output * BATCH_PRICE_FACTOR)
         return price
+
+
+def is_paid(spec: AnnotatorSpec) -> bool:
+    """Whether there may be somebody to pay: not for recorded replies, nor for a model that is loaded here."""
+    return spec.engine not in _WITHOUT_PRICE
 
 
 def model_identity(spec: AnnotatorSpec) -> str:

@@ -12,7 +12,7 @@ from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest
 from angle_data.labelling.answers import Answers
 from angle_data.labelling.collect import Rejected
-from angle_data.labelling.engine import EngineConfig, model_identity
+from angle_data.labelling.engine import EngineConfig, is_paid, model_identity
 from angle_data.labelling.journal import Journal, read_journal
 from angle_data.labelling.runfile import RunFile
 from angle_data.labelling.tokens import estimate, find_counter, guess_tokens, prompt_tokens
@@ -28,8 +28,8 @@ class SessionPlan:
     """What a session would do: its requests, how many of them the journal answers, and what the rest takes.
 
     `shared` are requests equal to one that is asked: one reply serves them all.
-    `counted_by` names where the token counts come from; `usd` is None when no price is known. `spent_tokens`
-    and `spent_usd` are what the journal took so far.
+    `counted_by` names where the token counts come from; `usd` is None when no price is known, or nobody is
+    `paid`. `spent_tokens` and `spent_usd` are what the journal took so far.
     """
 
     requests: int
@@ -41,6 +41,7 @@ class SessionPlan:
     counted_by: str
     spent_tokens: int
     spent_usd: float | None
+    paid: bool
 
     @property
     def to_ask(self) -> int:
@@ -88,7 +89,7 @@ def plan_all(
     Raises:
         InputError: The settings, the requests or the journal cannot be used.
     """
-    spec = engine.spec(run)
+    spec = engine.spec(run, forecast=True)
     price = engine.price(spec)
     RunFile(run, command, spec).check()
     with read_journal(run, spec.name) as journal:
@@ -112,6 +113,7 @@ def plan_all(
         counted_by=source,
         spent_tokens=spent.tokens,
         spent_usd=None if price is None else price.of(spent.prompt_tokens, spent.completion_tokens),
+        paid=is_paid(spec),
     )
 
 

@@ -13,18 +13,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from angle_data.labelling.chatter import is_refusal
-from angle_data.labelling.replies import without_thinking
+from angle_data.labelling.markup import only_answer, without_fences, without_thinking
 
 __all__ = ["GRADE_REASONS", "TOP_GRADE", "ParsedGrades", "parse_grades"]
 
 TOP_GRADE = 5.0
 
 GRADE_REASONS: dict[str, str] = {
-    "ambiguous": "several numbers, or a range, and nothing that says which is the grade",
+    "ambiguous": "several numbers, a range, or grades of pairs that were not in the call: which is whose?",
     "missing_id": "the reply grades other pairs of the call, but not this one",
     "no_number": "a reply without a grade",
     "out_of_range": "a grade below 0 or above 5",
     "refusal": "the grader declined",
+    "refused_by_server": "no reply: whoever was asked refuses this request for good, and answers others",
     "request_failed": "no reply: the request failed and is asked again in the next run",
     "truncated": "the reply was cut off before this pair",
 }
@@ -41,7 +42,6 @@ _LABELLED = re.compile(
 )
 _ANY = re.compile(rf"(?<![\w.,])({_NUMBER}){_OF_FIVE}(?![\w%])(?![.,]\d)", re.IGNORECASE)
 _ITEM = re.compile(r"[ \t*#([-]*(?:pair|id)?[ \t#[]*(\d{1,3})[ \t]*[].:)=*-]+(?=\s)(.*)", re.IGNORECASE)
-_FENCE = re.compile(r"```(?:[a-zA-Z]+(?=\s*\n))?")
 _LIST_KEYS = ("grades", "scores", "ratings", "results", "pairs")
 _GRADE_KEYS = ("score", "grade", "rating", "similarity", "value")
 _ID_KEYS = ("id", "pair", "index", "number")
@@ -62,10 +62,13 @@ def parse_grades(raw: str, *, count: int, finish_reason: str | None) -> ParsedGr
     whole reply), a list of lines such as `2: 3.5` and, for a single pair, one number in a sentence.
     `finish_reason` is the service's word for why the reply ended. What could be read in two ways is no grade.
     """
-    text = _FENCE.sub("", without_thinking(raw)).strip()
+    text = without_fences(only_answer(without_thinking(raw), "")[0]).strip()
     found: dict[int, set[Any]] = {}
     for number, value in _grades(text, count):
         found.setdefault(number, set()).add(value)
+    # Whoever counts from 0, or grades pairs that were not in the call, may mean another pair by any number.
+    if any(not 1 <= number <= count and values - {None} for number, values in found.items()):
+        return ParsedGrades({}, dict.fromkeys(range(1, count + 1), "ambiguous"))
     grades: dict[int, float] = {}
     rejected: dict[int, str] = {}
     for number in range(1, count + 1):

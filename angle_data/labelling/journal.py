@@ -1,5 +1,8 @@
 """The append-only record of every reply: the only state of a labelling run, and what makes it resumable.
 
+A request that the service refuses for good has a row too, with the words of the service in `refused`; it is
+finished like the others, and counts as no reply.
+
 Knows nothing about parsing. One process writes a run at a time; a kill at any moment loses at most the line
 that was being written. Rows are found by a 64-bit hash of their key; of two requests with one hash (a chance
 of one in ten million among two million) the second counts as unanswered.
@@ -25,7 +28,7 @@ from angle_data.jsonl import dumps
 from angle_data.labelling.index import HashTable
 from angle_data.locking import hold
 
-__all__ = ["Journal", "Spent", "open_journal", "read_journal"]
+__all__ = ["Journal", "Spent", "open_journal", "read_journal", "refusal_of"]
 
 log = logging.getLogger("angle.labelling")
 
@@ -110,12 +113,14 @@ class Journal:
         """Write one row and hand it to the operating system before returning.
 
         A row opens with `key` and `model` and ends with `usage`, `seconds` and `time`; so it is read fastest.
+        One with `refused` (see `refusal_of`) has no usage.
         """
         assert self._writer is not None, "a journal opened for reading takes no rows"
         start = self._end
         self._end += self._writer.write(row)
         self._offsets.put(_hash(row["key"]), start)
-        self.spent.add(row)
+        if refusal_of(row) is None:
+            self.spent.add(row)
 
     def row(self, key: str) -> dict[str, Any] | None:
         """Return the row of a request, or None when it is not finished.
@@ -131,6 +136,12 @@ class Journal:
         if row is None:
             raise InputError(f"{self._rows.name}: {fault} at byte {offset}; repair or remove the line")
         return row if row["key"] == key else None
+
+
+def refusal_of(row: dict[str, Any]) -> str | None:
+    """Return why the service refused a request for good, from its row; None when it was answered."""
+    refused = row.get("refused")
+    return refused if isinstance(refused, str) else None
 
 
 @contextmanager
@@ -207,7 +218,8 @@ def _scan(path: Path, model: str) -> _Scanned:
                         f"{path.parent} holds a run of {row['model']!r}; give another --out for {model!r}"
                     )
                 key = row["key"]
-                found.spent.add(row)
+                if refusal_of(row) is None:
+                    found.spent.add(row)
             found.offsets.put(_hash(key), found.end)
             found.end += len(line)
     return found

@@ -73,7 +73,8 @@ EngineOption = Annotated[
     typer.Option(
         metavar="KEY=VALUE",
         help="Setting of the engine itself. offline, ray: any argument of vllm.LLM, and chunk=N (prompts per "
-        "call); ray: concurrency=N (engines); batch: wait_s=SECONDS.",
+        "call); ray: concurrency=N (engines); server: timeout_s=SECONDS for one answer (120); batch: "
+        "wait_s=SECONDS.",
     ),
 ]
 RequestsPerMinute = Annotated[
@@ -96,7 +97,9 @@ MaxTokensTotal = Annotated[
 UsdPerMillion = Annotated[
     str | None,
     typer.Option(
-        metavar="IN,OUT", help="USD per million prompt and reply tokens.", show_default="the known price"
+        metavar="IN,OUT",
+        help="USD per million prompt and reply tokens; for --engine batch those of a batch.",
+        show_default="the known price",
     ),
 ]
 Temperature = Annotated[float, typer.Option(help="Sampling temperature, 0 to 2.")]

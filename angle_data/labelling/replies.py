@@ -19,11 +19,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from angle_data.labelling.chatter import is_chatter, is_heading, is_prompt_echo, is_refusal
-from angle_data.labelling.layout import Piece, split_reply
+from angle_data.labelling.chatter import (
+    is_chatter,
+    is_heading,
+    is_prompt_echo,
+    is_refusal,
+    may_be_refusal,
+)
+from angle_data.labelling.layout import split_reply
+from angle_data.labelling.markup import only_answer, without_thinking
+from angle_data.labelling.pieces import Piece
+from angle_data.records import Polarity
 from angle_data.text import normalise, whole_characters
 
-__all__ = ["REASONS", "ParsedReply", "parse_reply", "without_thinking"]
+__all__ = ["REASONS", "ParsedReply", "parse_reply"]
 
 REASONS: dict[str, str] = {
     "chatter": "words around the sentences (greeting, heading, closing remark); no sentence is lost",
@@ -33,18 +42,16 @@ REASONS: dict[str, str] = {
     "empty": "a reply, or an item of one, without words",
     "other_data": "what a structured reply holds beside its sentences: a second list, a note, a number",
     "refusal": "the annotator declined, asked back or chatted instead of answering",
+    "refused_by_server": "no reply: whoever was asked refuses this request for good, and answers others",
     "request_failed": "no reply: the request failed and is asked again in the next run",
     "surplus": "a sentence beyond the number asked for",
     "truncated": "a sentence that was cut off",
-    "unparseable": "structured data without sentences",
+    "unparseable": "structured data without sentences, or a stretch of markup",
 }
 """Reason code -> meaning, for everything that `llm-label` writes to rejected.jsonl."""
 
 # A reply's few sentences are compared with each other and with the source several times.
 _normalised = lru_cache(maxsize=32)(normalise)
-_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_THINK_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_THINK_START = re.compile(r"<think(?:ing)?>.*", re.DOTALL | re.IGNORECASE)
 _NEW_TASK = re.compile(r"^[ \t*]*input(?: sentence)?[ *]*:.*", re.DOTALL | re.IGNORECASE | re.MULTILINE)
 _LABEL = re.compile(
     r"(?:\*\*)?(?:synonym(?:ous)?|antonym(?:ous)?|paraphrase|opposite|sentence|output)(?: sentence)?"
@@ -52,6 +59,9 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _BOLD = re.compile(r"(?:(?<=[\s\"“(])|^)(\*\*|__)(?=\S)(.+?)(?<=\S)\1(?=[\s\"”).,;:!?]|$)")
+_ARROW = re.compile(r'[\s"”*]*(?:->|=>|→|⇒)\s*(?=\S)')
+_SCORED = re.compile(r"\s*\((?:similarity|score|confidence|grade|rating)\W{0,4}[\d.,/ %]+\)$", re.IGNORECASE)
+_MARKUP = re.compile(r"""\{\s*["']|\[\s*["'{]|\|.*\|$|</?\w+>""")
 _QUOTES = {"*": "*", '"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "「": "」", "`": "`"}
 _SENTENCE_START = re.compile(r"""["“'(]?[A-Z](?!\S*(?: \S+){0,2}?:\s)""")
 _BUT = re.compile(r"\b(?:but|however|instead|still|here\ are(?!.*\breasons?\b))\b", re.IGNORECASE)
@@ -67,26 +77,30 @@ class ParsedReply:
     rejected: tuple[tuple[str, str], ...]
 
 
-def parse_reply(raw: str, *, source: str, finish_reason: str | None, size: int) -> ParsedReply:
+def parse_reply(
+    raw: str, *, source: str, finish_reason: str | None, size: int, polarity: Polarity | None = None
+) -> ParsedReply:
     """Return at most `size` sentences of the reply `raw` to a request about `source`; never raises.
 
     `finish_reason` is the service's word for why the reply ended (`stop`, `length`, …), None when unknown.
-    Halves of surrogate pairs, which no file in UTF-8 can hold, become U+FFFD.
+    `polarity` is what was asked for, and helps where a reply gives both. Halves of surrogate pairs, which no
+    file in UTF-8 can hold, become U+FFFD.
     """
     raw = whole_characters(raw)
-    text = without_thinking(raw)
+    text, next_turn = only_answer(without_thinking(raw), source)
     if not text.strip():
         reason = "truncated" if raw.strip() and finish_reason == "length" else "empty"
         return ParsedReply((), ((reason, raw),))
     text, new_task = _before_new_task(text, source)
+    new_task = "\n".join(filter(None, (new_task, next_turn)))
     # Once more: an escape in JSON can stand for half a pair.
     pieces = [
         Piece(whole_characters(piece.text), piece.kind)
-        for piece in split_reply(text, source=source, size=size)
+        for piece in split_reply(text, source=source, size=size, polarity=polarity)
     ]
     if pieces:
         pieces[-1:] = _without_tail(pieces[-1], source)
-    if _is_refused(pieces, source):
+    if _is_refused(pieces, source, size):
         return ParsedReply((), (("refusal", text.strip()),))
     cut = None if new_task else _cut_off(pieces, source, finish_reason)
     sentences: list[str] = []
@@ -105,14 +119,6 @@ def parse_reply(raw: str, *, source: str, finish_reason: str | None, size: int) 
     return ParsedReply(tuple(sentences), tuple(rejected))
 
 
-def without_thinking(raw: str) -> str:
-    """Return the reply without reasoning blocks, also when their opening or closing tag is missing."""
-    if "<" not in raw:
-        return raw
-    text = _THINK_END.split(_THINKING.sub("", raw))[-1]
-    return _THINK_START.sub("", text)
-
-
 def _before_new_task(text: str, source: str) -> tuple[str, str]:
     """Split off a made-up further task ("Input sentence: …") that a base model wrote after its answer."""
     for match in _NEW_TASK.finditer(text) if ":" in text else ():
@@ -122,11 +128,14 @@ def _before_new_task(text: str, source: str) -> tuple[str, str]:
     return text, ""
 
 
-def _is_refused(pieces: list[Piece], source: str) -> bool:
+def _is_refused(pieces: list[Piece], source: str, size: int) -> bool:
     """Whether the reply opens with a refusal; what follows it is explanation, even as a numbered list."""
-    opening = next((piece for piece in pieces if not is_heading(piece.text)), None)
-    if opening is None or opening.kind not in ("line", "marked", "around"):
+    spoken = [piece for piece in pieces if not is_heading(piece.text)]
+    if not spoken or (opening := spoken[0]).kind not in ("line", "marked", "around"):
         return False
+    # Fewer pieces than sentences were asked for: what might be one of the domain is none.
+    if len(spoken) < max(size, 2) and may_be_refusal(opening.text, source):
+        return True
     if opening.kind == "around":
         # What is marked after it is explanation, but not after "I cannot …, but here are two:", nor as JSON.
         offers = _BUT.search(opening.text) or any(piece.kind == "structured" for piece in pieces)
@@ -181,6 +190,7 @@ def _without_tail(piece: Piece, source: str) -> Iterator[Piece]:
 
 def _clean(text: str, source: str) -> str:
     """Return the sentence without label, markdown emphasis, wrapping quotes and line breaks."""
+    text = _after_source(text.strip(), source)
     label = _LABEL.match(text.strip())
     if label and not normalise(source).startswith(normalise(label[0])):
         text = text.strip()[label.end() :]
@@ -189,7 +199,13 @@ def _clean(text: str, source: str) -> str:
         text = _BOLD.sub(r"\2", text)
     if text.count("**") == 1:
         text = text.removeprefix("**").removesuffix("**")
-    return _unwrap(text)
+    return _unwrap(text if _SCORED.search(source) else _SCORED.sub("", text))
+
+
+def _after_source(text: str, source: str) -> str:
+    """Return what an item says behind "SOURCE -> ", if it opens like that."""
+    arrow = _ARROW.match(text, len(source)) if text.casefold().startswith(source.casefold()) else None
+    return text[arrow.end() :] if arrow else text
 
 
 def _unwrap(text: str) -> str:
@@ -239,6 +255,8 @@ def _reason(sentence: str, piece: Piece, kept: list[str], source: str, size: int
         return "refusal"
     if is_prompt_echo(piece.text):
         return "echo_prompt"
+    if piece.kind == "line" and _MARKUP.match(sentence) and sentence[0] not in source:
+        return "unparseable"
     if echoes:
         return "echo_source"
     if piece.kind == "around":

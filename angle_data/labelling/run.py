@@ -41,7 +41,7 @@ def plan_label(config: LabelConfig) -> LabelPlan:
     Raises:
         InputError: The settings, texts, prompts or journal cannot be used.
     """
-    requests, _ = _requests(config)
+    requests, _ = _requests(config, forecast=True)
     plan = plan_all(
         requests,
         config.engine,
@@ -63,7 +63,8 @@ def label(config: LabelConfig) -> SessionResult:
         InputError: The settings, texts, prompts or journal cannot be used.
         AnnotatorError: The annotator cannot go on, every request failed, or no reply holds a sentence; every
             reply so far is kept.
-        StoppedError: A limit was reached or some requests failed; the same command goes on.
+        StoppedError: A limit was reached, or some requests failed that may be answered later; the same
+            command goes on.
         KeyboardInterrupt: The user stopped the run; every reply so far is kept.
     """
     requests, prompts = _requests(config)
@@ -105,7 +106,7 @@ def _rejected(config: LabelConfig) -> Rejected | None:
     return lambda request, rows: gave_nothing(request, rows, config.size)
 
 
-def _requests(config: LabelConfig) -> tuple[Requests, PromptSet]:
-    spec = config.engine.spec(config.out)
+def _requests(config: LabelConfig, *, forecast: bool = False) -> tuple[Requests, PromptSet]:
+    spec = config.engine.spec(config.out, forecast=forecast)
     prompts = load_prompts(config.prompts)
     return Requests(config, prompts, checkpoint=spec.checkpoint, identity=model_identity(spec)), prompts

@@ -1,7 +1,7 @@
 """run.json: the settings of a run folder without secrets, its counts, and the account of tokens and money.
 
-Written whole at the end of every session; read at the start of the next, to refuse what belongs to another
-command or annotator and to tell what has changed.
+Written whole at the end of every session, and marked as unfinished before its first request; read at the
+start of the next, to refuse what belongs to another command or annotator and to tell what has changed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from angle_data.jsonl import replace_file
 from angle_data.labelling.engine import EngineConfig
 from angle_data.labelling.ledger import Ledger
 from angle_data.locking import LOCK_NAME
+from angle_data.text import counted
 
 __all__ = ["RunFile"]
 
@@ -52,8 +53,8 @@ class RunFile:
         run, model = self._run, self._spec.name
         if self._spec.engine != "batch" and (rows := open_requests(run)):
             raise InputError(
-                f"{run} has {rows} requests in batches that are not fetched; finish it with --engine batch, "
-                "or give another --out"
+                f"{run} has {counted(rows, 'request')} in batches that are not fetched; finish it with "
+                "--engine batch, or give another --out"
             )
         if not self._path.is_file():
             ours = (run / "journal.jsonl").is_file() or (run / "batches.jsonl").is_file()
@@ -91,6 +92,13 @@ class RunFile:
                 ", ".join(changed),
             )
 
+    def begin(self, settings: Mapping[str, Any], engine: EngineConfig) -> None:
+        """Note that a session asks: the run is unfinished until `write`, also if that is never reached.
+
+        What an earlier session wrote stays, as its files do.
+        """
+        self._save({**(self._before or self._head(settings, engine)), "finished": False})
+
     def write(
         self,
         settings: Mapping[str, Any],
@@ -100,20 +108,21 @@ class RunFile:
         *,
         finished: bool,
         seconds: float,
+        stopped_by: str | None = None,
     ) -> None:
-        """Write the file anew; `finished`: nothing is left to ask; `seconds` is this session's time."""
+        """Write the file anew.
+
+        `finished`: nothing is left to ask; `seconds` is this session's time; `stopped_by` is the line that it
+        ended with, None when all went well.
+        """
         failures = Counter(self._before.get("failures") or {})
         failures.update(counts["failed"])
         rows, prompt, completion = ledger.of_this_run()
         spent = ledger.spent
         price = ledger.price
         content = {
-            "command": self._command,
+            **self._head(settings, engine),
             "finished": finished,
-            "model": self._spec.name,
-            "engine": self._spec.engine,
-            "base_urls": list(self._spec.base_urls),
-            **self._asked(settings, engine),
             "counts": dict(counts),
             "replies": spent.rows,
             "tokens": _tokens(spent.prompt_tokens, spent.completion_tokens),
@@ -127,13 +136,28 @@ class RunFile:
                 "usd": None if price is None else price.of(prompt, completion),
                 "latency_s": _percentiles(spent.seconds[spent.rows - rows :]),
                 "failures": counts["failed"],
+                "stopped_by": stopped_by,
                 "seconds": round(seconds, 3),
             },
             "versions": _versions(),
         }
+        self._save(content)
+
+    def _save(self, content: Mapping[str, Any]) -> None:
         with replace_file(self._path) as stream:
             json.dump(content, stream, ensure_ascii=False, indent=2, default=str)  # paths
             stream.write("\n")
+
+    def _head(self, settings: Mapping[str, Any], engine: EngineConfig) -> dict[str, Any]:
+        """Return the entries that are known before anything is asked."""
+        return {
+            "command": self._command,
+            "finished": False,
+            "model": self._spec.name,
+            "engine": self._spec.engine,
+            "base_urls": list(self._spec.base_urls),
+            **self._asked(settings, engine),
+        }
 
     def _asked(self, settings: Mapping[str, Any], engine: EngineConfig) -> dict[str, Any]:
         """Return the settings that decide what is asked, so also what the results hold."""

@@ -21,9 +21,11 @@ from angle_data.annotators.base import ChatRequest, KeyMaker, Sampling
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.answers import Answers
+from angle_data.labelling.collect import Rejected
 from angle_data.labelling.engine import EngineConfig, model_identity
 from angle_data.labelling.forecast import SessionPlan, plan_all
 from angle_data.labelling.grades import parse_grades
+from angle_data.labelling.journal import refusal_of
 from angle_data.labelling.pair_file import Pair, PairFile
 from angle_data.labelling.prompts import Prompt, load_prompt
 from angle_data.labelling.session import SessionResult, ask_all
@@ -49,6 +51,8 @@ class ScoreConfig:
     `engine` says of whom is asked. A call holds at most `pairs_per_call` pairs. With `both_orders` every pair
     is also graded with its texts exchanged, and has the mean. `prompt` None is the toolkit's own.
 
+    With `retry_rejected`, what the service refused is asked once more.
+
     Raises:
         InputError: A value is out of its range.
     """
@@ -60,6 +64,7 @@ class ScoreConfig:
     both_orders: bool = False
     prompt: Path | None = None
     limit: int | None = None
+    retry_rejected: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.pairs_per_call <= _MOST_PER_CALL:
@@ -82,10 +87,14 @@ class ScoreConfig:
 
 @dataclass(slots=True)
 class _Counts:
-    """What came of the calls and of the pairs: `pairs = scored + rejected + failed + unanswered` pairs."""
+    """What came of the calls and of the pairs: `pairs = scored + rejected + failed + unanswered` pairs.
+
+    `requests = replied + refused + failed + unanswered`.
+    """
 
     requests: int = 0
     replied: int = 0
+    refused: int = 0
     unanswered: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     pairs: int = 0
@@ -103,6 +112,7 @@ class _Counts:
             "replied": self.replied,
             "failed": dict(sorted(self.failed.items())),
             "unanswered": self.unanswered,
+            "refused": self.refused,
             "pairs": self.pairs,
             "kept": self.scored,
             "failed_pairs": self.failed_pairs,
@@ -120,8 +130,15 @@ def plan_score(config: ScoreConfig) -> SessionPlan:
     Raises:
         InputError: The settings, pairs, prompt or journal cannot be used.
     """
-    calls = _Calls(config, _load_prompt(config))
-    return plan_all(calls, config.engine, config.out, command=_COMMAND, reply_chars=_reply_chars)
+    calls = _Calls(config, _load_prompt(config), forecast=True)
+    return plan_all(
+        calls,
+        config.engine,
+        config.out,
+        command=_COMMAND,
+        reply_chars=_reply_chars,
+        rejected=_rejected(config),
+    )
 
 
 def score(config: ScoreConfig) -> SessionResult:
@@ -134,7 +151,8 @@ def score(config: ScoreConfig) -> SessionResult:
         InputError: The settings, pairs, prompt or journal cannot be used.
         AnnotatorError: The grader cannot go on, every request failed, or no reply holds a grade; replies so
             far are kept.
-        StoppedError: A limit was reached, or some requests failed; the same command goes on.
+        StoppedError: A limit was reached, or some requests failed that may be answered later; the same
+            command goes on.
         KeyboardInterrupt: The user stopped the run; replies so far are kept.
     """
     prompt = _load_prompt(config)
@@ -152,7 +170,15 @@ def score(config: ScoreConfig) -> SessionResult:
         derive=partial(_derive, config, calls),
         fields=lambda request: {"task": request.task, "prompt_sha256": prompt.sha256},
         reply_chars=_reply_chars,
+        rejected=_rejected(config),
     )
+
+
+def _rejected(config: ScoreConfig) -> Rejected | None:
+    """Return what says that a request is asked anew; None when none is."""
+    if not config.retry_rejected:
+        return None
+    return lambda request, rows: all(refusal_of(row) is not None for row in rows)
 
 
 def group_pairs(pairs: Sequence[Pair], most: int) -> Iterator[Call]:
@@ -175,9 +201,9 @@ def group_pairs(pairs: Sequence[Pair], most: int) -> Iterator[Call]:
 class _Calls:
     """The requests, in a fixed order; call it for a new pass. With both orders, two for every group."""
 
-    def __init__(self, config: ScoreConfig, prompt: Prompt) -> None:
+    def __init__(self, config: ScoreConfig, prompt: Prompt, *, forecast: bool = False) -> None:
         self.pairs = PairFile(config.pairs, limit=config.limit)
-        spec = config.engine.spec(config.out)
+        spec = config.engine.spec(config.out, forecast=forecast)
         self._config, self._prompt = config, prompt
         self._checkpoint, self._identity = spec.checkpoint, model_identity(spec)
         self._samplings: dict[int, tuple[Sampling, KeyMaker]] = {}
@@ -240,7 +266,7 @@ def _derive(config: ScoreConfig, calls: _Calls, answers: Answers) -> dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class _Grade:
-    """What one request says of one pair: a grade, or a reason code (`request_failed` among them)."""
+    """What one request says of one pair: a grade, or a reason code (those of no reply among them)."""
 
     key: str
     value: float | None
@@ -251,7 +277,8 @@ class _Grade:
 def _ask_journal(request: ChatRequest, answers: Answers, count: int, counts: _Counts) -> dict[int, _Grade]:
     """Return what a request says of its pairs by number; nothing when it was not asked yet."""
     counts.requests += 1
-    row = answers.row(request)
+    rows = answers.rows(request)
+    row = next((row for row in rows if refusal_of(row) is None), None)
     if row is not None:
         counts.replied += 1
         raw = whole_characters(row["reply"])
@@ -261,12 +288,16 @@ def _ask_journal(request: ChatRequest, answers: Answers, count: int, counts: _Co
             for number in range(1, count + 1)
         }
     failure = answers.failure(request)
-    if failure is None:
+    if failure is not None:
+        counts.failed[failure.kind] += 1
+        reason, raw = "request_failed", whole_characters(f"{failure.kind}: {failure.message}")
+    elif rows:
+        counts.refused += 1
+        reason, raw = "refused_by_server", refusal_of(rows[-1]) or ""
+    else:
         counts.unanswered += 1
         return {}
-    counts.failed[failure.kind] += 1
-    raw = whole_characters(f"{failure.kind}: {failure.message}")
-    return {number: _Grade(request.key, None, "request_failed", raw) for number in range(1, count + 1)}
+    return {number: _Grade(request.key, None, reason, raw) for number in range(1, count + 1)}
 
 
 def _row(pair: Pair, grades: list[_Grade | None], model: str, counts: _Counts) -> dict[str, Any] | None:

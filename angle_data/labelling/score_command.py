@@ -23,7 +23,7 @@ def llm_score(
     pairs: Annotated[
         Path,
         typer.Option(
-            help="Pairs: .jsonl[.gz], .csv or .parquet with text1 and text2, sentence1 and sentence2, or "
+            help="Pairs: .jsonl[.gz], .csv[.gz] or .parquet with text1 and text2, sentence1 and sentence2, or "
             "source and text (candidates.jsonl)."
         ),
     ],
@@ -37,6 +37,9 @@ def llm_score(
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Use only the first pairs.")] = None,
     shard: opt.Shard = None,
+    retry_rejected: Annotated[
+        bool, typer.Option("--retry-rejected", help="Ask once more what the server refused.")
+    ] = False,
     engine: opt.Engine = "auto",
     checkpoint: opt.Checkpoint = None,
     revision: opt.Revision = None,
@@ -77,6 +80,7 @@ def llm_score(
         both_orders=both_orders,
         prompt=prompt,
         limit=limit,
+        retry_rejected=retry_rejected,
     )
     if dry_run:
         counts = plan_counts(plan_score(config))

@@ -23,7 +23,7 @@ from angle_data.text import content_id, whole_characters
 
 __all__ = ["TextFile"]
 
-_KINDS = ".jsonl, .jsonl.gz, .csv, .parquet or .txt"
+_KINDS = ".jsonl, .jsonl.gz, .csv, .csv.gz, .parquet or .txt"
 _BATCH_LINES = 512
 
 _Place = str | int  # `file:line`, or the line alone
@@ -33,9 +33,9 @@ _Batches = Iterator[tuple[Sequence[_Place], list[dict[str, Any]]]]
 class TextFile:
     """The texts of one file, white space stripped at both ends; iterate over it as often as you like.
 
-    A row without id gets one made from its text. Blank texts and exact repetitions are passed over; `blank`
-    and `repeated` count them, `count` the texts that are left. With `limit`, only the first texts are used
-    and the file is read at most about twice as far.
+    A row without id gets one made from its text. Blank texts, null among them, and exact repetitions are
+    passed over; `blank` and `repeated` count them, `count` the texts that are left. With `limit`, only the
+    first texts are used and the file is read at most about twice as far.
 
     Raises:
         InputError: The file is missing, of an unknown kind or holds no texts; a row lacks the text field or
@@ -127,6 +127,8 @@ class TextFile:
         if isinstance(value, str):
             return value
         if self._text_field in row:
+            if value is None:  # how tables write an empty cell
+                return ""
             raise InputError(
                 f"{self._where(place)}: field {self._text_field!r} must be a string, got "
                 f"{type(value).__name__}"
@@ -162,9 +164,9 @@ class TextFile:
         if name.endswith(".jsonl"):
             return _json_batches(path)
         if is_table(path):
-            return _batched(
-                read_table(path, require=(self._text_field,), columns=(self._text_field, self._id_field))
-            )
+            columns = (self._text_field, self._id_field)
+            hint = " (choose with --text-field)"
+            return _batched(read_table(path, require=columns[:1], columns=columns, hint=hint))
         if name.endswith((".txt", ".txt.gz")):
             return _batched(_lines(path, self._text_field))
         raise InputError(f"{path}: unknown kind of file; give {_KINDS}")

@@ -24,9 +24,8 @@ def item(claims: str, **grades: float) -> Item:
 def beliefs(*graders: str) -> Beliefs:
     """Graders for whom 3 and more speaks for a synonym, 2 and less for an antonym, and 2.5 for nothing."""
     scores = {0.0: -1.0, 1.0: -0.5, 2.0: -0.2, 2.5: 0.0, 3.0: 0.2, 4.0: 0.5, 5.0: 1.0}
-    return Beliefs(
-        [], {}, {g: Shape(0.6, -0.6, 0.5) for g in graders}, dict.fromkeys(graders, scores), 0.0, 0.0, 1, {}
-    )
+    shapes = {g: Shape(0.6, -0.6, 0.5) for g in graders}
+    return Beliefs([], {}, shapes, dict.fromkeys(graders, scores), 0.0, 0.0, 1)
 
 
 def test_annotator_matrix_counts_shared_pairs() -> None:
@@ -48,7 +47,6 @@ def test_grader_table() -> None:
         "g": {
             # 5 is above 0 and 2.5; 1 (twice, for both annotators) above 0 only: 4 of 6.
             "auc": 0.6667,
-            "used": True,
             "mean_synonym": 2.3333,
             "mean_antonym": 1.25,
             "accepts": {

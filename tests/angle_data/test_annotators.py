@@ -5,6 +5,7 @@ import hashlib
 import importlib
 import inspect
 import json
+from pathlib import Path
 
 import pytest
 
@@ -186,13 +187,36 @@ def test_a_model_without_address_is_loaded_here_if_vllm_is_installed(monkeypatch
         ("m", {"base_urls": ("http://h/v1",), "engine": "offline"}, r"--base-url is for .* not for offline"),
         ("m", {"base_urls": ("http://h/v1", "http://i/v1"), "engine": "batch"}, r"works with one --base-url"),
         ("m", {"base_urls": ("http://h/v1",), "revision": "r"}, r"--revision is for .* not for server"),
-        ("m", {"base_urls": ("http://h/v1",), "engine_options": {"a": 1}}, r"--engine-option is for .* not"),
+        ("m", {"base_urls": ("http://h/v1",), "engine_options": {"a": 1}}, r"server knows no option 'a'; it"),
+        ("m", {"base_urls": ("http://h/v1",), "engine_options": {"timeout_s": 0}}, r"more than 0, got 0"),
+        ("m", {"base_urls": ("http://h/v1",), "engine_options": {"timeout_s": "x"}}, r"seconds, .* got 'x'"),
+        (
+            "m",
+            {"replies": Path("x"), "engine_options": {"a": 1}},
+            r"--engine-option is for .* not for recorded",
+        ),
     ],
 )
 def test_wrong_choices(monkeypatch, model, options, message):
     monkeypatch.setattr(choice, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=message):
         choose_annotator(model, **options)
+
+
+def test_the_time_for_an_answer_is_an_option_of_the_server_engine():
+    given = {"base_urls": ("http://h/v1",), "engine_options": {"timeout_s": 600}}
+    assert choose_annotator("m", **given).timeout_s == 600.0
+    assert choose_annotator("m", base_urls=("http://h/v1",)).timeout_s == 120.0
+
+
+@pytest.mark.parametrize("model", ["llama", "chatglm", "anything"])
+def test_a_forecast_needs_no_address(monkeypatch, model):
+    monkeypatch.setattr(choice, "find_spec", lambda name: None)
+    with pytest.raises(InputError):
+        choose_annotator(model)
+    spec = choose_annotator(model, forecast=True)
+    assert (spec.engine, spec.base_urls) == ("server", ())
+    assert spec.checkpoint == (MODELS[model].checkpoint if model in MODELS else model)
 
 
 @pytest.mark.parametrize("pasted", ["sk-secret-0123456789", "a b", "9KEY", "", "KEY\n"])

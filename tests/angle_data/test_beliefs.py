@@ -169,20 +169,6 @@ def test_a_grader_that_tells_nothing_changes_nothing(d: float) -> None:
     )
 
 
-def test_a_weak_grader_with_a_taste_in_style_condemns_nobody() -> None:
-    """It gives b low grades throughout, as one that goes by shared words does where b shares few."""
-    items, _ = world(11, {"a": 0.0, "b": 0.0, "c": 0.0}, 1, 1.0)
-    styled = [
-        Item(i.source, i.claims, {"g0": i.grades["g0"] - 3 * (i.claims[0].annotator == "b")}) for i in items
-    ]
-    beliefs = infer(styled, PRIOR)
-    assert list(beliefs.weak) == ["g0"]
-    assert 0.5 < beliefs.weak["g0"] < 0.75
-    assert beliefs.log_odds == infer([Item(i.source, i.claims, {}) for i in items], PRIOR).log_odds
-    few = styled[:60]  # ten synonyms of each annotator: too few to know
-    assert not infer(few[:30], PRIOR).weak
-
-
 def test_correlated_graders_count_for_less() -> None:
     items, _ = world(7, {"a": 0.0, "b": 0.1}, 1, 1.5, sources=80)
     copies = [Item(i.source, i.claims, {f"g{k}": i.grades["g0"] for k in range(4)}) for i in items]

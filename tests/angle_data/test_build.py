@@ -140,6 +140,26 @@ def test_build_keeps_every_text_in_one_split(runs: tuple[Path, ...], tmp_path: P
     assert set.union(*where.values()) == {"train", "validation", "test"}
 
 
+@pytest.mark.parametrize("strategy", ["concat", "vote", "principled"])
+def test_no_random_pair_joins_sources_that_share_a_synonym(tmp_path: Path, strategy: str) -> None:
+    """Sources "unit I …" and "rack I …" share one; a cap may take pairs away, not what they say."""
+    rows = []
+    for i, word in enumerate(SUBJECTS[:6]):
+        for text, own in ((f"unit {i} crashed overnight", "x"), (f"rack {i} failed at nightfall", "y")):
+            rows += [
+                row(text, "synonym", f"in the dark hours host {i} with its {word} went down", "m"),
+                row(text, "synonym", f"before dawn we lost {word} {i}{own} for good", "m"),
+                row(text, "antonym", f"the {word} of {i}{own} ran on without a hitch", "m"),
+            ]
+    run, out = write_run(tmp_path / "run", rows), tmp_path / "out"
+    build_ensemble(
+        EnsembleConfig((run,), out, strategy=strategy, random_per_source=4, ratios=(1.0,), max_per_source=1)
+    )
+    pairs = [r for r in load(out, tmp_path / "cache")["train"] if r["polarity"] == "random"]
+    assert len(pairs) > 20
+    assert not [p for p in pairs if p["text1"].split()[1] == p["text2"].split()[1]]
+
+
 def test_build_accounts_for_every_candidate(runs: tuple[Path, ...], tmp_path: Path) -> None:
     odd = [
         row(
@@ -381,6 +401,9 @@ def test_graded_labels_follow_the_grades(runs: tuple[Path, ...], tmp_path: Path)
         "rows": {"judge": 33, "jury": 33},
         "pairs": 33,
         "unknown_pairs": 0,
+        "candidate_pairs": 48,  # two synonyms of each annotator and the shared antonym, less one shared
+        "graded_pairs": 33,
+        "labelled": {"graded": 33, "ordinal": 15},  # beta's own synonyms, and the three pairs of t3
         "sha256": "",
     }
 
@@ -447,6 +470,61 @@ def test_an_unfinished_run_is_named(tmp_path: Path, caplog: pytest.LogCaptureFix
     assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
         f"{run} is unfinished (7 requests open): run its `angle-data llm-label` command again to complete it"
     ]
+    alpha, beta = json.loads((tmp_path / "out" / "report.json").read_text())["runs"]
+    assert (alpha["finished"], alpha["open"]) == (False, 7)
+    assert "finished" not in beta
+    card = (tmp_path / "out" / "dataset" / "README.md").read_text()
+    assert "- alpha: 36 candidates, unfinished: 7 requests open\n- beta: 36 candidates\n" in card
+
+
+def test_a_run_that_does_not_say_how_much_is_open(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As before the first reply of a later session: the counts are those of the one before."""
+    counts = {"unanswered": 0, "failed": {}}
+    run = write_run(tmp_path / "run", rows_of("alpha"), {"finished": False, "counts": counts})
+    build_ensemble(EnsembleConfig((run,), tmp_path / "out"))
+    assert "run is unfinished (requests are open): run its" in caplog.text
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["runs"][0]["open"] is None
+    card = (tmp_path / "out" / "dataset" / "README.md").read_text()
+    assert "- alpha: 36 candidates, unfinished: requests are open\n" in card
+
+
+@pytest.mark.parametrize(
+    ("run", "candidates", "message"),
+    [
+        (
+            None,
+            None,
+            r"begun is unfinished \(no candidates.jsonl yet\): run the same llm-label command again",
+        ),
+        (
+            {"command": "llm-label", "finished": False},
+            None,
+            r"begun is unfinished \(no candidates.jsonl yet\)",
+        ),
+        (
+            {"command": "llm-score", "finished": False},
+            None,
+            r"begun holds grades, no candidates; give it with",
+        ),
+        (
+            {"command": "llm-label", "finished": False, "counts": {"unanswered": 9}},
+            "",
+            r"holds no candidates; .*begun is unfinished \(9 requests open\): run the same llm-label command",
+        ),
+    ],
+)
+def test_a_run_that_wrote_no_candidates_yet_is_to_be_finished(
+    tmp_path: Path, run: dict[str, Any] | None, candidates: str | None, message: str
+) -> None:
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    (begun / "journal.jsonl").write_text("{}\n")
+    if run is not None:
+        (begun / "run.json").write_text(json.dumps(run))
+    if candidates is not None:
+        (begun / "candidates.jsonl").write_text(candidates)
+    with pytest.raises(InputError, match=message):
+        build_ensemble(EnsembleConfig((begun,), tmp_path / "out"))
 
 
 def test_a_killed_build_can_be_done_again(runs: tuple[Path, ...], tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def test_dry_run_counts_and_writes_nothing(examples, tmp_path):
     plain = recorded(examples, "annotator-a", tmp_path / "run", "--dry-run", "--polarity", "synonym")
     assert plain.stdout.splitlines()[0].split() == ["requests", "360"]
     assert plain.stdout.splitlines()[-1] == "source of the token counts: an estimate by characters"
+    assert "cost" not in plain.stdout
 
 
 def test_texts_without_a_recorded_reply_are_a_warning_unless_there_is_none_at_all(tmp_path, texts):
@@ -109,7 +110,7 @@ def test_texts_without_a_recorded_reply_are_a_warning_unless_there_is_none_at_al
 
     some, none = run("some", "One node left."), run("none", "Two nodes left.")
     assert (some.returncode, none.returncode) == (0, 1)
-    assert "1 requests have no recorded reply\n" in some.stderr
+    assert "1 request without a recorded reply\n" in some.stderr
     assert json.loads((tmp_path / "some/run.json").read_text())["finished"] is True
     assert "every request failed (2), most with not_recorded: no recorded" in none.stderr
 
@@ -122,6 +123,17 @@ def test_a_dry_run_of_a_public_model_forecasts_its_cost_without_a_key(tmp_path, 
     tokens = int(next(line.split()[-1] for line in done.stdout.splitlines() if "prompt tokens" in line))
     assert f"about {tokens / 1000:.4f} USD" in done.stdout
     assert 50 < tokens < 200
+
+
+@pytest.mark.parametrize("where", [[], ["--base-url", "http://127.0.0.1:9/v1"]])
+def test_a_dry_run_needs_no_address_and_says_what_is_missing_for_a_price(tmp_path, texts, where):
+    options = ["--model", "some-model", "--texts", texts, "--out", tmp_path / "run", "--dry-run", *where]
+    done = angle_data("llm-label", *options)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2:] == [
+        "cost unknown: give --usd-per-million IN,OUT",
+        "source of the token counts: an estimate by characters",
+    ]
 
 
 def test_options_reach_the_run(tmp_path, texts):
@@ -189,13 +201,15 @@ def test_some_failures_are_exit_75_and_the_rest_is_written(tmp_path):
         tmp_path / "run",
         "--quiet",
     ]
-    with FakeOpenAI(faults=[Fault(400, message="too long")]) as server:
+    broken = Fault(500, {"retry-after-ms": "5"}, message="out of memory")
+    with FakeOpenAI(faults=[broken] * 6) as server:
+        command += ["--concurrency", 1]
         first = angle_data(*command, "--base-url", server.url)
         second = angle_data(*command, "--base-url", server.url)
     assert (first.returncode, second.returncode) == (75, 0)
     assert first.stderr == (
-        "angle-data: 1 requests failed, most with http_400: too long; run the same command again to "
-        "ask them again\n"
+        "angle-data: 1 request failed, with http_500: out of memory; run the same command again to ask it "
+        "again\n"
     )
 
 
@@ -228,7 +242,7 @@ def fails(tmp_path, texts, *more):
         (["--model", "llama", "--engine", "offline", "--engine-option", "x"], "'x': give KEY=VALUE"),
         (
             ["--model", "m", "--base-url", "http://h/v1", "--max-usd", "1"],
-            "--max-usd needs a price, and that of 'm' is not known: give --usd-per-million IN,OUT",
+            "needs a price, and that of 'm' at http://h/v1 is not known: give --usd-per-million IN,OUT",
         ),
         (
             ["--model", "chatgpt", "--prompts", "nice"],

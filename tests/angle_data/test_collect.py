@@ -182,6 +182,19 @@ def finish(config):
     raise AssertionError("the batches are not done")
 
 
+def test_a_finished_run_says_that_requests_of_other_settings_are_with_the_service(tmp_path, caplog):
+    write_texts(tmp_path / "texts.jsonl", range(5))
+    line = "5 requests of other settings or texts are still with the batch service; the command that sent"
+    with FakeBatch(answer) as server:
+        finish(batches(tmp_path, server))
+        assert line not in caplog.text
+        server.held = True
+        with pytest.raises(StoppedError):
+            label(batches(tmp_path, server, temperature=0.1))
+        assert label(batches(tmp_path, server)).counts["asked"] == 0
+    assert caplog.text.count(line) == 1
+
+
 def test_counting_what_is_in_batches_reads_only(tmp_path):
     assert open_requests(tmp_path) == 0
     events = [
@@ -239,7 +252,7 @@ def test_what_batches_leave_of_the_limit_is_used_once_they_are_fetched(tmp_path)
         for _ in range(6):
             with pytest.raises(StoppedError, match="1 batch is being worked on") as stopped:
                 label(batches(tmp_path, server, max_tokens_total=limit))
-            if "(1 requests)" in str(stopped.value):
+            if "(1 request)" in str(stopped.value):
                 break
         assert [len(server.files[batch.input_file][1].splitlines()) for batch in server.batches.values()] == [
             10,

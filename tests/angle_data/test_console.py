@@ -1,4 +1,5 @@
 import logging
+import signal
 import subprocess
 import sys
 
@@ -70,6 +71,27 @@ def test_a_reader_that_goes_away_is_no_error():
     assert writer.stderr.read() == b""
     assert writer.wait() == 0
     writer.stderr.close()
+
+
+def test_a_sigterm_ends_the_program_like_a_ctrl_c():
+    program = (
+        "import signal\n"
+        "from angle_data.console import run_app\n"
+        "run_app(lambda: signal.raise_signal(signal.SIGTERM), 'prog')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "prog: interrupted; everything so far is kept\n")
+
+
+@pytest.mark.parametrize("outside", [signal.SIG_DFL, signal.SIG_IGN])
+def test_what_a_sigterm_does_outside_the_program_stays_so(outside):
+    before, inside = signal.signal(signal.SIGTERM, outside), []
+    try:
+        run_app(lambda: inside.append(signal.getsignal(signal.SIGTERM)), "prog")
+        assert signal.getsignal(signal.SIGTERM) is outside
+        assert (inside == [outside]) == (outside is signal.SIG_IGN)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,8 @@ def test_a_money_limit_without_a_price_is_an_error():
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_model_has_a_context_and_a_known_price_where_it_is_public(name):
+def test_every_model_has_a_known_price_where_it_is_public(name):
     alias = MODELS[name]
-    assert alias.context >= 8192
     if alias.host is not None:
         assert alias.checkpoint_at(alias.host) in SERVICES[alias.host].prices
     for host, checkpoint in alias.hosted.items():

@@ -34,6 +34,9 @@ def grades(raw, count=1, finish_reason="stop"):
         "Pair [1]: 3.5",
         "[1] 3.5",
         "Score: 3.5. [1]",
+        "Score: 3.5<|im_end|>",
+        "assistant\n\n3.5</s>",
+        "3.5<|im_end|>\n<|im_start|>user\nNow grade 4 more.",
     ],
 )
 def test_one_grade_in_many_forms(raw):
@@ -75,10 +78,30 @@ def test_a_reply_that_was_cut_off_keeps_the_grades_it_holds():
 
 
 def test_grades_belong_to_their_numbers_not_their_places():
-    raw = '{"grades": [{"id": 3, "score": 0}, {"id": 1, "score": 5}, {"id": 9, "score": 4}]}'
+    raw = '{"grades": [{"id": 3, "score": 0}, {"id": 1, "score": 5}]}'
     parsed = grades(raw, 3)
     assert parsed.grades == {1: 5.0, 3: 0.0}
     assert parsed.rejected == {2: "missing_id"}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"grades": [{"id": 0, "score": 5}, {"id": 1, "score": 0}, {"id": 2, "score": 3}]}',
+        '{"grades": [{"id": 1, "score": 5}, {"id": 2, "score": 0}, {"id": 4, "score": 3}]}',
+        '{"0": 5, "1": 0, "2": 3}',
+        "0: 5\n1: 0\n2: 3",
+    ],
+    ids=["from 0", "a gap", "mapping", "lines"],
+)
+def test_a_number_that_no_pair_has_makes_every_grade_ambiguous(raw):
+    """A grader that counts from 0 would give each grade to the neighbour."""
+    assert grades(raw, 3).grades == {}
+    assert grades(raw, 3).rejected == dict.fromkeys((1, 2, 3), "ambiguous")
+
+
+def test_a_legend_before_the_grades_says_nothing_about_pairs():
+    assert grades("0: unrelated\n5: the same\n\n1: 4\n2: 3", 3).grades == {1: 4.0, 2: 3.0}
 
 
 @pytest.mark.parametrize(

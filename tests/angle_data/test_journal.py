@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.labelling.journal import open_journal, read_journal
+from angle_data.labelling.journal import open_journal, read_journal, refusal_of
 
 KEYS = [f"{i:032x}" for i in range(4)]
 
@@ -46,6 +46,17 @@ def test_a_row_is_on_disk_as_soon_as_it_is_appended(tmp_path):
     with open_journal(tmp_path, "m") as journal:
         journal.append(row(0))
         assert json.loads((tmp_path / "journal.jsonl").read_text()) == row(0)
+
+
+def test_a_refused_request_is_finished_and_no_reply(tmp_path):
+    refused = {"key": KEYS[1], "model": "m", "reply": "", "refused": "http_400: no", "time": "t"}
+    with open_journal(tmp_path, "m") as journal:
+        journal.append(row(0))
+        journal.append(refused)
+        assert len(journal) == 1
+    with open_journal(tmp_path, "m") as journal:
+        assert (len(journal), journal.claim(KEYS[1])) == (1, False)
+        assert [refusal_of(journal.row(key)) for key in KEYS[:2]] == [None, "http_400: no"]
 
 
 def test_a_request_is_claimed_once(tmp_path):

@@ -77,6 +77,7 @@ def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path):
         "replied": 60,
         "failed": {},
         "unanswered": 0,
+        "refused": 0,
         "without_sentence": 0,
         "kept": 120,
         "rejected": {},
@@ -153,7 +154,7 @@ def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):
     ):
         label(config(tmp_path, server, polarity="synonym"))
     assert str(caught.value) == (
-        "no reply is of use (1 replies, most: chatter); see rejected.jsonl, then choose another model or "
+        "no reply is of use (1 reply, most: chatter); see rejected.jsonl, then choose another model or "
         "prompt, or ask anew with --retry-rejected"
     )
     rejected = rows(tmp_path / "run" / "rejected.jsonl")
@@ -168,25 +169,58 @@ def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):
 
 def test_failed_requests_are_listed_and_asked_again(tmp_path):
     write_texts(tmp_path / "texts.jsonl", 3)
-    with FakeOpenAI(about, faults=[None, Fault(400, message="too long")]) as server:
-        with pytest.raises(StoppedError, match=r"^1 requests failed, most with http_400: too long; run the"):
+    broken = Fault(500, {"retry-after-ms": "5"}, message="out of memory")
+    with FakeOpenAI(about, faults=[None, *[broken] * 6]) as server:
+        with pytest.raises(StoppedError, match=r"^1 request failed, with http_500: out of memory; run the"):
             label(config(tmp_path, server, polarity="synonym", concurrency=1))
         first = run_json(tmp_path)
         rejected = rows(tmp_path / "run" / "rejected.jsonl")
         assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 4
         second = label(config(tmp_path, server, polarity="synonym", concurrency=1))
-        assert len(server.seen) == 4
-    assert (first["counts"]["failed"], first["finished"]) == ({"http_400": 1}, False)
+        assert len(server.seen) == 2 + 6 + 1
+    assert (first["counts"]["failed"], first["finished"]) == ({"http_500": 1}, False)
+    assert first["last_run"]["stopped_by"].startswith("1 request failed, with http_500: out of memory")
     assert [first["counts"][name] for name in ("requests", "replied", "unanswered")] == [3, 2, 0]
     assert [(row["source_id"], row["reason"], row["raw"]) for row in rejected] == [
-        ("t1", "request_failed", "http_400: too long")
+        ("t1", "request_failed", "http_500: out of memory")
     ]
     assert (second.counts["asked"], second.counts["replied"], second.counts["failed"]) == (1, 3, {})
     assert run_json(tmp_path)["finished"] is True
-    assert (run_json(tmp_path)["failures"], run_json(tmp_path)["last_run"]["failures"]) == (
-        {"http_400": 1},
+    last = run_json(tmp_path)["last_run"]
+    assert (run_json(tmp_path)["failures"], last["failures"], last["stopped_by"]) == (
+        {"http_500": 1},
         {},
+        None,
     )
+
+
+def test_a_text_that_the_server_refuses_for_good_does_not_keep_the_run_from_its_end(tmp_path, caplog):
+    write_texts(tmp_path / "texts.jsonl", 3)
+    too_long = Fault(400, message="too long")
+    with FakeOpenAI(about, faults=[None, too_long, None, too_long]) as server:
+        asked = {"polarity": "synonym", "concurrency": 1}
+        first = label(config(tmp_path, server, **asked)).counts
+        assert [first[name] for name in ("requests", "replied", "refused", "kept")] == [3, 2, 1, 4]
+        assert (first["failed"], first["rejected"]) == ({}, {"refused_by_server": 1})
+        assert caplog.text.count("1 request was refused for good, most with http_400: too long; see ") == 1
+        ((row),) = rows(tmp_path / "run/rejected.jsonl")
+        assert (row["source_id"], row["reason"], row["text"]) == ("t1", "refused_by_server", "")
+        assert row["raw"] == "http_400: too long"
+        account = run_json(tmp_path)
+        assert (account["finished"], account["replies"], account["tokens"]["total_tokens"]) == (True, 2, 30)
+        before = (tmp_path / "run/rejected.jsonl").read_bytes()
+        assert plan_label(config(tmp_path, server, **asked)).session.to_ask == 0
+        assert label(config(tmp_path, server, **asked)).counts["asked"] == 0
+        assert (tmp_path / "run/rejected.jsonl").read_bytes() == before
+        assert caplog.text.count("refused for good") == 1
+        # Once more, in vain, and with success: each attempt at the text stays on record.
+        for refused, reasons in ((1, 2), (0, 2)):
+            counts = label(config(tmp_path, server, retry_rejected=True, **asked)).counts
+            assert (counts["asked"], counts["refused"]) == (1, refused)
+            assert counts["rejected"] == {"refused_by_server": reasons}
+        assert counts["kept"] == 6
+        assert len(server.seen) == 5
+    assert run_json(tmp_path)["replies"] == 3
 
 
 def test_an_error_that_ends_the_run_keeps_what_was_answered(tmp_path):
@@ -198,6 +232,7 @@ def test_an_error_that_ends_the_run_keeps_what_was_answered(tmp_path):
         label(config(tmp_path, server, polarity="synonym", concurrency=1))
     counts = run_json(tmp_path)["counts"]
     assert (counts["requests"], counts["replied"], counts["unanswered"]) == (9, 2, 7)
+    assert run_json(tmp_path)["last_run"]["stopped_by"].endswith("or its address lacks /v1: gone")
     assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 4
 
 
@@ -266,17 +301,19 @@ def wait_for_replies(server, count):
         time.sleep(0.01)
 
 
-def test_an_interrupt_waits_for_replies_in_flight_and_derives_the_candidates(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_waits_for_replies_in_flight_and_derives_the_candidates(tmp_path, number):
     write_texts(tmp_path / "texts.jsonl", 200)
     with FakeOpenAI(about, latency_s=0.05) as server:
         with started(command(tmp_path, server)) as run:
             wait_for_replies(server, 20)
-            run.send_signal(signal.SIGINT)
+            run.send_signal(number)
             _, errors = run.communicate()
         asked = len(server.seen)
     assert run.returncode == 130
     # How many were in flight depends on when the signal came.
-    assert re.search(r"stopping: everything so far is kept; waiting for \d+ replies in flight", errors)
+    assert re.search(r"stopping: everything so far is kept; waiting for \d+ repl(y|ies) in flight", errors)
+    assert json.loads((tmp_path / "run/run.json").read_text())["finished"] is False
     assert "Traceback" not in errors
     journal, counts = (
         rows(tmp_path / "run/journal.jsonl"),
@@ -363,7 +400,9 @@ def test_a_money_limit_counts_the_whole_journal(tmp_path):
             assert len(server.seen) == asked
         assert run_json(tmp_path)["usd"] == pytest.approx(0.05)
         assert run_json(tmp_path)["last_run"]["usd"] == pytest.approx(0.03)
-        with pytest.raises(InputError, match="--max-usd needs a price, and that of 'tiny' is not known"):
+        with pytest.raises(
+            InputError, match=r"--max-usd needs a price, and that of 'tiny' at http:.* is not"
+        ):
             label(config(tmp_path, server, max_usd=1.0))
 
 
@@ -455,19 +494,20 @@ def test_requests_asked_anew_that_fail_are_failures(tmp_path):
     with FakeOpenAI(lambda body: about(body) if "Node 2 " in str(body["messages"]) else refuse) as server:
         label(config(tmp_path, server, polarity="synonym"))
     again = {"polarity": "synonym", "retry_rejected": True, "concurrency": 1}
+    odd = Fault(500, {"retry-after-ms": "5"}, message="odd")
     with (
-        FakeOpenAI(about, always=Fault(400, message="odd")) as server,
-        pytest.raises(AnnotatorError, match=r"^every request failed \(2\), most with http_400: odd$"),
+        FakeOpenAI(about, always=odd) as server,
+        pytest.raises(StoppedError, match=r"^2 requests failed, most with http_500: odd; run the same"),
     ):
         label(config(tmp_path, server, **again))
     counts = run_json(tmp_path)["counts"]
     assert run_json(tmp_path)["finished"] is False
-    assert (counts["requests"], counts["replied"], counts["failed"]) == (3, 1, {"http_400": 2})
+    assert (counts["requests"], counts["replied"], counts["failed"]) == (3, 1, {"http_500": 2})
     reasons = [(row["source_id"], row["reason"]) for row in rows(tmp_path / "run/rejected.jsonl")]
     assert reasons == [(f"t{i}", why) for i in (0, 1) for why in ("refusal", "request_failed")]
     with (
-        FakeOpenAI(about, faults=[Fault(400, message="odd")]) as server,
-        pytest.raises(StoppedError, match=r"^1 requests failed, most with http_400: odd; run the same"),
+        FakeOpenAI(about, faults=[odd] * 6) as server,
+        pytest.raises(StoppedError, match=r"^1 request failed, with http_500: odd; run the same"),
     ):
         label(config(tmp_path, server, **again))
     with FakeOpenAI(about) as server:

@@ -176,6 +176,28 @@ def test_refusals_without_a_success_between_them_pause_ever_longer():
     assert max(pauses) == pytest.approx(60.0)
 
 
+@pytest.mark.parametrize("told_s", [1.0, None])
+def test_a_wake_up_at_the_very_end_of_a_pause_finds_numbers(told_s):
+    """The first refusal ends an unlimited rate: nothing has come back yet, and it comes back from then on."""
+    limiter = Limiter(64)
+    end = limiter.refused(limiter.take(0.0), 0.0, told_s, {})
+    waits = [limiter.wait(end), limiter.wait(end), limiter.wait(end + 60.0)]
+    assert all(math.isfinite(wait) for wait in waits)
+    assert waits[2] == 0.0
+    limiter.settled(limiter.take(end + 60.0), end + 61.0, {})
+    assert math.isfinite(limiter.wait(end + 61.0))
+
+
+def test_who_is_told_when_to_come_again_may_send_one_request_then():
+    told, untold = Limiter(64), Limiter(64)
+    at = told.refused(told.take(0.0), 0.1, 3.0, {}) + 0.1
+    assert told.wait(at) == 0.0
+    told.take(at)
+    assert told.wait(at) > 0.0
+    at = untold.refused(untold.take(0.0), 0.1, None, {}) + 0.1
+    assert untold.wait(at) > 0.0
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
@@ -248,6 +270,23 @@ def test_one_burst_of_refusals_is_one_lesson():
     assert pace.rate(0.0) == math.inf
     assert [pace.refused(number, 0.1, 0.2) for number in numbers] == [True, False, False, False]
     assert pace.rate(0.3) < math.inf
+
+
+def test_a_burst_that_went_faster_than_the_pace_does_not_raise_the_limit_over_what_was_tried():
+    """The service let the burst through from what it had saved; its rate is no greater for that."""
+    pace, now = Pace(), 0.0
+    for _ in range(3):
+        for _ in range(40):
+            now += 0.1
+            number = pace.sent(now)
+        pace.refused(number, now, 0.1)
+    assert pace._limit == pytest.approx(10.0, rel=0.2)
+    for _ in range(200):
+        now += 0.01
+        number = pace.sent(now)
+    tried = pace.rate(now)
+    pace.refused(number, now, 0.1)
+    assert pace._limit <= tried < 50.0
 
 
 def test_what_is_remembered_stays_small():

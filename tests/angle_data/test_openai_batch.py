@@ -112,6 +112,23 @@ def test_submit_leave_come_back_fetch(tmp_path):
     assert list((tmp_path / "batch").iterdir()) == []
 
 
+def test_a_batch_of_others_does_not_keep_a_run_from_its_end(tmp_path):
+    with FakeBatch(held=True) as server:
+        client = Client(server, tmp_path)
+        client.run(requests(2))
+        client.run(requests(3, first=10))
+        mine, other = server.batches.values()
+        server._validate(mine)
+        server._end(mine, "completed")
+        assert client.run(requests(2)) is None
+        assert client.texts() == answers(2)
+        server._validate(other)
+        server._end(other, "completed")
+        assert client.until_done(requests(3, first=10)) is None
+        assert len(server.batches) == 2
+    assert client.texts() == answers(2) | answers(3, first=10)
+
+
 def test_rows_of_an_input_file_are_the_requests(tmp_path):
     with FakeBatch() as server:
         Client(server, tmp_path).run(requests(2))

@@ -13,9 +13,11 @@ from fake_openai import FakeOpenAI, Fault, Limit
 
 from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
+from angle_data.annotators.endpoints import Endpoint, Endpoints, Patience
+from angle_data.annotators.limiter import Limiter
 from angle_data.annotators.openai_server import OpenAIServer
 from angle_data.annotators.retry import retry_after
-from angle_data.errors import AnnotatorError, CredentialsError
+from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
 
 KEY = "sk-test-0123456789"
 
@@ -49,8 +51,36 @@ def ask(spec, wanted):
 
     try:
         asyncio.run(collect())
-    except AnnotatorError as error:
+    except AngleError as error:
         ended = error
+    return outcomes, ended
+
+
+def port_of(server):
+    return int(server.url.rsplit(":", 1)[1].removesuffix("/v1"))
+
+
+def closed_after(server, count, spec, wanted, patience, comes_back=None):
+    """Ask, and close the server after `count` replies; `comes_back` follows it at the same address."""
+    outcomes, ended = [], None
+
+    async def collect():
+        loop = asyncio.get_running_loop()
+        async with aclosing(OpenAIServer(spec, patience).stream(wanted)) as stream:
+            async for outcome in stream:
+                outcomes.append(outcome)
+                if len(outcomes) == count:
+                    server.__exit__()
+                    if comes_back is not None:
+                        loop.call_later(0.4, comes_back.__enter__)
+
+    try:
+        asyncio.run(collect())
+    except AngleError as error:
+        ended = error
+    finally:
+        if comes_back is not None:
+            comes_back.__exit__()
     return outcomes, ended
 
 
@@ -153,6 +183,25 @@ def test_a_hanging_request_times_out_and_is_tried_again():
     assert len(server.seen) == 2
 
 
+def test_the_first_timeout_is_a_warning_that_names_the_option(caplog):
+    faults = [Fault(kind="hang")] * 3
+    with FakeOpenAI(faults=faults) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=3, timeout_s=0.2), requests(3))
+    assert ended is None
+    assert len(outcomes) == 3
+    message = "no answer within 0.2 s; give it longer with --engine-option timeout_s=SECONDS, or send less"
+    assert caplog.text.count(f"{server.url}: {message}") == 1
+
+
+def test_requests_that_time_out_name_the_option_in_their_failure(monkeypatch):
+    monkeypatch.setattr("angle_data.annotators.retry._SHORTEST_S", 0.001)
+    monkeypatch.setattr("angle_data.annotators.retry._LONGEST_S", 0.001)
+    with FakeOpenAI(faults=[None], always=Fault(kind="hang")) as server:
+        outcomes, _ = ask(server_spec(server.url, concurrency=1, timeout_s=0.05), requests(2))
+    assert outcomes[1].kind == "timeout"
+    assert "--engine-option timeout_s=SECONDS" in outcomes[1].message
+
+
 def test_waits_as_long_as_retry_after_says():
     with FakeOpenAI(faults=[Fault(429, {"Retry-After": "0.4"})]) as server:
         started = time.monotonic()
@@ -215,6 +264,136 @@ def test_one_success_starts_both_counts_anew():
         outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(40))
     assert ended is None
     assert len(outcomes) == 40
+
+
+def test_after_a_reply_a_stretch_of_refusals_does_not_end_the_run():
+    """Long texts may stand together; a server that works refuses them one by one."""
+    several = [Fault(400, message=f"{2000 + i} tokens are too many") for i in range(60)]
+    with FakeOpenAI(faults=[None, *several, *[Fault(400, message="filtered")] * 19]) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(81))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply, *[Failure] * 79, Reply]
+
+
+@pytest.mark.parametrize(
+    ("faults", "kept", "words"),
+    [
+        ([Fault(400, message="no budget")] * 30, 19, "rejects every request: no budget"),
+        (
+            [Fault(400, message=f"no {i}") for i in range(120)],
+            99,
+            "100 requests in a row failed, the last one",
+        ),
+    ],
+    ids=["equal", "different"],
+)
+def test_after_a_reply_too_many_refusals_end_the_run_all_the_same(faults, kept, words):
+    with FakeOpenAI(faults=[None, *faults]) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(200))
+    assert len(outcomes) == 1 + kept
+    assert type(ended) is AnnotatorError
+    assert words in str(ended)
+
+
+def test_after_a_reply_twenty_other_failures_in_a_row_are_for_the_next_run():
+    broken = Fault(500, {"retry-after-ms": "1"}, message="out of memory")
+    with FakeOpenAI(faults=[None], always=broken) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(30))
+    assert isinstance(ended, StoppedError)
+    assert "20 requests in a row failed, the last one with: out of memory; everything so far" in str(ended)
+    assert [type(outcome) for outcome in outcomes] == [Reply, *[Failure] * 19]
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_a_server_that_goes_away_and_comes_back_costs_no_request(monkeypatch, caplog, concurrency):
+    """In 0.4 seconds the six attempts of each request would be used up, whatever the pauses."""
+    monkeypatch.setattr("angle_data.annotators.retry._SHORTEST_S", 0.001)
+    monkeypatch.setattr("angle_data.annotators.retry._LONGEST_S", 0.001)
+    caplog.set_level(logging.INFO, logger="angle")
+    server = FakeOpenAI(latency_s=0.01)
+    server.__enter__()
+    back = FakeOpenAI(port=port_of(server))
+    spec = server_spec(server.url, concurrency=concurrency)
+    patience = Patience(first_s=0.02, longest_s=0.05, total_s=60.0)
+    outcomes, ended = closed_after(server, 10, spec, requests(60), patience, back)
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 60
+    assert caplog.text.count(f"{server.url} is away (") == 1
+    assert caplog.text.count(f"{server.url} answers again") == 1
+
+
+def test_a_server_that_stays_away_stops_the_run_with_everything_kept():
+    server = FakeOpenAI(latency_s=0.01)
+    server.__enter__()
+    spec = server_spec(server.url, concurrency=8)
+    patience = Patience(first_s=0.01, longest_s=0.02, total_s=0.1)
+    outcomes, ended = closed_after(server, 10, spec, requests(60), patience)
+    assert isinstance(ended, StoppedError)
+    assert str(ended).startswith(f"no answer from {server.url} for ")
+    assert "run the same command again when the server is back" in str(ended)
+    assert {type(outcome) for outcome in outcomes} == {Reply}
+
+
+def test_a_gateway_without_its_server_is_asked_by_one_request_at_a_time():
+    """Eight are in flight, and at most four fail before the pause begins: from the 13th on, one by one."""
+    away = Fault(503, message="no backend")
+    with FakeOpenAI(faults=[*[None] * 4, *[away] * 20], latency_s=0.005) as server:
+        spec = server_spec(server.url, concurrency=8)
+        patience = Patience(first_s=0.01, longest_s=0.02, total_s=60.0)
+
+        async def collect():
+            async with aclosing(OpenAIServer(spec, patience).stream(requests(40))) as stream:
+                return [outcome async for outcome in stream]
+
+        outcomes = asyncio.run(collect())
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 40
+    assert {seen.in_flight for seen in server.seen[4 + 12 : 4 + 20]} == {1}
+
+
+def test_a_request_that_its_server_never_survives_does_not_hold_the_run_up():
+    faults = [None, *[Fault(502, {"retry-after-ms": "5"}, message="bad gateway")] * 6]
+    with FakeOpenAI(faults=faults) as server:
+        spec = server_spec(server.url, concurrency=1)
+
+        async def collect():
+            patience = Patience(first_s=0.01, longest_s=0.02, total_s=60.0)
+            async with aclosing(OpenAIServer(spec, patience).stream(requests(4))) as stream:
+                return [outcome async for outcome in stream]
+
+        outcomes = asyncio.run(collect())
+    assert [type(outcome) for outcome in outcomes] == [Reply, Failure, Reply, Reply]
+    assert len(server.seen) == 1 + 6 + 2
+
+
+def test_the_pauses_for_a_server_that_is_away_double_up_to_about_three_minutes():
+    """In simulated time: tried whenever it may be, until the patience is at its end."""
+    now, patience, pauses = 100.0, Patience(), []
+    endpoint = Endpoint("u", "n", Limiter(1), "text")
+    endpoint.answered()
+    while now - 100.0 < patience.total_s:
+        endpoint.failed(connected=False, now=now, patience=patience, told_s=None)
+        pauses.append(endpoint.pause(now))
+        now += pauses[-1]
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0, 30.0]
+    endpoint.failed(connected=True, now=now, patience=patience, told_s=100.0)
+    assert endpoint.pause(now) == 100.0
+    endpoint.answered()
+    assert endpoint.pause(now) == 0.0
+
+
+def test_a_broken_connection_or_four_set_nothing_aside():
+    endpoint = Endpoint("u", "n", Limiter(1), "text")
+    for number in range(1, 6):
+        endpoint.failed(connected=True, now=1.0, patience=Patience(), told_s=None)
+        assert endpoint.is_down == (number == 5)
+
+
+def test_a_long_wait_shows_what_the_server_said(caplog):
+    caplog.set_level(logging.INFO, logger="angle")
+    endpoints = Endpoints([Endpoint("u", "the API", Limiter(1), "text")], Patience())
+    place = asyncio.run(endpoints.place())
+    endpoints.refused(place, 48.0, {}, "Limit 200 requests per day")
+    assert caplog.messages == ["the API asks for patience (Limit 200 requests per day): waiting 48 s"]
 
 
 def test_after_a_fatal_error_no_worker_sends_another_request():
@@ -292,6 +471,19 @@ def test_a_key_in_the_servers_words_is_masked(monkeypatch):
     assert outcomes[0].message == "bad header Bearer [key]"
 
 
+@pytest.mark.parametrize("name", ["MY_KEY", None])
+def test_a_403_shows_what_the_server_said_beside_the_advice(monkeypatch, name):
+    monkeypatch.setenv("MY_KEY", KEY)
+    message = f"Country not supported for {KEY}"
+    with FakeOpenAI(always=Fault(403, message=message)) as server:
+        _, ended = ask(server_spec(server.url, api_key_env=name), requests(1))
+    assert isinstance(ended, CredentialsError)
+    said = message.replace(KEY, "[key]") if name else message
+    assert str(ended).startswith(f"{server.url} refuses access (HTTP 403: {said}); ")
+    assert ("check the key in MY_KEY" in str(ended)) == (name is not None)
+    assert ("--api-key-env" in str(ended)) == (name is None)
+
+
 @pytest.mark.parametrize("value", [None, "", "  "])
 def test_a_missing_key_is_noticed_before_anything_is_sent(monkeypatch, value):
     monkeypatch.delenv("MY_KEY", raising=False)
@@ -322,7 +514,7 @@ def test_an_unreachable_server_is_named_within_seconds():
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     _, ended = ask(server_spec(f"http://127.0.0.1:{port}/v1"), requests(5))
-    assert str(ended).startswith(f"cannot reach http://127.0.0.1:{port}/v1 (")
+    assert str(ended).startswith(f"cannot reach http://127.0.0.1:{port}/v1 (Connection refused); ")
     assert "start the server or correct --base-url" in str(ended)
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from angle_data.labelling import structured
 from angle_data.labelling.replies import REASONS, parse_reply
 
 SOURCE = "Failover to the standby took nine minutes."
@@ -73,6 +74,59 @@ LAYOUTS = {
     "unclosed list of closed strings": f'{{"sentences": ["{A}", "{B}"',
     "thinking": f"<think>Two sentences: 1. foo 2. bar</think>\n1. {A}\n2. {B}",
     "thinking without opening tag": f"I should write two.\n</think>\n\n1. {A}\n2. {B}",
+    "plus": f"+ {A}\n+ {B}",
+    "quoted mail": f"> {A}\n> {B}",
+    "quoted numbers": f"> 1. {A}\n> 2. {B}",
+    "arrows": f"→ {A}\n→ {B}",
+    "arrows of ascii": f"-> {A}\n-> {B}",
+    "ticks": f"✅ {A}\n✅ {B}",
+    "tasks": f"- [ ] {A}\n- [x] {B}",
+    "numbered bullets": f"* 1. {A}\n* 2. {B}",
+    "bullet for the second only": f"{A}\n- {B}",
+    "latex": f"\\item {A}\n\\item {B}",
+    "roman": f"i. {A}\nii. {B}",
+    "roman capitals": f"(I) {A}\n(II) {B}",
+    "lettered labels": f"Option A: {A}\nOption B: {B}",
+    "counted": f"First: {A}\nSecond: {B}",
+    "counted with commas": f"First, {A}\nSecond, {B}",
+    "keycaps": f"1\ufe0f\u20e3 {A}\n2\ufe0f\u20e3 {B}",
+    "colons": f"1: {A}\n2: {B}",
+    "hash numbers": f"#1 {A}\n#2 {B}",
+    "csv": f'1,"{A}"\n2,"{B}"',
+    "one line, semicolon": f"1. {A}; 2. {B}",
+    "bold headings": f"**Synonym 1**\n{A}\n\n**Synonym 2**\n{B}",
+    "numbers as headings": f"### 1\n{A}\n### 2\n{B}",
+    "or": f"{A}\nor\n{B}",
+    "alternatively": f"{A}\nAlternatively:\n{B}",
+    "another way": f"{A}\nAnother way to put it:\n{B}",
+    "either": f'Either "{A}" or "{B}"',
+    "source and arrow": f"{SOURCE} -> {A}\n{SOURCE} -> {B}",
+    "similarities": f"1. {A} (similarity: 0.9)\n2. {B} (similarity: 0.8)",
+    "table": f"| # | Sentence |\n|---|---|\n| 1 | {A} |\n| 2 | {B} |",
+    "table without edges": f"No | Sentence\n---|---\n1 | {A}\n2 | {B}",
+    "tags": f"<sentence>{A}</sentence>\n<sentence>{B}</sentence>",
+    "tags around a list": f"<answer>\n1. {A}\n2. {B}\n</answer>",
+    "numbered tags": f'<output><s1>{A}</s1><sentence id="2">{B}</sentence></output>',
+    "html list": f"<ol><li>{A}</li><li>{B}</li></ol>",
+    "html break": f"{A}<br>{B}",
+    "end of turn": f"1. {A}\n2. {B}<|eot_id|>",
+    "end of turn, lines": f"{A}\n{B}<|im_end|>",
+    "end of text": f"1. {A}\n2. {B}</s>",
+    "end of each line": f"{A}<|im_end|>\n{B}<|im_end|>",
+    "header": f"<|start_header_id|>assistant<|end_header_id|>\n\n{A}\n{B}<|eot_id|>",
+    "role": f"assistant\n\n{A}\n{B}",
+    "role with colon": f"Assistant: 1. {A}\n2. {B}",
+    "channels": "<|channel|>analysis<|message|>We need two: 1. foo<|end|><|start|>assistant<|channel|>final"
+    f"<|message|>{A}\n{B}<|return|>",
+    "json on the line of talk": f"Sure! {json.dumps({'sentences': [A, B]})} Hope this helps!",
+    "json in a sentence": f"The JSON that you wanted is {json.dumps({'sentences': [A, B]})}",
+    "json in list items": f"1. {json.dumps({'sentence': A})}\n2. {json.dumps({'sentence': B})}",
+    "json string of json": json.dumps(json.dumps({"sentences": [A, B]})),
+    "json string of lines": json.dumps(f"{A}\n{B}"),
+    "json object of a list": json.dumps({"result": f"1. {A}\n2. {B}"}),
+    "json with comments": f'{{"sentences": [\n// first\n"{A}",\n"{B}"]}}',
+    "json after talk, broken": f'Sure! {{"sentences": ["{A}", "{B}",]}}',
+    "python assignment": f'sentences = ["{A}", "{B}"]',
 }
 
 
@@ -107,6 +161,14 @@ HEADINGS = [
     "As a highly smart opposite-meaning sentence-generating system, here are my 2 antonym sentences:",
     "以下是两个同义句：",
     "好的！",
+    "Got it.",
+    "Happy to help!",
+    "No problem at all!",
+    "Let me think about this.",
+    "Two rephrasings, in plain words, for your incident log:",
+    "Hier sind zwei Sätze mit gleicher Bedeutung:",
+    "Aquí tienes dos oraciones:",
+    "I wrote these two.",
 ]
 CLOSERS = [
     "I hope this helps!",
@@ -191,6 +253,24 @@ DOMAIN = [
     "The two nodes have the same address and neither is reachable.",
     "Both replicas are in the same rack.",
     "ConfigMap updated, pods not restarted, old settings still active",
+    "> 80% of the disk is used",
+    "+ 3 nodes joined the pool",
+    "Option A: drain the node first.",
+    "First: drain the node, then reboot it.",
+    "v. good throughput since noon",
+    "1: the pool is empty",
+    'The alert said {"level": "warn"} and nothing else.',
+    'Set hosts to ["node1", "node2"] before the restart.',
+    "| node | state | was all that the dashboard showed.",
+    "Write <p> to open a paragraph and </p> to end it.",
+    "Got it working again after the restart.",
+    "No problem with the standby since noon.",
+    "Understood by nobody: the standby's banner.",
+    "We are unable to restart the node until the drain is done.",
+    "We are unable to process this request until the standby is ready.",
+    "The request cannot be completed, the primary says.",
+    "No opposite signals from the standby.",
+    "None of the nodes answered.",
 ]
 
 
@@ -232,6 +312,15 @@ REFUSALS = [
     "Es tut mir leid, aber ich kann dabei nicht helfen.",
     "Lo siento, pero no puedo ayudar con eso.",
     "Je suis désolé, mais je ne peux pas répondre.",
+    "We are unable to process this request.",
+    "We're sorry, but we cannot complete your request at this time.",
+    "The request cannot be fulfilled because it lacks context.",
+    "This content may violate our usage policies.",
+    "I need more context to paraphrase this sentence. Could you share more?",
+    "I'm afraid I can't do that.",
+    "Not enough information is given to produce an antonym.",
+    "N/A",
+    "[content removed]",
     "I am not able to generate sentences about internal incidents.",
     "Unfortunately, I cannot assist with that request. Here is why:\n1. It is secret.\n2. I lack context.",
 ]
@@ -283,6 +372,9 @@ def test_an_answer_to_someone_who_says_no_is_no_refusal(source, answer):
             None,
         ),
         (f'"{A}"\n"It took nine', None, (A,), '"It took nine'),
+        (f'"{A}"\n"It took nine', "stop", (A,), '"It took nine'),
+        (f'Sure! {{"sentences": ["{A}", "It took', "length", (A,), "It took"),
+        (f"| # | Sentence |\n|---|---|\n| 1 | {A} |\n| 2 | It took", "length", (A,), "It took"),
         (f"1. {A}\n2. It took nine minutes until", None, (A,), "It took nine minutes until"),
         (f"* {A}\n* It took nine", None, (A,), "It took nine"),
         (f"{A}\nIt took nine", None, (A,), "It took nine"),
@@ -340,6 +432,11 @@ def test_a_source_without_end_mark_gives_no_evidence_of_a_cut():
         ('{"sentences": []}', (), [("empty", '{"sentences": []}')]),
         ('{"error": {"code": 3}}', (), [("unparseable", '{"error": {"code": 3}}')]),
         ("<think>endless", (), [("empty", "<think>endless")]),
+        ("<|channel|>analysis<|message|>endless", (), [("empty", "<|channel|>analysis<|message|>endless")]),
+        ('{"sentences": [}', (), [("unparseable", '{"sentences": [}')]),
+        (f"{A}\n| {B} |", (A,), [("unparseable", f"| {B} |")]),
+        (f"{A}\n{B}<|im_end|><|im_start|>user\nMore!", (A, B), [("echo_prompt", "user\nMore!")]),
+        (f"{A}\n{B}<|endoftext|>Human: hi", (A, B), [("echo_prompt", "Human: hi")]),
     ],
 )
 def test_reasons(raw, sentences, rejected):
@@ -358,6 +455,10 @@ def test_reasons(raw, sentences, rejected):
         ({"n": 2, "ok": True, "empty": [], "result": {"sentences": [A, B]}}, [A, B], []),
         ([{"sentence": A, "why": "same time"}, {"sentence": B, "id": 2}], [A, B], ["same time"]),
         ({"sentence1": A, "sentence2": B, "comment": "done"}, [A, B], ["done"]),
+        ({"keywords": ["standby", "nine"], "sentences": [A, B]}, [A, B], ['["standby", "nine"]']),
+        ({"text": "Failover took 9 min.", "paraphrase": A}, [A], ["Failover took 9 min."]),
+        ([{"sentence": "Failover took 9 min.", "paraphrase": A}], [A], ["Failover took 9 min."]),
+        ([{"sentence": SOURCE, "text": A}], [A], [SOURCE]),
     ],
 )
 def test_what_stands_beside_the_sentences_of_json_is_listed(value, kept, beside):
@@ -400,6 +501,7 @@ def test_a_number_inside_a_sentence_is_no_marker(raw, sentences):
 FRAGMENTS = [
     "1. ", "2) ", "\n", '"', '{"sentences": [', '"]}', "**", "```json\n", "<think>", "</think>", "- ",
     " / ", "[1] ", "I'm sorry, but I can't assist", "Here are 2 sentences:", "Input sentence: ", "一、",
+    "<|im_end|>", "</s>", "assistant", "<li>", "</li>", "| a | b |", "|---|", "> ", "Got it.",
     "A node failed.", "\\", "\0", "['a', ", "}", "{", "]", ":", "\\ud83d",
 ]  # fmt: skip
 
@@ -438,6 +540,110 @@ def test_half_a_surrogate_pair_written_as_an_escape_is_replaced():
 def test_python_data_that_json_cannot_hold_costs_no_sentence(beside):
     parsed = parse(f"['The pod is up.', {beside}]")
     assert parsed.sentences[0] == "The pod is up."
+
+
+@pytest.mark.parametrize(
+    ("raw", "kept"),
+    [
+        (f"+ {A}\n{B}", (f"+ {A}", B)),
+        (f"Somebody had to wake up in the middle of a night.\n{A}\n{B}", None),
+        (f"We cannot process this request.\n{B}", ("We cannot process this request.", B)),
+        ('{"sentence": "Nine minutes\\nit took."}', ("Nine minutes it took.",)),
+    ],
+    ids=["mark of one line", "long first line", "not all of the reply", "wrapped in json"],
+)
+def test_what_may_be_a_sentence_is_one(raw, kept):
+    assert parse(raw).sentences == (kept or tuple(raw.splitlines()[:2]))
+
+
+def test_the_number_before_json_is_no_talk():
+    raw = f"1. {json.dumps({'sentence': A})}\n2. {json.dumps({'sentence': B})}"
+    assert parse(raw).rejected == ()
+
+
+def test_few_places_of_a_reply_are_tried_as_json(monkeypatch):
+    """Each costs up to the length of the reply, and a hostile one has thousands."""
+    tried = []
+    monkeypatch.setattr(structured, "_decode", lambda text, start: tried.append(start))
+    parse('so {"a ' * 1000)
+    assert 0 < len(tried) <= 25
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "| Original sentence | New |\n|---|---|\n| Failover to the second site took about nine minutes. |",
+        "| Comment on words that are kept | Output |\n|---|---|\n| a much longer remark on all of it |",
+    ],
+    ids=["of the source", "of remarks"],
+)
+def test_the_column_of_a_table_is_chosen_by_its_name(head):
+    assert parse(f"{head} {A[:20]} |").sentences == (A[:20],)
+
+
+def test_a_table_may_repeat_the_source():
+    rows = f"| Original | Paraphrase |\n|:--|:--|\n| {SOURCE} | {A} |\n| {SOURCE} | {B} |\nDone."
+    parsed = parse(rows)
+    assert parsed.sentences == (A, B)
+    assert [reason for reason, _ in parsed.rejected] == ["chatter", "other_data", "other_data", "chatter"]
+
+
+BOTH = [
+    json.dumps({"antonyms": ["It took no time."], "synonyms": [A]}),
+    f"Antonyms:\n1. It took no time.\n\nSynonyms:\n1. {A}",
+    f"**Synonyms:**\n- {A}\n\n**Antonyms:**\n- It took no time.",
+]
+
+
+@pytest.mark.parametrize("raw", BOTH, ids=["json", "antonyms first", "synonyms first"])
+@pytest.mark.parametrize(("polarity", "kept"), [("synonym", A), ("antonym", "It took no time.")])
+def test_of_a_reply_with_both_polarities_the_one_that_was_asked_for_is_kept(raw, polarity, kept):
+    parsed = parse_reply(raw, source=SOURCE, finish_reason="stop", size=2, polarity=polarity)
+    assert parsed.sentences == (kept,)
+    assert "other_data" in {reason for reason, _ in parsed.rejected}
+
+
+@pytest.mark.parametrize(
+    ("raw", "source", "kept"),
+    [
+        (f"> {A}\n> {B}", "> standby lag is back", (f"> {A}", f"> {B}")),
+        ("Option A: wait.\nOption B: go.", "Option A: stay", ("Option A: wait.", "Option B: go.")),
+        (
+            "It sends <|im_end|> twice.\nTwice it sends <|im_end|>.",
+            "The node writes <|im_end|> two times.",
+            ("It sends <|im_end|> twice.", "Twice it sends <|im_end|>."),
+        ),
+        ("<li>one\n<li>two", "<li> without </li>", ("<li>one", "<li>two")),
+        ("| up | node1 |\n| up | node2 |", "| down | node1 |", ("| up | node1 |", "| up | node2 |")),
+        ('[["a", "b c d"]]', '[["x"]]', ('[["a", "b c d"]]',)),
+        ("Got it!\nUnderstood.", "OK, got it.", ("Got it!", "Understood.")),
+        ("Assistant: please reboot.", "Assistant: please restart.", ("Assistant: please reboot.",)),
+        ("1. The second (score: 0.9)", "Run two (score: 0.9)", ("The second (score: 0.9)",)),
+        (
+            'It says {"sentences": ["a b c"]} now.',
+            'The call returned {"code": 7}.',
+            ('It says {"sentences": ["a b c"]} now.',),
+        ),
+        (f"{A}\nStandby state:\n{B}", "State of the standby", (A, "Standby state:")),
+    ],
+)
+def test_markup_that_the_source_has_as_well_is_part_of_the_sentence(raw, source, kept):
+    assert parse(raw, source=source).sentences == kept
+
+
+@pytest.mark.parametrize(
+    ("raw", "size"), [("We are unable to process this request.", 1), ("We cannot process the request.", 2)]
+)
+def test_what_a_service_may_say_as_well_is_no_refusal_of_a_text_about_it(raw, size):
+    source = "The gateway is unable to process the request."
+    assert parse(raw, source=source, size=size).sentences == (raw,)
+
+
+@pytest.mark.parametrize(
+    "raw", ['{"' * 50_000, "<|x|>" * 20_000, "<li>" * 30_000, "|a" * 30_000, '[{"a": ' * 9000, "> " * 50_000]
+)
+def test_hostile_markup_is_parsed_in_reasonable_time(raw):
+    assert parse(raw).rejected or parse(raw).sentences
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -168,13 +169,33 @@ def test_a_run_without_one_grade_is_an_error(tmp_path):
 
 def test_failed_pairs_are_asked_again_by_the_same_command(tmp_path):
     write_pairs(tmp_path / "pairs.jsonl", range(8))
-    with FakeOpenAI(grader, faults=[Fault(status=400, message="odd text")]) as server:
-        with pytest.raises(StoppedError, match="1 requests failed"):
-            score(config(tmp_path, server))
+    broken = Fault(500, {"retry-after-ms": "5"})
+    with FakeOpenAI(grader, faults=[broken] * 6) as server:
+        one_by_one = config(tmp_path, server)
+        one_by_one = replace(one_by_one, engine=replace(one_by_one.engine, concurrency=1))
+        with pytest.raises(StoppedError, match=r"^1 request failed, with http_500"):
+            score(one_by_one)
         counts = run_json(tmp_path)["counts"]
         assert (counts["kept"], counts["failed_pairs"], counts["pairs"]) == (7, 1, 8)
         assert [row["reason"] for row in rows(tmp_path / "run" / "rejected.jsonl")] == ["request_failed"]
         assert score(config(tmp_path, server)).counts["kept"] == 8
+    assert len(server.seen) == 6 + 7 + 1
+
+
+def test_refused_pairs_are_final_and_asked_again_when_wanted(tmp_path):
+    write_pairs(tmp_path / "pairs.jsonl", range(8))
+    with FakeOpenAI(grader, faults=[Fault(400, message="odd text")]) as server:
+        for asked in (8, 0):
+            counts = score(config(tmp_path, server)).counts
+            assert (counts["asked"], counts["kept"], counts["refused"]) == (asked, 7, 1)
+            assert counts["rejected"] == {"refused_by_server": 1}
+            assert run_json(tmp_path)["finished"] is True
+        ((row),) = rows(tmp_path / "run" / "rejected.jsonl")
+        assert (row["reason"], row["raw"]) == ("refused_by_server", "http_400: odd text")
+        again = config(tmp_path, server, retry_rejected=True)
+        assert plan_score(again).to_ask == 1
+        counts = score(again).counts
+        assert (counts["asked"], counts["kept"], counts["refused"]) == (1, 8, 0)
     assert len(server.seen) == 9
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from angle_data.ensemble.runs import Unfinished
 from angle_data.ensemble.scores import peer_grades, read_scores
 from angle_data.errors import InputError
 from angle_data.text import pair_key
@@ -87,6 +88,35 @@ def test_an_unfinished_run_is_named(tmp_path: Path, caplog: pytest.LogCaptureFix
             [write(tmp_path / "run", ROW, run={"finished": False, "counts": {"unanswered": 3, "failed": {}}})]
         )
     assert "run is unfinished (3 requests open): run its `angle-data llm-score` command again" in caplog.text
+
+
+def test_what_is_open_in_all_runs_is_summed(tmp_path: Path) -> None:
+    def unfinished(name: str, **counts: Any) -> Path:
+        return write(tmp_path / name, ROW, run={"finished": False, "counts": counts})
+
+    done = write(tmp_path / "done", ROW, run={"finished": True})
+    one, two = unfinished("one", unanswered=3), unfinished("two", unanswered=1, failed={"timeout": 2})
+    assert read_scores([done]).unfinished is None
+    assert read_scores([one, done, two]).unfinished == Unfinished(6)
+    assert read_scores([one, unfinished("begun")]).unfinished == Unfinished(None)
+
+
+@pytest.mark.parametrize("run", [None, {"command": "llm-score", "finished": False}])
+def test_a_run_that_wrote_no_grades_yet_is_to_be_finished(tmp_path: Path, run: dict[str, Any] | None) -> None:
+    (tmp_path / "journal.jsonl").write_text("{}\n")
+    if run is not None:
+        (tmp_path / "run.json").write_text(json.dumps(run))
+    with pytest.raises(
+        InputError, match=r"is unfinished \(no scores.jsonl yet\): run the same llm-score comm"
+    ):
+        read_scores([tmp_path])
+
+
+def test_a_run_of_the_other_command_is_not_taken_for_an_unfinished_one(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_text("{}\n")
+    (tmp_path / "candidates.jsonl").write_text("")
+    with pytest.raises(InputError, match=r"holds no scores.jsonl; grade pairs with"):
+        read_scores([tmp_path])
 
 
 def test_nobody_grades_their_own_work() -> None:

@@ -37,11 +37,19 @@ def command(tmp_path, server):
     [
         ({"key": KEY}, 0),
         ({"key": "sk-other"}, 1),  # the answer 401 repeats the key that was sent
-        ({"faults": [Fault(400, message=f"bad key {KEY}")]}, 75),
+        ({"faults": [Fault(400, message=f"bad key {KEY}")]}, 0),
+        ({"faults": [None], "always": Fault(403, message=f"bad key {KEY}")}, 1),
         ({"always": Fault(400, message=f"bad key {KEY}")}, 1),
         ({"always": Fault(404, message=f"no model for {KEY}")}, 1),
     ],
-    ids=["accepted", "rejected", "some requests refused", "all requests refused", "unknown model"],
+    ids=[
+        "accepted",
+        "rejected",
+        "some requests refused",
+        "no access",
+        "all requests refused",
+        "unknown model",
+    ],
 )
 def test_the_key_is_in_no_file_and_no_line(tmp_path, monkeypatch, capfd, server, code):
     monkeypatch.setenv("MY_KEY", KEY)

@@ -21,18 +21,21 @@ class Echo:
     fail_on: frozenset = frozenset()
     stops_after: int | None = None
     seconds = 0.0
+    kind = "broken"
+    at_start = staticmethod(lambda: None)
 
     def __init__(self, spec):
         self.spec = spec
 
     async def stream(self, requests):
         Echo.streams += 1
+        Echo.at_start()
         for request in requests:
             Echo.pulled += 1
             if Echo.stops_after is not None and Echo.pulled > Echo.stops_after:
                 raise StoppedError("batches are worked on; run the same command again to fetch")
             if request.source in Echo.fail_on:
-                yield Failure(request.key, "broken", "as told")
+                yield Failure(request.key, Echo.kind, "as told")
             else:
                 yield Reply(request.key, request.messages[0]["content"], "stop", seconds=Echo.seconds)
 
@@ -43,6 +46,7 @@ def _echo(monkeypatch):
     monkeypatch.setattr("angle_data.annotators.registry.load_object", lambda entry: Echo)
     Echo.pulled = Echo.streams = 0
     Echo.fail_on, Echo.stops_after, Echo.seconds = frozenset(), None, 0.0
+    Echo.kind, Echo.at_start = "broken", lambda: None
 
 
 ENGINE = EngineConfig("grader", engine="echo", base_urls=("http://h/v1",), temperature=0.0)
@@ -152,14 +156,100 @@ def test_an_annotator_that_stops_keeps_what_came_and_its_exit_code(tmp_path):
 def test_some_failures_stop_and_only_failures_are_an_error(tmp_path):
     Echo.fail_on = frozenset("b")
     with pytest.raises(
-        StoppedError, match=r"1 requests failed, most with broken: as told; run the same command"
+        StoppedError,
+        match=r"^1 request failed, with broken: as told; run the same command again to ask it again$",
     ):
         run(tmp_path, ["a", "b"])
-    with pytest.raises(AnnotatorError, match=r"every request failed \(1\), most with broken: as told"):
+    # Nothing but failures, and yet not every request of the run.
+    with pytest.raises(StoppedError, match=r"^1 request failed, with broken"):
         run(tmp_path, ["a", "b"])
     assert json.loads((tmp_path / "run.json").read_text())["failures"] == {"broken": 2}
+    Echo.fail_on = frozenset("bc")
+    with pytest.raises(StoppedError, match=r"^2 requests failed, most with .* to ask them again$"):
+        run(tmp_path, ["a", "b", "c"])
+    with pytest.raises(AnnotatorError, match=r"^every request failed \(2\), most with broken: as told$"):
+        run(tmp_path / "other", ["b", "c"])
     Echo.fail_on = frozenset()
     assert run(tmp_path, ["a", "b"]).counts["replied"] == 2
+
+
+def test_a_run_is_unfinished_from_its_first_request_on(tmp_path):
+    """So a kill at any later moment leaves no old run.json that calls the run finished."""
+    found = []
+    Echo.at_start = lambda: found.append(json.loads((tmp_path / "run.json").read_text()))
+    run(tmp_path, ["a"])
+    run(tmp_path, ["a", "b"])
+    assert [before["finished"] for before in found] == [False, False]
+    assert [before.get("counts", {}).get("requests") for before in found] == [None, 1]
+    assert (found[0]["model"], found[0]["command"], found[0]["rubric"]) == ("grader", "llm-score", "sts")
+    assert json.loads((tmp_path / "run.json").read_text())["finished"] is True
+    run(tmp_path, ["a", "b"])  # asks nothing
+    assert len(found) == 2
+
+
+def test_what_is_refused_is_final_once_others_are_answered(tmp_path, caplog):
+    Echo.kind, Echo.fail_on = "http_422", frozenset("b")
+    with pytest.raises(AnnotatorError, match=r"^every request failed \(1\), most with http_422: as told$"):
+        run(tmp_path, ["b"])
+    assert (tmp_path / "journal.jsonl").read_text() == ""
+    counts = run(tmp_path, ["a", "b"]).counts
+    assert counts["asked"] == 2
+    warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings[-1].startswith("1 request was refused for good, most with http_422: as told; see ")
+    assert run(tmp_path, ["a", "b"]).counts["asked"] == 0
+    account = json.loads((tmp_path / "run.json").read_text())
+    assert (account["finished"], account["replies"], account["failures"]) == (True, 1, {"http_422": 1})
+
+
+def test_a_refusal_beside_earlier_replies_alone_is_final(tmp_path):
+    run(tmp_path, ["a"])
+    Echo.kind, Echo.fail_on = "http_400", frozenset("bc")
+    assert run(tmp_path, ["a", "b", "c"]).counts["asked"] == 2
+    assert run(tmp_path, ["a", "b", "c"]).counts["asked"] == 0
+
+
+def test_equal_refusals_of_all_that_is_left_are_an_error_and_not_final(tmp_path):
+    """A server that was set up anew, say; five texts of one kind are not likely."""
+    run(tmp_path, ["a"])
+    Echo.kind, Echo.fail_on = "http_400", frozenset("bcdef")
+    with pytest.raises(
+        AnnotatorError, match=r"^every request that was left is refused alike \(5\), with http_4"
+    ):
+        run(tmp_path, list("abcdef"))
+    Echo.fail_on = frozenset()
+    assert run(tmp_path, list("abcdef")).counts["asked"] == 5
+
+
+def test_an_error_that_ends_the_session_makes_nothing_final(tmp_path, monkeypatch):
+    async def stream(self, requests):
+        first, second, *_ = requests
+        yield Reply(first.key, "fine")
+        yield Failure(second.key, "http_400", "as told")
+        raise AnnotatorError("the server rejects every request")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Echo, "stream", stream)
+        with pytest.raises(AnnotatorError, match="rejects every"):
+            run(tmp_path, ["a", "b", "c"])
+    stopped_by = json.loads((tmp_path / "run.json").read_text())["last_run"]["stopped_by"]
+    assert stopped_by == "the server rejects every request"
+    assert run(tmp_path, ["a", "b", "c"]).counts["asked"] == 2
+
+
+def test_equal_failures_are_one_line_and_a_count(tmp_path, caplog):
+    caplog.set_level("DEBUG", logger="angle")
+    Echo.fail_on = frozenset("bcd")
+    with pytest.raises(StoppedError):
+        run(tmp_path, list("abcd"))
+    lines = [record.message for record in caplog.records if "as told" in record.message]
+    assert lines == ["b, score: broken: as told", "broken: as told: 3 requests in all"]
+
+
+def test_replies_that_are_cut_off_want_more_tokens(tmp_path):
+    counts = {"requests": 2, "replied": 2, "kept": 0, "rejected": {"truncated": 2, "empty": 1}, "failed": {}}
+    message = r"^no reply is of use \(2 replies, most: truncated\); .*, then raise --max-tokens \(now 512\)$"
+    with pytest.raises(AnnotatorError, match=message):
+        run(tmp_path, ["a", "b"], derive=lambda answers: {**counts, "unanswered": 0})
 
 
 def test_rejected_replies_are_asked_once_more_per_session_even_for_equal_requests(tmp_path):
@@ -179,7 +269,7 @@ def test_a_request_asked_anew_that_fails_is_no_success_although_it_has_a_reply(t
     run(tmp_path, ["a"])
     Echo.fail_on = frozenset("a")
     counts = {"requests": 1, "replied": 1, "failed": {}, "unanswered": 0}
-    with pytest.raises(AnnotatorError, match=r"every request failed \(1\), most with broken: as told"):
+    with pytest.raises(StoppedError, match=r"^1 request failed, with broken: as told"):
         run(tmp_path, ["a"], rejected=lambda *_: True, derive=lambda answers: counts)
     assert json.loads((tmp_path / "run.json").read_text())["finished"] is False
 
@@ -191,9 +281,7 @@ def test_an_annotator_that_pulls_nothing_does_not_go_round_forever(tmp_path, mon
         yield
 
     monkeypatch.setattr(Echo, "stream", stream)
-    with pytest.raises(
-        StoppedError, match="1 requests were not answered; run the same command again to go on"
-    ):
+    with pytest.raises(StoppedError, match="1 request was not answered; run the same command again to go on"):
         run(tmp_path, ["a"])
     assert Echo.streams == 1
 

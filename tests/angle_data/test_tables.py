@@ -85,6 +85,8 @@ def test_a_missing_required_column_is_named_with_those_there_are(tmp_path, name)
     [
         ("t.csv", b"a,b\n1,2\n3\n", r"t.csv:3: expected 2 fields as in the header; quote texts with commas"),
         ("t.csv", b"a,b\n1,2,3\n", r"t.csv:2: expected 2 fields"),
+        ("t.csv", b"a;b\n1;2,3\n", r"t.csv:1: the fields must stand between commas, not between semicolons"),
+        ("t.csv", b"a\tb\n1\t2\n", r"t.csv:1: the fields must stand between commas, not between tabs"),
         ("t.csv", b'a,b\n1,"2\n', r"t.csv:\d: not valid CSV"),
         ("t.csv", b"a,b\n1,\xff\xfe\n", r"t.csv:\d: not UTF-8 text"),
         ("t.csv.gz", b"no gzip", r"t.csv.gz: damaged gzip file"),
@@ -95,7 +97,7 @@ def test_a_missing_required_column_is_named_with_those_there_are(tmp_path, name)
         ),
         ("t.jsonl", b'{"a": 1}\n[2]\n', r"t.jsonl:2: expected a JSON object"),
         ("t.parquet", b"PAR2", r"t.parquet: not a readable parquet file \(.+\); write it again"),
-        ("t.xlsx", b"", r"t.xlsx: unknown kind of file; give .jsonl, .jsonl.gz, .csv or .parquet"),
+        ("t.xlsx", b"", r"t.xlsx: unknown kind of file; give .jsonl, .jsonl.gz, .csv, .csv.gz or .parquet"),
         ("jsonl", b"", r"jsonl: unknown kind of file"),
     ],
 )

@@ -2,7 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.text import char_ngrams, content_id, jaccard, normalise, stable_hash, whole_characters, words
+from angle_data.text import (
+    char_ngrams,
+    content_id,
+    counted,
+    jaccard,
+    normalise,
+    stable_hash,
+    whole_characters,
+    words,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +55,10 @@ def test_ngrams_by_hand():
 def test_content_ids_tell_texts_apart_and_do_not_change():
     assert content_id("a") == "ca978112ca1bbdca"  # the first 16 digits of the SHA-256 of "a"
     assert content_id("a ") != content_id("a")
+
+
+def test_numbers_have_their_noun():
+    assert [counted(n, "row") for n in (0, 1, 2000)] == ["0 rows", "1 row", "2,000 rows"]
 
 
 def test_stable_hashes_do_not_change():

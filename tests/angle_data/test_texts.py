@@ -44,6 +44,21 @@ def test_every_kind_gives_the_same_texts(tmp_path, name):
     assert list(TextFile(write(tmp_path / name, ROWS))) == TEXTS
 
 
+@pytest.mark.parametrize("name", ["t.jsonl", "t.parquet"])
+def test_an_empty_cell_is_a_blank_text(tmp_path, name):
+    rows = [{"id": "a", "text": "Disk is full."}, {"id": "b", "text": None}]
+    texts = TextFile(write(tmp_path / name, rows))
+    assert list(texts) == [Text("a", "Disk is full.")]
+    assert texts.blank == 1
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t.parquet"])
+def test_a_missing_column_names_the_option(tmp_path, name):
+    path = write(tmp_path / name, [{"id": "a", "body": "Disk is full."}])
+    with pytest.raises(InputError, match=r"'text'; .* found: .*body.* \(choose with --text-field\)$"):
+        list(TextFile(path))
+
+
 @pytest.mark.parametrize("name", ["t.txt", "t.txt.gz"])
 def test_lines_of_a_text_file_get_ids_from_their_content(tmp_path, name):
     content = b"Disk is full.\n\n  Node left.  \r\nDisk is full.\n"
@@ -162,7 +177,6 @@ def test_halves_of_surrogate_pairs_become_replacement_characters(tmp_path):
             r"t.jsonl:1: no field 'text'; fields found: body, id \(choose with --text-field\)",
         ),
         ('{"text": "One."}\n\n{"text": 5}\n', r"t.jsonl:3: field 'text' must be a string, got int"),
-        ('{"text": null}\n', r"t.jsonl:1: field 'text' must be a string, got NoneType"),
         ('{"text": "One.", "id": [1]}\n', r"t.jsonl:1: field 'id' must be a string or integer, got list"),
         (
             '{"text": "One.", "id": 1}\n{"text": "Two.", "id": "1"}\n',
@@ -186,7 +200,11 @@ def test_a_bad_row_is_named(tmp_path, content, message):
         ("t.csv", b"text\nOne.\n\xff\xfe\n", r"t.csv:\d: not UTF-8 text"),
         ("t.txt", b"One.\n\xff\n", r"t.txt:\d: not UTF-8 text"),
         ("t.parquet", b"PAR2", r"t.parquet: not a readable parquet file"),
-        ("t.xlsx", b"", r"t.xlsx: unknown kind of file; give .jsonl, .jsonl.gz, .csv, .parquet or .txt"),
+        (
+            "t.xlsx",
+            b"",
+            r"t.xlsx: unknown kind of file; give .jsonl, .jsonl.gz, .csv, .csv.gz, .parquet or .txt",
+        ),
         ("t.json", b"[]", r"t.json: unknown kind of file"),
     ],
 )

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from sentence_transformers import SentenceTransformer
 from tiny_backbones import CAUSAL, FAMILIES, checkpoint
 
 from angle_data.errors import InputError, MissingExtraError
 from angle_train import backbones
-from angle_train.backbones import backbone_identity, load_backbone, usable_positions
+from angle_train.backbones import backbone_identity, check_device, load_backbone, say_once, usable_positions
+from angle_train.settings import BackboneConfig
+from angle_train.tuning import load_for_training
 
 
 def test_directory_loads_and_sequence_length_can_be_limited(tiny_model_dir):
@@ -25,9 +28,15 @@ def test_directory_loads_and_sequence_length_can_be_limited(tiny_model_dir):
 
 def test_plain_checkpoint_is_mean_pooled_and_says_so(tiny_model_dir, caplog):
     checkpoint = tiny_model_dir.parent / "checkpoint"
+    say_once.cache_clear()
     with caplog.at_level("INFO", logger="angle"):
+        load_backbone(str(checkpoint), device="cpu")
         model = load_backbone(str(checkpoint), device="cpu")
-    assert "its token embeddings are averaged" in caplog.text
+        assert caplog.text.count("its token embeddings are averaged") == 1  # a run loads it several times
+        load_for_training(str(checkpoint), BackboneConfig(pooling="cls"), device="cpu")
+    assert caplog.messages[1:] == [
+        f"{checkpoint}: what is trained on it is pooled by cls, as the recipe says"
+    ]
     reference = load_backbone(str(tiny_model_dir), device="cpu")  # the same weights, mean pooling spelt out
     texts = ["the node failed", "a much longer text about the api and its latency"]
     assert model.encode(texts) == pytest.approx(reference.encode(texts), abs=1e-6)
@@ -52,6 +61,26 @@ def test_families_load_without_a_vocabulary_head_and_pool_as_they_should(tmp_pat
             load_backbone(str(directory), max_seq_length=65, device="cpu")
 
 
+@pytest.mark.parametrize("kept", [0, 40, 2000])
+def test_weights_that_were_cut_off_are_one_line(tmp_path, kept):
+    directory = checkpoint("bert", tmp_path / "bert")
+    file = directory / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(
+        InputError, match=r"^the weights of .*bert are damaged, .* save the model again \(.+\)$"
+    ):
+        load_backbone(str(directory), device="cpu")
+
+
+@pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\n"])
+def test_pickled_weights_that_are_none_are_one_line(tmp_path, content):
+    directory = checkpoint("bert", tmp_path / "bert")
+    (directory / "model.safetensors").unlink()
+    (directory / "pytorch_model.bin").write_bytes(content)
+    with pytest.raises(InputError, match=r"^the weights of .*bert are damaged"):
+        load_backbone(str(directory), device="cpu")
+
+
 def test_a_text_is_not_rendered_as_a_chat_message(tmp_path):
     model = load_backbone(str(checkpoint("llama", tmp_path / "llama")), device="cpu")
     assert model.preprocess(["the node"])["input_ids"][0].tolist() == model.tokenizer("the node")["input_ids"]
@@ -69,7 +98,48 @@ def test_a_bidirectional_language_model_is_averaged(tmp_path):
     directory = checkpoint("llama", tmp_path / "llama")
     config = json.loads((directory / "config.json").read_text())
     (directory / "config.json").write_text(json.dumps(config | {"is_causal": False}))
-    assert load_backbone(str(directory), device="cpu")[1].pooling_mode == "mean"
+    model = load_backbone(str(directory), device="cpu")
+    assert model[1].pooling_mode == "mean"
+    # And given plain text, as any checkpoint that was not saved as an embedding model.
+    assert model.preprocess(["the node"])["input_ids"][0].tolist() == model.tokenizer("the node")["input_ids"]
+
+
+def test_an_encoder_marks_both_ends_of_a_text(tmp_path):
+    model = load_backbone(str(checkpoint("bert", tmp_path / "bert")), device="cpu")
+    ids = model.preprocess(["the node"])["input_ids"][0].tolist()
+    inside = model.tokenizer("the node", add_special_tokens=False)["input_ids"]
+    assert ids == [model.tokenizer.cls_token_id, *inside, model.tokenizer.sep_token_id]
+
+
+def test_loading_takes_nothing_that_it_would_ignore(tiny_model_dir):
+    """Poolings and adapters are made by `tuning`; a configuration that asks for them is not taken here."""
+    with pytest.raises(TypeError, match="config"):
+        load_backbone(str(tiny_model_dir), device="cpu", config=BackboneConfig(pooling="cls"))
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "message"),
+    [
+        ("cuda", 0, "--device cuda: torch finds no such device here; there is cpu$"),
+        ("gpu", 0, "--device gpu: torch finds no such device here"),
+        ("meta", 0, "torch finds no such device here"),
+        ("cuda:2", 2, "--device cuda:2: torch finds no such device here; there is cpu, cuda$"),
+    ],
+)
+def test_devices_that_are_not_there_are_named(monkeypatch, device, gpus, message):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(InputError, match=message):
+        check_device(device)
+
+
+def test_devices_that_are_there_are_taken(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    for device in (None, "cpu", "cuda", "cuda:1", "mps"):
+        check_device(device)
+    with pytest.raises(InputError, match="give cuda, and choose it with CUDA_VISIBLE_DEVICES=1"):
+        check_device("cuda:1", numbered=False)
 
 
 def test_a_headless_language_model_is_read_at_its_last_token_too(tmp_path):

@@ -277,6 +277,12 @@ def test_the_rarest_level_is_in_every_batch_in_its_share(rare, more, size, seed)
         assert abs(sum(levels[i] for i in order[start : start + size]) - share) < 1
 
 
+def test_where_a_rare_level_stands_is_random():
+    levels = [1, *[0] * 9]
+    places = {spread_levels(levels, torch.Generator().manual_seed(s)).tolist().index(0) for s in range(200)}
+    assert places == set(range(10))
+
+
 def test_several_levels_are_all_spread():
     levels = [0] * 40 + [1] * 10 + [2] * 10 + [3] * 20
     order = spread_levels(levels, torch.Generator().manual_seed(3)).tolist()

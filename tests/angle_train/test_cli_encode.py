@@ -1,10 +1,12 @@
 """`angle-train encode`: rows stay where they are, in either kind of file, and mistakes cost no encoding."""
 
 import gzip
+import io
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +19,10 @@ from angle_data.text import content_id
 from angle_train import encode as encode_module
 from angle_train.backbones import load_backbone
 from angle_train.cli import app
-from angle_train.encode import EncodeConfig, encode, read_texts
+from angle_train.encode import EncodeConfig, encode
 from angle_train.prompting import set_prompt
 from angle_train.settings import BackboneConfig
+from angle_train.text_rows import read_texts
 from angle_train.tuning import load_for_training
 
 TEXTS = ["the node failed", "a", "the node failed", "deploy to the cluster, then wait", "a much longer text"]
@@ -111,20 +114,72 @@ def test_bad_rows_are_named_before_a_model_is_loaded(tmp_path, content, message)
     ("changes", "message"),
     [
         ({"out": "x.csv"}, r"x.csv: unknown kind of file; give .npy or .parquet"),
-        ({"texts": "x.doc"}, r"x.doc: unknown kind of file; give .jsonl, .jsonl.gz, .csv, .parquet or .txt"),
+        (
+            {"texts": "x.doc"},
+            r"x.doc: unknown kind of file; give .jsonl, .jsonl.gz, .csv, .csv.gz, .parquet or",
+        ),
         ({"texts": "x.txt"}, r"x.txt does not exist"),
         ({"batch_size": 0}, r"--batch-size must be at least 1, got 0"),
+        ({"device": "gpu"}, r"--device gpu: torch finds no such device here"),
         ({"prompt": "say {text} again"}, r"only what stands before the text can be given here"),
         ({"out": "same.parquet", "texts": "same.parquet"}, r"is the file of texts itself"),
+        ({"id_field": "key"}, r"texts.jsonl: no row has an id in the field 'key'; check --id-field"),
+        ({"model": "./none"}, r"model directory ./none does not exist"),
         ({"max_seq_length": 65}, r"has positions for 64 tokens; max_seq_length 65 is too long"),
     ],
 )
 def test_options_that_do_not_work_are_refused(tiny_model_dir, jsonl, tmp_path, changes, message):
     paths = {name: tmp_path / value for name, value in changes.items() if name in ("out", "texts")}
-    values = {"texts": jsonl, "out": tmp_path / "x.npy"} | changes | paths
+    values = {"model": str(tiny_model_dir), "texts": jsonl, "out": tmp_path / "x.npy"} | changes | paths
     with pytest.raises(InputError, match=message):
-        encode(EncodeConfig(str(tiny_model_dir), **values))
+        encode(EncodeConfig(**values))
     assert {path.name for path in tmp_path.iterdir()} == {"texts.jsonl"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "ids", "said"),
+    [
+        ("one\n{two\n", [content_id("one"), content_id("{two")], "a text a line"),
+        ('{"text": "one", "id": "a"}\n{"text": "{two"}\n', ["a", content_id("{two")], "JSON Lines"),
+    ],
+)
+def test_texts_come_from_standard_input(tiny_model_dir, tmp_path, sent, ids, said):
+    arguments = [
+        "encode",
+        "--model",
+        str(tiny_model_dir),
+        "--texts",
+        "-",
+        "--out",
+        str(tmp_path / "x.parquet"),
+    ]
+    done = CliRunner().invoke(app, arguments, input=sent, catch_exceptions=False)
+    assert done.stdout == f"2 texts, embeddings of width 32: {tmp_path / 'x.parquet'}\n"
+    assert f"standard input is read as {said}\n" in done.stderr
+    rows = parquet.read_table(tmp_path / "x.parquet").to_pylist()
+    assert [row["id"] for row in rows] == ids
+    expected = load_backbone(str(tiny_model_dir), device="cpu").encode(["one", "{two"])
+    np.testing.assert_allclose([row["embedding"] for row in rows], expected, atol=1e-6)
+
+
+def test_errors_name_standard_input_by_its_line(monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"text": "a"}\n{"body": "b"}\n')))
+    with pytest.raises(InputError, match=r"^standard input:2: no field 'text'; fields found: body"):
+        encode(EncodeConfig("no/model", Path("-"), tmp_path / "x.npy"))
+
+
+def test_ids_that_stand_for_several_texts_are_told_where_ids_are_written(tiny_model_dir, tmp_path, caplog):
+    path = tmp_path / "x.jsonl"
+    rows = [("a", "one"), ("a", "one"), ("a", "two"), ("b", "two"), ("b", "three"), ("c", "a")]
+    path.write_text("".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in rows))
+    with caplog.at_level("INFO", logger="angle"):
+        encode(EncodeConfig(str(tiny_model_dir), path, tmp_path / "x.npy"))
+        assert "have the id of another text" not in caplog.text
+        encode(EncodeConfig(str(tiny_model_dir), path, tmp_path / "x.parquet", id_field="id"))
+        assert "warning: 2 texts have the id of another text; --id-field chooses" in caplog.text
+        assert "will be replaced" not in caplog.text
+        encode(EncodeConfig(str(tiny_model_dir), path, tmp_path / "x.npy"))
+        assert f"{tmp_path / 'x.npy'} is there already and will be replaced" in caplog.text
 
 
 def test_prompt_replaces_the_models_own(tiny_model, jsonl, tmp_path):

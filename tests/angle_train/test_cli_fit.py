@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from angle_data.errors import InputError
 from angle_train.cli import main
 from angle_train.config import Recipe
 
@@ -118,14 +119,14 @@ def test_any_value_of_the_recipe_can_be_set_and_few_labels_train_along(run, opti
     (tmp_path / "human.jsonl").write_text("\n".join(map(json.dumps, rows[:20])))
     code, out, err = run(
         "fit", *flat(options), "--human", tmp_path / "human.jsonl", "--scale", "0-5", "--merge-back", "auto",
-        "--max-seq-length", "auto", "--set", "epochs=9", "--epochs", 1, "--set", "training.warmup_ratio=0.2",
+        "--max-seq-length", "auto", "--epochs", 1, "--set", "training.warmup_ratio=0.2",
         "--set", "angle_weight=0", "--set", "human_weight=4", "--drop-leaks", "--json",
     )  # fmt: skip
     assert code == 1, "all training pairs are test pairs here"
     assert "no training pairs are left" in err
     code, out, err = run(
         "fit", *flat(options), "--human", tmp_path / "human.jsonl", "--merge-back", "auto",
-        "--max-seq-length", "auto", "--set", "epochs=9", "--epochs", 1, "--set", "training.warmup_ratio=0.2",
+        "--max-seq-length", "auto", "--epochs", 1, "--set", "training.warmup_ratio=0.2",
         "--set", "angle_weight=0", "--set", "human_weight=4", "--json",
     )  # fmt: skip
     assert code == 0, err
@@ -135,6 +136,21 @@ def test_any_value_of_the_recipe_can_be_set_and_few_labels_train_along(run, opti
     assert report["recipe"]["objective"]["angle_weight"] == 0
     assert {note["role"] for note in report["data"]} == {"train", "human", "dev", "test"}
     assert {"merge", "lengths", "leaks", "dropped"} <= report["details"].keys()
+
+
+def test_what_was_not_saved_is_called_that_and_the_device_can_be_chosen(run, options, monkeypatch):
+    from angle_train import fit as fit_module
+
+    devices, original = [], fit_module.load_for_training
+    monkeypatch.setattr(
+        fit_module, "load_for_training", lambda *given: devices.append(given[4]) or original(*given)
+    )
+    code, out, err = run("fit", *flat(options), "--epochs", 1, "--learning-rate", 1e-12, "--device", "cpu")
+    assert code == 0, err
+    table = out.split("Tuning did not help")[0]
+    assert table.count("best checkpoint, not saved") == 2
+    assert "tuned" not in table
+    assert set(devices) == {"cpu"}
 
 
 def test_interrupted_run_exits_130_and_goes_on(run, options):
@@ -160,12 +176,36 @@ def test_interrupted_run_exits_130_and_goes_on(run, options):
 
 
 @pytest.mark.parametrize(
+    ("able", "precision", "said"), [(False, "bf16", 1), (True, "bf16", 0), (False, "fp32", 0)]
+)
+@pytest.mark.parametrize("command", ["fit", "grid"])
+def test_bf16_that_the_machine_emulates_is_warned_of_once(
+    run, options, monkeypatch, command, able, precision, said
+):
+    def stop(*_):
+        raise InputError("that will do")
+
+    monkeypatch.setattr("angle_train.arguments.computes_bf16", lambda device: able)
+    monkeypatch.setattr("angle_train.fit._train", stop)
+    monkeypatch.setattr("angle_train.grid._Grid.finish", stop)
+    if command == "grid":
+        del options["--test"]
+    code, _, err = run(command, *flat(options), "--set", f"precision={precision}", "--device", "cpu")
+    assert (code, "that will do" in err) == (1, True)
+    line = "warning: precision bf16: this CPU has no instructions for it, and fp32 will be faster\n"
+    assert err.count(line) == said
+
+
+@pytest.mark.parametrize(
     ("option", "value", "message"),
     [
         ("--data", "missing.jsonl", "missing.jsonl does not exist; check the path"),
         ("--data", "empty.jsonl", "empty.jsonl: no pairs in it"),
         ("--data", "broken.jsonl", "broken.jsonl:2: not valid JSON"),
-        ("--data", "equal.jsonl", "equal.jsonl: all 2 scores are 1; nothing can be ranked or learned"),
+        ("--data", "equal.jsonl", "equal: all 2 training pairs have score 0 on the scale 0-1; nothing"),
+        ("--test", "ones.jsonl", "ones.jsonl: all 2 scores are 1; nothing can be ranked"),
+        ("--device", "gpu", "--device gpu: torch finds no such device here; there is cpu"),
+        ("--set", "seed=abc", "seed is given twice: leave out --seed or --set seed"),
         ("--data", "percent.jsonl", "percent.jsonl:1: score 80 is on no scale that is recognised"),
         ("--scale", "0-3", "train.jsonl:5: score 4 is outside the scale 0-3"),
         ("--recipe", "typo.toml", "typo.toml: unknown [training] key 'epoch', did you mean 'epochs'?"),
@@ -186,10 +226,11 @@ def test_mistakes_are_one_line_and_exit_1(run, options, tmp_path, monkeypatch, o
     row = '{"text1": "a", "text2": "b", "score": %s}\n'
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "broken.jsonl").write_text(row % 1 + '{"text1": \n')
-    (tmp_path / "equal.jsonl").write_text(row % 1 + row % 1)
+    (tmp_path / "equal.jsonl").write_text(row % 0 + row % 0)
+    (tmp_path / "ones.jsonl").write_text(row % 1 + row % 1)
     (tmp_path / "percent.jsonl").write_text(row % 80 + row % 20)
     (tmp_path / "typo.toml").write_text("[training]\nepoch = 3\n")
-    code, out, err = run("fit", "--quiet", *flat(options | {option: value}))
+    code, out, err = run("fit", "--quiet", "--seed", 1, *flat(options | {option: value}))
     assert (code, out) == (1, "")
     (line,) = [line for line in err.splitlines() if not line.startswith("warning: ")]
     assert line.startswith("angle-train: error: ")

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from angle_data.errors import InputError
-from angle_train.config import Recipe, builtin_recipes, find_recipe, parse_settings, respelt
+from angle_train.config import (
+    Recipe,
+    builtin_recipes,
+    changed_parts,
+    find_recipe,
+    overrides_of,
+    parse_settings,
+    recipe_changes,
+)
 from angle_train.objectives import ANGLE_SIMILARITIES
 from angle_train.settings import AngleMode, BackboneConfig, ObjectiveConfig, TrainingConfig
 
@@ -111,6 +119,10 @@ def test_equal_recipes_have_equal_texts():
         ),
         ("[objective]\nnegative_score = 0.8\n", r"negative_score must be below positive_score"),
         ("[objective]\nhard_negative_weight = 0\n", r"hard_negative_weight must be above 0, got 0"),
+        (
+            "[objective]\nloss = 'mnrl'\nmatryoshka_dims = [8]\n",
+            r"matryoshka_dims are for loss 'angle' alone; set them to \[\]",
+        ),
         ("[objective]\nisp = 'all'\n", r"isp must be one of groups, equal, none, got 'all'"),
         ("[objective]\nmatryoshka_dims = 128\n", r"matryoshka_dims must be a list of whole numbers, got 128"),
         ("[objective]\nmatryoshka_dims = [64.0]\n", r"matryoshka_dims must be a list of whole numbers"),
@@ -184,11 +196,44 @@ def test_malformed_settings_are_named(setting, message):
         parse_settings([setting])
 
 
-def test_a_fingerprint_of_an_earlier_version_is_read_with_todays_defaults():
+def test_a_recipe_of_an_earlier_version_is_read_with_todays_defaults():
     text = Recipe(training=TrainingConfig(epochs=7)).to_toml_text()
     earlier = "\n".join(line for line in text.splitlines() if not line.startswith(("folds", "human_weight")))
-    assert respelt({"recipe": earlier, "backbone": "x"}) == {"recipe": text, "backbone": "x"}
-    assert respelt({"recipe": "[wheels]"}) == {"recipe": "[wheels]"}
+    assert recipe_changes(earlier, text) == []
+    assert recipe_changes("[wheels]", "[wheels]") == []
+    assert recipe_changes("[wheels]", text) == ["of another version"]
+
+
+def test_what_two_recipes_differ_in_is_told_by_key():
+    values = {"epochs": 1, "max_seq_length": 16, "angle_mode": "fisher", "matryoshka_dims": [8]}
+    changes = recipe_changes(Recipe().to_toml_text(), Recipe().with_overrides(values).to_toml_text())
+    assert changes == [
+        'angle_mode "symmetric" -> "fisher"',
+        "matryoshka_dims [] -> [8]",
+        "epochs 3.0 -> 1.0",
+        "max_seq_length none -> 16",
+    ]
+
+
+def test_settings_that_leave_the_result_the_same_make_no_other_run():
+    same = {"chunk_size": 8, "chunking": "fixed", "gradient_cache": True, "gradient_checkpointing": True}
+    texts = [recipe.to_toml_text() for recipe in (Recipe(), Recipe().with_overrides(same))]
+    assert recipe_changes(*texts) == []
+    parts = {"recipe": texts[0], "backbone": "a@1", "dev pairs": "x"}
+    assert changed_parts(parts, {**parts, "recipe": texts[1]}) == []
+    other = {"recipe": Recipe(training=TrainingConfig(seed=1)).to_toml_text(), "backbone": "b@1"}
+    assert changed_parts(parts, other | {"dev pairs": "y"}) == [
+        "recipe (seed 42 -> 1)",
+        "backbone (a@1 -> b@1)",
+        "dev pairs",
+    ]
+
+
+def test_a_value_is_given_in_one_way_only():
+    named = {"epochs": ("--epochs", 2.0), "seed": ("--seed", None)}
+    assert overrides_of(["seed=3"], named) == {"epochs": 2.0, "seed": 3}
+    with pytest.raises(InputError, match="epochs is given twice: leave out --epochs or --set epochs"):
+        overrides_of(["training.epochs=abc"], named)
 
 
 @pytest.mark.parametrize("share", [0, 0.25, 1, "auto"])

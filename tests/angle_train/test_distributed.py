@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from angle_train import distributed
+from angle_train.distributed import check_same_batch
+
 PROGRAM = Path(__file__).with_name("two_processes.py")
 NAMES = [
     "plain",
@@ -81,6 +84,26 @@ def test_cached_gradients_are_synchronised_once_a_step(found):
     assert counts["everything"] >= 3  # steps
     assert counts["cached"] == counts["everything"]
     assert 3 * counts["accumulated"] == 2 * counts["everything"]  # four batches in two steps
+
+
+def test_batches_of_the_same_sums_in_another_order_are_told_apart(monkeypatch):
+    def batch(scores):
+        none = torch.zeros(0)
+        return {"first": none, "second": none, "score": torch.tensor(scores), "weight": none}
+
+    def gather(sums, own):
+        told.append(own)
+        for place, value in zip(sums, (told[0], own), strict=True):
+            place.copy_(value)
+
+    told = []
+    monkeypatch.setattr(distributed, "world_size", lambda: 2)
+    monkeypatch.setattr(distributed.dist, "all_gather", gather)
+    check_same_batch(batch([0.0, 1.0, 0.0]))
+    check_same_batch(batch([0.0, 1.0, 0.0]))
+    # The same sum, 1, and the same one where each value counts by its place, 2.
+    with pytest.raises(ValueError, match="different batches"):
+        check_same_batch(batch([0.5, 0.0, 0.5]))
 
 
 @pytest.mark.parametrize("rank", ["rank0", "rank1"])

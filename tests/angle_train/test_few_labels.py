@@ -183,6 +183,53 @@ def test_the_share_of_the_backbone_is_chosen_on_dev(config, rows, tmp_path):
     assert fit(fixed).report.dev_after == pytest.approx(merge["dev"][4], abs=1e-6)
 
 
+def test_parts_that_share_texts_and_texts_of_the_other_pairs_are_told(config, rows, tmp_path):
+    hub = [row | {"sentence1": rows[0]["sentence1"]} for row in rows[:12]]
+    short = changed(config, epochs=1, average_with_backbone=0.0)
+    run = replace(short, human=[write(tmp_path / "hub.jsonl", hub)], out=tmp_path / "out")
+    report = fit(run).report
+    note = "of the human-graded pairs are in several of the parts that were held out in turn"
+    (found,) = [told for told in report.notes if note in told]
+    texts, total = report.details["folds"]["shared_texts"]
+    assert found.startswith(f"{texts} of the {total} texts ")
+    assert texts >= 1
+
+
+def test_parts_are_compared_with_the_pairs_that_all_of_them_train_on(config, result):
+    report = result.report
+    assert report.details["folds"]["shared_texts"][0] == 0
+    assert not [note for note in report.notes if "held out in turn" in note]
+    first = report.details["leaks"][0]
+    # Of the 24 human-graded pairs 8 are machine pairs too, which are left out; 16 share their second text.
+    assert (first["role"], first["name"], first["count"], first["pairs"]) == ("dev", "human", 24, 0)
+    assert 0.2 < first["texts"] < 0.6
+
+
+@pytest.mark.parametrize("settings", [{"loss": "mnrl"}, {"loss": "simcse"}, {}])
+def test_positive_pairs_alone_train_what_learns_from_the_batch(config, rows, tmp_path, settings):
+    columns = [{"anchor": row["sentence1"], "positive": row["sentence2"]} for row in rows[:24]]
+    data = write(tmp_path / "positives.jsonl", columns)
+    run = replace(changed(config, epochs=1, **settings), data=[data], human=(), dev=config.test, test=())
+    report = fit(replace(run, out=tmp_path / "out")).report
+    assert report.curve[1]["terms"]["loss"] > 0
+    assert report.data[0].pairs == 24
+    ranks = "batches had equal scores throughout and taught no ranking"
+    assert any(note.endswith(ranks) for note in report.notes) == (not settings)
+    with pytest.raises(InputError, match="pairs of one score cannot choose the weights; give --dev pairs"):
+        fit(replace(run, dev=(), out=tmp_path / "none"))
+
+
+@pytest.mark.parametrize("settings", [{"loss": "cosent"}, {"in_batch_weight": 0.0}])
+def test_positive_pairs_alone_are_refused_where_they_teach_nothing(config, rows, tmp_path, settings):
+    data = write(tmp_path / "ones.jsonl", [row | {"score": 1} for row in rows[:12]])
+    run = replace(changed(config, **settings), data=[data], human=(), dev=config.test, out=tmp_path / "out")
+    with pytest.raises(InputError, match=r"ones: all 12 training pairs have score 1 .*: --set loss=mnrl"):
+        fit(run)
+    zeros = write(tmp_path / "zeros.jsonl", [row | {"score": 0} for row in rows[12:24]])
+    data = load_run_data([data, zeros], (), run.dev, (), recipe=run.recipe)  # together they rank
+    assert len(data.train) == 24
+
+
 def test_leaks_are_told_and_can_be_dropped(config, rows, tmp_path, caplog):
     half = [row | {"sentence2": "another text"} for row in rows[24:26]]
     dev = write(tmp_path / "dev.jsonl", [*rows[16:24], *half, *rows[76:86]])

@@ -152,8 +152,11 @@ def test_finished_run_is_found_and_only_overwritten_on_request(finished, config)
     renamed = replace(config.recipe.with_overrides({"epochs": 1}), description="another name")
     assert fit(replace(config, recipe=renamed)).already_finished
     assert mark.read_text() == "untouched"
-    with pytest.raises(InputError, match=r"run with different recipe; .* --overwrite"):
+    told = r"run with different recipe \(epochs 1.0 -> 2.0\); .* --overwrite"
+    with pytest.raises(InputError, match=told):
         fit(changed(config, epochs=2))
+    # What leaves the result the same makes no other run.
+    assert fit(changed(config, epochs=1, chunking="fixed", chunk_size=4)).already_finished
     assert not fit(replace(changed(config, epochs=1), overwrite=True)).already_finished
     assert mark.read_text() != "untouched"
 
@@ -162,6 +165,7 @@ def test_backbone_is_kept_when_tuning_does_not_help(config, tiny_model_dir):
     report = fit(changed(config, learning_rate=1e-12, epochs=1)).report
     assert report.kept == "backbone"
     assert report.verdict()[0].startswith("Tuning did not help: no checkpoint ranked the dev pairs better")
+    assert "the results called tuned are those of the best checkpoint, which was not saved" in report.notes
     before, after = (
         load_backbone(str(tiny_model_dir), device="cpu"),
         load_backbone(str(config.out), device="cpu"),
@@ -281,6 +285,32 @@ def test_unusable_directories_are_refused(config, tmp_path, change, message):
     with pytest.raises(InputError, match=message):
         fit(replace(config, **values))
     assert (tmp_path / "foreign" / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize("state", ["{}", "[]", '{"status": "finished"}', "{"])
+def test_a_damaged_state_is_one_line_and_can_be_overwritten(config, state):
+    config.out.mkdir()
+    (config.out / "fit_state.json").write_text(state)
+    with pytest.raises(InputError, match=r"fit_state.json is damaged; run again with --overwrite"):
+        fit(config)
+    assert not fit(replace(changed(config, epochs=1), overwrite=True)).already_finished
+
+
+def test_settings_without_effect_are_told(config, caplog):
+    report = fit(changed(config, epochs=1, loss="cosent", angle_tau=2.0, lora_alpha=8.0)).report
+    notes = ["angle_tau plays no part with loss 'cosent'", "lora_alpha plays no part with lora_rank 0"]
+    assert report.notes[1:3] == notes
+    assert all(f"warning: {note}" in caplog.text for note in notes)
+
+
+def test_dimensions_that_the_backbone_lacks_are_refused_before_anything_is_measured(config, caplog):
+    with (
+        caplog.at_level("INFO", logger="angle"),
+        pytest.raises(InputError, match="matryoshka_dims 9999 is more than the 32 dimensions"),
+    ):
+        fit(changed(config, matryoshka_dims=[9999]))
+    assert "the untouched backbone" not in caplog.text
+    assert not config.out.exists()
 
 
 def test_failed_start_does_not_claim_the_directory(config):

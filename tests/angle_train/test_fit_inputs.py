@@ -127,7 +127,7 @@ def test_another_model_in_the_same_directory_is_another_run(config, tiny_model_d
     elsewhere = Path(shutil.copytree(backbone, tmp_path / "elsewhere" / "backbone"))
     assert fit(replace(run, backbone=str(elsewhere))).already_finished
     edit_weights(backbone, lambda weights: weights + np.float32(1e-3))
-    with pytest.raises(InputError, match="holds a run with different backbone; give another directory"):
+    with pytest.raises(InputError, match=r"different backbone \(backbone@\w+ -> backbone@\w+\); give"):
         fit(run)
 
 

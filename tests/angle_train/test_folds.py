@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
-from angle_train.folds import FoldCurve, choose, cut
+from angle_train.folds import FoldCurve, choose, cut, shared_texts
 from angle_train.pairs import PairSet
 
 
@@ -48,6 +48,19 @@ def test_pairs_that_all_share_texts_are_dealt_singly(caplog):
     pairs = make([("hub", f"b{i}") for i in range(12)])
     assert sorted(map(len, cut(pairs, 3, seed=1))) == [4, 4, 4]
     assert "too many pairs share texts, so single pairs are dealt" in caplog.text
+
+
+def test_parts_that_would_be_half_as_large_as_wanted_are_dealt_singly(caplog):
+    # 40 pairs in 4 parts of 10: the group of 28 leaves 4 for each of the others.
+    pairs = make([("hub", f"b{i}") for i in range(28)] + [(f"c{i}", f"d{i}") for i in range(12)])
+    assert sorted(map(len, cut(pairs, 4, seed=1))) == [10, 10, 10, 10]
+    assert "single pairs are dealt" in caplog.text
+
+
+def test_texts_in_several_parts_are_counted():
+    pairs = make([("Hub", "b0"), ("hub ", "b1"), ("c", "b0"), ("d", "e")])
+    assert shared_texts(pairs, [[0, 3], [1, 2]]) == (2, 6)  # hub and b0 of hub, b0, b1, c, d, e
+    assert shared_texts(pairs, [[0, 1, 2], [3]]) == (0, 6)
 
 
 def test_too_few_pairs_are_refused():

@@ -1,6 +1,6 @@
 """Gradient caching: the gradients of the plain step, with one chunk's activations at a time."""
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +8,9 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
+from angle_train import gradient_cache
 from angle_train import loss as loss_module
 from angle_train.batching import PairCollator
 from angle_train.config import Recipe
@@ -279,3 +281,22 @@ def test_peers_of_the_loss_take_the_cache_too(tiny_model, gradient_cache):
     sum(make_loss(tiny_model, config)(chunks, labels).values()).backward()
     for name, gradient in gradients(tiny_model).items():
         torch.testing.assert_close(cached[name], gradient, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_of_a_compiled_parallel_model_wait_too():
+    class Parallel(DistributedDataParallel):
+        def __init__(self):
+            nn.Module.__init__(self)
+
+        @contextmanager
+        def no_sync(self):
+            entered.append(self)
+            yield
+
+    entered, inner = [], Parallel()
+    compiled = nn.Module()
+    compiled._orig_mod = inner  # as torch.compile keeps what it wraps
+    for model in (inner, compiled, nn.Linear(1, 1)):
+        with gradient_cache._unsynchronised(model):
+            pass
+    assert entered == [inner, inner]

@@ -10,15 +10,17 @@ import pytest
 
 from angle_data.errors import InputError
 from angle_train import grid as grid_module
+from angle_train.backbones import load_backbone
 from angle_train.cli import main
 from angle_train.config import Recipe
 from angle_train.evaluate.bootstrap import Difference
-from angle_train.evaluate.sts import spearman
+from angle_train.evaluate.sts import evaluate_model, spearman
 from angle_train.fit import FitConfig
 from angle_train.grid import GridConfig, GridResult, Row, grid_table, search
-from angle_train.halving import rung_share, survivors
+from angle_train.halving import most_rungs, planned, ranked, rung_share, survivors
+from angle_train.inputs import RunData
 from angle_train.pairs import load_pairs
-from angle_train.space import SPACE, Range, draw_trials, read_space
+from angle_train.space import SPACE, Range, check_space, draw_trials, read_space, space_for
 
 
 def test_values_are_drawn_evenly_on_a_logarithmic_scale():
@@ -48,14 +50,18 @@ def test_trials_begin_with_the_recipe_as_given_and_are_legal():
     ("text", "message"),
     [
         ("", "no ranges in it"),
-        ("epochs = 3", r"epochs must be \{ low = …, high = … \} with 0 < low < high"),
-        ("epochs = { low = 3 }", "epochs must be"),
-        ("epochs = { low = 3, high = 2 }", "epochs must be"),
-        ("epochs = { low = true, high = 2 }", "epochs must be"),
-        ("epochs = { low = 1, high = 2, step = 1 }", "epochs must be"),
-        ("epochs = { low = 1, high = 2, zero = 0.1 }", "epochs must be above 0, got 0.0"),
-        ("epoch = { low = 1, high = 2 }", "unknown recipe key 'epoch', did you mean 'epochs'"),
-        ("epochs = {", "not a valid TOML file"),
+        ("angle_tau = 3", r"angle_tau must be \{ low = …, high = … \} with 0 < low < high"),
+        ("angle_tau = { low = 3 }", "angle_tau must be"),
+        ("angle_tau = { low = 3, high = 2 }", "angle_tau must be"),
+        ("angle_tau = { low = true, high = 2 }", "angle_tau must be"),
+        ("angle_tau = { low = 1, high = 2, step = 1 }", "angle_tau must be"),
+        ("angle_tau = { low = 1, high = 2, zero = 0.1 }", "angle_tau must be above 0, got 0"),
+        ("angle_ta = { low = 1, high = 2 }", "unknown recipe key 'angle_ta', did you mean 'angle_tau'"),
+        ("batch_size = { low = 8.5, high = 64 }", "batch_size must be a whole number, got 8.5"),
+        ("epochs = { low = 1, high = 2 }", "epochs cannot be searched: the rounds decide"),
+        ("human_weight = { low = 1, high = 2 }", "human_weight cannot be searched: it is given to the pairs"),
+        ("average_with_backbone = { low = 0.1, high = 0.5 }", "average_with_backbone cannot be searched"),
+        ("angle_tau = {", "not a valid TOML file"),
     ],
 )
 def test_ranges_that_cannot_be_searched_are_named(tmp_path, text, message):
@@ -66,6 +72,49 @@ def test_ranges_that_cannot_be_searched_are_named(tmp_path, text, message):
     assert str(caught.value).startswith(f"{path}: ")
     with pytest.raises(InputError, match="no such file of ranges"):
         read_space(tmp_path / "missing.toml")
+
+
+def test_whole_numbers_are_searched_as_such(tmp_path):
+    (tmp_path / "space.toml").write_text(
+        "batch_size = { low = 8, high = 64 }\nlora_rank = { low = 2, high = 8, zero = 0.5 }\n"
+    )
+    trials = draw_trials(read_space(tmp_path / "space.toml"), 40, 1, Recipe())[1:]
+    assert {type(value) for values in trials for value in values.values()} == {int}
+    assert len({values["batch_size"] for values in trials}) > 10
+    assert all(8 <= values["batch_size"] <= 64 for values in trials)
+    assert 0 in {values["lora_rank"] for values in trials}
+
+
+@pytest.mark.parametrize(
+    ("space", "settings", "message"),
+    [
+        ({"positive_score": Range(0.1, 0.3)}, {"negative_score": 0.5}, "must be below positive_score"),
+        ({"angle_weight": Range(1, 2, zero=1.0)}, {"cosine_weight": 0, "in_batch_weight": 0}, "weights"),
+    ],
+)
+def test_ranges_without_a_legal_draw_are_refused(space, settings, message):
+    with pytest.raises(InputError, match=f"1000 draws in a row .*{message}.*; give other ranges"):
+        draw_trials(space, 3, 0, Recipe().with_overrides(settings))
+
+
+def test_what_plays_no_part_is_not_searched():
+    stock = Recipe().with_overrides({"loss": "cosent"})
+    assert list(space_for(stock)) == ["learning_rate"]
+    assert space_for(Recipe()) == SPACE
+    with pytest.raises(InputError, match="angle_tau cannot be searched: loss 'cosent' does not use it"):
+        check_space({"learning_rate": Range(1, 2), "angle_tau": Range(1, 2)}, stock)
+    check_space({"negative_score": Range(0.1, 0.2)}, Recipe())
+    with pytest.raises(InputError, match="negative_score cannot be searched: skip_near_copies"):
+        check_space({"negative_score": Range(0.1, 0.2)}, Recipe().with_overrides({"skip_near_copies": True}))
+
+
+def test_the_cost_of_the_rounds_counts_the_given_recipe():
+    assert planned(27, 3) == [27, 10, 5]
+    assert planned(2, 3) == [2, 2, 2]
+    worst = dict.fromkeys(range(27), 0.5) | {0: 0.1}
+    assert len(survivors(worst)) == 10
+    assert (most_rungs(2), most_rungs(27)) == (2, 6)  # 27, 10, 5, 3, 2, 2
+    assert ranked({0: 0.1, 1: 0.3, 2: 0.3, 3: 0.2}) == [1, 2, 3, 0]
 
 
 def test_the_best_third_goes_on_and_the_given_recipe_always():
@@ -135,8 +184,12 @@ def test_a_search_that_was_cut_off_goes_on_with_the_training_that_was(config, fo
     monkeypatch.setattr(grid_module, "train", train)
     with pytest.raises(KeyboardInterrupt):
         search(cut)
-    for change in ({"seed": 2}, {"trials": 5}, {"space": {"learning_rate": Range(1e-3, 2e-3)}}):
-        with pytest.raises(InputError, match=r"holds a grid with different .+; give another directory"):
+    for change, told in (
+        ({"seed": 2}, r"number of trials, rounds or seed \(4 2 1 -> 4 2 2\)"),
+        ({"trials": 5}, r"number of trials, rounds or seed \(4 2 1 -> 5 2 1\)"),
+        ({"space": {"learning_rate": Range(1e-3, 2e-3)}}, "ranges"),
+    ):
+        with pytest.raises(InputError, match=f"holds a grid with different {told}; give another directory"):
             search(replace(cut, **change))
     assert search(cut) == found
     # Two were done, the third was begun twice.
@@ -146,6 +199,48 @@ def test_a_search_that_was_cut_off_goes_on_with_the_training_that_was(config, fo
     assert len(trained) == len(found.rows) + 1
     for name in ("grid.json", "grid.jsonl", "recipe.toml"):
         assert (tmp_path / "out" / name).read_bytes() == (config.run.out / name).read_bytes(), name
+
+
+def test_a_search_begun_with_overwrite_goes_on_and_a_finished_one_is_replaced(
+    config, found, tmp_path, monkeypatch
+):
+    out = tmp_path / "out"
+    new = replace(config, run=replace(config.run, out=out, overwrite=True))
+    trained, original = [], grid_module.train
+
+    def train(*given, **options):
+        trained.append(given[4].name)
+        if trained.count("round-1-trial-2") == 1 and trained[-1] == "round-1-trial-2":
+            raise KeyboardInterrupt
+        return original(*given, **options)
+
+    monkeypatch.setattr(grid_module, "train", train)
+    with pytest.raises(KeyboardInterrupt):
+        search(new)
+    assert search(new) == found
+    whole = len(found.rows) + 1  # the third was begun twice, the first two once
+    assert len(trained) == whole
+    # Finished, or another one: it starts anew.
+    monkeypatch.setattr(grid_module, "train", None)
+    for again in (new, replace(new, seed=2)):
+        with pytest.raises(TypeError, match="NoneType"):
+            search(again)
+        assert not (out / "recipe.toml").exists()
+
+
+def test_the_backbone_is_measured_as_it_is(config, tmp_path):
+    settings = {"pooling": "cls", "prompt": "query: "}
+    recipe = config.run.recipe.with_overrides(settings)
+    run = replace(config.run, recipe=recipe, out=tmp_path)
+    (dev,) = data = [load_pairs(run.dev[0])]
+    backbone = evaluate_model(load_backbone(run.backbone, device="cpu"), dev)
+    grid = grid_module._Grid(replace(config, run=run), RunData(dev, data, []), [])
+    assert grid.backbone == spearman(dev.score, backbone)
+
+
+def test_more_rounds_than_trials_can_fill_are_refused(config):
+    with pytest.raises(InputError, match="--rungs 9 is more than 4 trials need; give at most 4"):
+        search(replace(config, rungs=9))
 
 
 def test_a_search_needs_dev_pairs_and_a_directory_of_its_own(config, tmp_path, monkeypatch):
@@ -192,7 +287,7 @@ def test_the_table_shows_every_training_the_best_first():
 def test_the_command_prints_table_verdict_and_recipe(config, found, monkeypatch, capsys):
     run = config.run
     options = {"--data": run.data[0], "--backbone": run.backbone, "--dev": run.dev[0], "--out": run.out}
-    options |= {"--trials": 4, "--rungs": 2, "--seed": 1}
+    options |= {"--trials": 4, "--rungs": 2, "--seed": 1, "--device": "cpu"}
     space = run.out.parent / "space.toml"
     space.write_text("learning_rate = { low = 1e-3, high = 3e-3 }\n")
     settings = ["epochs=3", "batch_size=16", "evals_per_epoch=1", "learning_rate=1e-6"]
@@ -211,3 +306,7 @@ def test_the_command_prints_table_verdict_and_recipe(config, found, monkeypatch,
         else:
             assert grid_table(found) in out
             assert f"\n{found.verdict()}\nrecipe: {run.out / 'recipe.toml'}" in out
+    monkeypatch.setattr(sys, "argv", ["angle-train", "grid", *arguments, "--device", "gpu"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "--device gpu: torch finds no such device here" in capsys.readouterr().err

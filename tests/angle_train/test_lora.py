@@ -157,6 +157,9 @@ def test_an_adapter_model_is_merged_before_it_is_trained_again(tiny_model_dir, t
     again = load_for_training(str(tmp_path), BackboneConfig(), device="cpu")
     assert not has_adapters(again)
     np.testing.assert_allclose(again.encode(TEXTS), model.encode(TEXTS), atol=1e-5)
+    assert all(parameter.requires_grad for parameter in again.parameters())
+    more = load_for_training(str(tmp_path), LORA, device="cpu")
+    assert all(parameter.requires_grad == ("lora_" in name) for name, parameter in more.named_parameters())
     with pytest.raises(InputError, match=r"is itself saved as adapters; set lora_save = merged"):
         load_for_training(str(tmp_path), replace(LORA, lora_save="adapter"), device="cpu")
 

@@ -55,6 +55,22 @@ def test_a_block_sees_the_blend_and_leaves_no_trace(tiny_model, rank):
     assert all(value.equal(before[name]) for name, value in tiny_model.state_dict().items())
 
 
+def test_tied_weights_are_blended_once():
+    from transformers import T5Config, T5EncoderModel
+
+    torch.manual_seed(0)
+    model = T5EncoderModel(T5Config(vocab_size=20, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2))
+    model.transformers_model = None  # what adapters would be looked for in
+    assert {"shared.weight", "encoder.embed_tokens.weight"} <= model.state_dict().keys()
+    backbone = snapshot(model)
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.add_(1.0)
+    blend(model, backbone, 0.5)
+    for name, weights in model.named_parameters():
+        torch.testing.assert_close(weights, backbone[name] + 0.5, msg=name)
+
+
 def test_the_least_of_the_backbone_wins_among_equals():
     assert best_share([0.2, 0.5, 0.5, 0.1]) == 1
     assert shares_to_try(0.3) == (0.3,)

@@ -2,12 +2,20 @@
 
 import json
 import logging
+import signal
 
 import pytest
 import torch
 from transformers import TrainerControl, TrainerState
 
-from angle_train.monitor import METRIC, RunCallback, TermMeter, evaluations_since_best, learning_curve
+from angle_train.monitor import (
+    METRIC,
+    RunCallback,
+    TermMeter,
+    catch_interrupt,
+    evaluations_since_best,
+    learning_curve,
+)
 
 
 class Steps:
@@ -23,6 +31,28 @@ class Steps:
 def evaluated(*scores):
     history = [{"step": 4 * (i + 1), "epoch": i + 1.0, f"eval_{METRIC}": s} for i, s in enumerate(scores)]
     return TrainerState(global_step=4 * len(scores), max_steps=40, log_history=history)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_asks_for_a_checkpoint_and_the_second_stops(number, caplog):
+    def stop(signum, frame):
+        raise ZeroDivisionError
+
+    before = signal.signal(number, stop)
+    try:
+        with catch_interrupt() as pressed:
+            assert not pressed()
+            signal.raise_signal(number)
+            assert pressed()
+            assert "finishing this step and saving a checkpoint" in caplog.text
+            with pytest.raises(ZeroDivisionError):
+                signal.raise_signal(number)
+        with catch_interrupt():
+            pass
+        with pytest.raises(ZeroDivisionError):
+            signal.raise_signal(number)
+    finally:
+        signal.signal(number, before)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +114,18 @@ def test_a_batch_that_overflowed_is_left_out():
     assert meter.means() == {"loss": 1.0, "angle": 1.0}
     meter.add(terms(cosine=2.0, angle=float("inf")))
     assert meter.means() == {"loss": 3.0, "cosine": 2.0, "angle": 1.0}
+
+
+def test_terms_stay_on_their_device_until_they_are_asked_for(monkeypatch):
+    meter = TermMeter()
+    meter.add({"cosine": torch.zeros((), device="meta")})  # has no value that could be fetched
+    meter.restore({})
+    monkeypatch.setattr(torch.Tensor, "double", None)  # Apple's GPUs have no doubles
+    for _ in range(700):
+        meter.add(terms(cosine=0.1))
+    assert len(meter._held) < 300  # not all of a long interval's
+    assert meter.means()["cosine"] == pytest.approx(0.1)
+    assert meter.state()["cosine"][1] == 700
 
 
 def test_terms_of_an_interrupted_interval_are_kept_to_the_last_bit():

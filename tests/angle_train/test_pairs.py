@@ -134,7 +134,7 @@ def test_scores_are_mapped_to_unit_range(tmp_path, scores, stated, expected, sca
         ([0, 2], "1-5", r"pairs.jsonl:1: score 0 is outside the scale 1-5"),
         ([0, 1], "5-1", r"scale '5-1' must be LOW-HIGH with LOW below HIGH"),
         ([0, 1], "five", r"scale 'five' must be LOW-HIGH"),
-        ([3, 3, 3], None, r"all 3 scores are 3; nothing can be ranked or learned"),
+        ([3, 3, 3], None, r"all 3 scores are 3; nothing can be ranked"),
         ([1], None, r"all 1 scores are 1"),
         ([0, float("nan")], None, r"pairs.jsonl:2: score must be a number, got nan"),
         ([0, "high"], None, r"pairs.jsonl:2: score must be a number, got 'high'"),
@@ -157,7 +157,8 @@ def test_unusable_scores_are_refused(tmp_path, scores, stated, message):
         ),
         (
             '{"text1": "a", "score": 1}',
-            r"no text columns text1, text2 or sentence1, sentence2; found: text1, score",
+            r"no text columns text1, text2 or sentence1, sentence2 \(with a score or label\), nor "
+            r"anchor, positive and perhaps negative; found: text1, score",
         ),
         ('{"text1": "a", "text2": "b"}', r"no score or label column; found: text1, text2"),
         (

@@ -59,6 +59,12 @@ def test_last_token_is_the_true_last_on_either_side(tmp_path):
     torch.testing.assert_close(embeddings["right"], alone, rtol=0, atol=1e-4)
 
 
+def test_a_template_stands_in_place_of_the_models_own_prompt(tiny_model):
+    set_prompt(tiny_model, "passage: ")
+    set_prompt(tiny_model, PAPER)
+    assert tiny_model.default_prompt_name is None
+
+
 @pytest.mark.parametrize("prompt", ["query: ", "query: {text}"])
 def test_prefixes_are_the_libraries_own(tiny_model, prompt):
     plain = tiny_model.encode(["query: the node failed"])

@@ -107,6 +107,43 @@ def test_a_run_killed_after_its_last_evaluation_takes_no_further_step(peaked, cu
     assert weights(moved) == weights(config.out)
 
 
+@pytest.mark.parametrize(
+    ("damaged", "said"),
+    [
+        (
+            ("checkpoint-6", "model.safetensors"),
+            "checkpoint-6: damaged, not used; going on from checkpoint-3",
+        ),
+        (("checkpoint-6", "optimizer.pt"), "checkpoint-6: damaged, not used; going on from checkpoint-3"),
+        (
+            ("checkpoint-3", "model.safetensors"),  # the best one until then, which the end may go back to
+            "checkpoint-6, checkpoint-3: damaged, not used; the training starts again",
+        ),
+    ],
+)
+def test_a_damaged_checkpoint_is_told_and_not_used(
+    peaked, cut_off, tmp_path, monkeypatch, caplog, damaged, said
+):
+    config, _ = peaked
+    recipe = config.recipe.with_overrides({"epochs": 3, "patience": 9})
+    whole = replace(config, recipe=recipe, out=tmp_path / "whole")
+    run = replace(whole, out=tmp_path / "out")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer.DevEvaluator, "scores", lambda self, model, steps: [1 / steps])
+        assert fit(whole).report.best_step == 3
+        cut_off("on_step_end", 7, kill)
+        with pytest.raises(CutOff):
+            fit(run)
+        monkeypatch.undo()
+        file = run.out.joinpath("checkpoints", *damaged)
+        file.write_bytes(file.read_bytes()[:-100])
+        with caplog.at_level("WARNING", logger="angle"):
+            fit(run)
+    assert caplog.messages.count(f"warning: {said}") == 1
+    for name in ("report.json", "model.safetensors"):
+        assert (run.out / name).read_bytes() == (whole.out / name).read_bytes()
+
+
 def test_changed_inputs_are_noticed_before_the_first_step_of_a_resumed_run(
     peaked, cut_off, tmp_path, monkeypatch
 ):
@@ -124,7 +161,7 @@ def test_changed_inputs_are_noticed_before_the_first_step_of_a_resumed_run(
         ({"dev": [str(fewer)]}, "dev pairs"),
         ({"data": [str(fewer)]}, "training pairs"),
         ({"test": [str(fewer)]}, "test pairs"),
-        ({"recipe": config.recipe.with_overrides({"seed": 7})}, "recipe"),
+        ({"recipe": config.recipe.with_overrides({"seed": 7})}, r"recipe \(seed 42 -> 7\)"),
     ):
         with pytest.raises(InputError, match=f"holds a run with different {named}; give another directory"):
             fit(replace(run, **change))
@@ -158,3 +195,53 @@ def test_a_run_interrupted_between_evaluations_reports_what_an_uninterrupted_one
     assert weights(run.out) == weights(whole.out)
     for name in ("report.json", "report.html"):
         assert (run.out / name).read_bytes() == (whole.out / name).read_bytes()
+
+
+def test_a_run_begun_with_overwrite_goes_on_like_any_other(peaked, cut_off, tmp_path, monkeypatch):
+    config, report = peaked
+    run = replace(config, out=tmp_path / "out", overwrite=True)
+    shown = []
+    for step in (3, 6):
+        cut_off("on_step_end", step, lambda: signal.raise_signal(signal.SIGINT))
+        monkeypatch.setattr(trainer, "Progress", lambda *given: shown.append(given[0]) or Progress(*given))
+        with pytest.raises(KeyboardInterrupt):
+            fit(run)
+        monkeypatch.undo()
+    assert shown == ["training", "training, on from step 3"]
+    (run.out / "thesis.txt").write_text("stays where a run goes on")
+    assert fit(run).report == report
+    assert weights(run.out) == weights(config.out)
+    assert (run.out / "thesis.txt").exists()
+    # Finished, it is replaced; and so is one that was cut off and had other settings.
+    cut_off("on_step_end", 3, lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        fit(run)
+    monkeypatch.undo()
+    assert not {"thesis.txt", "model.safetensors"} & {path.name for path in run.out.iterdir()}
+    other = replace(run, recipe=config.recipe.with_overrides({"epochs": 1}))
+    assert fit(other).report.steps == 3
+
+
+def test_parts_held_out_in_turn_outlive_an_interruption_of_a_run_with_overwrite(
+    peaked, cut_off, tmp_path, monkeypatch
+):
+    config, _ = peaked
+    recipe = config.recipe.with_overrides({"epochs": 2, "folds": 2})
+    run = replace(config, recipe=recipe, out=tmp_path / "out", overwrite=True)
+    run = replace(run, human=config.data, data=(), dev=())
+    labels = []
+
+    class Cut(trainer.RunCallback):
+        def on_save(self, args, state, control, **kwargs):
+            if "part-2" in str(args.output_dir):
+                raise CutOff
+
+    monkeypatch.setattr(trainer, "RunCallback", Cut)
+    with pytest.raises(CutOff):
+        fit(run)
+    monkeypatch.undo()
+    monkeypatch.setattr(trainer, "Progress", lambda *given: labels.append(given[0]) or Progress(*given))
+    fit(run)
+    # Part 1 was finished and is not trained again; what is left is part 2 and perhaps the run on all pairs.
+    assert len(labels) <= 2
+    assert labels[0] == "training, on from step 2"

@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 import torch
 
+from angle_train import arguments, trainer
+from angle_train.arguments import computes_bf16, resolve_precision
+from angle_train.backbones import load_backbone
 from angle_train.config import Recipe
+from angle_train.evaluate.sts import evaluate_model
+from angle_train.monitor import RunCallback
 from angle_train.pairs import PairSet
+from angle_train.prompting import set_prompt
 from angle_train.settings import ObjectiveConfig, TrainingConfig
-from angle_train.trainer import DevEvaluator, make_collator, training_arguments
+from angle_train.trainer import DevEvaluator, make_collator, train, training_arguments
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -46,6 +52,109 @@ def test_training_settings_reach_the_trainer(tmp_path):
         "load_best_model_at_end": True,
     }
     assert {name: getattr(arguments, name) for name in expected} == expected
+
+
+def test_bf16_is_chosen_only_where_it_is_not_emulated(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation)
+    assert resolve_precision("auto", torch.device("cuda")) == "fp32"
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: True)
+    assert resolve_precision("auto", torch.device("cuda")) == "bf16"
+
+
+def test_a_cpu_computes_bf16_if_the_system_says_so(tmp_path):
+    cpu, cpuinfo = torch.device("cpu"), tmp_path / "cpuinfo"
+    for flags, able in (
+        ("fpu avx2 avx512f avx512_vnni", False),
+        ("fpu avx2 avx512_bf16", True),
+        ("fp asimd bf16", True),
+    ):
+        cpuinfo.write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
+        assert computes_bf16(cpu, cpuinfo) is able
+        assert computes_bf16(torch.device("mps"), cpuinfo)
+    assert computes_bf16(cpu, tmp_path / "none")
+
+
+def test_one_process_uses_one_gpu_of_several(monkeypatch, tmp_path):
+    """The trainer would split batches, and with them the objective, among all that it sees."""
+
+    class Several(arguments.SentenceTransformerTrainingArguments):
+        def __post_init__(self):
+            super().__post_init__()
+            self._n_gpu = 3
+
+    monkeypatch.setattr(arguments, "SentenceTransformerTrainingArguments", Several)
+    assert training_arguments(TrainingConfig(), 100, tmp_path, torch.device("cpu")).n_gpu == 1
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_processes_draw_dropout_of_their_own(monkeypatch, tiny_model, tmp_path, number):
+    monkeypatch.setattr(trainer, "process_number", lambda: number)
+    trainer._prepare(tiny_model, few_pairs(), Recipe(), tmp_path, None, ())
+    assert torch.initial_seed() == TrainingConfig().seed + number
+
+
+def few_pairs():
+    texts = ["the node failed", "disk full", "a network cable", "the host restarted", "no space left"]
+    scores = np.array([0.0, 0.2, 1.0, 0.4])
+    return PairSet("few", texts[:-1], texts[1:], scores, np.ones(4))
+
+
+def test_what_a_run_in_half_precision_measures_is_what_it_saves(tiny_model, tmp_path):
+    pairs, seen = few_pairs(), []
+
+    class Watch(DevEvaluator):
+        def scores(self, model, steps):
+            seen.append(evaluate_model(model, pairs))
+            return super().scores(model, steps)
+
+    training = TrainingConfig(epochs=1, batch_size=4, evals_per_epoch=1, learning_rate=1e-3, precision="bf16")
+    for directory in ("once", "again"):  # a model that was trained can be trained again
+        train(
+            tiny_model,
+            pairs,
+            [pairs],
+            Recipe(training=training),
+            tmp_path / directory,
+            evaluator=Watch([pairs]),
+        )
+        tiny_model.save_pretrained(str(tmp_path / f"{directory}-saved"), create_model_card=False)
+        saved = load_backbone(str(tmp_path / f"{directory}-saved"), device="cpu")
+        expected = evaluate_model(saved, pairs)
+        np.testing.assert_array_equal(evaluate_model(tiny_model, pairs), expected)
+        np.testing.assert_array_equal(seen[-1], expected)
+
+
+def test_the_steps_of_such_a_run_are_taken_in_half_precision(tiny_model, tmp_path):
+    seen = []
+
+    class Watch(RunCallback):
+        def on_step_begin(self, *given, **options):
+            seen.append("forward" in tiny_model.__dict__)
+
+    training = TrainingConfig(epochs=2, batch_size=4, evals_per_epoch=1, precision="bf16")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "RunCallback", Watch)
+        for directory in ("once", "again"):
+            train(tiny_model, few_pairs(), [few_pairs()], Recipe(training=training), tmp_path / directory)
+    assert seen == [True] * 4
+
+
+@pytest.mark.parametrize(("isp", "groups"), [("groups", 1), ("equal", 2), ("none", 3)])
+def test_the_detection_of_paraphrases_follows_the_recipe(tiny_model, isp, groups):
+    rows = [
+        {"text1": "the node", "text2": "the host", "score": 1.0},
+        {"text1": "The  node", "text2": "the host", "score": 1.0},
+    ]
+    collate = make_collator(tiny_model, Recipe(objective=ObjectiveConfig(isp=isp)))
+    assert len(set(collate(rows)["label"]["group"].tolist())) == groups
+
+
+def test_the_models_prompt_is_trained_with(tiny_model):
+    rows = [{"text1": "the node", "text2": "the host", "score": 1.0}]
+    set_prompt(tiny_model, "query: ")
+    batch = make_collator(tiny_model, Recipe())(rows)
+    expected = tiny_model.preprocess(["the host", "the node"], prompt="query: ")["input_ids"]
+    assert batch["chunk000_input_ids"].equal(expected)
 
 
 def test_objective_and_batch_settings_reach_the_collator(tiny_model):

@@ -43,6 +43,17 @@ def test_columns_have_several_names_and_negatives_may_be_many_or_missing(anchor,
     assert [row.get("weight") for row in pairs] == [0.5, 0.5, 0.5, None]
 
 
+@pytest.mark.parametrize("anchor", ["anchor", "query"])
+def test_positives_need_no_negatives(anchor):
+    rows = [{anchor: "a", "positive": "b", "weight": 0.5}, {anchor: "a", "positive": "b"}]
+    (pair,) = made([*rows])
+    assert pair == {"text1": "a", "text2": "b", "score": 1, "source_id": "a", "weight": 0.5}
+    with pytest.raises(InputError, match="f:2: positive must be a text"):
+        made([rows[0], {anchor: "c", "positive": ""}])
+    scored = [{anchor: "a", "positive": "b", "score": 0.5}]
+    assert made(scored) == scored
+
+
 @pytest.mark.parametrize("score", ["score", "label"])
 def test_scored_rows_pass_through(score):
     rows = [{"text1": "a", "text2": "b", "negative": "c", score: 0.5}]

@@ -1,0 +1,86 @@
+"""Which failures are tried again, which are about the account, and for how long to wait before."""
+
+from types import SimpleNamespace
+
+import openai
+import pytest
+from fake_openai import FakeOpenAI, Fault
+
+from angle_data.annotators.retry import ServiceError, is_out_of_quota, is_retryable, wait_as_told
+from angle_data.cli import main
+
+
+def refusal(*codes, status=429, said="no"):
+    return ServiceError(status, said, frozenset(codes), {})
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        ("insufficient_quota",),
+        ("insufficient_quota", "tokens"),
+        ("1113",),
+        ("1112",),
+        ("billing_not_active",),
+    ],
+)
+def test_an_empty_or_locked_account_is_not_waited_for(codes):
+    assert is_out_of_quota(refusal(*codes))
+    assert not is_retryable(refusal(*codes))
+
+
+@pytest.mark.parametrize("codes", [(), ("rate_limit_exceeded", "tokens"), ("1302",), ("1305",)])
+def test_a_429_about_the_pace_is_waited_for(codes):
+    assert not is_out_of_quota(refusal(*codes))
+    assert is_retryable(refusal(*codes))
+
+
+def test_a_code_of_the_account_with_another_status_is_judged_by_the_status():
+    assert not is_out_of_quota(refusal("1113", status=500))
+    assert is_retryable(refusal("1113", status=500))
+
+
+@pytest.mark.parametrize("name", ["code", "type"])
+def test_the_openai_clients_own_exception_is_read_alike(name):
+    response = SimpleNamespace(request=None, status_code=429, headers={})
+    error = openai.RateLimitError("no", response=response, body={name: "insufficient_quota"})
+    assert is_out_of_quota(error)
+    assert not is_retryable(error)
+
+
+def waited(status, headers, attempt=1):
+    error = ServiceError(status, "no", frozenset(), headers)
+    outcome = SimpleNamespace(exception=lambda: error)
+    return wait_as_told()(SimpleNamespace(outcome=outcome, attempt_number=attempt))
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_an_error_that_says_how_long_is_waited_for_that_long(status):
+    assert waited(status, {"retry-after": "77"}) == 77.0
+
+
+@pytest.mark.parametrize("headers", [{}, {"retry-after": "0"}, {"retry-after": "soon"}])
+def test_without_word_the_wait_is_random_and_bounded(headers):
+    assert 0.0 < waited(503, headers, attempt=3) <= 60.0
+    assert len({waited(503, headers, attempt=5) for _ in range(5)}) > 1
+
+
+GLM = "余额不足或无可用资源包,请充值。"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [("1113", "error"), (1113, "error"), (None, "insufficient_quota")],
+    ids=["GLM", "number", "type"],
+)
+def test_a_run_on_an_empty_account_ends_with_the_services_words(tmp_path, monkeypatch, capfd, code, kind):
+    (tmp_path / "texts.txt").write_text("One node left.\nTwo nodes left.\n")
+    with FakeOpenAI(always=Fault(429, {}, GLM, code, error_type=kind)) as server:
+        options = ["--model", "tiny", "--base-url", server.url, "--concurrency", "1"]
+        paths = ["--texts", str(tmp_path / "texts.txt"), "--out", str(tmp_path / "run")]
+        monkeypatch.setattr("sys.argv", ["angle-data", "llm-label", *options, *paths])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert len(server.seen) == 1
+    assert stop.value.code == 1
+    assert f"the account has no quota left: {GLM}" in capfd.readouterr().err

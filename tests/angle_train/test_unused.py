@@ -1,0 +1,51 @@
+"""Which chosen settings play no part in a run, and the sentence that tells it."""
+
+import pytest
+
+from angle_train.config import Recipe
+from angle_train.unused import unused_settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "run", "notes"),
+    [
+        ({}, {}, []),
+        (
+            {"loss": "cosent", "angle_mode": "published", "isp": "equal", "negative_score": 0.3},
+            {"weighted": True},
+            [
+                "angle_mode, isp play no part with loss 'cosent'",
+                "the weights of the pairs play no part with loss 'cosent'",
+            ],
+        ),
+        ({"angle_mode": "published", "isp": "equal"}, {"weighted": True}, []),
+        ({"lora_dropout": 0.1}, {}, ["lora_dropout plays no part with lora_rank 0"]),
+        ({"lora_dropout": 0.1, "lora_rank": 2}, {}, []),
+        (
+            {"window": 64, "max_windows": 4},
+            {},
+            ["window, max_windows play no part with long_text 'cut'"],
+        ),
+        (
+            {"long_text": "head_tail", "window": 64, "stride": 9},
+            {},
+            ["stride plays no part with long_text 'head_tail'"],
+        ),
+        ({"long_text": "windows", "window": 64, "stride": 64, "window_memory": 4}, {}, []),
+        (
+            {"long_text": "windows", "stride": 65, "max_seq_length": 64},
+            {},
+            ["stride 65 is more than a window of 64; windows then stand side by side"],
+        ),
+        (
+            {"human_weight": 2.0, "folds": 3},
+            {},
+            ["human_weight, folds play no part without human-graded pairs"],
+        ),
+        ({"human_weight": 2.0, "folds": 3}, {"human": True}, []),
+        ({"folds": 3}, {"human": True, "dev": True}, ["folds plays no part with dev pairs"]),
+    ],
+)
+def test_chosen_settings_without_effect_are_told(settings, run, notes):
+    run = {"human": False, "dev": False, "weighted": False} | run
+    assert unused_settings(Recipe().with_overrides(settings), **run) == notes
