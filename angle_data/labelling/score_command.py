@@ -23,8 +23,8 @@ def llm_score(
     pairs: Annotated[
         Path,
         typer.Option(
-            help="Pairs: .jsonl[.gz], .csv[.gz] or .parquet with text1 and text2, sentence1 and sentence2, or "
-            "source and text (candidates.jsonl)."
+            help="Pairs: .jsonl[.gz], .csv[.gz] or .parquet with text1 and text2, sentence1 and sentence2, "
+            "or source and text (candidates.jsonl)."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
