@@ -190,8 +190,8 @@ class TrainingConfig:
             never seen, and moving only the words that are pulls them away from the rest.
         chunk_size: Texts per forward pass inside a batch; changes memory and speed, not the result.
         chunking: `fixed` puts `chunk_size` texts into each forward pass. `adaptive` puts in at most so many,
-            fewer where that saves padding: the fastest on a CPU, too many small passes for a GPU. `auto` is
-            `adaptive` for one process on a CPU and `fixed` elsewhere.
+            fewer where that saves padding: the fastest on one CPU thread, too many small passes for several
+            threads or a GPU. `auto` is `adaptive` for one process with one thread and `fixed` elsewhere.
         gradient_cache: Hold the activations of one chunk at a time and encode every text twice, so that a
             large batch fits a small memory, see `gradient_cache`; the result stays the same.
         label_diverse: Spread the score levels evenly over the batches, so that each batch has something to

@@ -347,7 +347,9 @@ def choose_chunking(model: SentenceTransformer, config: TrainingConfig) -> str:
     """Return `fixed` or `adaptive`: what the recipe says, for `auto` what is faster where `model` lies."""
     if config.chunking != "auto":
         return config.chunking
-    return "adaptive" if model.device.type == "cpu" and process_count() == 1 else "fixed"
+    # Small passes gain on one thread; several threads wait for each other at each of their many ends.
+    alone = process_count() == 1 and torch.get_num_threads() == 1
+    return "adaptive" if model.device.type == "cpu" and alone else "fixed"
 
 
 def _freeze_embeddings(model: SentenceTransformer) -> None:

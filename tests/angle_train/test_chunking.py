@@ -39,7 +39,8 @@ def test_a_long_text_among_short_ones_stands_alone():
     assert list(map(len, adaptive_chunks(["x" * 10] * 20, 32))) == [20]
 
 
-def test_chunking_follows_the_recipe(tiny_model):
+def test_chunking_follows_the_recipe(tiny_model, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     rows = [{"text1": "disk " * n, "text2": "node " * n, "score": 1.0} for n in (1, 2, 3, 60, 61)]
 
     def chunks(chunking):
@@ -52,11 +53,13 @@ def test_chunking_follows_the_recipe(tiny_model):
 
 
 def test_auto_is_fixed_on_a_gpu_and_with_several_processes(monkeypatch):
-    def chosen(device, processes, chunking="auto"):
+    def chosen(device, processes, chunking="auto", threads=1):
         monkeypatch.setattr("angle_train.trainer.process_count", lambda: processes)
+        monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
         return choose_chunking(
             SimpleNamespace(device=torch.device(device)), TrainingConfig(chunking=chunking)
         )
 
     assert [chosen("cpu", 1), chosen("cuda", 1), chosen("cpu", 2)] == ["adaptive", "fixed", "fixed"]
+    assert chosen("cpu", 1, threads=2) == "fixed"
     assert [chosen("cuda", 1, "adaptive"), chosen("cpu", 1, "fixed")] == ["adaptive", "fixed"]
