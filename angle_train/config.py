@@ -35,7 +35,7 @@ __all__ = [
     "toml_value",
 ]
 
-# They decide how a result is computed, not what it is; a run may go on with others.
+# They decide how a result is computed; what it is changes by rounding and by which activations dropout draws.
 _SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing")
 _TOLD = ("backbone", "number of trials, rounds or seed")  # parts of a fingerprint that a user can read
 
