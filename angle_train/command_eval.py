@@ -10,7 +10,7 @@ import typer
 
 from angle_data.console import configure_logging
 from angle_data.errors import InputError
-from angle_train.command_options import PAIRS, AsJson, Quiet, Scale, Verbose
+from angle_train.command_options import PAIRS, AsJson, Device, Quiet, Scale, Verbose
 
 __all__ = ["eval_models"]
 
@@ -60,6 +60,7 @@ def eval_models(
     ] = None,
     cache: Annotated[Path | None, typer.Option(help="Folder that keeps embeddings for later runs.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write the result as an HTML page.")] = None,
+    device: Device = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -86,14 +87,15 @@ def eval_models(
         raise InputError("--analysis adds to what --json prints; give --json too")
     if data_dir and not data_dir.is_dir():
         raise InputError(f"--data-dir {data_dir} is no folder; check the path")
-    from angle_train.backbones import check_training_extra
+    from angle_train.backbones import check_device, check_training_extra
 
     check_training_extra("angle-train eval")
+    check_device(device)
     if pairs:
         from angle_train.places import check_inputs
 
         check_inputs(pairs, [*([baseline] if baseline else ()), *(model or ())])
-        _on_pairs(model or [], pairs, baseline, split, scale, report, as_json)
+        _on_pairs(model or [], pairs, baseline, split, scale, device, report, as_json)
         return
     from angle_train.evaluate.tasks import Settings, expand_names
 
@@ -101,7 +103,17 @@ def eval_models(
     settings = Settings(**{name: value for name, value in chosen.items() if value is not None})
     names = expand_names(task or [])
     _on_tasks(
-        model or [], seeds_of or [], baseline, names, data_dir, settings, cache, report, analysis, as_json
+        model or [],
+        seeds_of or [],
+        baseline,
+        names,
+        data_dir,
+        settings,
+        cache,
+        device,
+        report,
+        analysis,
+        as_json,
     )
 
 
@@ -128,13 +140,14 @@ def _on_pairs(
     baseline: str | None,
     split: str | None,
     scale: str | None,
+    device: str | None,
     report: Path | None,
     as_json: bool,
 ) -> None:
     from angle_train.evaluate.run import evaluate_closely
     from angle_train.report.table import results_table
 
-    found = evaluate_closely(models, pairs, baseline=baseline, split=split, scale=scale)
+    found = evaluate_closely(models, pairs, baseline=baseline, split=split, scale=scale, device=device)
     if report:
         from angle_train.report.eval_html import write_eval_html
         from angle_train.report.repeat import command_line, portable
@@ -161,6 +174,7 @@ def _on_tasks(
     data_dir: Path | None,
     settings: Any,
     cache: Path | None,
+    device: str | None,
     report: Path | None,
     analysis: bool,
     as_json: bool,
@@ -178,6 +192,7 @@ def _on_tasks(
         baseline=base,
         settings=settings,
         cache=cache,
+        device=device,
         analysis=analysis,
         views=report is not None,
     )

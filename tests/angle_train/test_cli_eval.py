@@ -1,5 +1,6 @@
 """`angle-train eval` as a user runs it, with the tiny model and once with a real one."""
 
+import importlib
 import json
 import os
 import sys
@@ -71,6 +72,7 @@ def test_all_rows_are_used_without_split(run, tiny_model_dir, examples):
         (["--split", "train"], "eval_natural.jsonl: no rows with split train; found: dev 100, test 200"),
         (["--scale", "0-3"], "score 5 is outside the scale 0-3"),
         (["--baseline", "someone/unknown"], "someone/unknown is no local directory and not in the cache"),
+        (["--device", "gpu"], "--device gpu: torch finds no such device here; there is cpu"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_1(run, tiny_model_dir, examples, arguments, message):
@@ -167,6 +169,22 @@ def test_options_that_do_not_go_together_are_one_line(run, arguments, message):
     assert (code, out) == (1, "")
     (line,) = err.splitlines()
     assert message in line
+
+
+@pytest.mark.parametrize("kind", ["run", "suite"])
+def test_the_device_can_be_chosen(run, tiny_model_dir, data_dir, examples, monkeypatch, kind):
+    module = importlib.import_module(f"angle_train.evaluate.{kind}")
+    devices, original = [], module.load_backbone
+
+    def load(*given, device=None):
+        devices.append(device)
+        return original(*given, device=device)
+
+    monkeypatch.setattr(module, "load_backbone", load)
+    tasks = ["--task", "stsb", "--data-dir", data_dir]
+    pairs = ["--pairs", examples / "eval_natural.jsonl"]
+    code, _, err = run("--model", tiny_model_dir, *(pairs if kind == "run" else tasks), "--device", "cpu")
+    assert (code, devices) == (0, ["cpu"]), err
 
 
 @pytest.mark.parametrize(
