@@ -5,8 +5,9 @@
 
 No dev pairs: the graded pairs choose the number of steps themselves, held out in turn; with none, a tenth of
 the LLM pairs is held out. The graded pairs are drawn from the dev pairs with the run's seed; test pairs only
-report. Options: --seeds 1 2 3, --counts 50 200, --weights 1 4. Finished runs are kept in runs/benchmarks and
-not repeated.
+report. Options: --seeds 1 2 3, --counts 50 200, --weights 1 4, and --size N for about N of the LLM pairs (a
+fit with graded pairs is six fits, five of them to choose its steps). Finished runs are kept in
+runs/benchmarks and not repeated.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import argparse
 import json
 import random
 import sys
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from statistics import mean
 
@@ -25,9 +29,34 @@ from common import RESULTS, minilm, save_results, show  # noqa: E402
 from llm_supervised import Task, cloud_ops, data_sets, stsb  # noqa: E402
 
 from angle_data.console import configure_logging  # noqa: E402
+from angle_data.jsonl import write_jsonl  # noqa: E402
 from angle_data.tables import read_table  # noqa: E402
 from angle_train.config import Recipe, find_recipe  # noqa: E402
 from angle_train.fit import FitConfig, fit  # noqa: E402
+from angle_train.pairs import load_pairs  # noqa: E402
+
+
+def llm_pairs(task: Task, size: int | None) -> str:
+    """Return the voted pairs, or a file with those of so many source texts that they are at least `size`."""
+    folder = str(data_sets(task)["vote"])
+    if size is None:
+        return folder
+    pairs = load_pairs(folder)
+    sources = pairs.sources()
+    order = sorted(set(sources))
+    random.Random(7).shuffle(order)
+    counts = Counter(sources)
+    total = list(accumulate(counts[source] for source in order))
+    chosen = set(order[: bisect_left(total, size) + 1])
+    rows = [
+        {"text1": a, "text2": b, "label": score, "source_id": source}
+        for a, b, score, source in zip(pairs.text1, pairs.text2, pairs.score.tolist(), sources, strict=True)
+        if source in chosen
+    ]
+    file = RESULTS / "few-labels" / task.name / f"llm-{size}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_jsonl(file, rows)
+    return str(file)
 
 
 def graded_sample(task: Task, count: int, seed: int) -> Path:
@@ -74,15 +103,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--counts", type=int, nargs="+", default=[50, 200])
     parser.add_argument("--weights", type=float, nargs="+", default=[1.0, 4.0])
+    parser.add_argument("--size", type=int, help="LLM pairs, about; default all")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
     task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
-    pairs = [str(data_sets(task)["vote"])]
+    pairs = [llm_pairs(task, arguments.size)]
+    part = f"-of-{arguments.size}" if arguments.size else ""
     base = Recipe.from_toml(find_recipe(task.recipe))
     scores: dict[str, list[float]] = {}
     for seed in arguments.seeds:
         recipe = base.with_overrides({"seed": seed, "precision": "fp32"})
-        found = test_score(task, f"llm-{seed}", recipe, pairs, [])
+        found = test_score(task, f"llm-{seed}{part}", recipe, pairs, [])
         scores.setdefault("backbone", []).append(found["backbone"])
         scores.setdefault("LLM pairs alone", []).append(found["saved"])
         for count in arguments.counts:
@@ -91,12 +122,12 @@ def main() -> None:
             scores.setdefault(f"{count} graded pairs alone", []).append(found["saved"])
             for weight in arguments.weights:
                 weighted = recipe.with_overrides({"human_weight": weight})
-                name = f"both-{count}-{weight:g}-{seed}"
+                name = f"both-{count}-{weight:g}-{seed}{part}"
                 found = test_score(task, name, weighted, pairs, human)
                 label = f"LLM pairs + {count} graded, weight {weight:g}"
                 scores.setdefault(label, []).append(found["saved"])
     show(f"{task.name}: test Spearman x 100, seeds {arguments.seeds}", scores)
-    save_results(f"few-labels-{task.name}", scores)
+    save_results(f"few-labels-{task.name}{part}", scores)
 
 
 if __name__ == "__main__":
