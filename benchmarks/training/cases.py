@@ -7,6 +7,7 @@ schedule and seeds, and keep the best of one evaluation per epoch on the same de
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 import tempfile
@@ -28,7 +29,17 @@ from angle_train.pairs import PairSet, hold_out, load_pairs  # noqa: E402
 from angle_train.poolings import CHECKPOINT  # noqa: E402
 from angle_train.settings import BackboneConfig  # noqa: E402
 
-__all__ = ["BACKBONES", "CASES", "Case", "Way", "arguments_of", "load_case", "run_unit", "sample"]
+__all__ = [
+    "BACKBONES",
+    "CASES",
+    "Case",
+    "Way",
+    "arguments_of",
+    "kept_result",
+    "load_case",
+    "run_unit",
+    "sample",
+]
 
 BACKBONES: dict[str, tuple[int | None, float]] = {"minilm-3": (3, 1e-4), "minilm": (None, 5e-5)}
 """Name -> layers of MiniLM (none: all six) and learning rate."""
@@ -110,26 +121,52 @@ def backbone_path(name: str) -> Path:
     return minilm(BACKBONES[name][0])
 
 
-def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Path) -> dict[str, Any]:
-    """Return the result of one training, from its file in `out` if it has been run with these settings."""
+@cache
+def _identity(backbone: str) -> str:
+    return backbone_identity(str(backbone_path(backbone)))
+
+
+def _settings(way: Way, case: Case, backbone: str, seed: int) -> tuple[Recipe, dict[str, Any]]:
+    """Return the recipe of a unit and all that its result depends on."""
     shared = SHARED | {"learning_rate": BACKBONES[backbone][1]}
     recipe = Recipe().with_overrides(shared | {"seed": seed})
-    settings = {
-        **{part: getattr(case, part).sha256() for part in ("train", "dev", "test")},
-        "backbone": backbone_identity(str(backbone_path(backbone))),
+    parts = {part: getattr(case, part).sha256() for part in ("train", "dev", "test")}
+    return recipe, {
+        **parts,
+        "backbone": _identity(backbone),
         "recipe": recipe.to_toml_text(),
         **way.settings,
     }
-    path = out / f"{case.name}-{backbone}-{name.replace(' ', '_')}-{seed}.json"
-    if path.exists():
-        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if kept["settings"] == json.loads(json.dumps(settings)):
-            return kept
+
+
+def _path(out: Path, name: str, case: Case, backbone: str, seed: int, settings: dict[str, Any]) -> Path:
+    """Return the file of a unit; other settings have another file."""
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
+    return out / f"{case.name}-{backbone}-{name.replace(' ', '_')}-{seed}-{digest}.json"
+
+
+def kept_result(
+    name: str, way: Way, case: Case, backbone: str, seed: int, out: Path
+) -> dict[str, Any] | None:
+    """Return the result of one training if `out` has it with these settings."""
+    _, settings = _settings(way, case, backbone, seed)
+    path = _path(out, name, case, backbone, seed, settings)
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Path) -> dict[str, Any]:
+    """Return the result of one training, from its file in `out` if it has been run with these settings."""
+    kept = kept_result(name, way, case, backbone, seed, out)
+    if kept is not None:
+        return kept
+    recipe, settings = _settings(way, case, backbone, seed)
+    path = _path(out, name, case, backbone, seed, settings)
     from angle_train.evaluate.sts import evaluate_model, spearman
     from angle_train.tuning import load_for_training
 
     pooled = BackboneConfig(pooling=way.pooling or CHECKPOINT)
-    model = load_for_training(str(backbone_path(backbone)), pooled, "", shared["max_seq_length"])
+    length = SHARED["max_seq_length"]
+    model = load_for_training(str(backbone_path(backbone)), pooled, "", length)
     wall, cpu = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         notes = way.train(model, case, recipe, Path(scratch))

@@ -35,6 +35,7 @@ def main() -> None:
     """Run what is missing and print the dev Spearman of every candidate."""
     arguments = arguments_of(__doc__, list(CANDIDATES), backbones=("minilm-3",), seeds=[101])
     configure_logging(quiet=True)
+    ways = {name: ours(**CANDIDATES[name]) for name in arguments.only}
     for backbone in arguments.backbones:
         for name in arguments.cases:
             case = load_case(name, arguments.size)
@@ -42,10 +43,9 @@ def main() -> None:
             if not arguments.table:
                 for seed in arguments.seeds:
                     for candidate in arguments.only:
-                        way = ours(**CANDIDATES[candidate])
-                        run_unit(candidate, way, blind, backbone, seed, OUT)
+                        run_unit(candidate, ways[candidate], blind, backbone, seed, OUT)
             print(f"\n{name}, {backbone}, dev Spearman x 100")
-            results = load_results(OUT, name, backbone, arguments.only, arguments.seeds)
+            results = load_results(OUT, blind, backbone, ways, arguments.seeds)
             for candidate, runs in results.items():
                 scores = [100 * run["dev"] for run in runs.values()]
                 each = " ".join(f"{score:.2f}" for score in scores)

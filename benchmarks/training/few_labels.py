@@ -4,10 +4,12 @@
     ANGLE_BENCH_DATA=FOLDER python benchmarks/training/few_labels.py stsb
 
 No dev pairs: the graded pairs choose the number of steps themselves, held out in turn; with none, a tenth of
-the LLM pairs is held out. The graded pairs are drawn from the dev pairs with the run's seed; test pairs only
-report. Options: --seeds 1 2 3, --counts 50 200, --weights 1 4, and --size N for about N of the LLM pairs (a
-fit with graded pairs is six fits, five of them to choose its steps). Finished runs are kept in
-runs/benchmarks and not repeated.
+the LLM pairs is held out: a gain of graded pairs comes from training and from choosing together. They are
+drawn from the dev pairs with the run's seed; test pairs only report.
+
+Options: --seeds 1 2 3, --counts 50 200, --weights 1 4, and --size N for about N of the LLM pairs (a fit with
+graded pairs is six fits, five of them to choose its steps). Finished runs are kept in runs/benchmarks and not
+repeated.
 """
 
 from __future__ import annotations

@@ -14,8 +14,10 @@ Ways: `ours` has the weights that dev preferred for each data set (choose.py) an
 in the share that dev prefers; `ours, not merged` does not average; `ours, default` has the default weights
 and does not average. `cosent`, `st-angle`, `mnrl`, `simcse`, `sbert` are the stock losses of
 sentence-transformers on this toolkit's trainer and batches; with `, merged` they are averaged with the
-backbone too. `ST …` is sentence-transformers' own trainer; for MNRL it gets the positive pairs alone.
-`angle_emb` is the authors' package with the weights of its README, in an environment of its own.
+backbone too. `ST …` is sentence-transformers' own trainer; for MNRL it gets the positive pairs alone, so
+fewer steps. `angle_emb` is the authors' package with the weights of its README, in an environment of its own.
+The peers have their default temperatures, ours were chosen on dev: like with like are `ours, default` and
+the peers.
 """
 
 from __future__ import annotations
@@ -73,7 +75,14 @@ def main() -> None:
                 for case in cases:
                     for name in arguments.only:
                         run_unit(name, way_of(name, case.name), case, backbone, seed, OUT)
-    print_tables(OUT, cases, arguments.backbones, arguments.only, arguments.seeds)
+    names = arguments.only
+    print_tables(
+        OUT,
+        cases,
+        arguments.backbones,
+        lambda case: {name: way_of(name, case) for name in names},
+        arguments.seeds,
+    )
 
 
 if __name__ == "__main__":

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cases import Case
+from cases import Case, Way, kept_result
 
 __all__ = ["load_results", "print_tables"]
 
@@ -19,15 +18,15 @@ Results = dict[str, dict[int, dict[str, Any]]]
 
 
 def load_results(
-    folder: Path, case: str, backbone: str, ways: Sequence[str], seeds: Sequence[int]
+    folder: Path, case: Case, backbone: str, ways: Mapping[str, Way], seeds: Sequence[int]
 ) -> Results:
     """Return the kept results of a data set and backbone, by way and seed."""
     found: Results = {}
-    for way in ways:
+    for name, way in ways.items():
         for seed in seeds:
-            path = folder / f"{case}-{backbone}-{way.replace(' ', '_')}-{seed}.json"
-            if path.exists():
-                found.setdefault(way, {})[seed] = json.loads(path.read_text(encoding="utf-8"))
+            kept = kept_result(name, way, case, backbone, seed, folder)
+            if kept is not None:
+                found.setdefault(name, {})[seed] = kept
     return found
 
 
@@ -35,19 +34,28 @@ def print_tables(
     folder: Path,
     cases: Sequence[Case],
     backbones: Sequence[str],
-    ways: Sequence[str],
+    ways: Callable[[str], Mapping[str, Way]],
     seeds: Sequence[int],
 ) -> None:
     """Print a table for every data set and backbone: the first way is compared with each other one.
 
-    `Δ` is the first way minus this one, mean ± standard deviation over the seeds that both have; better /
-    worse counts the seeds where a paired bootstrap interval over the test pairs lies above / below 0.
+    `Δ` is the first way minus this one, mean ± standard deviation over the seeds that both have, and p that
+    of a paired t-test over them; better / worse counts the seeds where a paired bootstrap interval over the
+    test pairs lies above / below 0.
+
+    Args:
+        folder: Where the results are.
+        cases: Data sets.
+        backbones: Names.
+        ways: Data set -> name -> way.
+        seeds: Which.
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     for backbone in backbones:
         for case in cases:
-            results = load_results(folder, case.name, backbone, ways, seeds)
+            named = ways(case.name)
+            results = load_results(folder, case, backbone, named, seeds)
             if not results:
                 continue
             gold = case.test.score
@@ -58,23 +66,26 @@ def print_tables(
                         run["ap"] = average_precision_score(gold, run["similarity"])
             metrics = [metric for metric in _METRICS if case.binary or metric == "spearman"]
             print(f"\n{case.name}, {backbone} (x 100)\n")
-            print(f"| way | {' | '.join(metrics)} | dev | Δ spearman | better / worse | CPU s |")
-            print("| --- |" + " --- |" * (len(metrics) + 4))
-            own = results.get(ways[0], {})
+            print(f"| way | seeds | {' | '.join(metrics)} | dev | Δ spearman | p | better / worse | CPU s |")
+            print("| --- |" + " --- |" * (len(metrics) + 6))
+            first = next(iter(named))
+            own = results.get(first, {})
             for way, runs in results.items():
-                cells = [_spread([100 * run[metric] for run in runs.values()]) for metric in metrics]
+                cells = [str(len(runs))]
+                cells += [_spread([100 * run[metric] for run in runs.values()]) for metric in metrics]
                 cells.append(_spread([100 * run["dev"] for run in runs.values()]))
-                cells += _against(gold, own, runs) if way != ways[0] else ["", ""]
+                cells += _against(gold, own, runs) if way != first else ["", "", ""]
                 cells.append(f"{statistics.median(run['cpu_seconds'] for run in runs.values()):.0f}")
                 print(f"| {way} | {' | '.join(cells)} |", flush=True)
 
 
 def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> list[str]:
     from angle_train.evaluate.bootstrap import paired_bootstrap
+    from angle_train.evaluate.seeds import paired_test
 
     shared = sorted(own.keys() & other.keys())
     if not shared:
-        return ["", ""]
+        return ["", "", ""]
     differences = [
         paired_bootstrap(
             gold,
@@ -86,7 +97,12 @@ def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[st
     ]
     better = sum(difference.low > 0 for difference in differences)
     worse = sum(difference.high < 0 for difference in differences)
-    return [_spread([100 * d.delta for d in differences], sign="+"), f"{better} / {worse} of {len(shared)}"]
+    test = paired_test(
+        [other[seed]["spearman"] for seed in shared], [own[seed]["spearman"] for seed in shared]
+    )
+    p_value = f"{test.p_value:.3f}" if test and test.p_value is not None else ""
+    spread = _spread([100 * d.delta for d in differences], sign="+")
+    return [spread, p_value, f"{better} / {worse} of {len(shared)}"]
 
 
 def _spread(values: Sequence[float], sign: str = "") -> str:

@@ -111,12 +111,12 @@ def angle_emb(**loss_kwargs: float) -> Way:
     """Return training with angle_emb 0.6.1 in an environment of its own.
 
     Args:
-        loss_kwargs: As its README gives them for STS-B; its temperatures multiply.
+        loss_kwargs: What differs from its README's example for STS-B; its temperatures multiply.
     """
     weights = {
         "cosine_w": 1.0,
         "ibn_w": 1.0,
-        "angle_w": 1.0,
+        "angle_w": 0.02,
         "cosine_tau": 20.0,
         "ibn_tau": 20.0,
         "angle_tau": 20.0,
