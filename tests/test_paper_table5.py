@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -62,6 +63,21 @@ def test_simcse_trains_is_kept_and_never_worse_on_dev(table5, tiny_model_dir, mo
     assert noted["test_tuned"] != untuned
     assert found == noted["test"] == (noted["test_tuned"] if noted["dev"] > noted["dev_untuned"] else untuned)
     assert table5.simcse([], 1, kept, seed=2) == found
+
+
+@pytest.mark.parametrize(("kept", "expected"), [("tuned", 0.7), ("backbone", 0.6)])
+def test_a_score_is_that_of_what_was_kept_on_the_test_pairs(table5, kept, expected):
+    named = [
+        ("dev", "tuned", 0.9),
+        ("dev", "backbone", 0.8),
+        ("test", "backbone", 0.6),
+        ("test", "tuned", 0.7),
+    ]
+    results = [
+        SimpleNamespace(role=role, model=model, score=SimpleNamespace(value=value))
+        for role, model, value in named
+    ]
+    assert table5.kept_score(SimpleNamespace(kept=kept, results=results)) == expected
 
 
 def test_texts_are_distinct_and_those_of_both_columns(table5):

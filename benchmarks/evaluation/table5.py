@@ -2,17 +2,24 @@
 
     ANGLE_BENCH_DATA=FOLDER python benchmarks/evaluation/table5.py [--seeds 1 2 3 4 5] [--only ROW …]
 
-MiniLM's first three layers. The 1,500 STS-B validation pairs choose every row's checkpoint (or the untuned
-model), all 1,379 test pairs measure.
+MiniLM's first three layers. The 1,500 human-graded STS-B validation pairs choose every row's checkpoint (or
+the untuned model), so no row is quite without human labels; all 1,379 test pairs measure.
 
 * annotator-a, -b, -c, concat, vote: 300 STS-B sentences, as in llm_supervised.py, whose runs are used.
-* supervised: the 5,749 graded pairs, recipe stsb-supervised.
+* supervised: the 5,749 graded pairs, recipe stsb-supervised. It is one epoch and best at its end, so more
+  epochs may be better, and the shares below lower.
 * simcse-same, simcse-all: no labels. A text is its own partner under two dropout masks (Gao et al. 2021), on
   those 300 sentences (ten epochs) or all distinct ones of STS-B train (one epoch); temperature 0.05, batches
-  of 64, learning rate 3e-5. Sentence-transformers' trainer does it: ours encodes equal texts of a batch once.
+  of 64, learning rate 3e-5 (SimCSE's for BERT-base, not searched here), all weights trained. The recipes of
+  the other rows were chosen on the validation pairs. Sentence-transformers' trainer does it: ours encodes
+  equal texts of a batch once.
 
 Last, the share of the supervised gain that a row recovers, (row - untuned) / (supervised - untuned), seed by
 seed, with a t interval over the seeds. --limit N trains on N pairs, in another folder: a trial, no result.
+
+Kept in runs/benchmarks/stsb: a model of ours by its recipe, row and seed, refused if recipe or pairs have
+changed since; a SimCSE result by its row and seed alone, so delete stsb/simcse after a change of its settings
+or texts.
 """
 
 from __future__ import annotations
@@ -43,6 +50,7 @@ from angle_train.config import Recipe, find_recipe
 from angle_train.evaluate.sts import evaluate_model, spearman
 from angle_train.fit import FitConfig, fit
 from angle_train.pairs import load_pairs
+from angle_train.report.summary import FitReport
 
 LLM = ("annotator-a", "annotator-b", "annotator-c", "concat", "vote")
 SIMCSE = {"simcse-same": 10, "simcse-all": 1}
@@ -52,7 +60,7 @@ _SIMCSE_TRAINING = {"precision": "fp32", "learning_rate": 3e-5, "batch_size": 64
 
 
 def fitted(recipe_name: str, data: str, out: Path, seed: int) -> float:
-    """Return the test Spearman of a model of ours; a finished run in `out` is read."""
+    """Return the test Spearman of the model that a run of ours keeps; a finished run in `out` is read."""
     task = llm_task()
     recipe = Recipe.from_toml(find_recipe(recipe_name))
     seeded = replace(recipe, training=replace(recipe.training, seed=seed, precision="fp32"))
@@ -66,7 +74,12 @@ def fitted(recipe_name: str, data: str, out: Path, seed: int) -> float:
             test=[str(path) for path in task.test],
         )
     )
-    rows = [row for row in result.report.results if row.role == "test" and row.model == "tuned"]
+    return kept_score(result.report)
+
+
+def kept_score(report: FitReport) -> float:
+    """Return the test Spearman of what a run kept: the tuned weights, or the backbone if none was better."""
+    rows = [row for row in report.results if row.role == "test" and row.model == report.kept]
     return rows[0].score.value
 
 

@@ -1,0 +1,169 @@
+"""The pairs that the papers' experiments train on, written once, with a note of where they come from.
+
+A file that is there is used again only if its note says that it was made from the same rows; anything else
+is refused, so that no run trains on the pairs of another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from paper_rows import TRAIN_ROWS, Family
+
+from angle_data.errors import InputError
+from angle_data.jsonl import replace_file, write_jsonl
+from angle_train.evaluate.sources import DataFolder, Source, TaskData, number_in, pair_in
+from angle_train.evaluate.tasks import load_task
+
+__all__ = ["unpublished_sizes", "write_data"]
+
+_ENTAILMENT = {"0": 1, "entailment": 1, "2": 0, "contradiction": 0}  # neutral, and -1, are left out
+_MEMBERS = {"nli": ("snli", "mnli")}
+Rows = Iterator[tuple[str, dict[str, Any]]]
+Pairs = Iterator[dict[str, Any]]
+
+
+class _Read:
+    """A source that counts and fingerprints the rows that are taken from it."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.rows: dict[str, int] = {}
+        self._digest = hashlib.sha256()
+
+    def __call__(self, name: str, split: str) -> Rows:
+        """Yield the rows of a data set."""
+        data: TaskData = load_task(name).data
+        self.rows[f"{name}/{split}"] = 0
+        for place, row in self._source.rows(data, split):
+            self.rows[f"{name}/{split}"] += 1
+            self._digest.update(repr(row).encode(errors="surrogatepass"))
+            yield place, row
+
+    def sha256(self) -> str:
+        """Return the fingerprint of all rows taken so far, in their order."""
+        return self._digest.hexdigest()
+
+
+Take = Callable[[str, str], Rows]
+
+
+def write_data(family: Family, source: Source, out: Path) -> None:
+    """Write what a family trains on and chooses with, as `out/DATA/SPLIT.jsonl`, each with a note beside it.
+
+    Raises:
+        InputError: A file there was made from something else, or the data cannot be read.
+    """
+    wanted = [(family.data, "train")]
+    if family.dev:
+        wanted.append((family.dev, "validation"))
+    for name, split in wanted:
+        if name == "llm":
+            _write(out / "llm" / "texts.jsonl", ("stsb",), split, source, _texts, "texts")
+        elif name == "nli":
+            _write(out / "nli" / "train.jsonl", _MEMBERS["nli"], split, source, _inference_rows, "pairs")
+        else:
+            _write(out / name / f"{split}.jsonl", (name,), split, source, _pair_rows, "pairs")
+
+
+def unpublished_sizes(family: Family, out: Path) -> list[str]:
+    """Return a line for each data set that was not read in its published size when the pairs were written."""
+    name = "texts" if family.data == "llm" else "train"
+    note = json.loads(_note_of(out / family.data / f"{name}.jsonl").read_text(encoding="utf-8"))
+    return [
+        f"{data} has {count:,} rows, published are {TRAIN_ROWS[data.split('/')[0]]:,}"
+        for data, count in note["rows"].items()
+        if count != TRAIN_ROWS[data.split("/")[0]]
+    ]
+
+
+def _note_of(path: Path) -> Path:
+    return path.with_suffix(".source.json")
+
+
+def _write(
+    path: Path,
+    names: tuple[str, ...],
+    split: str,
+    source: Source,
+    make: Callable[[Take, Iterable[str], str], Pairs],
+    what: str,
+) -> None:
+    """Write a file and its note, or check that it was made from the same rows."""
+    note = _note_of(path)
+    if path.exists():
+        _check(path, note, names, split, source)
+        return
+    take = _Read(source)
+    count = write_jsonl(path, make(take, names, split))
+    with replace_file(note) as stream:
+        content = {"from": _origin(names, split, source), "rows": take.rows, "sha256": take.sha256()}
+        stream.write(json.dumps(content, indent=1) + "\n")
+    print(f"{path}: {count} {what}")
+
+
+def _check(path: Path, note: Path, names: tuple[str, ...], split: str, source: Source) -> None:
+    """Check that a file that is there was made from what `source` has.
+
+    The hub's rows are told by their ids alone, so that a finished row runs again without the hub.
+    """
+    remedy = "give another --out, or delete the file to write it anew"
+    if not note.exists():
+        raise InputError(f"{path} was not written by this script ({note.name} is missing); {remedy}")
+    before, origin = json.loads(note.read_text(encoding="utf-8")), _origin(names, split, source)
+    same = before["from"] == origin
+    if isinstance(source, DataFolder):  # the same rows may have been moved, others put in their place
+        take = _Read(source)
+        for name in names:
+            for _ in take(name, split):
+                pass
+        same = before["sha256"] == take.sha256()
+    if not same:
+        raise InputError(
+            f"{path} was made from {before['from']}, which is not what {origin} has now; {remedy}"
+        )
+
+
+def _origin(names: tuple[str, ...], split: str, source: Source) -> str:
+    """Return where the rows come from, in words."""
+    if isinstance(source, DataFolder):
+        return ", ".join(f"{source.root / name}/{split}" for name in names)
+    found = []
+    for name in names:
+        hub = load_task(name).data.hub
+        parts = (f"hub:{hub.id}", hub.config, hub.splits[split], hub.revision) if hub else (name,)
+        found.append(" ".join(part for part in parts if part))
+    return ", ".join(found)
+
+
+def _pair_rows(take: Take, names: Iterable[str], split: str) -> Pairs:
+    """Yield `text1, text2` with a `score` 0 to 5, or a `label` 1 where they belong together."""
+    for name in names:
+        task: Any = load_task(name)
+        for place, row in take(name, split):
+            text1, text2 = pair_in(row, place)
+            if name == "stsb":
+                yield {"text1": text1, "text2": text2, "score": number_in(row, ("score",), place)}
+            else:
+                label = number_in(row, ("label", "is_duplicate"), place)
+                yield {"text1": text1, "text2": text2, "label": int(label == task.positive)}
+
+
+def _texts(take: Take, names: Iterable[str], split: str) -> Pairs:
+    """Yield each first text once, as `text`."""
+    for text in dict.fromkeys(row["text1"] for row in _pair_rows(take, names, split)):
+        yield {"text": text}
+
+
+def _inference_rows(take: Take, names: Iterable[str], split: str) -> Pairs:
+    """Yield the entailments (1) and contradictions (0)."""
+    for name in names:
+        for place, row in take(name, split):
+            label = _ENTAILMENT.get(str(row.get("label")))
+            text1, text2 = pair_in(row, place)
+            if label is not None and text1.strip() and text2.strip():
+                yield {"text1": text1, "text2": text2, "label": label}

@@ -1,0 +1,198 @@
+"""The rows of paper.md that are run: what trains on what, in which variants, and the published figures.
+
+Tables and no logic. What is published and what is chosen here stands in recipes/paper-*.toml.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["FAMILIES", "PUBLISHED", "SECONDS", "SEEDS", "TRAIN_ROWS", "VARIANTS", "Family", "settings_of"]
+
+BERT = "google-bert/bert-base-uncased"
+LLAMA_7B, LLAMA_13B = "NousResearch/Llama-2-7b-hf", "NousResearch/Llama-2-13b-hf"
+SEEDS = (42, 43, 44, 45, 46)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Experiments on the same pairs.
+
+    Attributes:
+        recipe: Of this toolkit.
+        data: What trains, see `paper_data.write_data`.
+        tasks: What `angle-train eval` measures.
+        dev: Data set whose validation pairs choose the checkpoint; None is a tenth of the training pairs.
+        backbone: Hub id.
+        settings: Of the recipe.
+        annotators: Models that write the pairs.
+    """
+
+    recipe: str
+    data: str
+    tasks: tuple[str, ...]
+    dev: str | None = None
+    backbone: str = BERT
+    settings: tuple[str, ...] = ()
+    annotators: tuple[str, ...] = ()
+
+
+def _llm(*annotators: str) -> Family:
+    return Family("paper-llm", "llm", ("stsb",), dev="stsb", annotators=annotators)
+
+
+_STS = ("sts", "transfer")
+_LONG = ("max_seq_length=2048", "chunk_size=4")
+_QLORA = ("quantization=4bit",)
+_BATCHES_OF_32 = ("batch_size=32", "gradient_accumulation=1", "in_batch_weight=1")
+FAMILIES = {
+    "nli": Family("paper-nli", "nli", (*_STS, "snli", "mnli", "flickr30k"), dev="stsb"),
+    "nli-llama-7b": Family("paper-nli-llama", "nli", _STS, "stsb", LLAMA_7B),
+    # 13B is in the AoE paper alone, which trains LLaMA with QLoRA.
+    "nli-llama-13b": Family("paper-nli-llama", "nli", _STS, "stsb", LLAMA_13B, _QLORA),
+    "stsb": Family("paper-stsb", "stsb", ("stsb",), dev="stsb"),
+    "stsb-llama-7b": Family(
+        "paper-nli-llama", "stsb", ("stsb",), "stsb", LLAMA_7B, (*_QLORA, *_BATCHES_OF_32)
+    ),
+    "mrpc": Family("paper-pairs", "mrpc", ("mrpc",), dev="mrpc"),
+    "qqp": Family("paper-pairs", "qqp", ("qqp",), settings=("epochs=3",)),
+    "qnli": Family("paper-pairs", "qnli", ("qnli",), settings=("epochs=3",)),
+    "gis": Family("paper-gis", "gis", ("gis",), dev="gis"),
+    "gis-long": Family("paper-gis", "gis", ("gis",), "gis", "answerdotai/ModernBERT-base", _LONG),
+    "llm-chatgpt": _llm("chatgpt"),
+    "llm-llama": _llm("llama"),
+    "llm-chatglm": _llm("chatglm"),
+    "llm-ensemble": _llm("chatgpt", "llama", "chatglm"),
+}
+
+_AOE = ("cosine_weight=0", "angle_tau=0.05")  # AoE Eq. 5 has no cosine term, and one temperature
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "angle": (),
+    "aoe": _AOE,
+    "aoe-only-angle": (*_AOE, "in_batch_weight=0"),
+    "aoe-only-contrastive": ("cosine_weight=0", "angle_weight=0"),
+    "aoe-avg": (*_AOE, "pooling=last-avg"),
+    "aoe-max": (*_AOE, "pooling=last-max"),
+    # The authors' command for BERT on NLI, see recipes/paper-nli.toml.
+    "repository": (
+        *_AOE,
+        "in_batch_weight=15",
+        "epochs=10",
+        "batch_size=128",
+        "gradient_accumulation=16",
+        "warmup_ratio=0.016",
+    ),
+    "without-in-batch": ("in_batch_weight=0",),
+    "without-angle": ("angle_weight=0",),
+    "only-cosine": ("in_batch_weight=0", "angle_weight=0"),
+    "only-in-batch": ("cosine_weight=0", "angle_weight=0"),
+    "only-angle": ("cosine_weight=0", "in_batch_weight=0"),
+    "cls-last-avg": ("pooling=cls-last-avg",),
+    "last-avg": ("pooling=last-avg",),
+    "last-max": ("pooling=last-max",),
+    "first-last-avg": ("pooling=first-last-avg",),
+    "without-isp": ("isp=none",),
+    "without-near-copies": ("skip_near_copies=true",),
+    "windows": ("long_text=windows", "window_memory=32"),
+    # Peers on the same pairs; hard negatives in SimCSE need the two pairs of a premise in one batch.
+    "cosent": ("loss=cosent",),
+    "sbert": ("loss=sbert",),
+    "simcse": ("loss=simcse", "source_block=2"),
+    "simcse-pairs": ("loss=mnrl",),
+}
+
+# SimCSE's own supervised settings: 512 triplets a step, which are 1,024 pairs, of 32 tokens; no warm-up or
+# weight decay (princeton-nlp/SimCSE, README and run_sup_example.sh).
+_OF_FAMILY: dict[tuple[str, str], tuple[str, ...]] = {
+    ("nli", "simcse"): (
+        "batch_size=1024",
+        "max_seq_length=32",
+        "gradient_cache=true",
+        "warmup_ratio=0",
+        "weight_decay=0",
+    ),
+    ("nli-llama-7b", "aoe"): _QLORA,
+}
+
+
+def settings_of(name: str, variant: str) -> tuple[str, ...]:
+    """Return the settings of a row beyond its recipe; of equal keys the last one counts."""
+    return (*FAMILIES[name].settings, *VARIANTS[variant], *_OF_FAMILY.get((name, variant), ()))
+
+
+_STS7, _TRANSFER = "average of 7 STS", "average of 7 transfer tasks"
+PUBLISHED: dict[tuple[str, str], dict[str, str]] = {
+    ("nli", "angle"): {_STS7: "82.37", "flickr30k": "12.9"},
+    ("nli", "cosent"): {_STS7: "75.69"},
+    ("nli", "simcse"): {
+        _STS7: "81.57",
+        _TRANSFER: "85.81",
+        "MNLI": "54.57",
+        "SNLI": "62.38",
+        "flickr30k": "10.4",
+    },
+    ("nli", "aoe"): {_STS7: "82.43", _TRANSFER: "86.96", "MNLI": "56.60", "SNLI": "63.88"},
+    ("nli", "aoe-only-angle"): {_STS7: "82.36"},
+    ("nli", "aoe-only-contrastive"): {_STS7: "81.53"},
+    ("nli", "aoe-avg"): {_STS7: "81.69"},
+    ("nli", "aoe-max"): {_STS7: "77.96"},
+    ("nli-llama-7b", "angle"): {_STS7: "85.96", _TRANSFER: "91.38"},
+    ("nli-llama-7b", "aoe"): {_STS7: "85.96", _TRANSFER: "91.01"},
+    ("nli-llama-7b", "simcse"): {_STS7: "85.24"},
+    ("nli-llama-13b", "aoe"): {_STS7: "86.52", _TRANSFER: "91.45"},
+    ("nli-llama-13b", "simcse"): {_STS7: "85.92"},
+    ("stsb", "angle"): {"STS-B": "86.26"},
+    ("stsb", "aoe"): {"STS-B": "86.28"},
+    ("stsb", "sbert"): {"STS-B": "84.67"},
+    ("stsb", "simcse-pairs"): {"STS-B": "76.27"},
+    ("stsb", "without-in-batch"): {"STS-B": "86.00"},
+    ("stsb", "without-angle"): {"STS-B": "85.30"},
+    ("stsb", "only-cosine"): {"STS-B": "85.28"},
+    ("stsb", "only-in-batch"): {"STS-B": "72.48"},
+    ("stsb", "only-angle"): {"STS-B": "85.15"},
+    ("stsb", "cls-last-avg"): {"STS-B": "85.81"},
+    ("stsb", "last-avg"): {"STS-B": "84.15"},
+    ("stsb", "last-max"): {"STS-B": "79.76"},
+    ("stsb", "first-last-avg"): {"STS-B": "81.99"},
+    ("stsb", "without-isp"): {"STS-B, less than with it by about": "0.18"},
+    ("mrpc", "angle"): {"MRPC": "62.20"},
+    ("mrpc", "sbert"): {"MRPC": "46.19"},
+    ("mrpc", "simcse-pairs"): {"MRPC": "48.13"},
+    ("qqp", "angle"): {"QQP": "76.54"},
+    ("qqp", "sbert"): {"QQP": "73.80"},
+    ("qqp", "simcse-pairs"): {"QQP": "65.84"},
+    ("qnli", "angle"): {"QNLI": "72.19"},
+    ("qnli", "sbert"): {"QNLI": "65.98"},
+    ("qnli", "simcse-pairs"): {"QNLI": "33.00"},
+    ("gis", "angle"): {"GIS": "70.55"},
+    ("gis", "aoe"): {"GIS": "70.59"},
+    ("gis", "sbert"): {"GIS": "69.50"},
+    ("gis", "simcse-pairs"): {"GIS": "60.38"},
+    ("gis-long", "angle"): {"GIS, RAN": "71.25"},
+    ("llm-chatgpt", "angle"): {"STS-B": "81.52"},
+    ("llm-llama", "angle"): {"STS-B": "79.29"},
+    ("llm-chatglm", "angle"): {"STS-B": "81.11"},
+    ("llm-ensemble", "angle"): {"STS-B": "82.01"},
+}
+"""Row -> what is measured -> Spearman or accuracy x 100 as printed in the papers."""
+
+SECONDS: dict[tuple[str, str], str] = {
+    ("stsb", "sbert"): "14.35",
+    ("stsb", "simcse-pairs"): "14.93",
+    ("stsb", "aoe"): "14.94",
+    ("stsb-llama-7b", "sbert"): "1027.02",
+    ("stsb-llama-7b", "simcse-pairs"): "1027.67",
+    ("stsb-llama-7b", "aoe"): "1027.18",
+}
+"""Row -> seconds of one epoch on an RTX 3090 Ti (AoE Appendix D)."""
+
+TRAIN_ROWS = {
+    "stsb": 5749,
+    "mrpc": 3668,
+    "qqp": 363846,
+    "qnli": 104743,
+    "gis": 18565,
+    "snli": 550152,
+    "mnli": 392702,
+}
+"""Data set -> rows of its training split as published: GLUE's, SNLI's with its undecided ones."""
