@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import logging
 import pickle
 from collections.abc import Callable, Iterator
@@ -101,11 +102,15 @@ def backbone_identity(id_or_path: str) -> str:
     """Return what a model is, whatever machine it lies on: `NAME@DIGEST` of a directory, a hub id as it is.
 
     DIGEST is the start of the SHA-256 over weights, settings and vocabulary, so that another model put into
-    the same directory is another backbone. Reads the whole directory.
+    the same directory is another backbone. Those of an adapter include its base where that is a directory.
+    Reads the whole directory.
     """
     root = Path(id_or_path)
-    if not root.is_dir():
-        return id_or_path
+    return f"{root.resolve().name}@{_digest(root)[:12]}" if root.is_dir() else id_or_path
+
+
+def _digest(root: Path, *above: Path) -> str:
+    """Return the SHA-256 of a model's directory; `above` are the adapters that led to it."""
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*")):
         inside = path.relative_to(root)
@@ -116,7 +121,19 @@ def backbone_identity(id_or_path: str) -> str:
             with path.open("rb") as stream:
                 content = hashlib.file_digest(stream, "sha256").hexdigest()
             digest.update(f"{inside.as_posix()}\0{content}\n".encode())
-    return f"{root.resolve().name}@{digest.hexdigest()[:12]}"
+            base = _base_of(path) if path.name == "adapter_config.json" else None
+            if base is not None and base.resolve() not in (root.resolve(), *above):
+                digest.update(f"base\0{_digest(base, root.resolve(), *above)}\n".encode())
+    return digest.hexdigest()
+
+
+def _base_of(config: Path) -> Path | None:
+    """Return the directory of the model that an adapter is put on; None for a hub id."""
+    try:
+        name = json.loads(config.read_bytes()).get("base_model_name_or_path")
+    except (ValueError, AttributeError):
+        return None  # no adapter can be loaded from it either
+    return Path(name) if isinstance(name, str) and name and Path(name).is_dir() else None
 
 
 @contextmanager
@@ -313,7 +330,9 @@ def _hub_answers(model_id: str) -> bool:
     One request: loading would otherwise retry every file of the model for minutes without a network.
     """
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError
+
+    from angle_train.hub import TOKEN_REFUSED
 
     # Short names are Sentence Transformers' own models there.
     candidates = [model_id] if "/" in model_id else [model_id, f"sentence-transformers/{model_id}"]
@@ -324,6 +343,10 @@ def _hub_answers(model_id: str) -> bool:
             raise InputError(f"{model_id!r} is neither a local directory nor a hub id") from None
         except RepositoryNotFoundError:
             continue
+        except HfHubHTTPError as error:
+            if error.response is not None and error.response.status_code == 401:
+                raise InputError(f"{model_id}: {TOKEN_REFUSED}") from None
+            return False
         except Exception:  # noqa: BLE001 - the hub's HTTP library, and so its errors, differ between versions
             return False
         return True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +16,12 @@ from angle_train.command_options import PAIRS, AsJson, Device, Quiet, Scale, Ver
 
 __all__ = ["eval_models"]
 
+log = logging.getLogger("angle.evaluate")
+
+_PAGES = (".html", ".htm")  # a slip must not replace a file of data
+_MOST_SEED = 2**32 - 1  # numpy's generators take no more
 _TASKS_HELP = (
-    "Task or group to measure on: sts, transfer, pairs, nli, retrieval, all, stsb, trec … Repeatable. "
+    "Task or group to measure on: sts, transfer, pairs, inference, retrieval, all, stsb, trec … Repeatable. "
     "An unknown name lists them all."
 )
 
@@ -41,7 +47,10 @@ def eval_models(
         str | None, typer.Option(help="Model to compare the others with; with --task also a pattern.")
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Rows of a file with a split column, or split of a dataset.")
+        str | None,
+        typer.Option(
+            help="Rows of a file with a split column (else all), or split of a dataset (else test)."
+        ),
     ] = None,
     scale: Scale = None,
     analysis: Annotated[
@@ -59,7 +68,7 @@ def eval_models(
         int | None, typer.Option(help="Of the folds of tasks with classifiers.", show_default="1111")
     ] = None,
     cache: Annotated[Path | None, typer.Option(help="Folder that keeps embeddings for later runs.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Also write the result as an HTML page.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write the result as a page, FILE.html.")] = None,
     device: Device = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -83,8 +92,12 @@ def eval_models(
         "--no-query-in-index" if query_in_index is False else "--query-in-index": query_in_index,
     }
     _check_options(model, pairs, task, seeds_of, for_tasks if pairs else for_pairs)
+    if seed is not None and not 0 <= seed <= _MOST_SEED:
+        raise InputError(f"--seed {seed}: give a whole number from 0 to {_MOST_SEED}")
     if analysis and not as_json:
         raise InputError("--analysis adds to what --json prints; give --json too")
+    if report and (report.is_dir() or report.suffix.lower() not in _PAGES):
+        raise InputError(f"--report {report}: give the name of a page, such as report.html")
     if data_dir and not data_dir.is_dir():
         raise InputError(f"--data-dir {data_dir} is no folder; check the path")
     from angle_train.backbones import check_device, check_training_extra
@@ -102,6 +115,8 @@ def eval_models(
     chosen: dict[str, Any] = {"seed": seed, "query_in_index": query_in_index}
     settings = Settings(**{name: value for name, value in chosen.items() if value is not None})
     names = expand_names(task or [])
+    if data_dir is None:
+        names = _on_hub(names, task or [])
     _on_tasks(
         model or [],
         seeds_of or [],
@@ -132,6 +147,19 @@ def _check_options(
     for name, value in unused.items():
         if value is not None:
             raise InputError(f"{name} goes with {'--task' if pairs else '--pairs'} only; leave it out")
+
+
+def _on_hub(names: list[str], asked: list[str]) -> list[str]:
+    """Return the tasks whose data is on the hub; of the others a group is told about, a name refused."""
+    from angle_train.evaluate.tasks import load_task
+
+    local = [name for name in names if load_task(name).data.hub is None]
+    named = [name for name in local if name in asked]
+    if named or len(local) == len(names):
+        raise InputError(f"no data on the hub: {', '.join(named or local)}; give a folder with --data-dir")
+    if local:
+        log.warning("left out, as their data is not on the hub: %s; --data-dir has them", ", ".join(local))
+    return [name for name in names if name not in local]
 
 
 def _on_pairs(
@@ -214,10 +242,22 @@ def _on_tasks(
         _print_json(found.to_dict())
     else:
         typer.echo(suite_table([*found.scores, *found.averages]))
-    if found.failed:
-        missing = ", ".join(found.failed)
-        raise InputError(f"{len(found.failed)} of {len(names)} tasks could not be measured: {missing}")
+    tasks = [name for name in found.failed if name in names]
+    others = [name for name in found.failed if name not in names]
+    parts = [f"{len(tasks)} of {len(names)} tasks could not be measured: {', '.join(tasks)}"] if tasks else []
+    parts += [f"not loaded: {', '.join(others)}"] if others else []
+    if parts:
+        raise InputError("; ".join(parts))
 
 
 def _print_json(content: dict[str, Any]) -> None:
-    typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
+    typer.echo(json.dumps(_finite(content), ensure_ascii=False, indent=1, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """Return plain values with null in place of numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(inside) for key, inside in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inside) for inside in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +11,6 @@ from angle_data.console import configure_logging
 from angle_train.command_options import PAIRS, AsJson, Device, Quiet, Scale, SetValue, Verbose
 
 __all__ = ["fit_model"]
-
-_NOT_SAVED = "best checkpoint, not saved"
 
 
 def fit_model(
@@ -110,7 +107,6 @@ def fit_model(
     check_run_directory(out)
     from angle_train.fit import FitConfig, fit
     from angle_train.processes import is_first
-    from angle_train.report.summary import TUNED
     from angle_train.report.table import results_table
 
     result = fit(
@@ -134,10 +130,6 @@ def fit_model(
     if as_json:
         typer.echo((out / "report.json").read_text(encoding="utf-8"), nl=False)
         return
-    kept = result.report.kept == TUNED
-    rows = [
-        row if kept or row.model != TUNED else replace(row, model=_NOT_SAVED) for row in result.report.results
-    ]
-    typer.echo(results_table(rows))
+    typer.echo(results_table(result.report.shown()))
     typer.echo("\n" + "\n".join(result.report.verdict()))
     typer.echo(f"model: {out}   report: {out / 'report.html'}")

@@ -191,14 +191,17 @@ def _chosen(
     measured = min(len(curve.dev) for curve in curves)
     means = [float(np.mean([curve.dev[i][choice.share] for curve in curves])) for i in range(measured)]
     backbone = float(np.mean([curve.backbone for curve in curves]))
-    log.info(
-        "chosen: evaluation %d of %d; the parts' mean is %.2f ± %.2f there, the backbone's %.2f",
-        choice.evaluation,
-        measured,
-        100 * choice.mean,
-        100 * choice.spread,
-        100 * backbone,
-    )
+    if not choice.evaluation:
+        log.info("chosen: the backbone, whose mean over the parts of %.2f no evaluation beat", 100 * backbone)
+    else:
+        log.info(
+            "chosen: evaluation %d of %d; the parts' mean is %.2f ± %.2f there, the backbone's %.2f",
+            choice.evaluation,
+            measured,
+            100 * choice.mean,
+            100 * choice.spread,
+            100 * backbone,
+        )
     return CrossFit(
         choice, shares[choice.share], before, after, means, backbone, [len(part) for part in parts], shared
     )

@@ -259,6 +259,7 @@ def _finish(
     report = make_report(config.recipe, data, trained, directory.fingerprint["backbone"], details, model)
     dev = [pairs for role, pairs in trained.sets if role == "dev"]
     if report.kept == BACKBONE:
+        log.info("%s", report.verdict()[0])
         model = _load_backbone(config)
     else:
         model = finish_training(

@@ -15,7 +15,7 @@ from angle_data.errors import InputError
 from angle_train.config import Recipe
 from angle_train.leaks import Leak, find_leaks, without_near_copies, without_pairs_of
 from angle_train.losses import CONTRASTIVE, OWN_LOSS
-from angle_train.pairs import PairSet, check_stated_scale, hold_out, join, load_pairs
+from angle_train.pairs import PairSet, check_stated_scale, distinct_names, hold_out, join, load_pairs
 from angle_train.rows import dataset_splits
 from angle_train.settings import ObjectiveConfig
 from angle_train.unused import unused_settings
@@ -84,10 +84,13 @@ def load_run_data(
     sets = [load_pairs(spec, split="train", scale=scale, rows="train", one_score=True) for spec in data]
     graded = [load_pairs(spec, split="train", scale=scale, rows="train") for spec in human]
     dev_sets = [load_pairs(spec, split="validation", scale=scale, rows="dev") for spec in dev]
+    dev_sets = distinct_names(dev_sets, dev)
     if not dev and not human:
         divided = [spec for spec in data if "validation" in dataset_splits(spec)]
         dev_sets = [load_pairs(spec, split="validation", scale=scale) for spec in divided]
+        dev_sets = distinct_names(dev_sets, divided)
     test_sets = [load_pairs(spec, split="test", scale=scale, rows="test") for spec in test]
+    test_sets = distinct_names(test_sets, test)
     check_stated_scale(scale, [*sets, *graded, *dev_sets, *test_sets])
     others = join(sets) if sets else None
     human_pairs = _weighted(join(graded), recipe.training.human_weight) if graded else None

@@ -27,7 +27,7 @@ from angle_train.losses import CONTRASTIVE
 from angle_train.pairs import PairSet
 from angle_train.processes import process_count
 from angle_train.report.sections import analyses_of
-from angle_train.report.summary import BACKBONE, TUNED, DataNote, FitReport
+from angle_train.report.summary import BACKBONE, NAMING_NOTES, TUNED, DataNote, FitReport
 from angle_train.trainer import Training
 
 __all__ = ["Columns", "Measured", "Trained", "make_report", "mean_spearman", "measure", "spearmans"]
@@ -150,7 +150,7 @@ def make_report(
         )
     kept: Literal["tuned", "backbone"] = "tuned" if trained.dev_after > trained.dev_before else "backbone"
     if kept == BACKBONE:
-        notes.append("the results called tuned are those of the best checkpoint, which was not saved")
+        notes.append(NAMING_NOTES[0 if training.steps else 1])
     if training.equal_batches and recipe.objective.loss not in CONTRASTIVE:
         notes.append(f"{training.equal_batches} batches had equal scores throughout and taught no ranking")
         log.warning("warning: %s", notes[-1])

@@ -6,6 +6,7 @@ Reads through `rows`; imports no torch.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import logging
 import math
 from collections import Counter
@@ -24,7 +25,7 @@ from angle_train.rows import HUB_PREFIX, is_dataset, read_rows
 from angle_train.scales import Scale, detect_scale, parse_scale
 from angle_train.triplets import Item, pairs_of_triplets
 
-__all__ = ["PairSet", "check_stated_scale", "connected", "hold_out", "join", "load_pairs"]
+__all__ = ["PairSet", "check_stated_scale", "connected", "distinct_names", "hold_out", "join", "load_pairs"]
 
 log = logging.getLogger("angle.pairs")
 
@@ -143,6 +144,29 @@ def check_stated_scale(stated: str | None, sets: Sequence[PairSet]) -> None:
             f"--scale {stated} fits none of the pairs: all are dataset directories with scores in 0-1; "
             "leave it out"
         )
+
+
+def distinct_names(sets: Sequence[PairSet], specs: Sequence[str]) -> list[PairSet]:
+    """Return sets under names that differ: those of one name get the folders that tell them apart.
+
+    What lies in one folder, such as a file that was given twice, is numbered.
+
+    Args:
+        sets: What was loaded.
+        specs: What each was loaded from, see `load_pairs`.
+    """
+    places: dict[str, list[tuple[str, ...]]] = {}
+    for pairs, spec in zip(sets, specs, strict=True):
+        places.setdefault(pairs.name, []).append(_folders(spec))
+    names = []
+    for pairs, spec in zip(sets, specs, strict=True):
+        distinct = set(places[pairs.name])
+        depth = next(d for d in itertools.count() if len({_last(f, d) for f in distinct}) == len(distinct))
+        names.append("/".join([*_last(_folders(spec), depth), pairs.name]))
+    return [
+        replace(pairs, name=f"{name} #{names[: i + 1].count(name)}" if names.count(name) > 1 else name)
+        for i, (pairs, name) in enumerate(zip(sets, names, strict=True))
+    ]
 
 
 def join(sets: Sequence[PairSet]) -> PairSet:
@@ -305,3 +329,14 @@ def _name(spec: str, part: str | None) -> str:
     for suffix in (".gz", ".jsonl", ".csv", ".parquet"):
         base = base.removesuffix(suffix)
     return f"{base}/{part}" if part else base
+
+
+def _folders(spec: str) -> tuple[str, ...]:
+    """Return the folders that what `_name` calls by its own name lies in."""
+    path = Path(spec.removeprefix(HUB_PREFIX))
+    parts = path.relative_to(path.anchor).parts
+    return parts[:-2] if path.name == "dataset" else parts[:-1]
+
+
+def _last(parts: tuple[str, ...], count: int) -> tuple[str, ...]:
+    return parts[max(0, len(parts) - count) :]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.tables import TABLE_KINDS, Rows, is_table, read_table
+from angle_train.hub import load_hub_dataset
 
 __all__ = ["HUB_PREFIX", "check_source", "dataset_splits", "is_dataset", "read_rows"]
 
@@ -67,7 +67,7 @@ def dataset_splits(spec: str) -> list[str]:
         InputError: The hub dataset cannot be loaded.
     """
     if spec.startswith(HUB_PREFIX):
-        return sorted(_load_hub(spec.removeprefix(HUB_PREFIX), None))
+        return sorted(load_hub_dataset(spec.removeprefix(HUB_PREFIX), None))
     if not Path(spec).is_dir():
         return []
     return sorted({file.name.split("-")[0] for file in _data_directory(Path(spec)).glob("*-*.parquet")})
@@ -90,24 +90,5 @@ def _directory_rows(path: Path, split: str) -> Rows:
 
 def _hub_rows(dataset_id: str, split: str) -> Rows:
     log.info("loading %s (split %s) from the hub", dataset_id, split)
-    rows = _load_hub(dataset_id, split)
+    rows = load_hub_dataset(dataset_id, split)
     return ((f"hub:{dataset_id}: row {number}", dict(row)) for number, row in enumerate(rows, start=1))
-
-
-def _load_hub(dataset_id: str, split: str | None) -> Any:
-    """Return a split of a hub dataset, or all of them by name; every split is downloaded in any case."""
-    from datasets import load_dataset
-    from datasets.utils.logging import disable_progress_bar
-
-    disable_progress_bar()
-    # It warns of every attempt, and tries for half a minute before the error below.
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-    try:
-        return load_dataset(dataset_id, split=split)
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split()).split(". ")[0][:200]
-        part = f" (split {split})" if split else ""
-        raise InputError(
-            f"hub:{dataset_id}{part} cannot be loaded: {reason}; check the id and the split, "
-            "or that the hub can be reached"
-        ) from None

@@ -67,9 +67,9 @@ LAYERS = {
     ],
     "angle_train": [
         "__init__ evaluate.__init__ report.__init__",
-        "autocast backbones batching chunking command_options long_text lookups lora losses memory monitor "
-        "objectives poolings processes prompting rows saving scales settings text_rows trackers triplets "
-        "tuning",
+        "autocast backbones batching chunking command_options hub long_text lookups lora losses memory "
+        "monitor objectives poolings processes prompting rows saving scales settings text_rows trackers "
+        "triplets tuning",
         "config distributed gradient_cache",
         "encode loss merge pairs replay runstate unused",
         "arguments folds halving leaks places space",

@@ -38,6 +38,7 @@ _POINTS = 101
 _BLOCK = 1024
 _MAPPED_PAIRS = 250
 _FEWEST_MAPPED = 5
+_MOST_SPREAD = 20_000  # rows; 200 million pairs tell the mean well
 Array = NDArray[np.float64]
 
 
@@ -92,14 +93,13 @@ def analyse(
     Alignment is over the pairs in the highest fifth of the gold scores, uniformity over all texts, and the
     map of each half's vectors (`tsne`) over the first 250 pairs in the saturation zone, as two points a pair.
     """
-    inside = np.flatnonzero(cosine_rows(first, second) > 0.95)[:_MAPPED_PAIRS]
+    similarity = cosine_rows(first, second)
+    inside = np.flatnonzero(similarity > 0.95)[:_MAPPED_PAIRS]
     unit = (gold - gold.min()) / (gold.max() - gold.min())
     close = unit >= 1 - 1 / BANDS
     parts = halves(first, second)
     result: dict[str, Any] = {
-        "density": {
-            name: asdict(curve) for name, curve in density_by_band(cosine_rows(first, second), gold).items()
-        },
+        "density": {name: asdict(curve) for name, curve in density_by_band(similarity, gold).items()},
         "saturation": asdict(saturation(first, second)),
         "alignment": alignment(first[close], second[close]),
         "uniformity": uniformity(np.vstack([first, second])),
@@ -122,7 +122,7 @@ def density(values: Array, low: float, high: float, points: int = _POINTS) -> Cu
     x = np.linspace(low, high, points)
     spread = float(min(values.std(), np.subtract(*np.percentile(values, [75, 25])) / 1.34) or values.std())
     width = max(0.9 * spread * len(values) ** -0.2, (high - low) / 100)
-    y = np.exp(-0.5 * ((x[:, None] - values[None, :]) / width) ** 2).sum(axis=1)
+    y = np.array([np.exp(-0.5 * ((point - values) / width) ** 2).sum() for point in x])
     y /= len(values) * width * np.sqrt(2 * np.pi)
     return Curve(x.tolist(), y.tolist(), len(values))
 
@@ -219,10 +219,12 @@ def alignment(first: NDArray[np.float32], second: NDArray[np.float32], alpha: fl
 def uniformity(embeddings: NDArray[np.float32], t: float = 2.0) -> float:
     """Return log of the mean of exp(-t·|x - y|²) over all pairs of different rows (N, D).
 
-    Smaller is spread wider. N must be at least 2. Works in blocks of rows: N² similarities are never held
-    at once.
+    Smaller is spread wider. N must be at least 2; of more than 20,000 rows as many are taken, evenly spread.
+    Works in blocks of rows: N² similarities are never held at once. Rows that are there several times, as
+    texts that stand in several pairs, count each time.
     """
-    unit = unit_rows(embeddings)
+    rows = np.linspace(0, len(embeddings) - 1, min(len(embeddings), _MOST_SPREAD)).astype(np.int64)
+    unit = unit_rows(embeddings[rows])
     total = 0.0
     for start in range(0, len(unit), _BLOCK):
         block = unit[start : start + _BLOCK]

@@ -3,7 +3,7 @@
 Items (pairs, texts, queries) are drawn with replacement. Rank statistics are ranked anew, ties by their
 mean rank, in every resample: exact, but without sorting. A value's rank in a resample follows from how
 often the values below it were drawn, so one sort of the data and cumulative counts give the ranks of all
-resamples at once.
+resamples at once. Large sets get fewer resamples: their intervals are narrow, and drawing takes long.
 
 Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), percentile interval.
 """
@@ -19,16 +19,19 @@ from numpy.typing import NDArray
 from angle_train.evaluate.statistics import Ranked, SpearmanOf, Statistic
 
 __all__ = [
+    "RESAMPLES",
     "Difference",
     "Interval",
-    "bootstrap_interval",
     "difference_between",
     "draw",
     "interval_around",
     "paired_bootstrap",
+    "resamples_for",
 ]
 
 RESAMPLES = 10_000
+_MOST_CELLS = 200_000_000  # resamples × items: a minute or so for each column of similarities
+_FEWEST = 1_000  # below that the ends of a 95 % interval are themselves a matter of chance
 _PERCENTILES = (2.5, 97.5)
 _CELLS_AT_ONCE = 50_000  # resamples × items worked on together; small enough for the processor's cache
 Array = NDArray[np.float64]
@@ -45,26 +48,36 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """After minus before, its 95 % interval, and the share of resamples where it is not above 0."""
+    """After minus before, over resamples of the items.
+
+    Attributes:
+        delta: The difference on all items.
+        low, high: Its 95 % interval.
+        p_not_better: The share of resamples where it is not above 0.
+        seeds_agree: Whether the interval over seeds lies on the same side of 0 as `delta`; None where
+            neither side has several seeds.
+    """
 
     delta: float
     low: float
     high: float
     p_not_better: float
+    seeds_agree: bool | None = None
 
     @property
     def verdict(self) -> str:
-        """`better` or `worse` where the interval lies on one side of 0, else `no reliable difference`."""
-        if self.low > 0:
-            return "better"
-        return "worse" if self.high < 0 else "no reliable difference"
+        """`better` or `worse` where the interval lies on one side of 0, else `no reliable difference`.
 
+        Where there are several seeds, the interval over seeds must lie there too.
+        """
+        if not self.decided or self.seeds_agree is False:
+            return "no reliable difference"
+        return "better" if self.low > 0 else "worse"
 
-def bootstrap_interval(gold: Array, similarity: Array, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
-    """Return the Spearman correlation of two columns (B,) with its 95 % interval."""
-    statistic = SpearmanOf(gold, similarity)
-    (drawn,) = draw([statistic], resamples, seed)
-    return interval_around(statistic.value(), drawn)
+    @property
+    def decided(self) -> bool:
+        """Whether the interval over items lies on one side of 0, whatever seeds say."""
+        return self.low > 0 or self.high < 0
 
 
 def paired_bootstrap(
@@ -76,24 +89,39 @@ def paired_bootstrap(
         gold: Gold scores (B,).
         before: Similarities (B,) under the one model.
         after: Similarities (B,) under the other.
-        resamples: How many.
+        resamples: How many, see `resamples_for`.
         seed: Decides which.
     """
     ranked = Ranked(np.asarray(gold))
     old, new = SpearmanOf(gold, before, ranked), SpearmanOf(gold, after, ranked)
-    drawn_old, drawn_new = draw([old, new], resamples, seed)
+    drawn_old, drawn_new = draw([old, new], resamples_for(len(gold), resamples), seed)
     return difference_between(new.value() - old.value(), drawn_old, drawn_new)
 
 
+def resamples_for(count: int, wanted: int = RESAMPLES) -> int:
+    """Return how many resamples a set of `count` items gets: those wanted, fewer beyond 20,000 items.
+
+    At least 1,000, if so many are wanted.
+    """
+    return min(wanted, max(_FEWEST, _MOST_CELLS // count))
+
+
 def interval_around(value: float, drawn: Array) -> Interval:
-    """Return a statistic's value with the percentile interval of its resampled values (R,)."""
-    low, high = np.percentile(drawn, _PERCENTILES)
+    """Return a statistic's value with the percentile interval of its resampled values (R,).
+
+    Resamples that say nothing, NaN, are left out.
+    """
+    low, high = np.nanpercentile(drawn, _PERCENTILES)
     return Interval(value, float(low), float(high))
 
 
 def difference_between(delta: float, before: Array, after: Array) -> Difference:
-    """Return a difference with the interval of the resampled ones; both (R,), from the same resamples."""
+    """Return a difference with the interval of the resampled ones; both (R,), from the same resamples.
+
+    Resamples that say nothing, NaN, are left out.
+    """
     difference = after - before
+    difference = difference[~np.isnan(difference)]
     low, high = np.percentile(difference, _PERCENTILES)
     return Difference(delta, float(low), float(high), p_not_better=float((difference <= 0).mean()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -9,11 +10,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluate.bootstrap import Difference, Interval, bootstrap_interval, paired_bootstrap
+from angle_data.errors import InputError
+from angle_train.evaluate.bootstrap import (
+    RESAMPLES,
+    Difference,
+    Interval,
+    difference_between,
+    draw,
+    interval_around,
+    resamples_for,
+)
+from angle_train.evaluate.statistics import Ranked, SpearmanOf
 from angle_train.evaluate.sts import check_finite, word_overlap
 from angle_train.pairs import PairSet
 
 __all__ = ["WORD_OVERLAP", "Result", "compare"]
+
+log = logging.getLogger("angle.evaluate")
 
 WORD_OVERLAP = "word overlap"
 
@@ -60,38 +73,46 @@ def compare(
     *,
     baseline: str | None = None,
     role: str = "test",
-    seed: int = 0,
 ) -> list[Result]:
     """Return one result for word overlap and one for every model, in the order given.
+
+    All are measured on the same resamples, drawn once; fewer than usual where the set is large.
 
     Args:
         pairs: What the models were measured on.
         similarities: Similarity (B,) of the pairs by model name.
         baseline: Name of the model that the others are compared with.
         role: See `Result`.
-        seed: Of the bootstrap.
 
     Raises:
-        InputError: A similarity is not a number.
+        InputError: A similarity is not a number, or a model is called as word overlap is.
     """
+    if WORD_OVERLAP in similarities:
+        raise InputError(f"a model cannot be called {WORD_OVERLAP!r}: rename its directory")
     for model, column in similarities.items():
         check_finite(column, pairs, model)
+    ranked = Ranked(pairs.score)
+    columns = {WORD_OVERLAP: word_overlap(pairs), **similarities}
+    statistics = {model: SpearmanOf(pairs.score, column, ranked) for model, column in columns.items()}
+    resamples = resamples_for(len(pairs))
+    if resamples < RESAMPLES:
+        log.info("%s: %d pairs, so intervals are from %d resamples", pairs.name, len(pairs), resamples)
+    drawn = dict(zip(statistics, draw(list(statistics.values()), resamples), strict=True))
+    values = {model: statistic.value() for model, statistic in statistics.items()}
     results = []
-    for model, column in {WORD_OVERLAP: word_overlap(pairs), **similarities}.items():
-        compared = baseline is not None and model not in (baseline, WORD_OVERLAP)
-        difference = (
-            paired_bootstrap(pairs.score, similarities[baseline], column, seed=seed)
-            if baseline is not None and compared
-            else None
-        )
+    for model in columns:
+        base = baseline if model not in (baseline, WORD_OVERLAP) else None
+        difference = None
+        if base is not None:
+            difference = difference_between(values[model] - values[base], drawn[base], drawn[model])
         results.append(
             Result(
                 pairs=pairs.name,
                 role=role,
                 count=len(pairs),
                 model=model,
-                score=bootstrap_interval(pairs.score, column, seed=seed),
-                baseline=baseline if compared else None,
+                score=interval_around(values[model], drawn[model]),
+                baseline=base,
                 difference=difference,
             )
         )

@@ -1,4 +1,4 @@
-"""Embeddings of one model, each text computed once: kept in memory, and on disk where a folder is given.
+"""Embeddings of one model, each text computed once: kept in memory, or on disk where a folder is given.
 
 Knows no task. Embeddings are what `SentenceTransformer.encode` gives, with the model's own prompt.
 """
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from angle_data.errors import InputError
 from angle_train.backbones import backbone_identity, quiet_libraries
 from angle_train.evaluate.tasks import Item
+from angle_train.prompting import has_template
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -109,7 +110,7 @@ class Embedder:
     Args:
         model: The model.
         name: What errors call it.
-        file: Where embeddings are kept beyond this process; default nowhere.
+        file: Where embeddings are kept, beyond this process and in place of memory; default in memory.
         batch_size: Texts in one forward pass.
     """
 
@@ -125,8 +126,9 @@ class Embedder:
         """Return the embeddings (N, D) of N items in their order.
 
         Raises:
-            InputError: An embedding is not finite.
+            InputError: An embedding is not finite, or the model has no place for two sentences as one input.
         """
+        self._check_pairs(items)
         new = sorted(set(items) - self._known.keys(), key=str)
         if self._file is not None and new:
             self._known |= self._file.read(new)
@@ -135,7 +137,20 @@ class Embedder:
         new.sort(key=_length, reverse=True)
         for start in range(0, len(new), _PIECE):
             self._compute(new[start : start + _PIECE])
-        return np.stack([self._known[item] for item in items])
+        # Row by row: stacking them would hold them twice more.
+        found = np.empty((len(items), len(self._known[items[0]])), dtype=np.float32)
+        for number, item in enumerate(items):
+            found[number] = self._known[item]
+        if self._file is not None:
+            self._known.clear()
+        return found
+
+    def _check_pairs(self, items: Sequence[Item]) -> None:
+        if not all(isinstance(item, str) for item in items) and has_template(self._model):
+            raise InputError(
+                f"{self._name} puts a template around every text, which has no place for two sentences as "
+                "one input; measure such tasks with a model that has none"
+            )
 
     def _compute(self, items: list[Item]) -> None:
         with quiet_libraries():
@@ -149,7 +164,7 @@ class Embedder:
                 "or its training diverged: take another model, a lower learning rate or fp32"
             )
         self.computed += len(items)
-        found = dict(zip(items, rows.astype(np.float32), strict=True))
+        found = dict(zip(items, rows.astype(np.float32, copy=False), strict=True))
         if self._file is not None:
             self._file.write(found)
         self._known |= found

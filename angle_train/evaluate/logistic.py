@@ -2,8 +2,9 @@
 
 Folds, grids of C (inverse strength of the L2 penalty) and the choice of the first C with the best rounded
 accuracy are those of SentEval's `tools/validation.py` for scikit-learn; the solver is scikit-learn's
-default of today (lbfgs, multinomial), which SentEval's version did not have. SimCSE and the AnglE papers ran
-SentEval's other classifier, a layer trained by Adam for 4 epochs, so their figures differ by some tenths.
+default of today (lbfgs, multinomial), where SentEval took the default of its time. SimCSE and the AnglE
+papers ran SentEval's other classifier, a layer trained by Adam for 4 epochs: their figures are not the same
+measurement.
 
 Source: Conneau and Kiela, SentEval (https://arxiv.org/abs/1803.05449).
 """

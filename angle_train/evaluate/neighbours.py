@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from angle_train.evaluate.sts import COSINE_DECIMALS
+
 __all__ = ["ranks_of", "top_k"]
 
 _BLOCK_CELLS = 10_000_000  # similarities held at once: 80 MB
@@ -34,7 +36,7 @@ def top_k(queries: Array, documents: Array, k: int, use_faiss: bool | None = Non
         return _faiss_top_k(queries, documents, k)
     found = np.empty((len(queries), k), dtype=np.int64)
     for rows in _blocks(len(queries), len(documents)):
-        similarity = queries[rows] @ documents.T
+        similarity = _similarities(queries[rows], documents)
         found[rows] = np.argsort(-similarity, axis=1, kind="stable")[:, :k]
     return found
 
@@ -62,15 +64,20 @@ def ranks_of(relevant: Sequence[Rows], queries: Rows, embeddings: Array) -> list
     """
     ranks: list[Rows] = []
     for rows in _blocks(len(queries), len(embeddings)):
-        similarity = embeddings[queries[rows]] @ embeddings.T
+        similarity = _similarities(embeddings[queries[rows]], embeddings)
         similarity[np.arange(len(similarity)), queries[rows]] = -np.inf
-        ordered = np.sort(similarity, axis=1)
-        for line, sorted_line, wanted in zip(similarity, ordered, relevant[rows], strict=True):
+        for line, wanted in zip(similarity, relevant[rows], strict=True):
             wanted_similarity = np.sort(line[wanted])[::-1]
-            at_least = len(line) - np.searchsorted(sorted_line, wanted_similarity, side="left")
+            at_least = np.array([np.count_nonzero(line >= value) for value in wanted_similarity])
             found = np.searchsorted(-wanted_similarity, -wanted_similarity, side="right")
             ranks.append(at_least - found + np.arange(1, len(wanted) + 1))
     return ranks
+
+
+def _similarities(queries: Array, documents: Array) -> Array:
+    """Return the cosines (Q, N) of unit rows; those of equal documents are equal, whatever their block."""
+    similarity: Array = queries @ documents.T
+    return similarity.round(COSINE_DECIMALS, out=similarity)
 
 
 def _blocks(queries: int, documents: int) -> list[slice]:

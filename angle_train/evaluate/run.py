@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.console import Progress
+from angle_data.errors import InputError
 from angle_train.backbones import load_backbone, quiet_libraries
 from angle_train.evaluate.compare import Result, compare
 from angle_train.evaluate.seeds import short_names
 from angle_train.evaluate.sts import cosine_rows, embed_pairs
 from angle_train.evaluate.views import Sampled, View, sample
-from angle_train.pairs import check_stated_scale, load_pairs
+from angle_train.pairs import check_stated_scale, distinct_names, load_pairs
+from angle_train.rows import dataset_splits, is_dataset
 
-__all__ = ["Evaluation", "evaluate", "evaluate_closely"]
+__all__ = ["Evaluation", "evaluate_closely"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +27,6 @@ class Evaluation:
 
     results: list[Result]
     views: list[View]
-
-
-def evaluate(
-    models: Sequence[str],
-    sources: Sequence[str],
-    *,
-    baseline: str | None = None,
-    split: str | None = None,
-    scale: str | None = None,
-    device: str | None = None,
-) -> list[Result]:
-    """Return the results of word overlap, the baseline and every model, source by source.
-
-    See `evaluate_closely`.
-    """
-    return evaluate_closely(
-        models, sources, baseline=baseline, split=split, scale=scale, device=device
-    ).results
 
 
 def evaluate_closely(
@@ -60,16 +44,16 @@ def evaluate_closely(
         models: Directories or hub ids.
         sources: Sources of scored pairs, see `pairs.load_pairs`.
         baseline: Directory or hub id of the model that the others are compared with.
-        split: Rows of files with a `split` column, or the split of datasets.
+        split: Rows of files with a `split` column, or the split of datasets; default all rows, or test.
         scale: Scale of the scores, `LOW-HIGH`, see `pairs.load_pairs`; default detected.
         device: `cpu`, `cuda` …; default the best there is.
 
     Raises:
         InputError: A model or a source cannot be used.
     """
-    part = "validation" if split == "dev" else split
-    sets = [load_pairs(source, split=part, scale=scale, rows=split) for source in sources]
+    sets = [load_pairs(source, split=_split_of(source, split), scale=scale, rows=split) for source in sources]
     check_stated_scale(scale, sets)
+    sets = distinct_names(sets, sources)
     chosen = list(dict.fromkeys([baseline, *models] if baseline else models))
     names = short_names(chosen)
     similarity: list[dict[str, NDArray[np.float64]]] = [{} for _ in sets]
@@ -95,3 +79,13 @@ def evaluate_closely(
         for pairs, columns, rows in zip(sets, similarity, sampled, strict=True)
     ]
     return Evaluation(results, views)
+
+
+def _split_of(source: str, split: str | None) -> str | None:
+    """Return the split of a data set to measure on: pairs that models train on are never taken unasked."""
+    if split is not None or not is_dataset(source):
+        return "validation" if split == "dev" else split
+    found = dataset_splits(source)
+    if "test" in found or len(found) == 1:
+        return "test" if "test" in found else found[0]
+    raise InputError(f"{source} has the splits {', '.join(found)}; choose one with --split")

@@ -5,22 +5,28 @@ from __future__ import annotations
 import logging
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.text import stable_hash
-from angle_train.evaluate.bootstrap import Difference, Interval, difference_between, draw, interval_around
-from angle_train.evaluate.seeds import SeedTest, System, paired_test
+from angle_train.evaluate.bootstrap import (
+    Difference,
+    Interval,
+    difference_between,
+    draw,
+    interval_around,
+    resamples_for,
+)
+from angle_train.evaluate.seeds import SeedTest, System, seed_test
 from angle_train.evaluate.tasks import AVERAGES, GROUPS, Outcome
 
 __all__ = ["Judge", "Score"]
 
 log = logging.getLogger("angle.evaluate")
 
-_MOST_CELLS = 200_000_000  # resamples × items; sets beyond 20,000 items get fewer resamples
 Array = NDArray[np.float64]
 
 
@@ -39,8 +45,8 @@ class Score:
         standard: Whether the set has its published size; None where there is none.
         spread: Standard deviation over seeds; None for a single model.
         baseline: What `difference` and `seed_test` compare with.
-        difference: Over items, paired.
-        seed_test: Over seeds, paired.
+        difference: Over items, paired; its verdict takes the seeds into account.
+        seed_test: Over seeds.
         details: See `Outcome`; those of the first member.
     """
 
@@ -144,8 +150,9 @@ class Judge:
     ) -> _Figure:
         of_models = {member: outcome.statistics[metric] for member, outcome in outcomes.items()}
         count = next(iter(of_models.values())).size
-        resamples = max(1, min(self._resamples, _MOST_CELLS // count))
-        drawn = draw(list(of_models.values()), resamples, seed=stable_hash(task) % 2**32)
+        drawn = draw(
+            list(of_models.values()), resamples_for(count, self._resamples), seed=stable_hash(task) % 2**32
+        )
         resampled = dict(zip(of_models, drawn, strict=True))
         columns = {
             system.name: (
@@ -161,11 +168,13 @@ class Judge:
         values, drawn = figure.columns[system.name]
         mean = float(values.mean())
         compared = self._baseline is not None and self._baseline.name != system.name
-        difference = seed_test = None
+        difference = seeds = None
         if self._baseline is not None and compared:
             old_values, old_drawn = figure.columns[self._baseline.name]
-            difference = difference_between(mean - float(old_values.mean()), old_drawn, drawn)
-            seed_test = paired_test(old_values.tolist(), values.tolist())
+            seeds = seed_test(self._baseline, old_values.tolist(), system, values.tolist())
+            delta = mean - float(old_values.mean())
+            agree = seeds.supports(delta) if seeds else None
+            difference = replace(difference_between(delta, old_drawn, drawn), seeds_agree=agree)
         return Score(
             task=figure.task,
             metric=figure.metric,
@@ -178,7 +187,7 @@ class Judge:
             spread=statistics.stdev(values.tolist()) if len(values) > 1 else None,
             baseline=self._baseline.name if self._baseline is not None and compared else None,
             difference=difference,
-            seed_test=seed_test,
+            seed_test=seeds,
             details=details,
         )
 

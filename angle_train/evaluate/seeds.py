@@ -1,21 +1,28 @@
-"""Several models of one recipe that differ in their seed, taken as one system: spread and a paired test.
+"""Several models of one recipe that differ in their seed, taken as one system: spread and a test.
 
 Two kinds of chance are kept apart: which items a test set happens to hold (the bootstrap's intervals) and
-which seed a model happens to have (the standard deviation and Student's test here).
+which seed a model happens to have (the standard deviation and Student's or Welch's test here). A seed is
+what the wildcard of a pattern matched; whether models were really trained with it is not looked up.
 """
 
 from __future__ import annotations
 
+import re
 import statistics
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 from angle_data.errors import InputError
 
-__all__ = ["SeedTest", "System", "paired_test", "seeds_of", "short_names", "systems_of"]
+__all__ = ["SeedTest", "System", "paired_test", "seed_test", "seeds_of", "short_names", "systems_of"]
 
 _WILDCARDS = "*?["
+_WILDCARD = re.compile(r"\[!?\]?[^\]]*\]|[*?]")
+_ROUNDING = 1e-12  # of figures of at most about 1, which are sums of many
+_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,55 +32,70 @@ class System:
     Attributes:
         name: Of the system, for tables.
         members: Directories or hub ids, in the order of their seeds.
+        seeds: The seed of each member; empty where they are not known.
     """
 
     name: str
     members: tuple[str, ...]
+    seeds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SeedTest:
-    """Differences between two systems, seed by seed, under Student's paired t-test.
+    """The difference of two systems over their seeds.
 
     Attributes:
-        seeds: How many.
+        seeds: How many; the smaller number where the systems have unlike ones.
         mean: Of the differences.
-        sd: Their standard deviation.
+        sd: Their standard deviation; None where the seeds are not paired.
         low, high: 95 % interval of the mean difference over seeds.
-        p_value: Two-sided; None where all differences are equal and the test says nothing.
+        p_value: Two-sided; None where there is no spread and the test says nothing.
+        kind: `paired`, Student's test seed by seed or of all seeds against a single model, or `unpaired`,
+            Welch's test, where the systems do not have the same seeds.
     """
 
     seeds: int
     mean: float
-    sd: float
+    sd: float | None
     low: float
     high: float
     p_value: float | None
+    kind: Literal["paired", "unpaired"] = "paired"
+
+    def supports(self, delta: float) -> bool:
+        """Return whether the interval over seeds lies on that side of 0 where `delta` is."""
+        return self.low > 0 if delta > 0 else self.high < 0
 
 
 def seeds_of(pattern: str) -> System:
-    """Return the model directories that a pattern such as `runs/gis-seed*` names, sorted, as one system.
+    """Return the model directories that a pattern such as `runs/gis-seed*` names as one system.
+
+    They stand in the order of what the wildcards matched, numbers by their size: seed 2 before seed 10.
 
     Raises:
         InputError: It names fewer than two.
     """
     path = Path(pattern)
     at = next((i for i, part in enumerate(path.parts) if any(c in part for c in _WILDCARDS)), len(path.parts))
-    root = Path(*path.parts[:at])
-    rest = str(Path(*path.parts[at:]))
-    found = sorted(str(p) for p in root.glob(rest) if p.is_dir()) if at < len(path.parts) else []
+    root, rest = Path(*path.parts[:at]), path.parts[at:]
+    places = [place for place in root.glob("/".join(rest)) if place.is_dir()] if rest else []
+    found = {place: _matched(rest, place.relative_to(root).parts) for place in places}
     if len(found) < 2:
         raise InputError(
             f"--seeds-of {pattern}: {len(found)} directories match; it needs at least two, and quotes around "
             "the pattern so that the shell leaves it alone"
         )
-    return System(path.name if at == len(path.parts) - 1 else pattern, tuple(found))
+    members = sorted(found, key=lambda place: (_natural(found[place]), str(place)))
+    name = path.name if len(rest) == 1 else pattern
+    return System(name, tuple(map(str, members)), tuple(found[place] for place in members))
 
 
 def systems_of(
     models: Sequence[str], patterns: Sequence[str], baseline: str | None
 ) -> tuple[list[System], System | None]:
     """Return the systems that single models and patterns of seeds stand for, and that of the baseline.
+
+    Their names differ: those of an equal last part are called by their whole path.
 
     Args:
         models: Directories or hub ids, each a system.
@@ -83,38 +105,101 @@ def systems_of(
     Raises:
         InputError: A pattern names fewer than two directories.
     """
-    plain = baseline is not None and not any(character in baseline for character in _WILDCARDS)
-    names = short_names(list(dict.fromkeys([*([baseline] if baseline and plain else []), *models])))
-    systems = [System(names[model], (model,)) for model in dict.fromkeys(models)]
-    systems += [seeds_of(pattern) for pattern in dict.fromkeys(patterns)]
-    if baseline is None:
-        return systems, None
-    return systems, System(names[baseline], (baseline,)) if plain else seeds_of(baseline)
+    seeded = set(patterns)
+    if baseline is not None and any(character in baseline for character in _WILDCARDS):
+        seeded.add(baseline)
+    every = list(dict.fromkeys([*([] if baseline is None else [baseline]), *models, *patterns]))
+    names = short_names(every)
+
+    def system(spec: str) -> System:
+        if spec not in seeded:
+            return System(names[spec], (spec,))
+        found = seeds_of(spec)
+        # A pattern whose wildcard stands higher up keeps its whole: its last part says nothing.
+        return System(names[spec] if found.name != spec else spec, found.members, found.seeds)
+
+    systems = [system(spec) for spec in dict.fromkeys([*models, *patterns])]
+    return systems, None if baseline is None else system(baseline)
 
 
 def short_names(models: Sequence[str]) -> dict[str, str]:
-    """Return the last part of each id or path where that is unambiguous, else the whole."""
+    """Return the last part of each id, path or pattern where that is unambiguous, else the whole."""
     last = [Path(model).name or model for model in models]
     return {
         model: short if last.count(short) == 1 else model for model, short in zip(models, last, strict=True)
     }
 
 
-def paired_test(before: Sequence[float], after: Sequence[float]) -> SeedTest | None:
-    """Return the test of after minus before; a single `before` is compared with every `after`.
+def seed_test(old: System, before: Sequence[float], new: System, after: Sequence[float]) -> SeedTest | None:
+    """Return the test of a figure of `new` minus that of `old`, member by member in their order.
 
-    None where there is no spread over seeds to judge by: a single `after`, or lists of unlike length.
+    Systems of the same seeds are paired by them; a single model is compared with every seed of the other.
+    Else the test is Welch's. None where both are single models.
     """
-    if len(before) == 1:
-        before = list(before) * len(after)
-    if len(after) < 2 or len(before) != len(after):
-        return None
-    from scipy.stats import t
+    if len(before) == 1 or len(after) == 1:
+        return paired_test(before, after)
+    if old.seeds and len(set(old.seeds)) == len(old.seeds) and set(old.seeds) == set(new.seeds):
+        by_seed = dict(zip(new.seeds, after, strict=True))
+        return paired_test(before, [by_seed[seed] for seed in old.seeds])
+    return _welch(before, after)
 
-    differences = [new - old for old, new in zip(before, after, strict=True)]
+
+def paired_test(before: Sequence[float], after: Sequence[float]) -> SeedTest | None:
+    """Return Student's test of after minus before; a single value is compared with every one of the other.
+
+    None where there is no spread over seeds to judge by: two single values, or lists of unlike length.
+    """
+    most = max(len(before), len(after))
+    old, new = (list(values) * (most if len(values) == 1 else 1) for values in (before, after))
+    if most < 2 or len(old) != len(new):
+        return None
+    differences = [y - x for x, y in zip(old, new, strict=True)]
     mean, sd = statistics.mean(differences), statistics.stdev(differences)
-    error = sd / len(differences) ** 0.5
-    freedom = len(differences) - 1
-    reach = float(t.ppf(0.975, freedom)) * error
-    p_value = float(2 * t.sf(abs(mean) / error, freedom)) if error > 0 else None
-    return SeedTest(len(differences), mean, sd, mean - reach, mean + reach, p_value)
+    if _equal(differences):
+        return SeedTest(most, mean, 0.0, mean, mean, None)
+    from scipy.stats import ttest_1samp
+
+    return SeedTest(most, mean, sd, *_judged(ttest_1samp(differences, 0)))
+
+
+def _welch(before: Sequence[float], after: Sequence[float]) -> SeedTest:
+    """Return Welch's test of the means of two samples of two values or more each."""
+    mean, fewest = statistics.mean(after) - statistics.mean(before), min(len(before), len(after))
+    if _equal(before) and _equal(after):
+        return SeedTest(fewest, mean, None, mean, mean, None, "unpaired")
+    from scipy.stats import ttest_ind
+
+    with warnings.catch_warnings(action="ignore"):  # of one side that is constant, which the test allows
+        test = ttest_ind(after, before, equal_var=False)
+    return SeedTest(fewest, mean, None, *_judged(test), "unpaired")
+
+
+def _judged(test: Any) -> tuple[float, float, float]:
+    """Return the interval and the p-value of a t-test."""
+    low, high = test.confidence_interval(_CONFIDENCE)
+    return float(low), float(high), float(test.pvalue)
+
+
+def _equal(values: Sequence[float]) -> bool:
+    """Return whether values differ by no more than rounding."""
+    return max(values) - min(values) <= _ROUNDING * max(1.0, *map(abs, values))
+
+
+def _matched(pattern: Sequence[str], parts: Sequence[str]) -> str:
+    """Return what the wildcards of a pattern's parts stand for in a path's, joined by `/`.
+
+    Of a part with several wildcards it is all from the first to the last.
+    """
+    if "**" in pattern:
+        return "/".join(parts)
+    found = []
+    for wanted, part in zip(pattern, parts, strict=True):
+        literals = _WILDCARD.split(wanted)
+        if len(literals) > 1:
+            found.append(part[len(literals[0]) : len(part) - len(literals[-1])])
+    return "/".join(found)
+
+
+def _natural(text: str) -> list[str | int]:
+    """Return a sort key with numbers by their size."""
+    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"([0-9]+)", text))]

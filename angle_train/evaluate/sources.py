@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 from angle_data.errors import InputError
 from angle_data.tables import Rows, read_table
 from angle_data.text import whole_characters
+from angle_train.hub import load_hub_dataset
 
 __all__ = [
     "DataFolder",
@@ -24,6 +26,7 @@ __all__ = [
     "HubData",
     "Source",
     "TaskData",
+    "class_in",
     "number_in",
     "pair_in",
     "read_rows_of",
@@ -41,6 +44,8 @@ _PAIR_COLUMNS = (
     ("question", "sentence"),
     ("sentence_A", "sentence_B"),
 )
+_WHOLE_NUMBER = re.compile(r"([+-]?\d+)(?:\.0*)?")
+_TRUTH = MappingProxyType({"true": "1", "false": "0"})
 _SPLITS: Mapping[str, str] = MappingProxyType({name: name for name in ("train", "validation", "test")})
 
 
@@ -130,28 +135,17 @@ class Hub:
         if hub is None or split not in hub.splits:
             raise InputError(f"{data.folder} has no split {split} on the hub; give a folder with --data-dir")
         log.info("loading %s (split %s) from the hub", hub.id, hub.splits[split])
-        rows = _load(hub, hub.splits[split])
+        rows = load_hub_dataset(
+            hub.id,
+            hub.splits[split],
+            config=hub.config,
+            revision=hub.revision,
+            instead=", or give a folder with --data-dir",
+        )
         # Decoding pictures takes longer than everything else.
         images = [name for name, kind in rows.features.items() if type(kind).__name__ == "Image"]
         rows = rows.remove_columns(images)
         return ((f"hub:{hub.id}: row {number}", dict(row)) for number, row in enumerate(rows, start=1))
-
-
-def _load(hub: HubData, split: str) -> Any:
-    from datasets import load_dataset
-    from datasets.utils.logging import disable_progress_bar
-
-    disable_progress_bar()
-    # It warns of every attempt, and tries for half a minute before the error below.
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-    try:
-        return load_dataset(hub.id, hub.config, split=split, revision=hub.revision)
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split()).split(". ")[0][:200]
-        raise InputError(
-            f"hub:{hub.id} (split {split}) cannot be loaded: {reason}; check that the hub can be reached, "
-            "or give a folder with --data-dir"
-        ) from None
 
 
 def read_rows_of(source: Source, data: TaskData, split: str) -> list[tuple[str, dict[str, Any]]]:
@@ -189,6 +183,26 @@ def text_in(row: Mapping[str, Any], column: str, place: str) -> str:
     if not isinstance(text, str):
         raise InputError(f"{place}: {column} must be a text, got {text!r}")
     return whole_characters(text)
+
+
+def class_in(row: Mapping[str, Any], columns: Sequence[str], place: str) -> str:
+    """Return the class that the first of `columns` that the row has names, one way of writing for each.
+
+    1, 1.0, true, "1", "1.0" and "True" are all class `1`: one kind of file writes numbers where another
+    writes text, and a column with gaps makes fractions of whole numbers.
+
+    Raises:
+        InputError: It has none, or what stands there is empty, a fraction or no single value.
+    """
+    column = next((name for name in columns if row.get(name) is not None), columns[0])
+    value = row.get(column)
+    written = str(value).strip() if isinstance(value, str | bool | int | float) else ""
+    number = _WHOLE_NUMBER.fullmatch(written)
+    if number:
+        return str(int(number[1]))
+    if not written or isinstance(value, float):
+        raise InputError(f"{place}: {column} must be a class, got {value!r}")
+    return _TRUTH.get(written.lower(), written)
 
 
 def number_in(row: Mapping[str, Any], columns: Sequence[str], place: str) -> float:

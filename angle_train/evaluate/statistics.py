@@ -1,8 +1,8 @@
 """Numbers that follow from n scored items, of the whole set and of any resample of it.
 
 A resample is a row of counts: how often each item was drawn. Every statistic handles many resamples at
-once, without drawing rows of data, so that `bootstrap` can give an interval for all of them. Knows no
-model and no task.
+once, without drawing rows of data, so that `bootstrap` can give an interval for all of them. One that a
+resample says nothing about is NaN there. Knows no model and no task.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class Statistic(Protocol):
         ...
 
     def resampled(self, counts: Array) -> Array:
-        """Return the number (R,) in each of R resamples, for counts (R, n) of the items in it."""
+        """Return the number (R,) in each of R resamples, for counts (R, n) of the items in it.
+
+        NaN where the resample says nothing.
+        """
         ...
 
 
@@ -172,7 +175,7 @@ class _Ordered:
         return float(self.resampled(np.ones((1, self.size)))[0])
 
     def resampled(self, counts: Array) -> Array:
-        """Return the number (R,) in each resample."""
+        """Return the number (R,) in each resample; NaN where it lacks the items to measure by."""
         positive = self._ranked.drawn(counts * self._gold)
         return self._from_groups(positive, self._ranked.drawn(counts) - positive)
 
@@ -188,7 +191,7 @@ class AreaUnderCurve(_Ordered):
         below = np.cumsum(negative, axis=1) - negative
         won = (positive * (below + negative / 2)).sum(axis=1)
         contests = positive.sum(axis=1) * negative.sum(axis=1)
-        result: Array = np.full_like(won, 0.5)  # a resample of one class alone says nothing
+        result: Array = np.full_like(won, np.nan)  # a resample of one class alone says nothing
         np.divide(won, contests, out=result, where=contests > 0)
         return result
 
@@ -202,6 +205,6 @@ class AveragePrecision(_Ordered):
         precision = np.zeros_like(hits)
         np.divide(hits, seen, out=precision, where=seen > 0)
         total = hits[:, -1]
-        result: Array = np.zeros_like(total)
+        result: Array = np.full_like(total, np.nan)  # a resample without a positive item says nothing
         np.divide((positive[:, ::-1] * precision).sum(axis=1), total, out=result, where=total > 0)
         return result

@@ -1,13 +1,14 @@
 """Runs models on tasks: every figure with its interval, compared with a baseline on the same resamples.
 
-The data of all tasks is read before any model is loaded. A task whose data is missing is reported and left
-out; the others go on.
+The data of all tasks is read before any model is loaded. A task that cannot be measured, for its data or
+under one of the models, is reported and left out, and so is a model that cannot be loaded; the others go on.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_train.backbones import load_backbone
+from angle_train.backbones import check_model_path, load_backbone
 from angle_train.evaluate.analysis import analyse
 from angle_train.evaluate.bootstrap import RESAMPLES
 from angle_train.evaluate.embedding import Embedder, embedding_file
@@ -32,12 +33,12 @@ log = logging.getLogger("angle.evaluate")
 
 @dataclass(frozen=True, slots=True)
 class SuiteReport:
-    """All figures, task by task, the averages, the tasks that failed and why, and the analyses.
+    """All figures, task by task, the averages, what failed and why, and the analyses.
 
     Attributes:
         scores: In the order of the tasks.
         averages: Of the groups in `AVERAGES` that were measured whole and in standard size.
-        failed: Task -> reason.
+        failed: Task, or model that could not be loaded -> reason.
         analyses: Task -> model -> what `analysis.analyse` returns.
         views: The pairs of tasks that are about pairs, under the first model of each system.
     """
@@ -86,72 +87,154 @@ def run_suite(
         resamples: Of the bootstrap.
 
     Raises:
-        InputError: A model cannot be used, or no task's data can.
+        InputError: A model's directory does not exist, two systems have one name, or nothing can be measured.
     """
+    chosen = _distinct([*([baseline] if baseline else []), *systems])
+    members = list(dict.fromkeys(member for system in chosen for member in system.members))
+    for member in members:
+        check_model_path(member)
     tasks = {name: load_task(name) for name in names}
     data, failed = _load_all(tasks, source)
-    chosen = {system.name: system for system in ([baseline] if baseline else []) + list(systems)}
-    members = list(dict.fromkeys(member for system in chosen.values() for member in system.members))
-    outcomes: dict[str, dict[str, Outcome]] = {name: {} for name in data}
-    analyses: dict[str, dict[str, Any]] = {}
-    looks = _Looks({system.members[0]: system.name for system in chosen.values()} if views else {})
+    found = _Found({name: tasks[name] for name in data}, data, settings or Settings(), failed)
+    looks = _Looks(chosen if views else [])
     with Progress("evaluating", len(members) * len(data)) as progress:
         for member in members:
-            model = load_backbone(member, device=device)
+            try:
+                model = load_backbone(member, device=device)
+            except InputError as error:
+                if len(members) == 1:
+                    raise
+                _fail(failed, member, error)
+                continue
             file = embedding_file(cache, member, model) if cache else None
             with closing(file) if file else nullcontext():
                 embed = Embedder(model, member, file)
                 for name in data:
-                    outcomes[name][member] = tasks[name].measure(data[name], embed, settings or Settings())
-                    pairs = tasks[name].pairs(data[name]) if analysis or views else None
-                    if pairs is not None:
-                        looks.add(name, member, pairs, outcomes[name][member], embed)
-                    if pairs is not None and analysis:
-                        found = analyse(embed(pairs.text1), embed(pairs.text2), pairs.gold)
-                        analyses.setdefault(name, {})[member] = found
+                    found.measure(name, member, embed, looks if views else None, analysis=analysis)
                     progress.advance()
-    judge = Judge(list(chosen.values()), baseline, resamples)
-    scores = [
-        score
-        for name, by_member in outcomes.items()
-        for score in judge.task(name, tasks[name].standard_size, by_member)
-    ]
-    return SuiteReport(scores, judge.averages(), failed, analyses, looks.views())
+    return found.report(chosen, baseline, looks, resamples)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What models did on tasks so far.
+
+    Attributes:
+        tasks: Those whose data is there.
+        data: Theirs.
+        settings: Choices of the tasks.
+        failed: Task or model -> reason.
+        outcomes: Task -> model -> outcome.
+        analyses: See `SuiteReport`.
+    """
+
+    tasks: Mapping[str, Task]
+    data: Mapping[str, Any]
+    settings: Settings
+    failed: dict[str, str]
+    outcomes: dict[str, dict[str, Outcome]] = field(default_factory=dict)
+    analyses: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def measure(self, name: str, member: str, embed: Encode, looks: _Looks | None, *, analysis: bool) -> None:
+        """Measure one model on one task, unless another could not be measured on it."""
+        if name in self.failed:
+            return
+        try:
+            outcome = self.tasks[name].measure(self.data[name], embed, self.settings)
+        except InputError as error:
+            if len(self.tasks) == 1:
+                raise
+            _fail(self.failed, name, error)
+            return
+        self.outcomes.setdefault(name, {})[member] = outcome
+        pairs = self.tasks[name].pairs(self.data[name]) if analysis or looks else None
+        if pairs is None:
+            return
+        if looks:
+            looks.add(name, member, pairs, outcome, embed)
+        if analysis:
+            values = analyse(embed(pairs.text1), embed(pairs.text2), pairs.gold)
+            self.analyses.setdefault(name, {})[member] = values
+
+    def report(
+        self, systems: Sequence[System], baseline: System | None, looks: _Looks, resamples: int
+    ) -> SuiteReport:
+        """Return the figures of the systems all of whose models were loaded, on tasks that all managed."""
+        whole = [system for system in systems if self.failed.keys().isdisjoint(system.members)]
+        done = [name for name in self.outcomes if name not in self.failed]
+        if not whole or not done:
+            raise InputError(f"nothing could be measured: {'; '.join(self.failed.values())}")
+        judge = Judge(whole, baseline if baseline in whole else None, resamples)
+        scores = [
+            score
+            for name in done
+            for score in judge.task(name, self.tasks[name].standard_size, self.outcomes[name])
+        ]
+        analyses = {name: self.analyses[name] for name in done if name in self.analyses}
+        kept = {system.name for system in whole}
+        views = [view for view in looks.views(kept) if view.name in done]
+        return SuiteReport(scores, judge.averages(), self.failed, analyses, views)
 
 
 class _Looks:
     """Collects what the first models of systems, by the systems' names, make of tasks about pairs."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
+    def __init__(self, systems: Sequence[System]) -> None:
+        self._systems = systems
         self._found: dict[str, tuple[ScoredPairs, dict[str, Any], dict[str, Sampled]]] = {}
 
     def add(self, task: str, member: str, pairs: ScoredPairs, outcome: Outcome, embed: Encode) -> None:
         """Note what one model made of one task."""
-        if member not in self._names or outcome.similarity is None:
+        names = [system.name for system in self._systems if system.members[0] == member]
+        if not names or outcome.similarity is None:
             return
         _, similarity, sampled = self._found.setdefault(task, (pairs, {}, {}))
         chosen = sample(len(pairs.gold))
         first, second = ([texts[i] for i in chosen] for texts in (pairs.text1, pairs.text2))
-        similarity[self._names[member]] = outcome.similarity
-        sampled[self._names[member]] = embed(first), embed(second)
+        rows = embed(first), embed(second)
+        for name in names:
+            similarity[name], sampled[name] = outcome.similarity, rows
 
-    def views(self) -> list[View]:
-        """Return them, task by task."""
+    def views(self, systems: Container[str]) -> list[View]:
+        """Return them, task by task, of the systems of these names in the order of all."""
+        names = [system.name for system in self._systems if system.name in systems]
         return [
-            View(task, pairs.text1, pairs.text2, pairs.gold, similarity, sampled)
+            View(
+                task,
+                pairs.text1,
+                pairs.text2,
+                pairs.gold,
+                {name: similarity[name] for name in names if name in similarity},
+                {name: sampled[name] for name in names if name in sampled},
+            )
             for task, (pairs, similarity, sampled) in self._found.items()
         ]
 
 
+def _distinct(systems: Sequence[System]) -> list[System]:
+    """Return systems without repetition; two that only have the same name would be taken for one."""
+    every = list(dict.fromkeys(systems))
+    twice = [name for name, count in Counter(system.name for system in every).items() if count > 1]
+    if twice:
+        raise InputError(f"two systems are called {twice[0]}; give them names that differ")
+    return every
+
+
 def _load_all(tasks: Mapping[str, Task], source: Source) -> tuple[dict[str, Any], dict[str, str]]:
-    data, failed = {}, {}
+    data: dict[str, Any] = {}
+    failed: dict[str, str] = {}
     for name, task in tasks.items():
         try:
             data[name] = task.load(source)
         except InputError as error:
             failed[name] = str(error)
-            log.error("%s: %s", name, error)
     if not data:
         raise InputError(f"none of the tasks can be measured: {'; '.join(failed.values())}")
+    for name, reason in failed.items():
+        log.error("%s: %s", name, reason)
     return data, failed
+
+
+def _fail(failed: dict[str, str], name: str, error: InputError) -> None:
+    failed[name] = str(error)
+    log.error("%s: %s", name, error)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from angle_train.evaluate.bootstrap import Difference
 from angle_train.evaluate.scores import Score
 
-__all__ = ["COLUMNS", "NUMBERS", "aligned", "cells", "difference_cells", "suite_table"]
+__all__ = ["COLUMNS", "NUMBERS", "aligned", "cells", "difference_cells", "seed_notes", "suite_table"]
 
 COLUMNS = ("task", "n", "figure", "model", "x 100", "95 %", "difference", "95 %", "verdict")
 NUMBERS = (1, 4, 5, 6, 7)
@@ -17,14 +17,13 @@ def suite_table(scores: Sequence[Score]) -> str:
     """Return an aligned table, one line per figure and model, with a note on what the numbers are.
 
     A task whose set is not of the published size is marked with `*`. Systems of several seeds have their
-    standard deviation, and the p-value of the paired test over seeds behind the verdict.
+    standard deviation, and the p-value of the test over seeds behind the verdict.
     """
     lines = aligned(COLUMNS, [cells(score) for score in scores], NUMBERS)
     baseline = next((score.baseline for score in scores if score.baseline), None)
     note = f"; differences to {baseline}, paired" if baseline else ""
     lines.append(f"95 % bootstrap intervals over items{note}.")
-    if any(score.spread is not None for score in scores):
-        lines.append("± standard deviation over seeds; p: paired t-test over seeds.")
+    lines += seed_notes(scores)
     if any(score.standard is False for score in scores):
         lines.append("* not of the published size: not comparable with published figures.")
     return "\n".join(lines)
@@ -43,7 +42,22 @@ def cells(score: Score) -> tuple[str, ...]:
     )
     p_value = score.seed_test.p_value if score.seed_test else None
     delta, interval, verdict = difference_cells(score.difference)
+    if score.difference and score.difference.seeds_agree is False and score.difference.decided:
+        verdict += " over seeds"
     return (*row, delta, interval, verdict + ("" if p_value is None else f", p = {p_value:.3g}"))
+
+
+def seed_notes(scores: Sequence[Score]) -> list[str]:
+    """Return sentences that say how systems of several seeds are judged; none where there are none."""
+    notes = []
+    if any(score.spread is not None for score in scores):
+        notes.append("± standard deviation over seeds.")
+    kinds = {score.seed_test.kind for score in scores if score.seed_test}
+    if kinds:
+        tests = {"paired": "paired t-test", "unpaired": "Welch's t-test, as the seeds are not the same"}
+        named = "; ".join(text for kind, text in tests.items() if kind in kinds)
+        notes.append(f"p: over seeds, {named}. Better, worse: over items and over seeds, each at 95 %.")
+    return notes
 
 
 def difference_cells(difference: Difference | None) -> tuple[str, str, str]:

@@ -2,6 +2,9 @@
 
 Recall at k (share of its duplicates among the best k), mean reciprocal rank of the first one, and mean
 average precision. Equally similar reports count against the model.
+
+The queries of one cluster look for each other, so they succeed and fail together: what the bootstrap draws
+are clusters.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from numpy.typing import NDArray
 from angle_data.errors import InputError
 from angle_train.evaluate.neighbours import ranks_of
 from angle_train.evaluate.sources import Source, TaskData, read_rows_of, text_in
-from angle_train.evaluate.statistics import MeanOf, Statistic
+from angle_train.evaluate.statistics import MeanOf
 from angle_train.evaluate.sts import unit_rows
 from angle_train.evaluate.tasks import Encode, Outcome, ScoredPairs, Settings
 
@@ -26,11 +29,15 @@ _DEPTHS = (1, 5, 10, 100)
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """N reports; `queries` (Q,) are the rows of those with duplicates, which `relevant` lists."""
+    """N reports; `queries` (Q,) are the rows of those with duplicates, which `relevant` lists.
+
+    `cluster` (Q,) numbers the cluster of each query from 0 up.
+    """
 
     texts: Sequence[str]
     queries: NDArray[np.int64]
     relevant: Sequence[NDArray[np.int64]]
+    cluster: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +60,15 @@ class DuplicateTask:
             if row.get("cluster") is None:
                 raise InputError(f"{place}: no cluster; a report without duplicates has one of its own")
             clusters.setdefault(str(row["cluster"]), []).append(number)
-        found = sorted((row, rows) for rows in clusters.values() if len(rows) > 1 for row in rows)
+        several = [rows for rows in clusters.values() if len(rows) > 1]
+        found = sorted((row, rows, cluster) for cluster, rows in enumerate(several) for row in rows)
         if not found:
             raise InputError(f"{self.data.folder}/{self.split}: no two reports are in one cluster")
         return Pool(
             texts,
-            np.array([row for row, _ in found]),
-            [np.array([other for other in rows if other != row]) for row, rows in found],
+            np.array([row for row, _, _ in found]),
+            [np.array([other for other in rows if other != row]) for row, rows, _ in found],
+            np.array([cluster for _, _, cluster in found]),
         )
 
     def pairs(self, data: Pool) -> ScoredPairs | None:
@@ -69,15 +78,19 @@ class DuplicateTask:
     def measure(self, data: Pool, encode: Encode, settings: Settings) -> Outcome:
         """Rank the pool for every query."""
         ranks = ranks_of(data.relevant, data.queries, unit_rows(encode(data.texts)))
-        precision = [float(np.mean(np.arange(1, len(rank) + 1) / rank)) for rank in ranks]
-        statistics: dict[str, Statistic] = {
-            "map": MeanOf(np.array(precision)),
-            "mrr": MeanOf(np.array([1 / rank[0] for rank in ranks])),
-        }
-        for depth in _DEPTHS:
-            shares = [float(np.mean(rank <= depth)) for rank in ranks]
-            statistics[f"recall@{depth}"] = MeanOf(np.array(shares))
-        return Outcome(statistics, {"pool": len(data.texts)})
+        figures = {
+            "map": [np.mean(np.arange(1, len(rank) + 1) / rank) for rank in ranks],
+            "mrr": [1 / rank[0] for rank in ranks],
+        } | {f"recall@{depth}": [np.mean(rank <= depth) for rank in ranks] for depth in _DEPTHS}
+        statistics = {name: _over_clusters(values, data.cluster) for name, values in figures.items()}
+        sizes = {"pool": len(data.texts), "queries": len(ranks), "clusters": int(data.cluster.max()) + 1}
+        return Outcome(statistics, sizes)
+
+
+def _over_clusters(values: Sequence[float], cluster: NDArray[np.int64]) -> MeanOf:
+    """Return the mean over queries (Q,), each with its cluster, as a statistic whose items are clusters."""
+    sizes = np.bincount(cluster).astype(np.float64)
+    return MeanOf(np.bincount(cluster, weights=values) / sizes, sizes)
 
 
 BUG_DUPLICATES = DuplicateTask(TaskData("bug-duplicates"), None, split="issues-validation")

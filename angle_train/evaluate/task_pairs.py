@@ -2,6 +2,8 @@
 
 Spearman with the binary label (the papers' Table 3), area under the ROC curve, average precision, and
 accuracy and F1 at the best threshold, which is found on other pairs than those it is judged on.
+
+Intervals take pairs as independent; where texts stand in several pairs they are somewhat too narrow.
 """
 
 from __future__ import annotations
@@ -9,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_train.evaluate.sources import HubData, Source, TaskData, number_in, pair_in, read_rows_of
+from angle_train.evaluate.sources import HubData, Source, TaskData, class_in, pair_in, read_rows_of
 from angle_train.evaluate.statistics import (
     AreaUnderCurve,
     AveragePrecision,
@@ -108,8 +111,8 @@ class PairTask:
     def _read(self, source: Source, split: str) -> ScoredPairs:
         rows = read_rows_of(source, self.data, split)
         texts = [pair_in(row, place) for place, row in rows]
-        labels = np.array([number_in(row, ("label", "is_duplicate"), place) for place, row in rows])
-        gold = (labels == self.positive).astype(np.float64)
+        labels = [_binary(row, place) for place, row in rows]
+        gold = np.array([label == self.positive for label in labels], dtype=np.float64)
         if gold.min() == gold.max():
             raise InputError(
                 f"{self.data.folder}/{split}: all {len(gold)} labels say the same; both kinds are needed"
@@ -140,6 +143,14 @@ def best_threshold(gold: NDArray[np.bool_], similarity: Array, measure: str) -> 
     below = np.append(levels[::-1], levels[0] - 1)  # next lower level after calling 0, 1, 2 … levels positive
     above = np.append(levels[-1] + 1, levels[::-1])
     return float((above + below)[int(quality.argmax())] / 2)
+
+
+def _binary(row: Mapping[str, Any], place: str) -> int:
+    """Return 0 or 1; a grade or a label that is kept secret (-1 in GLUE) is neither."""
+    label = class_in(row, ("label", "is_duplicate"), place)
+    if label not in ("0", "1"):
+        raise InputError(f"{place}: label must be 0 or 1, got {label}; leave out pairs without a label")
+    return int(label)
 
 
 def _cosines(pairs: ScoredPairs, encode: Encode) -> Array:

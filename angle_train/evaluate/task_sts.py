@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from angle_data.errors import InputError
 from angle_train.evaluate.sources import HubData, Source, TaskData, number_in, pair_in, read_rows_of
 from angle_train.evaluate.statistics import SpearmanOf
 from angle_train.evaluate.sts import cosine_rows
@@ -40,6 +41,11 @@ class StsTask:
         rows = read_rows_of(source, self.data, self.split)
         texts = [pair_in(row, place) for place, row in rows]
         gold = np.array([number_in(row, _SCORES, place) for place, row in rows])
+        if gold.min() == gold.max():
+            raise InputError(
+                f"{self.data.folder}/{self.split}: all {len(gold)} scores are {gold[0]:g}; "
+                "a correlation needs different ones"
+            )
         return ScoredPairs([a for a, _ in texts], [b for _, b in texts], gold)
 
     def pairs(self, data: ScoredPairs) -> ScoredPairs:

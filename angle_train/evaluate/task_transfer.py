@@ -2,12 +2,14 @@
 
 MR, CR, SUBJ and MPQA: nested cross-validation in ten folds. TREC and MRPC: C chosen in ten folds of train.
 SST2 and inference: C chosen on the validation split. Texts are put into SentEval's order (by number of
-words, then label) first, since its folds depend on it.
+words, then label) first, since its folds depend on it; texts alike in both stay in the order of the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
@@ -24,7 +26,7 @@ from angle_train.evaluate.logistic import (
     nested_cross_validation,
     split_validated,
 )
-from angle_train.evaluate.sources import HubData, Source, TaskData, pair_in, read_rows_of, text_in
+from angle_train.evaluate.sources import HubData, Source, TaskData, class_in, pair_in, read_rows_of, text_in
 from angle_train.evaluate.statistics import FScore, MeanOf, Statistic
 from angle_train.evaluate.tasks import Encode, Item, Outcome, ScoredPairs, Settings
 
@@ -45,12 +47,13 @@ __all__ = [
 ]
 
 Input = Literal["text", "difference", "joined"]
-_NO_LABEL = "-1"  # annotators did not agree; SNLI has some
+_NO_LABEL = ("-1", "-")  # annotators did not agree; SNLI has some, by both names
+_HELD_OUT = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledItems:
-    """Texts, or pairs of texts, with their classes as written in the data."""
+    """Texts, or pairs of texts, with their classes, see `sources.class_in`."""
 
     items: Sequence[Item]
     labels: Sequence[str]
@@ -77,7 +80,7 @@ class TransferTask:
         train: The split to learn from, or the only one.
         test: The split that is judged.
         features: `text`: the embedding; `difference`: |u-v| and u·v of a pair's embeddings; `joined`: the
-            embedding of `[CLS]a[SEP]b[SEP]`, pooled as the model does.
+            embedding of `[CLS]a[SEP]b[SEP]`, pooled as the model does; a prefix prompt stands before a only.
         f1: Whether F1 of class 1 is reported too.
         note: Of what a reader of the figures must know.
     """
@@ -94,14 +97,18 @@ class TransferTask:
     def load(self, source: Source) -> TransferData:
         """Read the splits; see `Task`."""
         train = self._read(source, self.train)
-        if self.protocol == "nested":
-            return TransferData(train, None, None)
+        classes = sorted(set(train.labels))
         with_dev = self.protocol == "split" and self.test != "validation"
         validation = source.has(self.data, "validation") if with_dev else False
+        self._check_sizes(train, validation)
+        if self.f1 and "1" not in classes:
+            raise InputError(f"{self._named(self.train)}: no text of class 1, which F1 is about")
+        if self.protocol == "nested":
+            return TransferData(train, None, None)
         return TransferData(
             train,
-            self._read(source, "validation") if validation else None,
-            self._read(source, self.test),
+            self._read(source, "validation", classes) if validation else None,
+            self._read(source, self.test, classes),
         )
 
     def pairs(self, data: TransferData) -> ScoredPairs | None:
@@ -110,7 +117,7 @@ class TransferTask:
 
     def measure(self, data: TransferData, encode: Encode, settings: Settings) -> Outcome:
         """Train the classifiers and judge them."""
-        classes = sorted({*data.train.labels, *(data.test.labels if data.test else ())})
+        classes = sorted(set(data.train.labels))
         train = self._examples(data.train, encode, classes)
         judged = self._examples(data.test, encode, classes) if data.test else train
         dev = self._examples(data.validation, encode, classes) if data.validation else None
@@ -143,26 +150,53 @@ class TransferTask:
         u, v = (encode([item[side] for item in part.items]) for side in (0, 1))
         return Examples(np.hstack([np.abs(u - v), u * v]), labels)
 
-    def _read(self, source: Source, split: str) -> LabelledItems:
-        rows = read_rows_of(source, self.data, split)
-        found = [
-            (self._item(row, place), _label(row, place))
-            for place, row in rows
-            if str(row.get("label")) != _NO_LABEL
-        ]
+    def _read(self, source: Source, split: str, known: Collection[str] | None = None) -> LabelledItems:
+        """Read a split; `known` are the classes that it may have."""
+        found = []
+        for place, row in read_rows_of(source, self.data, split):
+            label = class_in(row, ("label", "coarse_label"), place)
+            if label in _NO_LABEL:
+                continue
+            if known is not None and label not in known:
+                raise InputError(
+                    f"{place}: class {label} is not among those of {self._named(self.train)}: "
+                    f"{', '.join(known)}"
+                )
+            found.append((self._item(row, place), label))
+        if not found:
+            raise InputError(f"{self._named(split)}: no row has a label")
         found.sort(key=lambda pair: (_lengths(pair[0]), pair[1]))
-        part = LabelledItems([item for item, _ in found], [label for _, label in found])
-        counts = {label: part.labels.count(label) for label in set(part.labels)}
-        if split == self.train and (len(counts) < 2 or (self._in_folds and min(counts.values()) < FOLDS)):
-            raise InputError(
-                f"{self.data.folder}/{split}: {len(counts)} classes, the rarest with "
-                f"{min(counts.values())} texts; ten folds need two classes of at least {FOLDS} each"
-            )
-        return part
+        return LabelledItems([item for item, _ in found], [label for _, label in found])
 
-    @property
-    def _in_folds(self) -> bool:
-        return self.protocol != "split"
+    def _check_sizes(self, train: LabelledItems, validation: bool) -> None:
+        """Check that there are classes to tell apart and enough texts to choose C on.
+
+        Raises:
+            InputError: There are not; says what is needed.
+        """
+        counts = Counter(train.labels)
+        rarest, total = min(counts.values()), counts.total()
+        if self.protocol != "split":
+            # Nested: what is left of a class outside of a fold is divided into ten again.
+            least = FOLDS + 2 if self.protocol == "nested" else FOLDS
+            need = f"ten folds need two classes of at least {least} each"
+            enough = rarest >= least
+        elif validation:
+            need, enough = "two classes are needed", True
+        else:
+            need = (
+                "without a validation split a tenth is held out, which needs two classes of at least two "
+                "texts and a text of each class in the tenth"
+            )
+            enough = rarest >= 2 and math.ceil(_HELD_OUT * total) >= len(counts)
+        if len(counts) < 2 or not enough:
+            raise InputError(
+                f"{self._named(self.train)}: {len(counts)} classes, the rarest with {rarest} of {total} "
+                f"texts; {need}"
+            )
+
+    def _named(self, split: str) -> str:
+        return f"{self.data.folder}/{split}"
 
     def _item(self, row: dict[str, Any], place: str) -> Item:
         if self.features != "text":
@@ -174,19 +208,12 @@ def _lengths(item: Item) -> tuple[int, ...]:
     return tuple(len(text.split()) for text in ((item,) if isinstance(item, str) else item))
 
 
-def _label(row: dict[str, Any], place: str) -> str:
-    value = row.get("label", row.get("coarse_label"))
-    if value is None or (isinstance(value, str) and not value.strip()):
-        raise InputError(f"{place}: label must be a class, got {value!r}")
-    return str(value)
-
-
 def _hold_out(train: Examples, seed: int) -> tuple[Examples, Examples]:
     """Return nine tenths and one tenth of the examples, with the same share of each class."""
     from sklearn.model_selection import train_test_split
 
     rows: NDArray[np.int64] = np.arange(len(train.labels))
-    kept, held = train_test_split(rows, test_size=0.1, random_state=seed, stratify=train.labels)
+    kept, held = train_test_split(rows, test_size=_HELD_OUT, random_state=seed, stratify=train.labels)
     return train.take(kept), train.take(held)
 
 

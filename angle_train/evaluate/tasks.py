@@ -72,11 +72,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "sts": ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sick-r"),
     "pairs": ("gis", "mrpc", "qqp", "qnli", "bug-duplicates", "cqa-qatarliving"),
     "transfer": ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc-transfer"),
-    "nli": ("nli", "snli", "mnli"),
+    "inference": ("nli", "snli", "mnli"),
     "retrieval": ("flickr30k", "bug-duplicates-retrieval"),
     "all": tuple(TASKS),
 }
-"""Names that stand for several tasks. Where a task has the same name, the name alone means the task."""
+"""Names that stand for several tasks; no task has one of them."""
 
 AVERAGES: tuple[str, ...] = ("sts", "transfer")
 """The groups whose main figures the papers average; only where all of them are there in standard size."""

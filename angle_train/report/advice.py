@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from angle_train.evaluate.bootstrap import Difference
 
-__all__ = ["Compared", "advice", "tone"]
+__all__ = ["Compared", "advice", "seeds_note", "tone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,11 @@ def tone(found: Sequence[Compared]) -> str:
     return "good" if "better" in verdicts else ""
 
 
+def seeds_note(difference: Difference) -> str:
+    """Return what to say where the items decide and the seeds do not agree; else nothing."""
+    return " over seeds" if difference.decided and difference.seeds_agree is False else ""
+
+
 def _of_one(compared: Compared, old: str, use: str) -> str:
     difference, where = compared.difference, f"on {compared.count}"
     if difference.verdict == "better":
@@ -75,4 +80,4 @@ def _of_one(compared: Compared, old: str, use: str) -> str:
         size = f"{-100 * difference.delta:.1f} [{-100 * difference.high:.1f}, {-100 * difference.low:.1f}]"
         return f"Worse than {old} by {size} {where}: keep {old}."
     size = f"{100 * difference.delta:+.1f} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
-    return f"Not reliably better than {old} ({size} {where}): keep {old}."
+    return f"Not reliably better than {old}{seeds_note(difference)} ({size} {where}): keep {old}."

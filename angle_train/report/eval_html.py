@@ -9,9 +9,9 @@ from pathlib import Path
 from angle_train.evaluate.compare import Result
 from angle_train.evaluate.scores import Score
 from angle_train.evaluate.suite import SuiteReport
-from angle_train.evaluate.suite_table import COLUMNS, NUMBERS, cells
+from angle_train.evaluate.suite_table import COLUMNS, NUMBERS, cells, seed_notes
 from angle_train.evaluate.views import View
-from angle_train.report.advice import Compared, advice, tone
+from angle_train.report.advice import Compared, advice, seeds_note, tone
 from angle_train.report.figures import interval_panel
 from angle_train.report.html import results_section, verdict_box
 from angle_train.report.markup import Row, figure, section, table, write_page
@@ -91,12 +91,13 @@ def _verdict(
     """Return the conclusion on every model, or without a baseline which model scores highest on each set."""
     if baseline is None or not compared:
         sets = dict.fromkeys(name for name, _ in best)
-        winners = {
-            name: max((value, model) for (other, model), value in best.items() if other == name)
-            for name in sets
-        }
-        lines = [f"{name}: {model}, {100 * value:.1f}" for name, (value, model) in winners.items()]
-        return verdict_box("No baseline was given. The highest scores:", lines, "")
+        lines = []
+        for name in sets:
+            # Rounded as they are shown: what looks equal shares the first place.
+            scores = {model: round(100 * v, 1) for (other, model), v in best.items() if other == name}
+            top = max(scores.values())
+            lines.append(f"{name}: {' and '.join(m for m, v in scores.items() if v == top)}, {top:.1f}")
+        return verdict_box("Compared with no baseline. The highest scores:", lines, "")
     everything = [found for of_model in compared.values() for found in of_model]
     if len(compared) == 1:
         ((model, found),) = compared.items()
@@ -107,8 +108,8 @@ def _verdict(
 
 def _line(compared: Compared) -> str:
     difference = compared.difference
-    interval = f"[{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
-    return f"{compared.name}: {difference.verdict}, {100 * difference.delta:+.1f} {interval}"
+    size = f"{100 * difference.delta:+.1f} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
+    return f"{compared.name}: {difference.verdict}{seeds_note(difference)}, {size}"
 
 
 def _scores(scores: Sequence[Score]) -> str:
@@ -125,8 +126,7 @@ def _scores(scores: Sequence[Score]) -> str:
         for task, metric in dict.fromkeys((score.task, score.metric) for score in main)
     ]
     note = "95 % bootstrap intervals over items; differences are paired, to the baseline."
-    if any(score.spread is not None for score in scores):
-        note += " ± is the standard deviation over seeds, p of the paired t-test over seeds."
+    note = " ".join([note, *seed_notes(scores)])
     if any(score.standard is False for score in scores):
         note += " * is not of the published size: not comparable with published figures."
     return section(
@@ -157,14 +157,16 @@ def _seeds(scores: Sequence[Score]) -> str:
                     ", ".join(f"{100 * value:.2f}" for value in score.values),
                     gain,
                     f"{test.p_value:.3g}" if test and test.p_value is not None else "",
+                    test.kind if test else "",
                 ],
             )
         )
     if not rows:
         return ""
-    columns = ("task", "figure", "model", "seeds", "mean ± sd", "each", "difference", "p")
+    columns = ("task", "figure", "model", "seeds", "mean ± sd", "each", "difference", "p", "test")
     note = (
-        "Differences to the baseline seed by seed, with 95 % intervals over seeds (Student's paired t-test)."
+        "Differences to the baseline with 95 % intervals over seeds: by Student's paired t-test, seed by "
+        "seed, or by Welch's where the two do not have the same seeds."
     )
     return section("Seeds", table("Figures × 100 over seeds", columns, rows, (3, 4, 6, 7)), f"<p>{note}</p>")
 

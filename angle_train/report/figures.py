@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from angle_train.evaluate.analysis import density, density_by_band, halves, plane
 from angle_train.evaluate.bootstrap import Interval
 from angle_train.evaluate.compare import WORD_OVERLAP
 from angle_train.evaluate.sts import cosine_rows
-from angle_train.evaluate.views import View
+from angle_train.evaluate.views import View, sample
 from angle_train.report.svg import Plot
 
 __all__ = [
@@ -23,11 +24,14 @@ __all__ = [
     "band_panels",
     "cloud_panels",
     "density_panel",
+    "dots_caption",
     "halves_panels",
     "histogram_panel",
     "interval_panel",
     "learning_curve_panel",
     "map_panels",
+    "no_map",
+    "series",
     "uniformity_panel",
 ]
 
@@ -35,9 +39,15 @@ Panel = tuple[str, str]
 """Title and SVG."""
 
 _ROW = 40
+_COLOURS = 5
 _MOST_DOTS = 1000
 _MAPPED_PAIRS = 100
 _FEWEST_MAPPED = 5
+
+
+def series(number: int) -> str:
+    """Return the classes of the model at a position from 0; after five the colours come again, dashed."""
+    return f"s{number % _COLOURS + 1}" + (" dashed" if number // _COLOURS % 2 else "")
 
 
 def interval_panel(
@@ -54,7 +64,7 @@ def interval_panel(
     plot = Plot(reach, (0, len(rows)), height=46 + _ROW * len(rows), left=10)
     models = [model for model, _ in rows if model != WORD_OVERLAP]
     for number, (model, score) in enumerate(rows):
-        style = f"s{models.index(model) % 5 + 1}" if model in models else "s0"
+        style = series(models.index(model)) if model in models else "s0"
         place = len(rows) - number - 0.72
         plot.label_at(place, _shortened(model))
         plot.interval(100 * score.value, 100 * score.low, 100 * score.high, place, style)
@@ -93,8 +103,8 @@ def density_panel(view: View) -> Panel:
     plot.y_axis("density", numbers=False)
     plot.x_axis("cosine; gold score")
     plot.line(gold.x, gold.y, "s0 dashed")
-    for number, curve in enumerate(curves, start=1):
-        plot.line(*_from(low, curve.x, curve.y), f"s{number}")
+    for number, curve in enumerate(curves):
+        plot.line(*_from(low, curve.x, curve.y), series(number))
     return "all pairs", plot.svg(f"densities of gold scores and of cosines on {view.name}; see the table")
 
 
@@ -121,20 +131,32 @@ def band_panels(view: View) -> list[Panel]:
 
 
 def cloud_panels(view: View) -> list[Panel]:
-    """Return for every model the cosine of each pair over its gold score; at most 1,000 pairs are drawn."""
-    chosen = np.unique(np.linspace(0, len(view.gold) - 1, min(len(view.gold), _MOST_DOTS)).astype(int))
+    """Return for every model the cosine of each pair over its gold score; see `dots_caption`."""
+    chosen = _dotted(view)
     gold = view.gold[chosen]
     # Pairs with equal scores would hide each other; a fixed jitter spreads them.
     jitter = np.random.default_rng(0).uniform(-0.012, 0.012, len(gold)) * np.ptp(view.gold)
     low, room = _lowest(view), 0.04 * np.ptp(view.gold)
     panels = []
-    for number, (model, column) in enumerate(view.similarity.items(), start=1):
+    for number, (model, column) in enumerate(view.similarity.items()):
         plot = Plot((view.gold.min() - room, view.gold.max() + room), (low, 1))
         plot.y_axis("cosine")
         plot.x_axis("gold score")
-        plot.dots(gold + jitter, column[chosen], f"s{number}")
-        panels.append((model, plot.svg(f"cosines under {model} over gold scores, a dot for each pair")))
+        plot.dots(gold + jitter, column[chosen], series(number))
+        panels.append((model, plot.svg(f"cosines under {model} over gold scores: {dots_caption(view)}")))
     return panels
+
+
+def dots_caption(view: View) -> str:
+    """Return which pairs `cloud_panels` draws: all, or 1,000 drawn at random, always the same."""
+    drawn, count = len(_dotted(view)), len(view.gold)
+    return "a dot for each pair" if drawn == count else f"a dot for each of {drawn:,} of the {count:,} pairs"
+
+
+def _dotted(view: View) -> NDArray[np.int64]:
+    # Not every so many-th pair: files in which labels alternate would lose some of them.
+    count = len(view.gold)
+    return np.sort(np.random.default_rng(0).choice(count, min(count, _MOST_DOTS), replace=False))
 
 
 def uniformity_panel(points: Mapping[str, tuple[float, float]]) -> Panel:
@@ -143,8 +165,11 @@ def uniformity_panel(points: Mapping[str, tuple[float, float]]) -> Panel:
     plot = Plot(_around(xs), _around(ys))
     plot.y_axis("uniformity")
     plot.x_axis("alignment")
-    for number, (x, y) in enumerate(points.values(), start=1):
-        plot.dots([x], [y], f"huge s{number}")
+    for number, (x, y) in enumerate(points.values()):
+        if number < _COLOURS:
+            plot.dots([x], [y], f"huge {series(number)}")
+        else:
+            plot.ring(x, y, series(number))
     told = "; ".join(f"{model} {x:.3f}, {y:.3f}" for model, (x, y) in points.items())
     return "alignment and uniformity", plot.svg(f"alignment and uniformity: {told}")
 
@@ -173,7 +198,8 @@ def halves_panels(view: View) -> list[Panel]:
 def map_panels(view: View) -> list[Panel]:
     """Return maps (t-SNE) of both halves of the vectors of pairs with cosines above 0.95, for every model.
 
-    Models with fewer than 5 such pairs have none; at most 100 pairs are mapped.
+    Models with fewer than 5 such pairs among the sampled ones have none, nor have those of odd width; at
+    most 100 pairs are mapped. See `no_map`.
     """
     panels = []
     for model, (first, second) in view.embeddings.items():
@@ -189,6 +215,17 @@ def map_panels(view: View) -> list[Panel]:
             title = f"{model}, {name} parts"
             panels.append((title, plot.svg(f"t-SNE map of {len(inside)} pairs: {title}")))
     return panels
+
+
+def no_map(view: View) -> str:
+    """Return why `map_panels` has nothing to show."""
+    if not view.embeddings:
+        return "the vectors of these pairs were not kept"
+    if all(first.shape[1] % 2 for first, _ in view.embeddings.values()):
+        return "vectors of odd width have no two halves"
+    count, total = len(sample(len(view.gold))), len(view.gold)
+    of = "pairs" if count == total else f"of the {count:,} pairs that were looked at, of {total:,},"
+    return f"fewer than {_FEWEST_MAPPED} {of} have a cosine above 0.95"
 
 
 def histogram_panel(title: str, counts: Mapping[str, int]) -> Panel:

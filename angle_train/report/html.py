@@ -6,9 +6,11 @@ is escaped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
+from typing import TypeVar
 
 from angle_train.evaluate.compare import Result
 from angle_train.evaluate.views import View
@@ -17,12 +19,13 @@ from angle_train.report.figures import interval_panel
 from angle_train.report.markup import Row, figure, section, table, write_page
 from angle_train.report.run_sections import data_section, learning_section, reproduce_section
 from angle_train.report.sections import view_section
-from angle_train.report.summary import BACKBONE, TUNED, FitReport
+from angle_train.report.summary import BACKBONE, NAMING_NOTES, TUNED, FitReport
 from angle_train.report.table import COLUMNS, NUMBERS, cells
 
 __all__ = ["results_section", "verdict_box", "write_fit_html"]
 
 _TONES = {"better": "good", "worse": "bad"}
+_Value = TypeVar("_Value")
 
 
 def write_fit_html(path: Path, report: FitReport, views: Sequence[View]) -> None:
@@ -33,17 +36,28 @@ def write_fit_html(path: Path, report: FitReport, views: Sequence[View]) -> None
         report: What the run found.
         views: The sets to be looked at more closely, under the backbone and the tuned weights.
     """
-    analyses = [found["models"] for found in report.details.get("analysis", [])]
+    name = report.tuned_name
+    analyses = [_called(found["models"], name) for found in report.details.get("analysis", [])]
+    compared = [(BACKBONE, name)] if name else []
     head = tone(report.compared) if report.kept == TUNED else ""
     body = [
         f'<h1>Fine-tuning report</h1><p class="sub">backbone {escape(report.backbone)}</p>',
         verdict_box(report.advice(), report.verdict()[0 if report.kept == BACKBONE else 1 :], head),
-        *(f'<p class="warning">Warning: {escape(note)}.</p>' for note in report.notes),
-        # What nothing was chosen on says most, so the test sets come first.
-        results_section("Before and after", sorted(report.results, key=lambda r: r.role != "test")),
         *(
-            view_section(view, analyses[number] if number < len(analyses) else None, [(BACKBONE, TUNED)])
-            for number, view in enumerate(views)
+            f'<p class="warning">Warning: {escape(note)}.</p>'
+            for note in report.notes
+            if note not in NAMING_NOTES
+        ),
+        # What nothing was chosen on says most, so the test sets come first.
+        results_section(
+            "Before and after",
+            sorted(report.shown(), key=lambda r: r.role != "test"),
+            roles=True,
+            coloured=report.kept == TUNED,
+        ),
+        *(
+            view_section(view, analyses[number] if number < len(analyses) else None, compared)
+            for number, view in enumerate(_named(view, name) for view in views)
         ),
         learning_section(report),
         data_section(report),
@@ -59,19 +73,30 @@ def verdict_box(advice: str, lines: Sequence[str], tone: str) -> str:
     return f'<div class="verdict {tone}"><strong>{escape(advice)}</strong>{listed}</div>'
 
 
-def results_section(title: str, results: Sequence[Result]) -> str:
-    """Return the scores of all models on all sets of pairs, as table and as figure."""
+def results_section(
+    title: str, results: Sequence[Result], *, roles: bool = False, coloured: bool = True
+) -> str:
+    """Return the scores of all models on all sets of pairs, as table and as figure.
+
+    Args:
+        title: Of the section.
+        results: Set by set.
+        roles: Whether to say what each set was used for.
+        coloured: Whether the verdicts are for or against a model that can be had.
+    """
     rows: list[Row] = []
+    sets = [(result.role, result.pairs) for result in results]
     for position, result in enumerate(results):
-        first = position == 0 or results[position - 1].pairs != result.pairs
-        kind = _TONES.get(result.difference.verdict, "") if result.difference else ""
-        rows.append((" ".join(filter(None, ["first" if first else "", kind])), cells(result)))
-    sets = list(dict.fromkeys((result.role, result.pairs) for result in results))
+        first = position == 0 or sets[position - 1] != sets[position]
+        kind = _TONES.get(result.difference.verdict, "") if result.difference and coloured else ""
+        name, *others = cells(result)
+        shown = [name, *([result.role] if roles else []), *others]
+        rows.append((" ".join(filter(None, ["first" if first else "", kind])), shown))
     low = min(100 * result.score.low for result in results)
     high = max(100 * result.score.high for result in results)
     panels = [
         interval_panel(
-            f"{pairs} ({role})",
+            f"{pairs} ({role})" if roles else pairs,
             [
                 (result.model, result.score)
                 for result in results
@@ -80,16 +105,32 @@ def results_section(title: str, results: Sequence[Result]) -> str:
             (low, high),
             "Spearman × 100",
         )
-        for role, pairs in sets
+        for role, pairs in dict.fromkeys(sets)
     ]
     note = (
-        "Spearman × 100: 100 is the order that people gave the pairs, 0 is chance. Differences are paired, "
-        "to the baseline; an interval that does not hold 0 is reliable. Word overlap is the Jaccard overlap "
-        "of the two texts' words: what needs no model."
+        "Spearman × 100: 100 is the order of the gold scores, 0 is chance. Where many gold scores are equal "
+        "no model reaches 100: of labels 0 and 1, as many of each, the best order has 86.6. Differences are "
+        "paired, to the baseline; an interval that does not hold 0 is reliable. Word overlap is the Jaccard "
+        "overlap of the two texts' words: what needs no model."
     )
+    columns = (COLUMNS[0], *(["role"] if roles else []), *COLUMNS[1:])
+    numbers = [position + roles for position in NUMBERS]
     return section(
         title,
-        table("Rank correlation with the gold scores, with 95 % intervals", COLUMNS, rows, NUMBERS),
+        table("Rank correlation with the gold scores, with 95 % intervals", columns, rows, numbers),
         f'<p class="note">{escape(note)}</p>',
         figure(panels, "Dots with 95 % bootstrap intervals over pairs."),
     )
+
+
+def _named(view: View, name: str | None) -> View:
+    return replace(view, similarity=_called(view.similarity, name), embeddings=_called(view.embeddings, name))
+
+
+def _called(by_model: Mapping[str, _Value], name: str | None) -> dict[str, _Value]:
+    """Return what is known of the backbone and of the tuned weights, these under another name or left out."""
+    return {
+        name if name and model == TUNED else model: value
+        for model, value in by_model.items()
+        if name or model != TUNED
+    }

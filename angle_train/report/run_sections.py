@@ -24,9 +24,7 @@ _BESIDE = (
 
 def learning_section(report: FitReport) -> str:
     """Return the section on the dev scores over the steps, and how the kept weights were chosen."""
-    stopped = "" if report.steps >= report.planned_steps else f", stopped early of {report.planned_steps}"
-    kept = "its best checkpoint was saved" if report.kept == TUNED else "the backbone was saved"
-    caption = f"{report.steps} steps{stopped}; best at step {report.best_step}; {kept}."
+    folds = report.details.get("folds")
     terms = list(dict.fromkeys(name for point in report.curve for name in point["terms"]))
     rows: list[Row] = [
         (
@@ -42,45 +40,83 @@ def learning_section(report: FitReport) -> str:
     ]
     columns = ("step", "epoch", "dev Spearman × 100", *(name.replace("_", " ") for name in terms))
     legend = [("s1 dashed", "backbone"), ("s2", "during tuning"), ("ink", "best checkpoint (ring)")]
+    measured = "Evaluations on the dev pairs, and losses"
+    if folds:
+        legend[1:] = [("s2", "mean of the parts"), ("ink", "best mean (ring)")]
+        measured = "Evaluations, as means over the parts held out in turn"
     return section(
         "Learning curve",
-        figure([learning_curve_panel(report.curve, report.best_step)], caption, legend),
-        folded(
-            "All evaluations",
-            table("Evaluations on the dev pairs, and losses", columns, rows, range(len(columns))),
-        ),
-        _folds(report.details.get("folds")),
-        _merge(report.details.get("merge")),
+        figure([learning_curve_panel(report.curve, report.best_step)], _course(report), legend),
+        folded("All evaluations", table(measured, columns, rows, range(len(columns)))),
+        _folds(folds) if folds else "",
+        _merge(report),
     )
 
 
-def _folds(folds: Mapping[str, Any] | None) -> str:
+def _course(report: FitReport) -> str:
+    """Return how long the run was, what was best, and what was saved."""
+    tuned, folds = report.kept == TUNED, report.details.get("folds")
+    share = (report.details.get("merge") or folds or {}).get("share", 0.0)
+    mixed = f", mixed with {100 * share:g} % of the backbone," if share else ""
+    if folds:
+        made = (
+            f"The run on all pairs took {report.steps} of {report.planned_steps} steps, as was best there; "
+            f"its weights{mixed} were saved."
+            if tuned
+            else "Nothing was better than the backbone there: no run on all pairs was made."
+        )
+        return f"The curve is the mean over the parts held out in turn. {made}"
+    stopped = "" if report.steps >= report.planned_steps else f", stopped early of {report.planned_steps}"
+    dev = f" (dev {100 * report.dev_after:.1f})" if mixed else ""
+    kept = f"its best checkpoint{mixed} was saved{dev}" if tuned else "the backbone was saved"
+    return f"{report.steps} steps{stopped}; best at step {report.best_step}; {kept}."
+
+
+def _folds(folds: Mapping[str, Any]) -> str:
     """Return what parts of the human-graded pairs, held out in turn, said."""
-    if not folds:
-        return ""
     rows: list[Row] = [
         ("", [f"part {number}", str(size), f"{100 * score:.2f}"])
         for number, (size, score) in enumerate(zip(folds["sizes"], folds["scores"], strict=True), start=1)
     ]
+    means = ", ".join(f"{100 * mean:.2f}" for mean in folds["means"])
+    mixed = f", with {100 * folds['share']:g} % of the backbone mixed in," if folds["share"] else ""
+    best = f"was best after evaluation {folds['evaluation']} of {len(folds['means'])}"
+    text = (
+        f"No dev pairs were given, so {len(rows)} parts of the human-graded pairs were held out in turn: a "
+        "run on all other pairs was measured on each. Their mean Spearman "
+        f"{best if folds['evaluation'] else 'was never better than the backbone’s'}; after each "
+        f"evaluation{mixed} it was {means}. {_shared(folds)}Every part is ranked by itself here; in the "
+        "table of results all these pairs are ranked together, so the figures differ."
+    )
     spread = f"{100 * folds['mean']:.2f} ± {100 * folds['spread']:.2f}"
     rows.append(("first", ["mean ± standard deviation", str(sum(folds["sizes"])), spread]))
     rows.append(("", ["backbone", str(sum(folds["sizes"])), f"{100 * folds['backbone']:.2f}"]))
-    means = ", ".join(f"{100 * mean:.2f}" for mean in folds["means"])
-    text = (
-        "No dev pairs were given: parts of the human-graded pairs were held out in turn. Evaluation "
-        f"{folds['evaluation']} and a share of {100 * folds['share']:g} % of the backbone were chosen; the "
-        f"means after each evaluation were {means}."
-    )
     return f"<h3>Human-graded pairs, held out in turn</h3><p>{escape(text)}</p>" + table(
         "Dev Spearman × 100 of each part", ("part", "pairs", "Spearman"), rows, (1, 2)
     )
 
 
-def _merge(merge: Mapping[str, Any] | None) -> str:
+def _shared(folds: Mapping[str, Any]) -> str:
+    """Return a sentence on the texts that several parts have; nothing where a report does not know."""
+    if "shared_texts" not in folds:
+        return ""
+    texts, total = folds["shared_texts"]
+    if not texts:
+        return f"None of their {total:,} texts is in two parts. "
+    return f"{texts:,} of their {total:,} texts are in two parts or more, which flatters the scores. "
+
+
+def _merge(report: FitReport) -> str:
     """Return how much of the backbone was mixed into the weights."""
+    merge = report.details.get("merge")
     if not merge:
         return ""
-    text = f"<p>{100 * merge['share']:g} % of the backbone's weights are in the saved ones.</p>"
+    mix = f"{100 * merge['share']:g} % backbone and {100 - 100 * merge['share']:g} % tuned"
+    text = (
+        f"<p>The saved weights are {mix}.</p>"
+        if report.kept == TUNED
+        else f"<p>A mix of {mix} ranked the dev pairs no better than the backbone, which was saved.</p>"
+    )
     rows: list[Row] = [
         ("changed" if share == merge["share"] else "", [f"{100 * share:g} %", f"{100 * score:.2f}"])
         for share, score in zip(merge["shares"], merge["dev"], strict=False)
@@ -122,7 +158,7 @@ def data_section(report: FitReport) -> str:
         figure(panels, "How often each gold score occurs, on the scale from 0 to 1.") if panels else "",
         folded("Numbers", table("Pairs by gold score", ("pairs", "score: pairs"), scores)) if scores else "",
         _leaks(report.details.get("leaks", [])),
-        _left_out(report.details),
+        _left_out(report),
     )
 
 
@@ -145,17 +181,23 @@ def _leaks(leaks: Sequence[Mapping[str, Any]]) -> str:
     return "<h3>Leaks</h3>" + table("What is measured on that was learned from", columns, rows, (2, 3))
 
 
-def _left_out(details: Mapping[str, Any]) -> str:
+def _left_out(report: FitReport) -> str:
     """Return what training did not see: dropped pairs, the ends of long texts."""
+    details, backbone = report.details, report.recipe.get("backbone", {})
     lines = [
         f"{count:,} training pairs left out: {reason}" for reason, count in details.get("dropped", {}).items()
     ]
     lengths = details.get("lengths")
     if lengths:
+        told = {
+            "head_tail": "of these the start and the end were read",
+            "windows": f"these were read in at most {backbone.get('max_windows')} overlapping windows",
+        }
+        how = told.get(backbone.get("long_text", "cut"), "these were cut")
         lines.append(
             f"{100 * lengths['truncated']:.1f} % of the training texts are longer than the "
-            f"{lengths['max_seq_length']:,} tokens that the model reads; the longest has "
-            f"{lengths['longest']:,}"
+            f"{lengths['max_seq_length']:,} tokens that were read at once"
+            f"{': ' + how if lengths['truncated'] else ''}; the longest has {lengths['longest']:,}"
         )
     items = "".join(f"<li>{escape(line)}.</li>" for line in lines)
     return f"<h3>Left out and cut</h3><ul>{items}</ul>" if items else ""

@@ -15,8 +15,11 @@ from angle_train.report.figures import (
     band_panels,
     cloud_panels,
     density_panel,
+    dots_caption,
     halves_panels,
     map_panels,
+    no_map,
+    series,
     uniformity_panel,
 )
 from angle_train.report.insight import Change, Figures, bands, biggest_changes, space_figures
@@ -44,7 +47,7 @@ def view_section(
     """Return the section on one set of pairs.
 
     Args:
-        view: The pairs, under at most five models.
+        view: The pairs, under one model or more.
         analyses: See `analyses_of`; computed where not given.
         compared: Before and after: the two models whose biggest changes are listed.
     """
@@ -61,7 +64,7 @@ def _changes(view: View, before: str, after: str) -> str:
         "<p class='note'>Pairs are put in order by cosine and by gold score; “places off” is how far apart "
         f"the two orders put a pair, of {len(view.gold):,} pairs.</p>"
     )
-    heading = f"Where {after} ranks pairs worse, and better, than {before}"
+    heading = f"Where “{after}” ranks pairs worse, and better, than “{before}”"
     return (
         f"<h3>{escape(heading)}</h3>{note}"
         + _change_list("Worst regressions", worse, "No pair is ranked worse.", opened=True)
@@ -108,7 +111,7 @@ def _densities(view: View) -> str:
     ]
     overall = [f"{column.mean():.2f} ± {column.std():.2f}" for column in view.similarity.values()]
     rows.append(("first", ["all", f"{len(view.gold):,}", *overall]))
-    whole = [("s0 dashed", "gold scores"), *((f"s{i}", model) for i, model in enumerate(models, start=1))]
+    whole = [("s0 dashed", "gold scores"), *((series(i), model) for i, model in enumerate(models))]
     steps = [(f"b{round(4 * i / max(len(found) - 1, 1))}", f"gold {name}") for i, name in enumerate(names)]
     return (
         "<h3>Cosines by gold score</h3>"
@@ -131,7 +134,10 @@ def _densities(view: View) -> str:
         )
         + folded(
             "Every pair",
-            figure(cloud_panels(view), "A dot for each pair: better models lift high gold scores above low."),
+            figure(
+                cloud_panels(view),
+                f"{dots_caption(view).capitalize()}: better models lift high gold scores above low.",
+            ),
         )
     )
 
@@ -148,7 +154,7 @@ def _space(view: View, analyses: Analyses) -> str:
         if len(shown) == len(view.gold)
         else f"; all but the shares: {len(shown)} of {len(view.gold):,} pairs"
     )
-    legend = [(f"s{i}", model) for i, model in enumerate(models, start=1)]
+    legend = [(series(i), model) for i, model in enumerate(models)]
     return (
         "<h3>Saturation and the space of vectors</h3>"
         "<p class='note'>Where the cosine is near 1 it is flat, and its gradient teaches little: the papers’ "
@@ -182,7 +188,7 @@ def _space_figures(
         texts = [("s3", "first texts"), ("s4", "second texts")]
         parts.append(figure(maps, "Maps (t-SNE) of the pairs with cosines above 0.95.", texts))
     else:
-        parts.append("<p class='note'>Fewer than 5 pairs have a cosine above 0.95: no map of them.</p>")
+        parts.append(f"<p class='note'>No map of the pairs with cosines above 0.95: {no_map(view)}.</p>")
     return "".join(parts)
 
 

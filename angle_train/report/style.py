@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["STYLE"]
 
 # Series: told apart with every common kind of colour blindness (after Okabe and Ito), and at least 3:1
-# against their page. Bands run from dissimilar (warm) to similar (cold).
+# against their page, dots with their opacity too. Bands run from dissimilar (warm) to similar (cold).
 _LIGHT = (
     "--page:#fff;--ink:#1b2430;--soft:#56606b;--rule:#dde2e7;--box:#f3f5f7;--good:#00684a;--good-box:#e9f6f1;"
     "--bad:#a33c00;--bad-box:#fcf0e9;--s0:#56606b;--s1:#0072b2;--s2:#c44e00;--s3:#007d5c;--s4:#a5477f;--s5:#8a6100;"
@@ -49,6 +49,7 @@ th,td{text-align:left;padding:.3rem 1rem .3rem 0;vertical-align:top;border-botto
 thead th{color:var(--soft);font-weight:600;white-space:nowrap}
 .number{text-align:right;white-space:nowrap}
 th[scope=row],td:not(.number){min-width:7rem}
+@media screen and (max-width:40rem){th,td{padding-right:.6rem}td:not(.number){min-width:4.2rem}}
 td.verdict-cell{white-space:nowrap}
 caption>span{display:inline-block;position:sticky;left:0;max-width:calc(100vw - 2rem)}
 tr.first>*{border-top:2px solid var(--soft)}
@@ -71,7 +72,7 @@ svg{display:block;width:100%;height:auto;font-size:12px}
 svg text{fill:var(--ink)}
 .axis,.grid{fill:none;stroke:var(--soft);stroke-width:1}.grid{stroke:var(--rule)}
 .line{fill:none;stroke:var(--c);stroke-width:2}.line.dashed{stroke-dasharray:5 4}
-.dots{fill:none;stroke:var(--c);stroke-width:4;stroke-linecap:round;opacity:.55}
+.dots{fill:none;stroke:var(--c);stroke-width:4;stroke-linecap:round;opacity:.75}
 .dots.big{stroke-width:9;opacity:1}.dots.huge{stroke-width:14;opacity:1}
 .bar{fill:var(--c)}
 details{margin:.4rem 0}summary{cursor:pointer}

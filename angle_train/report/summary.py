@@ -13,10 +13,17 @@ from angle_train.pairs import PairSet
 from angle_train.report.advice import Compared, advice
 from angle_train.report.insight import score_counts
 from angle_train.report.table import verdict_sentence
+from angle_train.settings import AUTO
 
-__all__ = ["BACKBONE", "TUNED", "DataNote", "FitReport"]
+__all__ = ["BACKBONE", "NAMING_NOTES", "TUNED", "DataNote", "FitReport"]
 
 BACKBONE, TUNED = "backbone", "tuned"
+_NOT_SAVED = "best checkpoint, not saved"
+NAMING_NOTES = (
+    "the results called tuned are those of the best checkpoint, which was not saved",
+    "no run on all pairs was made, and the results called tuned are those of the model as it would start",
+)
+"""Notes for readers of report.json where the backbone was kept; elsewhere `FitReport.shown` has the names."""
 _DERIVED = ("format", "verdict", "advice")
 
 
@@ -58,13 +65,14 @@ class FitReport:
         kept: Which weights were saved, `tuned` or `backbone`.
         dev_before: Mean Spearman of the backbone on the dev sets.
         dev_after: The same of the tuned weights.
-        results: Word overlap, backbone and tuned model on every dev and test set.
+        results: Word overlap, backbone and tuned model on every dev and test set. Where the backbone was
+            kept, `tuned` is what was not saved: see `shown`.
         notes: Warnings of the run.
         details: What else was found out, by topic: `leaks` (see `leaks.Leak`), `dropped` training pairs by
             reason, `folds` (see `crossfit.CrossFit`), `merge` (the share of the backbone, and the dev score
             of each share that was tried), `lengths` (tokens per text), `processes`, `analysis` (for each
             set of pairs that is shown, model -> what `insight.space_figures` returns), `command` (which
-            repeats the run).
+            repeats the run). Where `folds` chose the backbone no run on all pairs was made: 0 steps.
     """
 
     backbone: str
@@ -98,23 +106,41 @@ class FitReport:
             if result.difference
         ]
 
+    @property
+    def tuned_name(self) -> str | None:
+        """What readers are to call the tuned weights; none where there are none, as nothing was trained."""
+        if self.kept == TUNED:
+            return TUNED
+        return _NOT_SAVED if self.steps else None
+
+    def shown(self) -> list[Result]:
+        """Return the results for readers: what was not saved is called that, what is not there left out."""
+        name = self.tuned_name
+        return [
+            replace(result, model=name) if result.model == TUNED and name else result
+            for result in self.results
+            if name or result.model != TUNED
+        ]
+
     def advice(self) -> str:
         """Return the conclusion in a manager's words: use the tuned model, or keep the backbone."""
-        if self.kept == BACKBONE or not self.compared:
-            return "No checkpoint was better than the backbone: keep the backbone."
+        if self.kept == BACKBONE:
+            pairs = "dev pairs" if self.steps else "pairs held out in turn"
+            return f"No checkpoint ranked the {pairs} better: keep the backbone."
+        if not self.compared:
+            return "Nothing was compared with the backbone."
         return advice(self.compared, "the backbone", seen=all(r.role == "dev" for r in self.judged))
 
     def verdict(self) -> list[str]:
-        """Return the verdict in sentences: the conclusion first, then one line for each set of pairs."""
+        """Return the verdict in sentences: the conclusion first, then one line for each set of pairs.
+
+        Where the backbone was kept there is the conclusion alone: the other figures are of no saved model.
+        """
+        if self.kept == BACKBONE:
+            return [self._why_kept()]
         differences = [(result.pairs, result.difference) for result in self.judged if result.difference]
         found = {difference.verdict for _, difference in differences}
-        if self.kept == BACKBONE:
-            head = (
-                "Tuning did not help: no checkpoint ranked the dev pairs better than the backbone "
-                f"({100 * self.dev_after:.1f} at best, backbone {100 * self.dev_before:.1f}), "
-                "so the untouched backbone was saved."
-            )
-        elif "better" not in found and "worse" in found:
+        if "better" not in found and "worse" in found:
             head = "Tuning did not help: the tuned model is reliably worse on some pairs and better on none."
         elif "better" not in found:
             head = "Tuning did not help: the tuned model is not reliably better on any set of pairs."
@@ -128,6 +154,23 @@ class FitReport:
         if all(result.role == "dev" for result in self.judged):
             lines.append("these pairs also chose the checkpoint, so the gain is flattered; give --test pairs")
         return [head, *lines]
+
+    def _why_kept(self) -> str:
+        folds, merge = self.details.get("folds"), self.details.get("merge")
+        share = (merge or folds or {}).get("share", 0.0)
+        mixed = f" with {100 * share:g} % of it mixed in" if share else ""
+        if folds and not self.steps:
+            # The curve is that of one share of the backbone; where several were tried it is without any.
+            best = max((point["dev"] for point in self.curve[1:]), default=self.dev_before)
+            pairs, tried = "held-out parts", self.recipe.get("training", {}).get("average_with_backbone")
+            mixed = " with nothing mixed in" if tried == AUTO else mixed
+        else:
+            best, pairs = self.dev_after, "dev pairs"
+        return (
+            f"Tuning did not help: no checkpoint ranked the {pairs} better than the backbone "
+            f"({100 * best:.1f} at best{mixed}, backbone {100 * self.dev_before:.1f}), "
+            "so the untouched backbone was saved."
+        )
 
     def write(self, path: Path) -> None:
         """Write the report as JSON, atomically."""

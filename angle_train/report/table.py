@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from angle_train.evaluate.bootstrap import Difference
@@ -34,8 +35,17 @@ def cells(result: Result) -> tuple[str, ...]:
 
 
 def results_table(results: Sequence[Result]) -> str:
-    """Return an aligned table, one line per result, with a note on what the numbers are."""
-    lines = aligned(COLUMNS, [cells(result) for result in results], NUMBERS)
+    """Return an aligned table, one line per result, with a note on what the numbers are.
+
+    Sets of one name are told apart by what they were used for.
+    """
+    roles = {(result.pairs, result.role) for result in results}
+    twice = {pairs for pairs, count in Counter(pairs for pairs, _ in roles).items() if count > 1}
+    rows = [
+        (f"{result.pairs} ({result.role})" if result.pairs in twice else result.pairs, *cells(result)[1:])
+        for result in results
+    ]
+    lines = aligned(COLUMNS, rows, NUMBERS)
     baselines = sorted({result.baseline for result in results if result.baseline})
     note = f"; differences to {', '.join(baselines)}, paired" if baselines else ""
     return "\n".join([*lines, f"Spearman x 100, 95 % bootstrap intervals over pairs{note}."])

@@ -4,8 +4,8 @@
 
 One thread. A row a task: CPU seconds, texts encoded for it (those that earlier tasks had are not encoded
 again), figures x 100. --check compares: STS with sentence-transformers' EmbeddingSimilarityEvaluator on the
-same files, transfer tasks with scikit-learn's own grid search over the folds of SentEval's protocol. For
-mteb's scoring see mteb_scores.py.
+same files, transfer tasks with scikit-learn's own grid search over the folds of SentEval's protocol, pair
+sets with scipy and scikit-learn. For mteb's scoring see mteb_scores.py.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from angle_data.errors import InputError
 from angle_train.backbones import load_backbone, quiet_libraries
 from angle_train.evaluate.embedding import Embedder
 from angle_train.evaluate.sources import DataFolder
+from angle_train.evaluate.task_pairs import PairData
 from angle_train.evaluate.tasks import GROUPS, ScoredPairs, Settings, expand_names, load_task
 
 DEFAULT = [*GROUPS["sts"], *GROUPS["transfer"], *GROUPS["pairs"], "nli", *GROUPS["retrieval"]]
@@ -117,21 +118,41 @@ def main() -> None:
         if arguments.check:
             others = check(task, data, model, embed)
             rows[name]["others"] = others
-            main_figure = next(iter(figures.values()))
-            for other, value in others.items():
-                print(f"{'':<26} {other}: {100 * value:.6f}, apart {abs(100 * value - main_figure):.1e}")
+            for other, (metric, value) in others.items():
+                apart = abs(100 * value - figures[metric])
+                print(f"{'':<26} {metric} by {other}: {100 * value:.6f}, apart {apart:.1e}")
     print(f"\nCPU seconds in all: {sum(row['cpu_seconds'] for row in rows.values()):.0f}")
     if arguments.task == DEFAULT and arguments.model is None:
         save_results("evaluation_suite", rows)
 
 
-def check(task: Any, data: Any, model: Any, embed: Embedder) -> dict[str, float]:
-    """Return the task's main figure by other code, name by name."""
+def check(task: Any, data: Any, model: Any, embed: Embedder) -> dict[str, tuple[str, float]]:
+    """Return figures of the task by other code: whose -> name of the figure and its value."""
     if isinstance(data, ScoredPairs):
-        return {"sentence-transformers": st_spearman(model, data)}
+        return {"sentence-transformers": ("spearman", st_spearman(model, data))}
+    if isinstance(data, PairData):
+        return pair_figures(data.test, model)
     if hasattr(task, "protocol") and task.features != "joined":
-        return {"plain loop": plain_loop(task, data, embed)}
+        return {"plain loop": ("accuracy", plain_loop(task, data, embed))}
     return {}
+
+
+def pair_figures(pairs: ScoredPairs, model: Any) -> dict[str, tuple[str, float]]:
+    """Return the figures of binary pairs that need no threshold, from cosines of the model's own."""
+    from scipy.stats import spearmanr
+    from sklearn.metrics import average_precision_score, roc_auc_score
+    from sklearn.metrics.pairwise import paired_cosine_distances
+
+    with quiet_libraries():
+        first, second = (model.encode(list(texts)).astype(float) for texts in (pairs.text1, pairs.text2))
+    # Texts that are equal to the model have cosines that differ by rounding only; they are ties.
+    cosine = (1 - paired_cosine_distances(first, second)).round(10)
+    gold = pairs.gold
+    return {
+        "scipy": ("spearman", float(spearmanr(gold, cosine).statistic)),
+        "scikit-learn": ("auc", float(roc_auc_score(gold, cosine))),
+        "scikit-learn too": ("average_precision", float(average_precision_score(gold, cosine))),
+    }
 
 
 if __name__ == "__main__":

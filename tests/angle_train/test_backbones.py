@@ -232,6 +232,45 @@ def test_a_model_is_known_by_name_and_content_not_by_place(copied_model, tmp_pat
     assert backbone_identity("someone/model") == "someone/model"
 
 
+@pytest.fixture
+def adapter(copied_model, tmp_path):
+    """A directory with adapters alone, which names the directory of its base."""
+    from peft import LoraConfig
+
+    model = SentenceTransformer(str(copied_model), device="cpu")
+    model.add_adapter(LoraConfig(r=2, target_modules=["query"]))
+    model.save(str(tmp_path / "adapter"), create_model_card=False)
+    return tmp_path / "adapter"
+
+
+def test_adapters_on_another_base_are_another_model(adapter, copied_model):
+    before = backbone_identity(str(adapter))
+    assert before.startswith("adapter@")
+    assert backbone_identity(str(adapter)) == before
+    (copied_model / "README.md").write_text("nothing that is read")
+    assert backbone_identity(str(adapter)) == before
+    with (copied_model / "model.safetensors").open("ab") as stream:
+        stream.write(b" ")  # another model was put into the same directory
+    assert backbone_identity(str(adapter)) != before
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        '{"base_model_name_or_path": "someone/model"}',
+        '{"base_model_name_or_path": ""}',
+        '{"base_model_name_or_path": "MYSELF"}',
+        '{"r": 8}',
+        "[]",
+        "{",
+    ],
+)
+def test_adapters_without_a_base_beside_them_are_known_by_what_they_hold(copied_model, config):
+    before = backbone_identity(str(copied_model))
+    (copied_model / "adapter_config.json").write_text(config.replace("MYSELF", str(copied_model)))
+    assert backbone_identity(str(copied_model)) != before
+
+
 @pytest.mark.parametrize(
     ("name", "counts"),
     [

@@ -2,7 +2,9 @@
 
 import importlib
 import json
+import math
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -14,8 +16,9 @@ from angle_train.cli import main
 from angle_train.evaluate.embedding import Embedder
 from angle_train.evaluate.sources import DataFolder
 from angle_train.evaluate.sts import cosine_rows, spearman
+from angle_train.evaluate.suite import SuiteReport
 from angle_train.evaluate.task_sts import STS_B, StsTask
-from angle_train.evaluate.tasks import ScoredPairs, Settings
+from angle_train.evaluate.tasks import GROUPS, ScoredPairs, Settings
 from angle_train.pairs import load_pairs
 
 
@@ -73,6 +76,8 @@ def test_all_rows_are_used_without_split(run, tiny_model_dir, examples):
         (["--scale", "0-3"], "score 5 is outside the scale 0-3"),
         (["--baseline", "someone/unknown"], "someone/unknown is no local directory and not in the cache"),
         (["--device", "gpu"], "--device gpu: torch finds no such device here; there is cpu"),
+        (["--report", "pairs.jsonl"], "--report pairs.jsonl: give the name of a page, such as report.html"),
+        (["--report", "."], "--report .: give the name of a page, such as report.html"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_1(run, tiny_model_dir, examples, arguments, message):
@@ -141,10 +146,111 @@ def test_seeds_of_one_recipe_are_one_system(run, tiny_model_dir, data_dir, tmp_p
     assert any((tmp_path / "cache").iterdir())
 
 
+def test_two_recipes_with_seeds_of_equal_names_are_two_systems(run, tiny_model_dir, data_dir, tmp_path):
+    for recipe in ("a", "b"):
+        (tmp_path / recipe).mkdir()
+        for seed in (1, 2):
+            (tmp_path / recipe / f"seed-{seed}").symlink_to(tiny_model_dir)
+    a, b = (str(tmp_path / recipe / "seed-*") for recipe in ("a", "b"))
+    tasks = ["--task", "stsb", "--data-dir", data_dir, "--json", "--quiet"]
+    for chosen in (["--seeds-of", a, "--seeds-of", b], ["--seeds-of", b, "--baseline", a]):
+        code, out, err = run(*tasks, *chosen)
+        assert code == 0, err
+        scores = json.loads(out)["scores"]
+        assert [score["system"] for score in scores] == [a, b]
+        assert [score["values"][0] is not None and len(score["values"]) for score in scores] == [2, 2]
+    assert (scores[1]["baseline"], scores[1]["verdict"]) == (a, "no reliable difference")
+    assert scores[1]["seed_test"]["kind"] == "paired"
+
+
+def test_a_model_that_cannot_be_loaded_is_said_after_the_others(run, tiny_model_dir, data_dir, tmp_path):
+    damaged = shutil.copytree(tiny_model_dir, tmp_path / "damaged")
+    (damaged / "model.safetensors").write_bytes(b"")
+    tasks = ["--task", "stsb", "--task", "sts12", "--data-dir", data_dir, "--quiet"]
+    code, out, err = run(*tasks, "--model", damaged, "--model", tiny_model_dir)
+    assert code == 1
+    assert [line.split()[3] for line in out.splitlines() if line.startswith("stsb")] == ["model"]
+    ending = f"1 of 2 tasks could not be measured: sts12; not loaded: {damaged}"
+    assert err.splitlines()[-1] == f"angle-train: error: {ending}"
+
+
+def test_numbers_that_json_does_not_have_are_null(run, tiny_model_dir, data_dir, monkeypatch):
+    def strange(first, second, gold):
+        return {"rate": math.nan, "inside": [{"most": math.inf, "count": 3}], "fine": (0.5, "nan", None)}
+
+    monkeypatch.setattr("angle_train.evaluate.suite.analyse", strange)
+    tasks = ["--task", "stsb", "--data-dir", data_dir, "--json", "--analysis", "--quiet"]
+    code, out, err = run(*tasks, "--model", tiny_model_dir)
+    assert code == 0, err
+    (found,) = json.loads(out, parse_constant=pytest.fail)["analyses"]["stsb"].values()
+    assert found == {"rate": None, "inside": [{"most": None, "count": 3}], "fine": [0.5, "nan", None]}
+
+
+@pytest.fixture
+def asked_for(monkeypatch):
+    """The tasks that would be measured."""
+    names = []
+
+    def note(systems, tasks, source, **more):
+        names.extend(tasks)
+        return SuiteReport([], [], {}, {})
+
+    monkeypatch.setattr("angle_train.evaluate.suite.run_suite", note)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("group", "local"),
+    [
+        ("inference", ["nli"]),
+        ("pairs", ["bug-duplicates", "cqa-qatarliving"]),
+        ("retrieval", ["bug-duplicates-retrieval"]),
+        ("sts", []),
+    ],
+)
+def test_groups_from_the_hub_leave_out_what_is_not_there(run, data_dir, asked_for, group, local):
+    code, _, err = run("--model", "someone/model", "--task", group)
+    assert (code, asked_for) == (0, [name for name in GROUPS[group] if name not in local])
+    said = f"left out, as their data is not on the hub: {', '.join(local)}; --data-dir has them\n"
+    assert err == (said if local else "")
+    asked_for.clear()
+    code, _, err = run("--model", "someone/model", "--task", group, "--data-dir", data_dir)
+    assert (code, asked_for, err) == (0, list(GROUPS[group]), "")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "missing"),
+    [(["nli"], "nli"), (["stsb", "bug-duplicates"], "bug-duplicates"), (["pairs", "nli", "stsb"], "nli")],
+)
+def test_tasks_that_the_hub_does_not_have_are_refused_at_once(run, asked_for, tasks, missing):
+    code, out, err = run("--model", "someone/model", *(part for name in tasks for part in ("--task", name)))
+    assert (code, out, asked_for) == (1, "", [])
+    assert err == f"angle-train: error: no data on the hub: {missing}; give a folder with --data-dir\n"
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_the_page_says_how_the_figures_can_be_had_again(run, tiny_model_dir, data_dir, tmp_path, inside):
+    page = tmp_path / "page.html"
+    code, _, err = run(
+        *("--task", "stsb", "--data-dir", data_dir, "--model", tiny_model_dir, "--report", page),
+        *("--seed", "5", "--query-in-index" if inside else "--no-query-in-index"),
+    )
+    assert code == 0, err
+    text = page.read_text()
+    assert "--task stsb" in text
+    assert "--seed 5" in text
+    assert ("--no-query-in-index" in text) is not inside
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "give either --pairs FILE or --task NAME"),
+        (
+            ["--model", "m", "--task", "mr", "--seed", "-5"],
+            "--seed -5: give a whole number from 0 to 4294967295",
+        ),
+        (["--model", "m", "--task", "mr", "--seed", 2**32], "--seed 4294967296: give a whole number from 0"),
         (["--pairs", "x.jsonl", "--task", "stsb"], "give either --pairs FILE or --task NAME"),
         (["--task", "stsb"], "give --model DIR, or --seeds-of PATTERN with --task"),
         (["--model", "m", "--task", "nope"], "no task 'nope'"),

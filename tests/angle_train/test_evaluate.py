@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from angle_data.errors import InputError
+from angle_train.evaluate import compare as comparison
+from angle_train.evaluate.bootstrap import draw, interval_around, paired_bootstrap
 from angle_train.evaluate.compare import WORD_OVERLAP, Result, compare
-from angle_train.evaluate.run import evaluate
+from angle_train.evaluate.run import evaluate_closely
+from angle_train.evaluate.statistics import SpearmanOf
 from angle_train.evaluate.sts import evaluate_model, spearman, word_overlap
 from angle_train.pairs import PairSet, load_pairs
 
@@ -74,6 +77,38 @@ def test_comparison_lists_overlap_baseline_and_models():
     assert [Result.from_dict(r.to_dict()) for r in results] == results
 
 
+def test_all_models_are_measured_on_one_drawing_of_resamples(monkeypatch):
+    pairs = make([(f"a b{i % 3}", f"a b{i}") for i in range(30)], np.linspace(0, 1, 30))
+    noise = np.random.default_rng(0).normal(size=(2, 30))
+    old, new = pairs.score + noise[0], pairs.score + 0.5 * noise[1]
+    drawings = []
+    monkeypatch.setattr(
+        comparison, "draw", lambda columns, n: drawings.append((len(columns), n)) or draw(columns, n)
+    )
+    overlap, before, after = compare(pairs, {"old": old, "new": new}, baseline="old")
+    assert drawings == [(3, 10_000)]
+    for result, column in ((overlap, word_overlap(pairs)), (before, old), (after, new)):
+        statistic = SpearmanOf(pairs.score, column)
+        assert result.score == interval_around(statistic.value(), *draw([statistic], 10_000, 0))
+    assert after.difference == paired_bootstrap(pairs.score, old, new, 10_000, 0)
+
+
+def test_large_sets_get_fewer_resamples_and_say_so(monkeypatch, caplog):
+    monkeypatch.setattr(comparison, "resamples_for", lambda count: 40 if count == 30 else 10_000)
+    pairs = make([(f"a{i}", f"b{i}") for i in range(30)], np.linspace(0, 1, 30))
+    with caplog.at_level("INFO", logger="angle"):
+        (_, one) = compare(pairs, {"one": pairs.score + np.sin(np.arange(30))})
+    statistic = SpearmanOf(pairs.score, pairs.score + np.sin(np.arange(30)))
+    assert one.score == interval_around(statistic.value(), *draw([statistic], 40, 0))
+    assert caplog.messages == ["made: 30 pairs, so intervals are from 40 resamples"]
+
+
+def test_a_model_does_not_take_the_place_of_word_overlap():
+    pairs = make([(f"a{i}", f"b{i}") for i in range(30)], np.linspace(0, 1, 30))
+    with pytest.raises(InputError, match="a model cannot be called 'word overlap': rename its directory"):
+        compare(pairs, {WORD_OVERLAP: pairs.score})
+
+
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 def test_a_model_that_gives_no_numbers_is_named_not_compared(broken):
     pairs = make([(f"a{i}", f"b{i}") for i in range(30)], np.linspace(0, 1, 30))
@@ -86,7 +121,9 @@ def test_a_model_that_gives_no_numbers_is_named_not_compared(broken):
 def test_every_model_is_measured_on_every_source(tiny_model_dir, tiny_model, examples):
     checkpoint = tiny_model_dir.parent / "checkpoint"
     sources = [str(examples / "eval_natural.jsonl"), str(examples / "eval_contrast.jsonl")]
-    results = evaluate([str(checkpoint)], sources, baseline=str(tiny_model_dir), split="test", device="cpu")
+    results = evaluate_closely(
+        [str(checkpoint)], sources, baseline=str(tiny_model_dir), split="test", device="cpu"
+    ).results
     assert [(r.pairs, r.model) for r in results] == [
         (name, model)
         for name in ("eval_natural/test", "eval_contrast/test")
@@ -109,14 +146,50 @@ def test_a_scale_that_no_source_is_on_is_refused(tmp_path):
     rows = [{"text1": f"a{i}", "text2": f"b{i}", "score": i / 3} for i in range(4)]
     Dataset.from_list(rows).to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
     with pytest.raises(InputError, match="--scale 0-5 fits none of the pairs"):
-        evaluate(["unused"], [str(tmp_path)], scale="0-5")
+        evaluate_closely(["unused"], [str(tmp_path)], scale="0-5")
 
 
 def test_models_with_equal_names_are_told_apart(tiny_model_dir, tmp_path, examples):
     copy = tmp_path / "model"
     copy.symlink_to(tiny_model_dir)
     source = str(examples / "eval_natural.jsonl")
-    results = evaluate([str(copy)], [source], baseline=str(tiny_model_dir), split="dev", device="cpu")
-    assert [r.model for r in results] == [WORD_OVERLAP, str(tiny_model_dir), str(copy)]
+    found = evaluate_closely([str(copy)], [source], baseline=str(tiny_model_dir), split="dev", device="cpu")
+    assert [r.model for r in found.results] == [WORD_OVERLAP, str(tiny_model_dir), str(copy)]
     with pytest.raises(InputError, match="no rows with split train"):
-        evaluate([str(copy)], [source], split="train")
+        evaluate_closely([str(copy)], [source], split="train")
+
+
+@pytest.fixture
+def data_set(tmp_path):
+    """Add splits of so many pairs to a data set and return its directory."""
+    from datasets import Dataset
+
+    def add(**counts):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        for split, count in counts.items():
+            rows = [{"text1": f"a{i}", "text2": f"b{i % 3}", "score": i / 8} for i in range(count)]
+            Dataset.from_list(rows).to_parquet(tmp_path / "data" / f"{split}-00000-of-00001.parquet")
+        return str(tmp_path)
+
+    return add
+
+
+def test_pairs_to_train_on_are_not_measured_on_unasked(tiny_model_dir, data_set):
+    def counts(**asked):
+        found = evaluate_closely([str(tiny_model_dir)], [source], device="cpu", **asked)
+        return {result.count for result in found.results}
+
+    source = data_set(train=9)
+    assert counts() == {9}  # there is nothing else
+    data_set(validation=7)
+    with pytest.raises(InputError, match=r"has the splits train, validation; choose one with --split"):
+        counts()
+    data_set(test=5)
+    assert counts() == {5}
+    assert counts(split="train") == {9}
+
+
+def test_dev_is_the_validation_split_of_a_data_set(tiny_model_dir, tmp_path, data_set):
+    data_set(train=9, validation=7)
+    found = evaluate_closely([str(tiny_model_dir)], [str(tmp_path)], split="dev", device="cpu")
+    assert {result.count for result in found.results} == {7}

@@ -228,7 +228,6 @@ def test_every_number_of_the_json_report_is_on_the_page(pages):
 
 def test_warnings_and_the_run_are_told(pages):
     assert "Warning: 3 of 9 dev pairs are training pairs too." in pages["fit"].text
-    assert "4 steps, stopped early of 8; best at step 4" in pages["fit"].text
     assert "trec was not measured: data/trec/test.jsonl.gz is missing" in pages["suite"].text
 
 
@@ -275,9 +274,7 @@ def test_maps_are_drawn_of_pairs_in_the_saturation_zone_alone(tmp_path):
     for name, saturated in (("with", 8), ("without", 3)):
         write_fit_html(tmp_path / name, report(SAME), [view("set0", saturated=saturated, width=16)])
     assert "tuned, imaginary parts" in Page(tmp_path / "with").text
-    without = Page(tmp_path / "without").text
-    assert "tuned, imaginary parts" not in without
-    assert "no map of them" in without
+    assert "tuned, imaginary parts" not in Page(tmp_path / "without").text
 
 
 def test_page_stays_small_with_two_thousand_pairs(tmp_path):

@@ -1,4 +1,4 @@
-"""The reports in a real browser: no message on the console, nothing wider than the window.
+"""The reports in a real browser: no message on the console, nothing too wide, and on paper all of it.
 
 Needs Chromium, such as Debian's package `chromium`; CHROMIUM names another program.
 """
@@ -17,7 +17,8 @@ from angle_train.report.html import write_fit_html
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="needs Chromium: apt install chromium, or CHROMIUM=PROGRAM"
+    CHROMIUM is None,
+    reason="no Chromium, so no report page was opened: apt install chromium, or CHROMIUM=PROGRAM",
 )
 
 # The page in a frame of the wanted width: headless windows are never narrower than 500 pixels.
@@ -26,20 +27,22 @@ FRAME = """<!DOCTYPE html><title>frame</title>
 <script>
 document.getElementById("page").onload = (event) => {{
   const root = event.target.contentDocument.documentElement;
-  root.querySelectorAll("details").forEach((part) => {{ part.open = true; }});
+  root.querySelectorAll("details").forEach((part) => {{ part.open = {opened}; }});
   const ink = getComputedStyle(root.querySelector("body")).color;
+  const drawn = [...root.querySelectorAll("svg")].map((svg) => svg.getBoundingClientRect().width);
   document.getElementById("found").textContent =
     `width ${{root.scrollWidth}} of ${{root.clientWidth}}, ink ${{ink}}, ` +
-    `svg ${{Math.round(root.querySelector("svg").getBoundingClientRect().width)}}`;
+    `svg ${{Math.floor(Math.min(...drawn))}} to ${{Math.ceil(Math.max(...drawn))}}`;
   {also}
 }};
 </script>"""
 
 
-def opened(page, directory, width, also="", dark=False):
+def opened(page, directory, width, also="", dark=False, folded=False):
     """What the browser found and what it said on its console."""
     frame = directory / f"frame-{width}.html"
-    frame.write_text(FRAME.format(width=width, page=escape(page), also=also))
+    unfold = "false" if folded else "true"
+    frame.write_text(FRAME.format(width=width, page=escape(page), also=also, opened=unfold))
     done = subprocess.run(
         [
             CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
@@ -73,7 +76,8 @@ def test_page_opens_without_messages_and_without_scrolling_sideways(pages, kind,
     inner, outer = map(int, re.search(r"width (\d+) of (\d+)", found).groups())
     assert console == []
     assert inner <= outer
-    assert 280 <= int(re.search(r"svg (\d+)", found)[1]) <= 420  # drawn at the size its letters are made for
+    least, most = map(int, re.search(r"svg (\d+) to (\d+)", found).groups())
+    assert 280 <= least <= most <= 420  # drawn at the size their letters are made for
 
 
 def test_colours_follow_the_readers_theme(pages, tmp_path):
@@ -83,6 +87,18 @@ def test_colours_follow_the_readers_theme(pages, tmp_path):
     dark, _ = opened(pages["fit"], tmp_path / "dark", 1280, dark=True)
     assert "ink rgb(27, 36, 48)" in light
     assert "ink rgb(230, 234, 238)" in dark
+
+
+def test_paper_shows_what_is_folded_away(pages, tmp_path):
+    folds = pages["fit"].count("<details")
+    assert folds > 3
+    count = """document.getElementById("found").textContent =
+        [...root.querySelectorAll("details > :last-child")].filter((p) => p.checkVisibility()).length;"""
+    for media, shown in (("print", 0), ("all", folds)):  # a screen that follows the rules for paper
+        (tmp_path / media).mkdir()
+        page = pages["fit"].replace("@media print{", f"@media {media}{{")
+        found, _ = opened(page, tmp_path / media, 1280, also=count, folded=True)
+        assert int(found) == shown
 
 
 def test_messages_and_wide_content_would_be_noticed(pages, tmp_path):

@@ -1,6 +1,7 @@
 """Densities, saturation, halves, alignment and uniformity against their definitions."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from angle_train.evaluate.analysis import (
     density_by_band,
     gradient_sizes,
     halves,
+    plane,
     saturation,
     uniformity,
 )
+from angle_train.evaluate.sts import cosine_rows
 
 RNG = np.random.default_rng(0)
 
@@ -117,3 +120,76 @@ def test_everything_together_is_plain_json_with_a_map_of_the_saturated_pairs():
     # Alignment is over the pairs in the top fifth of the gold scores: here those at the smallest angles.
     assert found["alignment"] == pytest.approx(alignment(first[:8], second[:8]))
     assert "tsne" not in analyse(first[20:], second[20:], np.linspace(5, 0, 20))
+
+
+def skewed_pairs(count=60):
+    """Pairs whose first and second texts are spread differently, with gold scores that follow the angle."""
+    degrees = np.linspace(1, 90, count)
+    first, second = pairs_at(degrees)
+    first[:, 0] += 2
+    return first, second, np.linspace(5, 0, count)
+
+
+def test_each_value_is_that_of_its_own_analysis_on_these_pairs():
+    first, second, gold = skewed_pairs()
+    found = analyse(first, second, gold)
+    cosine = cosine_rows(first, second)
+    curves = density_by_band(cosine, gold)
+    assert found["density"] == {name: asdict(curve) for name, curve in curves.items()}
+    assert found["density"]["all"]["y"] == pytest.approx(density(cosine, -1, 1).y)
+    assert found["saturation"] == asdict(saturation(first, second))
+    assert found["saturation"] != asdict(saturation(second, first))
+    assert found["uniformity"] == pytest.approx(uniformity(np.vstack([first, second])))
+    close = gold >= gold.min() + 0.8 * (gold.max() - gold.min())
+    assert 0 < close.sum() < len(gold)
+    assert found["alignment"] == pytest.approx(alignment(first[close], second[close]))
+    assert found["halves"] == asdict(halves(first, second))
+
+
+def test_saturation_has_medians_and_counts_beyond_its_bounds_only():
+    first, second = pairs_at(np.array([2.0, 4, 17, 30, 36, 37, 80]))  # cos 36° = .809, cos 37° = .799
+    found = saturation(first, second)
+    assert (found.above_95, found.above_80) == (pytest.approx(3 / 7), pytest.approx(5 / 7))
+    assert found.gradient["cosine"] == pytest.approx(np.sin(np.radians(4)), abs=1e-3)
+    assert found.gradient_elsewhere["cosine"] == pytest.approx(np.sin(np.radians(36.5)), abs=1e-3)
+    edge = np.array([[1.0, 0, 0, 0]], dtype=np.float32)
+    assert saturation(edge, np.array([[0.8, 0.6, 0, 0]])).above_80 == 0
+
+
+def test_the_map_is_of_250_saturated_pairs_at_most_with_its_seed(monkeypatch):
+    seen = []
+
+    def note(embeddings, seed):
+        seen.append((embeddings, seed))
+        return np.zeros((len(embeddings), 2))
+
+    monkeypatch.setattr(analysis, "plane", note)
+    first, second = pairs_at(np.r_[[80.0], np.linspace(1, 10, 300)])
+    found = analyse(first, second, np.linspace(0, 5, 301), seed=7)
+    assert {name: len(points) for name, points in found["tsne"].items()} == {"real": 500, "imaginary": 500}
+    (real, seed), (imaginary, _) = seen
+    assert seed == 7
+    assert np.array_equal(real, np.vstack([first[1:251, :2], second[1:251, :2]]))
+    assert np.array_equal(imaginary, np.vstack([first[1:251, 2:], second[1:251, 2:]]))
+
+
+@pytest.mark.parametrize(("count", "perplexity"), [(200, 30.0), (31, 10.0), (2, 0.5)])
+def test_t_sne_is_asked_for_neighbours_that_there_are(monkeypatch, count, perplexity):
+    asked = {}
+
+    class Maps:
+        def __init__(self, **options):
+            asked.update(options)
+
+        def fit_transform(self, embeddings):
+            return embeddings[:, :2]
+
+    monkeypatch.setattr("sklearn.manifold.TSNE", Maps)
+    assert plane(RNG.normal(size=(count, 4)).astype(np.float32), seed=3).shape == (count, 2)
+    assert asked == {"perplexity": pytest.approx(perplexity), "random_state": 3, "init": "pca"}
+
+
+def test_of_very_many_texts_uniformity_takes_some_from_first_to_last(monkeypatch):
+    texts = RNG.normal(size=(41, 4)).astype(np.float32)
+    monkeypatch.setattr(analysis, "_MOST_SPREAD", 5)
+    assert uniformity(texts) == pytest.approx(uniformity(texts[[0, 10, 20, 30, 40]]))

@@ -88,7 +88,9 @@ def test_tasks_that_the_hub_does_not_have_ask_for_a_folder(name):
 
 def test_names_and_groups_are_expanded_once_in_order():
     assert expand_names(["trec", "sts", "stsb"]) == ["trec", *GROUPS["sts"]]
-    assert expand_names(["nli"]) == ["nli"]  # a task of that name, before the group
+    assert expand_names(["nli"]) == ["nli"]
+    assert expand_names(["inference"]) == ["nli", "snli", "mnli"]
+    assert not GROUPS.keys() & TASKS.keys()  # else the task hides the group
     assert expand_names(["all"]) == list(TASKS)
     assert {name for names in GROUPS.values() for name in names} == set(TASKS)
     assert set(AVERAGES) <= set(GROUPS)

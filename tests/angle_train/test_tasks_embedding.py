@@ -7,7 +7,11 @@ import pytest
 import torch
 
 from angle_data.errors import InputError
+from angle_train.backbones import load_backbone
+from angle_train.evaluate import embedding
 from angle_train.evaluate.embedding import Embedder, EmbeddingFile, embedding_file
+from angle_train.long_text import LongText
+from angle_train.prompting import set_prompt
 
 TEXTS = ["the node failed", "backup done", "the node failed", "disk full on node 3"]
 
@@ -55,6 +59,8 @@ def test_a_pair_and_the_list_that_prints_like_it_have_different_keys(tmp_path):
         ("a", "b"): [1, 1],
         '["a", "b"]': [0, 0],
     }
+    file.write({"('a', 'b')": np.full(2, 2, np.float32)})
+    assert file.read([("a", "b")])[("a", "b")].tolist() == [1, 1]
 
 
 def test_more_keys_than_a_query_may_have(tmp_path, monkeypatch):
@@ -64,7 +70,9 @@ def test_more_keys_than_a_query_may_have(tmp_path, monkeypatch):
     assert [file.read([f"t{i}" for i in range(10)])[f"t{i}"][0] for i in range(10)] == list(range(10))
 
 
-@pytest.mark.parametrize("change", ["weights", "length", "prompt", "template"])
+@pytest.mark.parametrize(
+    "change", ["weights", "length", "prompt", "template", "width", "dtype", "commit", "long text"]
+)
 def test_another_model_or_setting_has_another_file(tiny_model, tiny_model_dir, tmp_path, change):
     names = [embedding_file(tmp_path, str(tiny_model_dir), tiny_model)._path.name]
     if change == "weights":
@@ -77,10 +85,79 @@ def test_another_model_or_setting_has_another_file(tiny_model, tiny_model_dir, t
             tiny_model.max_seq_length = 16
         elif change == "prompt":
             tiny_model.prompts["angle"], tiny_model.default_prompt_name = "query: ", "angle"
+        elif change == "width":
+            tiny_model.truncate_dim = 16
+        elif change == "dtype":
+            tiny_model.bfloat16()
+        elif change == "commit":
+            tiny_model[0].auto_model.config._commit_hash = "0" * 40
+        elif change == "long text":
+            tiny_model.long_text = LongText("windows", window=16)
         else:
             tiny_model.tokenizer.chat_template = "{{ messages[-1]['content'] }}"
         names.append(embedding_file(tmp_path, str(tiny_model_dir), tiny_model)._path.name)
     assert names[0] != names[1]
+
+
+def test_the_same_model_loaded_again_has_the_same_file(tiny_model, tiny_model_dir, tmp_path):
+    again = load_backbone(str(tiny_model_dir), device="cpu")
+    names = {embedding_file(tmp_path, str(tiny_model_dir), model)._path.name for model in (tiny_model, again)}
+    assert len(names) == 1
+
+
+class Numbers:
+    """A model that says how long a text is, and remembers what it was asked in each call."""
+
+    def __init__(self):
+        self.asked = []
+
+    def encode(self, items, **options):
+        self.asked.append(list(items))
+        return np.array([[len(item), ord(item[-1])] for item in items], dtype=np.float32)
+
+
+def test_many_texts_are_computed_piece_by_piece_longest_first(monkeypatch):
+    monkeypatch.setattr(embedding, "_PIECE", 3)
+    model, texts = Numbers(), [f"{'x' * (i % 4)}{i}" for i in range(8)]
+    found = Embedder(model, "numbers")(texts)
+    assert found.tolist() == [[len(text), ord(text[-1])] for text in texts]
+    assert [len(piece) for piece in model.asked] == [3, 3, 2]
+    assert [len(text) for piece in model.asked for text in piece] == [4, 4, 3, 3, 2, 2, 1, 1]
+
+
+def test_each_piece_is_on_disk_before_the_next_is_computed(monkeypatch, tmp_path):
+    monkeypatch.setattr(embedding, "_PIECE", 2)
+    file, model = EmbeddingFile(tmp_path / "e.sqlite"), Numbers()
+    compute = model.encode
+
+    def fail(items, **options):
+        if "b" in items:
+            raise KeyboardInterrupt
+        return compute(items, **options)
+
+    model.encode = fail
+    with pytest.raises(KeyboardInterrupt):
+        Embedder(model, "numbers", file)(["aaa", "aa", "a", "b"])
+    assert set(file.read(["aaa", "aa", "a", "b"])) == {"aaa", "aa"}
+
+
+def test_with_a_file_nothing_stays_in_memory_and_nothing_is_computed_again(tmp_path):
+    model = Numbers()
+    embed = Embedder(model, "numbers", EmbeddingFile(tmp_path / "e.sqlite"))
+    first = embed(["a", "bb", "a"])
+    assert embed._known == {}
+    assert np.array_equal(embed(["bb", "a"]), first[[1, 0]])
+    assert (embed.computed, len(model.asked)) == (2, 1)
+
+
+def test_a_template_has_no_place_for_two_sentences(tiny_model):
+    set_prompt(tiny_model, 'Summarize "{text}" in one word:')
+    embed = Embedder(tiny_model, "llama")
+    assert embed(["a text"]).shape == (1, 32)
+    with pytest.raises(
+        InputError, match="llama puts a template around every text, which has no place for two"
+    ):
+        embed(["a text", ("a", "b")])
 
 
 def test_damage_is_one_line(tiny_model, tmp_path):

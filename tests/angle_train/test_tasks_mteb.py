@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from angle_train.evaluate.mteb_adapter import MtebModel
+from angle_train.evaluate.sts import unit_rows
 
 
 def batches(texts):
@@ -19,8 +20,9 @@ def test_texts_of_all_batches_are_encoded_in_order_and_once(tiny_model_dir, tiny
     again = MtebModel(str(tiny_model_dir), device="cpu", cache=tmp_path)
     assert np.array_equal(again.encode(batches(texts), **asked, prompt_type="query"), found)
     assert (adapter._embed.computed, again._embed.computed) == (2, 0)
-    assert adapter.similarity(found, found).shape == (3, 3)
-    assert float(adapter.similarity_pairwise(found[:1], found[2:])[0]) == pytest.approx(1)
+    expected = unit_rows(found[:2]) @ unit_rows(found).T
+    assert np.allclose(adapter.similarity(found[:2], found), expected, atol=1e-6)
+    assert np.allclose(adapter.similarity_pairwise(found[:2], found[1:]), expected[[0, 1], [1, 2]], atol=1e-6)
 
 
 def test_queries_get_the_prompt_that_training_texts_had(tiny_model, tmp_path):

@@ -246,14 +246,14 @@ def test_a_task_without_dev_split_holds_out_a_tenth(tmp_path, monkeypatch):
 def test_rows_without_an_agreed_label_are_left_out_and_missing_ones_refused(tmp_path):
     task = TransferTask(TaskData("x"), None, "split")
     rows = [{"text": "a", "label": 0}, {"text": "b", "label": 1}, {"text": "c", "label": -1}]
-    for split in ("train", "test"):
+    for split in ("train", "validation", "test"):
         write_jsonl(tmp_path / "x" / f"{split}.jsonl", rows)
     assert task.load(DataFolder(tmp_path)).train.items == ["a", "b"]
     write_jsonl(tmp_path / "x" / "test.jsonl", [*rows, {"text": "d"}])
     with pytest.raises(InputError, match=r"test.jsonl:4: label must be a class, got None"):
         task.load(DataFolder(tmp_path))
     write_jsonl(tmp_path / "transfer" / "trec" / "train.jsonl", rows)
-    with pytest.raises(InputError, match="2 classes, the rarest with 1 texts; ten folds need"):
+    with pytest.raises(InputError, match="2 classes, the rarest with 1 of 2 texts; ten folds need"):
         TREC.load(DataFolder(tmp_path))
 
 

@@ -49,11 +49,24 @@ def test_value_and_every_resample_equal_the_slow_way(name):
     assert statistic.resampled(counts) == pytest.approx([slow(rows) for rows in drawn])
 
 
-def test_a_resample_of_one_class_ranks_nothing():
+def test_a_resample_of_one_class_says_nothing():
     counts = np.where(GOLD, 1.0, 0.0)[None, :]
-    assert AreaUnderCurve(GOLD, TIED).resampled(counts).tolist() == [0.5]
-    assert AveragePrecision(GOLD, TIED).resampled(1 - counts).tolist() == [0.0]
+    for one_class in (counts, 1 - counts):
+        assert np.isnan(AreaUnderCurve(GOLD, TIED).resampled(one_class)).tolist() == [True]
+    assert np.isnan(AveragePrecision(GOLD, TIED).resampled(1 - counts)).tolist() == [True]
+    assert AveragePrecision(GOLD, TIED).resampled(counts).tolist() == [1.0]  # all that there is is found
     assert FScore(GOLD, np.zeros(40, bool)).resampled(1 - counts).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("kind", [AreaUnderCurve, AveragePrecision])
+def test_a_rare_class_does_not_widen_the_interval_of_a_perfect_ranking(kind):
+    gold = np.arange(60) < 3  # a twentieth of all resamples have none of them
+    perfect, poor = kind(gold, -np.arange(60.0)), kind(gold, np.arange(60.0))
+    best, worst = draw([perfect, poor], resamples=500, seed=0)
+    assert np.isnan(best).any()
+    interval = interval_around(perfect.value(), best)
+    assert (interval.value, interval.low, interval.high) == (1.0, 1.0, 1.0)
+    assert difference_between(1.0, worst, best).verdict == "better"
 
 
 def test_statistics_are_drawn_on_the_same_resamples():

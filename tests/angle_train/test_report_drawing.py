@@ -1,0 +1,262 @@
+"""Where the reports' drawings put things: places computed by hand, colours, contrast.
+
+A plot is 340 wide; its numbers take 44 at the left, 10 at the right, 8 at the top and 38 at the bottom.
+"""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from angle_train.evaluate.bootstrap import Interval
+from angle_train.evaluate.compare import WORD_OVERLAP
+from angle_train.evaluate.views import View
+from angle_train.report import figures
+from angle_train.report.insight import space_figures
+from angle_train.report.style import STYLE
+from angle_train.report.svg import Plot
+
+NAMES = ["one", "two", "three"]
+
+
+def paths(svg):
+    """Class names and coordinates of everything that shows data."""
+    found = re.findall(r'<path class="((?:line|dots)[^"]*)" d="([^"]*)"', svg)
+    return [
+        (kind, [float(n) for n in re.findall(r"-?[\d.]+", drawn.replace("h0", ""))]) for kind, drawn in found
+    ]
+
+
+def texts(svg):
+    """What is written -> its place."""
+    found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)<', svg)
+    return {text: (float(x), float(y)) for x, y, text in found}
+
+
+def peak(drawn):
+    """The place of a line's highest point; y counts from the top."""
+    points = list(zip(drawn[::2], drawn[1::2], strict=True))
+    return min(points, key=lambda point: point[1])
+
+
+def view(gold=(0.0, 0.5, 1.0), embeddings=None, **similarity):
+    columns = {model: np.array(column) for model, column in similarity.items()}
+    return View("set", NAMES, NAMES, np.array(gold), columns, embeddings or {})
+
+
+def test_points_go_right_with_x_and_up_with_y():
+    plot = Plot((0, 10), (0, 100))
+    plot.dots([0, 5, 10], [0, 50, 100], "s1")
+    plot.line([0, 2.5], [100, 25], "s2")
+    plot.ring(7.5, 75, "ink")
+    plot.bar(5, 10, 50, "s3")
+    plot.x_axis("across")
+    plot.y_axis("up")
+    svg = plot.svg("drawing")
+    assert paths(svg) == [("dots s1", [44, 192, 187, 100, 330, 8]), ("line s2", [44, 8, 115.5, 146])]
+    assert '<circle class="line ink" cx="258.5" cy="54.0" r="6"/>' in svg
+    # A bar leaves 1 free on either side, and stands on the axis.
+    assert '<rect class="bar s3" x="188" y="100" width="141" height="92"/>' in svg
+    assert texts(svg)["4"] == (158.4, 208)
+    assert texts(svg)["50"] == (39, 104)
+    assert texts(svg)["across"] == (187, 225)
+
+
+def test_intervals_stand_row_by_row_under_their_names():
+    rows = [
+        (WORD_OVERLAP, Interval(0.2, 0.1, 0.3)),
+        ("old", Interval(0.5, 0.4, 0.7)),
+        ("new", Interval(0.8, 0.7, 0.9)),
+    ]
+    title, svg = figures.interval_panel("news", rows, (10, 90), "Spearman")
+    assert title == "news"
+    assert paths(svg) == [
+        ("line s0", [10, 36.8, 90]),
+        ("dots big s0", [50, 36.8]),
+        ("line s1", [130, 76.8, 250]),
+        ("dots big s1", [170, 76.8]),
+        ("line s2", [250, 116.8, 330]),
+        ("dots big s2", [290, 116.8]),
+    ]
+    places = texts(svg)
+    assert [places[model] for model, _ in rows] == [(10, 27.8), (10, 67.8), (10, 107.8)]
+
+
+def test_learning_curve_starts_at_the_backbone_and_rings_the_best():
+    curve = [{"step": 0, "dev": 0.4}, {"step": 10, "dev": 0.6}, {"step": 20, "dev": 0.5}]
+    _, svg = figures.learning_curve_panel(curve, best_step=10)
+    points = [44, 176.7, 187, 23.3, 330, 100]
+    assert paths(svg) == [
+        ("line s1 dashed", [44, 176.7, 330, 176.7]),
+        ("line s2", points),
+        ("dots big s2", points),
+    ]
+    assert '<circle class="line ink" cx="187" cy="23.3" r="6"/>' in svg
+
+
+def test_densities_peak_where_the_values_are():
+    _, svg = figures.density_panel(view((0, 0.5, 0.5, 0.5, 1), old=[0.2] * 5, new=[0.8] * 5))
+    gold, old, new = paths(svg)
+    assert [kind for kind, _ in (gold, old, new)] == ["line s0 dashed", "line s1", "line s2"]
+    assert peak(gold[1])[0] == pytest.approx(187, abs=4)  # flat there
+    assert peak(old[1]) == (101.2, 8)
+    assert peak(new[1]) == (272.8, 8)
+
+
+def test_bands_have_the_ordered_colours_of_their_gold_scores():
+    panels = figures.band_panels(view(old=[0.1, 0.5, 0.9], new=[0.9, 0.5, 0.1]))
+    assert [title for title, _ in panels] == ["old", "new"]
+    found = [[(kind, peak(drawn)[0]) for kind, drawn in paths(svg)] for _, svg in panels]
+    assert found == [
+        [("line b0", 72.6), ("line b2", 187), ("line b4", 301.4)],
+        [("line b0", 301.4), ("line b2", 187), ("line b4", 72.6)],
+    ]
+
+
+def test_clouds_put_cosines_over_gold_scores():
+    panels = figures.cloud_panels(view(old=[0.2, 0.4, 0.6], new=[0.9, 0.5, 0.1]))
+    ((_, old),), ((_, new),) = (paths(svg) for _, svg in panels)
+    assert old[1::2] == [155.2, 118.4, 81.6]
+    assert new[1::2] == [26.4, 100, 173.6]
+    # A jitter of at most 0.012 of the range keeps pairs with equal scores apart.
+    assert old[::2] == pytest.approx([54.6, 187, 319.4], abs=3.3)
+    assert [paths(svg)[0][0] for _, svg in panels] == ["dots s1", "dots s2"]
+
+
+def test_of_many_pairs_a_thousand_are_drawn_and_that_is_said():
+    gold = np.arange(1500) % 3 / 2.0  # of every third pair all would be 0, or none
+    many = View("set", [], [], gold, {"old": gold}, {})
+    ((_, svg),) = figures.cloud_panels(many)
+    ((_, dots),) = paths(svg)
+    assert len(dots) == 2000
+    assert all(300 < dots[1::2].count(height) < 367 for height in (192, 100, 8))
+    assert figures.dots_caption(many) == "a dot for each of 1,000 of the 1,500 pairs"
+    assert "a dot for each of 1,000 of the 1,500 pairs" in svg
+    assert figures.dots_caption(view(old=[0, 0, 0])) == "a dot for each pair"
+
+
+def test_lower_left_of_the_plane_is_the_smaller_figures():
+    _, svg = figures.uniformity_panel({"old": (1.0, -1.0), "new": (0.5, -2.0)})
+    assert paths(svg) == [("dots huge s1", [297, 29.2]), ("dots huge s2", [77, 170.8])]
+
+
+def test_real_and_imaginary_parts_are_the_first_and_the_second_half():
+    # Unit vectors that differ in their first half alone: 1.2 apart there, 0 in the second.
+    sampled = np.array([[0.6, 0.8]] * 3, dtype=np.float32), np.array([[-0.6, 0.8]] * 3, dtype=np.float32)
+    ((_, svg),) = figures.halves_panels(view(embeddings={"old": sampled}, old=[0.3, 0.3, 0.3]))
+    (real, far), (imaginary, near) = paths(svg)
+    assert (real, imaginary) == ("line s3", "line s4 dashed")
+    assert (peak(far)[0], peak(near)[0]) == (330, 44)
+    found = space_figures(np.full(3, 0.28), np.array([0.0, 0.5, 1.0]), sampled)
+    assert found["distance of real parts"] == pytest.approx(1.2)
+    assert found["distance of imaginary parts"] == pytest.approx(0)
+
+
+def test_maps_show_both_texts_of_the_saturated_pairs(monkeypatch):
+    monkeypatch.setattr(
+        figures, "plane", lambda half: half.astype(float)
+    )  # two columns: the places themselves
+    first = np.array([[x, 0, 10, 10 - x] for x in (0, 2, 4, 6, 10)], dtype=np.float32)
+    apart = np.array([[-10, 0, 1, 0]], dtype=np.float32)
+    # The last pair's cosine is 0.8: outside the zone.
+    second = np.vstack([first + np.float32([0, 1, 0, 0]), apart + np.float32([0, 7.5, 0, 0])])
+    shown = View("set", [], [], np.arange(6.0), {}, {"old": (np.vstack([first, apart]), second)})
+    (real, drawn), (imaginary, other) = figures.map_panels(shown)
+    assert (real, imaginary) == ("old, real parts", "old, imaginary parts")
+    (kind, firsts), (other_kind, seconds) = paths(drawn)
+    assert (kind, other_kind) == ("dots s3", "dots s4")
+    # x from -1.5 to 11.5: a unit is 22 wide; y from -0.15 to 1.15.
+    assert firsts[::2] == seconds[::2] == [77, 121, 165, 209, 297]
+    assert (set(firsts[1::2]), set(seconds[1::2])) == ({170.8}, {29.2})
+    assert paths(other)[0][1] == paths(other)[1][1]
+
+
+@pytest.mark.parametrize(
+    ("width", "kept", "count", "told"),
+    [
+        (4, True, 60, "fewer than 5 pairs have a cosine above 0.95"),
+        (4, True, 900, "fewer than 5 of the 500 pairs that were looked at, of 900, have a cosine above 0.95"),
+        (3, True, 60, "vectors of odd width have no two halves"),
+        (4, False, 60, "the vectors of these pairs were not kept"),
+    ],
+)
+def test_why_there_is_no_map(width, kept, count, told):
+    saturated = np.ones(count)  # what the cosines of all pairs say is not the reason
+    sampled = np.eye(width, dtype=np.float32)[:2], np.eye(width, dtype=np.float32)[1:3]
+    shown = View("set", [], [], saturated, {"old": saturated}, {"old": sampled} if kept else {})
+    assert figures.map_panels(shown) == []
+    assert figures.no_map(shown) == told
+
+
+def test_bars_are_as_high_as_their_counts():
+    _, svg = figures.histogram_panel("scores", {"0": 1, "0.5": 3, "1": 2})
+    bars = re.findall(
+        r'<rect class="bar s1" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', svg
+    )
+    assert [tuple(map(float, bar)) for bar in bars] == [
+        (45, 90.7, 93.3, 41.3),
+        (140.3, 8, 93.4, 124),
+        (235.7, 49.3, 93.3, 82.7),
+    ]
+    names = re.findall(r'<text x="([\d.]+)" y="148" text-anchor="middle">([^<]*)', svg)
+    assert [(float(x), name) for x, name in names] == [(91.6667, "0"), (187, "0.5"), (282.333, "1")]
+
+
+def test_more_than_five_models_share_colours_and_differ_in_their_dashes():
+    kinds = [figures.series(number) for number in range(7)]
+    assert kinds == ["s1", "s2", "s3", "s4", "s5", "s1 dashed", "s2 dashed"]
+    models = {f"m{number}": [0.1 * number] * 3 for number in range(7)}
+    _, svg = figures.density_panel(view(**models))
+    assert [kind for kind, _ in paths(svg)] == ["line s0 dashed", *(f"line {kind}" for kind in kinds)]
+    assert [kind for _, svg in figures.cloud_panels(view(**models)) for kind, _ in paths(svg)] == [
+        f"dots {kind}" for kind in kinds
+    ]
+    rows = [(model, Interval(0.5, 0.4, 0.6)) for model in models]
+    _, svg = figures.interval_panel("news", rows, (0, 100), "Spearman")
+    assert [kind for kind, _ in paths(svg)[::2]] == [f"line {kind}" for kind in kinds]
+    _, svg = figures.uniformity_panel({model: (float(i), 0.0) for i, model in enumerate(models)})
+    rings = re.findall(r'<circle class="line ([^"]*)" cx="([\d.]+)"', svg)
+    assert [kind for kind, _ in rings] == kinds[5:]
+    centres = [*(drawn[0] for _, drawn in paths(svg)), *(float(x) for _, x in rings)]
+    assert all(left < right for left, right in pairwise(centres))
+
+
+def rgb(colour):
+    digits = colour.lstrip("#")
+    digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+    return [int(digits[i : i + 2], 16) for i in (0, 2, 4)]
+
+
+def luminance(colour):
+    """Relative luminance, https://www.w3.org/TR/WCAG21/#dfn-relative-luminance"""
+    parts = [part / 255 for part in colour]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_dark_colours_are_for_screens_alone():
+    assert STYLE.count("--page:") == 2
+    light, dark = STYLE.split("@media screen and (prefers-color-scheme:dark){:root{")
+    assert ":root{color-scheme:light dark;--page:#fff;" in light
+    assert dark.startswith("--page:#12161b;")
+
+
+def test_every_series_has_its_own_colour_and_stands_out_from_the_page():
+    opacity = float(re.search(r"\.dots\{[^}]*opacity:([\d.]+)", STYLE)[1])
+    for theme in re.findall(r"--page:[^}]*", STYLE):
+        colours = {name: rgb(value) for name, value in re.findall(r"--([\w-]+):(#[\da-f]+)", theme)}
+        for names in ([f"s{n}" for n in range(6)], [f"b{n}" for n in range(5)]):
+            assert len({tuple(colours[name]) for name in names}) == len(names)
+            for name in names:
+                assert f".{name}{{--c:var(--{name})}}" in STYLE
+                share = opacity if name.startswith("s") else 1  # no dots have the colours of bands
+                seen = [
+                    share * a + (1 - share) * b for a, b in zip(colours[name], colours["page"], strict=True)
+                ]
+                assert contrast(seen, colours["page"]) >= 3, name
