@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,10 @@ from angle_train.pairs import check_stated_scale, distinct_names, load_pairs
 from angle_train.rows import dataset_splits, is_dataset
 
 __all__ = ["Evaluation", "evaluate_closely"]
+
+log = logging.getLogger("angle.evaluate")
+
+_FEW = 20  # a resample of fewer repeats half of them; with five, the interval may have no width at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,9 @@ def evaluate_closely(
     sets = [load_pairs(source, split=_split_of(source, split), scale=scale, rows=split) for source in sources]
     check_stated_scale(scale, sets)
     sets = distinct_names(sets, sources)
+    for pairs in sets:
+        if len(pairs) < _FEW:
+            log.warning("%s has %d pairs only: its figures and intervals say little", pairs.name, len(pairs))
     chosen = list(dict.fromkeys([baseline, *models] if baseline else models))
     names = short_names(chosen)
     similarity: list[dict[str, NDArray[np.float64]]] = [{} for _ in sets]

@@ -174,6 +174,12 @@ def data_set(tmp_path):
     return add
 
 
+@pytest.mark.parametrize(("count", "told"), [(19, True), (20, False)])
+def test_very_few_pairs_are_told(tiny_model_dir, data_set, caplog, count, told):
+    evaluate_closely([str(tiny_model_dir)], [data_set(test=count)], device="cpu")
+    assert (f"has {count} pairs only: its figures and intervals say little" in caplog.text) == told
+
+
 def test_pairs_to_train_on_are_not_measured_on_unasked(tiny_model_dir, data_set):
     def counts(**asked):
         found = evaluate_closely([str(tiny_model_dir)], [source], device="cpu", **asked)
