@@ -214,12 +214,12 @@ def test_a_text_that_stands_in_many_pairs_is_encoded_once():
     assert (first[:, 0].tolist(), second[:, 0].tolist()) == ([1, 2, 1], [2, 3, 1])
 
 
-def test_of_many_pairs_500_are_sampled_from_first_to_last():
+def test_of_many_pairs_500_are_sampled_from_all_of_them():
     assert sample(7).tolist() == list(range(7))
     assert sample(500).tolist() == list(range(500))
     chosen = sample(5000)
-    assert (len(chosen), chosen[0], chosen[-1]) == (500, 0, 4999)
-    assert set(np.diff(chosen)) == {10, 11}
+    assert len(set(chosen.tolist())) == 500
+    assert np.bincount(chosen // 500, minlength=10).min() > 30  # of each tenth
 
 
 def test_of_accuracies_equal_in_hundredths_of_a_percent_the_first_c_is_chosen(monkeypatch):
