@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from typing import Any
 
 from angle_data.errors import InputError
@@ -50,8 +51,9 @@ def load_hub_dataset(
 
 def _cause(error: Exception) -> str:
     """Return what went wrong in a few words, and what to check."""
-    reason = " ".join(str(error).split()).split(". ")[0][:200] or type(error).__name__
-    if "401" in reason:
+    said = " ".join(str(error).split())
+    reason = said.split(". ")[0][:200] or type(error).__name__
+    if re.search(r"\b401 (Client Error|Unauthorized)", said):
         return TOKEN_REFUSED
     if isinstance(error, FileNotFoundError) and "data file" in reason:
         # The library looks for a folder of that name once the hub gave nothing that it can use.

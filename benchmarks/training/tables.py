@@ -53,6 +53,7 @@ def print_tables(
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     for backbone in backbones:
+        every: dict[str, dict[str, list[float]]] = {}
         for case in cases:
             named = ways(case.name)
             results = load_results(folder, case, backbone, named, seeds)
@@ -77,6 +78,17 @@ def print_tables(
                 cells += _against(gold, own, runs) if way != first else ["", "", ""]
                 cells.append(f"{statistics.median(run['cpu_seconds'] for run in runs.values()):.0f}")
                 print(f"| {way} | {' | '.join(cells)} |", flush=True)
+                for run in runs.values():
+                    every.setdefault(way, {}).setdefault(case.name, []).append(100 * run["spearman"])
+        _print_means(backbone, every, len(cases))
+
+
+def _print_means(backbone: str, every: dict[str, dict[str, list[float]]], cases: int) -> None:
+    """Print the mean over the data sets of each way that was measured on all of them."""
+    for way, by_case in every.items():
+        if len(by_case) == cases > 1:
+            mean = statistics.mean(map(statistics.mean, by_case.values()))
+            print(f"{backbone}, {way}: {mean:.2f}, mean of the {cases} data sets")
 
 
 def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> list[str]:

@@ -40,6 +40,12 @@ class OddProtocol(Exception):
             "the hub has no such data set, or gave no answer that can be used; check the id and the split, "
             "or that the hub can be reached",
         ),
+        (
+            ConnectionError("Couldn't reach 'a/issues-401' on the Hub"),
+            None,
+            "Couldn't reach 'a/issues-401' on the Hub; check the id and the split, "
+            "or that the hub can be reached",
+        ),
         (RuntimeError(), None, "RuntimeError; check the id and the split, or that the hub can be reached"),
     ],
 )
