@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
+from typing import Any
 
 from cases import Case, arguments_of, load_case, run_unit
 from common import RESULTS
@@ -25,7 +26,7 @@ OUT = RESULTS / "training" / "choose"
 _PARTS = 3
 
 _COSINE = {"in_batch_weight": 0.0, "angle_weight": 0.0}
-CANDIDATES = {
+CANDIDATES: dict[str, dict[str, Any]] = {
     "all terms (default)": {},
     "cosine": _COSINE,
     "cosine τ 0.1": {**_COSINE, "cosine_tau": 0.1},
