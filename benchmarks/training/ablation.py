@@ -84,7 +84,7 @@ def main() -> None:
                         run_unit(way, WAYS[way], case_of(name, size), backbone, seed, OUT)
     cases = [case_of(name, size) for name in arguments.cases]
     ways = {name: WAYS[name] for name in arguments.only}
-    print_tables(OUT, cases, arguments.backbones, lambda case: ways, arguments.seeds)
+    print_tables(OUT, cases, arguments.backbones, lambda case, backbone: ways, arguments.seeds)
 
 
 if __name__ == "__main__":

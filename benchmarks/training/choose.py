@@ -2,8 +2,8 @@
 
     ANGLE_BENCH_DATA=FOLDER python benchmarks/training/choose.py [--cases stsb …] [--seeds 101 102]
 
-The training and dev pairs of quality.py together are cut into three parts that share no text; each part in
-turn measures what the other two train. 400 dev pairs alone chose wrongly on STS-B (LOG.md). The seeds are
+The training and dev pairs of quality.py together are cut into two parts that share no text; each measures
+what the other trains. 400 dev pairs alone chose wrongly on STS-B (LOG.md). The seeds are
 others than quality.py's. Kept and continued like there.
 """
 
@@ -23,7 +23,7 @@ from angle_train.folds import cut
 from angle_train.pairs import join
 
 OUT = RESULTS / "training" / "choose"
-_PARTS = 3
+_PARTS = 2
 
 _COSINE = {"in_batch_weight": 0.0, "angle_weight": 0.0}
 CANDIDATES: dict[str, dict[str, Any]] = {

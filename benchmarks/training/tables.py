@@ -34,7 +34,7 @@ def print_tables(
     folder: Path,
     cases: Sequence[Case],
     backbones: Sequence[str],
-    ways: Callable[[str], Mapping[str, Way]],
+    ways: Callable[[str, str], Mapping[str, Way]],
     seeds: Sequence[int],
 ) -> None:
     """Print a table for every data set and backbone: the first way is compared with each other one.
@@ -47,7 +47,7 @@ def print_tables(
         folder: Where the results are.
         cases: Data sets.
         backbones: Names.
-        ways: Data set -> name -> way.
+        ways: Data set and backbone -> name -> way.
         seeds: Which.
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
@@ -55,7 +55,7 @@ def print_tables(
     for backbone in backbones:
         every: dict[str, dict[str, list[float]]] = {}
         for case in cases:
-            named = ways(case.name)
+            named = ways(case.name, backbone)
             results = load_results(folder, case, backbone, named, seeds)
             if not results:
                 continue
