@@ -39,9 +39,13 @@ class Schedule:
         """Return the step of an evaluation, counted from 1."""
         return min(evaluation * self.every, self.steps)
 
-    def curve(self, scores: Sequence[float]) -> list[Evaluation]:
-        """Return the learning curve with these scores at the evaluations."""
-        steps = [self.step_of(number) for number in range(1, len(scores) + 1)]
+    def step_at(self, progress: float) -> int:
+        """Return the step where this share (0..1) of the training is done."""
+        return max(1, round(progress * self.steps))
+
+    def curve(self, progress: Sequence[float], scores: Sequence[float]) -> list[Evaluation]:
+        """Return the learning curve with these scores where these shares of the training are done."""
+        steps = map(self.step_at, progress)
         return [
             Evaluation(step, step / self.per_epoch, score) for step, score in zip(steps, scores, strict=True)
         ]

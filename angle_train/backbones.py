@@ -32,6 +32,7 @@ __all__ = [
     "check_device",
     "check_model_path",
     "check_training_extra",
+    "is_causal",
     "load_backbone",
     "quiet_libraries",
     "say_once",
@@ -259,6 +260,8 @@ def usable_positions(model: SentenceTransformer) -> int | None:
 
 def _reason(error: Exception) -> str:
     """Return what a library says in one line, which may be long; the kind of error if it says nothing."""
+    if "trust_remote_code" in str(error):
+        return "it needs code of its own, which is never run here; take a model of a built-in architecture"
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
@@ -288,17 +291,23 @@ def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
             )
         tokenizer.pad_token = tokenizer.eos_token
         say_once(f"{name}: no padding token, texts are padded with {tokenizer.eos_token}")
+    rows = getattr(model.transformers_model.get_input_embeddings(), "num_embeddings", None)
+    if rows is not None and tokenizer.vocab_size > rows:
+        raise InputError(
+            f"{name}: its tokenizer knows {tokenizer.vocab_size} tokens, its weights hold embeddings for "
+            f"{rows}; the two belong to different models, fetch or save them again"
+        )
     if not bare:
         return
     template = " and without its chat template" if use_plain_text(model) else ""
-    if not _is_causal(model):
+    if not is_causal(model):
         say_once(f"{name}: plain transformers checkpoint, its token embeddings are averaged{template}")
         return
     set_pooling(model, "last-token")
     say_once(f"{name}: causal language model, read at its last token{template}")
 
 
-def _is_causal(model: SentenceTransformer) -> bool:
+def is_causal(model: SentenceTransformer) -> bool:
     """Return whether tokens see only those before them; BERT can be built so too, and some LLMs are not."""
     transformer = model.transformers_model
     if transformer is None or not getattr(transformer.config, "is_causal", True):

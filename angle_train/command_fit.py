@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from angle_data.console import configure_logging
-from angle_train.command_options import PAIRS, AsJson, Device, Quiet, Scale, SetValue, Verbose
+from angle_train.command_options import (
+    PAIRS,
+    AsJson,
+    Device,
+    DropLeaks,
+    Quiet,
+    Scale,
+    SetValue,
+    Verbose,
+)
 
 __all__ = ["fit_model"]
 
@@ -63,9 +72,7 @@ def fit_model(
         typer.Option(help="Share of the backbone in the final weights, or auto.", show_default="recipe's"),
     ] = None,
     setting: SetValue = None,
-    drop_leaks: Annotated[
-        bool, typer.Option("--drop-leaks", help="Leave out training pairs that are dev or test pairs too.")
-    ] = False,
+    drop_leaks: DropLeaks = False,
     report_to: Annotated[
         str | None,
         typer.Option(help="tensorboard, wandb, trackio, with commas between.", show_default="none"),

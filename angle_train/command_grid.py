@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from angle_data.console import configure_logging
-from angle_train.command_options import PAIRS, AsJson, Device, Quiet, Scale, SetValue, Verbose
+from angle_train.command_options import PAIRS, AsJson, Device, DropLeaks, Quiet, Scale, SetValue, Verbose
 
 __all__ = ["search_recipe"]
 
@@ -42,6 +42,7 @@ def search_recipe(
     ] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Decides which recipes are tried.")] = 0,
     scale: Scale = None,
+    drop_leaks: DropLeaks = False,
     device: Device = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier grid in --out.")] = False,
     quiet: Quiet = False,
@@ -76,6 +77,7 @@ def search_recipe(
         dev=dev,
         human=human or (),
         scale=scale,
+        drop_leaks=drop_leaks,
         overwrite=overwrite,
         device=device,
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["PAIRS", "AsJson", "Device", "Quiet", "Scale", "SetValue", "Verbose"]
+__all__ = ["PAIRS", "AsJson", "Device", "DropLeaks", "Quiet", "Scale", "SetValue", "Verbose"]
 
 PAIRS = ".jsonl[.gz], .csv[.gz] or .parquet"
 """The kinds of files that hold pairs, as the help texts name them."""
@@ -21,6 +21,9 @@ SetValue = Annotated[
 Device = Annotated[
     str | None,
     typer.Option(help="cpu, cuda or mps (Apple).", show_default="the fastest there is"),
+]
+DropLeaks = Annotated[
+    bool, typer.Option("--drop-leaks", help="Leave out training pairs that are dev or test pairs too.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Warnings only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="More detail.")]

@@ -17,6 +17,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from angle_data.jsonl import read_jsonl, write_jsonl
+from angle_train.arguments import Schedule
 from angle_train.config import Recipe
 from angle_train.evaluate.sts import evaluate_model, spearman
 from angle_train.folds import Choice, FoldCurve, choose, cut, shared_texts
@@ -44,6 +45,8 @@ class CrossFit:
         share: That share.
         before: Similarity (B,) of every graded pair under the untouched backbone.
         after: The same by the run that did not train on the pair, as it was when the choice says.
+        progress: Share (0..1) of a run's steps that is taken at every evaluation, the mean over the parts;
+            all pairs are more steps, so that the number of an evaluation does not say when to stop there.
         means: Mean Spearman over the parts after every evaluation, with that share.
         backbone: Mean Spearman of the untouched backbone over the parts.
         sizes: Pairs of each part.
@@ -54,6 +57,7 @@ class CrossFit:
     share: float
     before: NDArray[np.float64]
     after: NDArray[np.float64]
+    progress: list[float]
     means: list[float]
     backbone: float
     sizes: list[int]
@@ -64,11 +68,13 @@ class CrossFit:
         return {
             "sizes": self.sizes,
             "evaluation": self.choice.evaluation,
+            "best": self.choice.best,
             "share": self.share,
             "scores": self.choice.scores,
             "mean": self.choice.mean,
             "spread": self.choice.spread,
             "backbone": self.backbone,
+            "progress": self.progress,
             "means": self.means,
             "shared_texts": list(self.shared_texts),
         }
@@ -133,7 +139,7 @@ def cross_fit(
         len(parts),
     )
     recipe = recipe.with_overrides({"patience": _NO_PATIENCE})
-    curves = []
+    curves, progress = [], []
     for number, part in enumerate(parts, start=1):
         model = load()
         held_out = human.take(part, f"{human.name}/part {number}")
@@ -141,12 +147,13 @@ def cross_fit(
         log.info("part %d of %d: %d pairs, backbone %.2f", number, len(parts), len(part), 100 * backbone)
         rest = human.take([i for i in range(len(human)) if i not in set(part)], human.name)
         run = RunDirectory(directory / f"part-{number}", {**fingerprint, "part": f"{number} of {len(parts)}"})
-        similarity = _part_run(
-            model, together(others, rest, recipe.objective), held_out, recipe, run, shares, backbone
-        )
+        pairs = together(others, rest, recipe.objective)
+        similarity = _part_run(model, pairs, held_out, recipe, run, shares, backbone)
+        schedule = Schedule(recipe.training, len(pairs))
         dev = [[spearman(held_out.score, np.array(c)) for c in columns] for columns in similarity]
         curves.append(FoldCurve(backbone, dev, similarity))
-    return _chosen(curves, parts, shares, before, shared_texts(human, parts))
+        progress.append([schedule.step_of(i + 1) / schedule.steps for i in range(len(dev))])
+    return _chosen(curves, parts, progress, shares, before, shared_texts(human, parts))
 
 
 def _part_run(
@@ -179,6 +186,7 @@ def _claim(run: RunDirectory, status: Any, file: Path) -> Path | None:
 def _chosen(
     curves: Sequence[FoldCurve],
     parts: Sequence[Sequence[int]],
+    progress: Sequence[Sequence[float]],
     shares: Sequence[float],
     before: NDArray[np.float64],
     shared: tuple[int, int],
@@ -190,6 +198,7 @@ def _chosen(
             after[list(part)] = curve.similarity[choice.evaluation - 1][choice.share]
     measured = min(len(curve.dev) for curve in curves)
     means = [float(np.mean([curve.dev[i][choice.share] for curve in curves])) for i in range(measured)]
+    done = [float(np.mean(at)) for at in zip(*progress, strict=False)]
     backbone = float(np.mean([curve.backbone for curve in curves]))
     if not choice.evaluation:
         log.info("chosen: the backbone, whose mean over the parts of %.2f no evaluation beat", 100 * backbone)
@@ -202,6 +211,16 @@ def _chosen(
             100 * choice.spread,
             100 * backbone,
         )
+        if shares[choice.share]:
+            log.info("with %.0f %% of the backbone mixed in", 100 * shares[choice.share])
     return CrossFit(
-        choice, shares[choice.share], before, after, means, backbone, [len(part) for part in parts], shared
+        choice,
+        shares[choice.share],
+        before,
+        after,
+        done,
+        means,
+        backbone,
+        [len(part) for part in parts],
+        shared,
     )

@@ -214,8 +214,9 @@ def _train_as_chosen(
     recipe, chosen = config.recipe, cross.choice.evaluation
     schedule = Schedule(recipe.training, len(data.train))
     training = Training([], 0, schedule.steps, 0, 0)
+    step = schedule.step_at(cross.progress[chosen - 1]) if chosen else 0
     if chosen:
-        log.info("training on all %d pairs, up to step %d", len(data.train), schedule.step_of(chosen))
+        log.info("training on all %d pairs, up to step %d of %d", len(data.train), step, schedule.steps)
         training = train(
             model,
             data.train,
@@ -223,11 +224,10 @@ def _train_as_chosen(
             recipe,
             directory.checkpoints,
             resume,
-            stop_at=chosen,
+            stop_at=step,
             trackers=config.report_to,
         )
-    curve = schedule.curve(cross.means)
-    return replace(training, curve=curve, best_step=schedule.step_of(chosen))
+    return replace(training, curve=schedule.curve(cross.progress, cross.means), best_step=step)
 
 
 def _merge(config: FitConfig, model: SentenceTransformer, dev: Sequence[PairSet]) -> dict[str, Any]:

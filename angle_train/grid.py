@@ -28,7 +28,7 @@ from angle_train.evaluate.bootstrap import Difference, paired_bootstrap
 from angle_train.evaluate.sts import evaluate_model, spearman
 from angle_train.fit import FitConfig, load_at_length, load_for_run, untouched
 from angle_train.halving import most_rungs, planned, ranked, rung_share, survivors
-from angle_train.inputs import RunData, load_run_data, unused_in_run
+from angle_train.inputs import RunData, load_run_data, run_leaks, unused_in_run
 from angle_train.memory import memory_errors_in_one_line
 from angle_train.processes import process_count
 from angle_train.space import Range, check_space, draw_trials, space_for
@@ -190,6 +190,7 @@ def _tell(config: GridConfig, data: RunData) -> None:
     )
     for note in unused_in_run(config.run.recipe, data):
         log.warning("warning: %s", note)
+    run_leaks(data)
     if config.run.recipe.training.average_with_backbone:
         log.info("trials are compared before the backbone is mixed in; fit does that with what is found")
 

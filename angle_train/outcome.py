@@ -148,7 +148,10 @@ def make_report(
             f"{texts} of the {total} texts of the human-graded pairs are in several of the parts that were "
             "held out in turn: the dev scores are flattered"
         )
-    kept: Literal["tuned", "backbone"] = "tuned" if trained.dev_after > trained.dev_before else "backbone"
+    # What ranks no better than chance is not worth saving, even where the backbone is worse: a model that
+    # gives all texts one embedding has 0.
+    better = trained.dev_after > max(trained.dev_before, 0.0)
+    kept: Literal["tuned", "backbone"] = "tuned" if better else "backbone"
     if kept == BACKBONE:
         notes.append(NAMING_NOTES[0 if training.steps else 1])
     if training.equal_batches and recipe.objective.loss not in CONTRASTIVE:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHECKPOINT",
+    "FIRST_TOKEN",
     "POOLINGS",
     "cls_last_avg",
     "cls_pooling",
@@ -43,6 +44,9 @@ POOLINGS: dict[str, str] = {
     "last-token": "angle_train.poolings:last_token",
 }
 """Name, as in AnglE Table 4, to `module:function`: a transformer in, the modules that follow it out."""
+
+FIRST_TOKEN = ("cls", "cls-last-avg")
+"""Those that read the first token, of use only where it sees the whole text."""
 
 
 def set_pooling(model: SentenceTransformer, name: str) -> None:

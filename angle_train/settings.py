@@ -181,17 +181,19 @@ class TrainingConfig:
             the shortest that cuts hardly any training text, see `long_text.choose_length`.
         evals_per_epoch: Evaluations on the dev pairs, and checkpoints, per epoch.
         patience: Stop after this many evaluations without a new best one.
-        seed: Seeds everything that is random. On a CPU the same seed gives the same bytes; on a GPU, which
-            adds up in no fixed order, the last digits differ.
+        seed: Seeds everything that is random. On a CPU the same seed, `chunking` and number of threads
+            give the same bytes; on a GPU, which adds up in no fixed order, the last digits differ.
         precision: `auto` is bf16 on a GPU that has it and fp32 elsewhere. Weights stay fp32.
         source_block: Pairs of one source text that are drawn into a batch together; 1 draws every pair alone,
             more saves encoding the source again and compares its pairs with each other.
         freeze_embeddings: Leave the token embeddings as they are. With few texts most of the vocabulary is
             never seen, and moving only the words that are pulls them away from the rest.
-        chunk_size: Texts per forward pass inside a batch; changes memory and speed, not the result.
+        chunk_size: Texts per forward pass inside a batch, for memory and speed. Loss and gradient are the
+            same but for which activations dropout draws: a run ends as one with another seed does.
         chunking: `fixed` puts `chunk_size` texts into each forward pass. `adaptive` puts in at most so many,
             fewer where that saves padding: the fastest on one CPU thread, too many small passes for several
-            threads or a GPU. `auto` is `adaptive` for one process with one thread and `fixed` elsewhere.
+            threads or a GPU. `auto` is `adaptive` for one process with one thread and `fixed` elsewhere;
+            dropout draws differently, see `chunk_size`.
         gradient_cache: Hold the activations of one chunk at a time and encode every text twice, so that a
             large batch fits a small memory, see `gradient_cache`; the result stays the same.
         label_diverse: Spread the score levels evenly over the batches, so that each batch has something to

@@ -175,7 +175,7 @@ def train(
         directory: Checkpoints go here: the last and the best.
         resume: Checkpoint in `directory` to go on from; the result is the same as without the interruption.
         backbone_score: Mean Spearman of the untouched model on the dev sets, for the log.
-        stop_at: Stop where this evaluation, counted from 1, would be; the learning rate falls as planned.
+        stop_at: Stop after this step; the learning rate falls as planned.
         evaluator: Measures on the dev sets; default their Spearman alone.
         trackers: Programs that the run is reported to, see `trackers`.
 
@@ -187,7 +187,7 @@ def train(
     _describe(model, pairs)
     state = TrainerState.load_from_json(str(resume / "trainer_state.json")) if resume else TrainerState()
     schedule = Schedule(config, len(pairs))
-    end = schedule.steps if stop_at is None else schedule.step_of(stop_at)
+    end = schedule.steps if stop_at is None else stop_at
     if resume and (state.global_step >= end or evaluations_since_best(state) >= config.patience):
         # Cut off after its last evaluation: no step is left to take.
         _restore(model, directory / f"checkpoint-{state.best_global_step or state.global_step}")

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from angle_data.errors import InputError
-from angle_train.backbones import load_backbone, say_once
+from angle_train.backbones import is_causal, load_backbone, say_once
 from angle_train.long_text import LongText
 from angle_train.lora import add_adapters, has_adapters, merge_adapters, merge_into
-from angle_train.poolings import CHECKPOINT, freeze_fixed_weights, set_pooling
+from angle_train.poolings import CHECKPOINT, FIRST_TOKEN, freeze_fixed_weights, set_pooling
 from angle_train.prompting import set_prompt
 from angle_train.settings import BackboneConfig
 
@@ -100,6 +100,11 @@ def _prepare(model: SentenceTransformer, config: BackboneConfig, seed: int) -> N
         if not config.lora_rank:
             model.requires_grad_(True)
             freeze_fixed_weights(model)
+    if config.pooling in FIRST_TOKEN and is_causal(model):
+        raise InputError(
+            f"pooling {config.pooling} reads the first token, which in a causal language model knows nothing "
+            "of the text after it; set pooling = last-token"
+        )
     if config.pooling != CHECKPOINT:
         try:
             set_pooling(model, config.pooling)

@@ -35,11 +35,11 @@ def advice(found: Sequence[Compared], old: str, new: str = "it", *, seen: bool =
         found: At least one set.
         old: What the old model is called, such as `the backbone`.
         new: What the new one is called at the end of the sentence.
-        seen: Whether the sets also chose the new model's weights: then they cannot decide.
+        seen: Whether the new model learned from the sets, or they chose its weights: then they cannot decide.
     """
     verdicts = [compared.difference.verdict for compared in found]
     better, worse = verdicts.count("better"), verdicts.count("worse")
-    use = f"measure {new} on pairs that did not choose it before you use it" if seen else f"use {new}"
+    use = f"measure {new} on other pairs before you use it" if seen else f"use {new}"
     if len(found) == 1:
         return _of_one(found[0], old, use)
     sets = f"{len(found)} sets"

@@ -42,7 +42,7 @@ def learning_section(report: FitReport) -> str:
     legend = [("s1 dashed", "backbone"), ("s2", "during tuning"), ("ink", "best checkpoint (ring)")]
     measured = "Evaluations on the dev pairs, and losses"
     if folds:
-        legend[1:] = [("s2", "mean of the parts"), ("ink", "best mean (ring)")]
+        legend[1:] = [("s2", "mean of the parts"), ("ink", "chosen (ring)")]
         measured = "Evaluations, as means over the parts held out in turn"
     return section(
         "Learning curve",
@@ -80,11 +80,14 @@ def _folds(folds: Mapping[str, Any]) -> str:
     ]
     means = ", ".join(f"{100 * mean:.2f}" for mean in folds["means"])
     mixed = f", with {100 * folds['share']:g} % of the backbone mixed in," if folds["share"] else ""
-    best = f"was best after evaluation {folds['evaluation']} of {len(folds['means'])}"
+    taken, best_one = folds["evaluation"], folds.get("best", folds["evaluation"])
+    best = f"was best after evaluation {best_one} of {len(folds['means'])}"
+    if best_one != taken:
+        best += f", and evaluation {taken}, the last within one standard error of that, was taken"
     text = (
         f"No dev pairs were given, so {len(rows)} parts of the human-graded pairs were held out in turn: a "
         "run on all other pairs was measured on each. Their mean Spearman "
-        f"{best if folds['evaluation'] else 'was never better than the backbone’s'}; after each "
+        f"{best if taken else 'was never better than the backbone’s'}; after each "
         f"evaluation{mixed} it was {means}. {_shared(folds)}Every part is ranked by itself here; in the "
         "table of results all these pairs are ranked together, so the figures differ."
     )

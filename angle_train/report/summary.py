@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from angle_data.jsonl import replace_file
 from angle_train.evaluate.compare import Result
+from angle_train.leaks import Leak
 from angle_train.pairs import PairSet
 from angle_train.report.advice import Compared, advice
 from angle_train.report.insight import score_counts
@@ -18,6 +19,7 @@ from angle_train.settings import AUTO
 __all__ = ["BACKBONE", "NAMING_NOTES", "TUNED", "DataNote", "FitReport"]
 
 BACKBONE, TUNED = "backbone", "tuned"
+_MANY_LEAKS = 0.01  # of the pairs: from then on they cannot decide
 _NOT_SAVED = "best checkpoint, not saved"
 NAMING_NOTES = (
     "the results called tuned are those of the best checkpoint, which was not saved",
@@ -107,6 +109,13 @@ class FitReport:
         ]
 
     @property
+    def leaks(self) -> list[Leak]:
+        """What the sets that the verdict rests on share with what was learned from, where that is pairs."""
+        judged = {(result.role, result.pairs) for result in self.judged}
+        leaks = [Leak(**leak) for leak in self.details.get("leaks", ())]
+        return [leak for leak in leaks if leak.pairs and (leak.role, leak.name) in judged]
+
+    @property
     def tuned_name(self) -> str | None:
         """What readers are to call the tuned weights; none where there are none, as nothing was trained."""
         if self.kept == TUNED:
@@ -129,7 +138,9 @@ class FitReport:
             return f"No checkpoint ranked the {pairs} better: keep the backbone."
         if not self.compared:
             return "Nothing was compared with the backbone."
-        return advice(self.compared, "the backbone", seen=all(r.role == "dev" for r in self.judged))
+        chosen_by = all(result.role == "dev" for result in self.judged)
+        learned_from = any(leak.pairs > _MANY_LEAKS * leak.count for leak in self.leaks)
+        return advice(self.compared, "the backbone", seen=chosen_by or learned_from)
 
     def verdict(self) -> list[str]:
         """Return the verdict in sentences: the conclusion first, then one line for each set of pairs.
@@ -153,6 +164,7 @@ class FitReport:
         lines = [verdict_sentence(pairs, difference) for pairs, difference in differences]
         if all(result.role == "dev" for result in self.judged):
             lines.append("these pairs also chose the checkpoint, so the gain is flattered; give --test pairs")
+        lines += [f"{leak.sentence()}, which flatters the model" for leak in self.leaks]
         return [head, *lines]
 
     def _why_kept(self) -> str:
@@ -166,8 +178,9 @@ class FitReport:
             mixed = " with nothing mixed in" if tried == AUTO else mixed
         else:
             best, pairs = self.dev_after, "dev pairs"
+        than = "chance" if best > self.dev_before else "the backbone"
         return (
-            f"Tuning did not help: no checkpoint ranked the {pairs} better than the backbone "
+            f"Tuning did not help: no checkpoint ranked the {pairs} better than {than} "
             f"({100 * best:.1f} at best{mixed}, backbone {100 * self.dev_before:.1f}), "
             "so the untouched backbone was saved."
         )

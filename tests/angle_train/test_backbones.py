@@ -158,6 +158,27 @@ def test_a_tokenizer_without_any_end_is_refused(tmp_path):
         load_backbone(str(directory), device="cpu")
 
 
+def test_a_tokenizer_of_another_model_is_refused(tmp_path):
+    directory = checkpoint("bert", tmp_path / "bert")
+    model = load_backbone(str(directory), device="cpu")
+    tokens = model.tokenizer.vocab_size
+    model.transformers_model.resize_token_embeddings(tokens - 1)
+    model.save_pretrained(str(tmp_path / "smaller"), create_model_card=False)
+    message = rf"tokenizer knows {tokens} tokens, its weights hold embeddings for {tokens - 1}; "
+    with pytest.raises(InputError, match=message):
+        load_backbone(str(tmp_path / "smaller"), device="cpu")
+
+
+def test_code_that_a_model_brings_is_not_run(tmp_path):
+    directory = checkpoint("bert", tmp_path / "bert")
+    config = json.loads((directory / "config.json").read_text())
+    own = {"model_type": "own", "auto_map": {"AutoConfig": "own.Own", "AutoModel": "own.Model"}}
+    (directory / "config.json").write_text(json.dumps(config | own))
+    (directory / "own.py").write_text("raise SystemExit('run')")
+    with pytest.raises(InputError, match=r"it needs code of its own, which is never run here"):
+        load_backbone(str(directory), device="cpu")
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

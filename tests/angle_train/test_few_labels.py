@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from angle_data.errors import InputError
+from angle_train import crossfit, trainer
 from angle_train import fit as fit_module
-from angle_train import trainer
 from angle_train.backbones import load_backbone
 from angle_train.config import Recipe
 from angle_train.evaluate.sts import evaluate_model, spearman
@@ -76,7 +76,7 @@ def test_human_pairs_choose_the_number_of_steps_in_turn(config, result):
     assert folds["evaluation"] > 0
     assert report.dev_before == folds["backbone"]
     assert report.dev_after == folds["mean"] == pytest.approx(np.mean(folds["scores"]))
-    assert report.dev_after == max([report.dev_before, *folds["means"]])
+    assert report.dev_after == folds["means"][folds["evaluation"] - 1] > report.dev_before
     assert [point["dev"] for point in report.curve] == [folds["backbone"], *folds["means"]]
     # 32 + 24 pairs are 4 batches.
     assert [point["step"] for point in report.curve] == [0, 4, 8]
@@ -89,6 +89,23 @@ def test_human_pairs_choose_the_number_of_steps_in_turn(config, result):
         ("test", "test", 16),
     ]
     assert not (config.out / "folds").exists()
+
+
+@pytest.mark.parametrize(("evaluation", "steps"), [(2, 8), (3, 12)])
+def test_all_pairs_are_trained_on_for_as_large_a_share_as_the_parts_were(
+    config, tmp_path, monkeypatch, evaluation, steps
+):
+    """A part of 12 pairs is 6 steps, measured after 2, 4 and 6; all 24 would be after 3, 6, 9 and 12."""
+    original = crossfit.choose
+    monkeypatch.setattr(
+        crossfit, "choose", lambda curves: replace(original(curves), evaluation=evaluation, share=0)
+    )
+    values = {"batch_size": 4, "evals_per_epoch": 2}
+    report = fit(replace(changed(config, **values), data=[], out=tmp_path / "out")).report
+    assert report.details["folds"]["sizes"] == [12, 12]
+    assert report.details["folds"]["progress"] == pytest.approx([1 / 3, 2 / 3, 1])
+    assert [point["step"] for point in report.curve] == [0, 4, 8, 12]
+    assert (report.steps, report.best_step, report.planned_steps) == (steps, steps, 12)
 
 
 def test_every_human_pair_is_measured_by_a_run_that_did_not_train_on_it(

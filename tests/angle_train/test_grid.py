@@ -238,6 +238,11 @@ def test_the_backbone_is_measured_as_it_is(config, tmp_path):
     assert grid.backbone == spearman(dev.score, backbone)
 
 
+def test_dev_pairs_that_are_trained_on_are_told(config, found, caplog):
+    search(config)
+    assert "warning: 48 of 48 dev pairs of dev are training pairs too" in caplog.text
+
+
 def test_more_rounds_than_trials_can_fill_are_refused(config):
     with pytest.raises(InputError, match="--rungs 9 is more than 4 trials need; give at most 4"):
         search(replace(config, rungs=9))
@@ -306,7 +311,11 @@ def test_the_command_prints_table_verdict_and_recipe(config, found, monkeypatch,
         else:
             assert grid_table(found) in out
             assert f"\n{found.verdict()}\nrecipe: {run.out / 'recipe.toml'}" in out
-    monkeypatch.setattr(sys, "argv", ["angle-train", "grid", *arguments, "--device", "gpu"])
-    with pytest.raises(SystemExit):
-        main()
-    assert "--device gpu: torch finds no such device here" in capsys.readouterr().err
+    for more, refusal in (
+        (["--device", "gpu"], "--device gpu: torch finds no such device here"),
+        (["--drop-leaks"], "no training pairs are left"),  # they are the dev pairs
+    ):
+        monkeypatch.setattr(sys, "argv", ["angle-train", "grid", *arguments, *more])
+        with pytest.raises(SystemExit):
+            main()
+        assert refusal in capsys.readouterr().err

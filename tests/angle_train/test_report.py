@@ -121,10 +121,37 @@ def test_advice_says_what_to_do(tested, sentence):
 
 def test_advice_does_not_send_a_model_out_on_the_pairs_that_chose_it():
     assert report(dev=BETTER).advice() == (
-        "Better than the backbone by 5.0 [1.0, 9.0] on 200 pairs: measure it on pairs that did not choose it "
-        "before you use it."
+        "Better than the backbone by 5.0 [1.0, 9.0] on 200 pairs: "
+        "measure it on other pairs before you use it."
     )
     assert report(BETTER, kept="backbone").advice().endswith("keep the backbone.")
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "shared", "told", "trusted"),
+    [
+        ("test", "set0", 2, True, True),  # a hundredth of the pairs moves little
+        ("test", "set0", 3, True, False),
+        ("test", "set0", 0, False, True),
+        ("test", "another", 3, False, True),
+        ("dev", "set0", 3, False, True),
+    ],
+)
+def test_figures_on_pairs_that_were_learned_from_are_not_trusted(role, name, shared, told, trusted):
+    leak = {"role": role, "name": name, "origin": "training", "count": 200, "pairs": shared, "texts": 0.1}
+    made = replace(report(BETTER), details={"leaks": [leak]})
+    sentence = f"{shared} of 200 test pairs of set0 are training pairs too, which flatters the model"
+    assert (sentence in made.verdict()) == told
+    assert made.advice().endswith("pairs: use it.") == trusted
+    assert made.advice().endswith("measure it on other pairs before you use it.") != trusted
+
+
+def test_a_model_that_ranks_by_chance_is_not_said_to_be_below_the_backbone():
+    made = replace(report(BETTER, kept="backbone"), dev_before=-0.125, dev_after=0.0)
+    assert (
+        "no checkpoint ranked the dev pairs better than chance (0.0 at best, backbone -12.5)"
+        in (made.verdict()[0])
+    )
 
 
 class Page(HTMLParser):

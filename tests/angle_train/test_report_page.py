@@ -268,9 +268,7 @@ def test_parts_that_advise_against_training_leave_the_backbone_alone(tmp_path):
     assert NOT_SAVED not in text
     assert [cells[3] for _, cells in rows(html, RESULTS)[1:]] == ["backbone"]
     assert next(cells for _, cells in rows(html, "Saturation")) == ["figure", "backbone"]
-    assert [("s1 dashed", "backbone"), ("s2", "mean of the parts"), ("ink", "best mean (ring)")] in legends(
-        html
-    )
+    assert [("s1 dashed", "backbone"), ("s2", "mean of the parts"), ("ink", "chosen (ring)")] in legends(html)
 
 
 def test_share_behind_the_best_that_was_reached_is_told():
@@ -289,6 +287,11 @@ def test_parts_that_chose_a_length_are_told(tmp_path):
     assert (
         "was best after evaluation 2 of 3; after each evaluation, with 30 % of the backbone mixed in, it was"
         in text
+    )
+    later = fit_page(tmp_path, report(BETTER, details={"folds": FOLDS | {"evaluation": 3, "best": 2}}))
+    assert (
+        "was best after evaluation 2 of 3, and evaluation 3, the last within one standard error of that, was "
+        "taken; after each evaluation" in plain(later)
     )
     assert rows(html, "Evaluations, as means over the parts held out in turn")
     assert "None of their 48 texts is in two parts." in text

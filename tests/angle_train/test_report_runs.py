@@ -143,12 +143,26 @@ def made(name, gold=(0, 0.2, 0.4, 0.6, 0.8, 1)):
     return PairSet(name, texts, texts, np.array(gold), np.ones(len(gold)))
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [(0.6, 0.7, "tuned"), (0.6, 0.6, "backbone"), (-0.1, 0.0, "backbone"), (-0.1, 0.01, "tuned")],
+)
+def test_a_model_is_saved_that_ranks_better_than_the_backbone_and_than_chance(before, after, kept):
+    dev = made("dev")
+    like = Measured([dev.score], [None])
+    training = Training([Evaluation(2, 1.0, after)], 2, 2, 2, 0)
+    trained = Trained(training, [("dev", dev)], like, like, before, after, {})
+    model = SimpleNamespace(device=torch.device("cpu"))
+    report = make_report(Recipe(), RunData(dev, [dev], []), trained, "some/model", {"leaks": []}, model)
+    assert report.kept == kept
+
+
 def test_a_run_that_its_parts_advise_against_has_no_tuned_figures():
     human = made("human")
     data = RunData(human, [], [], human)
     like = Measured([human.score], [None])
     folds = {"sizes": [3, 3], "evaluation": 0, "share": 0.0, "scores": [0.5, 0.7], "mean": 0.6, "spread": 0.1,
-             "backbone": 0.6, "means": [0.4], "shared_texts": [2, 6]}  # fmt: skip
+             "backbone": 0.6, "progress": [1.0], "means": [0.4], "shared_texts": [2, 6]}  # fmt: skip
     curve = [Evaluation(2, 1.0, 0.4)]
     trained = Trained(Training(curve, 0, 2, 0, 0), [("dev", human)], like, like, 0.6, 0.6, {"folds": folds})
     model = SimpleNamespace(device=torch.device("cpu"))

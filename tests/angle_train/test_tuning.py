@@ -200,6 +200,13 @@ def test_attention_is_the_one_asked_for(tiny_model_dir):
         load_for_training(str(tiny_model_dir), BackboneConfig(attention="flash_attention_2"), device="cpu")
 
 
+@pytest.mark.parametrize("pooling", ["cls", "cls-last-avg"])
+def test_the_first_token_of_a_causal_model_is_not_read(tmp_path, pooling):
+    directory = str(checkpoint("llama", tmp_path / "llama"))
+    with pytest.raises(InputError, match=rf"pooling {pooling} reads the first token, .* = last-token"):
+        load_for_training(directory, BackboneConfig(pooling=pooling), device="cpu")
+
+
 def test_models_that_cannot_be_pooled_otherwise_are_refused(tmp_path):
     from sentence_transformers.sentence_transformer.modules import BoW
 
