@@ -5,7 +5,8 @@
 
 No dev pairs: the graded pairs choose the number of steps themselves, held out in turn; with none, a tenth of
 the LLM pairs is held out: a gain of graded pairs comes from training and from choosing together. They are
-drawn from the dev pairs with the run's seed; test pairs only report.
+drawn from the dev pairs with the run's seed; test pairs only report. Graded pairs alone may train for as many
+steps as the LLM pairs do, so for many more epochs.
 
 Options: --seeds 1 2 3, --counts 50 200, --weights 1 4, and --size N for about N of the LLM pairs (a fit with
 graded pairs is six fits, five of them to choose its steps). Finished runs are kept in runs/benchmarks and not
@@ -33,6 +34,7 @@ from llm_supervised import Task, cloud_ops, data_sets, stsb  # noqa: E402
 from angle_data.console import configure_logging  # noqa: E402
 from angle_data.jsonl import write_jsonl  # noqa: E402
 from angle_data.tables import read_table  # noqa: E402
+from angle_train.arguments import Schedule  # noqa: E402
 from angle_train.config import Recipe, find_recipe  # noqa: E402
 from angle_train.fit import FitConfig, fit  # noqa: E402
 from angle_train.pairs import load_pairs  # noqa: E402
@@ -112,6 +114,7 @@ def main() -> None:
     pairs = [llm_pairs(task, arguments.size)]
     part = f"-of-{arguments.size}" if arguments.size else ""
     base = Recipe.from_toml(find_recipe(task.recipe))
+    steps = Schedule(base.training, sum(len(load_pairs(source)) for source in pairs)).steps
     scores: dict[str, list[float]] = {}
     for seed in arguments.seeds:
         recipe = base.with_overrides({"seed": seed, "precision": "fp32"})
@@ -120,7 +123,9 @@ def main() -> None:
         scores.setdefault("LLM pairs alone", []).append(found["saved"])
         for count in arguments.counts:
             human = [str(graded_sample(task, count, seed))]
-            found = test_score(task, f"human-{count}-{seed}", recipe, [], human)
+            epochs = max(1, round(steps / Schedule(base.training, count).per_epoch))
+            longer = recipe.with_overrides({"epochs": epochs, "evals_per_epoch": 1})
+            found = test_score(task, f"human-{count}-{seed}-epochs-{epochs}", longer, [], human)
             scores.setdefault(f"{count} graded pairs alone", []).append(found["saved"])
             for weight in arguments.weights:
                 weighted = recipe.with_overrides({"human_weight": weight})
