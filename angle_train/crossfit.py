@@ -170,7 +170,7 @@ def _part_run(
     status = on_first(lambda: run.status(overwrite=False))
     if status != "finished":
         resume = on_first(lambda: _claim(run, status, file))
-        evaluator = _PartEvaluator(part, snapshot(model), shares, file)
+        evaluator = _PartEvaluator(part, snapshot(model) if any(shares) else {}, shares, file)
         train(model, pairs, [part], recipe, run.checkpoints, resume, backbone, evaluator=evaluator)
         on_first(run.finish)
     return on_first(lambda: [row["similarity"] for _, row in read_jsonl(file)])

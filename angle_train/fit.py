@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
+from torch import Tensor
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
@@ -25,6 +26,7 @@ from angle_train.crossfit import CrossFit, cross_fit
 from angle_train.evaluate.sts import evaluate_model
 from angle_train.inputs import RunData, load_run_data, run_leaks, unused_in_run
 from angle_train.long_text import choose_length
+from angle_train.lora import has_adapters
 from angle_train.loss import widths
 from angle_train.losses import OWN_LOSS
 from angle_train.memory import memory_errors_in_one_line
@@ -122,6 +124,7 @@ def _fit(config: FitConfig, held: ExitStack) -> FitResult:
     directory = RunDirectory(config.out, _fingerprint(config, data))
     status = on_first(lambda: directory.status(overwrite=config.overwrite))
     if status == "finished":
+        on_first(directory.tidy)
         log.info("%s: already finished; --overwrite runs it again", config.out)
         return FitResult(config.out, FitReport.read(config.out / "report.json"), already_finished=True)
     for note in unused_in_run(recipe, data):
@@ -188,7 +191,7 @@ def _train(
     )
     training = _train_as_chosen(config, data, model, directory, resume, cross)
     if cross.share and cross.choice.evaluation:
-        on_first(lambda: blend(model, snapshot(load_for_run(config)), cross.share))
+        on_first(lambda: blend(model, _backbone_of(config, model), cross.share))
     after = on_first(lambda: measure(TUNED, model, data.evaluated))
     held_out = replace(human, name=f"{human.name}/held out in turn")
     return Trained(
@@ -235,7 +238,7 @@ def _merge(config: FitConfig, model: SentenceTransformer, dev: Sequence[PairSet]
     setting = config.recipe.training.average_with_backbone
     if not setting:
         return {}
-    backbone = snapshot(load_for_run(config))
+    backbone = _backbone_of(config, model)
     shares, scores = shares_to_try(setting), []
     if setting == AUTO:
         for share in shares:
@@ -245,6 +248,11 @@ def _merge(config: FitConfig, model: SentenceTransformer, dev: Sequence[PairSet]
     share = shares[best_share(scores)] if scores else shares[0]
     blend(model, backbone, share)
     return {"merge": {"share": share, "shares": list(shares), "dev": scores}}
+
+
+def _backbone_of(config: FitConfig, model: SentenceTransformer) -> dict[str, Tensor]:
+    """Return the weights to mix into those of `model`; with adapters, none have to be loaded."""
+    return snapshot(model if has_adapters(model) else load_for_run(config))
 
 
 def _finish(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -147,7 +148,7 @@ class _Option:
 
     def is_near(self, best: _Option) -> bool:
         lacks = [high - low for high, low in zip(best.scores, self.scores, strict=True)]
-        return statistics.fmean(lacks) <= statistics.stdev(lacks) / len(lacks) ** 0.5
+        return statistics.fmean(lacks) <= statistics.stdev(lacks) / math.sqrt(len(lacks))
 
 
 def _choice(option: _Option, best: int) -> Choice:

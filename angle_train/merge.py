@@ -32,12 +32,13 @@ def shares_to_try(setting: float | str) -> tuple[float, ...]:
 def snapshot(model: SentenceTransformer) -> dict[str, Tensor]:
     """Return copies of the floating-point weights of an untouched model, by name, for `blend`.
 
-    Of a model with adapters none: the backbone is what they are added to.
+    On the CPU, where they take nothing from the training. Of a model with adapters none: the backbone is what
+    they are added to.
     """
     if has_adapters(model):
         return {}
     weights = model.named_parameters()
-    return {name: value.detach().clone() for name, value in weights if value.is_floating_point()}
+    return {n: value.detach().to("cpu", copy=True) for n, value in weights if value.is_floating_point()}
 
 
 @torch.no_grad()

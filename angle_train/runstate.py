@@ -105,6 +105,10 @@ class RunDirectory:
     def finish(self) -> None:
         """Mark the run as finished and delete its checkpoints."""
         self._write("finished", overwrite=False)
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Delete what a finished run has no use for, also where it was cut off doing so."""
         shutil.rmtree(self.checkpoints, ignore_errors=True)
         shutil.rmtree(self.folds, ignore_errors=True)
 
@@ -170,7 +174,10 @@ def check_out(path: Path) -> None:
         raise InputError(f"--out {path} is a file; give a directory")
     if (path / _STATE_NAME).is_file() or not path.is_dir():
         return
-    if any(item.name != LOCK_NAME for item in path.iterdir()):
+    # A run that was cut off while it wrote its first note leaves the start of that.
+    if any(
+        item.name != LOCK_NAME and not item.name.startswith(f".{_STATE_NAME}.") for item in path.iterdir()
+    ):
         raise InputError(f"--out {path} is not empty and holds no earlier run; give another one")
 
 

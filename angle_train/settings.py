@@ -293,6 +293,11 @@ def _problems_of_backbone(whole: Mapping[str, Any], name: str) -> list[str]:
     found = []
     if whole["quantization"] != "none" and not whole["lora_rank"]:
         found.append(f"[{name}] quantization {whole['quantization']} trains adapters only; set lora_rank too")
+    if whole["attention"] == "flash_attention_2" and not whole["lora_rank"]:
+        # Without adapters all weights are fp32, and so is what is measured.
+        found.append(
+            f"[{name}] flash_attention_2 computes in half precision only; set lora_rank too, or sdpa"
+        )
     if whole["lora_save"] == "adapter" and not whole["lora_rank"]:
         found.append(f"[{name}] lora_save adapter needs adapters; set lora_rank too")
     if whole["lora_save"] == "adapter" and whole["pooling"] == "first-last-avg":

@@ -16,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 from angle_data.errors import InputError
 from angle_train.config import Recipe
 from angle_train.settings import SECTIONS
-from angle_train.unused import unused_by_loss
+from angle_train.unused import unused_values
 
 __all__ = ["SPACE", "Range", "check_space", "draw_trials", "read_space", "space_for"]
 
@@ -104,7 +104,7 @@ def _range(path: Path, name: str, table: Any) -> Range:
 
 def space_for(recipe: Recipe) -> dict[str, Range]:
     """Return the ranges of SPACE that play a part in `recipe`: of a stock loss the learning rate alone."""
-    unused = unused_by_loss(recipe)
+    unused = unused_values(recipe, varied=SPACE)
     return {name: found for name, found in SPACE.items() if name not in unused}
 
 
@@ -114,11 +114,12 @@ def check_space(space: Mapping[str, Range], recipe: Recipe) -> None:
     Raises:
         InputError: One does not; says why.
     """
+    unused = unused_values(recipe, varied=space)
     for name in space:
         if name in _NOT_SEARCHED:
             raise InputError(f"{name} cannot be searched: {_NOT_SEARCHED[name]}; set it in the recipe")
-        if name in unused_by_loss(recipe):
-            raise InputError(f"{name} cannot be searched: loss {recipe.objective.loss!r} does not use it")
+        if name in unused:
+            raise InputError(f"{name} cannot be searched: it plays no part {unused[name]}")
         if name == "negative_score" and recipe.training.skip_near_copies:
             raise InputError(
                 "negative_score cannot be searched: skip_near_copies leaves pairs out by it before the search"

@@ -100,23 +100,29 @@ def _prepare(model: SentenceTransformer, config: BackboneConfig, seed: int) -> N
         if not config.lora_rank:
             model.requires_grad_(True)
             freeze_fixed_weights(model)
-    if config.pooling in FIRST_TOKEN and is_causal(model):
-        raise InputError(
-            f"pooling {config.pooling} reads the first token, which in a causal language model knows nothing "
-            "of the text after it; set pooling = last-token"
-        )
     if config.pooling != CHECKPOINT:
-        try:
-            set_pooling(model, config.pooling)
-        except ValueError:
-            raise InputError(
-                f"pooling {config.pooling} needs a transformer with a pooling after it, which this backbone "
-                f"is not; set pooling = {CHECKPOINT}"
-            ) from None
+        _pool(model, config.pooling)
     if config.lora_rank:
         add_adapters(model, config, seed)
     transformer = model.transformers_model
-    if config.gradient_checkpointing and transformer is not None:
+    if config.gradient_checkpointing:
+        if transformer is None:
+            raise InputError("gradient_checkpointing is for transformer models; set it to false")
         if not transformer.supports_gradient_checkpointing:
             raise InputError("this backbone cannot do gradient_checkpointing; set it to false")
         transformer.gradient_checkpointing_enable({"use_reentrant": False})
+
+
+def _pool(model: SentenceTransformer, pooling: str) -> None:
+    if pooling in FIRST_TOKEN and is_causal(model):
+        raise InputError(
+            f"pooling {pooling} reads the first token, which in a causal language model knows nothing of the "
+            "text after it; set pooling = last-token"
+        )
+    try:
+        set_pooling(model, pooling)
+    except ValueError:
+        raise InputError(
+            f"pooling {pooling} needs a transformer with a pooling after it, which this backbone is not; set "
+            f"pooling = {CHECKPOINT}"
+        ) from None

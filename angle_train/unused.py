@@ -6,26 +6,55 @@ heavy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import fields
 from typing import Any
 
 from angle_train.config import Recipe
 from angle_train.losses import OWN_LOSS
-from angle_train.settings import ObjectiveConfig
+from angle_train.settings import SECTIONS, ObjectiveConfig
 
-__all__ = ["unused_by_loss", "unused_settings"]
+__all__ = ["unused_settings", "unused_values"]
 
 # What stock losses use of the objective's section: the thresholds of positives and hard negatives.
 _USED_BY_STOCK = {"loss", "positive_score", "negative_score"}
+_TERMS = {
+    "cosine_weight": ("cosine_tau",),
+    "in_batch_weight": ("in_batch_tau", "isp", "hard_negative_weight"),
+    "angle_weight": ("angle_tau", "angle_mode"),
+}
+"""Weight of a term to the settings that it alone uses."""
 _WINDOWS = ("stride", "max_windows", "window_memory")
 
 
-def unused_by_loss(recipe: Recipe) -> set[str]:
-    """Return the names of the objective's settings that play no part in the recipe's loss."""
-    if recipe.objective.loss == OWN_LOSS:
-        return set()
-    return {f.name for f in fields(ObjectiveConfig)} - _USED_BY_STOCK
+def unused_values(recipe: Recipe, varied: Collection[str] = ()) -> dict[str, str]:
+    """Return the settings that play no part because of others, and the reason, such as `with lora_rank 0`.
+
+    Args:
+        recipe: Of the run.
+        varied: Weights that are not always what the recipe says: their terms are not taken to be off.
+    """
+    objective, backbone = recipe.objective, recipe.backbone
+    reasons: dict[str, Iterable[str]] = {}
+    if objective.loss != OWN_LOSS:
+        own = [f.name for f in fields(ObjectiveConfig) if f.name not in _USED_BY_STOCK]
+        reasons[f"with loss {objective.loss!r}"] = own
+    for weight, own_settings in _TERMS.items():
+        if not getattr(objective, weight) and weight not in varied:
+            reasons[f"with {weight} 0"] = own_settings
+    if backbone.lora_rank:
+        reasons[f"with lora_rank {backbone.lora_rank}"] = ("freeze_embeddings",)
+    else:
+        reasons["with lora_rank 0"] = ("lora_alpha", "lora_dropout", "lora_targets")
+    if backbone.long_text == "cut":
+        reasons["with long_text 'cut'"] = ("window", *_WINDOWS)
+    elif backbone.long_text == "head_tail":
+        reasons["with long_text 'head_tail'"] = _WINDOWS
+    found: dict[str, str] = {}
+    for reason, names in reasons.items():
+        for name in names:
+            found.setdefault(name, reason)
+    return found
 
 
 def unused_settings(recipe: Recipe, *, human: bool, dev: bool, weighted: bool) -> list[str]:
@@ -38,18 +67,18 @@ def unused_settings(recipe: Recipe, *, human: bool, dev: bool, weighted: bool) -
         weighted: Whether some training pairs have another weight than others.
     """
     backbone, training = recipe.backbone, recipe.training
-    found = [
-        (f"with loss {recipe.objective.loss!r}", _changed(recipe.objective, unused_by_loss(recipe))),
-        ("without human-graded pairs", [] if human else _changed(training, ["human_weight", "folds"])),
-        ("with dev pairs", _changed(training, ["folds"]) if human and dev else []),
-    ]
-    if not backbone.lora_rank:
-        found.append(("with lora_rank 0", _changed(backbone, ["lora_alpha", "lora_dropout", "lora_targets"])))
-    if backbone.long_text == "cut":
-        found.append(("with long_text 'cut'", _changed(backbone, ["window", *_WINDOWS])))
-    elif backbone.long_text == "head_tail":
-        found.append(("with long_text 'head_tail'", _changed(backbone, _WINDOWS)))
-    notes = [f"{', '.join(names)} {_play(names)} no part {reason}" for reason, names in found if names]
+    unused = unused_values(recipe)
+    if not human:
+        unused |= dict.fromkeys(("human_weight", "folds"), "without human-graded pairs")
+    elif dev:
+        unused["folds"] = "with dev pairs"
+    else:
+        unused["patience"] = "where parts of the human-graded pairs choose the number of steps"
+    by_reason: dict[str, list[str]] = {}
+    for section in SECTIONS:
+        for name in _changed(getattr(recipe, section), unused):
+            by_reason.setdefault(unused[name], []).append(name)
+    notes = [f"{', '.join(names)} {_play(names)} no part {reason}" for reason, names in by_reason.items()]
     if weighted and recipe.objective.loss != OWN_LOSS:
         notes.append(f"the weights of the pairs play no part with loss {recipe.objective.loss!r}")
     window = backbone.window or training.max_seq_length

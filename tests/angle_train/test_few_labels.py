@@ -159,6 +159,31 @@ def test_a_run_killed_in_a_part_or_after_them_goes_on(config, result, tmp_path, 
         assert (run.out / name).read_bytes() == (config.out / name).read_bytes(), name
 
 
+def test_a_run_killed_where_it_was_to_stop_takes_no_step_more(config, tmp_path, monkeypatch):
+    original, callback = crossfit.choose, trainer.RunCallback
+    first = {"evaluation": 1, "share": 0}
+    monkeypatch.setattr(crossfit, "choose", lambda curves: replace(original(curves), **first))
+    report = fit(replace(config, out=tmp_path / "whole")).report
+    assert (report.steps, report.planned_steps) == (4, 8)
+
+    class Cut(callback):
+        """The run's callback, and the cut."""
+
+        def on_save(self, args, state, control, **kwargs):
+            if "folds" not in str(args.output_dir) and state.global_step == 4:
+                raise ArithmeticError
+
+    run = replace(config, out=tmp_path / "cut")
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer, "RunCallback", Cut)
+        with pytest.raises(ArithmeticError):
+            fit(run)
+    assert (run.out / "checkpoints" / "checkpoint-4").is_dir()
+    fit(run)
+    for name in ("model.safetensors", "report.json"):
+        assert (run.out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
 def test_with_dev_pairs_human_pairs_train_along_with_their_weight(config, rows, tmp_path):
     dev = write(tmp_path / "dev.jsonl", rows[76:])
     given = replace(changed(config, average_with_backbone=0.0, epochs=1), dev=[dev], out=tmp_path / "one")

@@ -101,8 +101,15 @@ def test_what_plays_no_part_is_not_searched():
     stock = Recipe().with_overrides({"loss": "cosent"})
     assert list(space_for(stock)) == ["learning_rate"]
     assert space_for(Recipe()) == SPACE
-    with pytest.raises(InputError, match="angle_tau cannot be searched: loss 'cosent' does not use it"):
+    with pytest.raises(InputError, match="angle_tau cannot be searched: it plays no part with loss 'cosent'"):
         check_space({"learning_rate": Range(1, 2), "angle_tau": Range(1, 2)}, stock)
+    off = Recipe().with_overrides({"angle_weight": 0.0})
+    assert space_for(off) == SPACE  # some trials switch it on
+    check_space({"angle_weight": Range(1, 2), "angle_tau": Range(1, 2)}, off)
+    with pytest.raises(
+        InputError, match="angle_tau cannot be searched: it plays no part with angle_weight 0"
+    ):
+        check_space({"angle_tau": Range(1, 2)}, off)
     check_space({"negative_score": Range(0.1, 0.2)}, Recipe())
     with pytest.raises(InputError, match="negative_score cannot be searched: skip_near_copies"):
         check_space({"negative_score": Range(0.1, 0.2)}, Recipe().with_overrides({"skip_near_copies": True}))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from angle_data.errors import InputError
 from angle_train.runstate import RunDirectory
 
 PARTS = {"recipe": "", "training pairs": "a"}
@@ -40,6 +41,22 @@ def test_parts_of_an_earlier_run_are_gone_before_a_new_one_is_noted(tmp_path, mo
     assert not run.folds.exists()
     assert (run.path / "model.safetensors").exists()
     assert json.loads((run.path / "fit_state.json").read_text())["status"] == "finished"
+
+
+def test_the_start_of_a_first_note_is_no_obstacle(tmp_path):
+    (tmp_path / ".fit_state.json.x1y2").write_text("{")
+    assert RunDirectory(tmp_path, PARTS).status(overwrite=False) == "new"
+    (tmp_path / ".thesis.x1y2").write_text("mine")
+    with pytest.raises(InputError, match="is not empty and holds no earlier run"):
+        RunDirectory(tmp_path, PARTS).status(overwrite=False)
+
+
+def test_what_a_kill_left_of_a_finished_run_is_deleted(tmp_path):
+    run = finished(tmp_path / "out")
+    run.checkpoints.mkdir()
+    run.tidy()
+    assert (run.checkpoints.exists(), run.folds.exists()) == (False, False)
+    assert (run.path / "model.safetensors").exists()
 
 
 def test_a_run_with_overwrite_is_noted_before_the_rest_is_deleted(tmp_path, monkeypatch):

@@ -197,7 +197,11 @@ def test_attention_is_the_one_asked_for(tiny_model_dir):
         model = load_for_training(str(tiny_model_dir), BackboneConfig(attention=name), device="cpu")
         assert model.transformers_model.config._attn_implementation == name
     with pytest.raises(InputError, match=r"cannot be loaded as an embedding model: .*[Ff]lash"):
-        load_for_training(str(tiny_model_dir), BackboneConfig(attention="flash_attention_2"), device="cpu")
+        load_for_training(
+            str(tiny_model_dir), BackboneConfig(attention="flash_attention_2", lora_rank=2), device="cpu"
+        )
+    with pytest.raises(InputError, match=r"flash_attention_2 computes in half precision only; set lora_rank"):
+        BackboneConfig(attention="flash_attention_2")
 
 
 @pytest.mark.parametrize("pooling", ["cls", "cls-last-avg"])
@@ -215,6 +219,7 @@ def test_models_that_cannot_be_pooled_otherwise_are_refused(tmp_path):
     for values, message in (
         ({"pooling": "cls"}, r"pooling cls needs a transformer with a pooling after it"),
         ({"lora_rank": 2}, r"lora_rank is for transformer models; set it to 0"),
+        ({"gradient_checkpointing": True}, r"gradient_checkpointing is for transformer models; set it to"),
         ({"long_text": "windows"}, r"long_text windows needs a model with a fast tokenizer; set it to cut"),
     ):
         with pytest.raises(InputError, match=message):

@@ -44,6 +44,39 @@ from angle_train.unused import unused_settings
         ),
         ({"human_weight": 2.0, "folds": 3}, {"human": True}, []),
         ({"folds": 3}, {"human": True, "dev": True}, ["folds plays no part with dev pairs"]),
+        (
+            {"patience": 3},
+            {"human": True},
+            ["patience plays no part where parts of the human-graded pairs choose the number of steps"],
+        ),
+        ({"patience": 3}, {"human": True, "dev": True}, []),
+        ({"patience": 3}, {}, []),
+        (
+            {
+                "in_batch_weight": 0.0,
+                "in_batch_tau": 0.1,
+                "isp": "none",
+                "angle_weight": 0.0,
+                "angle_tau": 0.5,
+            },
+            {},
+            [
+                "in_batch_tau, isp play no part with in_batch_weight 0",
+                "angle_tau plays no part with angle_weight 0",
+            ],
+        ),
+        ({"cosine_weight": 0.0, "cosine_tau": 0.1}, {}, ["cosine_tau plays no part with cosine_weight 0"]),
+        (
+            {"loss": "cosent", "angle_weight": 0.0, "angle_tau": 0.5},
+            {},
+            ["angle_weight, angle_tau play no part with loss 'cosent'"],
+        ),
+        (
+            {"freeze_embeddings": True, "lora_rank": 2},
+            {},
+            ["freeze_embeddings plays no part with lora_rank 2"],
+        ),
+        ({"freeze_embeddings": True}, {}, []),
     ],
 )
 def test_chosen_settings_without_effect_are_told(settings, run, notes):
