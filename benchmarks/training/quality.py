@@ -40,7 +40,12 @@ CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
         "mrpc": {"in_batch_weight": 0.0, "angle_tau": 0.05},
         "bug-duplicates": {"cosine_weight": 0.2, "angle_weight": 0.0},
     },
-    "minilm": {},
+    "minilm": {
+        "stsb": {"in_batch_weight": 0.0, "angle_tau": 0.05},
+        "sick-r": {},
+        "mrpc": {"in_batch_weight": 0.0, "angle_tau": 0.05},
+        "bug-duplicates": {"cosine_weight": 0.2, "angle_weight": 0.0},
+    },
 }
 """Backbone -> data set -> the objective that choose.py found best, see LOG.md."""
 
