@@ -16,6 +16,7 @@ from angle_train.monitor import METRIC, Evaluation
 from angle_train.processes import process_count
 from angle_train.replay import EpochSampler
 from angle_train.settings import TrainingConfig
+from angle_train.sharding_settings import sharding_asked
 
 __all__ = ["Schedule", "computes_bf16", "resolve_precision", "training_arguments", "warn_of_emulation"]
 
@@ -55,12 +56,14 @@ def resolve_precision(precision: str, device: torch.device) -> str:
     """Return the precision that a run on `device` computes in: `fp32`, `bf16` or `fp16`.
 
     Raises:
-        InputError: fp16 without a GPU.
+        InputError: fp16 without a GPU, or where the processes shard the model.
     """
     if precision == "auto":
         return "bf16" if device.type == "cuda" and computes_bf16(device) else "fp32"
     if precision == "fp16" and device.type != "cuda":
         raise InputError(f"precision fp16 needs a GPU, this run is on {device.type}; use fp32 or bf16")
+    if precision == "fp16" and process_count() > 1 and sharding_asked():
+        raise InputError("precision fp16 is not supported where a model is sharded (FSDP); use bf16")
     return precision
 
 

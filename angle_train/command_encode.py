@@ -29,7 +29,7 @@ def encode_texts(
     id_field: Annotated[
         str | None, typer.Option(help="Field that holds the id.", show_default="id, if there is one")
     ] = None,
-    batch_size: Annotated[int, typer.Option(help="Texts per forward pass.")] = 64,
+    batch_size: Annotated[int, typer.Option(help="Texts per forward pass.")] = 32,
     normalize: Annotated[
         bool, typer.Option("--normalize", help="Scale every embedding to length 1.")
     ] = False,

@@ -41,7 +41,7 @@ def eval_models(
     ] = None,
     seeds_of: Annotated[
         list[str] | None,
-        typer.Option(help="Models that differ in their seed, as one: 'runs/gis-seed*'. Repeatable."),
+        typer.Option(help="Models that differ in their seed, as one (--task only): 'gis-seed*'. Repeatable."),
     ] = None,
     baseline: Annotated[
         str | None, typer.Option(help="Model to compare the others with; with --task also a pattern.")

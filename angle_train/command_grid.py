@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -87,3 +87,9 @@ def search_recipe(
         return
     typer.echo(grid_table(result))
     typer.echo(f"\n{result.verdict()}\nrecipe: {out / 'recipe.toml'}   table: {out / 'grid.jsonl'}")
+    from angle_train.report.repeat import command_line
+
+    sources: dict[str, Any] = {"--data": data, "--human": human, "--dev": dev, "--scale": scale}
+    options = [("--recipe", str(out / "recipe.toml")), ("--backbone", backbone), *sources.items()]
+    options += [("--drop-leaks", drop_leaks), ("--out", "model")]
+    typer.echo(f"train with it: {command_line('angle-train fit', options)}")

@@ -61,7 +61,7 @@ class EncodeConfig:
     out: Path
     text_field: str = "text"
     id_field: str | None = None
-    batch_size: int = 64
+    batch_size: int = 32
     normalize: bool = False
     prompt: str | None = None
     max_seq_length: int | None = None

@@ -20,7 +20,13 @@ from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.locking import hold
 from angle_train.arguments import Schedule, resolve_precision, warn_of_emulation
-from angle_train.backbones import backbone_identity, check_device, load_backbone, quiet_libraries
+from angle_train.backbones import (
+    backbone_identity,
+    check_device,
+    load_backbone,
+    quiet_libraries,
+    usable_positions,
+)
 from angle_train.config import Recipe
 from angle_train.crossfit import CrossFit, cross_fit
 from angle_train.evaluate.sts import evaluate_model
@@ -40,6 +46,7 @@ from angle_train.report.summary import BACKBONE, TUNED, FitReport
 from angle_train.runstate import RunDirectory
 from angle_train.saving import disk_errors_in_one_line
 from angle_train.settings import AUTO, BackboneConfig
+from angle_train.sharding import check_can_shard, is_sharded
 from angle_train.trackers import check_trackers, tracker_folder
 from angle_train.trainer import Training, record_dev_scores, train
 from angle_train.tuning import finish_training, load_for_training, starts_as_backbone
@@ -134,6 +141,8 @@ def _fit(config: FitConfig, held: ExitStack) -> FitResult:
         "command": _command(config),
     }
     config, model, lengths = load_at_length(config, data)
+    if is_sharded():
+        check_can_shard(model, recipe)  # before anything is measured
     details |= {"lengths": lengths} if lengths else {}
     warn_of_emulation(resolve_precision(recipe.training.precision, model.device), model.device)
 
@@ -354,8 +363,19 @@ def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, Sentenc
         config = replace(config, recipe=replace(recipe, training=training))
         model = load_for_run(config)
     if choice.truncated and recipe.backbone.long_text == "cut":
-        log.info("%.1f %% of the training texts are longer and are cut", 100 * choice.truncated)
+        log.info(
+            "%.1f %% of the training texts are longer and are cut%s",
+            100 * choice.truncated,
+            _to_cut_less(model),
+        )
     return config, model, asdict(choice) | {"max_seq_length": model.max_seq_length}
+
+
+def _to_cut_less(model: SentenceTransformer) -> str:
+    positions, tokens = usable_positions(model), model.max_seq_length
+    longer = positions is not None and tokens is not None and tokens < positions
+    more = f"there are positions for --max-seq-length {positions}, and " if longer else ""
+    return f"; {more}--set long_text=head_tail reads both ends"
 
 
 def untouched(config: FitConfig, model: SentenceTransformer) -> SentenceTransformer:

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 from angle_data.errors import AngleError, InputError
+from angle_train.sharding_settings import forget_sharding, settle_sharding, sharding_asked
 
 __all__ = ["any_process", "connect", "is_first", "on_first", "process_count", "process_number"]
 
@@ -42,27 +43,29 @@ def connect(device: str | None = None) -> Iterator[None]:
     """Connect the processes for the length of a block; those that do not speak log errors only.
 
     Raises:
-        InputError: torch cannot connect them, or they are to shard the model.
+        InputError: torch cannot connect them, or they are to shard the model in a way that is not supported.
     """
     if process_count() == 1:
+        forget_sharding()
         yield
         return
+    sharded = sharding_asked()
+    if sharded:
+        settle_sharding()
     import torch
     from accelerate import PartialState
+    from accelerate.utils import DistributedType
 
-    if os.environ.get("ACCELERATE_USE_FSDP", "").lower() in ("true", "1"):
-        raise InputError(
-            "runs of several processes copy the model to each of them; sharding it (FSDP) is not supported: "
-            "start with torchrun, and where memory is short set lora_rank or gradient_checkpointing"
-        )
     on_cpu = device == "cpu" or not torch.cuda.is_available()
     try:
-        PartialState(cpu=on_cpu, timeout=_PATIENCE)
+        state = PartialState(cpu=on_cpu, timeout=_PATIENCE)
     except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(
             f"{process_count()} processes cannot be connected: {reason}; check how they are started"
         ) from None
+    if sharded and state.distributed_type == DistributedType.MULTI_CPU:
+        raise InputError("a model is sharded (FSDP) on GPUs, and this run is on the CPU; start without FSDP")
     log = logging.getLogger("angle")
     level = log.level
     if not is_first():

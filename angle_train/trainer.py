@@ -17,7 +17,7 @@ from typing import Any, cast
 import torch
 from accelerate.data_loader import prepare_data_loader
 from datasets import Dataset
-from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.evaluation import BaseEvaluator
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, TrainerState
@@ -43,10 +43,16 @@ from angle_train.monitor import (
     learning_curve,
 )
 from angle_train.pairs import PairSet
-from angle_train.processes import any_process, process_count, process_number
+from angle_train.processes import any_process, is_first, process_count, process_number
 from angle_train.replay import EpochSampler, ReplayableCollator, count_equal_batches
 from angle_train.saving import disk_errors_in_one_line
 from angle_train.settings import TrainingConfig
+from angle_train.sharding import (
+    ShardingTrainer,
+    WholeModelEvaluator,
+    copy_to_shard,
+    is_sharded,
+)
 
 __all__ = [
     "DevEvaluator",
@@ -106,7 +112,7 @@ class DevEvaluator(BaseEvaluator):
         return [spearman(pairs.score, evaluate_model(model, pairs)) for pairs in self._sets]
 
 
-class _Trainer(SentenceTransformerTrainer):
+class _Trainer(ShardingTrainer):
     """The trainer with batches of its own; given as an argument, the sampler would end up in checkpoints."""
 
     sources: Sequence[str]
@@ -136,7 +142,7 @@ class _Trainer(SentenceTransformerTrainer):
     def _load_from_checkpoint(
         self, resume_from_checkpoint: str, model: torch.nn.Module | None = None
     ) -> None:
-        if has_adapters(self.model):
+        if has_adapters(self.model) and self.whole is None:
             load_adapters(self.model, Path(resume_from_checkpoint))
         else:
             super()._load_from_checkpoint(resume_from_checkpoint)
@@ -167,6 +173,8 @@ def train(
 ) -> Training:
     """Train `model` in place and leave it with the weights that were best on the dev sets.
 
+    Where several processes shard it, it is of use afterwards in process 0 only.
+
     Args:
         model: Trained in fp32 weights, whatever they were.
         pairs: What to train on.
@@ -183,7 +191,7 @@ def train(
         InputError: The machine cannot compute in the recipe's precision, or a checkpoint cannot be written.
         KeyboardInterrupt: Ctrl-C; a checkpoint was written.
     """
-    config = recipe.training
+    config, device = recipe.training, model.device
     _describe(model, pairs)
     state = TrainerState.load_from_json(str(resume / "trainer_state.json")) if resume else TrainerState()
     schedule = Schedule(config, len(pairs))
@@ -194,8 +202,14 @@ def train(
     else:
         if dev and evaluator is None:
             evaluator = DevEvaluator(dev)
+        if resume and is_sharded():
+            _restore(model, resume)
         trainer, meter = _prepare(model, pairs, recipe, directory, evaluator, trackers)
         state = _run(trainer, meter, config, end, resume, state.global_step, backbone_score)
+        if is_sharded() and is_first():
+            _restore(
+                model.to(device), directory / f"checkpoint-{state.best_global_step or state.global_step}"
+            )
     return Training(
         curve=learning_curve(state),
         steps=state.global_step,
@@ -210,21 +224,23 @@ def _prepare(
     pairs: PairSet,
     recipe: Recipe,
     directory: Path,
-    evaluator: DevEvaluator | None,
+    evaluator: BaseEvaluator | None,
     trackers: Sequence[str],
 ) -> tuple[_Trainer, TermMeter]:
     """Return the trainer of a run and the meter that its loss feeds."""
-    config, meter = recipe.training, TermMeter()
+    config, meter, device, whole = recipe.training, TermMeter(), model.device, None
     if config.freeze_embeddings:
         _freeze_embeddings(model)
+    model = training_weights(model, resolve_precision(config.precision, device))
+    if is_sharded():
+        whole, model = model, copy_to_shard(model)
+        evaluator = WholeModelEvaluator(evaluator, whole, device) if evaluator is not None else None
     columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
     select = evaluator is not None
     with quiet_libraries():
-        args = training_arguments(
-            config, len(pairs), directory, model.device, select=select, trackers=trackers
-        )
+        args = training_arguments(config, len(pairs), directory, device, select=select, trackers=trackers)
         trainer = _Trainer(
-            model=training_weights(model, resolve_precision(config.precision, model.device)),
+            model=model,
             args=args,
             train_dataset=Dataset.from_dict({name: list(values) for name, values in columns.items()}),
             loss=make_loss(model, recipe.objective, meter.add, config.gradient_cache),
@@ -235,6 +251,8 @@ def _prepare(
     trainer.sources, trainer.block = pairs.sources(), config.source_block
     trainer.scores = pairs.score.tolist() if config.label_diverse else None
     trainer.remove_callback(PrinterCallback)
+    if whole is not None:
+        trainer.shard(whole)
     if process_number():
         torch.manual_seed(config.seed + process_number())  # dropout of its own; a checkpoint restores it
     return trainer, meter
@@ -286,7 +304,8 @@ def _restore(model: SentenceTransformer, checkpoint: Path) -> None:
     if has_adapters(model):
         load_adapters(model, checkpoint)
         return
-    weights = SentenceTransformer(str(checkpoint), device="cpu", local_files_only=True).state_dict()
+    with quiet_libraries():
+        weights = SentenceTransformer(str(checkpoint), device="cpu", local_files_only=True).state_dict()
     model.float().load_state_dict(weights)
 
 

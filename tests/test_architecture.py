@@ -68,10 +68,10 @@ LAYERS = {
     "angle_train": [
         "__init__ evaluate.__init__ report.__init__",
         "autocast backbones batching chunking command_options hub long_text lookups lora losses memory "
-        "monitor objectives poolings processes prompting rows saving scales settings text_rows trackers "
-        "triplets tuning",
+        "monitor objectives poolings processes prompting rows saving scales settings sharding_settings "
+        "text_rows trackers triplets tuning",
         "config distributed gradient_cache",
-        "encode loss merge pairs replay runstate unused",
+        "encode loss merge pairs replay runstate sharding unused",
         "arguments folds halving leaks places space",
         "inputs",
         "evaluate.sts evaluate.sources evaluate.neighbours evaluate.logistic evaluate.seeds evaluate.views "

@@ -115,7 +115,7 @@ class Embedder:
     """
 
     def __init__(
-        self, model: SentenceTransformer, name: str, file: EmbeddingFile | None = None, batch_size: int = 64
+        self, model: SentenceTransformer, name: str, file: EmbeddingFile | None = None, batch_size: int = 32
     ) -> None:
         self._model, self._name, self._file, self._batch_size = model, name, file, batch_size
         self._known: dict[Item, Vector] = {}

@@ -48,7 +48,7 @@ class MtebModel:
         *,
         device: str | None = None,
         cache: Path | None = None,
-        batch_size: int = 64,
+        batch_size: int = 32,
     ) -> None:
         self._model = load_backbone(model_name, device=device)
         file = embedding_file(cache, model_name, self._model) if cache else None

@@ -36,13 +36,13 @@ It is far finer than the embeddings, whose single precision moves other cosines 
 _BLOCK = 4096
 
 
-def evaluate_model(model: SentenceTransformer, pairs: PairSet, batch_size: int = 64) -> NDArray[np.float64]:
+def evaluate_model(model: SentenceTransformer, pairs: PairSet, batch_size: int = 32) -> NDArray[np.float64]:
     """Return the cosine similarity (B,) of the two texts of every pair under `model`."""
     return cosine_rows(*embed_pairs(model, pairs, batch_size))
 
 
 def embed_pairs(
-    model: SentenceTransformer, pairs: PairSet, batch_size: int = 64
+    model: SentenceTransformer, pairs: PairSet, batch_size: int = 32
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return the embeddings (B, D) of the first and of the second texts of all pairs under `model`.
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shlex
 import sys
 from dataclasses import replace
 
@@ -318,6 +319,10 @@ def test_the_command_prints_table_verdict_and_recipe(config, found, monkeypatch,
         else:
             assert grid_table(found) in out
             assert f"\n{found.verdict()}\nrecipe: {run.out / 'recipe.toml'}" in out
+            told = shlex.split(out.splitlines()[-1].removeprefix("train with it: angle-train fit "))
+            options = {"--recipe": run.out / "recipe.toml", "--backbone": run.backbone, "--out": "model"}
+            options |= {"--data": run.data[0], "--dev": run.dev[0]}
+            assert dict(zip(told[::2], told[1::2], strict=True)) == {k: str(v) for k, v in options.items()}
     for more, refusal in (
         (["--device", "gpu"], "--device gpu: torch finds no such device here"),
         (["--drop-leaks"], "no training pairs are left"),  # they are the dev pairs
