@@ -172,6 +172,7 @@ def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Pat
         notes = way.train(model, case, recipe, Path(scratch))
     notes.setdefault("cpu_seconds", time.process_time() - cpu)
     notes.setdefault("wall_seconds", time.perf_counter() - wall)
+    unmerged = notes.pop("unmerged", None)
     similarity = np.asarray(notes.pop("similarity", None) or evaluate_model(model, case.test))
     result = {
         "case": case.name,
@@ -185,6 +186,12 @@ def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Pat
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    if unmerged is not None:
+        plain = {**settings, "merge": False}
+        score = spearman(case.test.score, np.asarray(unmerged["similarity"]))
+        more = {"way": f"{name}, not merged", "settings": plain, "share": 0.0, "spearman": score, **unmerged}
+        path = _path(out, more["way"], case, backbone, seed, plain)
+        path.write_text(json.dumps({**result, **more}) + "\n", encoding="utf-8")
     print(
         f"{case.name} {backbone} {name}, seed {seed}: test {100 * result['spearman']:.2f}, "
         f"dev {100 * result['dev']:.2f}, {result['cpu_seconds']:.0f} CPU s",

@@ -27,7 +27,8 @@ def ours(*, merge: bool = False, **values: Any) -> Way:
     """Return training with this toolkit; `values` of the recipe, `loss` among them, make the way.
 
     Args:
-        merge: Average the weights with the untouched backbone, in the share that the dev pairs prefer.
+        merge: Average the weights with the untouched backbone, in the share that the dev pairs prefer; what
+            the same training gives without is kept too.
         values: Of the recipe.
     """
 
@@ -45,6 +46,10 @@ def ours(*, merge: bool = False, **values: Any) -> Way:
             "curve": [point.terms.get("loss") for point in training.curve],
         }
         if merge:
+            notes["unmerged"] = {
+                "dev": notes["dev"],
+                "similarity": evaluate_model(model, case.test).round(6).tolist(),
+            }
             shares, scores = shares_to_try(AUTO), []
             for share in shares:
                 with blended(model, backbone, share):
