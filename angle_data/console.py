@@ -83,6 +83,15 @@ def _sigterm_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def _duration(seconds: float) -> str:
+    """Return a time in the two units that matter, such as `8 h 40 min`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    hours, minutes = divmod(round(whole / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
 class Progress:
     """A progress bar on a terminal, a log line every ten seconds elsewhere, nothing when quiet.
 
@@ -121,7 +130,10 @@ class Progress:
             self._last_log = time.monotonic()
             rate = (self._done - self._skipped) / (self._last_log - self._started)
             of = "" if self._total is None else f"/{self._total}"
-            log.info("%s: %d%s (%.1f/s) %s", self._label, self._done, of, rate, note)
+            left = ""
+            if self._total is not None and rate > 0:
+                left = f", {_duration((self._total - self._done) / rate)} left"
+            log.info("%s: %d%s (%.1f/s%s) %s", self._label, self._done, of, rate, left, note)
 
     def skip(self, count: int) -> None:
         """Count `count` more items as finished before; they do not count for the speed."""

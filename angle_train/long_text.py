@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -20,6 +21,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import Tensor
 
+from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_train.prompting import TEXT_SLOT, has_template
@@ -41,6 +43,7 @@ LONG_TEXT_FILE = "long_text.json"
 
 _ROUND_TO = 8  # lengths that processors like
 _COUNTED_AT_ONCE = 1024
+_MANY = 20_000  # texts whose counting takes seconds
 # What `preprocess` tells `forward` about the rows: whose window each is, and how many tokens it adds.
 _ROW_OF, _ADDED = "window_text", "window_added"
 
@@ -278,11 +281,13 @@ def choose_length(
         prompt = None
     around = _tokens_around(model, (prompt or "").replace(TEXT_SLOT, ""))
     lengths: list[int] = []
-    for start in range(0, len(distinct), _COUNTED_AT_ONCE):
-        block: Mapping[str, Any] = model.tokenizer(
-            distinct[start : start + _COUNTED_AT_ONCE], add_special_tokens=False, verbose=False
-        )
-        lengths += [len(ids) + around for ids in block["input_ids"]]
+    with Progress("counting tokens", len(distinct)) if len(distinct) > _MANY else nullcontext() as progress:
+        for start in range(0, len(distinct), _COUNTED_AT_ONCE):
+            part = distinct[start : start + _COUNTED_AT_ONCE]
+            block: Mapping[str, Any] = model.tokenizer(part, add_special_tokens=False, verbose=False)
+            lengths += [len(ids) + around for ids in block["input_ids"]]
+            if progress:
+                progress.advance(len(part))
     ranked = sorted(lengths)
     wanted = ranked[max(0, math.ceil(percentile / 100 * len(ranked)) - 1)]
     chosen = -(-wanted // _ROUND_TO) * _ROUND_TO

@@ -203,3 +203,6 @@ def _forget_adapters(transformer: nn.Module) -> None:
     """Undo what transformers notes about adapters, so that it saves the whole model again."""
     transformer._hf_peft_config_loaded = False  # type: ignore[assignment]
     del transformer.peft_config
+    # How saved adapters were renamed when they were loaded: whole weights would be saved under such names,
+    # and not be found again. Without it transformers takes what the architecture itself asks for.
+    transformer.__dict__.pop("_weight_conversions", None)

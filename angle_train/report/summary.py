@@ -163,7 +163,8 @@ class FitReport:
             head = "Tuning helped on some pairs and made no reliable difference on others."
         lines = [verdict_sentence(pairs, difference) for pairs, difference in differences]
         if all(result.role == "dev" for result in self.judged):
-            lines.append("these pairs also chose the checkpoint, so the gain is flattered; give --test pairs")
+            chose = "the number of steps" if "folds" in self.details else "the checkpoint"
+            lines.append(f"these pairs also chose {chose}, so the gain is flattered; give --test pairs")
         lines += [f"{leak.sentence()}, which flatters the model" for leak in self.leaks]
         return [head, *lines]
 

@@ -119,8 +119,17 @@ def test_progress_draws_nothing_off_a_terminal_within_the_first_seconds(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(("total", "of"), [(10, "/10"), (None, "")])
-def test_what_was_done_before_counts_as_done_but_not_for_the_speed(monkeypatch, capsys, total, of):
+@pytest.mark.parametrize(
+    ("total", "of", "left"),
+    [
+        (None, "", ""),
+        (8, "/8", ", 0 s left"),
+        (10, "/10", ", 20 s left"),
+        (14, "/14", ", 1 min left"),
+        (800, "/800", ", 2 h 12 min left"),
+    ],
+)
+def test_what_was_done_before_counts_as_done_but_not_for_the_speed(monkeypatch, capsys, total, of, left):
     now = [0.0]
     monkeypatch.setattr("angle_data.console.time.monotonic", lambda: now[0])
     configure_logging()
@@ -128,7 +137,7 @@ def test_what_was_done_before_counts_as_done_but_not_for_the_speed(monkeypatch, 
         progress.skip(6)
         now[0] = 20.0
         progress.advance(2, note="1 failed")
-    assert capsys.readouterr().err == f"work: 8{of} (0.1/s) 1 failed\n"
+    assert capsys.readouterr().err == f"work: 8{of} (0.1/s{left}) 1 failed\n"
 
 
 def test_a_ctrl_c_that_typer_catches_is_told_too(capsys):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from sentence_transformers import SentenceTransformer
 from tiny_backbones import checkpoint
 
 from angle_data.errors import InputError, MissingExtraError
@@ -158,6 +159,9 @@ def test_an_adapter_model_is_merged_before_it_is_trained_again(tiny_model_dir, t
     assert not has_adapters(again)
     np.testing.assert_allclose(again.encode(TEXTS), model.encode(TEXTS), atol=1e-5)
     assert all(parameter.requires_grad for parameter in again.parameters())
+    again.save_pretrained(str(tmp_path / "whole"), create_model_card=False)
+    whole = SentenceTransformer(str(tmp_path / "whole"), device="cpu")
+    np.testing.assert_allclose(whole.encode(TEXTS), model.encode(TEXTS), atol=1e-5)
     more = load_for_training(str(tmp_path), LORA, device="cpu")
     assert all(parameter.requires_grad == ("lora_" in name) for name, parameter in more.named_parameters())
     with pytest.raises(InputError, match=r"is itself saved as adapters; set lora_save = merged"):

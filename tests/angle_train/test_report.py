@@ -76,6 +76,12 @@ def test_verdict_without_test_sets_rests_on_dev_and_says_so():
     ]
 
 
+def test_graded_pairs_that_were_held_out_in_turn_chose_the_number_of_steps():
+    assert report(dev=BETTER, details={"folds": {}}).verdict()[-1] == (
+        "these pairs also chose the number of steps, so the gain is flattered; give --test pairs"
+    )
+
+
 def test_verdict_says_when_the_backbone_was_kept():
     assert report(BETTER, kept="backbone").verdict()[0] == (
         "Tuning did not help: no checkpoint ranked the dev pairs better than the backbone "
