@@ -40,6 +40,7 @@ from angle_train.merge import best_share, blend, blended, shares_to_try, snapsho
 from angle_train.outcome import Trained, make_report, mean_spearman, measure, spearmans
 from angle_train.pairs import PairSet
 from angle_train.processes import connect, on_first
+from angle_train.report.card import add_results
 from angle_train.report.html import write_fit_html
 from angle_train.report.repeat import command_line, portable
 from angle_train.report.summary import BACKBONE, TUNED, FitReport
@@ -274,7 +275,6 @@ def _finish(
 ) -> FitReport:
     """Write model and reports, and mark the run as finished."""
     report = make_report(config.recipe, data, trained, directory.fingerprint["backbone"], details, model)
-    dev = [pairs for role, pairs in trained.sets if role == "dev"]
     if report.kept == BACKBONE:
         log.info("%s", report.verdict()[0])
         model = _load_backbone(config)
@@ -282,8 +282,8 @@ def _finish(
         model = finish_training(
             model, config.recipe.backbone, lambda other: _load_for_training(config, other)
         )
-        scores = spearmans(dev, trained.after.columns) if data.dev else [trained.dev_after]
-        record_dev_scores(model, dev, scores)
+        if data.dev:  # the parts held out in turn measured other models
+            record_dev_scores(model, data.dev, spearmans(data.dev, trained.after.columns))
     with disk_errors_in_one_line(config.out):
         _save(config, model, report)
     write_fit_html(config.out / "report.html", report, trained.views())
@@ -388,6 +388,7 @@ def untouched(config: FitConfig, model: SentenceTransformer) -> SentenceTransfor
 def _save(config: FitConfig, model: SentenceTransformer, report: FitReport) -> None:
     with quiet_libraries():
         model.save_pretrained(str(config.out))
+    add_results(config.out / "README.md", report)
     with replace_file(config.out / "recipe.toml") as stream:
         stream.write(config.recipe.to_toml_text())
     report.write(config.out / "report.json")

@@ -85,7 +85,7 @@ LAYERS = {
         "evaluate.suite evaluate.suite_table evaluate.mteb_adapter",
         "evaluate.run report.advice report.insight report.style report.svg report.table",
         "report.figures report.summary",
-        "report.markup",
+        "report.card report.markup",
         "report.sections",
         "crossfit",
         "report.run_sections",

@@ -3,8 +3,7 @@
     ANGLE_BENCH_DATA=FOLDER python benchmarks/training/choose.py [--cases stsb …] [--seeds 101 102]
 
 The training and dev pairs of quality.py together are cut into two parts that share no text; each measures
-what the other trains. 400 dev pairs alone chose wrongly on STS-B (LOG.md). The seeds are
-others than quality.py's. Kept and continued like there.
+what the other trains. The seeds are others than quality.py's. Kept and continued like there.
 """
 
 from __future__ import annotations

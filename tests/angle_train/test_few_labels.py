@@ -89,6 +89,9 @@ def test_human_pairs_choose_the_number_of_steps_in_turn(config, result):
         ("test", "test", 16),
     ]
     assert not (config.out / "folds").exists()
+    card = (config.out / "README.md").read_text()
+    assert report.advice() in card
+    assert "dev_spearman" not in card  # the parts measured other models
 
 
 @pytest.mark.parametrize(("evaluation", "steps"), [(2, 8), (3, 12)])

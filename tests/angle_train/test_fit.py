@@ -16,6 +16,7 @@ from angle_train.evaluate.sts import evaluate_model, spearman
 from angle_train.fit import FitConfig, fit
 from angle_train.pairs import load_pairs
 from angle_train.report.summary import FitReport
+from angle_train.report.table import results_table
 
 FAST = {"epochs": 5, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 
@@ -83,6 +84,11 @@ def test_finished_run_leaves_model_card_recipe_and_reports_but_no_checkpoints(fi
     card = (config.out / "README.md").read_text()
     assert "loss:CombinedLoss" in card
     assert f"{result.report.dev_after:.4f}" in card  # the score of the saved weights, not of the last ones
+    told, _, rest = card.partition("## What tuning changed\n")[2].partition("## Model Details\n")
+    assert result.report.advice() in told
+    assert results_table(result.report.shown()) in told
+    assert f"* {result.report.verdict()[1]}" in told
+    assert "## Usage" in rest
     kinds = {module["type"].split(".")[0] for module in json.loads((config.out / "modules.json").read_text())}
     assert kinds == {"sentence_transformers"}
 
