@@ -10,9 +10,9 @@ three layers and 5e-5 for all six. The better of two evaluations on dev is kept.
 backbone, way, seed) is one file under runs/benchmarks/training/quality; what is there with the same
 settings is not run again, so the script can be stopped at any time.
 
-Ways: `ours` has the weights that dev preferred for each data set (choose.py) and averages with the backbone
-in the share that dev prefers; `ours, not merged` does not average; `ours, default` has the default weights
-and does not average. `cosent`, `st-angle`, `mnrl`, `simcse`, `sbert` are the stock losses of
+Ways: `ours` has the weights chosen for each data set without its test pairs (CHOSEN) and averages with the
+backbone in the share that dev prefers; `ours, not merged` does not average; `ours, default` has the default
+weights and does not average. `cosent`, `st-angle`, `mnrl`, `simcse`, `sbert` are the stock losses of
 sentence-transformers on this toolkit's trainer and batches; with `, merged` they are averaged with the
 backbone too. `ST …` is sentence-transformers' own trainer; for MNRL it gets the positive pairs alone, so
 fewer steps. `angle_emb` is the authors' package with the weights of its README, in an environment of its own.
@@ -47,7 +47,7 @@ CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
         "bug-duplicates": {"cosine_weight": 0.2, "angle_weight": 0.0},
     },
 }
-"""Backbone -> data set -> the objective that choose.py found best, see LOG.md."""
+"""Backbone -> data set -> the objective; LOG.md says how each was chosen."""
 
 WAYS: dict[str, Way | None] = {
     "ours": None,
