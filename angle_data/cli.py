@@ -18,8 +18,6 @@ from angle_data.gis.command_explain import explain
 from angle_data.labelling.command import llm_label
 from angle_data.labelling.score_command import llm_score
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="angle-data",
     help="Texts in, labelled sentence pairs out.",

@@ -18,8 +18,6 @@ from typing import Any, Self
 
 from angle_data.errors import AngleError, StoppedError
 
-__all__ = ["EXIT_INTERRUPTED", "Progress", "configure_logging", "run_app"]
-
 EXIT_INTERRUPTED = 130
 _LOG_EVERY_S = 10.0
 

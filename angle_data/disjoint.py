@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, Protocol, Self, TypeVar
 
-__all__ = ["Comparable", "DisjointSets"]
-
 
 class Comparable(Protocol):
     """Anything with an order, so that a set's leader does not depend on the order of the links."""

@@ -18,15 +18,6 @@ from typing import ClassVar
 
 from angle_data.resources import install_command
 
-__all__ = [
-    "AngleError",
-    "AnnotatorError",
-    "CredentialsError",
-    "InputError",
-    "MissingExtraError",
-    "StoppedError",
-]
-
 
 class AngleError(Exception):
     """Base of every error that is reported as one line; `exit_code` is the process's exit status."""

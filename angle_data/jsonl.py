@@ -17,8 +17,6 @@ from typing import IO, Any
 
 from angle_data.errors import InputError
 
-__all__ = ["dumps", "open_text", "read_jsonl", "replace_file", "write_jsonl"]
-
 
 def dumps(row: Any) -> str:
     """Return `row` as one line of JSON: characters beyond ASCII kept, keys in given order."""

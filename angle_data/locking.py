@@ -9,8 +9,6 @@ from pathlib import Path
 
 from angle_data.errors import InputError
 
-__all__ = ["LOCK_NAME", "check_free", "hold"]
-
 LOCK_NAME = ".lock"
 
 

@@ -10,8 +10,6 @@ from typing import Any, Literal, Self, get_args
 
 from angle_data.errors import InputError
 
-__all__ = ["Candidate", "LabelledPair", "Polarity", "Record", "Rejection", "Text", "check_polarity"]
-
 Polarity = Literal["synonym", "antonym"]
 
 

@@ -9,8 +9,6 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-__all__ = ["install_command", "load_object", "packaged_folder"]
-
 _ROOT = Path(__file__).resolve().parents[1]  # of the clone, or the folder that the packages are installed in
 _PACKAGES = ("angle_data", "angle_train")
 

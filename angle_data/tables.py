@@ -15,8 +15,6 @@ from typing import Any
 from angle_data.errors import InputError
 from angle_data.jsonl import open_text, read_jsonl
 
-__all__ = ["TABLE_KINDS", "Rows", "is_table", "read_table"]
-
 TABLE_KINDS = ".jsonl, .jsonl.gz, .csv, .csv.gz or .parquet"
 """The kinds of file that are read, for error messages and help texts."""
 

@@ -6,18 +6,6 @@ import hashlib
 import re
 import unicodedata
 
-__all__ = [
-    "char_ngrams",
-    "content_id",
-    "counted",
-    "jaccard",
-    "normalise",
-    "pair_key",
-    "stable_hash",
-    "whole_characters",
-    "words",
-]
-
 _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "`": "'"})
 _EDGE = " \t\"'.,;:!?…。！？"
 _WORD = re.compile(r"\w+")

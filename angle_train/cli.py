@@ -16,8 +16,6 @@ from angle_train.command_eval import eval_models
 from angle_train.command_fit import fit_model
 from angle_train.command_grid import search_recipe
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="angle-train",
     help="Labelled sentence pairs in, embedding model and report out.",

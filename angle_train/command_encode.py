@@ -11,8 +11,6 @@ import typer
 from angle_data.console import configure_logging
 from angle_train.command_options import AsJson, Device, Quiet, Verbose
 
-__all__ = ["encode_texts"]
-
 
 def encode_texts(
     model: Annotated[str, typer.Option(help="Model to embed with: directory or hub id.")],
@@ -49,7 +47,7 @@ def encode_texts(
     Example: angle-train encode --model model --texts texts.jsonl --out texts.npy --normalize
     """
     configure_logging(quiet=quiet, verbose=verbose)
-    from angle_train.backbones import check_training_extra
+    from angle_train.model.load import check_training_extra
 
     check_training_extra("angle-train encode")
     from angle_train.encode import EncodeConfig, encode

@@ -14,8 +14,6 @@ from angle_data.console import configure_logging
 from angle_data.errors import InputError
 from angle_train.command_options import PAIRS, AsJson, Device, Quiet, Scale, Verbose
 
-__all__ = ["eval_models"]
-
 log = logging.getLogger("angle.evaluate")
 
 _PAGES = (".html", ".htm")  # a slip must not replace a file of data
@@ -100,7 +98,7 @@ def eval_models(
         raise InputError(f"--report {report}: give the name of a page, such as report.html")
     if data_dir and not data_dir.is_dir():
         raise InputError(f"--data-dir {data_dir} is no folder; check the path")
-    from angle_train.backbones import check_device, check_training_extra
+    from angle_train.model.load import check_device, check_training_extra
 
     check_training_extra("angle-train eval")
     check_device(device)
@@ -110,7 +108,7 @@ def eval_models(
         check_inputs(pairs, [*([baseline] if baseline else ()), *(model or ())])
         _on_pairs(model or [], pairs, baseline, split, scale, device, report, as_json)
         return
-    from angle_train.evaluate.tasks import Settings, expand_names
+    from angle_train.evaluate.tasks.registry import Settings, expand_names
 
     chosen: dict[str, Any] = {"seed": seed, "query_in_index": query_in_index}
     settings = Settings(**{name: value for name, value in chosen.items() if value is not None})
@@ -151,7 +149,7 @@ def _check_options(
 
 def _on_hub(names: list[str], asked: list[str]) -> list[str]:
     """Return the tasks whose data is on the hub; of the others a group is told about, a name refused."""
-    from angle_train.evaluate.tasks import load_task
+    from angle_train.evaluate.tasks.registry import load_task
 
     local = [name for name in names if load_task(name).data.hub is None]
     named = [name for name in local if name in asked]
@@ -208,9 +206,9 @@ def _on_tasks(
     as_json: bool,
 ) -> None:
     from angle_train.evaluate.seeds import systems_of
-    from angle_train.evaluate.sources import DataFolder, Hub
     from angle_train.evaluate.suite import run_suite
     from angle_train.evaluate.suite_table import suite_table
+    from angle_train.evaluate.tasks.sources import DataFolder, Hub
 
     systems, base = systems_of(models, patterns, baseline)
     found = run_suite(

@@ -19,8 +19,6 @@ from angle_train.command_options import (
     Verbose,
 )
 
-__all__ = ["fit_model"]
-
 
 def fit_model(
     backbone: Annotated[str, typer.Option(help="Model to start from: directory or hub id.")],
@@ -93,8 +91,8 @@ def fit_model(
     if not data and not human:
         raise typer.BadParameter("give --data, or --human, or both", param_hint="--data")
     configure_logging(quiet=quiet, verbose=verbose)
-    from angle_train.backbones import check_training_extra
-    from angle_train.config import Recipe, find_recipe, overrides_of, toml_value
+    from angle_train.model.load import check_training_extra
+    from angle_train.recipe import Recipe, find_recipe, overrides_of, toml_value
 
     named = {
         "epochs": ("--epochs", epochs),
@@ -113,8 +111,8 @@ def fit_model(
     check_inputs([*(data or ()), *(human or ()), *(dev or ()), *(test or ())], [backbone])
     check_run_directory(out)
     from angle_train.fit import FitConfig, fit
-    from angle_train.processes import is_first
     from angle_train.report.table import results_table
+    from angle_train.train.processes import is_first
 
     result = fit(
         FitConfig(

@@ -10,8 +10,6 @@ import typer
 from angle_data.console import configure_logging
 from angle_train.command_options import PAIRS, AsJson, Device, DropLeaks, Quiet, Scale, SetValue, Verbose
 
-__all__ = ["search_recipe"]
-
 
 def search_recipe(
     data: Annotated[
@@ -55,8 +53,8 @@ def search_recipe(
     --dev few.jsonl --out grid && angle-train fit --recipe grid/recipe.toml --data pairs/dataset …
     """
     configure_logging(quiet=quiet, verbose=verbose)
-    from angle_train.backbones import check_training_extra
-    from angle_train.config import Recipe, find_recipe, parse_settings
+    from angle_train.model.load import check_training_extra
+    from angle_train.recipe import Recipe, find_recipe, parse_settings
 
     chosen = Recipe.from_toml(find_recipe(recipe)).with_overrides(parse_settings(setting or ()))
     check_training_extra("angle-train grid")

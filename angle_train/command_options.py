@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["PAIRS", "AsJson", "Device", "DropLeaks", "Quiet", "Scale", "SetValue", "Verbose"]
-
 PAIRS = ".jsonl[.gz], .csv[.gz] or .parquet"
 """The kinds of files that hold pairs, as the help texts name them."""
 Scale = Annotated[

@@ -19,16 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_train.backbones import check_device, check_model_path, load_backbone, quiet_libraries
-from angle_train.prompting import TEXT_SLOT, has_template
-from angle_train.text_rows import ID_FIELD, STANDARD_INPUT, TextRow, read_texts, standard_input
+from angle_train.data.texts import ID_FIELD, STANDARD_INPUT, TextRow, read_texts, standard_input
+from angle_train.model.load import check_device, check_model_path, load_backbone, quiet_libraries
+from angle_train.model.prompt import TEXT_SLOT, has_template
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
-
-__all__ = ["EncodeConfig", "EncodeResult", "encode"]
 
 log = logging.getLogger("angle.encode")
 
@@ -174,7 +172,7 @@ def _checked_prompt(config: EncodeConfig, model: SentenceTransformer) -> str | N
 
 def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer, prompt: str | None) -> None:
     """Log how many of the first texts are longer than the model reads."""
-    from angle_train.long_text import LongTextModel, choose_length
+    from angle_train.model.long_text import LongTextModel, choose_length
 
     if model.transformers_model is None or isinstance(model, LongTextModel):
         return

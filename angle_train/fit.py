@@ -19,40 +19,38 @@ from torch import Tensor
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.locking import hold
-from angle_train.arguments import Schedule, resolve_precision, warn_of_emulation
-from angle_train.backbones import (
+from angle_train.data.inputs import RunData, load_run_data, run_leaks, unused_in_run
+from angle_train.data.pairs import PairSet
+from angle_train.evaluate.similarity import evaluate_model
+from angle_train.model.adapters import has_adapters
+from angle_train.model.load import (
     backbone_identity,
     check_device,
     load_backbone,
     quiet_libraries,
     usable_positions,
 )
-from angle_train.config import Recipe
-from angle_train.crossfit import CrossFit, cross_fit
-from angle_train.evaluate.sts import evaluate_model
-from angle_train.inputs import RunData, load_run_data, run_leaks, unused_in_run
-from angle_train.long_text import choose_length
-from angle_train.lora import has_adapters
-from angle_train.loss import widths
-from angle_train.losses import OWN_LOSS
-from angle_train.memory import memory_errors_in_one_line
-from angle_train.merge import best_share, blend, blended, shares_to_try, snapshot
-from angle_train.outcome import Trained, make_report, mean_spearman, measure, spearmans
-from angle_train.pairs import PairSet
-from angle_train.processes import connect, on_first
+from angle_train.model.long_text import choose_length
+from angle_train.model.merge import best_share, blend, blended, shares_to_try, snapshot
+from angle_train.model.prepare import finish_training, load_for_training, starts_as_backbone
+from angle_train.objective.loss import widths
+from angle_train.objective.losses import OWN_LOSS
+from angle_train.recipe import Recipe
 from angle_train.report.card import add_results
 from angle_train.report.html import write_fit_html
+from angle_train.report.outcome import Trained, make_report, mean_spearman, measure, spearmans
 from angle_train.report.repeat import command_line, portable
 from angle_train.report.summary import BACKBONE, TUNED, FitReport
-from angle_train.runstate import RunDirectory
-from angle_train.saving import disk_errors_in_one_line
 from angle_train.settings import AUTO, BackboneConfig
-from angle_train.sharding import check_can_shard, is_sharded
-from angle_train.trackers import check_trackers, tracker_folder
-from angle_train.trainer import Training, record_dev_scores, train
-from angle_train.tuning import finish_training, load_for_training, starts_as_backbone
-
-__all__ = ["FitConfig", "FitResult", "fit", "load_at_length", "load_for_run", "untouched"]
+from angle_train.train.arguments import Schedule, resolve_precision, warn_of_emulation
+from angle_train.train.checkpoints import RunDirectory
+from angle_train.train.choosing import CrossFit, cross_fit
+from angle_train.train.memory import memory_errors_in_one_line
+from angle_train.train.processes import connect, on_first
+from angle_train.train.saving import disk_errors_in_one_line
+from angle_train.train.sharding import check_can_shard, is_sharded
+from angle_train.train.trackers import check_trackers, tracker_folder
+from angle_train.train.trainer import Training, record_dev_scores, train
 
 log = logging.getLogger("angle.fit")
 

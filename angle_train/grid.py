@@ -21,20 +21,18 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, replace_file, write_jsonl
 from angle_data.locking import LOCK_NAME, hold
-from angle_train.arguments import warn_of_emulation
-from angle_train.backbones import backbone_identity, check_device
-from angle_train.config import Recipe, changed_parts
+from angle_train.data.inputs import RunData, load_run_data, run_leaks, unused_in_run
 from angle_train.evaluate.bootstrap import Difference, paired_bootstrap
-from angle_train.evaluate.sts import evaluate_model, spearman
+from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, load_at_length, load_for_run, untouched
-from angle_train.halving import most_rungs, planned, ranked, rung_share, survivors
-from angle_train.inputs import RunData, load_run_data, run_leaks, unused_in_run
-from angle_train.memory import memory_errors_in_one_line
-from angle_train.processes import process_count
+from angle_train.model.load import backbone_identity, check_device
+from angle_train.recipe import Recipe, changed_parts
 from angle_train.space import Range, check_space, draw_trials, space_for
-from angle_train.trainer import train
-
-__all__ = ["GridConfig", "GridResult", "Row", "grid_table", "search"]
+from angle_train.train.arguments import warn_of_emulation
+from angle_train.train.halving import most_rungs, planned, ranked, rung_share, survivors
+from angle_train.train.memory import memory_errors_in_one_line
+from angle_train.train.processes import process_count
+from angle_train.train.trainer import train
 
 log = logging.getLogger("angle.fit")
 

@@ -9,12 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from angle_data.locking import check_free
-from angle_train.backbones import check_model_path
-from angle_train.processes import process_count
-from angle_train.rows import check_source
-from angle_train.runstate import check_out
-
-__all__ = ["check_inputs", "check_run_directory"]
+from angle_train.data.sources import check_source
+from angle_train.model.load import check_model_path
+from angle_train.train.checkpoints import check_out
+from angle_train.train.processes import process_count
 
 
 def check_inputs(sources: Iterable[str] = (), models: Iterable[str] = ()) -> None:

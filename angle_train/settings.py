@@ -12,19 +12,8 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from angle_data.errors import InputError
-from angle_train.losses import LOSSES, OWN_LOSS
-from angle_train.poolings import CHECKPOINT, POOLINGS
-
-__all__ = [
-    "AUTO",
-    "SECTIONS",
-    "AngleMode",
-    "BackboneConfig",
-    "ObjectiveConfig",
-    "TrainingConfig",
-    "problems_of_values",
-    "raise_if",
-]
+from angle_train.model.pooling import CHECKPOINT, POOLINGS
+from angle_train.objective.losses import LOSSES, OWN_LOSS
 
 AngleMode = Literal["symmetric", "published", "fisher", "complex"]
 

@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from angle_data.errors import InputError
-from angle_train.config import Recipe
+from angle_train.recipe import Recipe
 from angle_train.settings import SECTIONS
 from angle_train.unused import unused_values
-
-__all__ = ["SPACE", "Range", "check_space", "draw_trials", "read_space", "space_for"]
 
 _WEIGHTS = ("cosine_weight", "in_batch_weight", "angle_weight")
 _NOT_SEARCHED = {

@@ -10,11 +10,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import fields
 from typing import Any
 
-from angle_train.config import Recipe
-from angle_train.losses import OWN_LOSS
+from angle_train.objective.losses import OWN_LOSS
+from angle_train.recipe import Recipe
 from angle_train.settings import SECTIONS, ObjectiveConfig
-
-__all__ = ["unused_settings", "unused_values"]
 
 # What stock losses use of the objective's section: the thresholds of positives and hard negatives.
 _USED_BY_STOCK = {"loss", "positive_score", "negative_score"}

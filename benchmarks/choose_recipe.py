@@ -22,8 +22,8 @@ from common import RESULTS, data_folder, minilm, save_results
 from llm_supervised import Task, cloud_ops, data_sets, stsb
 
 from angle_data.console import configure_logging
-from angle_train.config import Recipe, find_recipe
 from angle_train.fit import FitConfig, fit
+from angle_train.recipe import Recipe, find_recipe
 
 Values = Mapping[str, object]
 

@@ -45,8 +45,8 @@ from angle_data.publish.card import Card
 from angle_data.publish.dataset import write_dataset
 from angle_data.records import LabelledPair
 from angle_data.text import pair_key, stable_hash
-from angle_train.config import Recipe, find_recipe
 from angle_train.fit import FitConfig, fit
+from angle_train.recipe import Recipe, find_recipe
 
 LABELS = ("binary", "ordinal", "graded")
 DEFAULT = (

@@ -22,8 +22,8 @@ from angle_data.ensemble.build import EnsembleConfig, build_ensemble
 from angle_data.labelling.engine import EngineConfig
 from angle_data.labelling.requests import LabelConfig
 from angle_data.labelling.run import label
-from angle_train.config import Recipe, find_recipe
 from angle_train.fit import FitConfig, fit
+from angle_train.recipe import Recipe, find_recipe
 
 ANNOTATORS = ("annotator-a", "annotator-b", "annotator-c")
 

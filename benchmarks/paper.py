@@ -30,7 +30,7 @@ from paper_measure import saturated, time_epoch
 from paper_rows import FAMILIES, PUBLISHED, SECONDS, SEEDS, VARIANTS, settings_of
 
 from angle_data.errors import AngleError
-from angle_train.evaluate.sources import DataFolder, Hub
+from angle_train.evaluate.tasks.sources import DataFolder, Hub
 
 ROOT = Path(__file__).resolve().parents[1]
 

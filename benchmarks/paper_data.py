@@ -16,8 +16,8 @@ from paper_rows import TRAIN_ROWS, Family
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file, write_jsonl
-from angle_train.evaluate.sources import DataFolder, Source, TaskData, number_in, pair_in
-from angle_train.evaluate.tasks import load_task
+from angle_train.evaluate.tasks.registry import load_task
+from angle_train.evaluate.tasks.sources import DataFolder, Source, TaskData, number_in, pair_in
 
 __all__ = ["unpublished_sizes", "write_data"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_train.config import Recipe, find_recipe, parse_settings
+from angle_train.recipe import Recipe, find_recipe, parse_settings
 
 __all__ = ["Epoch", "Share", "saturated", "time_epoch"]
 
@@ -70,10 +70,10 @@ def time_epoch(recipe_name: str, data: Path, backbone: str, settings: list[str],
     Raises:
         InputError: The pairs or the backbone cannot be used, or the pairs make a single step.
     """
-    from angle_train.arguments import Schedule, resolve_precision
-    from angle_train.pairs import load_pairs
-    from angle_train.trainer import train
-    from angle_train.tuning import load_for_training
+    from angle_train.data.pairs import load_pairs
+    from angle_train.model.prepare import load_for_training
+    from angle_train.train.arguments import Schedule, resolve_precision
+    from angle_train.train.trainer import train
 
     recipe = Recipe.from_toml(find_recipe(recipe_name)).with_overrides(parse_settings(settings))
     recipe = replace(recipe, training=replace(recipe.training, epochs=1, evals_per_epoch=1, seed=seed))
@@ -138,9 +138,9 @@ def saturated(data: Path, model_name: str) -> list[Share]:
     """
     import numpy as np
 
-    from angle_train.backbones import load_backbone, quiet_libraries
-    from angle_train.evaluate.sts import check_finite, cosine_rows, embed_pairs
-    from angle_train.pairs import load_pairs
+    from angle_train.data.pairs import load_pairs
+    from angle_train.evaluate.similarity import check_finite, cosine_rows, embed_pairs
+    from angle_train.model.load import load_backbone, quiet_libraries
 
     pairs, model = load_pairs(str(data)), load_backbone(model_name)
     parts = []

@@ -22,12 +22,13 @@ from typing import Any
 from common import RESULTS, data_folder, minilm, save_results, show
 
 from angle_data.console import configure_logging
-from angle_train.backbones import load_backbone, quiet_libraries
-from angle_train.config import Recipe, find_recipe
-from angle_train.evaluate.sts import evaluate_model, spearman
-from angle_train.pairs import PairSet, load_pairs
+from angle_train.data.pairs import PairSet, load_pairs
+from angle_train.evaluate.similarity import evaluate_model, spearman
+from angle_train.model.load import load_backbone, quiet_libraries
+from angle_train.recipe import Recipe, find_recipe
 from angle_train.settings import ObjectiveConfig
-from angle_train.trainer import DevEvaluator, train, training_arguments
+from angle_train.train.arguments import training_arguments
+from angle_train.train.trainer import DevEvaluator, train
 
 OURS = {
     "ours (recipe)": None,

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from fake_github_world import FakeRepo, World, all_comments
 
-from angle_data.gis.store import STORE_NAME, Comment, Event, Issue, Repo, Store
+from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
+from angle_data.gis.crawl.store import STORE_NAME, Store
 
 KINDS = {
     "MarkedAsDuplicateEvent": "marked",

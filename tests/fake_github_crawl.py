@@ -3,8 +3,9 @@
 from fake_github import FakeGitHub
 from fake_github_world import all_comments
 
-from angle_data.gis.crawl import CrawlConfig, crawl_repos
-from angle_data.gis.store import Comment, Event, Issue, Store
+from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
+from angle_data.gis.crawl.rows import Comment, Event, Issue
+from angle_data.gis.crawl.store import Store
 
 TOKEN = "ghp_aVerySecretToken"
 FIRST, SECOND = "org0/project0", "org1/project1"

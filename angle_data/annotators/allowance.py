@@ -11,8 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Allowance", "parse_duration", "read_allowance"]
-
 _PART = re.compile(r"([0-9]*\.?[0-9]+)(ms|us|µs|ns|d|h|m|s)")
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _PER_MINUTE = 60.0

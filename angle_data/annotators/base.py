@@ -12,22 +12,6 @@ from dataclasses import dataclass, field, replace
 from json.encoder import encode_basestring
 from typing import Any, Literal, Protocol, runtime_checkable
 
-__all__ = [
-    "REFUSED_KINDS",
-    "Annotator",
-    "ChatRequest",
-    "Failure",
-    "Held",
-    "Holder",
-    "KeyMaker",
-    "Reply",
-    "Retrier",
-    "Sampling",
-    "Task",
-    "request_key",
-    "resample",
-]
-
 _KEY_VERSION = 1
 
 Task = Literal["synonym", "antonym", "score"]

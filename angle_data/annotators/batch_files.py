@@ -14,18 +14,7 @@ from typing import IO, Any, Final, Self
 
 from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.chat import read_reply
-from angle_data.annotators.retry import BadAnswer
-
-__all__ = [
-    "ENDPOINT",
-    "MAX_BYTES",
-    "MAX_ROWS",
-    "RequestFile",
-    "body_tokens",
-    "read_rows",
-    "request_line",
-    "row_outcome",
-]
+from angle_data.http import BadAnswer
 
 MAX_ROWS = 50_000
 """Requests in one input file; https://developers.openai.com/api/docs/guides/batch#rate-limits."""

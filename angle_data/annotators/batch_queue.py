@@ -13,8 +13,6 @@ from typing import Any
 from angle_data.annotators.batch_files import MAX_BYTES, MAX_ROWS, RequestFile
 from angle_data.annotators.batch_state import BatchState, Part
 
-__all__ = ["Limits", "PartQueue"]
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -13,8 +13,6 @@ from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.batch_files import read_rows, row_outcome
 from angle_data.jsonl import dumps
 
-__all__ = ["PartResults"]
-
 
 @dataclass(slots=True)
 class PartResults:

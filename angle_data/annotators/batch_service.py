@@ -18,14 +18,12 @@ from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.batch_files import ENDPOINT
 from angle_data.annotators.chat import api_key, credentials_message
 from angle_data.annotators.models import DEFAULT_URL
-from angle_data.annotators.retry import BadAnswer, is_retryable, lacks_connection, status_of, wait_as_told
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
+from angle_data.http import BadAnswer, is_retryable, lacks_connection, status_of, wait_as_told
 
 if TYPE_CHECKING:
     from openai.types import Batch
     from tenacity import RetryCallState
-
-__all__ = ["BatchService"]
 
 log = logging.getLogger("angle.annotators")
 

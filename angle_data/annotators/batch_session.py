@@ -27,8 +27,6 @@ from angle_data.text import counted
 if TYPE_CHECKING:
     from openai.types import Batch
 
-__all__ = ["BatchSession"]
-
 log = logging.getLogger("angle.annotators")
 
 _DONE = ("completed", "expired", "cancelled")

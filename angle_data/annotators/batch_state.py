@@ -21,8 +21,6 @@ from typing import Any
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, read_jsonl
 
-__all__ = ["BatchState", "Part", "open_requests"]
-
 log = logging.getLogger("angle.annotators")
 
 _FILE = "batches.jsonl"

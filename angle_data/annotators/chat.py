@@ -9,19 +9,9 @@ import os
 from typing import Any, Literal
 
 from angle_data.annotators.base import ChatRequest, Reply
-from angle_data.annotators.retry import BadAnswer
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError
-
-__all__ = [
-    "Form",
-    "api_key",
-    "credentials_message",
-    "first_form",
-    "next_form",
-    "read_reply",
-    "request_body",
-]
+from angle_data.http import BadAnswer
 
 Form = Literal["json_schema", "json_object", "text"]
 """How a reply is held to JSON: to the schema, to any object, not at all (the prompt asks for it anyway)."""

@@ -22,8 +22,6 @@ from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import InputError
 from angle_data.resources import install_command
 
-__all__ = ["choose_annotator"]
-
 _LOCAL = ("offline", "ray")
 _REMOTE = ("server", "batch")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from angle_data.annotators.chat import Form
 from angle_data.annotators.limiter import Limiter, Ticket
 
-__all__ = ["Closed", "Endpoint", "Endpoints", "Patience", "Place"]
-
 log = logging.getLogger("angle.annotators")
 
 _FAILURES_IN_A_ROW = 5

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from angle_data.annotators.allowance import read_allowance
 from angle_data.annotators.pace import Pace
 
-__all__ = ["Limiter", "Ticket"]
-
 # The first requests go out a few at a time, so that a service with a small allowance refuses a few, not all.
 _WINDOW, _WINDOW_BY_REPLIES, _WINDOW_PER_S = 8, 24, 130.0
 _PAUSE_S, _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.15, 0.05, 60.0

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["masked"]
-
 # The second form is an address whose scheme was forgotten.
 _USERINFO = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^\s'\"<>]*@", re.IGNORECASE)
 _BARE = re.compile(r"(?<![\w/@])[^\s/@'\"<>:]+:[^\s/@'\"<>]+@(?=[\w\[])")

@@ -12,17 +12,6 @@ from urllib.parse import urlsplit
 
 from angle_data.annotators.spec import Dialect
 
-__all__ = [
-    "BATCH_PRICE_FACTOR",
-    "DEFAULT_URL",
-    "MODELS",
-    "SERVICES",
-    "ModelAlias",
-    "Price",
-    "Service",
-    "service_of",
-]
-
 BATCH_PRICE_FACTOR = 0.5
 """What a token costs in a batch, relative to a direct request; https://developers.openai.com/api/docs/guides/batch."""
 

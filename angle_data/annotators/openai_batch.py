@@ -33,8 +33,6 @@ from angle_data.annotators.batch_session import BatchSession
 from angle_data.annotators.batch_state import BatchState
 from angle_data.errors import InputError, StoppedError
 
-__all__ = ["OpenAIBatch"]
-
 _BREATHE_EVERY = 64
 _POLL_GROWTH, _LONGEST_POLL_S = 1.5, 120.0
 

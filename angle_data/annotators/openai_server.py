@@ -40,7 +40,10 @@ from angle_data.annotators.chat import (
 from angle_data.annotators.endpoints import Closed, Endpoint, Endpoints, Patience, Place
 from angle_data.annotators.limiter import Limiter
 from angle_data.annotators.models import DEFAULT_URL
-from angle_data.annotators.retry import (
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.transport import Transport
+from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
+from angle_data.http import (
     BadAnswer,
     NoAnswer,
     ServiceError,
@@ -52,14 +55,9 @@ from angle_data.annotators.retry import (
     status_of,
     wait_as_told,
 )
-from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.annotators.transport import Transport
-from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
-
-__all__ = ["OpenAIServer"]
 
 log = logging.getLogger("angle.annotators")
 

@@ -20,8 +20,6 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 
-__all__ = ["Pace"]
-
 _REMEMBERED = 4096
 _RECENT_S = 10.0  # how far back the first refusal looks
 # The search begins at a share of what was accepted until then, and doubles every moment. Where refusals are

@@ -25,8 +25,6 @@ from angle_data.annotators.vllm_chunks import ChunkServer, check_refusals, decod
 from angle_data.annotators.vllm_engine import DEFAULT_CHUNK, EngineSettings, one_line, take_count
 from angle_data.errors import AnnotatorError, MissingExtraError
 
-__all__ = ["RayOffline"]
-
 log = logging.getLogger("angle.annotators")
 
 _CHUNKS_PER_ENGINE = 2

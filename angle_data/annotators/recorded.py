@@ -16,8 +16,6 @@ from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import check_polarity
 
-__all__ = ["NOT_RECORDED", "Recorded"]
-
 NOT_RECORDED = "not_recorded"
 """The kind of the failure of a request without a recorded reply."""
 

@@ -11,8 +11,6 @@ from angle_data.annotators.base import Annotator
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.resources import load_object
 
-__all__ = ["ANNOTATORS", "load_annotator"]
-
 ANNOTATORS: dict[str, str] = {
     "server": "angle_data.annotators.openai_server:OpenAIServer",
     "batch": "angle_data.annotators.openai_batch:OpenAIBatch",

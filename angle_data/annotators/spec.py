@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["AnnotatorSpec", "Dialect"]
-
 Dialect = Literal["openai", "vllm", "glm"]
 """What a server's API understands.
 

@@ -17,10 +17,8 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from angle_data.annotators.masking import masked
-from angle_data.annotators.retry import BadAnswer, NoAnswer, ServiceError
 from angle_data.errors import InputError
-
-__all__ = ["Answer", "Transport"]
+from angle_data.http import BadAnswer, NoAnswer, ServiceError
 
 _CONNECT_S = 10.0
 _BODY_CHARS = 300

@@ -11,8 +11,6 @@ from typing import Any
 
 from angle_data.annotators.spec import AnnotatorSpec
 
-__all__ = ["UNUSED", "unused_options"]
-
 _PACE = ("concurrency", "requests_per_minute", "tokens_per_minute")
 UNUSED: dict[str, tuple[str, ...]] = {
     "batch": _PACE,

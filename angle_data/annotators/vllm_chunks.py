@@ -18,8 +18,6 @@ from angle_data.annotators.base import ChatRequest, Failure, Reply
 from angle_data.annotators.vllm_engine import EngineSettings, Question, VLLMEngine, one_line
 from angle_data.errors import AngleError, AnnotatorError
 
-__all__ = ["ChunkServer", "check_refusals", "decode", "encode"]
-
 log = logging.getLogger("angle.annotators")
 
 

@@ -14,16 +14,6 @@ from typing import Any, Self
 from angle_data.annotators.base import ChatRequest, Failure, Reply
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
 
-__all__ = [
-    "DEFAULT_CHUNK",
-    "Answers",
-    "EngineSettings",
-    "Question",
-    "VLLMEngine",
-    "one_line",
-    "take_count",
-]
-
 DEFAULT_CHUNK = 2048
 """Prompts per call. Enough to keep a GPU full for most of the call; the price of a kill is one call."""
 

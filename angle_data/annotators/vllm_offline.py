@@ -32,8 +32,6 @@ from angle_data.annotators.vllm_chunks import check_refusals, decode, encode
 from angle_data.annotators.vllm_engine import DEFAULT_CHUNK, EngineSettings, one_line, take_count
 from angle_data.errors import AngleError, AnnotatorError, MissingExtraError
 
-__all__ = ["VLLMOffline", "root_cause"]
-
 log = logging.getLogger("angle.annotators")
 
 _WORKER = "angle_data.annotators.vllm_worker"

@@ -19,8 +19,6 @@ from typing import IO
 from angle_data.annotators.vllm_chunks import ChunkServer
 from angle_data.annotators.vllm_engine import EngineSettings
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Serve the process on the other end of stdin and stdout until it closes them."""

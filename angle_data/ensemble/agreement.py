@@ -15,8 +15,6 @@ from angle_data.ensemble.graders import area_under_curve
 from angle_data.ensemble.network import Item
 from angle_data.records import Polarity
 
-__all__ = ["annotator_matrix", "cohen_kappa", "grader_table", "krippendorff_alpha", "verdict_matrix"]
-
 
 def annotator_matrix(items: Iterable[Item]) -> dict[str, dict[str, dict[str, int]]]:
     """Return for every two annotators how many pairs both offered: with the same polarity, contradicting.

@@ -15,8 +15,6 @@ from angle_data.ensemble.sources import Choice, Outcome, reject
 from angle_data.errors import InputError
 from angle_data.records import Polarity
 
-__all__ = ["Limits", "balance"]
-
 _SIDES: tuple[Polarity, Polarity] = ("synonym", "antonym")
 
 

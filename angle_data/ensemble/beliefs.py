@@ -22,8 +22,6 @@ from angle_data.ensemble.graders import Shape, normal_scores
 from angle_data.ensemble.network import Item, Kind, Network, State
 from angle_data.text import stable_hash
 
-__all__ = ["Beliefs", "Reliability", "families", "infer"]
-
 _SAMPLE = 50_000  # items that the shares are learned from; beyond, a stable sample of the sources
 _LONE = ""  # stands for all graders that graded the pairs of one annotator alone
 

@@ -37,8 +37,6 @@ from angle_data.publish.dataset import write_dataset
 from angle_data.records import LabelledPair
 from angle_data.text import normalise, pair_key
 
-__all__ = ["EnsembleConfig", "build_ensemble"]
-
 log = logging.getLogger("angle.ensemble")
 
 _ANTONYM_SCORE = 0.5

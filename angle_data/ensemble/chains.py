@@ -11,8 +11,6 @@ from angle_data.disjoint import DisjointSets
 from angle_data.ensemble.sources import Choice, Outcome, reject
 from angle_data.text import normalise
 
-__all__ = ["drop_chained", "synonym_sets"]
-
 
 def synonym_sets(kept: Iterable[Choice]) -> DisjointSets[str]:
     """Return the sets of normalised texts that the synonyms among `kept` connect."""

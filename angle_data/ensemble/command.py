@@ -18,8 +18,6 @@ from angle_data.errors import InputError
 if TYPE_CHECKING:
     from angle_data.ensemble.report import EnsembleSummary
 
-__all__ = ["ensemble"]
-
 
 def ensemble(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders written by llm-label.")],

@@ -12,8 +12,6 @@ from collections import Counter
 
 from angle_data.text import normalise
 
-__all__ = ["fold", "gate", "is_near_copy"]
-
 _KIND = r"(?:synonym|synonymous|antonym|paraphrase|opposite|same-meaning|opposite-meaning|output|input|new)"
 _PLACEHOLDER = re.compile(
     rf"[\W_]*(?:(?:the|your|an?|first|second|third|insert|{_KIND})[\W_]*)*"

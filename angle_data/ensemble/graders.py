@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from statistics import NormalDist, median
 from typing import Protocol
 
-__all__ = ["Graded", "Moments", "Shape", "area_under_curve", "combine", "normal_scores"]
-
 _STRENGTH = 10.0  # a shape is shrunk towards "tells nothing" as by so many pairs of each polarity
 _LEAST_VARIANCE = 0.05
 

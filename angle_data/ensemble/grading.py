@@ -19,8 +19,6 @@ from angle_data.ensemble.sources import Choice, Grades, Source, offers
 from angle_data.errors import InputError
 from angle_data.text import pair_key
 
-__all__ = ["Grading", "Labelled", "read_grading"]
-
 log = logging.getLogger("angle.ensemble")
 
 

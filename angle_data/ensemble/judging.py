@@ -26,8 +26,6 @@ from angle_data.ensemble.strategies import screen
 from angle_data.records import Polarity
 from angle_data.text import pair_key
 
-__all__ = ["Judgement", "Verdict", "judge", "make_items"]
-
 _LEAST_AUC = 0.75  # of a grader that is believed, against the polarities as they were asked for
 _LEAST_GRADES = 20  # of either polarity, to know that a grader is too weak
 _MOST_BIAS = 0.15  # for one annotator, of a grader that is used although it seems weak

@@ -16,8 +16,6 @@ from angle_data.ensemble.sources import Choice, Grades, Source
 from angle_data.records import LabelledPair, Polarity
 from angle_data.text import jaccard, pair_key, stable_hash, words
 
-__all__ = ["LABELS", "default_random_pairs", "grade_choices", "label_choice", "random_pairs"]
-
 LABELS: dict[str, str] = {
     "binary": "synonym 1, antonym 0, random 0, as in the papers",
     "ordinal": "synonym 1, antonym the antonym score, random 0",

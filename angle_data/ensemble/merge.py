@@ -15,8 +15,6 @@ from angle_data.ensemble.sources import Offer
 from angle_data.records import Polarity
 from angle_data.text import pair_key
 
-__all__ = ["MARGIN", "Merged", "merge", "winner"]
-
 MARGIN = 0.5  # a vote is won by more than half an annotator of full reliability
 
 

@@ -15,8 +15,6 @@ from angle_data.ensemble.gate import fold
 from angle_data.ensemble.merge import Merged
 from angle_data.text import char_ngrams, jaccard, normalise, words
 
-__all__ = ["join_near", "kernel"]
-
 _ALIKE = 0.9  # least Jaccard index of the two sets of character 3-grams
 _LIGHT = words("a an the am is are was were be been being has have had having that")
 _TOKEN = re.compile(r"\w+")

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from angle_data.ensemble.graders import Moments, Shape
 from angle_data.records import Polarity
 
-__all__ = ["Claim", "Item", "Kind", "Network", "State", "probability", "through"]
-
 Kind = tuple[str, Polarity]
 """An annotator and the polarity that was asked for."""
 

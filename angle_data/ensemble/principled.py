@@ -29,8 +29,6 @@ from angle_data.ensemble.strategies import keep, pass_rates, screen
 from angle_data.ensemble.topic import content_words
 from angle_data.records import Polarity
 
-__all__ = ["principled"]
-
 log = logging.getLogger("angle.ensemble")
 
 _SETTLED = 0.75  # least probability of the winning side where annotators contradict each other

@@ -17,8 +17,6 @@ from angle_data.ensemble.sources import REASONS, Outcome
 from angle_data.publish.card import Card
 from angle_data.records import LabelledPair
 
-__all__ = ["AnnotatorCounts", "EnsembleSummary", "make_card", "make_report", "summarise"]
-
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorCounts:

@@ -19,8 +19,6 @@ from angle_data.jsonl import read_jsonl
 from angle_data.records import Candidate, check_polarity
 from angle_data.text import normalise
 
-__all__ = ["Run", "Unfinished", "is_begun", "read_runs", "read_unfinished"]
-
 log = logging.getLogger("angle.ensemble")
 
 _SETTINGS = (

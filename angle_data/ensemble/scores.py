@@ -20,8 +20,6 @@ from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.text import pair_key
 
-__all__ = ["GradeSet", "peer_grades", "read_scores"]
-
 _FILE = "scores.jsonl"
 _TOP = 5
 

@@ -14,20 +14,6 @@ from typing import Any, NamedTuple
 from angle_data.records import Candidate, Rejection
 from angle_data.text import normalise
 
-__all__ = [
-    "NO_GRADES",
-    "REASONS",
-    "Choice",
-    "Grades",
-    "Offer",
-    "Outcome",
-    "Source",
-    "Strategy",
-    "group_by_source",
-    "offers",
-    "reject",
-]
-
 REASONS: dict[str, str] = {
     "blank": "the candidate or its source holds no letter and no digit",
     "placeholder": "a stand-in such as '[sentence 1]' or 'Antonym 2' instead of a sentence",

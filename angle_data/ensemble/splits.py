@@ -14,8 +14,6 @@ from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
 from angle_data.text import stable_hash, words
 
-__all__ = ["SPLITS", "assign_splits", "check_ratios", "group_sources"]
-
 SPLITS = ("train", "validation", "test")
 _NEAR = 0.75
 

@@ -18,8 +18,6 @@ from angle_data.ensemble.topic import off_topic
 from angle_data.records import Polarity, Rejection
 from angle_data.text import pair_key
 
-__all__ = ["concat", "keep", "pass_rates", "screen", "vote"]
-
 
 def concat(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
     """Keep every candidate that passes the gate; the same pair with the same polarity once.

@@ -19,8 +19,6 @@ from angle_data.ensemble.gate import fold
 from angle_data.ensemble.sources import Offer
 from angle_data.text import words
 
-__all__ = ["content_words", "off_topic"]
-
 _CUT = 0.36
 _FUNCTION_WORDS = words(
     """

@@ -17,11 +17,9 @@ from angle_data.console import configure_logging
 from angle_data.errors import InputError
 
 if TYPE_CHECKING:
-    from angle_data.gis.build import BuildConfig, GisSummary
-    from angle_data.gis.crawl import CrawlConfig, CrawlSummary
-    from angle_data.gis.selection import Selection
-
-__all__ = ["GisGroup", "gis"]
+    from angle_data.gis.build.build import BuildConfig, GisSummary
+    from angle_data.gis.crawl.crawl import CrawlConfig, CrawlSummary
+    from angle_data.gis.crawl.selection import Selection
 
 
 class GisGroup(TyperGroup):
@@ -122,7 +120,7 @@ def gis(
         tokenizer=tokenizer, selection=_selection(repos, api_url, since, until, strategy, tell=no_crawl),
     )  # fmt: skip
     if not no_crawl:
-        from angle_data.gis.crawl import CrawlConfig, crawl_repos
+        from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
 
         config = CrawlConfig(
             repos=repos,
@@ -143,7 +141,7 @@ def gis(
         raise InputError("--dry-run forecasts the crawl and --no-crawl leaves it out; give one of them")
     crawled = None if no_crawl else crawl_repos(config)
 
-    from angle_data.gis.build import build_gis
+    from angle_data.gis.build.build import build_gis
 
     summary = build_gis(build)
     typer.echo(_as_json(crawled, summary) if as_json else _as_table(crawled, summary))
@@ -152,16 +150,16 @@ def gis(
 def _selection(
     repos: Path | None, api_url: str, since: str | None, until: str | None, strategy: str, *, tell: bool
 ) -> Selection:
-    from angle_data.gis.repos import read_repos
-    from angle_data.gis.selection import Selection
+    from angle_data.gis.crawl.repos import read_repos
+    from angle_data.gis.crawl.selection import Selection
 
     names = read_repos(repos, api_url, tell=tell).names if repos is not None else None
     return Selection(names, since, until, strategy)  # type: ignore[arg-type]  # checked there
 
 
 def _build_config(**options: Any) -> BuildConfig:
-    from angle_data.gis.build import BuildConfig
-    from angle_data.gis.tokens import token_counter
+    from angle_data.gis.build.build import BuildConfig
+    from angle_data.gis.build.tokens import token_counter
 
     config = BuildConfig(**options)
     # A tokenizer that is none should not be found out after hours of crawling.
@@ -170,7 +168,7 @@ def _build_config(**options: Any) -> BuildConfig:
 
 
 def _forecast(config: CrawlConfig, *, as_json: bool) -> None:
-    from angle_data.gis.forecast import forecast
+    from angle_data.gis.crawl.forecast import forecast
 
     found = forecast(config)
     sums = {"rest": found.rest, "graphql": found.graphql, "points": found.points, "hours": found.hours}

@@ -15,8 +15,6 @@ from angle_data.errors import InputError
 if TYPE_CHECKING:
     from angle_data.gis.sample import ErrorRate
 
-__all__ = ["rehydrate", "sample"]
-
 
 def sample(
     out: Annotated[

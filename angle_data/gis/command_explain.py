@@ -12,8 +12,6 @@ import typer
 from angle_data.console import configure_logging
 from angle_data.errors import InputError
 
-__all__ = ["explain"]
-
 
 def explain(
     comments: Annotated[
@@ -37,7 +35,7 @@ def explain(
     Example: angle-data gis explain --comments comments.jsonl --why
     """
     configure_logging(quiet=quiet, verbose=verbose)
-    from angle_data.gis.explain import explain_comments, explain_threads
+    from angle_data.gis.comments.explain import explain_comments, explain_threads
     from angle_data.jsonl import dumps
 
     hosts = frozenset(map(_host, host or ()))

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from angle_data.errors import InputError
-from angle_data.gis.dataset import Row, read_dataset
+from angle_data.gis.build.dataset import Row, read_dataset
 from angle_data.jsonl import replace_file
 from angle_data.tables import read_table
 from angle_data.text import stable_hash
-
-__all__ = ["FIELDS", "VERDICTS", "ErrorRate", "error_rates", "read_verdicts", "wilson", "write_sample"]
 
 FIELDS = (
     "verdict", "label", "kind", "split", "url1", "url2", "evidence", "evidence_url", "text1", "text2",

@@ -8,8 +8,6 @@ from typing import Any
 from angle_data.annotators.base import ChatRequest, Failure, resample
 from angle_data.labelling.journal import Journal
 
-__all__ = ["Answers"]
-
 
 class Answers:
     """The replies of a journal, looked up by request; `failures` are those of this session, by key."""

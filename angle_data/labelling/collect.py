@@ -34,8 +34,6 @@ from angle_data.labelling.ledger import Ledger, Tokens
 from angle_data.labelling.tokens import estimate
 from angle_data.text import counted, whole_characters
 
-__all__ = ["Collector", "Rejected"]
-
 log = logging.getLogger("angle.labelling")
 
 Rejected = Callable[[ChatRequest, list[dict[str, Any]]], bool]

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from angle_data.labelling.forecast import SessionPlan
     from angle_data.labelling.session import SessionResult
 
-__all__ = ["llm_label", "plan_counts", "plan_table", "result_table"]
-
 
 def llm_label(
     model: opt.Model,

@@ -15,12 +15,10 @@ from angle_data.annotators.base import ChatRequest
 from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.answers import Answers
 from angle_data.labelling.journal import refusal_of
-from angle_data.labelling.replies import ParsedReply, parse_reply
+from angle_data.labelling.replies.parse import ParsedReply, parse_reply
 from angle_data.labelling.requests import polarity_of
 from angle_data.records import Candidate, Rejection
 from angle_data.text import whole_characters
-
-__all__ = ["Derived", "derive", "gave_nothing"]
 
 
 @dataclass(slots=True)

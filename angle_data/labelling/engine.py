@@ -18,8 +18,6 @@ from angle_data.annotators.models import BATCH_PRICE_FACTOR, MODELS, SERVICES, P
 from angle_data.errors import InputError
 from angle_data.text import normalise, stable_hash
 
-__all__ = ["EngineConfig", "is_paid", "model_identity"]
-
 _WITHOUT_PRICE = ("offline", "ray", "recorded")
 
 

@@ -17,8 +17,6 @@ from angle_data.labelling.journal import Journal, read_journal
 from angle_data.labelling.runfile import RunFile
 from angle_data.labelling.tokens import estimate, find_counter, guess_tokens, prompt_tokens
 
-__all__ = ["SessionPlan", "plan_all"]
-
 # Counting tokens takes longer than all else; this many prompts give the tokens a character.
 _SAMPLE = 2000
 

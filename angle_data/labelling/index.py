@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from array import array
 
-__all__ = ["HashTable"]
-
 _SMALLEST = 1 << 10
 _FULLEST = 0.6
 

@@ -28,8 +28,6 @@ from angle_data.jsonl import dumps
 from angle_data.labelling.index import HashTable
 from angle_data.locking import hold
 
-__all__ = ["Journal", "Spent", "open_journal", "read_journal", "refusal_of"]
-
 log = logging.getLogger("angle.labelling")
 
 _FILE = "journal.jsonl"

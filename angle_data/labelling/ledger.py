@@ -11,8 +11,6 @@ from angle_data.annotators.base import ChatRequest, Held, Reply
 from angle_data.annotators.models import Price
 from angle_data.labelling.journal import Spent
 
-__all__ = ["Ledger", "Tokens"]
-
 # Replies after which the mean of what was counted is trusted; until then each may be as long as allowed.
 _ENOUGH = 8
 # What is in flight may turn out longer than the mean.

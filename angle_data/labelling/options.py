@@ -16,32 +16,6 @@ import typer
 from angle_data.errors import InputError
 from angle_data.labelling.engine import EngineConfig
 
-__all__ = [
-    "ApiKeyEnv",
-    "BaseUrl",
-    "Checkpoint",
-    "Concurrency",
-    "DryRun",
-    "Engine",
-    "EngineOption",
-    "Json",
-    "MaxTokens",
-    "MaxTokensTotal",
-    "MaxUsd",
-    "Model",
-    "Quiet",
-    "Replies",
-    "RequestsPerMinute",
-    "Revision",
-    "Seed",
-    "Shard",
-    "Temperature",
-    "TokensPerMinute",
-    "UsdPerMillion",
-    "Verbose",
-    "engine_config",
-]
-
 Model = Annotated[str, typer.Option(help="chatgpt, llama, chatglm, or another name (see --base-url).")]
 Engine = Annotated[
     str,

@@ -16,8 +16,6 @@ from angle_data.errors import InputError
 from angle_data.tables import read_table
 from angle_data.text import pair_key, stable_hash, whole_characters
 
-__all__ = ["Pair", "PairFile"]
-
 _NAMES = (("text1", "text2"), ("sentence1", "sentence2"), ("source", "text"))
 _COLUMNS = tuple(chain.from_iterable(_NAMES))
 

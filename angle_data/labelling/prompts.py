@@ -19,8 +19,6 @@ from angle_data.errors import InputError
 from angle_data.records import Polarity
 from angle_data.resources import packaged_folder
 
-__all__ = ["Prompt", "PromptSet", "builtin_names", "load_prompt", "load_prompts"]
-
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
 _KEYS = {"placeholders", "reply", "description"}
 

@@ -17,8 +17,6 @@ from angle_data.labelling.prompts import PromptSet
 from angle_data.labelling.texts import TextFile
 from angle_data.records import Polarity
 
-__all__ = ["LabelConfig", "Requests", "polarity_of"]
-
 _POLARITIES: dict[str, tuple[Polarity, ...]] = {
     "both": ("synonym", "antonym"),
     "synonym": ("synonym",),

@@ -19,8 +19,6 @@ from angle_data.labelling.prompts import PromptSet, load_prompts
 from angle_data.labelling.requests import LabelConfig, Requests, polarity_of
 from angle_data.labelling.session import SessionResult, ask_all
 
-__all__ = ["LabelPlan", "label", "plan_label"]
-
 log = logging.getLogger("angle.labelling")
 
 _COMMAND = "llm-label"

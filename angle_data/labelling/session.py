@@ -39,8 +39,6 @@ from angle_data.labelling.runfile import RunFile
 from angle_data.labelling.tokens import guess_tokens
 from angle_data.text import counted
 
-__all__ = ["SessionResult", "ask_all"]
-
 log = logging.getLogger("angle.labelling")
 
 Requests = Callable[[], Iterator[ChatRequest]]

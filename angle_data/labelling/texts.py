@@ -21,8 +21,6 @@ from angle_data.records import Text
 from angle_data.tables import is_table, read_table
 from angle_data.text import content_id, whole_characters
 
-__all__ = ["TextFile"]
-
 _KINDS = ".jsonl, .jsonl.gz, .csv, .csv.gz, .parquet or .txt"
 _BATCH_LINES = 512
 

@@ -18,8 +18,6 @@ from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest
 from angle_data.labelling.ledger import Tokens
 
-__all__ = ["Counter", "estimate", "find_counter", "guess_tokens", "prompt_tokens"]
-
 _CHARS_PER_TOKEN = 4.0
 _WIDE_PER_TOKEN = 1.5
 _TEMPLATE_TOKENS = 8.0

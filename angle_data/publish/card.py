@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from angle_data.records import LabelledPair
 from angle_data.text import jaccard, words
 
-__all__ = ["Card", "data_file", "render_card"]
-
 _COLUMNS = """\
 | column | type | meaning |
 |---|---|---|

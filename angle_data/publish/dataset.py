@@ -14,8 +14,6 @@ from angle_data.publish.card import Card, data_file, render_card
 from angle_data.publish.folder import replace_dataset
 from angle_data.records import LabelledPair
 
-__all__ = ["write_dataset"]
-
 
 def write_dataset(directory: Path, splits: Mapping[str, Sequence[LabelledPair]], card: Card) -> None:
     """Write `splits` and their card to `directory`, in place of a data set written there before.

@@ -16,8 +16,6 @@ from pathlib import Path
 
 from angle_data.errors import InputError
 
-__all__ = ["replace_dataset"]
-
 _FILE = re.compile(r"data/.*\.parquet|figures/[^/]+\.png")
 
 

@@ -16,22 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluate.sts import cosine_rows, unit_rows
-
-__all__ = [
-    "Curve",
-    "Halves",
-    "Saturation",
-    "alignment",
-    "analyse",
-    "density",
-    "density_by_band",
-    "gradient_sizes",
-    "halves",
-    "plane",
-    "saturation",
-    "uniformity",
-]
+from angle_train.evaluate.similarity import cosine_rows, unit_rows
 
 BANDS = 5
 _POINTS = 101
@@ -171,7 +156,7 @@ def gradient_sizes(first: NDArray[np.float32], second: NDArray[np.float32]) -> d
     """
     import torch
 
-    from angle_train.objectives import ANGLE_SIMILARITIES, COMPLEX_ANGLES, cosine_similarity
+    from angle_train.objective.terms import ANGLE_SIMILARITIES, COMPLEX_ANGLES, cosine_similarity
 
     x, y = (torch.from_numpy(unit_rows(rows).astype(np.float32)) for rows in (first, second))
     functions = {"cosine": cosine_similarity} | {

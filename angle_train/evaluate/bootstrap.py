@@ -18,17 +18,6 @@ from numpy.typing import NDArray
 
 from angle_train.evaluate.statistics import Ranked, SpearmanOf, Statistic
 
-__all__ = [
-    "RESAMPLES",
-    "Difference",
-    "Interval",
-    "difference_between",
-    "draw",
-    "interval_around",
-    "paired_bootstrap",
-    "resamples_for",
-]
-
 RESAMPLES = 10_000
 _MOST_CELLS = 200_000_000  # resamples × items: a minute or so for each column of similarities
 _FEWEST = 1_000  # below that the ends of a 95 % interval are themselves a matter of chance

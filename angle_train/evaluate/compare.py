@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
+from angle_train.data.pairs import PairSet
 from angle_train.evaluate.bootstrap import (
     RESAMPLES,
     Difference,
@@ -20,11 +21,8 @@ from angle_train.evaluate.bootstrap import (
     interval_around,
     resamples_for,
 )
+from angle_train.evaluate.similarity import check_finite, word_overlap
 from angle_train.evaluate.statistics import Ranked, SpearmanOf
-from angle_train.evaluate.sts import check_finite, word_overlap
-from angle_train.pairs import PairSet
-
-__all__ = ["WORD_OVERLAP", "Result", "compare"]
 
 log = logging.getLogger("angle.evaluate")
 

@@ -16,14 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_train.backbones import backbone_identity, quiet_libraries
-from angle_train.evaluate.tasks import Item
-from angle_train.prompting import has_template
+from angle_train.evaluate.tasks.registry import Item
+from angle_train.model.load import backbone_identity, quiet_libraries
+from angle_train.model.prompt import has_template
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-__all__ = ["Embedder", "EmbeddingFile", "embedding_file"]
 
 _PIECE = 4096  # texts computed between two writes to disk
 _ASKED = 500  # keys in one query; SQLite's oldest limit is 999

@@ -21,10 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.backbones import load_backbone
 from angle_train.evaluate.embedding import Embedder, embedding_file
-
-__all__ = ["MtebModel"]
+from angle_train.model.load import load_backbone
 
 
 class MtebModel:

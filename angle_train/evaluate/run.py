@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_train.backbones import load_backbone, quiet_libraries
+from angle_train.data.pairs import check_stated_scale, distinct_names, load_pairs
+from angle_train.data.sources import dataset_splits, is_dataset
 from angle_train.evaluate.compare import Result, compare
 from angle_train.evaluate.seeds import short_names
-from angle_train.evaluate.sts import cosine_rows, embed_pairs
+from angle_train.evaluate.similarity import cosine_rows, embed_pairs
 from angle_train.evaluate.views import Sampled, View, sample
-from angle_train.pairs import check_stated_scale, distinct_names, load_pairs
-from angle_train.rows import dataset_splits, is_dataset
-
-__all__ = ["Evaluation", "evaluate_closely"]
+from angle_train.model.load import load_backbone, quiet_libraries
 
 log = logging.getLogger("angle.evaluate")
 

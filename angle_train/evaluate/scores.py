@@ -21,9 +21,7 @@ from angle_train.evaluate.bootstrap import (
     resamples_for,
 )
 from angle_train.evaluate.seeds import SeedTest, System, seed_test
-from angle_train.evaluate.tasks import AVERAGES, GROUPS, Outcome
-
-__all__ = ["Judge", "Score"]
+from angle_train.evaluate.tasks.registry import AVERAGES, GROUPS, Outcome
 
 log = logging.getLogger("angle.evaluate")
 

@@ -17,8 +17,6 @@ from typing import Any, Literal
 
 from angle_data.errors import InputError
 
-__all__ = ["SeedTest", "System", "paired_test", "seed_test", "seeds_of", "short_names", "systems_of"]
-
 _WILDCARDS = "*?["
 _WILDCARD = re.compile(r"\[!?\]?[^\]]*\]|[*?]")
 _ROUNDING = 1e-12  # of figures of at most about 1, which are sums of many

@@ -13,9 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluate.sts import spearman
-
-__all__ = ["AreaUnderCurve", "AveragePrecision", "FScore", "MeanOf", "Ranked", "SpearmanOf", "Statistic"]
+from angle_train.evaluate.similarity import spearman
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]

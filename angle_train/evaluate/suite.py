@@ -16,17 +16,15 @@ from typing import Any
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_train.backbones import check_model_path, load_backbone
 from angle_train.evaluate.analysis import analyse
 from angle_train.evaluate.bootstrap import RESAMPLES
 from angle_train.evaluate.embedding import Embedder, embedding_file
 from angle_train.evaluate.scores import Judge, Score
 from angle_train.evaluate.seeds import System
-from angle_train.evaluate.sources import Source
-from angle_train.evaluate.tasks import Encode, Outcome, ScoredPairs, Settings, Task, load_task
+from angle_train.evaluate.tasks.registry import Encode, Outcome, ScoredPairs, Settings, Task, load_task
+from angle_train.evaluate.tasks.sources import Source
 from angle_train.evaluate.views import Sampled, View, sample
-
-__all__ = ["SuiteReport", "run_suite"]
+from angle_train.model.load import check_model_path, load_backbone
 
 log = logging.getLogger("angle.evaluate")
 

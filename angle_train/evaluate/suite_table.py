@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from angle_train.evaluate.bootstrap import Difference
 from angle_train.evaluate.scores import Score
 
-__all__ = ["COLUMNS", "NUMBERS", "aligned", "cells", "difference_cells", "seed_notes", "suite_table"]
-
 COLUMNS = ("task", "n", "figure", "model", "x 100", "95 %", "difference", "95 %", "verdict")
 NUMBERS = (1, 4, 5, 6, 7)
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Sampled", "View", "sample"]
-
 _SAMPLED = 500
 Sampled = tuple[NDArray[np.float32], NDArray[np.float32]]
 """Embeddings (S, D) of the first and of the second texts of the pairs at `sample`."""

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from angle_train.evaluate.bootstrap import Difference
 
-__all__ = ["Compared", "advice", "seeds_note", "tone"]
-
 
 @dataclass(frozen=True, slots=True)
 class Compared:

@@ -12,8 +12,6 @@ from angle_data.jsonl import replace_file
 from angle_train.report.summary import FitReport
 from angle_train.report.table import results_table
 
-__all__ = ["add_results"]
-
 _NEXT = "\n## Model Details\n"
 
 

@@ -17,8 +17,6 @@ from angle_train.report.html import results_section, verdict_box
 from angle_train.report.markup import Row, figure, section, table, write_page
 from angle_train.report.sections import view_section
 
-__all__ = ["write_eval_html", "write_suite_html"]
-
 _TITLE = "Evaluation report"
 _TONES = {"better": "good", "worse": "bad"}
 

@@ -15,25 +15,9 @@ from numpy.typing import NDArray
 from angle_train.evaluate.analysis import density, density_by_band, halves, plane
 from angle_train.evaluate.bootstrap import Interval
 from angle_train.evaluate.compare import WORD_OVERLAP
-from angle_train.evaluate.sts import cosine_rows
+from angle_train.evaluate.similarity import cosine_rows
 from angle_train.evaluate.views import View, sample
 from angle_train.report.svg import Plot
-
-__all__ = [
-    "Panel",
-    "band_panels",
-    "cloud_panels",
-    "density_panel",
-    "dots_caption",
-    "halves_panels",
-    "histogram_panel",
-    "interval_panel",
-    "learning_curve_panel",
-    "map_panels",
-    "no_map",
-    "series",
-    "uniformity_panel",
-]
 
 Panel = tuple[str, str]
 """Title and SVG."""

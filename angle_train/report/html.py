@@ -22,8 +22,6 @@ from angle_train.report.sections import view_section
 from angle_train.report.summary import BACKBONE, NAMING_NOTES, TUNED, FitReport
 from angle_train.report.table import COLUMNS, NUMBERS, cells
 
-__all__ = ["results_section", "verdict_box", "write_fit_html"]
-
 _TONES = {"better": "good", "worse": "bad"}
 _Value = TypeVar("_Value")
 

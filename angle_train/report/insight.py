@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from angle_train.evaluate.analysis import BANDS, alignment, halves, saturation, uniformity
 from angle_train.evaluate.views import Sampled, View, sample
 
-__all__ = ["Band", "Change", "Figures", "bands", "biggest_changes", "score_counts", "space_figures"]
-
 Array = NDArray[np.float64]
 Figures = dict[str, float | None]
 """Name of a figure -> value; None where it is about no pair."""

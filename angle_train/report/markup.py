@@ -14,8 +14,6 @@ from angle_data.jsonl import replace_file
 from angle_train.report.figures import Panel
 from angle_train.report.style import STYLE
 
-__all__ = ["Html", "Row", "clipped", "figure", "folded", "section", "table", "write_page"]
-
 _CLIP = 150  # characters of a text that stand in a table
 _MOST = 4000  # characters of a text that can be unfolded
 

@@ -10,8 +10,6 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["command_line", "portable"]
-
 
 def command_line(program: str, options: Sequence[tuple[str, str | Sequence[str] | bool | None]]) -> str:
     """Return a command in a shell's quoting.

@@ -8,12 +8,10 @@ from dataclasses import asdict
 from html import escape
 from typing import Any
 
-from angle_train.config import Recipe
+from angle_train.recipe import Recipe
 from angle_train.report.figures import histogram_panel, learning_curve_panel
 from angle_train.report.markup import Html, Row, figure, folded, section, table
 from angle_train.report.summary import TUNED, FitReport
-
-__all__ = ["data_section", "learning_section", "reproduce_section"]
 
 _SHOWN = {"analysis", "command", "dropped", "folds", "leaks", "lengths", "merge"}
 _BESIDE = (

@@ -25,8 +25,6 @@ from angle_train.report.figures import (
 from angle_train.report.insight import Change, Figures, bands, biggest_changes, space_figures
 from angle_train.report.markup import Row, clipped, figure, folded, section, table
 
-__all__ = ["analyses_of", "view_section"]
-
 Analyses = Mapping[str, Figures]
 """Model -> figures, see `insight.space_figures`."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["STYLE"]
-
 # Series: told apart with every common kind of colour blindness (after Okabe and Ito), and at least 3:1
 # against their page, dots with their opacity too. Bands run from dissimilar (warm) to similar (cold).
 _LIGHT = (

@@ -11,8 +11,6 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["Plot", "ticks"]
-
 _WIDTH = 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 8, 38
 

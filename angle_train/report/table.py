@@ -9,8 +9,6 @@ from angle_train.evaluate.bootstrap import Difference
 from angle_train.evaluate.compare import Result
 from angle_train.evaluate.suite_table import aligned, difference_cells
 
-__all__ = ["COLUMNS", "NUMBERS", "cells", "results_table", "verdict_sentence"]
-
 COLUMNS = ("pairs", "n", "model", "Spearman", "95 %", "difference", "95 %", "verdict")
 NUMBERS = (1, 3, 4, 5, 6)  # positions of the columns that are aligned to the right
 

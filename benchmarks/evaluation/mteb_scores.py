@@ -21,8 +21,8 @@ from common import data_folder, minilm
 
 from angle_data.errors import InputError
 from angle_train.evaluate.mteb_adapter import MtebModel
-from angle_train.evaluate.sources import DataFolder
-from angle_train.evaluate.tasks import GROUPS, ScoredPairs, Settings, load_task
+from angle_train.evaluate.tasks.registry import GROUPS, ScoredPairs, Settings, load_task
+from angle_train.evaluate.tasks.sources import DataFolder
 
 CLOSE = 1e-6
 

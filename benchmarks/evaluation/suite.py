@@ -25,11 +25,11 @@ from common import data_folder, minilm, save_results
 
 from angle_data.console import configure_logging
 from angle_data.errors import InputError
-from angle_train.backbones import load_backbone, quiet_libraries
 from angle_train.evaluate.embedding import Embedder
-from angle_train.evaluate.sources import DataFolder
-from angle_train.evaluate.task_pairs import PairData
-from angle_train.evaluate.tasks import GROUPS, ScoredPairs, Settings, expand_names, load_task
+from angle_train.evaluate.tasks.pairs import PairData
+from angle_train.evaluate.tasks.registry import GROUPS, ScoredPairs, Settings, expand_names, load_task
+from angle_train.evaluate.tasks.sources import DataFolder
+from angle_train.model.load import load_backbone, quiet_libraries
 
 DEFAULT = [*GROUPS["sts"], *GROUPS["transfer"], *GROUPS["pairs"], "nli", *GROUPS["retrieval"]]
 

@@ -45,11 +45,11 @@ from ways import write_pairs
 
 from angle_data.console import configure_logging
 from angle_data.jsonl import write_jsonl
-from angle_train.backbones import load_backbone, quiet_libraries
-from angle_train.config import Recipe, find_recipe
-from angle_train.evaluate.sts import evaluate_model, spearman
+from angle_train.data.pairs import load_pairs
+from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, fit
-from angle_train.pairs import load_pairs
+from angle_train.model.load import load_backbone, quiet_libraries
+from angle_train.recipe import Recipe, find_recipe
 from angle_train.report.summary import FitReport
 
 LLM = ("annotator-a", "annotator-b", "annotator-c", "concat", "vote")
@@ -92,8 +92,8 @@ def simcse(texts: Sequence[str], epochs: int, kept: Path, seed: int) -> float:
     from sentence_transformers.sentence_transformer import losses
     from transformers import PrinterCallback
 
-    from angle_train.arguments import training_arguments
-    from angle_train.trainer import DevEvaluator
+    from angle_train.train.arguments import training_arguments
+    from angle_train.train.trainer import DevEvaluator
 
     task = llm_task()
     dev, test = (load_pairs(str(path)) for path in (*task.dev, *task.test))

@@ -31,13 +31,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from fake_github import FakeGitHub, random_faults  # noqa: E402
 from fake_github_world import World, all_comments, make_world  # noqa: E402
 
-from angle_data.gis.crawl import CrawlConfig, crawl_repos  # noqa: E402
-from angle_data.gis.store import Store  # noqa: E402
+from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos  # noqa: E402
+from angle_data.gis.crawl.store import Store  # noqa: E402
 
 CRAWLER = """
 import sys
 from pathlib import Path
-from angle_data.gis.crawl import CrawlConfig, crawl_repos
+from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
 crawl_repos(CrawlConfig(Path(sys.argv[1]), Path(sys.argv[2]), api_url=sys.argv[3]))
 """
 

@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from angle_data.gis.markers import MarkerLink, find_links  # noqa: E402
+from angle_data.gis.comments.reading import MarkerLink, find_links  # noqa: E402
 
 Target = tuple[str, int]
 Row = dict[str, Any]
@@ -156,7 +156,7 @@ def _compare(rows: Sequence[Row]) -> None:
     extractors: dict[str, Callable[[Row], set[Target]]] = {
         name: lambda row, find=find: find(row["body"], row["repo"]) for name, find in BASELINES.items()
     }
-    extractors["angle_data.gis.markers"] = lambda row: {
+    extractors["angle_data.gis.comments.reading"] = lambda row: {
         t for t, link in _found(row).items() if link.certainty == "explicit"
     }
     for name, find in extractors.items():

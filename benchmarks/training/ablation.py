@@ -24,8 +24,8 @@ from tables import print_tables
 from ways import ours
 
 from angle_data.console import configure_logging
-from angle_train.pairs import load_pairs
-from angle_train.poolings import POOLINGS
+from angle_train.data.pairs import load_pairs
+from angle_train.model.pooling import POOLINGS
 
 OUT = RESULTS / "training" / "ablation"
 SIZE = 1000

@@ -18,8 +18,8 @@ from tables import load_results
 from ways import ours
 
 from angle_data.console import configure_logging
-from angle_train.folds import cut
-from angle_train.pairs import join
+from angle_train.data.folds import cut
+from angle_train.data.pairs import join
 
 OUT = RESULTS / "training" / "choose"
 _PARTS = 2

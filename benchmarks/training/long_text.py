@@ -28,13 +28,13 @@ from common import RESULTS, data_folder, minilm
 
 from angle_data.console import configure_logging
 from angle_data.jsonl import write_jsonl
-from angle_train.backbones import load_backbone
-from angle_train.config import Recipe
-from angle_train.evaluate.sts import evaluate_model, spearman
+from angle_train.data.pairs import PairSet, load_pairs
+from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, fit
-from angle_train.pairs import PairSet, load_pairs
+from angle_train.model.load import load_backbone
+from angle_train.model.prepare import load_for_training
+from angle_train.recipe import Recipe
 from angle_train.settings import BackboneConfig
-from angle_train.tuning import load_for_training
 
 WINDOWS = {"long_text": "windows"}
 ROWS: dict[str, tuple[int, dict[str, Any]]] = {

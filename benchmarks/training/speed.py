@@ -32,8 +32,8 @@ from common import RESULTS, ROOT
 from ways import run_angle_emb, write_pairs
 
 from angle_data.console import configure_logging
-from angle_train.config import Recipe
-from angle_train.pairs import PairSet
+from angle_train.data.pairs import PairSet
+from angle_train.recipe import Recipe
 
 OUT = RESULTS / "training" / "speed.json"
 SHAPES = ("natural", "repeated")
@@ -78,7 +78,7 @@ def ours(**values: Any) -> Train:
     """Return training with this toolkit."""
 
     def run(model: Any, pairs: PairSet, scratch: Path, **curve: Any) -> list[float]:
-        from angle_train.trainer import train
+        from angle_train.train.trainer import train
 
         dev = [pairs.take(range(8), "dev")] if curve else []
         training = train(model, pairs, dev, recipe_of(pairs.name, **values, **curve), scratch)
@@ -96,9 +96,9 @@ def stock(loss_name: str) -> Train:
         from sentence_transformers.sentence_transformer import losses
         from transformers import PrinterCallback
 
-        from angle_train.arguments import training_arguments
-        from angle_train.backbones import quiet_libraries
-        from angle_train.replay import EpochSampler
+        from angle_train.model.load import quiet_libraries
+        from angle_train.train.arguments import training_arguments
+        from angle_train.train.replay import EpochSampler
 
         columns = {"text1": list(pairs.text1), "text2": list(pairs.text2), "score": pairs.score.tolist()}
         config = recipe_of(pairs.name, **curve).training
@@ -165,7 +165,7 @@ PEERS = ["ST CoSENTLoss", "ST AnglELoss", "angle_emb"]
 
 def measure(way: str, pairs: PairSet) -> Measured:
     """Return the seconds of one whole training."""
-    from angle_train.backbones import load_backbone
+    from angle_train.model.load import load_backbone
 
     model = load_backbone(str(backbone_path("minilm")), 128)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
@@ -180,8 +180,8 @@ def measure_encoding(pairs: PairSet) -> dict[str, Measured]:
     """Return the seconds that all cosines take here and in the stock evaluator, three times over."""
     from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 
-    from angle_train.backbones import load_backbone
-    from angle_train.evaluate.sts import evaluate_model
+    from angle_train.evaluate.similarity import evaluate_model
+    from angle_train.model.load import load_backbone
 
     model = load_backbone(str(backbone_path("minilm")), 128)
     stock_evaluator = EmbeddingSimilarityEvaluator(
@@ -204,7 +204,7 @@ def print_curves(pairs: PairSet) -> None:
     """Print the losses of every step of ours and of the stock trainer, without dropout."""
     import torch
 
-    from angle_train.backbones import load_backbone
+    from angle_train.model.load import load_backbone
 
     rows = [("ours", "ST CoSENTLoss"), ("ours, published angle", "ST AnglELoss")]
     for names in rows:

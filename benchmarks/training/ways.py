@@ -14,8 +14,8 @@ import numpy as np
 from cases import Case, Way
 from common import RESULTS
 
-from angle_train.config import Recipe
-from angle_train.pairs import PairSet
+from angle_train.data.pairs import PairSet
+from angle_train.recipe import Recipe
 
 __all__ = ["angle_emb", "angle_emb_python", "ours", "run_angle_emb", "stock", "write_pairs"]
 
@@ -33,10 +33,10 @@ def ours(*, merge: bool = False, **values: Any) -> Way:
     """
 
     def run(model: Any, case: Case, recipe: Recipe, scratch: Path) -> dict[str, Any]:
-        from angle_train.evaluate.sts import evaluate_model, spearman
-        from angle_train.merge import best_share, blend, blended, shares_to_try, snapshot
+        from angle_train.evaluate.similarity import evaluate_model, spearman
+        from angle_train.model.merge import best_share, blend, blended, shares_to_try, snapshot
         from angle_train.settings import AUTO
-        from angle_train.trainer import train
+        from angle_train.train.trainer import train
 
         backbone = snapshot(model)
         training = train(model, case.train, [case.dev], recipe.with_overrides(values), scratch)
@@ -78,9 +78,9 @@ def stock(loss_name: str, *, positives_only: bool = False) -> Way:
         from sentence_transformers.sentence_transformer import losses
         from transformers import PrinterCallback
 
-        from angle_train.arguments import training_arguments
-        from angle_train.backbones import quiet_libraries
-        from angle_train.trainer import DevEvaluator
+        from angle_train.model.load import quiet_libraries
+        from angle_train.train.arguments import training_arguments
+        from angle_train.train.trainer import DevEvaluator
 
         pairs = case.train
         if positives_only:

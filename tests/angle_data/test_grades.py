@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.labelling.grades import GRADE_REASONS, parse_grades
+from angle_data.labelling.replies.grades import GRADE_REASONS, parse_grades
 
 
 def grades(raw, count=1, finish_reason="stop"):

@@ -16,8 +16,8 @@ from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
 from angle_data.annotators.endpoints import Endpoint, Endpoints, Patience
 from angle_data.annotators.limiter import Limiter
 from angle_data.annotators.openai_server import OpenAIServer
-from angle_data.annotators.retry import retry_after
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
+from angle_data.http import retry_after
 
 KEY = "sk-test-0123456789"
 
@@ -194,8 +194,8 @@ def test_the_first_timeout_is_a_warning_that_names_the_option(caplog):
 
 
 def test_requests_that_time_out_name_the_option_in_their_failure(monkeypatch):
-    monkeypatch.setattr("angle_data.annotators.retry._SHORTEST_S", 0.001)
-    monkeypatch.setattr("angle_data.annotators.retry._LONGEST_S", 0.001)
+    monkeypatch.setattr("angle_data.http._SHORTEST_S", 0.001)
+    monkeypatch.setattr("angle_data.http._LONGEST_S", 0.001)
     with FakeOpenAI(faults=[None], always=Fault(kind="hang")) as server:
         outcomes, _ = ask(server_spec(server.url, concurrency=1, timeout_s=0.05), requests(2))
     assert outcomes[1].kind == "timeout"
@@ -307,8 +307,8 @@ def test_after_a_reply_twenty_other_failures_in_a_row_are_for_the_next_run():
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_a_server_that_goes_away_and_comes_back_costs_no_request(monkeypatch, caplog, concurrency):
     """In 0.4 seconds the six attempts of each request would be used up, whatever the pauses."""
-    monkeypatch.setattr("angle_data.annotators.retry._SHORTEST_S", 0.001)
-    monkeypatch.setattr("angle_data.annotators.retry._LONGEST_S", 0.001)
+    monkeypatch.setattr("angle_data.http._SHORTEST_S", 0.001)
+    monkeypatch.setattr("angle_data.http._LONGEST_S", 0.001)
     caplog.set_level(logging.INFO, logger="angle")
     server = FakeOpenAI(latency_s=0.01)
     server.__enter__()

@@ -9,7 +9,7 @@ import pytest
 from angle_data.ensemble.principled import principled
 from angle_data.ensemble.sources import Outcome, group_by_source
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.replies import parse_reply
+from angle_data.labelling.replies.parse import parse_reply
 from angle_data.records import Candidate, Polarity
 from angle_data.text import pair_key
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from angle_data.labelling import structured
-from angle_data.labelling.replies import REASONS, parse_reply
+from angle_data.labelling.replies import structured
+from angle_data.labelling.replies.parse import REASONS, parse_reply
 
 SOURCE = "Failover to the standby took nine minutes."
 A, B = (

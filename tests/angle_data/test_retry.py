@@ -6,8 +6,8 @@ import openai
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
-from angle_data.annotators.retry import ServiceError, is_out_of_quota, is_retryable, wait_as_told
 from angle_data.cli import main
+from angle_data.http import ServiceError, is_out_of_quota, is_retryable, wait_as_told
 
 
 def refusal(*codes, status=429, said="no"):

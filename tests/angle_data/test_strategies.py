@@ -11,7 +11,7 @@ from angle_data.ensemble.sources import NO_GRADES, REASONS, Choice, Outcome, gro
 from angle_data.ensemble.strategies import concat, vote
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.replies import parse_reply
+from angle_data.labelling.replies.parse import parse_reply
 from angle_data.records import Candidate, Polarity
 from angle_data.text import pair_key
 

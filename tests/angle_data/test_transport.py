@@ -9,10 +9,10 @@ from fake_openai import FakeOpenAI, Fault
 
 from angle_data.annotators import choose_annotator
 from angle_data.annotators.masking import masked
-from angle_data.annotators.retry import BadAnswer, NoAnswer, ServiceError
 from angle_data.annotators.transport import Transport
 from angle_data.cli import main
 from angle_data.errors import InputError
+from angle_data.http import BadAnswer, NoAnswer, ServiceError
 
 PASSWORD = "PASSWORD9"
 

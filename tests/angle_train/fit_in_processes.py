@@ -19,9 +19,9 @@ from pathlib import Path
 import torch
 
 from angle_train import fit as fit_module
-from angle_train import trainer
-from angle_train.config import Recipe
 from angle_train.fit import FitConfig, fit
+from angle_train.recipe import Recipe
+from angle_train.train import trainer
 
 PROCESSES = 2
 RECIPE = {"epochs": 2, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}

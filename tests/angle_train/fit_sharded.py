@@ -16,9 +16,9 @@ from fit_in_processes import PROCESSES, RECIPE, calm_copy, in_processes, run
 from torch.distributed.fsdp import FSDPModule
 
 from angle_train import fit as fit_module
-from angle_train import trainer
-from angle_train.config import Recipe
 from angle_train.fit import FitConfig
+from angle_train.recipe import Recipe
+from angle_train.train import trainer
 
 ASKED = {"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2"}
 STOPPED = {"learning_rate": 3e-3, "epochs": 4, "evals_per_epoch": 2, "patience": 1}  # after 8 of 16 steps

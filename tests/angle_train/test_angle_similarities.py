@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from angle_train.objectives import (
+from angle_train.objective.terms import (
     ANGLE_SIMILARITIES,
     angle_objective,
     complex_angle_similarity,

@@ -13,10 +13,10 @@ from sentence_transformers import SentenceTransformer
 from tiny_backbones import CAUSAL, FAMILIES, checkpoint
 
 from angle_data.errors import InputError, MissingExtraError
-from angle_train import backbones
-from angle_train.backbones import backbone_identity, check_device, load_backbone, say_once, usable_positions
+from angle_train.model import load as backbones
+from angle_train.model.load import backbone_identity, check_device, load_backbone, say_once, usable_positions
+from angle_train.model.prepare import load_for_training
 from angle_train.settings import BackboneConfig
-from angle_train.tuning import load_for_training
 
 
 def test_directory_loads_and_sequence_length_can_be_limited(tiny_model_dir):
@@ -228,7 +228,7 @@ def test_missing_extra_names_the_install_command_of_a_clone(monkeypatch, tiny_mo
 
 def test_the_extra_is_checked_for_everything_that_is_imported():
     imported = set()
-    for path in Path(backbones.__file__).parent.rglob("*.py"):
+    for path in Path(backbones.__file__).parents[1].rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.split(".")[0] for alias in node.names}

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_train.batching import PairCollator, blocked_order, positive_groups, spread_levels
+from angle_train.objective.batches import PairCollator, blocked_order, positive_groups, spread_levels
 
 
 def spelled(texts, prompt=None):

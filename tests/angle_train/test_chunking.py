@@ -7,10 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_train.chunking import _PASS, _TOKENS_AROUND, adaptive_chunks, fixed_chunks
-from angle_train.config import Recipe
+from angle_train.objective.chunks import _PASS, _TOKENS_AROUND, adaptive_chunks, fixed_chunks
+from angle_train.recipe import Recipe
 from angle_train.settings import TrainingConfig
-from angle_train.trainer import choose_chunking, make_collator
+from angle_train.train.trainer import choose_chunking, make_collator
 
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=9).map(sorted)
 
@@ -54,7 +54,7 @@ def test_chunking_follows_the_recipe(tiny_model, monkeypatch):
 
 def test_auto_is_fixed_on_a_gpu_and_with_several_processes(monkeypatch):
     def chosen(device, processes, chunking="auto", threads=1):
-        monkeypatch.setattr("angle_train.trainer.process_count", lambda: processes)
+        monkeypatch.setattr("angle_train.train.trainer.process_count", lambda: processes)
         monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
         return choose_chunking(
             SimpleNamespace(device=torch.device(device)), TrainingConfig(chunking=chunking)

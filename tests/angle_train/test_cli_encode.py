@@ -17,13 +17,13 @@ from typer.testing import CliRunner
 from angle_data.errors import InputError
 from angle_data.text import content_id
 from angle_train import encode as encode_module
-from angle_train.backbones import load_backbone
 from angle_train.cli import app
+from angle_train.data.texts import read_texts
 from angle_train.encode import EncodeConfig, encode
-from angle_train.prompting import set_prompt
+from angle_train.model.load import load_backbone
+from angle_train.model.prepare import load_for_training
+from angle_train.model.prompt import set_prompt
 from angle_train.settings import BackboneConfig
-from angle_train.text_rows import read_texts
-from angle_train.tuning import load_for_training
 
 TEXTS = ["the node failed", "a", "the node failed", "deploy to the cluster, then wait", "a much longer text"]
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from angle_data.jsonl import write_jsonl
-from angle_train.backbones import load_backbone
 from angle_train.cli import main
+from angle_train.data.pairs import load_pairs
 from angle_train.evaluate.embedding import Embedder
-from angle_train.evaluate.sources import DataFolder
-from angle_train.evaluate.sts import cosine_rows, spearman
+from angle_train.evaluate.similarity import cosine_rows, spearman
 from angle_train.evaluate.suite import SuiteReport
-from angle_train.evaluate.task_sts import STS_B, StsTask
-from angle_train.evaluate.tasks import GROUPS, ScoredPairs, Settings
-from angle_train.pairs import load_pairs
+from angle_train.evaluate.tasks.registry import GROUPS, ScoredPairs, Settings
+from angle_train.evaluate.tasks.sources import DataFolder
+from angle_train.evaluate.tasks.sts import STS_B, StsTask
+from angle_train.model.load import load_backbone
 
 
 @pytest.fixture

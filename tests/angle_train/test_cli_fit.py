@@ -12,7 +12,7 @@ import pytest
 
 from angle_data.errors import InputError
 from angle_train.cli import main
-from angle_train.config import Recipe
+from angle_train.recipe import Recipe
 
 TINY_RUN = """
 [training]
@@ -185,7 +185,7 @@ def test_bf16_that_the_machine_emulates_is_warned_of_once(
     def stop(*_):
         raise InputError("that will do")
 
-    monkeypatch.setattr("angle_train.arguments.computes_bf16", lambda device: able)
+    monkeypatch.setattr("angle_train.train.arguments.computes_bf16", lambda device: able)
     monkeypatch.setattr("angle_train.fit._train", stop)
     monkeypatch.setattr("angle_train.grid._Grid.finish", stop)
     if command == "grid":

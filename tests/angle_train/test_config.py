@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from angle_data.errors import InputError
-from angle_train.config import (
+from angle_train.objective.terms import ANGLE_SIMILARITIES
+from angle_train.recipe import (
     Recipe,
     builtin_recipes,
     changed_parts,
@@ -18,7 +19,6 @@ from angle_train.config import (
     parse_settings,
     recipe_changes,
 )
-from angle_train.objectives import ANGLE_SIMILARITIES
 from angle_train.settings import AngleMode, BackboneConfig, ObjectiveConfig, TrainingConfig
 
 

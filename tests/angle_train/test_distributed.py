@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from angle_train import distributed
-from angle_train.distributed import check_same_batch
+from angle_train.objective import distributed
+from angle_train.objective.distributed import check_same_batch
 
 PROGRAM = Path(__file__).with_name("two_processes.py")
 NAMES = [

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from angle_data.errors import InputError
+from angle_train.data.pairs import PairSet, load_pairs
 from angle_train.evaluate import compare as comparison
 from angle_train.evaluate.bootstrap import draw, interval_around, paired_bootstrap
 from angle_train.evaluate.compare import WORD_OVERLAP, Result, compare
 from angle_train.evaluate.run import evaluate_closely
+from angle_train.evaluate.similarity import evaluate_model, spearman, word_overlap
 from angle_train.evaluate.statistics import SpearmanOf
-from angle_train.evaluate.sts import evaluate_model, spearman, word_overlap
-from angle_train.pairs import PairSet, load_pairs
 
 
 def make(pairs, scores):

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from angle_data.errors import InputError
-from angle_train import crossfit, trainer
 from angle_train import fit as fit_module
-from angle_train.backbones import load_backbone
-from angle_train.config import Recipe
-from angle_train.evaluate.sts import evaluate_model, spearman
+from angle_train.data.inputs import load_run_data
+from angle_train.data.pairs import load_pairs
+from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, fit
-from angle_train.inputs import load_run_data
-from angle_train.pairs import load_pairs
+from angle_train.model.load import load_backbone
+from angle_train.recipe import Recipe
+from angle_train.train import choosing as crossfit
+from angle_train.train import trainer
 
 SHORT = {"epochs": 2, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1, "folds": 2}
 
@@ -122,7 +123,7 @@ def test_every_human_pair_is_measured_by_a_run_that_did_not_train_on_it(
         parts.append([set(zip(p.text1, p.text2, strict=True)) for p in dev])
         return original(model, pairs, dev, *given, **options)
 
-    monkeypatch.setattr("angle_train.crossfit.train", watch)
+    monkeypatch.setattr("angle_train.train.choosing.train", watch)
     monkeypatch.setattr(fit_module, "train", watch)
     fit(replace(config, out=tmp_path / "out"))
     human = load_pairs(config.human[0])

@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from angle_data.errors import InputError
-from angle_train.backbones import load_backbone
-from angle_train.config import Recipe
-from angle_train.evaluate.sts import evaluate_model, spearman
+from angle_train.data.pairs import load_pairs
+from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, fit
-from angle_train.pairs import load_pairs
+from angle_train.model.load import load_backbone
+from angle_train.recipe import Recipe
 from angle_train.report.summary import FitReport
 from angle_train.report.table import results_table
 

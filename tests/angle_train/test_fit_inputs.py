@@ -12,9 +12,9 @@ from safetensors.numpy import load_file, save_file
 
 from angle_data.errors import InputError
 from angle_train import fit as fit_module
-from angle_train.backbones import backbone_identity
-from angle_train.config import Recipe
 from angle_train.fit import FitConfig, fit
+from angle_train.model.load import backbone_identity
+from angle_train.recipe import Recipe
 from angle_train.report.summary import FitReport
 
 SHORT = {"epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}

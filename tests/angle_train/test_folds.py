@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
-from angle_train.folds import FoldCurve, choose, cut, shared_texts
-from angle_train.pairs import PairSet
+from angle_train.data.folds import FoldCurve, choose, cut, shared_texts
+from angle_train.data.pairs import PairSet
 
 
 def make(pairs, scores=None):

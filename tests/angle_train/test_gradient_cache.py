@@ -10,16 +10,16 @@ from sentence_transformers import SentenceTransformer
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from angle_train import gradient_cache
-from angle_train import loss as loss_module
-from angle_train.batching import PairCollator
-from angle_train.config import Recipe
-from angle_train.gradient_cache import encode_cached
-from angle_train.loss import CombinedLoss
-from angle_train.losses import make_loss
-from angle_train.pairs import PairSet
+from angle_train.data.pairs import PairSet
+from angle_train.objective import gradient_cache
+from angle_train.objective import loss as loss_module
+from angle_train.objective.batches import PairCollator
+from angle_train.objective.gradient_cache import encode_cached
+from angle_train.objective.loss import CombinedLoss
+from angle_train.objective.losses import make_loss
+from angle_train.recipe import Recipe
 from angle_train.settings import ObjectiveConfig, TrainingConfig
-from angle_train.trainer import train
+from angle_train.train.trainer import train
 
 SENTENCES = [
     ("disk full", "no space left on the volume", 1.0),

@@ -11,17 +11,17 @@ import pytest
 
 from angle_data.errors import InputError
 from angle_train import grid as grid_module
-from angle_train.backbones import load_backbone
 from angle_train.cli import main
-from angle_train.config import Recipe
+from angle_train.data.inputs import RunData
+from angle_train.data.pairs import load_pairs
 from angle_train.evaluate.bootstrap import Difference
-from angle_train.evaluate.sts import evaluate_model, spearman
+from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig
 from angle_train.grid import GridConfig, GridResult, Row, grid_table, search
-from angle_train.halving import most_rungs, planned, ranked, rung_share, survivors
-from angle_train.inputs import RunData
-from angle_train.pairs import load_pairs
+from angle_train.model.load import load_backbone
+from angle_train.recipe import Recipe
 from angle_train.space import SPACE, Range, check_space, draw_trials, read_space, space_for
+from angle_train.train.halving import most_rungs, planned, ranked, rung_share, survivors
 
 
 def test_values_are_drawn_evenly_on_a_logarithmic_scale():

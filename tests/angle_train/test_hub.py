@@ -8,8 +8,8 @@ import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
 from angle_data.errors import InputError
-from angle_train.backbones import load_backbone
-from angle_train.hub import load_hub_dataset
+from angle_train.data.hub import load_hub_dataset
+from angle_train.model.load import load_backbone
 
 
 class OddProtocol(Exception):

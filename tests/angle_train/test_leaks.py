@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from angle_train.leaks import find_leaks, without_near_copies, without_pairs_of
-from angle_train.pairs import PairSet
+from angle_train.data.leaks import find_leaks, without_near_copies, without_pairs_of
+from angle_train.data.pairs import PairSet
 
 
 def make(pairs, scores=None, name="made"):

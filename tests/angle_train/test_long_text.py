@@ -12,9 +12,9 @@ from tiny_backbones import checkpoint
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_train import long_text
-from angle_train.backbones import load_backbone
-from angle_train.long_text import (
+from angle_train.model import long_text
+from angle_train.model.load import load_backbone
+from angle_train.model.long_text import (
     LONG_TEXT_FILE,
     LongText,
     LongTextModel,
@@ -22,9 +22,9 @@ from angle_train.long_text import (
     head_and_tail,
     windows,
 )
-from angle_train.prompting import set_prompt
+from angle_train.model.prepare import load_for_training
+from angle_train.model.prompt import set_prompt
 from angle_train.settings import BackboneConfig
-from angle_train.tuning import load_for_training
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -234,7 +234,7 @@ def test_the_saved_note_is_plain_json(tmp_path):
 
 
 def test_averages_hold_in_half_precision():
-    from angle_train.long_text import _average
+    from angle_train.model.long_text import _average
 
     rows = torch.full((3, 2), 1.5, dtype=torch.bfloat16)
     means = _average(rows, torch.tensor([0, 0, 1]), torch.tensor([300.0, 100.0, 1.0]))

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from angle_train.config import Recipe
-from angle_train.lookups import sparse_lookups
-from angle_train.pairs import PairSet
+from angle_train.data.pairs import PairSet
+from angle_train.objective.lookups import sparse_lookups
+from angle_train.recipe import Recipe
 from angle_train.settings import TrainingConfig
-from angle_train.trainer import train
+from angle_train.train.trainer import train
 
 TEXTS = [["the disk is full", "a node"], ["the host was restarted"], ["a cable is loose", "the disk is full"]]
 

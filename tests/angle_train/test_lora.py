@@ -9,9 +9,8 @@ from sentence_transformers import SentenceTransformer
 from tiny_backbones import checkpoint
 
 from angle_data.errors import InputError, MissingExtraError
-from angle_train import lora
-from angle_train.backbones import load_backbone
-from angle_train.lora import (
+from angle_train.model import adapters as lora
+from angle_train.model.adapters import (
     four_bit_settings,
     has_adapters,
     load_adapters,
@@ -20,8 +19,9 @@ from angle_train.lora import (
     scale_adapters,
     training_weights,
 )
+from angle_train.model.load import load_backbone
+from angle_train.model.prepare import finish_training, load_for_training
 from angle_train.settings import BackboneConfig
-from angle_train.tuning import finish_training, load_for_training
 
 TEXTS = ["the node failed", "a", "a much longer text about the api and its latency", "deploy to the cluster"]
 LORA = BackboneConfig(lora_rank=2, lora_targets="all")

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from angle_data.errors import InputError
-from angle_train.batching import PairCollator, positive_groups
-from angle_train.loss import CombinedLoss, combined_objective
-from angle_train.objectives import angle_objective, cosine_objective, in_batch_objective
+from angle_train.objective.batches import PairCollator, positive_groups
+from angle_train.objective.loss import CombinedLoss, combined_objective
+from angle_train.objective.terms import angle_objective, cosine_objective, in_batch_objective
 from angle_train.settings import ObjectiveConfig
 
 ROWS = [

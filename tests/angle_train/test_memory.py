@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from angle_data.errors import InputError
-from angle_train.memory import memory_errors_in_one_line
+from angle_train.train.memory import memory_errors_in_one_line
 
 
 def too_much_on_the_processor():

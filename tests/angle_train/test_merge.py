@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from angle_train.lora import add_adapters
-from angle_train.merge import best_share, blend, blended, shares_to_try, snapshot
+from angle_train.model.adapters import add_adapters
+from angle_train.model.merge import best_share, blend, blended, shares_to_try, snapshot
 from angle_train.settings import BackboneConfig
 
 TEXTS = ["the node failed", "disk full"]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import TrainerControl, TrainerState
 
-from angle_train.monitor import (
+from angle_train.train.watch import (
     METRIC,
     RunCallback,
     TermMeter,

@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from angle_train.batching import positive_groups
-from angle_train.objectives import (
+from angle_train.objective.batches import positive_groups
+from angle_train.objective.terms import (
     ANGLE_SIMILARITIES,
     angle_objective,
     cosine_objective,

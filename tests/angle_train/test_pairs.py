@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
-from angle_train.pairs import PairSet, check_stated_scale, hold_out, join, load_pairs
+from angle_train.data.pairs import PairSet, check_stated_scale, hold_out, join, load_pairs
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left", "score": 1.0},

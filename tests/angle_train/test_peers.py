@@ -9,13 +9,13 @@ from sentence_transformers.sentence_transformer import losses as stock
 from torch import nn
 
 from angle_data.errors import InputError
-from angle_train.batching import PairCollator
-from angle_train.config import Recipe
-from angle_train.loss import CombinedLoss
-from angle_train.losses import LOSSES, OWN_LOSS, make_loss
-from angle_train.pairs import PairSet
+from angle_train.data.pairs import PairSet
+from angle_train.objective.batches import PairCollator
+from angle_train.objective.loss import CombinedLoss
+from angle_train.objective.losses import LOSSES, OWN_LOSS, make_loss
+from angle_train.recipe import Recipe
 from angle_train.settings import ObjectiveConfig, TrainingConfig
-from angle_train.trainer import make_collator, train
+from angle_train.train.trainer import make_collator, train
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -170,7 +170,7 @@ def test_a_batch_without_positives_teaches_nothing(name):
 
 
 def test_the_registry_loads_nothing_heavy():
-    code = "import sys, angle_train.losses, angle_train.settings; assert 'torch' not in sys.modules"
+    code = "import sys, angle_train.objective.losses, angle_train.settings; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -7,8 +7,8 @@ from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Normalize, WeightedLayerPooling
 
 from angle_data.resources import load_object
-from angle_train.backbones import load_backbone
-from angle_train.poolings import POOLINGS, freeze_fixed_weights, set_pooling
+from angle_train.model.load import load_backbone
+from angle_train.model.pooling import POOLINGS, freeze_fixed_weights, set_pooling
 
 TEXTS = ["the node failed", "a", "a much longer text about the api and its latency", "deploy to the cluster"]
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from process_runs import check_alike, differences, run_program
 
-from angle_train.batching import PairCollator
-from angle_train.processes import any_process, is_first, on_first, process_count
+from angle_train.objective.batches import PairCollator
+from angle_train.train.processes import any_process, is_first, on_first, process_count
 
 PROGRAM = Path(__file__).with_name("fit_in_processes.py")
 

@@ -5,8 +5,8 @@ import torch
 from tiny_backbones import checkpoint
 
 from angle_data.errors import InputError
-from angle_train.backbones import load_backbone
-from angle_train.prompting import has_template, set_prompt
+from angle_train.model.load import load_backbone
+from angle_train.model.prompt import has_template, set_prompt
 
 PAPER = 'Summarize sentence "{text}" in one word:"'
 TEXTS = [

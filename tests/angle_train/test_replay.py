@@ -5,12 +5,12 @@ import pytest
 import torch
 from datasets import Dataset
 
-from angle_train import trainer
-from angle_train.batching import PairCollator
-from angle_train.config import Recipe
-from angle_train.pairs import PairSet
-from angle_train.replay import EpochSampler, ReplayableCollator, count_equal_batches
+from angle_train.data.pairs import PairSet
+from angle_train.objective.batches import PairCollator
+from angle_train.recipe import Recipe
 from angle_train.settings import TrainingConfig
+from angle_train.train import trainer
+from angle_train.train.replay import EpochSampler, ReplayableCollator, count_equal_batches
 
 
 def sampler(seed=1, epoch=0, **options):

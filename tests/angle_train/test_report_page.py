@@ -9,7 +9,7 @@ import pytest
 from report_examples import BETTER, SAME, WORSE, made_report, made_suite, report, result, score, view, views
 
 from angle_train.evaluate.bootstrap import Interval
-from angle_train.evaluate.sts import spearman
+from angle_train.evaluate.similarity import spearman
 from angle_train.report.eval_html import write_eval_html, write_suite_html
 from angle_train.report.html import results_section, write_fit_html
 from angle_train.report.summary import NAMING_NOTES, FitReport

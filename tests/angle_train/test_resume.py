@@ -9,9 +9,9 @@ from transformers import TrainerCallback
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_train import trainer
-from angle_train.config import Recipe
 from angle_train.fit import FitConfig, fit
+from angle_train.recipe import Recipe
+from angle_train.train import trainer
 
 # Too high a rate: the dev score rises, and after a few epochs it falls for good.
 PEAK = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from angle_data.errors import InputError
-from angle_train.runstate import RunDirectory
+from angle_train.train.checkpoints import RunDirectory
 
 PARTS = {"recipe": "", "training pairs": "a"}
 

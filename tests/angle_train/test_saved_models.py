@@ -9,11 +9,11 @@ import pytest
 import torch
 from tiny_backbones import checkpoint
 
-from angle_train.lora import add_adapters, merge_adapters
-from angle_train.poolings import POOLINGS
-from angle_train.prompting import set_prompt
+from angle_train.model.adapters import add_adapters, merge_adapters
+from angle_train.model.pooling import POOLINGS
+from angle_train.model.prepare import load_for_training
+from angle_train.model.prompt import set_prompt
 from angle_train.settings import BackboneConfig
-from angle_train.tuning import load_for_training
 
 TEMPLATE = 'Summarize sentence "{text}" in one word:"'
 TEXTS = ["the node failed", "a", "a much longer text about the api and its latency", "deploy to the cluster"]

@@ -6,7 +6,7 @@ from full_disk import files_of_at_most
 from safetensors.torch import save_file
 
 from angle_data.errors import InputError
-from angle_train.saving import disk_errors_in_one_line
+from angle_train.train.saving import disk_errors_in_one_line
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from angle_train import trainer
-from angle_train.config import Recipe
-from angle_train.pairs import PairSet, load_pairs
-from angle_train.trainer import train
+from angle_train.data.pairs import PairSet, load_pairs
+from angle_train.recipe import Recipe
+from angle_train.train import trainer
+from angle_train.train.trainer import train
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from sentence_transformers import SentenceTransformer
 from torch.distributed.fsdp import MixedPrecisionPolicy
 
 from angle_data.errors import InputError
-from angle_train.config import Recipe
-from angle_train.sharding import ShardingTrainer, check_can_shard
+from angle_train.recipe import Recipe
+from angle_train.train.sharding import ShardingTrainer, check_can_shard
 
 PROGRAM = Path(__file__).with_name("fit_sharded.py")
 ALIKE = ["stopped", "everything", "folds", "adapters"]

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from angle_data.errors import InputError
-from angle_train.arguments import resolve_precision
-from angle_train.processes import connect
-from angle_train.sharding_settings import settle_sharding, sharding_asked
+from angle_train.train.arguments import resolve_precision
+from angle_train.train.processes import connect
+from angle_train.train.sharding_settings import settle_sharding, sharding_asked
 
 
 @pytest.fixture(autouse=True)

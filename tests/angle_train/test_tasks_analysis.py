@@ -19,7 +19,7 @@ from angle_train.evaluate.analysis import (
     saturation,
     uniformity,
 )
-from angle_train.evaluate.sts import cosine_rows
+from angle_train.evaluate.similarity import cosine_rows
 
 RNG = np.random.default_rng(0)
 

@@ -7,9 +7,9 @@ import pytest
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
-from angle_train.evaluate import task_transfer
-from angle_train.evaluate.sources import DataFolder, Hub
-from angle_train.evaluate.tasks import AVERAGES, GROUPS, TASKS, Settings, expand_names, load_task
+from angle_train.evaluate.tasks import transfer as task_transfer
+from angle_train.evaluate.tasks.registry import AVERAGES, GROUPS, TASKS, Settings, expand_names, load_task
+from angle_train.evaluate.tasks.sources import DataFolder, Hub
 
 SPLITS = ("train", "validation", "test", "all", "issues-validation")
 ROWS = 24

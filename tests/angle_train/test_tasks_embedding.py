@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from angle_data.errors import InputError
-from angle_train.backbones import load_backbone
 from angle_train.evaluate import embedding
 from angle_train.evaluate.embedding import Embedder, EmbeddingFile, embedding_file
-from angle_train.long_text import LongText
-from angle_train.prompting import set_prompt
+from angle_train.model.load import load_backbone
+from angle_train.model.long_text import LongText
+from angle_train.model.prompt import set_prompt
 
 TEXTS = ["the node failed", "backup done", "the node failed", "disk full on node 3"]
 

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 from angle_data.jsonl import write_jsonl
-from angle_train.evaluate import logistic, neighbours, sts, task_duplicates, task_pairs
-from angle_train.evaluate.neighbours import ranks_of, top_k
-from angle_train.evaluate.sources import DataFolder, TaskData
-from angle_train.evaluate.sts import cosine_rows, embed_pairs, unit_rows
-from angle_train.evaluate.task_captions import CaptionTask
-from angle_train.evaluate.task_duplicates import DuplicateTask
-from angle_train.evaluate.tasks import TASKS, Settings, load_task
+from angle_train.evaluate import similarity as sts
+from angle_train.evaluate.similarity import cosine_rows, embed_pairs, unit_rows
+from angle_train.evaluate.tasks import duplicates as task_duplicates
+from angle_train.evaluate.tasks import logistic, neighbours
+from angle_train.evaluate.tasks import pairs as task_pairs
+from angle_train.evaluate.tasks.captions import CaptionTask
+from angle_train.evaluate.tasks.duplicates import DuplicateTask
+from angle_train.evaluate.tasks.neighbours import ranks_of, top_k
+from angle_train.evaluate.tasks.registry import TASKS, Settings, load_task
+from angle_train.evaluate.tasks.sources import DataFolder, TaskData
 from angle_train.evaluate.views import sample
 
 SETTINGS = Settings()

@@ -5,10 +5,11 @@ import pytest
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
-from angle_train.evaluate import logistic, task_transfer
-from angle_train.evaluate.logistic import Classified
-from angle_train.evaluate.sources import DataFolder, class_in
-from angle_train.evaluate.tasks import Settings, load_task
+from angle_train.evaluate.tasks import logistic
+from angle_train.evaluate.tasks import transfer as task_transfer
+from angle_train.evaluate.tasks.logistic import Classified
+from angle_train.evaluate.tasks.registry import Settings, load_task
+from angle_train.evaluate.tasks.sources import DataFolder, class_in
 
 SETTINGS = Settings()
 

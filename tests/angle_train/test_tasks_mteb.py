@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from angle_train.evaluate.mteb_adapter import MtebModel
-from angle_train.evaluate.sts import unit_rows
+from angle_train.evaluate.similarity import unit_rows
 
 
 def batches(texts):

@@ -7,22 +7,22 @@ from sklearn.model_selection import StratifiedKFold
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
-from angle_train.evaluate import logistic
-from angle_train.evaluate.logistic import (
+from angle_train.evaluate.similarity import unit_rows
+from angle_train.evaluate.tasks import logistic
+from angle_train.evaluate.tasks.captions import CaptionTask
+from angle_train.evaluate.tasks.duplicates import DuplicateTask
+from angle_train.evaluate.tasks.logistic import (
     Examples,
     cross_validated,
     nested_cross_validation,
     split_validated,
 )
-from angle_train.evaluate.neighbours import ranks_of, top_k
-from angle_train.evaluate.sources import DataFolder, TaskData
-from angle_train.evaluate.sts import unit_rows
-from angle_train.evaluate.task_captions import CaptionTask
-from angle_train.evaluate.task_duplicates import DuplicateTask
-from angle_train.evaluate.task_pairs import BUG_DUPLICATES, PairTask, best_threshold
-from angle_train.evaluate.task_sts import STS12
-from angle_train.evaluate.task_transfer import MRPC, NLI, SST2, TREC, TransferTask
-from angle_train.evaluate.tasks import Settings
+from angle_train.evaluate.tasks.neighbours import ranks_of, top_k
+from angle_train.evaluate.tasks.pairs import BUG_DUPLICATES, PairTask, best_threshold
+from angle_train.evaluate.tasks.registry import Settings
+from angle_train.evaluate.tasks.sources import DataFolder, TaskData
+from angle_train.evaluate.tasks.sts import STS12
+from angle_train.evaluate.tasks.transfer import MRPC, NLI, SST2, TREC, TransferTask
 
 SETTINGS = Settings()
 
@@ -202,7 +202,7 @@ def test_features_of_pairs_are_difference_and_product(tmp_path):
     data = MRPC.load(DataFolder(tmp_path))
     monkey = pytest.MonkeyPatch()
     with monkey.context() as patch:
-        patch.setattr("angle_train.evaluate.task_transfer.cross_validated", fit)
+        patch.setattr("angle_train.evaluate.tasks.transfer.cross_validated", fit)
         outcome = MRPC.measure(data, numbers, SETTINGS)
     u, v = numbers([a for a, _ in data.train.items]), numbers([b for _, b in data.train.items])
     assert np.allclose(seen["train"].features, np.c_[np.abs(u - v), u * v])
@@ -233,7 +233,7 @@ def test_a_task_without_dev_split_holds_out_a_tenth(tmp_path, monkeypatch):
         seen["sizes"] = len(train.labels), len(dev.labels)
         return split_validated(train, dev, test, seed)
 
-    monkeypatch.setattr("angle_train.evaluate.task_transfer.split_validated", fit)
+    monkeypatch.setattr("angle_train.evaluate.tasks.transfer.split_validated", fit)
     for split in ("train", "test"):
         write_classes(tmp_path / "transfer" / "sst2", split, n=40)
     SST2.measure(SST2.load(DataFolder(tmp_path)), numbers, SETTINGS)
@@ -263,7 +263,7 @@ def circle(degrees):
 
 @pytest.mark.parametrize("block", [10_000_000, 7])
 def test_nearest_in_order_and_equal_ones_by_position(monkeypatch, block):
-    monkeypatch.setattr("angle_train.evaluate.neighbours._BLOCK_CELLS", block)
+    monkeypatch.setattr("angle_train.evaluate.tasks.neighbours._BLOCK_CELLS", block)
     documents = circle([50, 10, 10, 0, 90])
     found = top_k(circle([0, 88]), documents, 3, use_faiss=False)
     assert found.tolist() == [[3, 1, 2], [4, 0, 1]]
@@ -279,7 +279,7 @@ def test_faiss_finds_the_same():
 
 @pytest.mark.parametrize("block", [10_000_000, 9])
 def test_ranks_leave_out_the_query_and_count_ties_against_the_model(monkeypatch, block):
-    monkeypatch.setattr("angle_train.evaluate.neighbours._BLOCK_CELLS", block)
+    monkeypatch.setattr("angle_train.evaluate.tasks.neighbours._BLOCK_CELLS", block)
     # From 0°: 5° (rank 1), 10° twice (one relevant: last of the two, rank 3), 40° (4), 80° (5).
     unit = circle([0, 10, 5, 10, 80, 40])
     queries = np.array([0, 4])

@@ -5,10 +5,10 @@ import gzip
 import pytest
 
 from angle_data.errors import InputError
-from angle_train.evaluate.sources import DataFolder, Hub, HubData, TaskData, number_in, pair_in, text_in
-from angle_train.evaluate.task_pairs import QNLI
-from angle_train.evaluate.task_sts import SICK_R
-from angle_train.evaluate.task_transfer import MR
+from angle_train.evaluate.tasks.pairs import QNLI
+from angle_train.evaluate.tasks.sources import DataFolder, Hub, HubData, TaskData, number_in, pair_in, text_in
+from angle_train.evaluate.tasks.sts import SICK_R
+from angle_train.evaluate.tasks.transfer import MR
 
 DATA = TaskData("some/task")
 

@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 
 from angle_train.evaluate.bootstrap import difference_between, draw, interval_around
+from angle_train.evaluate.similarity import spearman
 from angle_train.evaluate.statistics import (
     AreaUnderCurve,
     AveragePrecision,
@@ -12,7 +13,6 @@ from angle_train.evaluate.statistics import (
     MeanOf,
     SpearmanOf,
 )
-from angle_train.evaluate.sts import spearman
 
 RNG = np.random.default_rng(0)
 GOLD = RNG.random(40) < 0.4

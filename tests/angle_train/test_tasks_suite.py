@@ -10,18 +10,18 @@ from scipy.stats import ttest_1samp
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_data.text import stable_hash
-from angle_train.backbones import load_backbone
 from angle_train.evaluate.analysis import analyse
 from angle_train.evaluate.bootstrap import draw, interval_around, paired_bootstrap
 from angle_train.evaluate.embedding import Embedder, EmbeddingFile
 from angle_train.evaluate.scores import Judge
 from angle_train.evaluate.seeds import System
-from angle_train.evaluate.sources import DataFolder
 from angle_train.evaluate.statistics import MeanOf, SpearmanOf
 from angle_train.evaluate.suite import run_suite
 from angle_train.evaluate.suite_table import cells, seed_notes, suite_table
-from angle_train.evaluate.task_sts import STS_B, StsTask
-from angle_train.evaluate.tasks import GROUPS, Outcome
+from angle_train.evaluate.tasks.registry import GROUPS, Outcome
+from angle_train.evaluate.tasks.sources import DataFolder
+from angle_train.evaluate.tasks.sts import STS_B, StsTask
+from angle_train.model.load import load_backbone
 
 RNG = np.random.default_rng(0)
 GOLD = RNG.random(60)

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from angle_train import arguments, trainer
-from angle_train.arguments import computes_bf16, resolve_precision
-from angle_train.backbones import load_backbone
-from angle_train.config import Recipe
-from angle_train.evaluate.sts import evaluate_model
-from angle_train.monitor import RunCallback
-from angle_train.pairs import PairSet
-from angle_train.prompting import set_prompt
+from angle_train.data.pairs import PairSet
+from angle_train.evaluate.similarity import evaluate_model
+from angle_train.model.load import load_backbone
+from angle_train.model.prompt import set_prompt
+from angle_train.recipe import Recipe
 from angle_train.settings import ObjectiveConfig, TrainingConfig
-from angle_train.trainer import DevEvaluator, make_collator, train, training_arguments
+from angle_train.train import arguments, trainer
+from angle_train.train.arguments import computes_bf16, resolve_precision, training_arguments
+from angle_train.train.trainer import DevEvaluator, make_collator, train
+from angle_train.train.watch import RunCallback
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

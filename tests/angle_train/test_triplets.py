@@ -5,8 +5,8 @@ import json
 import pytest
 
 from angle_data.errors import InputError
-from angle_train.pairs import load_pairs
-from angle_train.triplets import pairs_of_triplets
+from angle_train.data.pairs import load_pairs
+from angle_train.data.triplets import pairs_of_triplets
 
 ROWS = [
     {"anchor": "Disk full.", "positive": "no space", "negative": "disk empty"},

@@ -10,17 +10,17 @@ from tiny_backbones import FAMILIES, checkpoint
 
 from angle_data.errors import InputError
 from angle_train import fit as fit_module
-from angle_train import trainer
-from angle_train.backbones import load_backbone
-from angle_train.config import Recipe
-from angle_train.evaluate.sts import evaluate_model, spearman
+from angle_train.data.pairs import load_pairs
+from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, fit
-from angle_train.long_text import LongTextModel
-from angle_train.lora import has_adapters
-from angle_train.pairs import load_pairs
-from angle_train.poolings import POOLINGS
+from angle_train.model.adapters import has_adapters
+from angle_train.model.load import load_backbone
+from angle_train.model.long_text import LongTextModel
+from angle_train.model.pooling import POOLINGS
+from angle_train.model.prepare import load_for_training, starts_as_backbone
+from angle_train.recipe import Recipe
 from angle_train.settings import BackboneConfig
-from angle_train.tuning import load_for_training, starts_as_backbone
+from angle_train.train import trainer
 
 PAPER = 'Summarize sentence "{text}" in one word:"'
 FAST = {

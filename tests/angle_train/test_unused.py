@@ -2,7 +2,7 @@
 
 import pytest
 
-from angle_train.config import Recipe
+from angle_train.recipe import Recipe
 from angle_train.unused import unused_settings
 
 

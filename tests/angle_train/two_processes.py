@@ -19,10 +19,10 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-from angle_train.batching import PairCollator
-from angle_train.distributed import gather_embeddings
-from angle_train.loss import CombinedLoss
-from angle_train.losses import make_loss
+from angle_train.objective.batches import PairCollator
+from angle_train.objective.distributed import gather_embeddings
+from angle_train.objective.loss import CombinedLoss
+from angle_train.objective.losses import make_loss
 from angle_train.settings import ObjectiveConfig
 
 PROCESSES = 2

@@ -9,10 +9,10 @@ from fake_github_payloads import comment, issue
 from fake_github_world import FakeComment, FakeIssue, FakeRepo
 
 from angle_data.errors import InputError
-from angle_data.gis.archive import ArchiveCounts, load_archives
-from angle_data.gis.crawl import CrawlConfig, crawl_repos
-from angle_data.gis.rows import Event
-from angle_data.gis.store import Store
+from angle_data.gis.crawl.archive import ArchiveCounts, load_archives
+from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
+from angle_data.gis.crawl.rows import Event
+from angle_data.gis.crawl.store import Store
 
 REPO = FakeRepo(77, "org/tool")
 

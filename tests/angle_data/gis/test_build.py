@@ -12,12 +12,12 @@ from fake_gis_store import make_comment, make_issue, store_world, write_store
 from fake_github_world import make_world
 
 from angle_data.errors import AngleError, InputError
-from angle_data.gis.build import BuildConfig, build_gis
-from angle_data.gis.dataset import COLUMNS, IDS_COLUMNS, read_dataset
-from angle_data.gis.links import REASONS
-from angle_data.gis.scan import scan_store
-from angle_data.gis.selection import Selection
-from angle_data.gis.store import STORE_NAME, Store
+from angle_data.gis.build.build import BuildConfig, build_gis
+from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, read_dataset
+from angle_data.gis.build.links import REASONS
+from angle_data.gis.build.scan import scan_store
+from angle_data.gis.crawl.selection import Selection
+from angle_data.gis.crawl.store import STORE_NAME, Store
 
 WORLD = make_world(5, repos=3, issues=150, duplicates=0.3, comments=2.0)
 
@@ -42,7 +42,7 @@ def built(tmp_path_factory):
 @pytest.fixture
 def plain(monkeypatch):
     """No figures, which take most of the time of a small build."""
-    monkeypatch.setattr("angle_data.gis.build.draw_figures", lambda *_: ())
+    monkeypatch.setattr("angle_data.gis.build.build.draw_figures", lambda *_: ())
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_counts_in_are_kept_and_dropped(built):
 
 def test_splits_that_are_not_apart_stop_the_build(tmp_path, monkeypatch, plain):
     store_world(WORLD, tmp_path)
-    monkeypatch.setattr("angle_data.gis.build.check_splits", lambda *_: {"shared_issues": 0, "x_y": 2})
+    monkeypatch.setattr("angle_data.gis.build.build.check_splits", lambda *_: {"shared_issues": 0, "x_y": 2})
     with pytest.raises(AngleError, match=r"nothing written, .* \(x y 2\)"):
         build_gis(BuildConfig(tmp_path))
     assert not (tmp_path / "dataset").exists()

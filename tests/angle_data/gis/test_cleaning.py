@@ -2,8 +2,8 @@
 
 import pytest
 
-from angle_data.gis.cleaning import CHANGES, clean_text, is_dummy
-from angle_data.gis.scrub import scrub
+from angle_data.gis.build.clean import CHANGES, clean_text, is_dummy
+from angle_data.gis.build.scrub import scrub
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from fake_github import SECONDARY, FakeGitHub, Fault
 from fake_github_world import make_world
 
 from angle_data.errors import CredentialsError, InputError, StoppedError
-from angle_data.gis.client import Connection, GitHubClient
-from angle_data.gis.limits import (
+from angle_data.gis.crawl.github import Connection, GitHubClient
+from angle_data.gis.crawl.limits import (
     Budget,
     LostCursorError,
     Refused,
@@ -17,7 +17,7 @@ from angle_data.gis.limits import (
     judge_status,
     pause_before,
 )
-from angle_data.gis.queries import ISSUES_QUERY
+from angle_data.gis.crawl.queries import ISSUES_QUERY
 
 TOKEN = "ghp_aVerySecretToken"
 NOW = 1_700_000_000.0

@@ -28,9 +28,10 @@ from fake_github_world import (
 )
 
 from angle_data.errors import InputError
-from angle_data.gis.crawl import CrawlConfig
-from angle_data.gis.forecast import forecast
-from angle_data.gis.store import Event, Repo, Store
+from angle_data.gis.crawl.crawl import CrawlConfig
+from angle_data.gis.crawl.forecast import forecast
+from angle_data.gis.crawl.rows import Event, Repo
+from angle_data.gis.crawl.store import Store
 
 
 @pytest.fixture(autouse=True)

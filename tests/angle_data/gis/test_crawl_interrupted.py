@@ -19,7 +19,7 @@ from fake_github_crawl import (
 from fake_github_world import add_comment, all_comments, make_world, stamp
 
 from angle_data.errors import CredentialsError, StoppedError
-from angle_data.gis.store import Store
+from angle_data.gis.crawl.store import Store
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,7 @@ def test_a_schedule_of_faults_loses_nothing(tmp_path, seed):
 CRAWLER = """
 import sys
 from pathlib import Path
-from angle_data.gis.crawl import CrawlConfig, crawl_repos
+from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
 crawl_repos(CrawlConfig(Path(sys.argv[1]), Path(sys.argv[2]), api_url=sys.argv[3]))
 """
 

@@ -14,8 +14,8 @@ from fake_github_crawl import (
 from fake_github_world import add_comment, make_world, stamp
 
 from angle_data.errors import InputError, StoppedError
-from angle_data.gis.scan import scan_store
-from angle_data.gis.store import Store
+from angle_data.gis.build.scan import scan_store
+from angle_data.gis.crawl.store import Store
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +115,7 @@ def test_originals_that_moved_or_vanished_leave_a_tombstone(tmp_path, capfd, mon
         assert not {9, 10, 4000} & first.keys(), "no issue calls these an original of this repository"
         assert github.count("issue") == 4, "one each, and one redirection"
         github.seen.clear()
-        monkeypatch.setattr("angle_data.gis.missing.missing_numbers", None)
+        monkeypatch.setattr("angle_data.gis.crawl.missing.missing_numbers", None)
         crawl(github, tmp_path)
         assert github.count("issue") == 0, "each is asked for once, and nothing new is not searched through"
     assert "redirection" not in capfd.readouterr().err, "PyGithub keeps its lines to itself"

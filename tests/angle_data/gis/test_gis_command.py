@@ -145,14 +145,14 @@ def test_an_interrupt_ends_with_130_and_keeps_what_was_read(listed, tmp_path):
     assert errors.splitlines()[-1] == "angle-data: interrupted; everything so far is kept"
     assert "Traceback" not in errors
     assert TOKEN not in errors
-    from angle_data.gis.store import Store
+    from angle_data.gis.crawl.store import Store
 
     with Store.open(tmp_path / "o" / "crawl.sqlite", read_only=True) as store:
         assert store.count("issues") > 100
 
 
 def test_the_options_of_the_build_reach_it(run, tmp_path, monkeypatch):
-    from angle_data.gis import build
+    from angle_data.gis.build import build
 
     seen = []
 
@@ -161,7 +161,7 @@ def test_the_options_of_the_build_reach_it(run, tmp_path, monkeypatch):
         raise InputError("enough")
 
     checked = []
-    monkeypatch.setattr("angle_data.gis.tokens.token_counter", checked.append)
+    monkeypatch.setattr("angle_data.gis.build.tokens.token_counter", checked.append)
     monkeypatch.setattr(build, "build_gis", record)
     options = ["--negatives", "0.5", "--split-by", "time", "--ratios", "0.8,0.1,0.1", "--seed", "7"]
     options += ["--max-pairs-per-cluster", "3", "--cross-repo", "--ids-only", "--tokenizer", "t.json"]
@@ -229,7 +229,7 @@ def test_a_dry_run_reports_the_list_as_the_crawl_does(run, tmp_path, monkeypatch
 
 
 def test_the_table_says_what_was_left_out_and_how_it_was_split(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("angle_data.gis.build.draw_figures", lambda *_: ())
+    monkeypatch.setattr("angle_data.gis.build.build.draw_figures", lambda *_: ())
     world = make_world(1, repos=2, issues=80, duplicates=0.4)
     path = tmp_path / "list.txt"
     path.write_text("org0/project0\norg1/project1\nno/such\n")
@@ -249,8 +249,8 @@ def test_the_table_says_what_was_left_out_and_how_it_was_split(run, tmp_path, mo
 
 
 def test_what_counts_reaches_the_build(run, listed, tmp_path, monkeypatch):
-    from angle_data.gis import build
-    from angle_data.gis.selection import Selection
+    from angle_data.gis.build import build
+    from angle_data.gis.crawl.selection import Selection
 
     seen = []
 

@@ -7,7 +7,7 @@ from fake_github_graphql import SCHEMA, run_query
 from fake_github_world import FakeEvent, make_world
 from graphql import parse, validate
 
-from angle_data.gis import payloads, queries
+from angle_data.gis.crawl import payloads, queries
 
 QUERIES = {
     "issues": queries.ISSUES_QUERY,

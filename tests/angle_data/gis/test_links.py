@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from fake_gis_store import make_comment, make_event, make_issue, write_store
 
-from angle_data.gis.links import REASONS, judge
-from angle_data.gis.rows import Repo
-from angle_data.gis.scan import pack, scan_store
-from angle_data.gis.store import Store
-from angle_data.gis.texts import Texts
+from angle_data.gis.build.links import REASONS, judge
+from angle_data.gis.build.scan import pack, scan_store
+from angle_data.gis.build.texts import Texts
+from angle_data.gis.crawl.rows import Repo
+from angle_data.gis.crawl.store import Store
 
 ISSUES = [make_issue(n) for n in range(1, 10)]
 DAY = 12  # after all of these were opened

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from angle_data.gis.markers import KINDS, LONGEST, WEAK_KINDS, find_links, read_comment
+from angle_data.gis.comments.kinds import KINDS, WEAK_KINDS
+from angle_data.gis.comments.reading import LONGEST, find_links, read_comment
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "gis"
 REPO, NUMBER = "lumen/editor", 9000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.gis.masking import mask
+from angle_data.gis.comments.markdown import mask
 
 
 @pytest.mark.parametrize(

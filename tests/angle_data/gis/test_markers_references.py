@@ -2,7 +2,15 @@
 
 import pytest
 
-from angle_data.gis.references import FILL, OTHER, REF, SELF, find_references, mark_references, may_refer
+from angle_data.gis.comments.references import (
+    FILL,
+    OTHER,
+    REF,
+    SELF,
+    find_references,
+    mark_references,
+    may_refer,
+)
 
 REPO = "lumen/editor"
 

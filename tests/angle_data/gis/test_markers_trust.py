@@ -2,9 +2,17 @@
 
 import pytest
 
-from angle_data.gis.markers import find_links
-from angle_data.gis.rows import Comment, Event, Issue
-from angle_data.gis.trust import CONFIDENCE, Facts, Rank, confidence, gather_facts, is_duplicate_label, rank
+from angle_data.gis.build.evidence import (
+    CONFIDENCE,
+    Facts,
+    Rank,
+    confidence,
+    gather_facts,
+    is_duplicate_label,
+    rank,
+)
+from angle_data.gis.comments.reading import find_links
+from angle_data.gis.crawl.rows import Comment, Event, Issue
 
 REPO = "lumen/editor"
 

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from angle_data.gis.cleaning import Cleaned
-from angle_data.gis.clusters import Clusters
-from angle_data.gis.near import NEAR, NearTexts, grams, overlap
-from angle_data.gis.pairing import Pair
-from angle_data.gis.report import check_splits
+from angle_data.gis.build.clean import Cleaned
+from angle_data.gis.build.clusters import Clusters
+from angle_data.gis.build.near import NEAR, NearTexts, grams, overlap
+from angle_data.gis.build.positives import Pair
+from angle_data.gis.build.report import check_splits
 
 TEMPLATE = [f"template{n}" for n in range(100)]
 

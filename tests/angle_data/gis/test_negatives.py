@@ -6,17 +6,17 @@ from collections import Counter
 import pytest
 from fake_gis_store import make_comment, make_event, make_issue, write_store
 
-from angle_data.gis.bm25 import Bm25
-from angle_data.gis.candidates import Candidates
-from angle_data.gis.clusters import find_clusters, unordered
-from angle_data.gis.links import judge
-from angle_data.gis.near import NearTexts
-from angle_data.gis.negatives import draw_negatives, spoken_pairs
-from angle_data.gis.pairing import positive_pairs
-from angle_data.gis.rows import Repo
-from angle_data.gis.scan import scan_store
-from angle_data.gis.store import Store
-from angle_data.gis.texts import Texts
+from angle_data.gis.build.bm25 import Bm25
+from angle_data.gis.build.candidates import Candidates
+from angle_data.gis.build.clusters import find_clusters, unordered
+from angle_data.gis.build.links import judge
+from angle_data.gis.build.near import NearTexts
+from angle_data.gis.build.negatives import draw_negatives, spoken_pairs
+from angle_data.gis.build.positives import positive_pairs
+from angle_data.gis.build.scan import scan_store
+from angle_data.gis.build.texts import Texts
+from angle_data.gis.crawl.rows import Repo
+from angle_data.gis.crawl.store import Store
 
 RANDOM = random.Random(7)
 TOPICS = [" ".join(f"t{topic}w{i}" for i in range(8)) for topic in range(6)]

@@ -4,12 +4,12 @@ from collections import Counter
 
 import pytest
 
-from angle_data.gis.cleaning import Cleaned
-from angle_data.gis.clusters import HUB, find_clusters, unordered
-from angle_data.gis.links import Link
-from angle_data.gis.pairing import positive_pairs
-from angle_data.gis.scan import Statement
-from angle_data.gis.trust import CONFIDENCE, Facts, Rank
+from angle_data.gis.build.clean import Cleaned
+from angle_data.gis.build.clusters import HUB, find_clusters, unordered
+from angle_data.gis.build.evidence import CONFIDENCE, Facts, Rank
+from angle_data.gis.build.links import Link
+from angle_data.gis.build.positives import positive_pairs
+from angle_data.gis.build.scan import Statement
 
 
 class SomeTexts:

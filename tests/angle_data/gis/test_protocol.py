@@ -23,7 +23,7 @@ from graphql import (
     validate,
 )
 
-from angle_data.gis import queries
+from angle_data.gis.crawl import queries
 
 ROOT = Path(os.environ.get("ANGLE_PROTOCOL", ".protocol")) / "node_modules" / "@octokit"
 PREFIX = "/api/v3"

@@ -12,9 +12,9 @@ from fake_github_world import make_world
 from typer.testing import CliRunner
 
 from angle_data.errors import InputError, StoppedError
-from angle_data.gis.build import BuildConfig, build_gis
+from angle_data.gis.build.build import BuildConfig, build_gis
+from angle_data.gis.build.dataset import COLUMNS, read_dataset
 from angle_data.gis.command_audit import rehydrate
-from angle_data.gis.dataset import COLUMNS, read_dataset
 from angle_data.gis.rehydrate import RehydrateConfig, rehydrate_dataset
 
 WORLD = make_world(4, repos=2, issues=70, duplicates=0.3, comments=1.0)

@@ -5,12 +5,12 @@ from collections import Counter
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.gis.card import render_gis_card
-from angle_data.gis.cleaning import Cleaned
-from angle_data.gis.clusters import Clusters
-from angle_data.gis.pairing import DROPPED, Pair
-from angle_data.gis.report import Measures, check_splits, pair_counts
-from angle_data.gis.tokens import ESTIMATE, token_counter
+from angle_data.gis.build.card import render_gis_card
+from angle_data.gis.build.clean import Cleaned
+from angle_data.gis.build.clusters import Clusters
+from angle_data.gis.build.positives import DROPPED, Pair
+from angle_data.gis.build.report import Measures, check_splits, pair_counts
+from angle_data.gis.build.tokens import ESTIMATE, token_counter
 
 
 def pair(one, other, label=1, kind="duplicate"):

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.gis.repos import BadLine, parse_repo, read_repos
+from angle_data.gis.crawl.repos import BadLine, parse_repo, read_repos
 
 RECIPE = Path(__file__).parents[3] / "recipes" / "gis-paper-repositories.txt"
 

@@ -10,7 +10,7 @@ from fake_github_world import make_world
 BUILD = """
 import sys
 from pathlib import Path
-from angle_data.gis import build
+from angle_data.gis.build import build
 build.draw_figures = lambda *_: ()
 build.build_gis(build.BuildConfig(Path(sys.argv[1]), negatives=2.0))
 """

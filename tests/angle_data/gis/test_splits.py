@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from angle_data.errors import InputError
-from angle_data.gis.cleaning import Cleaned
-from angle_data.gis.near import NearTexts, grams, overlap
-from angle_data.gis.periods import find_periods
-from angle_data.gis.splits import assign_splits, check_ratios, missed_shares
+from angle_data.gis.build.clean import Cleaned
+from angle_data.gis.build.near import NearTexts, grams, overlap
+from angle_data.gis.build.periods import find_periods
+from angle_data.gis.build.splits import assign_splits, check_ratios, missed_shares
 
 SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 

@@ -5,8 +5,9 @@ import sqlite3
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.gis.missing import tombstone
-from angle_data.gis.store import Comment, Cursor, Event, Issue, Repo, Store
+from angle_data.gis.crawl.missing import tombstone
+from angle_data.gis.crawl.rows import Comment, Cursor, Event, Issue, Repo
+from angle_data.gis.crawl.store import Store
 
 
 def issue(number, *, id=None, repo_id=1, updated_at="2024-01-01T00:00:00Z", **changes):

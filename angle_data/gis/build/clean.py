@@ -1,0 +1,193 @@
+"""Turns title and body of an issue into the text of the data set: what its writer says, without label leaks.
+
+References to other issues are masked, sentences that speak of duplicates are cut; template residue,
+attachments and encoded blobs go; secrets and people's addresses are scrubbed; code and logs stay. A pure
+function of the issue. Every pattern is linear in the length of the text or bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from angle_data.gis.build.leaks import cut_sections, cut_statements, cut_tags, mask_references
+from angle_data.gis.build.scrub import scrub
+from angle_data.text import whole_characters, words
+
+CHANGES: dict[str, str] = {
+    "comments": "HTML comments removed",
+    "boxes": "checked boxes and promises of templates removed",
+    "templates": "headings without an answer removed",
+    "attachments": "images, attachments and embedded data removed or shortened",
+    "references": "references to issues masked",
+    "statements": "sentences, tags and fields that speak of duplicates removed",
+    "footers": "footers written by machines removed",
+    "secrets": "keys, tokens and passwords scrubbed",
+    "e-mails": "e-mail addresses scrubbed",
+    "logins": "user names scrubbed",
+}
+"""What can be done to a text beyond white space -> what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """The text of an issue (`title`, blank line, body) and which of `CHANGES` it took."""
+
+    text: str
+    changes: frozenset[str] = frozenset()
+
+
+_PIECE = re.compile(
+    r"(?P<code>^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n`]*\n.*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z))"
+    r"|(?P<comment><!--.*?(?:-->|\Z))",
+    re.DOTALL | re.MULTILINE,
+)
+_PROMISES = r"search|duplicat|existing issue|I agree|I have (?:read|checked|verified)|I've (?:read|checked)"
+_BOX = re.compile(
+    rf"^[ \t]*(?:[-*+][ \t]+)?\[[ \t]?(?:[xX✓✔][ \t]?\](?!\()|\](?=.{{0,200}}?\b(?:{_PROMISES})))[^\n]*$\n?",
+    re.MULTILINE | re.IGNORECASE,
+)
+_PROMISE = re.compile(
+    r"^[ \t]*(?:[-*+][ \t]+)?(?:I(?:'ve| have)|Have you) (?:already |also )?"
+    r"(?:searched|checked|looked|verified)\b[^\n]{0,120}\b(?:issues?|tracker|duplicates?)\b[^\n]{0,120}$\n?",
+    re.MULTILINE | re.IGNORECASE,
+)
+_FOOTER = re.compile(
+    r"^[ \t]*[_*]*(?:Originally posted by|Originally reported by|Copied from original issue|"
+    r"This issue was (?:moved|transferred) from|Migrated from)\b[^\n]*$\n?",
+    re.MULTILINE | re.IGNORECASE,
+)
+_DATA = re.compile(r"data:[a-z]+/[\w.+-]{1,60};base64,[A-Za-z0-9+/=]*", re.IGNORECASE)
+_IMAGE = re.compile(
+    r"!\[[^\]\n]{0,300}\]\([^()\s]{0,2000}(?:\s\"[^\"\n]{0,200}\")?\)|<(?:img|video)\b[^<>]{0,2000}>",
+    re.IGNORECASE,
+)
+_HOSTED = (
+    r"https?://(?:(?:user-images|camo|private-user-images)\.githubusercontent\.com|"
+    r"cloud\.githubusercontent\.com|"
+    r"[\w.-]{1,100}/user-attachments|[\w.-]{1,100}/[\w.-]{1,100}/[\w.-]{1,100}/(?:files|assets)/\d)"
+)
+_ATTACHED = re.compile(
+    rf"\[([^\]\n]{{0,300}})\]\({_HOSTED}[^()\s]{{0,2000}}\)|{_HOSTED}[^\s()<>\"']{{0,2000}}"
+)
+_LONG_URL = re.compile(r"(https?://[^\s<>()\"'?#]{1,2000})[?#][^\s<>()\"']{100,}")
+_BLOB = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{160,}")
+_ISSUE_URL = re.compile(
+    r"(?:https?://)?(?:www\.)?(?<![\w.-])[\w.-]{1,100}(?::\d{2,5})?/[A-Za-z0-9][\w-]{0,38}/[\w.-]{1,100}/"
+    r"(?:issues|pull|discussions)/\d{1,9}(?:[/?#][\w/?=&#.-]{0,200})?",
+    re.IGNORECASE,
+)
+_SAID = re.compile(
+    r"\b(?:(?:possib(?:le|ly)|potential(?:ly)?|maybe|may be|might be|probably|likely|this is|is|an?|exact|"
+    r"the same as|same as) ){0,4}(?:dup(?:e|licate)?s?(?: of|:)?|same as|identical to|see also) ?"
+    r"(?=(?:\[[^\]\n]{0,100}\]\()?\[issue\])",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r"[ \t]*(?:(#{1,6})[ \t]+\S|\*\*[^*\n]{1,120}\*\*:?[ \t]*$|__[^_\n]{1,120}__:?[ \t]*$)")
+_NO_ANSWER = re.compile(r"[ \t]*[_*]*(?:no response|n/?a|none)\.?[_*]*[ \t]*$", re.IGNORECASE)
+_BLANKS = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
+_DUMMY_WORDS = """
+test testing tests asdf asd qwerty foo bar hello hi issue bug title untitled placeholder delete ignore deleted
+spam please this is me a the new an it abc aaa sample example dummy
+"""
+_DUMMY = frozenset(_DUMMY_WORDS.split())
+_LEAST_WORDS = 3
+
+_Step = tuple[re.Pattern[str], str] | tuple[re.Pattern[str], str, *tuple[str, ...]]
+
+
+def clean_text(title: str, body: str) -> Cleaned:
+    """Return the cleaned text of an issue; empty if nothing is left of it."""
+    changes: set[str] = set()
+    title = _prose(_change(cut_tags, " ".join(_lines(title).split()), changes, "statements"), changes).strip()
+    body = _lines(body)
+    parts: list[str] = []
+    last = 0
+    for match in _PIECE.finditer(body):
+        parts.append(_prose(body[last : match.start()], changes))
+        if match["comment"] is None:
+            parts.append(_code(match["code"], changes))
+        else:
+            changes.add("comments")
+        last = match.end()
+    parts.append(_prose(body[last:], changes))
+    body = _without_empty_sections("".join(parts), changes)
+    body = _BLANKS.sub("\n\n", body).strip()
+    return Cleaned(f"{title}\n\n{body}".strip(), frozenset(changes))
+
+
+def is_dummy(text: str) -> bool:
+    """Whether a cleaned text says nothing: a test, a placeholder, or fewer than three distinct words."""
+    said = words(text)
+    return len(said) < _LEAST_WORDS or said <= _DUMMY
+
+
+def _lines(text: str) -> str:
+    return whole_characters(text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+
+
+def _prose(text: str, changes: set[str]) -> str:
+    if not text.strip():
+        return text
+    text = _apply(text, changes, "boxes", (_BOX, "", "]"), (_PROMISE, ""))
+    text = _apply(text, changes, "footers", (_FOOTER, ""))
+    text = _change(cut_sections, text, changes, "statements")
+    text = _change(cut_statements, text, changes, "statements")
+    text = _change(mask_references, text, changes, "references")
+    text = _apply(text, changes, "attachments", (_IMAGE, "", "![", "<"), (_ATTACHED, r"\1", "://"))
+    text = _code(text, changes, prose=True)
+    return _apply(text, changes, "references", (_SAID, "", "[issue]"))
+
+
+def _code(text: str, changes: set[str], *, prose: bool = False) -> str:
+    text = _apply(text, changes, "references", (_ISSUE_URL, "[issue]", "/"))
+    text = _apply(text, changes, "attachments", (_DATA, "[data]", "data:", "DATA:"))
+    text, found = scrub(text, code=not prose)
+    changes |= found
+    return _apply(text, changes, "attachments", (_LONG_URL, r"\1", "://"), (_BLOB, "[data]"))
+
+
+def _change(step: Callable[[str], str], text: str, changes: set[str], name: str) -> str:
+    changed = step(text)
+    if changed != text:
+        changes.add(name)
+    return changed
+
+
+def _apply(text: str, changes: set[str], name: str, *steps: _Step) -> str:
+    """Replace in turn; a step is a pattern, its replacement, and strings of which a match needs one."""
+    for pattern, by, *hints in steps:
+        if hints and not any(hint in text for hint in hints):
+            continue
+        text, count = pattern.subn(by, text)
+        if count:
+            changes.add(name)
+    return text
+
+
+def _without_empty_sections(text: str, changes: set[str]) -> str:
+    """Drop headings with nothing below them; `#` in code is no heading."""
+    kept: list[str] = []  # from the last line to the first
+    fenced = [False]
+    lines = text.split("\n")
+    for line in lines:
+        fenced.append(fenced[-1] ^ line.lstrip().startswith(("```", "~~~")))
+    level_below = 0  # depth of the heading kept last; 0 at the end of the text
+    answered = False  # whether anything but headings stands between that heading and here
+    for line, inside in zip(reversed(lines), reversed(fenced[:-1]), strict=True):
+        heading = None if inside else _HEADING.match(line)
+        if heading is None:
+            if not inside and _NO_ANSWER.match(line):
+                changes.add("templates")
+                continue
+            answered = answered or bool(line.strip())
+            kept.append(line)
+            continue
+        level = len(heading[1]) if heading[1] else 7
+        if not answered and level_below <= level:
+            changes.add("templates")
+            continue
+        kept.append(line)
+        answered, level_below = False, level
+    return "\n".join(reversed(kept))

@@ -1,0 +1,80 @@
+"""Rows of the data set to parquet, a batch at a time, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from angle_data.errors import InputError
+from angle_data.publish.card import data_file
+from angle_data.publish.folder import replace_dataset
+from angle_data.tables import read_table
+
+Row = dict[str, Any]
+
+_COMMON: dict[str, str] = {
+    "label": "1 duplicates, 0 not",
+    "repo": "repository of the first issue",
+    "number1": "number of the first issue",
+    "number2": "number of the second issue",
+    "url1": "page of the first issue",
+    "url2": "page of the second issue",
+    "created1": "when the first issue was opened (UTC)",
+    "created2": "when the second issue was opened (UTC)",
+    "kind": "`duplicate`, `random`, `hard` or `explicit_non_duplicate`",
+    "evidence": "what the label rests on",
+    "evidence_url": "where to read it, empty where nobody said it",
+    "cluster": "id of the group of duplicates, for negative pairs that of the first issue",
+}
+COLUMNS: dict[str, str] = {
+    "text1": "title and body of the first issue, cleaned",
+    "text2": "title and body of the second issue, cleaned",
+    **_COMMON,
+}
+"""Column -> meaning, in the order of the file."""
+IDS_COLUMNS: dict[str, str] = {
+    **_COMMON,
+    "hash1": "first 16 hexadecimal digits of the sha256 of the first text",
+    "hash2": "first 16 hexadecimal digits of the sha256 of the second text",
+}
+"""The columns of a data set without texts."""
+
+_NUMBERS = frozenset({"label", "number1", "number2"})
+_BATCH = 1_000
+
+
+def write_rows(
+    directory: Path, splits: Mapping[str, Iterable[Row]], columns: Iterable[str], card: Callable[[Path], str]
+) -> None:
+    """Write `splits` to `directory` in place of an earlier data set; no split may be empty.
+
+    `card` is called for the content of `README.md` when all rows are written, with the folder that becomes
+    `directory`, to which it may add `figures/*.png`.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    schema = pa.schema([(name, pa.int64() if name in _NUMBERS else pa.string()) for name in columns])
+    with replace_dataset(directory) as folder:
+        for name, rows in splits.items():
+            with parquet.ParquetWriter(folder / data_file(name), schema) as writer:
+                stream = iter(rows)
+                while batch := list(islice(stream, _BATCH)):
+                    writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+        (folder / "README.md").write_text(card(folder), encoding="utf-8", newline="\n")
+
+
+def read_dataset(directory: Path) -> Iterator[tuple[str, Row]]:
+    """Yield (split, row) of a data set written by `write_rows`.
+
+    Raises:
+        InputError: The folder holds no data set of issue pairs.
+    """
+    files = sorted((directory / "data").glob("*.parquet"))
+    if not files:
+        raise InputError(f"{directory} holds no data set (data/*.parquet); build one first or check the path")
+    for path in files:
+        for _, row in read_table(path, require=list(_COMMON)):
+            yield path.name.partition("-")[0], row

@@ -1,0 +1,180 @@
+"""Judges every statement of the scan: accepted, tentative or rejected, with the reason.
+
+Accepted are marks of GitHub, outright words of people with write access, and those of others that something
+backs (see `trust`). A link leads from a duplicate to the issue it duplicates, both ends resolved: renamed
+repositories by id, transferred issues to where they went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from angle_data.gis.build.clean import is_dummy
+from angle_data.gis.comments.kinds import WEAK_KINDS
+from angle_data.gis.build.scan import Scan, Statement
+from angle_data.gis.build.texts import Node, Texts
+from angle_data.gis.build.evidence import Rank
+
+Status = Literal["accepted", "tentative", "rejected"]
+
+REASONS: dict[str, str] = {
+    "guess": "tentative: a guess, a question or an entry in a list of candidates",
+    "unbacked": "tentative: stated outright by someone without write access, and nothing backs it",
+    "disputed": "tentative: somebody objected",
+    "circle": "tentative: programs alone say so, and in a circle, so that no issue is the original",
+    "retracted": "the writer or somebody with write access took it back",
+    "unmarked": "the mark was removed later",
+    "reopened": "the duplicate was opened again afterwards and stands open",
+    "unknown_repository": "the other issue is in a repository that was not crawled or is left out",
+    "other_repository": "the other issue is in another repository",
+    "missing": "the other issue is not in the store",
+    "outside": "the other issue was not opened in the given days",
+    "gone": "one of the issues was deleted",
+    "moved_away": "one of the issues was transferred to where the crawl did not follow",
+    "itself": "both ends are the same issue",
+    "pull": "one of the ends is a pull request",
+    "later": "the other issue was opened after the statement",
+    "empty": "nothing is left of one of the texts after cleaning",
+    "dummy": "one of the texts is a test or a placeholder",
+}
+"""Why a link is not accepted -> what that means."""
+
+_HOPS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A judged statement; `reason` is empty for accepted ones. The ends are None where they lead nowhere."""
+
+    statement: Statement
+    status: Status
+    reason: str = ""
+    duplicate: Node | None = None
+    canonical: Node | None = None
+
+    @property
+    def weak(self) -> bool:
+        """Whether the words tie two issues without calling either a duplicate."""
+        return self.statement.kind.partition(":")[0] in WEAK_KINDS
+
+    @property
+    def evidence(self) -> str:
+        """What backs the link, such as `event` or `comment:duplicate:write_role`."""
+        said = self.statement
+        return "event" if said.source == "event" else f"comment:{said.kind}:{said.rank.name.lower()}"
+
+    def to_dict(self, scan: Scan) -> dict[str, Any]:
+        """Return all that is known, ready for JSON; logins are left out."""
+        said = self.statement
+        return {
+            "repo": scan.repos[said.here[0]].name,
+            "number": said.here[1],
+            "target_repo": said.repo,
+            "target_number": said.number,
+            "direction": said.direction,
+            "status": self.status,
+            "reason": self.reason,
+            "source": said.source,
+            "kind": said.kind,
+            "rank": said.rank.name.lower(),
+            "confidence": said.confidence,
+            "created_at": said.created_at,
+            "url": said.url,
+            "span": list(said.span) if said.span else None,
+            "facts": said.facts.to_dict(),
+            "duplicate": scan.url(self.duplicate) if self.duplicate else None,
+            "canonical": scan.url(self.canonical) if self.canonical else None,
+        }
+
+
+def judge(
+    scan: Scan, statements: Iterable[Statement], texts: Texts, *, cross_repo: bool = False
+) -> list[Link]:
+    """Return a link for every statement, in their order."""
+    links = [_judge(scan, said, texts, cross_repo=cross_repo) for said in statements]
+    circles = _bot_circles(links)
+    return [
+        replace(link, status="tentative", reason="circle")
+        if link.status == "accepted" and _ends(link) in circles
+        else link
+        for link in links
+    ]
+
+
+def _ends(link: Link) -> tuple[Node | None, Node | None]:
+    return link.duplicate, link.canonical
+
+
+def _bot_circles(links: list[Link]) -> set[tuple[Node | None, Node | None]]:
+    """The accepted links (duplicate, canonical) that stand on the word of programs and lie in a circle."""
+    accepted = [link for link in links if link.status == "accepted"]
+    told = {frozenset(_ends(link)) for link in accepted if not link.statement.facts.bot}
+    left = {_ends(link) for link in accepted if frozenset(_ends(link)) not in told}
+    size = -1
+    while len(left) != size:
+        size = len(left)
+        starts, goals = {start for start, _ in left}, {goal for _, goal in left}
+        left = {(start, goal) for start, goal in left if start in goals and goal in starts}
+    return left
+
+
+def resolve(scan: Scan, repo: str, number: int) -> tuple[Node | None, str]:
+    """Return the issue that a name and number lead to, and why there is none (a key of `REASONS`).
+
+    Transferred issues are followed; pull requests are found like issues.
+    """
+    repo_id = scan.names.get(repo.lower())
+    if repo_id is None:
+        return None, "unknown_repository"
+    node, seen = (repo_id, number), set[Node]()
+    while (head := scan.heads.get(node)) is not None:
+        if head.gone is None:
+            return node, ""
+        kind, _, target = head.gone.partition(":")
+        name, _, moved = target.partition("#")
+        seen.add(node)
+        node = (scan.names.get(name.lower(), -1), int(moved) if moved.isdigit() else 0)
+        if kind != "transferred":
+            return None, "gone"
+        if node in scan.outside:
+            return None, "outside"
+        if node in seen or node not in scan.heads or len(seen) > _HOPS:
+            return None, "moved_away"
+    return None, "outside" if node in scan.outside else "missing"
+
+
+def _judge(scan: Scan, said: Statement, texts: Texts, *, cross_repo: bool) -> Link:
+    here, lost = resolve(scan, scan.repos[said.here[0]].name, said.here[1])
+    other, lost_too = resolve(scan, said.repo, said.number)
+    reason = said.withdrawn or lost or lost_too
+    if here is None or other is None:
+        return Link(said, "rejected", reason)
+    ends = (here, other) if said.direction == "this_is_dup_of" else (other, here)
+    reason = reason or _fault(scan, said, here, other, texts, cross_repo=cross_repo)
+    if reason:
+        return Link(said, "rejected", reason, *ends)
+    if said.rank is Rank.TENTATIVE:
+        return Link(said, "tentative", "guess", *ends)
+    if said.rank is not Rank.EVENT and said.disputed:
+        return Link(said, "tentative", "disputed", *ends)
+    if said.rank is Rank.STATED:
+        return Link(said, "tentative", "unbacked", *ends)
+    return Link(said, "accepted", "", *ends)
+
+
+def _fault(scan: Scan, said: Statement, here: Node, other: Node, texts: Texts, *, cross_repo: bool) -> str:
+    """The first reason against a link whose ends are known, nothing if there is none."""
+    if here == other:
+        return "itself"
+    if here[0] != other[0] and not cross_repo:
+        return "other_repository"
+    if scan.heads[here].is_pull or scan.heads[other].is_pull:
+        return "pull"
+    if scan.heads[other].created_at > said.created_at:
+        return "later"
+    cleaned = [texts.get(node).text for node in (here, other)]
+    if not all(cleaned):
+        return "empty"
+    return "dummy" if any(map(is_dummy, cleaned)) else ""

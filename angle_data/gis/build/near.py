@@ -1,0 +1,132 @@
+"""Finds texts that are all but identical: Jaccard index of character 5-grams of at least 0.9.
+
+Copies are known by the hash of their text and stand for one. Other candidates come from MinHash signatures
+(Broder 1997, https://doi.org/10.1109/SEQUEN.1997.666900) in bands and are then compared exactly. With 16
+bands of 4 a pair at 0.9 is missed once in 26 million times, and less the more alike it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from angle_data.disjoint import DisjointSets
+from angle_data.gis.build.texts import Node, Texts
+from angle_data.text import normalise, stable_hash
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Grams = np.ndarray[Any, np.dtype[np.uint64]]
+
+NEAR = 0.9
+"""The Jaccard index from which two texts count as near-identical."""
+
+_N, _BANDS, _ROWS = 5, 16, 4
+_PARTS, _LEAST_EQUAL = 256, 200
+"""Parts of a signature, and how many are equal at least: at 0.9 fewer are once in 100 million times."""
+
+_RECENT = 4_096
+
+
+def grams(text: str) -> Grams:
+    """Return the distinct character 5-grams of the normalised text as sorted 64-bit hashes."""
+    return _grams(normalise(text))
+
+
+def overlap(one: Grams, other: Grams) -> float:
+    """Return the Jaccard index of two sets of `grams`."""
+    import numpy as np
+
+    few, many = (one, other) if len(one) <= len(other) else (other, one)
+    places = np.minimum(np.searchsorted(many, few), len(many) - 1)
+    shared = int(np.count_nonzero(many[places] == few))
+    return shared / (len(one) + len(other) - shared)
+
+
+class NearTexts:
+    """An index of texts by issue that answers which of them are near-identical to another.
+
+    `salt` chooses the hash functions, so that two indexes miss different pairs. `groups` joins the indexed
+    issues whose texts are near-identical, be it over others.
+    """
+
+    def __init__(self, texts: Texts, salt: str = "") -> None:
+        import numpy as np
+
+        self.groups: DisjointSets[Node] = DisjointSets()
+        self._texts = texts
+        self._copies: dict[int, Node] = {}
+        self._nodes: list[Node] = []
+        # Half of each part is enough to compare, and these stay in memory.
+        self._signatures = np.zeros((64, _PARTS), dtype=np.uint32)
+        self._buckets: dict[tuple[int, bytes], list[int]] = {}
+        factors = [stable_hash(f"{salt}-{i}") | 1 for i in range(_PARTS)]
+        self._factors = np.array(factors, dtype=np.uint64)[:, None]
+        self._grams = lru_cache(_RECENT)(lambda node: grams(texts.get(node).text))
+
+    def neighbours(self, node: Node) -> Iterator[Node]:
+        """Yield the indexed issues whose text is near-identical to that of `node`, one for all copies."""
+        text = normalise(self._texts.get(node).text)
+        copy = self._copies.get(stable_hash(text))
+        if copy is not None and copy != node:
+            yield copy
+        own = _grams(text)
+        for other in self._like(self._signature(own)):
+            if other not in (node, copy) and overlap(own, self._grams(other)) >= NEAR:
+                yield other
+
+    def add(self, node: Node) -> list[Node]:
+        """Index the text of `node` and return the `neighbours` that it joins."""
+        found = list(self.neighbours(node))
+        for other in found:
+            self.groups.join(node, other)
+        text = normalise(self._texts.get(node).text)
+        key = stable_hash(text)
+        if key not in self._copies:
+            self._copies[key] = node
+            self._index(node, self._signature(_grams(text)))
+        return found
+
+    def _like(self, signature: Grams) -> list[Node]:
+        """The indexed issues that may be near; of those that share a bucket, most of one template are not."""
+        shared = {place for key in _keys(signature) for place in self._buckets.get(key, ())}
+        places = sorted(shared)
+        equal = (self._signatures[places] == signature.astype("u4")).sum(axis=1) if places else ()
+        return [
+            self._nodes[place] for place, parts in zip(places, equal, strict=True) if parts >= _LEAST_EQUAL
+        ]
+
+    def _index(self, node: Node, signature: Grams) -> None:
+        import numpy as np
+
+        place = len(self._nodes)
+        if place == len(self._signatures):
+            self._signatures = np.concatenate([self._signatures, np.zeros_like(self._signatures)])
+        self._signatures[place] = signature
+        self._nodes.append(node)
+        for key in _keys(signature):
+            self._buckets.setdefault(key, []).append(place)
+
+    def _signature(self, own: Grams) -> Grams:
+        mixed = self._factors * (own ^ (own >> 29))[None, :]
+        found: Grams = (mixed ^ (mixed >> 31)).min(axis=1)
+        return found
+
+
+def _keys(signature: Grams) -> list[tuple[int, bytes]]:
+    return [(band, signature[band * _ROWS : (band + 1) * _ROWS].tobytes()) for band in range(_BANDS)]
+
+
+def _grams(text: str) -> Grams:
+    import numpy as np
+
+    codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
+    count = max(len(codes) - _N + 1, 1)
+    if len(codes) < _N:
+        codes = np.pad(codes, (0, _N - len(codes)))
+    hashes = np.zeros(count, dtype=np.uint64)
+    for offset in range(_N):
+        hashes = hashes * np.uint64(0x100000001B3) + codes[offset : offset + count]
+    return np.unique(hashes * np.uint64(0x9E3779B97F4A7C15))

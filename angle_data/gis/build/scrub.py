@@ -1,0 +1,220 @@
+"""Removes what an issue should never have held: secrets, e-mail addresses, logins and names in paths.
+
+Each find is replaced by a placeholder that says what stood there. Known are the shapes of keys that services
+give out, and values that stand behind a telling name; ordinary code such as `password = None` stays. A
+password in plain prose is not recognised, and neither are people's names outside paths and addresses.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_SHAPES = re.compile(
+    r"""-----BEGIN\ [A-Z ]{0,30}PRIVATE\ KEY-----.*?(?:-----END\ [A-Z ]{0,30}PRIVATE\ KEY-----|\Z)
+    | \bgh[pousr]_[A-Za-z0-9]{16,255}
+    | \bgithub_pat_[A-Za-z0-9_]{20,255}
+    | \bglpat-[A-Za-z0-9_-]{20,}
+    | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b
+    | \bAIza[0-9A-Za-z_-]{30,}
+    | \bya29\.[0-9A-Za-z_-]{20,}
+    | \bGOCSPX-[0-9A-Za-z_-]{20,}
+    | \bxox[abeoprs]-[A-Za-z0-9-]{10,}
+    | \bxapp-\d-[A-Za-z0-9-]{8,}
+    | \bhooks\.slack\.com/[A-Za-z0-9/_-]{20,}
+    | \bdiscord(?:app)?\.com/api/webhooks/\d{5,25}/[\w-]{20,}
+    | \bSG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,64}
+    | \bdckr_pat_[A-Za-z0-9_-]{20,}
+    | \bdo[opr]_v1_[a-f0-9]{32,}
+    | \b\d{8,10}:AA[A-Za-z0-9_-]{32,34}(?![\w-])
+    | \b[sr]k[-_](?:live_|test_|proj-|ant-)?[A-Za-z0-9_-]{20,}
+    | \bnpm_[A-Za-z0-9]{30,}
+    | \bpypi-[A-Za-z0-9_-]{50,}
+    | \bhf_[A-Za-z0-9]{30,}
+    | \beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}""",
+    re.VERBOSE | re.DOTALL,
+)
+_NAMES = (
+    r"password|passwd|passphrase|pwd|(?<![A-Za-z])pass|secret(?:[_-]?key)?(?:[_-]?base)?|api[_-]?key"
+    r"|(?:shared[_-]?)?access[_-]?key|account[_-]?key|private[_-]?key[_-]?id|client[_-]?secret"
+    r"|(?:access|auth|api|bearer|secret|refresh|session|bot)[_-]?token|(?<=_)auth"
+)
+_NO_VALUE = (
+    r"(?:none|null|nil|true|false|undefined|str|string|bytes|text|optional|required|invalid|incorrect|hidden"
+    r"|changeme|example|password|secret|token|yes|no)\b(?![\w-])"
+)
+# A value that is no call, index, variable or path, and no name for what it holds.
+_START = rf"(?![\[(<${{%*./~\\])(?!{_NO_VALUE})(?![\w.]*[(\[])"
+_MIXED = r"(?=[^\s\"'<>,;]{0,60}\d)(?=[^\s\"'<>,;]{0,60}[A-Za-z])"
+_UNLIKE_NAMES = r"(?!\S{0,60}(?:pass|secret|token|key|env|conf|self|this|arg|param))"
+_VALUE = r"[^\s\"'<>,;()\[\]{}`]{%s,512}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """`hints`: the pattern needs one of these, in lower case; `bare`: it is for prose and not for code."""
+
+    name: str
+    pattern: re.Pattern[str]
+    by: str
+    hints: tuple[str, ...] = ()
+    bare: bool = False
+
+
+def _rule(name: str, pattern: str, by: str, *hints: str, bare: bool = False) -> _Rule:
+    return _Rule(name, re.compile(pattern, re.IGNORECASE | re.MULTILINE), by, hints, bare)
+
+
+_TELLING = ("pass", "pwd", "secret", "key", "token", "auth")
+_GITHUB = r"(?<![\w.-])(?:www\.)?(?:github|ghe)\.[\w-]{2,40}(?:\.[\w-]{2,40}){0,3}(?::\d{2,5})?/"
+_PAGES = (
+    r"about|apps|contact|docs|enterprise|explore|features|login|marketplace|notifications|orgs|pricing|search"
+    r"|security|settings|site|sponsors|topics|users"
+)
+_ROBOTS = (
+    r"(?:runner|user|users|username|ubuntu|root|node|app|build|shared|public|default|vsts|vagrant)"
+    r"\b(?![\w.-])"
+)
+_TEAM = r"@[a-z0-9][a-z0-9-]{0,38}/[a-z0-9][\w-]{0,60}"
+
+_RULES = (
+    # name = "value", whatever is in the quotes; name=value as in a shell; name: value with a digit in it.
+    _rule(
+        "secrets",
+        rf"((?:{_NAMES})[\"']?\s{{0,3}}[:=]\s{{0,3}}([\"'`]))"
+        rf"(?!\2){_START}[^\s\"'`]{{4,512}}(?=\2)",
+        r"\1[secret]",
+        *_TELLING,
+    ),
+    _rule(
+        "secrets",
+        rf"((?:{_NAMES})=){_START}{_UNLIKE_NAMES}{_VALUE % 8}(?![(\[])",
+        r"\1[secret]",
+        *_TELLING,
+    ),
+    _rule(
+        "secrets",
+        rf"((?:{_NAMES})[\"']?\s{{0,3}}[:=]\s{{0,3}}){_START}{_MIXED}{_VALUE % 6}",
+        r"\1[secret]",
+        *_TELLING,
+    ),
+    _rule(
+        "secrets",
+        rf"(\btoken[\"']?\s{{0,3}}[:=]\s{{0,3}}[\"']?){_START}{_MIXED}[\w.+/=-]{{16,512}}",
+        r"\1[secret]",
+        "token",
+    ),
+    _rule(
+        "secrets",
+        rf"((?<![\w-])--?(?:password|passwd|pass|token|secret|api-?key|(?:auth|access)-token)[ =][\"']?)"
+        rf"{_START}{_MIXED}{_VALUE % 6}",
+        r"\1[secret]",
+        "-pass",
+        "-token",
+        "-secret",
+        "-api",
+        "-auth",
+        "-access",
+    ),
+    _rule(
+        "secrets",
+        r"(\b(?:curl|wget|https?)\b[^\n]{0,200}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,100}:)"
+        r"(?![$<\[{])[^\s\"'@]{4,200}",
+        r"\1[secret]",
+        "-u",
+    ),
+    _rule("secrets", r"(\bsig(?:nature)?=)(?=[^\s&\"']{0,60}\d)[\w%+/=-]{12,512}", r"\1[secret]", "sig"),
+    _rule(
+        "secrets",
+        r"(\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:\w{2,10} (?!\[)|(?!\[)(?=[^\s\"'<>]{0,80}\d)))"
+        r"[^\s\"'<>$]{8,2048}",
+        r"\1[secret]",
+        "authorization",
+    ),
+    _rule(
+        "secrets",
+        r"(\b(?:set-)?cookie[\"']?\s{0,3}:\s{0,3}[\"']?)(?=[\w.-]{1,60}=)[^\n\"']{8,4000}",
+        r"\1[secret]",
+        "cookie",
+    ),
+    _rule("secrets", r"(\b[a-z][a-z0-9+.-]{1,20}://)[^\s/:@]{1,100}:[^\s/@]{1,200}@", r"\1[secret]@", "@"),
+    _rule(
+        "e-mails",
+        r"(?<![\w.+-])(?!git@)[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,4}\.[^\W\d_]{2,20}(?![\w-])",
+        "[email]",
+        "@",
+    ),
+    _rule(
+        "e-mails",
+        r"(?<![\w.+-])[\w.+-]{1,64} ?[\[(] ?at ?[\])] ?[\w-]{1,63}"
+        r"(?: ?(?:\.|[\[(] ?dot ?[\])]) ?[\w-]{1,63}){1,4}",
+        "[email]",
+        "at)",
+        "at ",
+        "at]",
+    ),
+    _rule(
+        "logins",
+        rf"(/(?:home|Users)/)(?!{_ROBOTS})(?!\[)[^\s/\\:;,\"'<>()\[\]{{}}$*]{{1,64}}",
+        r"\1[user]",
+        "/home/",
+        "/users/",
+    ),
+    _rule(
+        "logins",
+        rf"(\b[a-z]:[\\/]{{1,2}}Users[\\/]{{1,2}})(?!{_ROBOTS})(?!\[)"
+        r"(?:[^\\/\n:*?\"'<>|%$()]{1,64}(?=[\\/])|[^\s\\/:*?\"'<>|%$()]{1,64})",
+        r"\1[user]",
+        "users",
+    ),
+    _rule(
+        "logins",
+        rf"({_GITHUB})(?!\[)(?!(?:{_PAGES})\b)[A-Za-z0-9-]{{1,39}}(?=[\s)>\].,;:'\"?#]|/?$|/[\s)>\],;'\"?#])",
+        r"\1[user]",
+        "github.",
+        "ghe.",
+        bare=True,
+    ),
+    _rule(
+        "logins", r"(\bgist\.github(?:usercontent)?\.com/)(?!\[)[A-Za-z0-9-]{1,39}(?=/)", r"\1[user]", "gist."
+    ),
+    _rule(
+        "logins", r"(?<![\w.-])[a-z0-9][a-z0-9-]{0,38}(?=\.github\.io\b)", "[user]", ".github.io", bare=True
+    ),
+    _rule(
+        "logins",
+        rf"(?<![\w/.@-]){_TEAM}(?=,? (?:please|can|could|any|thoughts|ptal|fyi)\b)"
+        rf"|(?<=\bcc )(?:{_TEAM})|(?<=\bcc: )(?:{_TEAM})|(?<=\bping )(?:{_TEAM})",
+        "@user",
+        "@",
+        bare=True,
+    ),
+)
+_LOGIN = re.compile(
+    r"(`[^`\n]{1,500}`)|(?<![\w.@-])@[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:_[A-Za-z0-9-]{0,38})?(?:\[bot\])?"
+    r"(?=/@|(?![\w.@-]{0,100}[/(@])(?![\w-]))"
+)
+
+
+def scrub(text: str, *, code: bool = False) -> tuple[str, frozenset[str]]:
+    """Return `text` without secrets, e-mail addresses, logins and homes, and which of these it had.
+
+    In `code` an `@name` is an annotation rather than a login and stays.
+    """
+    found: set[str] = set()
+    text, count = _SHAPES.subn("[secret]", text)
+    if count:
+        found.add("secrets")
+    lowered = text.lower()
+    for rule in _RULES:
+        if (code and rule.bare) or not any(hint in lowered for hint in rule.hints):
+            continue
+        text, count = rule.pattern.subn(rule.by, text)
+        if count:
+            found.add(rule.name)
+    if not code and "@" in text:
+        bare = _LOGIN.sub(lambda match: match[1] or "@user", text)
+        if bare != text:
+            found.add("logins")
+        text = bare
+    return text, frozenset(found)

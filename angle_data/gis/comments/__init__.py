@@ -1,0 +1,1 @@
+"""Text of issues and comments in, statements of duplication out."""

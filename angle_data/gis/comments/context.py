@@ -1,0 +1,370 @@
+"""What surrounds a phrase: who it speaks of, and whether it is denied, doubted, asked or conditional.
+
+Judges the words to the left and right of a match within one sentence, walking from word to word, so that a
+negation counts only where nothing but light words stands between it and the phrase.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from angle_data.gis.comments.cues import GAP, LIGHT, NEGATIONS, NO_GAP, NOUNS, POINTING, THIS_WORDS
+from angle_data.gis.comments.references import REF, SELF
+
+Doubt = Literal["none", "weak", "strong"]
+
+_BOUNDARY = (",", ";", ":", "(", ")", "-", "–", "—", "!", "=>", "->", "→", "/", ".", "?", "…", "|", ">")
+_WORD_EDGE = "\"'().,:;!?*[]“”«»^"
+
+_FIRST_PERSON = re.compile(
+    r"\b(?:i(?:'m| am|'ve| have)?|we(?:'re| are|'ve| have)?|me|us|people|"
+    r"users?)\b[^,;:]{0,30}\b(?:have|having|got|get|getting|see|seeing|experienc\w+|fac(?:e|ing)|"
+    r"encounter\w*|hit|hitting|run|ran|running|suffer\w*|observ\w+|notic\w+)\b[^,;:]{0,25}$"
+    r"|^(?:also |still )?(?:having|getting|seeing|experiencing|facing|encountering|hitting|got|"
+    r"get|have|running into|ran into)\b[^,;:]{0,30}$"
+    r"|^\+1\b[^\w]*$",
+    re.IGNORECASE,
+)
+_THIRD = re.compile(
+    rf"{REF}(?:'s)?[)\]\"']*(?P<tail>(?:[ ,:;(–—>=-]|\b(?:is|was|are|were|be|been|being|has|have|"
+    rf"had|gets?|got|which|that|who|itself|also|already|now|just|"
+    rf"really|actually|basically|clearly|probably|likely|maybe|possibly|might|may|could|should|"
+    rf"would|can|will|must|to|as|a|an|the|exact|both|all|"
+    rf"looks?|like|seems?|appears?|sounds?|considered|closed|closing|close|marked|marking|flagged|"
+    rf"tagged|labell?ed|resolved|reported|filed|it's|its|"
+    rf"obviously|definitely|turns|turned|out|then|too|in turn|another|one|possible|potential|und|"
+    rf"et|y|ist|est|es|é|è|ein|un|uma|"
+    rf"from|by|@[\w-]+|last|yesterday|today|earlier|week)\b){{0,24}})$",
+    re.IGNORECASE,
+)
+_VERB = re.compile(
+    r"\b(?:is|was|are|were|be|been|being|has|have|got|gets?|which|that|who|itself|as|looks?|"
+    r"seems?|appears?|might|may|could|should|to|ist|est|es|é|è|closed|marked)\b|\(",
+    re.IGNORECASE,
+)
+_OPENS_NEW = re.compile(
+    r"[)\]\"']?(?: ?[,;–—-]+ ?| )(?:so |and |thus |hence |i'm |i am |therefore )*(?:closing|marking|"
+    r"resolving|flagging|closed)\b|[)\]\"']? ?,? ?(?:so|and|thus|hence|therefore)\b",
+    re.IGNORECASE,
+)
+_CLOSES_REF = re.compile(
+    rf"\b(?:clos|mark|flag|tag|resolv|dup|label)\w*(?: (?:issue|bug|ticket|both|also|the other|old|"
+    rf"newer|older|issues|out))* {REF}",
+    re.IGNORECASE,
+)
+_TOPIC_REF = re.compile(
+    rf"(?:\b(?:as for|regarding|concerning|re:?|about)|^(?:and |so |but )?(?:is|are|was|were|isn't|"
+    rf"could|might|should)) (?:issue )?{REF}$",
+    re.IGNORECASE,
+)
+_ONLY_REFS = re.compile(rf"(?:[\s{REF},;&+*:#(-]|\b(?:and|both|issues?|fyi|btw|also|the)\b)*", re.IGNORECASE)
+_APPOSITION = re.compile(r" ?[,(] ?(?:an?|the)(?: \w+)? ?", re.IGNORECASE)
+_COMPARED_REF = re.compile(rf"\b(?:like|as|per|similar to|see|cf) {REF}$", re.IGNORECASE)
+_LIKE_REF = re.compile(
+    rf"\b(?:like|as|see|per|similar to|in|with|to|from|by|of|siehe|voir|véase|ver|vedi|см) "
+    rf"{REF}[^{REF}]*$",
+    re.IGNORECASE,
+)
+
+_BREAK = re.compile(r"[,;:!(–—]| -+ |\b(?:but|so|because|since|although|however|though)\b", re.IGNORECASE)
+_STRONG = re.compile(
+    r"\b(?:might|may(?! \d)|maybe|perhaps|possib(?:le|ly|ility)|potential(?:ly)?|could|not "
+    r"(?:100% |entirely |totally |completely |really |quite |too |very |so )?(?:sure|certain)(?! "
+    r"(?:how|why|where))|unsure|"
+    r"wonder(?:ing)?|suspect(?:ed)?|probable|presumed|guess|candidates?|unclear|don't know|dunno|"
+    r"suggests?|related|good chance|chances|"
+    r"vielleicht|möglicherweise|könnte|evtl|eventuell|womöglich|peut[- ]être|possible|quizás?|tal "
+    r"vez|posible(?:mente)?|podría|talvez|possível|possivelmente|"
+    r"pode ser|poderia|forse|possibile|potrebbe|возможно|может|вероятно|być może|możliwe|"
+    r"misschien|kanske|måske|можливо)\b",
+    re.IGNORECASE,
+)
+_WEAK = re.compile(
+    r"\b(?:think|thinks|thought|believe|believes|seems?|seemingly|appears?|looks?(?! at| into| "
+    r"through)|sounds?|feels?|"
+    r"apparently|afaict|afaik|iiuc|iirc|pretty sure|fairly sure|quite sure|assum(?:e|ing)|"
+    r"imho|imo|presumably|probabl[ey]|likely|suppose|would say|i'd say|i would|says|said|in my "
+    r"opinion|strikes me|reminds me|reads like|feeling|hunch|impression|"
+    r"claim(?:s|ed)?|suggesting|(?:was|were|been) told|you (?:mention|state|wrote|suggest)\w*|"
+    r"vermutlich|wahrscheinlich|scheint|wohl|glaube|denke|sieht|schätze|probablement|semble|pense|"
+    r"crois|parece|creo|probablemente|acho|provavelmente|"
+    r"sembra|credo|probabilmente|penso|похоже|кажется|наверное|видимо|думаю|chyba|waarschijnlijk|"
+    r"lijkt|мабуть)\b"
+    r"|似乎|看起来|貌似|应该是|ようです|みたい|と思|でしょう|듯",
+    re.IGNORECASE,
+)
+_DOUBT_CJK = re.compile(
+    r"可能|也许|或许|好像|疑似|大概|也許|かもしれ|おそらく|たぶん|多分|아마|것 같|수도 있"
+)
+_MISTAKEN = re.compile(
+    r"(?:might|could|may) be (?:wrong|mistaken)|if i'm not (?:mistaken|wrong)|correct me|not "
+    r"(?:100% |entirely |totally |completely |really |quite )?(?:sure|certain)(?! (?:how|why|"
+    r"where))|"
+    r"if i (?:understand|read|recall|remember)|unless i(?:'m| am)|can(?:'t| not|not) (?:confirm|"
+    r"verify)|haven't (?:verified|checked|confirmed)",
+    re.IGNORECASE,
+)
+_TAIL_DOUBT = re.compile(
+    r"[)\"'\s]*[,\s(–—-]*(?:i think|i guess|i believe|i'd say|i would say|i suppose|i assume|"
+    r"probably|maybe|perhaps|possibly|presumably|it seems|apparently|afaict|afaik|iirc|imo|imho|"
+    r"likely|"
+    r"most likely|or so|or something|but (?:i'm )?not sure|not sure|perhaps not|je crois|je pense|"
+    r"creo|acho|glaube ich|denke ich|vermutlich|похоже|кажется)\b|[)\"'\s]*\(\?\)|"
+    r"[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? but (?:for|on)(?! (?:now|the other hand)\b) \w",
+    re.IGNORECASE,
+)
+_IF = re.compile(
+    r"\b(?:if(?! you (?:look|check|search|read|scroll|compare|see|take|follow))|unless|whether|in "
+    r"case|when(?:ever)?|assuming|^to mark|how to|for example|for "
+    r"instance|such as|e\.g\.?|i\.e\.|example|falls|wenn|ob|si|se|если|ли)\b|如果|もし",
+    re.IGNORECASE,
+)
+_WOULD = re.compile(r"(?:\bwould|'d)\b(?: \w+){0,4} ?$", re.IGNORECASE)
+_WERE = re.compile(
+    r"[^.;]{0,40}\bif\b[^.,;]{0,40}\b(?:were|was|had|did|could|still|only|weren't|wasn't|hadn't|didn't)\b",
+    re.IGNORECASE,
+)
+_IF_THIS = re.compile(r"(?:^|[,;:(–—-] ?)if (?:this|it|that|yours?)\b[^,;:]{0,40}$", re.IGNORECASE)
+_THEN_CLOSE = re.compile(
+    r"[)\"']?,?(?: then)?(?: (?:please|pls|plz|kindly|just|do))+ (?:go ahead and )?clos",
+    re.IGNORECASE,
+)
+_BEFORE_POSTING = re.compile(
+    r"[)\"']? before (?:you )?(?:post|open|submit|creat|fil|report|rais|ask|comment)", re.IGNORECASE
+)
+_TEMPLATE_ASKS = re.compile(
+    r"\b(?:template|form|checklist|faq|guidelines?|readme)\b[^.;:]{0,30}\b(?:ask|say|read|want|tell|state|contain)"
+    r"\w*\b[^.;:]{0,20}:",
+    re.IGNORECASE,
+)
+_BY_MISTAKE = re.compile(
+    r"[)\"']? (?:(?:by|in) (?:a |an |the )?)?(?:mistake|accident|error|mistakenly|accidentally|erroneously|"
+    r"incorrectly|wrongly)\b",
+    re.IGNORECASE,
+)
+_MARKS = re.compile(
+    r"\b(?:mark|clos|flag|tag|label|resolv|treat|identif|consider|detect)\w*\b[^,;:]{0,30}$", re.IGNORECASE
+)
+_NOT_CJK = re.compile(
+    r"不是|并非|並非|不算|不属于|不屬於|不重复|没有重复|不同|无关|ではあり?ません|ではな[いく]|"
+    r"じゃな[いく]|ありません|異な|아닙니다|아니|아닌|다릅니다|다른"
+)
+_NOT_CJK_AFTER = re.compile(r".{0,8}?(?:ではあり?ません|ではな|じゃな|[이은는] ?아[닙니닌]|아님|않)")
+_SEPARATE = re.compile(
+    rf"[^.;{REF}]{{0,30}}?\b(?:but|however|although|though|yet|while|whereas|"
+    rf"except)\b[^.;]{{0,60}}?(?:\b(?:different|separate|unrelated|distinct|not the same|not a "
+    rf"dup\w*|not related|nothing to do|another (?:issue|problem|bug))\b|"
+    rf"(?:it|this|that|they)(?:'s| is| are)?(?:n't| not)\b|(?:that|it|that one)(?:'s| is) (?:about|"
+    rf"for|only)\b|isn't (?:the same|a dup|related)|{REF} (?:is|was) (?:about|for|only|on|fixed|"
+    rf"closed)|\bmine (?:is|isn't)\b)"
+    rf"|,? (?:which|that) (?:is|was|seems|has|looks)[^.;,]{{0,30}}\b(?:different|unrelated|"
+    rf"separate|another|nothing|incorrect|wrong|mistaken?|an? error|not (?:true|correct|the case))\b|"
+    rf"[^.;,]{{0,12}}\b(?:is|was) (?:wrong|incorrect|not (?:correct|"
+    rf"right|true|accurate)|a mistake|false|nonsense)\b|,? (?:it|this|they)(?:'s| is| are)?(?: "
+    rf"\w+)?(?:n't|n't| not| no)\b",
+    re.IGNORECASE,
+)
+_INTERROGATIVE = re.compile(
+    r"[,;:–—(-]+ ?(?:and |but |so |or )?(?:did|do|does|can|could|would|will|have|has|are|is|was|"
+    r"were|what|why|how|when|which|who|where|please|any|mind|"
+    r"shall|should|may)(?:n't)?\b(?! (?:it|that|this|not|right)\?)",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"(?:(?:hi|hey|hello|so|and|but|hmm+|wait|@[\w-]+)[, ]{1,2})*(?:is|are|isn't|aren't|could|can|"
+    r"does|do|should|shouldn't|would|was|wasn't)\b",
+    re.IGNORECASE,
+)
+_ASKS_BACK = re.compile(r"\b(?:confirm|verify|check|correct|right|agree)\b", re.IGNORECASE)
+_CLOSES = re.compile(
+    r"\bclosing\b|^closed\b(?! (?:by|in|with|via) )|\bclosed (?:as|it|this|mine)\b|\bi(?:'ve| "
+    r"have) closed\b|\bi (?:just )?close[d]?\b|"
+    r"\b(?:i'll|i will|i'm going to|i am going to|we're going to|we are going to|i'm gonna|we'll|"
+    r"we will|going to|gonna|let's|let me|gotta|so|will|and|i'd rather)(?: (?:just|then|therefore|"
+    r"now|also|go ahead and|have to))* close\b(?! if)|"
+    r"\bmarking\b|\bmarked as\b|/close\b|schließe|geschlossen|je ferme|fermé|fermeture|cierro|"
+    r"cerrando|cerrado|fechando|fechado|fecho|chiudo|chiusa|закрываю|закрыт|关闭|關閉|閉じ|クローズ|닫|"
+    r"zamykam|sluit",
+    re.IGNORECASE,
+)
+_NOT_CLOSES = re.compile(
+    r"\bautomatic|\b(?:should|could|can|may|might|please|shall|if|not|don't|before|instead of|"
+    r"avoid)\b[^,;.]{0,25}\bclos|\byou\b[^,;.]{0,20}\bclos|\bwill be (?:\w+ )?closed",
+    re.IGNORECASE,
+)
+_ASKED_TEXT = (
+    "isn't aren't wasn't shouldn't couldn't can't doesn't don't won't wouldn't didn't hasn't haven't isnt"
+)
+_ASKED_NEGATION = frozenset(_ASKED_TEXT.split())
+_NEGATING_PAIRS = frozenset({("rather", "than"), ("instead", "of"), ("thought", "to"), ("far", "from")})
+_NO_NEGATION = frozenset({("no", "doubt"), ("a", "doubt"), ("any", "doubt"), ("without", "doubt")})
+
+
+def _core(word: str) -> str:
+    return word.strip(_WORD_EDGE).lower()
+
+
+def is_negated(left: str, *, asked: bool) -> bool:
+    """Whether the text before a phrase denies it ("I don't think this is a …").
+
+    `asked`: the sentence is a question; "isn't this a duplicate of #5?" asks and does not deny.
+    """
+    if _NOT_CJK.search(left):
+        return not asked
+    tokens = left.split()
+    for position in range(len(tokens) - 1, max(-1, len(tokens) - 15), -1):
+        word = _core(tokens[position])
+        before = _core(tokens[position - 1]) if position else ""
+        after = _core(tokens[position + 1]) if position + 1 < len(tokens) else ""
+        if word in NEGATIONS or word.endswith("n't"):
+            asks = asked and (word in _ASKED_NEGATION or position <= 2)
+            return not asks and (before, word) not in _NO_NEGATION and before not in ("why", "or", "if")
+        if word == "no":
+            return after == "longer" or all(_core(token) in NO_GAP for token in tokens[position + 1 :])
+        if (before, word) in _NEGATING_PAIRS:
+            return True
+        parenthesis = tokens[position].endswith(",") or tokens[position].startswith(",")
+        if (word not in GAP and not word.startswith("@")) or (
+            tokens[position][-1:] in _BOUNDARY and not parenthesis
+        ):
+            return False
+        if (
+            parenthesis
+            and word not in ("is", "it's", "not", "isn't")
+            and after not in ("dass", "que", "che", "что")
+        ):
+            return False
+    return False
+
+
+def is_refuted(right: str) -> bool:
+    """Whether the words after a phrase take it back ("…, but that one is about fonts")."""
+    return _SEPARATE.match(right) is not None or _NOT_CJK_AFTER.match(right) is not None
+
+
+def is_mistaken(left: str, right: str) -> bool:
+    """Whether somebody says of the mark itself that it was a mistake ("was marked as a … by mistake")."""
+    return _BY_MISTAKE.match(right) is not None and _MARKS.search(left) is not None
+
+
+def is_hypothetical(left: str, right: str) -> bool:
+    """Whether the phrase would hold in another case only ("would be a … if it were on v2")."""
+    return _WOULD.search(left) is not None and _WERE.match(right) is not None
+
+
+def is_advice(left: str, right: str) -> bool:
+    """Whether the words tell others what to do, or quote a form that asks them ("if it is a …, close it")."""
+    if _TEMPLATE_ASKS.search(left):
+        return True
+    if _BEFORE_POSTING.match(right) and _IF.search(left):
+        return True
+    return _IF_THIS.search(left) is not None and _THEN_CLOSE.match(right) is not None
+
+
+def about_another(left: str, verb: bool = False) -> bool:
+    """Whether another reference is the subject or object ("#5 is a …", "closing #5 as …").
+
+    `verb`: the phrase itself is the verb, as in "#5 duplicates …".
+    """
+    match = _THIRD.search(left)
+    if match is None:
+        return False
+    tail = match["tail"]
+    ahead = left[: match.start() + 1]
+    if _TOPIC_REF.search(ahead):
+        return True
+    opens = _ONLY_REFS.fullmatch(ahead) is not None
+    if _CLOSES_REF.search(ahead[-60:]) and " as" in tail:
+        return True
+    if _OPENS_NEW.match(tail):
+        return False
+    relative = re.match(r"\W*(?:which|that|who|itself)\b", tail, re.IGNORECASE)
+    if tail.lstrip().startswith(",") and not relative and _LIKE_REF.search(ahead):
+        return False
+    if _APPOSITION.fullmatch(tail):
+        return _COMPARED_REF.search(ahead) is None
+    if not tail.strip():
+        return verb or opens
+    if tail.strip() in (",", "and", ";") and not opens:
+        return False
+    return _VERB.search(tail) is not None or (
+        opens and tail.strip(" ") in (":", "-", "–", "—", "->", "=>", "=")
+    )
+
+
+def about_this(left: str) -> bool:
+    """Whether the subject before a phrase is this issue or is left out ("already …", "this request is …")."""
+    noun = False
+    tokens = left.split()
+    for token in reversed(tokens[-16:]):
+        word = _core(token)
+        if word in THIS_WORDS or SELF in word:
+            return True
+        if token[-1] in _BOUNDARY or token[0] in "(–—-" or word.startswith("@"):
+            return not noun or word in NOUNS
+        if noun and word in ("the", "your", "my", "our", "same"):
+            return True
+        if word in NOUNS:
+            noun = True
+        elif word and word not in LIGHT and word not in POINTING:
+            return False
+    return not noun or _core(tokens[0]) in NOUNS
+
+
+def is_conditional(left: str) -> bool:
+    """Whether the clause before a phrase sets a condition, or gives an example ("if this is a …")."""
+    return _IF.search(_clause(left)) is not None
+
+
+def doubt(sentence: str, start: int, end: int) -> Doubt:
+    """How much the writer doubts the phrase at `sentence[start:end]`: in its clause, before or after it."""
+    left, right = sentence[:start], sentence[end:]
+    clause = _clause(left)
+    near = clause + sentence[start:end]
+    opening = left[: len(left) - len(clause)].strip(" ,:;-–—(")
+    joined = opening.endswith(("but", "so", "because", "since", "although", "though", "however"))
+    short = opening if len(opening.split()) <= 3 and not joined else ""
+    if (
+        _STRONG.search(near)
+        or _IF.search(clause)
+        or _MISTAKEN.search(sentence)
+        or _DOUBT_CJK.search(sentence)
+        or (short and _STRONG.search(short))
+    ):
+        return "strong"
+    if _WEAK.search(near) or _TAIL_DOUBT.match(right) or (short and _WEAK.search(short)):
+        return "weak"
+    return "none"
+
+
+def is_experience(left: str) -> bool:
+    """Whether the words before a phrase tell what somebody sees ("I am having …"), which decides nothing."""
+    return _FIRST_PERSON.search(left) is not None
+
+
+def _clause(left: str) -> str:
+    last = 0
+    for match in _BREAK.finditer(left):
+        last = match.end()
+    return left[last:]
+
+
+def is_question(sentence: str, end: int) -> bool:
+    """Whether a sentence asks for the phrase that ends at `end`, and not for something after it."""
+    right = sentence[end:]
+    if re.search(r"吗|嗎|か[。？?]?$|인가요|나요|까요", right):
+        return True
+    if not sentence.rstrip(" \"')").endswith(("?", "？")):
+        return False
+    if _ASKS.match(sentence):
+        return True
+    follow_up = _INTERROGATIVE.search(right)
+    return follow_up is None or _ASKS_BACK.search(right, follow_up.start()) is not None
+
+
+def closes(sentence: str) -> bool:
+    """Whether the writer closes the issue in this sentence, not merely talks of closing."""
+    if sentence.rstrip(" \"')").endswith(("?", "？")):
+        return False
+    return _CLOSES.search(sentence) is not None and _NOT_CLOSES.search(sentence) is None

@@ -1,0 +1,373 @@
+"""From sentences to hits: which references a comment ties to its issue, how, and how surely.
+
+Phrases are matched sentence by sentence (`phrases`), judged by what surrounds them (`scope`), and joined
+with references that stand in a neighbouring sentence ("Closing as a duplicate. Please follow #5."). Knows
+sentences only; `markers` turns hits into links of the comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Literal
+
+from angle_data.gis.comments import context as scope
+from angle_data.gis.comments.kinds import Direction
+from angle_data.gis.comments.phrases import PHRASES, Phrase
+from angle_data.gis.comments.references import REF, Reference
+from angle_data.gis.comments.sentences import Sentence
+from angle_data.gis.comments.vocabulary import BOUND, UNBOUND, expand
+
+Verdict = Literal["explicit", "tentative", "denied"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One reference tied to the issue by a phrase, or `denied` to be.
+
+    `start` and `end` are offsets in the comment.
+    """
+
+    ref: Reference
+    direction: Direction
+    verdict: Verdict
+    kind: str
+    start: int
+    end: int
+
+
+MOST_REFERENCES = 25
+"""A sentence with more references is a list of changes, not a statement about an issue."""
+
+_MOST_MARKERS = 4
+_PLURAL = re.compile(r"(?:s|ions|ing)$", re.IGNORECASE)
+_MAKES = re.compile(
+    r"\b(?:creat|mak|produc|generat|insert|add|show|contain|return|leav|spawn|send|remov|detect|"
+    r"avoid|prevent|yield|render|print|store|keep)\w*(?: (?:up|me|us))? (?:an?|the|another|exact|"
+    r"out)\b[ \w]{0,12}$",
+    re.IGNORECASE,
+)
+_ADJECTIVE = re.compile(
+    r"\b(?:the|any|these|those|some|no|of|more|two|many|all|find|finding|for|remove|removing|handle|"
+    r"handling|detect\w*|avoid\w*|label|labels?|see|with) $",
+    re.IGNORECASE,
+)
+_PART = re.compile(
+    r"\b(?:part|half|portion|first|second|third|last|latter|former|remaining|rest|point|item|"
+    r"question|step|option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|"
+    r"window|row|entry|line|value|section|text|test|function|class|method|array|key|"
+    r"object)s?)\b[^,;:]{0,40}$",
+    re.IGNORECASE,
+)
+_NOT_TARGET = re.compile(
+    rf"\b(?:fix\w*|solv\w*|introduc\w*|caus\w*|regress\w*|since|after|before|revert\w*|block\w*|"
+    rf"depend\w*|workaround|unlike|differ\w*|unrelated|prs?|pull requests?|"
+    rf"merg\w*|bisect\w*|work(?:ed|ing) on|see also|also see|also relevant|related|patch\w*|"
+    rf"implement\w*|not|while|when|came "
+    rf"with|broke\w*|ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{{0,45}}$"
+    r"|\b(?:like|similar to|linked to)\s*$",
+    re.IGNORECASE,
+)
+_FIX_FOLLOWS = re.compile(
+    r"[)\]]? (?:fix\w*|should fix|will fix|introduced|caused|broke|solves?|resolves?|adds?|added|"
+    r"implements?|landed|was merged|got merged)\b",
+    re.IGNORECASE,
+)
+_POINTS = re.compile(
+    r"\b(?:see|seen|follow\w*|track\w*|original\w*|main|canonical|existing|already|open\w*|creat\w*|"
+    r"discuss\w*|subscri\w*|refer\w*|use|upvot\w*|vote|thumbs?|continue|comments?|cover\w*|same|"
+    r"miss\w*|search\w*|found|filed|report\w*|request\w*|join|watch|head|instead|duplicat\w*|dup|"
+    r"dupe|favou?r|progress|updates?|check|look|exact\w*|identical|solution|answer\w*|cf|in|at|"
+    r"ref|refs|cc|re|as|have|re-?open\w*|hitting|hit|experiencing|running into|siehe|voir|véase|ver|vea|vedi|"
+    r"zie|bitte|is|over|there|here|issue|older|earlier|previous\w*|known|moved|to|of)\b|см|见|見|看|"
+    r"参|參|참고|참조|に|を|👍",
+    re.IGNORECASE,
+)
+_POINTS_AFTER = re.compile(
+    r"[)\]]?(?: as)?(?: is| was)?(?: already)? (?:the |an? |our )?"
+    r"(?:canonical|main|original|older|existing|open|tracking|same|tracks|covers|describes)\b",
+    re.IGNORECASE,
+)
+_CANDIDATES = re.compile(
+    r"\b(?:possib\w+|potential\w*|similar|likely|may be|might be|candidates?|closest|resembl\w+|"
+    r"could be|suggest\w+|experimental)\b.{0,60}\b(?:duplicat\w*|dup(?:e|es|s)?|issues?|reports?|"
+    r"match\w*)\b"
+    r"|\bduplicate (?:candidates?|detection|suggestions?)\b|\bsimilar (?:issues|discussions)\b",
+    re.IGNORECASE,
+)
+_COLON = re.compile(rf": ?\(?{REF}")
+_PERCENT = re.compile(r"\b\d{1,3}(?:\.\d+)? ?%|\b[01]\.\d{2,}\b|\bsimilarity\b|\bscore\b", re.IGNORECASE)
+_CAUSE = re.compile(r"\bcause as\b", re.IGNORECASE)
+_WHY = re.compile(r"\b(?:why|how)\b(?! about)", re.IGNORECASE)
+_VERB_FOLLOWS = re.compile(
+    r" (?:is|was|has|fix\w*|adds?|should|will|would|can|does|superseded?s?)\b", re.IGNORECASE
+)
+_INFINITIVE = re.compile(r"\b(?:to|we|you|i|should|can|could|will|would|must) $", re.IGNORECASE)
+_BASE_FORM = re.compile(rf"(?:duplicate|dupe?) {REF}", re.IGNORECASE)
+_MAY_BE_VERB = re.compile(r"dup|supersed|cover|replac|same", re.IGNORECASE)
+_WITH_PREPOSITION = expand(r"{D}(?: {ISSUE})?{PREP}|not |[与和跟同與是重중]")
+_ACTS_ON_THIS = re.compile(r"\w\S* (?:this|it)\b", re.IGNORECASE)
+_OWNED = re.compile(rf"\bits $|{REF}'s $")
+_PLURAL_OF = re.compile(r"(?:duplicates|dupes|dups) of", re.IGNORECASE)
+_PLURAL_VERB = re.compile(r"\b(?:are|be|as|both|were|is|this|all) $", re.IGNORECASE)
+_POSSESSED = re.compile(r"'s? (?!issue|bug|ticket|discussion)\w")
+_NO = re.compile(
+    r"\s*(?:no\b(?! (?:problem|worries))|nope|nah|not really|i doubt|it is not|it's not|never mind|"
+    r"nevermind|nein|нет|non,)",
+    re.IGNORECASE,
+)
+
+
+def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
+    """Return every hit of a comment in reading order; `bot` says that a program wrote it."""
+    if not any(REF in sentence.text for sentence in sentences):
+        return []
+    closing = any(scope.closes(sentence.text) for sentence in sentences) and not bot
+    hits: list[list[Hit]] = []
+    listing = -1
+    for index, sentence in enumerate(sentences):
+        found: list[Hit] = []
+        listing = _listing(sentences, index, listing, bot)
+        if REF in sentence.text and listing >= 0:
+            found = _candidates(sentence)
+        elif REF in sentence.text and len(sentence.refs) <= MOST_REFERENCES:
+            found = list(_bound(sentence, closing))
+            if sentence.ending == "?" and index + 1 < len(sentences) and _NO.match(sentences[index + 1].text):
+                found = [replace(hit, verdict="denied") for hit in found]
+        hits.append(found)
+    for index in range(len(sentences)):
+        if not any(hit.verdict == "explicit" and hit.kind == "duplicate" for hit in hits[index]):
+            hits[index] += _unbound(sentences, index, hits, closing)
+    return [hit for found in hits for hit in found]
+
+
+# Lists of candidates
+
+
+def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -> int:
+    """Return the index of the heading under which the sentence stands in a list of candidates, or -1."""
+    sentence = sentences[index]
+    if _CANDIDATES.search(sentence.text) and not scope.closes(sentence.text):
+        opens = (
+            sentence.ending == ":" or bot or _COLON.search(sentence.text) or _PERCENT.search(sentence.text)
+        )
+        follows = (
+            index + 1 < len(sentences) and sentences[index + 1].item and REF in sentences[index + 1].text
+        )
+        if opens or (follows and not sentence.item):
+            return index
+    if bot and _PERCENT.search(sentence.text) and REF in sentence.text:
+        return index
+    near = since >= 0 and (sentence.item or sentence.paragraph - sentences[since].paragraph <= 1)
+    return since if near else -1
+
+
+def _candidates(sentence: Sentence) -> list[Hit]:
+    refs = sentence.refs[:1] if sentence.item else sentence.refs
+    return [_hit(ref, "this_is_dup_of", "tentative", "candidate", ref.start, ref.end) for ref in refs]
+
+
+# Phrases with their target
+
+
+def _bound(sentence: Sentence, closing: bool) -> Iterator[Hit]:
+    """Hits of phrases that name their target in the same sentence; the surest of each target."""
+    best: dict[tuple[int, int], Hit] = {}
+    blocked: set[int] = set()
+    present: dict[re.Pattern[str], bool] = {}
+    for phrase in PHRASES:
+        if phrase.needs not in present:
+            present[phrase.needs] = phrase.needs.search(sentence.text) is not None
+        if not present[phrase.needs]:
+            continue
+        for match in phrase.pattern.finditer(sentence.text):
+            targets = sentence.refs_between(*match.span("r"))
+            verdict = _judge(phrase, sentence, match, closing)
+            if verdict == "another":
+                blocked |= {ref.start for ref in targets} if phrase.kind == "duplicate" else set()
+                continue
+            if verdict is None:
+                continue
+            first, last = sentence.offset(match.start()), targets[-1].end
+            for ref in targets:
+                hit = _hit(ref, phrase.direction, verdict, phrase.kind, min(first, ref.start), last)
+                key = (ref.start, ref.end)
+                if key not in best or _RANK[hit.verdict] > _RANK[best[key].verdict]:
+                    best[key] = hit
+    yield from (
+        hit for hit in best.values() if hit.ref.start not in blocked or hit.direction != "this_is_dup_of"
+    )
+
+
+_RANK = {"tentative": 1, "explicit": 2, "denied": 3}
+
+
+def _hit(ref: Reference, direction: Direction, verdict: Verdict, kind: str, start: int, end: int) -> Hit:
+    return Hit(ref, direction, verdict, f"{kind}:pull" if ref.pull else kind, start, end)
+
+
+def _judge(
+    phrase: Phrase, sentence: Sentence, match: re.Match[str], closing: bool
+) -> Verdict | Literal["another"] | None:
+    """Decide on one match; None: it does not tie anything, `another`: it speaks of another issue."""
+    text = sentence.text
+    start, end = match.span()
+    left, right = text[:start], text[end:]
+    asked = scope.is_question(text, end)
+    if _is_no_statement(phrase, match, left, right) or (asked and _WHY.search(left)):
+        return None
+    if scope.is_hypothetical(left, right) or scope.is_advice(left, right):
+        return None
+    if phrase.direction == "this_is_dup_of" and phrase.subject != "any":
+        verb = _MAY_BE_VERB.match(match[0]) is not None
+        if scope.about_another(left, verb=verb) or _names_the_duplicate(left, right):
+            return "another"
+    if scope.is_negated(left, asked=asked) or scope.is_negated(text[: match.start("r")], asked=asked):
+        return None if scope.is_conditional(left) or asked else "denied"
+    if scope.is_refuted(right) or scope.is_mistaken(left, right):
+        return "denied"
+    named = phrase.subject != "this" or _ACTS_ON_THIS.match(match[0]) or scope.about_this(left)
+    if not named and not (closing and scope.closes(right)):
+        return None
+    if not phrase.certain or asked:
+        return "tentative"
+    if phrase.kind == "same" and not closing and (scope.is_experience(left) or _CAUSE.search(match[0])):
+        return "tentative"
+    return _certainty(text, start, end, closing=closing)
+
+
+def _certainty(text: str, start: int, end: int, *, closing: bool) -> Verdict:
+    """A weak doubt gives way when the writer closes the issue; a strong one stays."""
+    level = scope.doubt(text, start, end)
+    return "tentative" if level == "strong" or (level == "weak" and not closing) else "explicit"
+
+
+def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str) -> bool:
+    """Whether the words only look like the phrase ("the parser of #5's branch", "to duplicate #5")."""
+    if _POSSESSED.match(right):
+        return True
+    if phrase.kind == "reported":
+        return right.startswith(" that ")
+    if phrase.kind == "similar":
+        return _VERB_FOLLOWS.match(right) is not None
+    if phrase.kind != "duplicate" or phrase.direction != "this_is_dup_of":
+        return False
+    if phrase.subject == "open" and not _WITH_PREPOSITION.match(match[0]) and not scope.about_this(left):
+        return True
+    if _OWNED.search(left):
+        return True
+    if _PLURAL_OF.match(match[0]) and left.strip() and not _PLURAL_VERB.search(left):
+        return True
+    infinitive = _INFINITIVE.search(left) and _BASE_FORM.match(match[0])
+    makes = _MAKES.search(left) and not scope.closes(left)
+    part = _PART.search(left) and not re.search(r"\bthis\b", left, re.IGNORECASE)
+    return bool(infinitive or makes or part)
+
+
+def _names_the_duplicate(left: str, right: str) -> bool:
+    """Whether the phrase is a subject: "the duplicate of #5 is #6"."""
+    return left.rstrip().lower().endswith("the") and right.startswith((f" is {REF}", f" was {REF}"))
+
+
+# Markers whose target stands elsewhere
+
+
+def _unbound(
+    sentences: Sequence[Sentence], index: int, hits: Sequence[Sequence[Hit]], closing: bool
+) -> list[Hit]:
+    """Find the target of a marker that stands alone: in its sentence, or in one of the two on either side."""
+    sentence = sentences[index]
+    near = sentences[max(0, index - 2) : index + 3]
+    if len(sentence.refs) > MOST_REFERENCES or not any(REF in other.text for other in near):
+        return []
+    for match in islice(UNBOUND.finditer(sentence.text), _MOST_MARKERS):
+        if BOUND.match(sentence.text, match.start()):
+            continue  # has its target beside it and was judged with it
+        verdict = _judge_unbound(sentence, match, closing)
+        if verdict is None:
+            continue
+        for place, low, high in _places(sentences, index, match):
+            found = [
+                hit
+                for hit in _targets(sentences[place], low, high, verdict)
+                if not any(old.ref == hit.ref and old.verdict == "denied" for old in hits[place])
+            ]
+            if found:
+                found += _list_below(sentences, place, verdict)
+                first = sentence.offset(match.start())
+                last = sentence.offset(match.end() - 1) + 1
+                return [replace(h, start=min(first, h.start), end=max(last, h.end)) for h in found]
+    return []
+
+
+def _list_below(sentences: Sequence[Sentence], place: int, verdict: Verdict) -> list[Hit]:
+    """The targets of the list items right below `place`, itself an item."""
+    found: list[Hit] = []
+    while sentences[place].item and place + 1 < len(sentences) and sentences[place + 1].item:
+        place += 1
+        found += _targets(sentences[place], 0, len(sentences[place].text), verdict)
+    return found
+
+
+def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool) -> Verdict | None:
+    text = sentence.text
+    left = text[: match.start()]
+    asked = scope.is_question(text, match.end())
+    if _PLURAL.search(match[0]) and not text.endswith(":"):
+        return None
+    if (
+        scope.about_another(left)
+        or scope.is_negated(left, asked=asked)
+        or scope.is_refuted(text[match.end() :])
+    ):
+        return None
+    if _ADJECTIVE.search(left) or _MAKES.search(left) or not scope.about_this(left):
+        return None
+    if asked and _WHY.search(left):
+        return None
+    if asked or scope.is_conditional(left):
+        return "tentative"
+    return _certainty(text, match.start(), match.end(), closing=closing)
+
+
+def _places(
+    sentences: Sequence[Sentence], index: int, match: re.Match[str]
+) -> Iterator[tuple[int, int, int]]:
+    """Yield (sentence, from, to) where the target of an unbound marker may stand, the likeliest first."""
+    length = len(sentences[index].text)
+    yield index, match.end(), length
+    yield index, 0, match.start()
+    heads_list = sentences[index].ending == ":"
+    for step in (1, -1, 2, -2):
+        place = index + step
+        if 0 <= place < len(sentences) and not (heads_list and step < 0):
+            yield place, 0, len(sentences[place].text)
+
+
+def _targets(sentence: Sentence, low: int, high: int, verdict: Verdict) -> list[Hit]:
+    """References between `low` and `high` of a sentence that can be meant by a marker elsewhere."""
+    text = sentence.text
+    found: list[Hit] = []
+    position = text.find(REF, low, high)
+    while position >= 0:
+        before = re.split(r"[;(]|, (?!and\b|or\b|#)", text[max(0, low if low < position else 0) : position])[
+            -1
+        ]
+        ref = sentence.refs_between(position, position + 1)[0]
+        if not _NOT_TARGET.search(before) and not _FIX_FOLLOWS.match(text, position + 1):
+            bare = not text[low:high].replace(REF, "").strip(" .,;:!?()-–—>[]") or sentence.item
+            clear = (
+                bare
+                or _POINTS_AFTER.match(text, position + 1)
+                or _POINTS.search(text, max(low, position - 70), position)
+                or position <= 2
+                or not before.strip(" (")
+            )
+            sure = verdict if clear else "tentative"
+            found.append(_hit(ref, "this_is_dup_of", sure, "duplicate", ref.start, ref.end))
+        position = text.find(REF, position + 1, high)
+        if sentence.item:
+            break
+    return found

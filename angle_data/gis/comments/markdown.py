@@ -1,0 +1,188 @@
+"""Blanks what in a comment is not its writer speaking: code, quotes, mails, HTML comments, templates.
+
+Everything keeps its place: blanked characters become spaces, line breaks stay, so an offset in the result
+is the offset in the comment. Every step is linear in the length of the comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_COMMENT = re.compile(r"(?<!`)<!--.*?(?:-->|\Z)", re.DOTALL)
+_TICKS = re.compile(r"`+")
+_FENCE = re.compile(r"[ \t]*(?:[-*+][ \t]+)?(`{3,}(?=[^`]*$)|~{3,})")
+_QUOTE = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,2}[.)])[ \t]+)?>(?!=)")
+_CHECKBOX = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,2}[.)])[ \t]+)?\[[ xX✓✔]\](?!\()")
+_BULLET = re.compile(r"[ \t]*(?:[-*+]|\d{1,2}[.)])[ \t]")
+_HEADING_QUESTION = re.compile(r"[ \t]*#{1,6}[ \t].*\?|[ \t]*\*\*.{0,200}\?\*\*[ \t]*$")
+_SEARCHED = re.compile(
+    r"[ \t]*(?:[-*+][ \t]+)?[*_]*(?:i(?:'ve| have)|have you|i) (?:already |also )?(?:searched|"
+    r"checked|looked|verified|confirmed|read)\b"
+    r".{0,80}\b(?:issues?|tracker|duplicates?)\b.*(?:duplicate|before|already)",
+    re.IGNORECASE,
+)
+_MAIL = re.compile(
+    r"^[ \t]*(?:On|Am|Le|El|Il|Em|Op|Den|Dnia|W dniu|На|В|在)\b[^\n]{3,200}(?:\n[^\n]{1,200}){0,2}?"
+    r"(?:wrote|schrieb[^\n:]{0,80}\n?[^\n:]{0,80}|a écrit|escribió|ha scritto|escreveu|"
+    r"schreef[^\n:]{0,80}\n?[^\n:]{0,80}|"
+    r"skrev[^\n:]{0,80}\n?[^\n:]{0,80}|"
+    r"napisał[^\n:]{0,80}\n?[^\n:]{0,80}|писал[^\n:]{0,80}\n?[^\n:]{0,80}|写道|寫道)[ \xa0]{0,2}[:：][ \t]*$"
+    r"|^[ \t]*\d{4}[^\n]{8,120}<[^\n<>]{3,80}@[^\n<>]{3,80}>[^\n:]{0,20}:[ \t]*$"
+    r"|^[ \t]*-{2,}[ \t]*(?:Original Message|Original-Nachricht|Ursprüngliche Nachricht|Forwarded message|"
+    r"Message d'origine|Mensaje original|Messaggio originale|Mensagem original)[ \t]*-{2,}[ \t]*$"
+    r"|^(?:From|Von|De|Da|发件人)[ \t]?[:：][^\n]{2,200}\n(?:[^\n]{0,200}\n)?(?:Sent|Date|To|Subject|"
+    r"Gesendet|Datum|An|Betreff|"
+    r"Envoyé|Enviado|Inviato|发送时间|日期|收件人)[ \t]?[:：]"
+    r"|^[ \t]*(?:—|--|–|_{3,})[ \t]*\n(?:Reply to this email|You are receiving this|View it on GitHub)",
+    re.MULTILINE,
+)
+_BLOCK_TAG = re.compile(
+    r"<(/?)(pre|code|blockquote|details|kbd|samp|tt|del|s|strike|script|style)\b[^<>]{0,300}>", re.IGNORECASE
+)
+_STRIKE = re.compile(r"~~(?=\S)[^~\n]{1,1000}~~")
+_SPEECH = re.compile(
+    r"\"[^\"\n]{3,300}\"|“[^”\n]{3,300}”|«[^»\n]{3,300}»|„[^“”\n]{3,300}[“”]|「[^」\n]{3,300}」"
+)
+_SPEECH_MARKER = re.compile(r"dup|track|favou?r|same|clos|doublon|дубл|重复|重複|중복", re.IGNORECASE)
+_SPEECH_REFERENCE = re.compile(r"#\d|/issues/\d")
+# These stand for references in marked text; nobody writes them.
+_PRIVATE_USE = re.compile("[\ue000-\ue003]")
+_PRINTED = re.compile(r"[^\n]")
+
+
+def mask(body: str) -> str:
+    """Return `body` with everything blanked that its writer does not say in their own words.
+
+    Blanked are: fenced, inline and indented code; HTML comments; `>` and `<blockquote>` quotations; mails
+    quoted without `>`; `<details>` blocks; task-list lines, template questions; struck text; and reported
+    speech in quotation marks that holds a marker of its own.
+    """
+    text = _PRIVATE_USE.sub(" ", body.replace("\r", " ").replace("\xa0", " "))
+    text = _COMMENT.sub(_spaces, text) if "<!--" in text else text
+    text = _mask_lines(text, body).replace("\t", " ")
+    text = _apply(text, _code_spans(text)) if "`" in text else text
+    text = _apply(text, _block_tags(text)) if "<" in text else text
+    text = _STRIKE.sub(_spaces, text) if "~~" in text else text
+    text = _mask_mail(text)
+    return _SPEECH.sub(_mask_speech, text)
+
+
+def _spaces(match: re.Match[str]) -> str:
+    return _PRINTED.sub(" ", match[0])
+
+
+def _blank(text: str, start: int, end: int) -> str:
+    return text[:start] + _PRINTED.sub(" ", text[start:end]) + text[end:]
+
+
+def _apply(text: str, spans: Iterator[tuple[int, int]]) -> str:
+    parts: list[str] = []
+    last = 0
+    for start, end in spans:
+        parts += (text[last:start], _PRINTED.sub(" ", text[start:end]))
+        last = end
+    return "".join((*parts, text[last:]))
+
+
+def _mask_lines(text: str, body: str) -> str:
+    """Blank whole lines: fences, quotes, task lists, template questions, code indented in `body`."""
+    lines = text.split("\n")
+    written = body.split("\n")
+    fence = ""
+    after_blank, in_list, in_code = True, False, False
+    for position, line in enumerate(lines):
+        blank = not line.strip()
+        opening = _FENCE.match(line)
+        if fence:
+            closing = line.strip()
+            if closing.startswith(fence) and not closing.strip(fence[0]):
+                fence = ""
+            drop = True
+        elif opening:
+            fence, drop = opening[1], True
+        else:
+            indented = written[position].startswith(("    ", "\t")) and not in_list and not blank
+            in_code = indented and (after_blank or in_code)
+            drop = in_code or _is_foreign(line)
+        if not blank:
+            in_list = bool(_BULLET.match(line)) or (in_list and line.startswith(" "))
+        after_blank = blank or (after_blank and drop)
+        if drop:
+            lines[position] = " " * len(line)
+    return "\n".join(lines)
+
+
+def _is_foreign(line: str) -> bool:
+    first = line.lstrip()[:1]
+    if not first:
+        return False
+    if ">" in line[:12] and _QUOTE.match(line):
+        return True
+    if "[" in line[:12] and _CHECKBOX.match(line):
+        return True
+    if first in "#*" and _HEADING_QUESTION.match(line):
+        return True
+    return "uplicate" in line and _SEARCHED.match(line) is not None
+
+
+def _code_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Runs of backticks pair with the next run of equal length, not across a blank line (CommonMark 6.1)."""
+    runs = [match.span() for match in _TICKS.finditer(text)]
+    following: dict[int, int] = {}
+    partner = [-1] * len(runs)
+    for index in range(len(runs) - 1, -1, -1):
+        length = runs[index][1] - runs[index][0]
+        partner[index] = following.get(length, -1)
+        following[length] = index
+    index = 0
+    while index < len(runs):
+        other = partner[index]
+        if other > 0 and text.find("\n\n", runs[index][1], runs[other][0]) < 0:
+            yield runs[index][0], runs[other][1]
+            index = other
+        index += 1
+
+
+def _block_tags(text: str) -> Iterator[tuple[int, int]]:
+    """Elements that hold code, quotations or folded text, from the outermost opening tag to its end."""
+    name, depth, start = "", 0, 0
+    pending: list[tuple[int, int]] = []
+    for match in _BLOCK_TAG.finditer(text):
+        tag = match[2].lower()
+        if not depth and not match[1]:
+            name, depth, start = tag, 1, match.start()
+        elif depth and tag == name:
+            depth += -1 if match[1] else 1
+            if not depth:
+                pending.append((start, match.end()))
+    if depth and name in ("details", "blockquote", "pre"):
+        pending.append((start, len(text)))
+    yield from pending
+
+
+def _mask_mail(text: str) -> str:
+    """Blank a quoted mail: to the end, or its header alone where the quotation was marked with `>`."""
+    position = 0
+    while match := _MAIL.search(text, position):
+        if _has_text_after_quotes(text, match):
+            text = _blank(text, match.start(), match.end())
+            position = match.end()
+        else:
+            return _blank(text, match.start(), len(text))
+    return text
+
+
+def _has_text_after_quotes(text: str, match: re.Match[str]) -> bool:
+    """Whether a `>` quotation, blanked by now, follows the header, so that an answer may stand below."""
+    below = text[match.end() : match.end() + 400].split("\n")[1:4]
+    quoted = [line for line in below if len(line) > 1 and not line.strip()]
+    first_said = next((line for line in below if line.strip()), None)
+    return bool(quoted) and (first_said is None or below.index(quoted[0]) < below.index(first_said))
+
+
+def _mask_speech(match: re.Match[str]) -> str:
+    said = match[0]
+    if _SPEECH_MARKER.search(said) and _SPEECH_REFERENCE.search(said):
+        return " " * len(said)
+    return said

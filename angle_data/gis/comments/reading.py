@@ -1,0 +1,147 @@
+"""From a comment to the duplicate links it states, each with its direction, certainty, kind and place.
+
+`read_comment` works on one comment alone; `threads` follows a whole thread and its retractions. Nothing
+here knows whether an issue exists, who may mark it, or what became of it: see `trust` for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from angle_data.gis.comments.grammar import Hit, find_hits
+from angle_data.gis.comments.kinds import Direction
+from angle_data.gis.comments.markdown import mask
+from angle_data.gis.comments.references import PUBLIC_HOSTS, find_references, mark_references, may_refer
+from angle_data.gis.comments.retraction import takes_back
+from angle_data.gis.comments.sentences import split_sentences
+
+Certainty = Literal["explicit", "tentative"]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerLink:
+    """A statement that the commented issue and another are duplicates.
+
+    `repo` and `number` name the other issue, `repo` as written (GitHub compares names without case).
+    `direction` says which of the two is the duplicate. `certainty` is `tentative` for guesses, questions,
+    conditions and lists of candidates. `kind` is one of `KINDS`, with `:pull` appended where the target was
+    named as a pull request. `span` is where in the comment the phrase and its target stand, end exclusive.
+    """
+
+    repo: str
+    number: int
+    direction: Direction
+    certainty: Certainty
+    kind: str
+    span: tuple[int, int]
+
+    @property
+    def family(self) -> str:
+        """The kind without its suffix."""
+        return self.kind.partition(":")[0]
+
+    @property
+    def target(self) -> tuple[str, int]:
+        """The other issue under which links compare equal: (`repo` in lower case, number)."""
+        return self.repo.casefold(), self.number
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields in declaration order, ready for JSON."""
+        return {
+            "repo": self.repo,
+            "number": self.number,
+            "direction": self.direction,
+            "certainty": self.certainty,
+            "kind": self.kind,
+            "span": list(self.span),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one comment says: the `links` it states, its `denials`, and whether it takes anything back.
+
+    `retracts`: the writer withdraws earlier markers ("sorry, not a dup after all"). `denies`: somebody says
+    that the issue is no duplicate at all, without naming one. `denials` have the certainty `explicit`.
+    """
+
+    links: tuple[MarkerLink, ...] = ()
+    denials: tuple[MarkerLink, ...] = ()
+    retracts: bool = False
+    denies: bool = False
+
+
+LONGEST = 65_536
+"""What GitHub allows in a comment, in characters; whatever a longer text has beyond is not read."""
+
+_NOTHING = Reading()
+_BACK = (
+    "dup",
+    "different",
+    "separate",
+    "wrong",
+    "mind",
+    "scratch",
+    "mistake",
+    "unrelated",
+    "distinct",
+    "ignore",
+    "doublon",
+    "дубл",
+    "重",
+    "중복",
+    "nvm",
+)
+
+
+def read_comment(
+    body: str, repo: str, number: int, *, author: str | None = None, hosts: frozenset[str] = PUBLIC_HOSTS
+) -> Reading:
+    """Read one comment of issue `number` in `repo` (`owner/name`).
+
+    `author` matters only for bots (logins that end in `[bot]`), whose lists are candidates, not decisions.
+    `hosts` are those whose addresses count (see `references`). A reference to the issue itself is no link.
+    """
+    body = body[:LONGEST]
+    refers = may_refer(body)
+    if not refers and not any(word in body.casefold() for word in _BACK):
+        return _NOTHING
+    text = mask(body)
+    references = find_references(text, repo, hosts) if refers else []
+    sentences = split_sentences(mark_references(text, references, repo, number), references)
+    bot = author is not None and author.endswith("[bot]")
+    hits = find_hits(sentences, bot=bot)
+    backs = [(sentence, takes_back(sentence)) for sentence in sentences]
+    regret = max((s.offset(0) for s, back in backs if back == "retracts"), default=-1)
+    kept = [hit for hit in hits if hit.verdict != "denied" and hit.end > regret]
+    denied = {_key(hit) for hit in hits if hit.verdict == "denied"}
+    links = _unique(hit for hit in kept if _key(hit) not in denied)
+    denials = _unique(hit for hit in hits if hit.verdict == "denied")
+    return Reading(links, denials, regret >= 0, any(back == "denies" for _, back in backs))
+
+
+def find_links(
+    body: str, repo: str, number: int, *, author: str | None = None, hosts: frozenset[str] = PUBLIC_HOSTS
+) -> tuple[MarkerLink, ...]:
+    """Return the links that one comment states; see `read_comment`."""
+    return read_comment(body, repo, number, author=author, hosts=hosts).links
+
+
+def _key(hit: Hit) -> tuple[str, int]:
+    return hit.ref.repo.casefold(), hit.ref.number
+
+
+def _unique(hits: Iterable[Hit]) -> tuple[MarkerLink, ...]:
+    """One link per target: the surest, then the first; ordered by place."""
+    best: dict[tuple[str, int], MarkerLink] = {}
+    for hit in hits:
+        certainty: Certainty = "tentative" if hit.verdict == "tentative" else "explicit"
+        link = MarkerLink(
+            hit.ref.repo, hit.ref.number, hit.direction, certainty, hit.kind, (hit.start, hit.end)
+        )
+        known = best.get(_key(hit))
+        if known is None or (known.certainty == "tentative" and certainty == "explicit"):
+            best[_key(hit)] = link
+    return tuple(sorted(best.values(), key=lambda link: link.span))

@@ -1,0 +1,195 @@
+"""Finds what a comment points at: `#26`, `GH-26`, `owner/repo#26`, and links to issues and pull requests.
+
+Follows GitHub's own autolinks
+(https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls)
+and adds what people write anyway: `of#26`, `＃26`, a bare number after "duplicate of". Says nothing of what
+a reference means, and does not know whether the issue exists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+REF, FILL, OTHER, SELF = "\ue000", "\ue001", "\ue002", "\ue003"
+"""What stands for a reference in marked text: first character `REF` (`SELF` for the issue itself, `OTHER` for
+a link to something else), the rest `FILL`."""
+
+
+PUBLIC_HOSTS = frozenset(
+    {"github.com", "www.github.com", "redirect.github.com", "togithub.com", "www.togithub.com"}
+)
+"""The hosts whose addresses lead to github.com."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Something pointed at, between `start` and `end` of the text.
+
+    `repo` is `owner/name` as written or that of the comment; `number` is 0 and `repo` empty for a link to
+    something that is no issue. `pull`: the writer says that it is a pull request.
+    """
+
+    start: int
+    end: int
+    repo: str
+    number: int
+    pull: bool = False
+
+
+_MAY_REFER = re.compile(
+    r"[#＃]\d|\bgh-\d|/(?:issues|pull)/\d|\b(?:dup|dupe|duplicate)(?: of)?(?: issue| bug| ticket)? +\d",
+    re.IGNORECASE,
+)
+_NUMBER = r"[1-9]\d{0,6}(?!_{0,3}[A-Za-z0-9]|\.\d)"  # the underscores of emphasis may follow
+_OWNER = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}"
+_GLUED = r"issues?|bugs?|tickets?|pr|of|to|in|see|by|with|as|is|for|dupe?|duplicate"
+_TOKEN = re.compile(
+    rf"""^[ ]{{0,3}}\[[^\[\]\n]{{1,60}}\]:[ ]{{0,4}}(?P<definition>\S{{1,500}})
+    | \[(?P<text>[^\[\]\n]{{0,300}})\]\(<?(?P<dest>[^()\s<>]{{1,500}})>?(?:\s"[^"\n]{{0,200}}")?\)
+    | \[(?P<label_text>[^\[\]\n]{{1,300}})\]\ ?\[(?P<label>[^\[\]\n]{{1,60}})\]
+    | <a\s[^<>]{{0,300}}?href=["'](?P<href>[^"'<>]{{1,500}})["'][^<>]{{0,200}}>(?P<anchor>[^<]{{0,300}})</a>
+    | <?(?P<url>(?:https?://|www\.|(?<![\w./@])(?:redirect\.)?github\.com/)[^\s<>"'`()\[\]]{{4,1000}})>?
+    | (?<![\w./@-])(?P<path>{_OWNER}/[A-Za-z0-9_.-]{{1,100}}/(?:issues|pull)/{_NUMBER})
+    | (?<![\w/.\-])(?P<owner>{_OWNER}/[A-Za-z0-9_.-]{{1,100}})[#＃](?P<foreign>{_NUMBER})
+    | (?<![A-Za-z0-9\#&.-])(?<![A-Za-z0-9]_)[#＃](?P<hash>{_NUMBER})
+    | (?<![A-Za-z0-9_])(?:{_GLUED}|-)[#＃](?P<glued>{_NUMBER})
+    | (?<![A-Za-z0-9_/.-])gh-(?P<gh>{_NUMBER})
+    | ^[ ]{{0,3}}/(?:duplicate|dupe?)(?:[ ]of)?[ ]{{1,4}}(?P<command>{_NUMBER})
+    | (?<![\w/])(?:duplicate|dupe?)[ ](?:of[ ])?(?:(?:issue|bug|ticket)[ ])?(?:no\.?[ ]|number[ ])?
+        (?P<bare>[1-9]\d{{1,6}})(?=[.,;:)!]?(?:\s|$))(?![ ]\w)""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+_ISSUE_URL = re.compile(
+    r"(?:https?://)?(?P<host>[\w.-]+(?::\d+)?)/(?P<repo>[A-Za-z0-9][\w-]{0,38}/[\w.-]{1,100})"
+    r"/(?P<kind>issues|pull)/(?P<number>[1-9]\d{0,8})(?:[/?#].*)?",
+    re.IGNORECASE,
+)
+_RELATIVE = re.compile(
+    r"(?:\.\./){0,4}/?(?P<kind>issues|pull)/(?P<number>[1-9]\d{0,8})(?:[?#].*)?", re.IGNORECASE
+)
+_USUAL_PORT = re.compile(r":(?:80|443)\Z")
+_DEFINITION = re.compile(r"^ {0,3}\[([^\[\]\n]{1,60})\]: {0,4}<?(\S{1,500}?)>? *$", re.MULTILINE)
+_MARKER_TEXT = re.compile(
+    r"dup|track|favou?r|same|clos|already|supersed|reported|covered by|replaced by", re.IGNORECASE
+)
+_LOOKS_LIKE_NUMBER = re.compile(r"\s*[\w./-]*[#＃]?\d+\s*")
+
+# "#3" counts things in these; it is no issue.
+_COUNTED_BEFORE = re.compile(
+    r"\b(?:priority|prio|step|option|point|item|foot-?note|note|question|answer|case|comment|section|chapter|"
+    r"figure|fig|table|example|attempt|build|run|job|pipeline|test|scenario|discussion|commit|"
+    r"milestone|release|"
+    r"version|phase|part|stage|rule|reason|bullet|line|page|slide|day|week|sprint|cl|change|"
+    r"changeset|revision|"
+    r"patch|color|colour|channel|room|apartment|candidate|cause|variant|approach|number one|todo|"
+    r"bpo|rank|"
+    r"schritt|punkt|étape|paso|шаг)s? $|\bbpo-$",
+    re.IGNORECASE,
+)
+_COUNTED_AFTER = re.compile(
+    r"\s(?:priority|reason|cause|request(?:ed)?|feature|concern|complaint|thing|rule|most|in a "
+    r"series|in the (?:list|guide)|"
+    r"on (?:my|our|the) (?:wish|list|to-?do)|of (?:the|this|my) (?:list|series)|above|below|"
+    r"choice|pick|favou?rite)\b",
+    re.IGNORECASE,
+)
+_COLOUR = re.compile(r"colou?r|palette|hex|css|rgb|background|fill|theme", re.IGNORECASE)
+_PULL_BEFORE = re.compile(r"\b(?:pr|prs|pull requests?|merge request)[ :]*$", re.IGNORECASE)
+
+
+def may_refer(text: str) -> bool:
+    """Whether the text can hold a reference at all: a quick look that never misses one."""
+    return _MAY_REFER.search(text) is not None or (("](" in text or "href" in text) and "issues/" in text)
+
+
+def find_references(text: str, repo: str, hosts: frozenset[str] = PUBLIC_HOSTS) -> list[Reference]:
+    """Return every reference and every other link in `text`, in order, none overlapping.
+
+    `repo` is where short forms such as `#26` belong. `hosts` are those whose addresses count, in lower case,
+    with the port where it is not the usual one; an issue elsewhere is something else.
+    """
+    labels = {m[1].casefold(): m[2] for m in _DEFINITION.finditer(text)} if "]:" in text else {}
+    return [found for match in _TOKEN.finditer(text) for found in _read(match, text, repo, hosts, labels)]
+
+
+def mark_references(text: str, references: list[Reference], repo: str, number: int) -> str:
+    """Return `text`, of equal length, with every reference replaced by its stand-in (see `REF`).
+
+    `repo` and `number` say which issue the comment stands in.
+    """
+    parts: list[str] = []
+    last = 0
+    for ref in references:
+        own = ref.number == number and ref.repo.casefold() == repo.casefold()
+        sign = SELF if own else REF if ref.number else OTHER
+        parts += (text[last : ref.start], sign, FILL * (ref.end - ref.start - 1))
+        last = ref.end
+    return "".join((*parts, text[last:]))
+
+
+def _read(
+    match: re.Match[str], text: str, repo: str, hosts: frozenset[str], labels: dict[str, str]
+) -> Iterator[Reference]:
+    kind = match.lastgroup
+    start, end = match.span()
+    if kind == "url":
+        url = match["url"].rstrip(".,;:!?*_~'")
+        closing = match[0].startswith("<") and match[0].endswith(">")
+        yield _url(url, start, end if closing else match.start("url") + len(url), hosts)
+    elif kind == "path":
+        owner, name, what, number = match["path"].split("/")
+        yield Reference(start, end, f"{owner}/{name}", int(number), what.casefold() == "pull")
+    elif kind == "definition":
+        yield Reference(start, end, "", 0)
+    elif kind in ("dest", "label", "anchor"):
+        yield from _link(match, kind, repo, hosts, labels)
+    elif kind == "foreign":
+        yield Reference(start, end, match["owner"], int(match["foreign"]))
+    elif kind is not None:
+        start, end = match.span(kind)
+        if kind in ("hash", "glued"):
+            start -= 1
+            if _is_count(text, start, end):
+                yield Reference(start, end, "", 0)
+                return
+        pull = _PULL_BEFORE.search(text, max(0, start - 20), start) is not None
+        yield Reference(match.start() if kind == "gh" else start, end, repo, int(match[kind]), pull)
+
+
+def _link(
+    match: re.Match[str], kind: str, repo: str, hosts: frozenset[str], labels: dict[str, str]
+) -> Iterator[Reference]:
+    """A link with a text of its own; where the text says what the link means, only the address is taken."""
+    group = {"dest": "text", "label": "label_text", "anchor": "anchor"}[kind]
+    address = {"dest": match["dest"], "anchor": match["href"]}.get(kind) or labels.get(
+        match["label"].casefold(), ""
+    )
+    start, end = match.span()
+    inner_end = match.end(group)
+    found = _url(address, start, end, hosts)
+    relative = _RELATIVE.fullmatch(address)
+    if relative and kind != "label":
+        found = Reference(start, end, repo, int(relative["number"]), relative["kind"].lower() == "pull")
+    speaks = _MARKER_TEXT.search(match[group]) is not None
+    if (found.number and not speaks) or _LOOKS_LIKE_NUMBER.fullmatch(match[group]):
+        yield found
+    else:
+        # The closing bracket stays, so that text and address do not run together.
+        yield Reference(inner_end + (kind != "anchor"), end, found.repo, found.number, found.pull)
+
+
+def _url(url: str, start: int, end: int, hosts: frozenset[str]) -> Reference:
+    parsed = _ISSUE_URL.fullmatch(url)
+    if parsed and _USUAL_PORT.sub("", parsed["host"].casefold()) in hosts:
+        return Reference(
+            start, end, parsed["repo"], int(parsed["number"]), parsed["kind"].casefold() == "pull"
+        )
+    return Reference(start, end, "", 0)
+
+
+def _is_count(text: str, start: int, end: int) -> bool:
+    if _COUNTED_BEFORE.search(text, max(0, start - 24), start) or _COUNTED_AFTER.match(text, end):
+        return True
+    return end - start in (4, 7) and _COLOUR.search(text, max(0, start - 60), end + 30) is not None

@@ -1,0 +1,1 @@
+"""GitHub or an archive in, the crawl store out."""

@@ -1,0 +1,248 @@
+"""Reading one repository: three listings in the order of the last update, page by page, into the store.
+
+Every page is written together with the cursor behind it. REST pages are not counted: after each page the
+listing is asked again for what is younger than the page's last item (`since`), because an item that is
+updated meanwhile moves to the end and would push another one over a page border unseen, and because paging
+by number ends at about 10,000 items. Only where a whole page shares one time stamp is `rel="next"`
+followed. GraphQL cursors hold their place by themselves. Knows nothing of which repositories there are, or
+in which order they come.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+from angle_data.gis.crawl.github import GitHubClient
+from angle_data.gis.crawl.limits import LostCursorError, Refused, TooHeavy
+from angle_data.gis.crawl.payloads import (
+    comment_from_rest,
+    events_from_timeline,
+    issue_from_node,
+    issue_from_rest,
+)
+from angle_data.gis.crawl.queries import ISSUES_QUERY, TIMELINE_QUERY
+from angle_data.gis.crawl.rows import Comment, Cursor, Event, Issue, Repo, Stream
+from angle_data.gis.crawl.store import Store
+
+PER_PAGE = 100
+_GROW_AFTER = 3
+_BREATH_S = 1.0
+_CUT_TRIES = 4
+
+log = logging.getLogger("angle")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a listing needs: who asks, where the rows go, which of them, and whom to tell (name, items).
+
+    `since` bounds the last update, as a UTC time stamp; None is open.
+    """
+
+    client: GitHubClient
+    store: Store
+    since: str | None
+    tell: Callable[[str, int], None]
+
+    def cursor(self, repo: Repo, stream: Stream) -> Cursor:
+        """Return where to go on; from the start where nothing was read, or `since` lies further back now."""
+        cursor, since = self.store.cursor(repo.id, stream), self.since
+        if cursor is None or (cursor.start is not None and (since is None or since < cursor.start)):
+            return Cursor(repo.id, stream, None, done=False, start=since)
+        return cursor
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A cursor's content: the time to ask from, and the next page where time does not move on."""
+
+    since: str | None
+    next: str | None = None
+
+    @classmethod
+    def of(cls, cursor: Cursor) -> _Place:
+        return cls(**json.loads(cursor.cursor)) if cursor.cursor else cls(cursor.start)
+
+    def after(self, newest: str, next_page: str) -> _Place:
+        since = _second_before(newest)
+        return _Place(since) if self.since is None or since > self.since else _Place(self.since, next_page)
+
+
+def read_issues(source: Source, repo: Repo) -> None:
+    """Read the texts of all issues and pull requests over REST."""
+    _read_listing(source, repo, "issues", "issues", {"state": "all"}, issue_from_rest)
+
+
+def read_comments(source: Source, repo: Repo) -> None:
+    """Read the comments of all issues and pull requests over REST, whichever issue they belong to."""
+    _read_listing(source, repo, "comments", "issues/comments", {}, comment_from_rest)
+
+
+def _read_listing(
+    source: Source,
+    repo: Repo,
+    stream: Literal["issues", "comments"],
+    path: str,
+    parameters: Mapping[str, str],
+    parse: Callable[[Mapping[str, Any], int], Issue | Comment],
+) -> None:
+    cursor = source.cursor(repo, stream)
+    place, etag = _Place.of(cursor), cursor.etag if cursor.done else None
+    query = {**parameters, "sort": "updated", "direction": "asc", "per_page": str(PER_PAGE)}
+    while True:
+        since = {"since": place.since} if place.since else {}
+        # By id: names change, and a redirection would lose the parameters.
+        address = place.next or f"/repositories/{repo.id}/{path}?{urlencode({**query, **since})}"
+        page = source.client.get(address, etag=etag)
+        if page is None:
+            return
+        rows = [parse(raw, repo.id) for raw in page.data]
+        more = page.next_url is not None and len(rows) > 0
+        # The tag may be used again only for the same address and if that page was the last.
+        whole = page.next_url is None and place.next is None
+        if more and page.next_url:
+            place = place.after(max(row.updated_at for row in rows), page.next_url)
+        else:
+            place = _Place(place.since)
+        etag = None
+        cursor = Cursor(repo.id, stream, _dump(place), not more, cursor.start, page.etag if whole else None)
+        source.store.upsert_page(
+            issues=[row for row in rows if isinstance(row, Issue)],
+            comments=[row for row in rows if isinstance(row, Comment)],
+            cursor=cursor,
+        )
+        source.tell(stream, len(rows))
+        if not more:
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class _GraphPlace:
+    """A GraphQL cursor's content: the filter it belongs to, the cursor, the youngest time stamp so far."""
+
+    since: str | None
+    after: str | None = None
+    newest: str | None = None
+
+    @classmethod
+    def of(cls, cursor: Cursor) -> _GraphPlace:
+        return cls(**json.loads(cursor.cursor)) if cursor.cursor else cls(cursor.start)
+
+    def restarted(self) -> _GraphPlace:
+        """The same place by time instead of by cursor."""
+        return _GraphPlace(_second_before(self.newest) if self.newest else self.since, None, self.newest)
+
+
+def read_events(source: Source, repo: Repo, *, references: bool = False) -> None:
+    """Read issues with their texts and the events that mark duplicates, over GraphQL.
+
+    With `references` also which issues mention which, the last 25 of each. The size of a page is halved when
+    the server cannot serve it in time, and grows back.
+    """
+    cursor = source.cursor(repo, "events")
+    place, first, good, alone = _GraphPlace.of(cursor), PER_PAGE, 0, 0
+    while True:
+        try:
+            connection = _ask_issues(
+                source.client, repo, place, first, references=references, strict=alone < _CUT_TRIES
+            )
+        except TooHeavy as error:
+            alone += first == 1
+            first, good = max(1, first // 2), 0
+            log.debug("%s: %s; %d issues a page from here", repo.name, error, first)
+            source.client.pause(_BREATH_S, "a page was too heavy")
+            continue
+        except LostCursorError as error:
+            if place.after is None:
+                raise Refused(422, str(error)) from error
+            place = place.restarted()
+            continue
+        good, alone = good + 1, 0
+        if good % _GROW_AFTER == 0:
+            first = min(PER_PAGE, first * 2)
+        nodes = [node for node in connection["nodes"] or [] if node]
+        info = connection["pageInfo"]
+        more = bool(info["hasNextPage"])
+        newest = max((node["updatedAt"] for node in nodes), default=place.newest)
+        place = _GraphPlace(place.since, info["endCursor"], newest)
+        if not more:
+            place = place.restarted()
+        cursor = Cursor(repo.id, "events", _dump(place), not more, cursor.start)
+        source.store.upsert_page(
+            issues=[issue_from_node(node, repo.id) for node in nodes],
+            events=[event for node in nodes for event in issue_events(source.client, repo, node)],
+            cursor=cursor,
+        )
+        source.tell("issues", len(nodes))
+        if not more:
+            return
+
+
+def _ask_issues(
+    client: GitHubClient, repo: Repo, place: _GraphPlace, first: int, *, references: bool, strict: bool
+) -> dict[str, Any]:
+    owner, name = repo.name.split("/")
+    variables: dict[str, Any] = {"owner": owner, "name": name, "first": first, "references": references}
+    if place.since:
+        variables["filter"] = {"since": place.since}
+    if place.after:
+        variables["after"] = place.after
+    repository = client.graphql(ISSUES_QUERY, variables, smaller=first > 1)["repository"]
+    if repository is None:
+        raise Refused(404, "not found by GraphQL")
+    if repository["databaseId"] != repo.id:
+        raise Refused(404, f"the name {repo.name} belongs to another repository now")
+    connection = dict(repository["issues"])
+    for node in (connection["nodes"] or []) if strict else []:
+        if node and (_is_cut(node["timelineItems"]) or _is_cut(node.get("references"))):
+            raise TooHeavy("lists inside the page are cut short")
+    return connection
+
+
+def _is_cut(timeline: Mapping[str, Any] | None) -> bool:
+    """Whether it holds fewer items than it says; GitHub empties some of a large page without an error."""
+    return timeline is not None and len(timeline["nodes"] or []) < timeline["pageCount"]
+
+
+def issue_events(client: GitHubClient, repo: Repo, node: Mapping[str, Any]) -> list[Event]:
+    """Return the events of an issue of a GraphQL answer; asks for the earlier ones where it has many."""
+    timeline: Mapping[str, Any] | None = node["timelineItems"]
+    if _is_cut(timeline):
+        timeline = _ask_timeline(client, repo, node, None)
+    events: list[Event] = []
+    while timeline:
+        events += events_from_timeline(timeline, repo.id, node["number"])
+        page = timeline["pageInfo"]
+        earlier = page["hasPreviousPage"]
+        timeline = _ask_timeline(client, repo, node, page["startCursor"]) if earlier else None
+    return events + list(events_from_timeline(node.get("references"), repo.id, node["number"]))
+
+
+def _ask_timeline(
+    client: GitHubClient, repo: Repo, node: Mapping[str, Any], before: str | None
+) -> Mapping[str, Any] | None:
+    found: dict[str, Any] | None = None
+    for _ in range(_CUT_TRIES):
+        found = client.graphql(TIMELINE_QUERY, {"id": node["id"], "before": before})["node"]
+        if not found or not _is_cut(found["timelineItems"]):
+            break
+        client.pause(_BREATH_S, "a timeline was cut short")
+    else:
+        log.warning("%s#%d: GitHub does not show all of its events", repo.name, node["number"])
+    return found["timelineItems"] if found else None
+
+
+def _dump(place: _Place | _GraphPlace) -> str:
+    return json.dumps(asdict(place))
+
+
+def _second_before(stamp: str) -> str:
+    """One second less: items of that second come again, whether `since` includes its bound or not."""
+    moment = datetime.fromisoformat(stamp.replace("Z", "+00:00")) - timedelta(seconds=1)
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,145 @@
+"""Issues that are named as an original and were not listed: moved, deleted, too old, or pull requests.
+
+Asked for once, fifty in a query where GraphQL is at hand; what is not found there by one request each, which
+says where an issue went. The answer is stored as a row or as a tombstone. What a comment means is not decided
+here: a word that often goes with duplicates and a number are enough to ask.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from angle_data.gis.comments.references import find_references, may_refer
+from angle_data.gis.crawl.github import GitHubClient
+from angle_data.gis.crawl.limits import Refused
+from angle_data.gis.crawl.listings import Source, issue_events
+from angle_data.gis.crawl.payloads import issue_from_node, issue_from_rest, pull_from_node
+from angle_data.gis.crawl.queries import NUMBERS_A_QUERY, numbers_query
+from angle_data.gis.crawl.rows import Event, Issue, Repo, tombstone_id
+from angle_data.gis.crawl.site import hosts_of, site_of_store
+from angle_data.gis.crawl.store import Store
+
+log = logging.getLogger("angle")
+
+_GONE = frozenset({404, 410, 451})
+_HINT = re.compile(
+    r"\bdup|\bdedup|\bfavou?r of|\btracked|\btracking|\bsame (?:as|issue|problem|bug)|\bsupersed"
+    r"|\breported (?:in|as|by)\b|\bcovered by\b|\b(?:merged|folded|consolidated) (?:in)?to\b|\breplaced by\b"
+    r"|doublon|duplikat|дубл|重复|重複|중복",
+    re.IGNORECASE,
+)
+
+
+def tombstone(repo_id: int, number: int, gone: str) -> Issue:
+    """Return the row of an issue of which nothing is known but that it is `gone` (see `rows.Issue`)."""
+    return Issue(
+        id=tombstone_id(repo_id, number),
+        node_id="",
+        repo_id=repo_id,
+        number=number,
+        title="",
+        body="",
+        author=None,
+        author_association="",
+        state="closed",
+        state_reason=None,
+        labels=(),
+        is_pull=False,
+        created_at="",
+        closed_at=None,
+        closed_by=None,
+        updated_at="",
+        locked=False,
+        gone=gone,
+    )
+
+
+def missing_numbers(store: Store, repo: Repo) -> list[int]:
+    """Return the numbers of `repo` that marks or likely comments point to and that have no row."""
+    names = repo.names
+    hosts = hosts_of(site_of_store(store))
+    named = {
+        event.target_number
+        for event in store.events(repo.id)
+        if event.kind in ("marked", "unmarked") and (event.target_repo or "").lower() in names
+    }
+    for comment in store.comments(repo.id):
+        if "/pull/" not in comment.url and _HINT.search(comment.body) and may_refer(comment.body):
+            found = find_references(comment.body, repo.name, hosts)
+            named.update(reference.number for reference in found if reference.repo.lower() in names)
+    known = {issue.number for issue in store.issues(repo.id, (n for n in named if n))}
+    newest = store.newest_number(repo.id)
+    return sorted(n for n in named - known if n is not None and 0 < n <= newest)
+
+
+def follow_missing(source: Source, repo: Repo, *, graphql: bool) -> None:
+    """Ask once for every missing issue of `repo` and store what became of it; in bulk with `graphql`.
+
+    Of one that GitHub refuses to show nothing is stored.
+    """
+    rows = f"{source.store.count('comments', repo.id)} {source.store.count('events', repo.id)}"
+    note = f"followed:{repo.id}"
+    if source.store.meta(note) == rows:
+        return
+    numbers = missing_numbers(source.store, repo)
+    while numbers:
+        chunk, numbers = numbers[:NUMBERS_A_QUERY], numbers[NUMBERS_A_QUERY:]
+        if graphql:
+            found, events = _look_up_all(source, repo, chunk)
+            source.store.upsert_page(issues=found, events=events)
+            source.tell("missing", len(found))
+            chunk = sorted(set(chunk) - {issue.number for issue in found})
+        for number in chunk:
+            try:
+                source.store.upsert_page(issues=[ask_number(source.client, repo, number)])
+            except Refused as error:
+                log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
+            source.tell("missing", 1)
+    source.store.set_meta(note, rows)
+
+
+def _look_up_all(source: Source, repo: Repo, numbers: list[int]) -> tuple[list[Issue], list[Event]]:
+    nodes = ask_numbers(source.client, repo, numbers)
+    pulls = [pull_from_node(node, repo.id) for node in nodes if node["__typename"] == "PullRequest"]
+    issues = [node for node in nodes if node["__typename"] == "Issue"]
+    events = [event for node in issues for event in issue_events(source.client, repo, node)]
+    return [*pulls, *(issue_from_node(node, repo.id) for node in issues)], events
+
+
+def ask_numbers(client: GitHubClient, repo: Repo, numbers: list[int]) -> list[Mapping[str, Any]]:
+    """Return the GraphQL nodes of the issues and pull requests of these numbers that `repo` still has.
+
+    At most `queries.NUMBERS_A_QUERY` numbers; needs a token.
+    """
+    owner, name = repo.name.split("/")
+    variables = {"owner": owner, "name": name, **{f"n{i}": number for i, number in enumerate(numbers)}}
+    found = client.graphql(numbers_query(len(numbers)), variables)["repository"]
+    if not found or found["databaseId"] != repo.id:
+        return []
+    return [node for i in range(len(numbers)) if (node := found[f"n{i}"])]
+
+
+def ask_number(client: GitHubClient, repo: Repo, number: int, *, gone: frozenset[int] = _GONE) -> Issue:
+    """Return an issue by one REST request, or the tombstone that says what became of it.
+
+    `gone` are the statuses that mean that it was deleted.
+
+    Raises:
+        Refused: GitHub does not answer for another reason.
+    """
+    try:
+        page = client.get(f"/repositories/{repo.id}/issues/{number}")
+    except Refused as error:
+        if error.status not in gone:
+            raise
+        return tombstone(repo.id, number, "deleted")
+    assert page is not None
+    raw = page.data
+    name = "/".join(raw["repository_url"].rsplit("/", 2)[1:])
+    if raw["number"] == number and name.lower() in repo.names:
+        return issue_from_rest(raw, repo.id)
+    # Where it is now, the listing of that repository has it, if that repository is wanted at all.
+    return tombstone(repo.id, number, f"transferred:{name}#{raw['number']}")

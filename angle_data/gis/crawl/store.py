@@ -1,0 +1,363 @@
+"""The crawl store: one SQLite file that holds what GitHub said, resumable at any kill.
+
+A page of items and the cursor that leads to the next page are written in one transaction, so that a killed
+crawl goes on exactly where it stopped. Reading streams: no call holds a whole table in memory.
+Knows rows and their keys; nothing about GitHub's API, and nothing about what makes a duplicate.
+
+One process writes (see `angle_data.locking`); any number may read at the same time (WAL journal).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+from angle_data.errors import InputError
+from angle_data.gis.crawl.rows import Comment, Cursor, Event, Issue, Repo, Stream
+
+STORE_NAME = "crawl.sqlite"
+"""File name of the store inside the output folder."""
+
+SCHEMA_VERSION = 1
+
+WEB = "web"
+"""Note of `Store.meta`: the address of the site that the issues' pages are on."""
+
+Table = Literal["repos", "issues", "comments", "events"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS repos (
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL, asked TEXT NOT NULL, aliases TEXT NOT NULL,
+  status TEXT NOT NULL, etag TEXT);
+CREATE TABLE IF NOT EXISTS failures (asked TEXT PRIMARY KEY, status TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS issues (
+  id INTEGER PRIMARY KEY, node_id TEXT NOT NULL, repo_id INTEGER NOT NULL, number INTEGER NOT NULL,
+  title TEXT NOT NULL, body TEXT NOT NULL, author TEXT, author_association TEXT NOT NULL,
+  state TEXT NOT NULL, state_reason TEXT, labels TEXT NOT NULL, is_pull INTEGER NOT NULL,
+  created_at TEXT NOT NULL, closed_at TEXT, closed_by TEXT, updated_at TEXT NOT NULL,
+  locked INTEGER NOT NULL, gone TEXT, comments INTEGER,
+  UNIQUE (repo_id, number));
+CREATE TABLE IF NOT EXISTS comments (
+  id INTEGER PRIMARY KEY, repo_id INTEGER NOT NULL, number INTEGER NOT NULL, author TEXT,
+  author_association TEXT NOT NULL, body TEXT NOT NULL, created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL, url TEXT NOT NULL, minimized TEXT);
+CREATE INDEX IF NOT EXISTS comments_thread ON comments (repo_id, number, created_at, id);
+CREATE TABLE IF NOT EXISTS events (
+  id TEXT PRIMARY KEY, kind TEXT NOT NULL, repo_id INTEGER NOT NULL, number INTEGER NOT NULL,
+  target_repo TEXT, target_number INTEGER, actor TEXT, created_at TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS events_thread ON events (repo_id, number, created_at, id);
+CREATE TABLE IF NOT EXISTS cursors (
+  repo_id INTEGER NOT NULL, stream TEXT NOT NULL, cursor TEXT, done INTEGER NOT NULL,
+  start TEXT, etag TEXT, PRIMARY KEY (repo_id, stream)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+_VERSION = f"INSERT OR IGNORE INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}');"
+
+# What is kept when an item is written again: the younger version, and who closed it if only one of the
+# two sources (REST lists leave it out, the timeline has it) knows.
+_KEEP = {
+    "issues": {
+        "closed_by": "CASE WHEN excluded.state = 'open' THEN NULL "
+        "ELSE coalesce(excluded.closed_by, issues.closed_by) END",
+        "comments": "coalesce(excluded.comments, issues.comments)",
+    },
+    "comments": {},
+    "events": {},
+}
+_ORDER = {"issues": "repo_id, number", "comments": "repo_id, number, created_at, id"}
+_ORDER["events"] = _ORDER["comments"]
+_NUMBERS_A_QUERY = 500
+
+Row = TypeVar("Row", Issue, Comment, Event)
+
+
+class Store:
+    """The open store; a context manager.
+
+    Use `Store.open`. Every iterator reads as it goes; writing to the store while one is open is allowed, and
+    whether the iterator sees the change is not defined.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._db, self.path = connection, path
+
+    @classmethod
+    def open(cls, path: Path, *, read_only: bool = False) -> Self:
+        """Open the store file `path`, made if missing unless `read_only`.
+
+        Raises:
+            InputError: The file is missing (`read_only`), is no store, or was written by another version.
+        """
+        if read_only and not path.is_file():
+            raise InputError(f"{path} does not exist; run the crawl first, or check --out")
+        try:
+            mode = "ro" if read_only else "rwc"
+            connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)
+            connection.isolation_level = None  # transactions are written out below
+            tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+            if tables and "meta" not in tables:
+                connection.close()
+                raise InputError(f"{path} is a database of something else; give another --out")
+            if not read_only:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                # All at once, so that a store that was killed at birth is none.
+                connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {_VERSION} COMMIT")
+            found = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
+        except sqlite3.DatabaseError as error:
+            raise InputError(
+                f"{path} cannot be used as a crawl store ({error}); give another --out"
+            ) from None
+        if found is None or found[0] != str(SCHEMA_VERSION):
+            version = found[0] if found else "unknown"
+            connection.close()
+            raise InputError(
+                f"{path} has version {version} of the store format, this program writes {SCHEMA_VERSION}; "
+                "give another --out"
+            )
+        return cls(connection, path)
+
+    def close(self) -> None:
+        """Close the file; pending readers must be done."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        # Met wherever the block reads or writes. Misuse of the connection would be a defect of ours.
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError):
+            raise InputError(
+                f"{self.path} cannot be read or written ({error}); if it is damaged, move it away and "
+                "crawl again"
+            ) from None
+
+    # Reading
+
+    def repos(self) -> Iterator[Repo]:
+        """Yield the repositories whose id is known, by id; `status` says whether they could be read."""
+        for row in self._db.execute(f"SELECT {_columns(Repo)} FROM repos ORDER BY id"):
+            yield _repo(row)
+
+    def repo(self, repo_id: int) -> Repo | None:
+        """Return the repository of this id, None if it is not known."""
+        row = self._db.execute(f"SELECT {_columns(Repo)} FROM repos WHERE id = ?", (repo_id,)).fetchone()
+        return _repo(row) if row else None
+
+    def named(self, name: str) -> Repo | None:
+        """Return the repository listed or known under this name (present names go first), None if none is."""
+        found: Repo | None = None
+        for repo in self.repos():
+            if repo.name.lower() == name.lower():
+                return repo
+            if name.lower() in repo.names:
+                found = repo
+        return found
+
+    def failures(self) -> dict[str, str]:
+        """Return the names that led to no repository, each with its `error:...` status."""
+        return dict(self._db.execute("SELECT asked, status FROM failures ORDER BY asked"))
+
+    def issues(self, repo_id: int | None = None, numbers: Iterable[int] | None = None) -> Iterator[Issue]:
+        """Yield issues and pull requests ordered by (repo_id, number), tombstones (`gone`) included.
+
+        `numbers` needs a `repo_id`; numbers that are not stored are left out.
+        """
+        for row in self._select(Issue, "issues", repo_id, numbers):
+            values = list(row)
+            values[10] = tuple(json.loads(values[10]))
+            values[11], values[16] = bool(values[11]), bool(values[16])
+            yield Issue(*values)
+
+    def comments(self, repo_id: int | None = None, numbers: Iterable[int] | None = None) -> Iterator[Comment]:
+        """Yield comments ordered by (repo_id, number, created_at, id); `numbers` as in `issues`."""
+        for row in self._select(Comment, "comments", repo_id, numbers):
+            yield Comment(*row)
+
+    def events(self, repo_id: int | None = None, numbers: Iterable[int] | None = None) -> Iterator[Event]:
+        """Yield events ordered by (repo_id, number, created_at, id); `numbers` as in `issues`."""
+        for row in self._select(Event, "events", repo_id, numbers):
+            yield Event(*row)
+
+    def pulls(self) -> int:
+        """Return how many of the issues are pull requests."""
+        return int(self._db.execute("SELECT count(*) FROM issues WHERE is_pull").fetchone()[0])
+
+    def count(self, table: Table, repo_id: int | None = None) -> int:
+        """Return how many rows `table` has, of one repository if given."""
+        column = "id" if table == "repos" else "repo_id"
+        where, values = ("", ()) if repo_id is None else (f" WHERE {column} = ?", (repo_id,))
+        return int(self._db.execute(f"SELECT count(*) FROM {table}{where}", values).fetchone()[0])
+
+    def newest_number(self, repo_id: int) -> int:
+        """Return the highest issue number that is stored or commented on, 0 if there is none."""
+        query = "SELECT max((SELECT coalesce(max(number), 0) FROM issues WHERE repo_id = ?1), "
+        query += "(SELECT coalesce(max(number), 0) FROM comments WHERE repo_id = ?1))"
+        return int(self._db.execute(query, (repo_id,)).fetchone()[0])
+
+    def cursor(self, repo_id: int, stream: Stream) -> Cursor | None:
+        """Return where the stream of this repository stands, None if it never started."""
+        row = self._db.execute(
+            f"SELECT {_columns(Cursor)} FROM cursors WHERE repo_id = ? AND stream = ?", (repo_id, stream)
+        ).fetchone()
+        return Cursor(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) if row else None
+
+    def meta(self, key: str) -> str | None:
+        """Return a note kept with the store, None if there is none of this name."""
+        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return str(row[0]) if row else None
+
+    def dump(self) -> Iterator[str]:
+        """Yield the content as lines of JSON in a fixed order; equal stores give equal lines.
+
+        Cursors are left out: they say where a crawl stood, not what it found.
+        """
+        tables: tuple[tuple[str, type[Any], str], ...] = (
+            ("repos", Repo, "id"),
+            ("issues", Issue, _ORDER["issues"]),
+            ("comments", Comment, "id"),
+            ("events", Event, "id"),
+        )
+        for table, record, order in tables:
+            names = [name for name in _columns(record).split(", ") if (table, name) != ("repos", "etag")]
+            for row in self._db.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY {order}"):
+                yield json.dumps([table, *row], ensure_ascii=False)
+
+    # Writing
+
+    def upsert_page(
+        self,
+        *,
+        issues: Iterable[Issue] = (),
+        comments: Iterable[Comment] = (),
+        events: Iterable[Event] = (),
+        cursor: Cursor | None = None,
+    ) -> None:
+        """Write a page and the cursor behind it in one transaction.
+
+        An item that is there already is replaced unless the stored version is younger (`updated_at`).
+        """
+        with self._transaction():
+            for issue in issues:
+                # A number can change hands: a tombstone becomes an issue, or the reverse.
+                self._db.execute(
+                    "DELETE FROM issues WHERE repo_id = ? AND number = ? AND id <> ?",
+                    (issue.repo_id, issue.number, issue.id),
+                )
+                self._db.execute(_UPSERTS["issues"], _values(issue))
+            self._db.executemany(_UPSERTS["comments"], map(_values, comments))
+            self._db.executemany(_UPSERTS["events"], map(_values, events))
+            if cursor is not None:
+                self._db.execute("INSERT OR REPLACE INTO cursors VALUES (?, ?, ?, ?, ?, ?)", _values(cursor))
+
+    def save_repo(self, repo: Repo) -> None:
+        """Write what is known of a repository; earlier names stay among its aliases."""
+        known = self.repo(repo.id)
+        aliases = {*repo.aliases, *(known.aliases if known else ())}
+        if known:
+            aliases |= {known.name, known.asked}
+        aliases.discard(repo.name)
+        asked = known.asked if known else repo.asked
+        row = (repo.id, repo.name, asked, json.dumps(sorted(aliases)), repo.status, repo.etag)
+        with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO repos VALUES (?, ?, ?, ?, ?, ?)", row)
+            self._db.executemany("DELETE FROM failures WHERE asked = ?", [(repo.asked,), (asked,)])
+
+    def save_failure(self, asked: str, status: str) -> None:
+        """Note that the listed name `asked` led to no repository; `status` starts with `error:`."""
+        with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO failures VALUES (?, ?)", (asked, status))
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Keep a note under `key`."""
+        with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    # Details
+
+    def _select(
+        self, record: type[Row], table: str, repo_id: int | None, numbers: Iterable[int] | None
+    ) -> Iterator[tuple[Any, ...]]:
+        query, order = f"SELECT {_columns(record)} FROM {table}", f" ORDER BY {_ORDER[table]}"
+        if repo_id is None:
+            if numbers is not None:
+                raise ValueError("numbers mean nothing without a repo_id")
+            yield from self._stream(query + order)
+        elif numbers is None:
+            yield from self._stream(f"{query} WHERE repo_id = ?{order}", repo_id)
+        else:
+            wanted = sorted(set(numbers))
+            for first in range(0, len(wanted), _NUMBERS_A_QUERY):
+                chunk: list[int] = wanted[first : first + _NUMBERS_A_QUERY]
+                marks = ", ".join("?" * len(chunk))
+                where = f" WHERE repo_id = ? AND number IN ({marks})"
+                yield from self._stream(query + where + order, repo_id, *chunk)
+
+    def _stream(self, query: str, *values: int) -> Iterator[tuple[Any, ...]]:
+        # Not `yield from`: a reader that is dropped after the store would close its cursor too late.
+        for row in self._db.execute(query, values):  # noqa: UP028
+            yield row
+
+    def _transaction(self) -> _Transaction:
+        return _Transaction(self._db)
+
+
+class _Transaction:
+    """`BEGIN IMMEDIATE` … `COMMIT`, rolled back on any exception."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+
+
+def _upsert(table: str, record: type[Any]) -> str:
+    names = _columns(record).split(", ")
+    changes = ", ".join(f"{name} = {_KEEP[table].get(name, f'excluded.{name}')}" for name in names[1:])
+    younger = "" if table == "events" else f" WHERE excluded.updated_at >= {table}.updated_at"
+    return (
+        f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) "
+        f"ON CONFLICT (id) DO UPDATE SET {changes}{younger}"
+    )
+
+
+def _columns(record: type[Any]) -> str:
+    return ", ".join(field.name for field in fields(record))
+
+
+def _repo(row: tuple[Any, ...]) -> Repo:
+    return Repo(row[0], row[1], row[2], tuple(json.loads(row[3])), row[4], row[5])
+
+
+def _values(record: Any) -> tuple[Any, ...]:
+    return tuple(_plain(getattr(record, name)) for name in record.__slots__)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        value = json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str) and not value.isascii():
+        # JSON may carry half a surrogate pair, which is no text that can be stored.
+        return value.encode("utf-8", "replace").decode("utf-8")
+    return value
+
+
+_UPSERTS = {
+    table: _upsert(table, record)
+    for table, record in (("issues", Issue), ("comments", Comment), ("events", Event))
+}

@@ -1,0 +1,183 @@
+"""Turns the reply to a grading request into one grade a pair, and says why a pair got none.
+
+Pure: no files, no network, never raises, so a better parser can be run over an old journal for free.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from angle_data.labelling.replies.chatter import is_refusal
+from angle_data.labelling.replies.markup import only_answer, without_fences, without_thinking
+
+TOP_GRADE = 5.0
+
+GRADE_REASONS: dict[str, str] = {
+    "ambiguous": "several numbers, a range, or grades of pairs that were not in the call: which is whose?",
+    "missing_id": "the reply grades other pairs of the call, but not this one",
+    "no_number": "a reply without a grade",
+    "out_of_range": "a grade below 0 or above 5",
+    "refusal": "the grader declined",
+    "refused_by_server": "no reply: whoever was asked refuses this request for good, and answers others",
+    "request_failed": "no reply: the request failed and is asked again in the next run",
+    "truncated": "the reply was cut off before this pair",
+}
+"""Reason code -> meaning, for everything that `llm-score` writes to rejected.jsonl."""
+
+_NUMBER = r"[-−]?\d+(?:[.,]\d+)?"
+_OF_FIVE = r"(?:\s*(?:/|out\s+of|von|sur|de)\s*5(?:[.,]0)?\b)?"
+_VALUE = re.compile(rf"\s*({_NUMBER}){_OF_FIVE}\s*(?:points?)?\s*\.?\s*", re.IGNORECASE)
+_SCALE = re.compile(r"\b0\s*(?:-|–|to|through|bis)\s*5\b", re.IGNORECASE)
+_RANGE = re.compile(rf"{_NUMBER}\s*(?:-|–|to|or)\s*\d", re.IGNORECASE)
+_LABELLED = re.compile(
+    rf"(?:score|grade|rating|similarity)\W{{0,6}}(?:(?:is|of|would\s+be)\W{{1,4}})?({_NUMBER}){_OF_FIVE}",
+    re.IGNORECASE,
+)
+_ANY = re.compile(rf"(?<![\w.,])({_NUMBER}){_OF_FIVE}(?![\w%])(?![.,]\d)", re.IGNORECASE)
+_ITEM = re.compile(r"[ \t*#([-]*(?:pair|id)?[ \t#[]*(\d{1,3})[ \t]*[].:)=*-]+(?=\s)(.*)", re.IGNORECASE)
+_LIST_KEYS = ("grades", "scores", "ratings", "results", "pairs")
+_GRADE_KEYS = ("score", "grade", "rating", "similarity", "value")
+_ID_KEYS = ("id", "pair", "index", "number")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedGrades:
+    """Grades 0..5 by pair number, from 1, and the reason code of each pair without one."""
+
+    grades: dict[int, float]
+    rejected: dict[int, str]
+
+
+def parse_grades(raw: str, *, count: int, finish_reason: str | None) -> ParsedGrades:
+    """Return the grades of the pairs 1..`count` that the reply `raw` holds; never raises.
+
+    Understood are JSON (the asked-for object, a mapping from number to grade, a list of numbers that is the
+    whole reply), a list of lines such as `2: 3.5` and, for a single pair, one number in a sentence.
+    `finish_reason` is the service's word for why the reply ended. What could be read in two ways is no grade.
+    """
+    text = without_fences(only_answer(without_thinking(raw), "")[0]).strip()
+    found: dict[int, set[Any]] = {}
+    for number, value in _grades(text, count):
+        found.setdefault(number, set()).add(value)
+    # Whoever counts from 0, or grades pairs that were not in the call, may mean another pair by any number.
+    if any(not 1 <= number <= count and values - {None} for number, values in found.items()):
+        return ParsedGrades({}, dict.fromkeys(range(1, count + 1), "ambiguous"))
+    grades: dict[int, float] = {}
+    rejected: dict[int, str] = {}
+    for number in range(1, count + 1):
+        values = found.get(number, set())
+        if not values:
+            rejected[number] = _why_none(text, bool(found), count, finish_reason)
+        elif len(values) > 1 or None in values:
+            rejected[number] = "ambiguous"
+        elif not 0 <= (value := values.pop()) <= TOP_GRADE:
+            rejected[number] = "out_of_range"
+        else:
+            grades[number] = value
+    return ParsedGrades(grades, rejected)
+
+
+def _why_none(text: str, others: bool, count: int, finish_reason: str | None) -> str:
+    if finish_reason == "length":
+        return "truncated"
+    if others:
+        return "missing_id"
+    if text and is_refusal(text.splitlines()[0], ""):
+        return "refusal"
+    return "ambiguous" if count == 1 and _ANY.search(_SCALE.sub("", text)) else "no_number"
+
+
+def _grades(text: str, count: int) -> Iterator[tuple[int, float | None]]:
+    """Yield (pair number, grade) of everything that looks like a grade; None for one of unclear value."""
+    decoded = list(_json_values(text))
+    if decoded:
+        for value in decoded:
+            # Hundreds of lists within each other can be decoded, but not be walked through.
+            with suppress(RecursionError):
+                yield from _of_json(value, count)
+        return
+    lines = [match for line in text.splitlines() if (match := _ITEM.fullmatch(line))]
+    if lines and (count > 1 or len(lines) > 1 or _VALUE.fullmatch(lines[0][2])):
+        for match in lines:
+            yield int(match[1]), _in_words(match[2])
+    elif count == 1 and text and (_ANY.search(text) or _LABELLED.search(text)):
+        yield 1, _in_words(text)
+
+
+def _json_values(text: str) -> Iterator[Any]:
+    """Yield the objects and lists of objects in `text`, the outermost ones, one after the other.
+
+    Any other list counts only when it is all of `text`: beside words, "[1]" may be a mark or a number of a
+    pair.
+    """
+    decoder = json.JSONDecoder(strict=False)
+    position = 0
+    while match := re.compile(r"[{\[]").search(text, position):
+        try:
+            value, position = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            position = match.end()
+            continue
+        if isinstance(value, dict) or _is_objects(value) or (match.start(), position) == (0, len(text)):
+            yield value
+
+
+def _is_objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+
+
+def _of_json(value: Any, count: int) -> Iterator[tuple[int, float | None]]:
+    if isinstance(value, dict):
+        yield from _of_object(value, count)
+    elif _is_objects(value):
+        for item in value:
+            yield from _of_object(item, count)
+    elif isinstance(value, list) and len(value) == count:
+        yield from ((number, _plain(item)) for number, item in enumerate(value, start=1))
+
+
+def _of_object(value: dict[str, Any], count: int) -> Iterator[tuple[int, float | None]]:
+    """Read {"grades": …}, {"id": 2, "score": 3.5} or {"2": 3.5}."""
+    for key in _LIST_KEYS:
+        if isinstance(value.get(key), list | dict):
+            yield from _of_json(value[key], count)
+            return
+    grade = next((value[key] for key in _GRADE_KEYS if key in value), None)
+    if grade is not None:
+        number = _plain(next((value[key] for key in _ID_KEYS if key in value), 1 if count == 1 else None))
+        if number is not None and number.is_integer():
+            yield int(number), _plain(grade)
+        return
+    for name, item in value.items():
+        if digits := re.fullmatch(r"(?:pair|id)?[ _-]?(\d{1,3})", str(name), re.IGNORECASE):
+            yield int(digits[1]), _plain(item.get("score") if isinstance(item, dict) else item)
+
+
+def _plain(value: Any) -> float | None:
+    """Return a number, or a text that is nothing but one ("4.5", "4/5"); None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        # Also NaN, and whole numbers too large for a float, are out of range.
+        return float(value) if abs(value) < 1e9 else -1.0
+    match = _VALUE.fullmatch(value) if isinstance(value, str) else None
+    return _number(match[1]) if match else None
+
+
+def _in_words(text: str) -> float | None:
+    """Return the one grade that a sentence states; None when there are several numbers or a range."""
+    text = _SCALE.sub("", text)
+    labelled = {_number(found) for found in _LABELLED.findall(text)}
+    if _RANGE.search(text):
+        return None
+    numbers = labelled or {_number(found) for found in _ANY.findall(text)}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ".").replace("−", "-"))

@@ -1,0 +1,277 @@
+"""Splits a raw reply into pieces by its layout: JSON, a table, a marked list, several on one line, lines.
+
+Decides only where a piece begins and ends. What a piece is worth (refusal, echo, cut off …) is judged in
+`replies`, and which wording is talk around the answer in `chatter`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from angle_data.labelling.replies.chatter import is_chatter, is_greeting, is_heading, polarity_named
+from angle_data.labelling.replies.markup import without_fences, without_tags
+from angle_data.labelling.replies.pieces import Piece
+from angle_data.labelling.replies.structured import json_pieces, table_pieces, unquoted, without_numbers
+from angle_data.records import Polarity
+from angle_data.text import words
+
+
+def split_reply(text: str, *, source: str, size: int, polarity: Polarity | None = None) -> list[Piece]:
+    """Return the pieces of `text` in order; nothing but blank lines, markers and markup is lost.
+
+    With `polarity`, of a reply that holds sentences of both under their headings, the others are `beside`.
+    """
+    text = unquoted(without_fences(text))
+    pieces = json_pieces(text, source, polarity)
+    if pieces is not None:
+        return pieces
+    lines = without_tags(text, source).splitlines()
+    if (pieces := table_pieces(lines, source)) is not None:
+        return pieces
+    lines, others = _asked_sections(_break_headings(lines, source), polarity)
+    pieces = _list_pieces(lines, source, size) or _plain_pieces(lines, source, size)
+    return pieces + [Piece(line, "beside") for line in others]
+
+
+# --- marked lists -------------------------------------------------------------------------------------
+
+_LABEL_WORDS = (
+    r"(?:sentences?|synonyms?|antonyms?|paraphrases?|opposites?|outputs?|answers?|options?|versions?|alternatives?|"
+    r"examples?|variations?|rephrasings?)"
+)
+_ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii")
+_COUNTED = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+# After a marker comes white space; without one, only a character that no number or identifier goes on with.
+_NEXT = r"(?=\s|$|[\"“'*\[A-Z\u4e00-\u9fff])"
+_OPEN = r"\s*(?:\*\*|__)?\s*"
+_FAMILIES: dict[str, re.Pattern[str]] = {
+    "number": re.compile(
+        rf"{_OPEN}#?(?:\(?(?P<n>\d{{1,2}})[.)．、]|\[(?P<m>\d{{1,2}})\])(?:\*\*|__)?{_NEXT}"
+    ),
+    "label": re.compile(
+        rf"{_OPEN}{_LABEL_WORDS}(?:\s+sentence)?\s*#?(?P<n>\d{{1,2}})\s*(?:\*\*)?\s*[:.)]\s*(?:\*\*)?", re.I
+    ),
+    "letter": re.compile(rf"{_OPEN}\(?(?P<n>[a-hA-H])[.)](?:\*\*)?(?=\s)"),
+    "chinese": re.compile(r"\s*[（(]?(?P<n>[一二三四五六七八九])[）)]?[、.．:：)）]"),
+    "circled": re.compile(r"\s*(?:(?P<n>[①-⑨])|(?P<m>\d)\ufe0f?\u20e3)"),
+    "roman": re.compile(rf"{_OPEN}\(?(?P<n>{'|'.join(reversed(_ROMAN))})[.)](?:\*\*)?(?=\s)", re.I),
+    "labelled letter": re.compile(rf"{_OPEN}{_LABEL_WORDS}\s+(?P<n>[A-H])(?:\*\*)?\s*[:.)](?:\*\*)?\s", re.I),
+    "counted": re.compile(
+        rf"{_OPEN}(?P<n>{'|'.join(_COUNTED)})(?:\s+{_LABEL_WORDS})?(?:\*\*)?(?::(?:\*\*)?|,(?=\s+[A-Z]))",
+        re.I,
+    ),
+    "heading": re.compile(
+        rf"\s*(?:(?:#{{1,6}}\s*|\*\*|_{{1,2}})(?:{_LABEL_WORDS}\s*#?)?|{_LABEL_WORDS}\s*#?)(?P<n>\d{{1,2}})[\s*_:]*$",
+        re.I,
+    ),
+    "column": re.compile(
+        r"\s*[#sS]?(?P<n>\d{1,2})\s*(?:[:：–—-](?=\s)|[,;\t]\s*(?=[\"“])|(?<=#\d)(?=\s))\s*"
+    ),
+    "bullet": re.compile(r"\s*(?:[-*•‣·●◦▪–—]|\\item)\s+(?:\[[ xX]\]\s+)?(?=\S)"),
+    "sign": re.compile(r"\s*(?:[>+»→➤►✓✔✅]\ufe0f?|->|=>|>>)\s+(?=\d{1,2}[.)]\s|[^\W\d]|[\"“'*_(\[])"),
+}
+# Other marks than these could as well belong to the first sentence: a list of them has a first and a second,
+# and its source does not open with one.
+_SURE = frozenset({"number", "label", "chinese", "circled", "bullet"})
+_ORDINALS = {
+    **{letter: i for i, letter in enumerate("abcdefgh", start=1)},
+    **{sign: i for i, sign in enumerate("一二三四五六七八九", start=1)},
+    **{sign: i for i, sign in enumerate("①②③④⑤⑥⑦⑧⑨", start=1)},
+    **{numeral: i for i, numeral in enumerate(_ROMAN, start=1)},
+    **{word: i for i, word in enumerate(_COUNTED, start=1)},
+}
+_ENDS = re.compile(r"[.!?…。！？][\"”'’*_)\]]*\s*$")
+
+
+def _value(match: re.Match[str]) -> int:
+    sign = match[match.lastindex] if match.lastindex else "0"
+    return int(sign) if sign.isdecimal() else _ORDINALS[sign.casefold()]
+
+
+def _list_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
+    """Return the pieces of a list whose markers open lines; empty when there is no such list."""
+    found = _markers(lines, source)
+    if not found:
+        return []
+    first = min(found)
+    from_two = _value(found[first]) == 2
+    bullets = not found[first].groups()
+    items = list(_items(lines, found, source, size))
+    texts = without_numbers([item.text for item in items]) if bullets else [item.text for item in items]
+    before: list[Piece] = []
+    for line in filter(str.strip, lines[:first]):
+        talk = is_chatter(line, source) or line.rstrip().endswith((":", "："))
+        # A list that opens with "2." answers a prompt that ended in "1."; bullets may follow a first item.
+        offered = (from_two or bullets) and not talk
+        if offered and _announces(line, texts, source, size, first=not before):
+            offered = False
+        before.append(Piece(line, "line" if offered else "around"))
+    return before + [Piece(text, item.kind) for text, item in zip(texts, items, strict=True)]
+
+
+def _markers(lines: list[str], source: str) -> dict[int, re.Match[str]]:
+    """Return line number -> marker for the family that starts first; sequences start at 1 (or 0)."""
+    best: dict[int, re.Match[str]] = {}
+    for name, pattern in _FAMILIES.items():
+        hits = {i: match for i, line in enumerate(lines) if (match := pattern.match(line))}
+        if hits and _is_list(name, hits, lines, source) and (not best or min(hits) < min(best)):
+            best = hits
+        if 0 in best:  # none can start earlier
+            break
+    return best
+
+
+def _is_list(name: str, hits: dict[int, re.Match[str]], lines: list[str], source: str) -> bool:
+    values = [_value(match) for match in hits.values()]
+    if name in _SURE:
+        return values[0] <= 1 or (values[0] == 2 and any(line.strip() for line in lines[: min(hits)]))
+    if name == "letter" and values == [1]:
+        return ")" in hits[min(hits)][0]
+    if name == "sign":  # a mark of one line among others is the line's own
+        counted = len(hits) > 1 or len([line for line in lines if line.strip()]) == 1
+    else:
+        counted = values[:2] == [1, 2]
+    return counted and (name == "letter" or _FAMILIES[name].match(source) is None)
+
+
+def _items(lines: list[str], found: dict[int, re.Match[str]], source: str, size: int) -> Iterator[Piece]:
+    """Yield the list items and the lines between and after them."""
+    item: str | None = None
+    gap = False
+    for i in range(min(found), len(lines)):
+        line = lines[i]
+        if (match := found.get(i)) is not None:
+            if item is not None:
+                yield Piece(item, "marked")
+            item, gap = line[match.end() :].strip(), False
+        elif not line.strip():
+            gap = True
+        elif item is not None and _continues(item, line, gap):
+            item = f"{item} {line.strip()}".strip()
+        else:
+            if item is not None:
+                yield Piece(item, "marked")
+            item = None
+            yield Piece(line, "around")
+        if item is not None and match is not None and len(found) == 1:
+            *complete, item = _split_inline(item, _value(match), source, size)
+            yield from (Piece(part, "marked") for part in complete)
+    if item is not None:
+        yield Piece(item, "marked")
+
+
+def _continues(item: str, line: str, gap: bool) -> bool:
+    """Whether an unmarked line goes on with `item`: it is still blank, or open and the line wraps it."""
+    if not item.strip("*_ "):
+        return True
+    return not gap and not _ENDS.search(item) and (line[0].isspace() or line[0].islower())
+
+
+def _split_inline(item: str, value: int, source: str, size: int) -> list[str]:
+    """Split "A 2. B 3. C", the rest of a one-line list that opened with marker `value`.
+
+    A number counts as a marker after a sentence end, or when the source does not mention it ("version 2.").
+    """
+    parts = []
+    for number in range(value + 1, max(size, value) + 8):
+        mentioned = re.search(rf"\b{number}\b", source) is not None
+        before = r"(?<=[.!?…。！？\"”'*)])" if mentioned else ""
+        match = re.search(rf"{before}\s+(?:\*\*)?\(?{number}[.)](?:\*\*)?\s+(?=\S)", item)
+        if match is None:
+            break
+        parts.append(re.sub(r"(?<=[.!?])[;,]$", "", item[: match.start()]))
+        item = item[match.end() :]
+    return [*parts, item]
+
+
+# --- plain lines --------------------------------------------------------------------------------------
+
+_STRONG = re.compile(r"sentence|synonym|antonym|paraphras|output|opposite|rephras|\bhere\b", re.I)
+_HEADED = re.compile(r"(.{1,400}?[:：])\s*(\S.*)")
+_GREETED = re.compile(r"((?:sure(?: thing)?|certainly|of course|absolutely)!)\s+(\S.*)", re.I)
+_QUOTED_RUN = re.compile(r'(?:[Ee]ither\s+)?"[^"]+"(?:\s*[,;/|]?\s*(?:and\s+|or\s+)?"[^"]+")+[.,]?')
+_JOINER = re.compile(
+    r"\W*(?:and|or|or alternatively|alternatively|another (?:one|option)|und|oder|et|ou|o|y)\W*", re.I
+)
+_SHORT = 8  # words of an opening that nobody listed
+
+
+def _break_headings(lines: list[str], source: str) -> list[str]:
+    """Put a heading that shares its line with the answer ("Output: The pod …") on a line of its own."""
+    broken: list[str] = []
+    for line in lines:
+        rest = line
+        may_open = "!" in line or ":" in line or "：" in line
+        if may_open and not any(pattern.match(line) for pattern in _FAMILIES.values()):
+            for pattern in (_GREETED, _HEADED):
+                match = pattern.match(rest.strip())
+                if match and _is_announcement(match[1], match[2], source):
+                    broken.append(match[1])
+                    rest = match[2]
+        broken.append(rest)
+    return broken
+
+
+def _is_announcement(head: str, rest: str, source: str) -> bool:
+    if source.casefold().startswith(head.casefold()) or not re.search(r"\w", rest):
+        return False
+    return is_heading(head) and (head.endswith("!") or _STRONG.search(head) is not None)
+
+
+def _asked_sections(lines: list[str], polarity: Polarity | None) -> tuple[list[str], list[str]]:
+    """Split off the lines under headings of the other polarity, when both have one."""
+    if polarity is None:
+        return lines, []
+    named = [polarity_named(line) if is_heading(line) else None for line in lines]
+    if not {"synonym", "antonym"} <= set(named):
+        return lines, []
+    asked: list[str] = []
+    others: list[str] = []
+    section: Polarity | None = None
+    for line, heading in zip(lines, named, strict=True):
+        section = heading or section
+        (asked if section in (None, polarity) else others).append(line)
+    return asked, [line for line in others if line.strip()]
+
+
+def _plain_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
+    """Return every non-blank line; a line of quotations only, or of `size` parts between " / ", is split."""
+    pieces: list[Piece] = []
+    for line in filter(str.strip, lines):
+        parts = re.split(r"\s+[/|]\s+", line)
+        if _QUOTED_RUN.fullmatch(line.strip()):
+            pieces += [Piece(quotation, "line") for quotation in re.findall(r'"[^"]+"', line)]
+        elif len(parts) == size and not re.search(r"\s[/|]\s", source):
+            pieces += [Piece(part, "line") for part in parts]
+        elif pieces and _JOINER.fullmatch(line):
+            pieces.append(Piece(line, "around"))
+        else:
+            pieces.append(Piece(line, "line"))
+    spoken = [piece for piece in pieces if piece.kind == "line"]
+    for index, piece in enumerate(pieces):
+        others = [other.text for other in spoken if other is not piece]
+        if piece.kind == "line" and _announces(piece.text, others, source, size, first=index == 0):
+            pieces[index] = Piece(piece.text, "around")
+            spoken.remove(piece)
+    return pieces
+
+
+def _announces(line: str, others: list[str], source: str, size: int, *, first: bool) -> bool:
+    """Whether one of several lines is talk in words that nobody listed ("Aquí tienes dos oraciones:").
+
+    Judged only where enough other lines are left, so that no more than one of too many is lost: it greets, or
+    it shares no word with the source and ends in a colon, or is short and comes first of lines that all do.
+    """
+    if first and others and is_greeting(line) and not is_greeting(source):
+        return True
+    about = _content(source)
+    if len(others) < size or about & _content(line):
+        return False
+    if line.rstrip(" *_").endswith((":", "：")):
+        return not source.rstrip().endswith((":", "："))
+    return first and len(line.split()) <= _SHORT and all(about & _content(other) for other in others[:size])
+
+
+def _content(text: str) -> frozenset[str]:
+    return frozenset(word for word in words(text) if len(word) >= 4)

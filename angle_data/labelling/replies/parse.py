@@ -1,0 +1,264 @@
+"""Turns one raw reply of an annotator into sentences, and says of every dropped part why it was dropped.
+
+Pure: no files, no network, never raises, so a better parser can be run over an old journal for free. It sees
+wording only; off-topic sentences and swapped polarity are the ensemble's business.
+
+What counts as cut off (`truncated`):
+
+- a JSON string or an opening quotation mark that never closes;
+- with `finish_reason == "length"`, the last piece unless it ends a sentence or closes its JSON string;
+- with an unknown finish reason, the last of several items when it alone lacks the end mark that the source
+  and all its fellows have, and opens like a sentence (log lines and "Ticket: …" do without end marks). When
+  the service says that the model stopped by itself, nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from angle_data.labelling.replies.chatter import (
+    is_chatter,
+    is_heading,
+    is_prompt_echo,
+    is_refusal,
+    may_be_refusal,
+)
+from angle_data.labelling.replies.layout import split_reply
+from angle_data.labelling.replies.markup import only_answer, without_thinking
+from angle_data.labelling.replies.pieces import Piece
+from angle_data.records import Polarity
+from angle_data.text import normalise, whole_characters
+
+REASONS: dict[str, str] = {
+    "chatter": "words around the sentences (greeting, heading, closing remark); no sentence is lost",
+    "duplicate": "the same sentence twice in one reply",
+    "echo_prompt": "the instruction repeated, or a new task made up after the answer",
+    "echo_source": "the input sentence given back unchanged",
+    "empty": "a reply, or an item of one, without words",
+    "other_data": "what a structured reply holds beside its sentences: a second list, a note, a number",
+    "refusal": "the annotator declined, asked back or chatted instead of answering",
+    "refused_by_server": "no reply: whoever was asked refuses this request for good, and answers others",
+    "request_failed": "no reply: the request failed and is asked again in the next run",
+    "surplus": "a sentence beyond the number asked for",
+    "truncated": "a sentence that was cut off",
+    "unparseable": "structured data without sentences, or a stretch of markup",
+}
+"""Reason code -> meaning, for everything that `llm-label` writes to rejected.jsonl."""
+
+# A reply's few sentences are compared with each other and with the source several times.
+_normalised = lru_cache(maxsize=32)(normalise)
+_NEW_TASK = re.compile(r"^[ \t*]*input(?: sentence)?[ *]*:.*", re.DOTALL | re.IGNORECASE | re.MULTILINE)
+_LABEL = re.compile(
+    r"(?:\*\*)?(?:synonym(?:ous)?|antonym(?:ous)?|paraphrase|opposite|sentence|output)(?: sentence)?"
+    r"(?: ?#?\d{1,2})?(?:\*\*)?:(?:\*\*)?\s+",
+    re.IGNORECASE,
+)
+_BOLD = re.compile(r"(?:(?<=[\s\"“(])|^)(\*\*|__)(?=\S)(.+?)(?<=\S)\1(?=[\s\"”).,;:!?]|$)")
+_ARROW = re.compile(r'[\s"”*]*(?:->|=>|→|⇒)\s*(?=\S)')
+_SCORED = re.compile(r"\s*\((?:similarity|score|confidence|grade|rating)\W{0,4}[\d.,/ %]+\)$", re.IGNORECASE)
+_MARKUP = re.compile(r"""\{\s*["']|\[\s*["'{]|\|.*\|$|</?\w+>""")
+_QUOTES = {"*": "*", '"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "「": "」", "`": "`"}
+_SENTENCE_START = re.compile(r"""["“'(]?[A-Z](?!\S*(?: \S+){0,2}?:\s)""")
+_BUT = re.compile(r"\b(?:but|however|instead|still|here\ are(?!.*\breasons?\b))\b", re.IGNORECASE)
+_END_MARKS = (".", "!", "?", "…", "。", "！", "？")
+_TAIL = re.compile(r"(?s)(.*[.!?\"”])\s+(\(?[A-Z][^.!?]*[.!?)]*(?: ?:\))?)")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedReply:
+    """The sentences of a reply in their order, and `(reason, text)` of everything dropped from it."""
+
+    sentences: tuple[str, ...]
+    rejected: tuple[tuple[str, str], ...]
+
+
+def parse_reply(
+    raw: str, *, source: str, finish_reason: str | None, size: int, polarity: Polarity | None = None
+) -> ParsedReply:
+    """Return at most `size` sentences of the reply `raw` to a request about `source`; never raises.
+
+    `finish_reason` is the service's word for why the reply ended (`stop`, `length`, …), None when unknown.
+    `polarity` is what was asked for, and helps where a reply gives both. Halves of surrogate pairs, which no
+    file in UTF-8 can hold, become U+FFFD.
+    """
+    raw = whole_characters(raw)
+    text, next_turn = only_answer(without_thinking(raw), source)
+    if not text.strip():
+        reason = "truncated" if raw.strip() and finish_reason == "length" else "empty"
+        return ParsedReply((), ((reason, raw),))
+    text, new_task = _before_new_task(text, source)
+    new_task = "\n".join(filter(None, (new_task, next_turn)))
+    # Once more: an escape in JSON can stand for half a pair.
+    pieces = [
+        Piece(whole_characters(piece.text), piece.kind)
+        for piece in split_reply(text, source=source, size=size, polarity=polarity)
+    ]
+    if pieces:
+        pieces[-1:] = _without_tail(pieces[-1], source)
+    if _is_refused(pieces, source, size):
+        return ParsedReply((), (("refusal", text.strip()),))
+    cut = None if new_task else _cut_off(pieces, source, finish_reason)
+    sentences: list[str] = []
+    rejected: list[tuple[str, str]] = []
+    for index, piece in enumerate(pieces):
+        sentence = _clean(piece.text, source) if piece.kind in ("marked", "line") else _unwrap(piece.text)
+        why = "truncated" if index == cut else _reason(sentence, piece, sentences, source, size)
+        if why is None:
+            sentences.append(sentence)
+        else:
+            rejected.append((why, piece.text.strip()))
+    if new_task:
+        rejected.append(("echo_prompt", new_task))
+    if not sentences and not rejected:
+        rejected.append(("empty", raw))
+    return ParsedReply(tuple(sentences), tuple(rejected))
+
+
+def _before_new_task(text: str, source: str) -> tuple[str, str]:
+    """Split off a made-up further task ("Input sentence: …") that a base model wrote after its answer."""
+    for match in _NEW_TASK.finditer(text) if ":" in text else ():
+        before = [line for line in text[: match.start()].splitlines() if line.strip()]
+        if any(not (is_chatter(line, source) or is_prompt_echo(line)) for line in before):
+            return text[: match.start()], match[0].strip()
+    return text, ""
+
+
+def _is_refused(pieces: list[Piece], source: str, size: int) -> bool:
+    """Whether the reply opens with a refusal; what follows it is explanation, even as a numbered list."""
+    spoken = [piece for piece in pieces if not is_heading(piece.text)]
+    if not spoken or (opening := spoken[0]).kind not in ("line", "marked", "around"):
+        return False
+    # Fewer pieces than sentences were asked for: what might be one of the domain is none.
+    if len(spoken) < max(size, 2) and may_be_refusal(opening.text, source):
+        return True
+    if opening.kind == "around":
+        # What is marked after it is explanation, but not after "I cannot …, but here are two:", nor as JSON.
+        offers = _BUT.search(opening.text) or any(piece.kind == "structured" for piece in pieces)
+        return not offers and is_refusal(opening.text, source)
+    return is_refusal(opening.text, source)
+
+
+def _cut_off(pieces: list[Piece], source: str, finish_reason: str | None) -> int | None:
+    """Return the index of the piece that was cut off, if any; see the module's docstring."""
+    if not pieces:
+        return None
+    *others, last = pieces
+    index = len(others)
+    if last.kind == "open":
+        return index
+    if last.kind not in ("marked", "line") or _is_complete(last.text):
+        return None
+    if finish_reason == "length" or _opens_quote(last.text):
+        return index
+    if finish_reason is not None:
+        return None
+    fellows = [p for p in others if p.kind == last.kind and not is_chatter(p.text, source)]
+    expected = fellows and all(map(_is_complete, [source, *(p.text for p in fellows)]))
+    opens_like_one = _SENTENCE_START.match(_clean(last.text, source)) is not None
+    guessed = expected and opens_like_one and not is_chatter(last.text, source)
+    return index if guessed else None
+
+
+def _is_complete(text: str) -> bool:
+    return text.rstrip(" \t\r\n\"”'’»」*_)]`").endswith(_END_MARKS)
+
+
+def _opens_quote(text: str) -> bool:
+    stripped = text.strip(" *_")
+    return (stripped.startswith('"') and stripped.count('"') == 1) or (
+        stripped.startswith("“") and "”" not in stripped
+    )
+
+
+def _without_tail(piece: Piece, source: str) -> Iterator[Piece]:
+    """Split closing remarks off the last item ("2. … works. Hope this helps!")."""
+    tails = []
+    text = piece.text
+    while piece.kind in ("marked", "line") and (match := _TAIL.fullmatch(text.strip())):
+        if not is_chatter(match[2], source):
+            break
+        text = match[1]
+        tails.append(Piece(match[2], "around"))
+    yield Piece(text, piece.kind)
+    yield from reversed(tails)
+
+
+def _clean(text: str, source: str) -> str:
+    """Return the sentence without label, markdown emphasis, wrapping quotes and line breaks."""
+    text = _after_source(text.strip(), source)
+    label = _LABEL.match(text.strip())
+    if label and not normalise(source).startswith(normalise(label[0])):
+        text = text.strip()[label.end() :]
+    text = text.strip()
+    if "**" in text or "__" in text:
+        text = _BOLD.sub(r"\2", text)
+    if text.count("**") == 1:
+        text = text.removeprefix("**").removesuffix("**")
+    return _unwrap(text if _SCORED.search(source) else _SCORED.sub("", text))
+
+
+def _after_source(text: str, source: str) -> str:
+    """Return what an item says behind "SOURCE -> ", if it opens like that."""
+    arrow = _ARROW.match(text, len(source)) if text.casefold().startswith(source.casefold()) else None
+    return text[arrow.end() :] if arrow else text
+
+
+def _unwrap(text: str) -> str:
+    """Return `text` on one line and without quotation marks or single asterisks around the whole of it."""
+    text = " ".join(text.split())
+    for _ in range(3):
+        body = text[:-1] if text.endswith(('",', "”,", '";')) else text
+        # A full stop outside the closing mark belongs inside.
+        stop = "." if len(body) > 3 and body[-1] == "." and body[-2] in _QUOTES.values() else ""
+        body = body.removesuffix(stop)
+        if len(body) < 3 or _QUOTES.get(body[0]) != body[-1] or _closes_early(body):
+            break
+        text = body[1:-1].strip() + stop
+    return text
+
+
+def _closes_early(quoted: str) -> bool:
+    """Whether the first mark closes before the end, as in `"a" is not "b"`, so the pair wraps nothing."""
+    opening, closing = quoted[0], _QUOTES[quoted[0]]
+    inner = quoted[1:-1]
+    at = inner.find(closing)
+    if at < 0:
+        return False
+    if opening != closing:
+        return opening not in inner[:at]
+    if opening == "*":
+        return True
+    if opening == "'":  # an apostrophe is no closing mark
+        return (
+            re.search(r"(?<=\S)'(?=[\s.,;:!?])", inner) is not None
+            and re.search(r"(?<=\s)'(?=\S)", inner) is not None
+        )
+    return at == 0 or not inner[at - 1].isspace()
+
+
+def _reason(sentence: str, piece: Piece, kept: list[str], source: str, size: int) -> str | None:
+    """Return why the piece is no candidate, or None when it is one."""
+    if piece.kind in ("data", "beside"):
+        return "unparseable" if piece.kind == "data" else "other_data"
+    if not any(character.isalnum() for character in sentence):
+        return "empty"
+    echoes = _normalised(sentence) == _normalised(source)
+    unmarked = piece.kind in ("around", "line") or sentence.endswith(":")
+    if unmarked and not echoes and is_chatter(piece.text, source):
+        return "chatter"
+    if is_refusal(sentence, source):
+        return "refusal"
+    if is_prompt_echo(piece.text):
+        return "echo_prompt"
+    if piece.kind == "line" and _MARKUP.match(sentence) and sentence[0] not in source:
+        return "unparseable"
+    if echoes:
+        return "echo_source"
+    if piece.kind == "around":
+        return "chatter"
+    if _normalised(sentence) in map(_normalised, kept):
+        return "duplicate"
+    return "surplus" if len(kept) >= size else None

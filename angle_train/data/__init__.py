@@ -1,0 +1,1 @@
+"""Labelled pairs: sources, checks, scales, splits and leaks."""

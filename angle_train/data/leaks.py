@@ -1,0 +1,90 @@
+"""What training pairs share with the pairs that a model is measured on, and what is left out for it.
+
+Texts count as equal up to normalisation, pairs in either order. Nothing here reads files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from angle_data.text import normalise, pair_key, words
+from angle_train.data.pairs import PairSet
+
+_NEW_WORDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """What one set of pairs shares with what was learned from.
+
+    Attributes:
+        role: Role of the measured set, `dev` or `test`.
+        name: Its name.
+        origin: What it was compared with, `training` or `dev`.
+        count: Its pairs.
+        pairs: How many of them are in the other set too.
+        texts: Share (0..1) of its distinct texts that occur in the other set, whatever their partner.
+    """
+
+    role: str
+    name: str
+    origin: str
+    count: int
+    pairs: int
+    texts: float
+
+    def sentence(self) -> str:
+        """Return what is wrong with the shared pairs, for a warning."""
+        return f"{self.pairs} of {self.count} {self.role} pairs of {self.name} are {self.origin} pairs too"
+
+
+def find_leaks(origin: str, seen: PairSet, role: str, measured: PairSet) -> Leak:
+    """Return what `measured` shares with `seen`; that a text is shared is no fault, that a pair is shared is.
+
+    A model that was taught the one pair of a text may well be asked about another: only the share is told.
+    """
+    keys = _keys(seen)
+    texts = {normalise(text) for text in (*seen.text1, *seen.text2)}
+    own = {normalise(text) for text in (*measured.text1, *measured.text2)}
+    return Leak(
+        role=role,
+        name=measured.name,
+        origin=origin,
+        count=len(measured),
+        pairs=sum(key in keys for key in _pair_keys(measured)),
+        texts=len(own & texts) / len(own) if own else 0.0,
+    )
+
+
+def without_pairs_of(pairs: PairSet, others: Sequence[PairSet]) -> PairSet:
+    """Return `pairs` without those that one of `others` holds too."""
+    seen = set().union(*(_keys(other) for other in others))
+    return _take(pairs, [key not in seen for key in _pair_keys(pairs)])
+
+
+def without_near_copies(pairs: PairSet, at_most: float) -> PairSet:
+    """Return `pairs` without dissimilar ones whose texts are nearly the same words.
+
+    Left out are pairs scored `at_most` or less where fewer than 5 words of the first text are absent from the
+    second. An LLM asked for an opposite often changes one word, and such a pair teaches little but that word.
+    The papers do not mention this; their first public code has it
+    (https://github.com/SeanLee97/AnglE/tree/de7b750, train_angle.py).
+    """
+    keep = [
+        score > at_most or len(words(a) - words(b)) >= _NEW_WORDS
+        for a, b, score in zip(pairs.text1, pairs.text2, pairs.score.tolist(), strict=True)
+    ]
+    return _take(pairs, keep)
+
+
+def _take(pairs: PairSet, keep: Sequence[bool]) -> PairSet:
+    return pairs if all(keep) else pairs.take([i for i, kept in enumerate(keep) if kept], pairs.name)
+
+
+def _keys(pairs: PairSet) -> set[tuple[str, str]]:
+    return set(_pair_keys(pairs))
+
+
+def _pair_keys(pairs: PairSet) -> list[tuple[str, str]]:
+    return [pair_key(a, b) for a, b in zip(pairs.text1, pairs.text2, strict=True)]

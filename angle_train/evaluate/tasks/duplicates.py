@@ -1,0 +1,94 @@
+"""Duplicate search over a pool of reports: each report that has duplicates should find them first.
+
+Recall at k (share of its duplicates among the best k), mean reciprocal rank of the first one, and mean
+average precision. Equally similar reports count against the model.
+
+The queries of one cluster look for each other, so they succeed and fail together: what the bootstrap draws
+are clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from angle_data.errors import InputError
+from angle_train.evaluate.similarity import unit_rows
+from angle_train.evaluate.statistics import MeanOf
+from angle_train.evaluate.tasks.neighbours import ranks_of
+from angle_train.evaluate.tasks.registry import Encode, Outcome, ScoredPairs, Settings
+from angle_train.evaluate.tasks.sources import Source, TaskData, read_rows_of, text_in
+
+_DEPTHS = (1, 5, 10, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """N reports; `queries` (Q,) are the rows of those with duplicates, which `relevant` lists.
+
+    `cluster` (Q,) numbers the cluster of each query from 0 up.
+    """
+
+    texts: Sequence[str]
+    queries: NDArray[np.int64]
+    relevant: Sequence[NDArray[np.int64]]
+    cluster: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateTask:
+    """Reports (`title`, `body`, or `text`) with the `cluster` of duplicates that each belongs to."""
+
+    data: TaskData
+    standard_size: int | None
+    split: str
+
+    def load(self, source: Source) -> Pool:
+        """Read the reports; see `Task`."""
+        texts: list[str] = []
+        clusters: dict[str, list[int]] = {}
+        for number, (place, row) in enumerate(read_rows_of(source, self.data, self.split)):
+            if "text" in row:
+                texts.append(text_in(row, "text", place))
+            else:
+                texts.append(f"{text_in(row, 'title', place)}\n{text_in(row, 'body', place)}")
+            if row.get("cluster") is None:
+                raise InputError(f"{place}: no cluster; a report without duplicates has one of its own")
+            clusters.setdefault(str(row["cluster"]), []).append(number)
+        several = [rows for rows in clusters.values() if len(rows) > 1]
+        found = sorted((row, rows, cluster) for cluster, rows in enumerate(several) for row in rows)
+        if not found:
+            raise InputError(f"{self.data.folder}/{self.split}: no two reports are in one cluster")
+        return Pool(
+            texts,
+            np.array([row for row, _, _ in found]),
+            [np.array([other for other in rows if other != row]) for row, rows, _ in found],
+            np.array([cluster for _, _, cluster in found]),
+        )
+
+    def pairs(self, data: Pool) -> ScoredPairs | None:
+        """Return None: there are no graded pairs."""
+        return None
+
+    def measure(self, data: Pool, encode: Encode, settings: Settings) -> Outcome:
+        """Rank the pool for every query."""
+        ranks = ranks_of(data.relevant, data.queries, unit_rows(encode(data.texts)))
+        figures = {
+            "map": [np.mean(np.arange(1, len(rank) + 1) / rank) for rank in ranks],
+            "mrr": [1 / rank[0] for rank in ranks],
+        } | {f"recall@{depth}": [np.mean(rank <= depth) for rank in ranks] for depth in _DEPTHS}
+        statistics = {name: _over_clusters(values, data.cluster) for name, values in figures.items()}
+        sizes = {"pool": len(data.texts), "queries": len(ranks), "clusters": int(data.cluster.max()) + 1}
+        return Outcome(statistics, sizes)
+
+
+def _over_clusters(values: Sequence[float], cluster: NDArray[np.int64]) -> MeanOf:
+    """Return the mean over queries (Q,), each with its cluster, as a statistic whose items are clusters."""
+    sizes = np.bincount(cluster).astype(np.float64)
+    return MeanOf(np.bincount(cluster, weights=values) / sizes, sizes)
+
+
+BUG_DUPLICATES = DuplicateTask(TaskData("bug-duplicates"), None, split="issues-validation")

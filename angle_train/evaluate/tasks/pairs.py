@@ -1,0 +1,182 @@
+"""Pairs that are duplicates (paraphrases, answers) or not: how well the cosine tells them apart.
+
+Spearman with the binary label (the papers' Table 3), area under the ROC curve, average precision, and
+accuracy and F1 at the best threshold, which is found on other pairs than those it is judged on.
+
+Intervals take pairs as independent; where texts stand in several pairs they are somewhat too narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from angle_data.errors import InputError
+from angle_train.evaluate.similarity import cosine_rows
+from angle_train.evaluate.statistics import (
+    AreaUnderCurve,
+    AveragePrecision,
+    FScore,
+    MeanOf,
+    SpearmanOf,
+    Statistic,
+)
+from angle_train.evaluate.tasks.registry import Encode, Outcome, ScoredPairs, Settings
+from angle_train.evaluate.tasks.sources import HubData, Source, TaskData, class_in, pair_in, read_rows_of
+
+MOST_DEV_PAIRS = 10_000  # enough to place one threshold; QQP's training pairs would be encoded for nothing
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class PairData:
+    """The pairs that are judged, gold 1 or 0, and those, if any, that the thresholds are found on."""
+
+    test: ScoredPairs
+    dev: ScoredPairs | None
+    dev_split: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairTask:
+    """Pairs with a binary label.
+
+    Attributes:
+        data: Where they stand.
+        standard_size: Pairs of the published test set.
+        split: The split that is judged.
+        dev_splits: Splits to find thresholds on; the first that exists is taken.
+        positive: The label of the pairs that belong together.
+    """
+
+    data: TaskData
+    standard_size: int | None
+    split: str = "test"
+    dev_splits: tuple[str, ...] = ("validation", "train")
+    positive: int = 1
+
+    def load(self, source: Source) -> PairData:
+        """Read both splits; see `Task`."""
+        dev = next((name for name in self.dev_splits if source.has(self.data, name)), None)
+        return PairData(
+            test=self._read(source, self.split),
+            dev=_sample(self._read(source, dev)) if dev else None,
+            dev_split=dev,
+        )
+
+    def pairs(self, data: PairData) -> ScoredPairs:
+        """Return the pairs that are judged."""
+        return data.test
+
+    def measure(self, data: PairData, encode: Encode, settings: Settings) -> Outcome:
+        """Compute the cosines and judge them."""
+        similarity = _cosines(data.test, encode)
+        gold = data.test.gold == 1
+        statistics: dict[str, Statistic] = {
+            "spearman": SpearmanOf(data.test.gold, similarity),
+            "auc": AreaUnderCurve(gold, similarity),
+            "average_precision": AveragePrecision(gold, similarity),
+        }
+        if data.dev is None:
+            return Outcome(statistics, {"threshold_found_on": None}, similarity)
+        dev_similarity, dev_gold = _cosines(data.dev, encode), data.dev.gold == 1
+        by_accuracy = best_threshold(dev_gold, dev_similarity, "accuracy")
+        by_f1 = best_threshold(dev_gold, dev_similarity, "f1")
+        statistics["accuracy"] = MeanOf(((similarity > by_accuracy) == gold).astype(np.float64))
+        statistics["f1"] = FScore(gold, similarity > by_f1)
+        details = {
+            "threshold_found_on": f"{data.dev_split} ({len(dev_gold)} pairs)",
+            "accuracy_threshold": by_accuracy,
+            "f1_threshold": by_f1,
+        }
+        return Outcome(statistics, details, similarity)
+
+    def _read(self, source: Source, split: str) -> ScoredPairs:
+        rows = read_rows_of(source, self.data, split)
+        texts = [pair_in(row, place) for place, row in rows]
+        labels = [_binary(row, place) for place, row in rows]
+        gold = np.array([label == self.positive for label in labels], dtype=np.float64)
+        if gold.min() == gold.max():
+            raise InputError(
+                f"{self.data.folder}/{split}: all {len(gold)} labels say the same; both kinds are needed"
+            )
+        return ScoredPairs([a for a, _ in texts], [b for _, b in texts], gold)
+
+
+def best_threshold(gold: NDArray[np.bool_], similarity: Array, measure: str) -> float:
+    """Return the threshold above which calling pairs positive gives the best `accuracy` or `f1`.
+
+    It lies halfway between two neighbouring similarities, or beyond the last one; of several equally good
+    ones it is the highest.
+
+    Args:
+        gold: Whether each pair is positive (B,).
+        similarity: (B,).
+        measure: `accuracy` or `f1`.
+    """
+    levels, level = np.unique(similarity, return_inverse=True)
+    positive = np.bincount(level, weights=gold, minlength=len(levels))[::-1].cumsum()
+    called = np.bincount(level, minlength=len(levels))[::-1].cumsum()
+    hits, wrong = np.append(0, positive), np.append(0, called - positive)
+    total = gold.sum()
+    if measure == "accuracy":
+        quality = hits + (len(gold) - total - wrong)
+    else:
+        quality = 2 * hits / (hits + wrong + total)
+    below = np.append(levels[::-1], levels[0] - 1)  # next lower level after calling 0, 1, 2 … levels positive
+    above = np.append(levels[-1] + 1, levels[::-1])
+    return float((above + below)[int(quality.argmax())] / 2)
+
+
+def _binary(row: Mapping[str, Any], place: str) -> int:
+    """Return 0 or 1; a grade or a label that is kept secret (-1 in GLUE) is neither."""
+    label = class_in(row, ("label", "is_duplicate"), place)
+    if label not in ("0", "1"):
+        raise InputError(f"{place}: label must be 0 or 1, got {label}; leave out pairs without a label")
+    return int(label)
+
+
+def _cosines(pairs: ScoredPairs, encode: Encode) -> Array:
+    return cosine_rows(encode(pairs.text1), encode(pairs.text2))
+
+
+def _sample(pairs: ScoredPairs) -> ScoredPairs:
+    """Return at most `MOST_DEV_PAIRS` of the pairs, always the same ones."""
+    if len(pairs.gold) <= MOST_DEV_PAIRS:
+        return pairs
+    rows = np.sort(np.random.default_rng(0).permutation(len(pairs.gold))[:MOST_DEV_PAIRS])
+    return ScoredPairs([pairs.text1[i] for i in rows], [pairs.text2[i] for i in rows], pairs.gold[rows])
+
+
+def _splits(**names: str) -> Mapping[str, str]:
+    return MappingProxyType(names)
+
+
+GIS = PairTask(
+    TaskData(
+        "gis",
+        HubData(
+            "WhereIsAI/github-issue-similarity",
+            splits=_splits(train="train", validation="valid", test="test"),
+        ),
+    ),
+    1548,
+)
+MRPC = PairTask(TaskData("mrpc", HubData("nyu-mll/glue", "mrpc")), 1725)
+QQP = PairTask(
+    TaskData("qqp", HubData("nyu-mll/glue", "qqp")), 40_430, split="validation", dev_splits=("train",)
+)
+QNLI = PairTask(  # label 0 is "the sentence answers the question"
+    TaskData("qnli", HubData("nyu-mll/glue", "qnli")),
+    5463,
+    split="validation",
+    dev_splits=("train",),
+    positive=0,
+)
+BUG_DUPLICATES = PairTask(TaskData("bug-duplicates"), None, split="validation", dev_splits=("train",))
+CQA_QATARLIVING = PairTask(TaskData("cqa-qatarliving"), None)

@@ -1,0 +1,264 @@
+"""Classification with frozen embeddings: SentEval's transfer tasks, and inference on joined sentences.
+
+MR, CR, SUBJ and MPQA: nested cross-validation in ten folds. TREC and MRPC: C chosen in ten folds of train.
+SST2 and inference: C chosen on the validation split. Texts are put into SentEval's order (by number of
+words, then label) first, since its folds depend on it; texts alike in both stay in the order of the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from angle_data.errors import InputError
+from angle_train.evaluate.statistics import FScore, MeanOf, Statistic
+from angle_train.evaluate.tasks.logistic import (
+    FOLDS,
+    Classified,
+    Examples,
+    cross_validated,
+    nested_cross_validation,
+    split_validated,
+)
+from angle_train.evaluate.tasks.registry import Encode, Item, Outcome, ScoredPairs, Settings
+from angle_train.evaluate.tasks.sources import (
+    HubData,
+    Source,
+    TaskData,
+    class_in,
+    pair_in,
+    read_rows_of,
+    text_in,
+)
+
+Input = Literal["text", "difference", "joined"]
+_NO_LABEL = ("-1", "-")  # annotators did not agree; SNLI has some, by both names
+_HELD_OUT = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledItems:
+    """Texts, or pairs of texts, with their classes, see `sources.class_in`."""
+
+    items: Sequence[Item]
+    labels: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TransferData:
+    """The splits of a task; `test` is None where all of `train` is judged in folds."""
+
+    train: LabelledItems
+    validation: LabelledItems | None
+    test: LabelledItems | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransferTask:
+    """Classes of texts or of text pairs, by logistic regression.
+
+    Attributes:
+        data: Where they stand.
+        standard_size: Judged texts of the published set.
+        protocol: `nested` judges the one split in folds; `folds` chooses C in folds of train; `split` chooses
+            it on the validation split, or on a tenth of train where there is none.
+        train: The split to learn from, or the only one.
+        test: The split that is judged.
+        features: `text`: the embedding; `difference`: |u-v| and u·v of a pair's embeddings; `joined`: the
+            embedding of `[CLS]a[SEP]b[SEP]`, pooled as the model does; a prefix prompt stands before a only.
+        f1: Whether F1 of class 1 is reported too.
+        note: Of what a reader of the figures must know.
+    """
+
+    data: TaskData
+    standard_size: int | None
+    protocol: Literal["nested", "folds", "split"]
+    train: str = "train"
+    test: str = "test"
+    features: Input = "text"
+    f1: bool = False
+    note: str | None = None
+
+    def load(self, source: Source) -> TransferData:
+        """Read the splits; see `Task`."""
+        train = self._read(source, self.train)
+        classes = sorted(set(train.labels))
+        with_dev = self.protocol == "split" and self.test != "validation"
+        validation = source.has(self.data, "validation") if with_dev else False
+        self._check_sizes(train, validation)
+        if self.f1 and "1" not in classes:
+            raise InputError(f"{self._named(self.train)}: no text of class 1, which F1 is about")
+        if self.protocol == "nested":
+            return TransferData(train, None, None)
+        return TransferData(
+            train,
+            self._read(source, "validation", classes) if validation else None,
+            self._read(source, self.test, classes),
+        )
+
+    def pairs(self, data: TransferData) -> ScoredPairs | None:
+        """Return None: there are classes, no graded pairs."""
+        return None
+
+    def measure(self, data: TransferData, encode: Encode, settings: Settings) -> Outcome:
+        """Train the classifiers and judge them."""
+        classes = sorted(set(data.train.labels))
+        train = self._examples(data.train, encode, classes)
+        judged = self._examples(data.test, encode, classes) if data.test else train
+        dev = self._examples(data.validation, encode, classes) if data.validation else None
+        found = self._classify(train, dev, judged, settings.seed)
+        correct = (found.predicted == judged.labels).astype(np.float64)
+        statistics: dict[str, Statistic] = {"accuracy": MeanOf(correct, found.weights)}
+        if self.f1:
+            one = classes.index("1")
+            statistics["f1"] = FScore(judged.labels == one, found.predicted == one)
+        details: dict[str, Any] = {
+            "dev_accuracy": found.dev_accuracy,
+            "C": list(found.regularisation),
+            "train": len(train.labels),
+        }
+        return Outcome(statistics, details | ({"note": self.note} if self.note else {}))
+
+    def _classify(self, train: Examples, dev: Examples | None, judged: Examples, seed: int) -> Classified:
+        if self.protocol == "nested":
+            return nested_cross_validation(train, seed)
+        if self.protocol == "folds":
+            return cross_validated(train, judged.features, seed)
+        if dev is None:
+            train, dev = _hold_out(train, seed)
+        return split_validated(train, dev, judged.features, seed)
+
+    def _examples(self, part: LabelledItems, encode: Encode, classes: Sequence[str]) -> Examples:
+        labels = np.array([classes.index(label) for label in part.labels], dtype=np.int64)
+        if self.features != "difference":
+            return Examples(encode(part.items), labels)
+        u, v = (encode([item[side] for item in part.items]) for side in (0, 1))
+        return Examples(np.hstack([np.abs(u - v), u * v]), labels)
+
+    def _read(self, source: Source, split: str, known: Collection[str] | None = None) -> LabelledItems:
+        """Read a split; `known` are the classes that it may have."""
+        found = []
+        for place, row in read_rows_of(source, self.data, split):
+            label = class_in(row, ("label", "coarse_label"), place)
+            if label in _NO_LABEL:
+                continue
+            if known is not None and label not in known:
+                raise InputError(
+                    f"{place}: class {label} is not among those of {self._named(self.train)}: "
+                    f"{', '.join(known)}"
+                )
+            found.append((self._item(row, place), label))
+        if not found:
+            raise InputError(f"{self._named(split)}: no row has a label")
+        found.sort(key=lambda pair: (_lengths(pair[0]), pair[1]))
+        return LabelledItems([item for item, _ in found], [label for _, label in found])
+
+    def _check_sizes(self, train: LabelledItems, validation: bool) -> None:
+        """Check that there are classes to tell apart and enough texts to choose C on.
+
+        Raises:
+            InputError: There are not; says what is needed.
+        """
+        counts = Counter(train.labels)
+        rarest, total = min(counts.values()), counts.total()
+        if self.protocol != "split":
+            # Nested: what is left of a class outside of a fold is divided into ten again.
+            least = FOLDS + 2 if self.protocol == "nested" else FOLDS
+            need = f"ten folds need two classes of at least {least} each"
+            enough = rarest >= least
+        elif validation:
+            need, enough = "two classes are needed", True
+        else:
+            need = (
+                "without a validation split a tenth is held out, which needs two classes of at least two "
+                "texts and a text of each class in the tenth"
+            )
+            enough = rarest >= 2 and math.ceil(_HELD_OUT * total) >= len(counts)
+        if len(counts) < 2 or not enough:
+            raise InputError(
+                f"{self._named(self.train)}: {len(counts)} classes, the rarest with {rarest} of {total} "
+                f"texts; {need}"
+            )
+
+    def _named(self, split: str) -> str:
+        return f"{self.data.folder}/{split}"
+
+    def _item(self, row: dict[str, Any], place: str) -> Item:
+        if self.features != "text":
+            return pair_in(row, place)
+        return text_in(row, "text" if "text" in row else "sentence", place)
+
+
+def _lengths(item: Item) -> tuple[int, ...]:
+    return tuple(len(text.split()) for text in ((item,) if isinstance(item, str) else item))
+
+
+def _hold_out(train: Examples, seed: int) -> tuple[Examples, Examples]:
+    """Return nine tenths and one tenth of the examples, with the same share of each class."""
+    from sklearn.model_selection import train_test_split
+
+    rows: NDArray[np.int64] = np.arange(len(train.labels))
+    kept, held = train_test_split(rows, test_size=_HELD_OUT, random_state=seed, stratify=train.labels)
+    return train.take(kept), train.take(held)
+
+
+def _nested(name: str, size: int, hub: str, splits: str) -> TransferTask:
+    data = TaskData(f"transfer/{name}", HubData(hub, splits=MappingProxyType({"all": splits})))
+    return TransferTask(data, size, "nested", train="all")
+
+
+MR = _nested("mr", 10_662, "cornell-movie-review-data/rotten_tomatoes", "train+validation+test")
+CR = _nested("cr", 3775, "SetFit/SentEval-CR", "train+test")
+SUBJ = _nested("subj", 10_000, "SetFit/subj", "train+test")
+MPQA = _nested("mpqa", 10_606, "jxm/mpqa", "train+test")
+SST2 = TransferTask(
+    TaskData("transfer/sst2", HubData("SetFit/sst2")),
+    1821,
+    "split",
+    note="trained on whole sentences; SentEval trains on 67,349 phrases of them",
+)
+TREC = TransferTask(
+    TaskData(
+        "transfer/trec",
+        HubData(
+            "CogComp/trec",
+            splits=MappingProxyType({"train": "train", "test": "test"}),
+            revision="refs/convert/parquet",
+        ),
+    ),
+    500,
+    "folds",
+)
+MRPC = TransferTask(
+    TaskData(
+        "mrpc",
+        HubData(
+            "nyu-mll/glue", "mrpc", splits=MappingProxyType({"train": "train+validation", "test": "test"})
+        ),
+    ),
+    1725,
+    "folds",
+    features="difference",
+    f1=True,
+)
+NLI = TransferTask(TaskData("nli"), None, "split", test="validation", features="joined")
+SNLI = TransferTask(TaskData("snli", HubData("stanfordnlp/snli")), 9824, "split", features="joined")
+MNLI = TransferTask(
+    TaskData(
+        "mnli",
+        HubData(
+            "nyu-mll/multi_nli",
+            splits=MappingProxyType({"train": "train", "test": "validation_matched+validation_mismatched"}),
+        ),
+    ),
+    19_647,
+    "split",
+    features="joined",
+)

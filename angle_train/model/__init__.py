@@ -1,0 +1,1 @@
+"""The model: load, pooling, prompt, adapters, long text."""

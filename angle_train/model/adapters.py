@@ -1,0 +1,197 @@
+"""LoRA adapters on the transformer of a model: added, scaled, merged, and read back; and its 4-bit weights.
+
+Low-rank adapters (Hu et al. 2021, https://arxiv.org/abs/2106.09685) are all that trains; QLoRA (Dettmers
+et al. 2023, https://arxiv.org/abs/2305.14314) holds the frozen weights in 4 bits besides. The adapters are
+peft's. Knows nothing of training itself.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from angle_data.errors import InputError, MissingExtraError
+from angle_train.settings import BackboneConfig
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from torch import nn
+
+_ADAPTER = "default"  # peft's own name for the only adapter
+_SAVED_PREFIX = "base_model.model."
+_NAMED_TARGETS = {"auto": None, "all": "all-linear"}
+
+
+def add_adapters(model: SentenceTransformer, config: BackboneConfig, seed: int = 0) -> None:
+    """Put fresh LoRA adapters into `model`, which change nothing yet, and freeze everything else.
+
+    Args:
+        model: Without adapters.
+        config: Rank, scale and place of the adapters.
+        seed: Decides their random half.
+
+    Raises:
+        InputError: The model is no transformer, has no layers of those names, or was loaded from where
+            saved adapters could not find it again.
+    """
+    import torch
+    from peft import LoraConfig
+    from peft.utils import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING as KNOWN
+
+    transformer = model.transformers_model
+    if transformer is None:
+        raise InputError("lora_rank is for transformer models; set it to 0 for this backbone")
+    source = Path(str(transformer.name_or_path))
+    if config.lora_save == "adapter" and source.is_dir() and not (source / "config.json").is_file():
+        raise InputError(f"{source} has no config.json, which adapters need; set lora_save = merged")
+    targets: Any = _NAMED_TARGETS.get(config.lora_targets, config.lora_targets.replace(",", " ").split())
+    if targets is None and transformer.config.model_type not in KNOWN:
+        targets = _NAMED_TARGETS["all"]
+    # Encoders' own pooler is computed but not used, so it would get no gradient.
+    pooler = any(name.startswith("pooler.") for name, _ in transformer.named_modules())
+    model.requires_grad_(False)
+    lora = LoraConfig(
+        r=config.lora_rank,
+        lora_alpha=config.lora_alpha,  # type: ignore[arg-type] # any number does
+        lora_dropout=config.lora_dropout,
+        target_modules=targets,
+        exclude_modules=r"pooler\..*" if targets == "all-linear" and pooler else None,
+        task_type="FEATURE_EXTRACTION",
+    )
+    try:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            transformer.add_adapter(lora)
+    except ValueError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"lora_targets {config.lora_targets!r} does not fit: {reason}") from None
+    if source.is_dir():  # a relative path would not be found from elsewhere
+        lora.base_model_name_or_path = str(source.resolve())
+
+
+def has_adapters(model: SentenceTransformer) -> bool:
+    """Return whether the model carries adapters that are not merged."""
+    return next(_layers(model), None) is not None
+
+
+def scale_adapters(model: SentenceTransformer, factor: float) -> None:
+    """Multiply what the adapters add by `factor`.
+
+    Averaging with the backbone, (1 - a)·tuned + a·backbone, is scaling by 1 - a: exactly, since the tuned
+    weights are the backbone's plus what the adapters add.
+    """
+    import torch
+
+    with torch.no_grad():
+        for _, layer in _layers(model):
+            for part in layer.lora_B.values():
+                part.weight.mul_(factor)
+            for weights in layer.lora_embedding_B.values():
+                weights.mul_(factor)
+
+
+def merge_adapters(model: SentenceTransformer) -> None:
+    """Add the adapters to the weights and take them out: an ordinary model that computes the same."""
+    transformer = model.transformers_model
+    if transformer is None or not has_adapters(model):
+        return
+    for name, layer in list(_layers(model)):
+        layer.merge(safe_merge=True)
+        parent, _, leaf = name.rpartition(".")
+        setattr(transformer.get_submodule(parent), leaf, layer.get_base_layer())
+    _forget_adapters(transformer)
+
+
+def merge_into(plain: SentenceTransformer, model: SentenceTransformer) -> None:
+    """Add the adapters of `model` to the weights of `plain`, the same backbone.
+
+    For a quantized model, whose own weights are too coarse to be saved.
+    """
+    from peft import get_peft_model_state_dict
+
+    adapted, target = model.transformers_model, plain.transformers_model
+    if adapted is None or target is None:
+        raise ValueError("both models must be transformers")
+    target.add_adapter(adapted.peft_config[_ADAPTER])
+    _put(plain, get_peft_model_state_dict(adapted, adapter_name=_ADAPTER))
+    merge_adapters(plain)
+
+
+def load_adapters(model: SentenceTransformer, directory: Path) -> None:
+    """Give the adapters of `model` the values saved in `directory`, a checkpoint of the same run."""
+    from peft.utils import load_peft_weights
+
+    saved = load_peft_weights(str(directory), device="cpu")
+    _put(model, {name.removeprefix(_SAVED_PREFIX): weights for name, weights in saved.items()})
+
+
+def training_weights(model: SentenceTransformer, precision: str) -> SentenceTransformer:
+    """Return `model` with its weights as training wants them: in fp32.
+
+    Frozen weights under adapters keep their type where the run computes in half precision, since only what
+    the optimiser moves needs the digits.
+    """
+    import torch
+
+    if precision == "fp32" or not has_adapters(model):
+        return model.float()
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.to(torch.float32)
+    return model
+
+
+def four_bit_settings(device: torch.device) -> dict[str, Any]:
+    """Return what makes transformers load the weights in 4 bits, as QLoRA does; it computes in bf16.
+
+    Raises:
+        MissingExtraError: bitsandbytes is not installed.
+        InputError: The device is no GPU.
+    """
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise MissingExtraError("quantization 4bit", "qlora")
+    if device.type != "cuda":
+        raise InputError(f"quantization 4bit needs a GPU, this run is on {device.type}; set it to none")
+    import torch
+    from transformers import BitsAndBytesConfig
+
+    quantization = BitsAndBytesConfig(  # type: ignore[no-untyped-call]
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=torch.bfloat16,
+    )
+    return {"quantization_config": quantization, "device_map": {"": device}}
+
+
+def _layers(model: SentenceTransformer) -> Iterator[tuple[str, Any]]:
+    """Yield name and layer of every layer of the transformer with an adapter."""
+    transformer = model.transformers_model
+    if transformer is None or not getattr(transformer, "_hf_peft_config_loaded", False):
+        return
+    from peft.tuners.lora import LoraLayer
+
+    for name, module in transformer.named_modules():
+        if isinstance(module, LoraLayer):
+            yield name, module
+
+
+def _put(model: SentenceTransformer, weights: dict[str, Any]) -> None:
+    from peft import set_peft_model_state_dict
+
+    done: Any = set_peft_model_state_dict(model.transformers_model, weights, adapter_name=_ADAPTER)
+    missing = [name for name in done.missing_keys if "lora_" in name]
+    if missing or done.unexpected_keys:
+        raise ValueError(f"adapters of another shape: {[*missing, *done.unexpected_keys][:3]}")
+
+
+def _forget_adapters(transformer: nn.Module) -> None:
+    """Undo what transformers notes about adapters, so that it saves the whole model again."""
+    transformer._hf_peft_config_loaded = False  # type: ignore[assignment]
+    del transformer.peft_config
+    # How saved adapters were renamed when they were loaded: whole weights would be saved under such names,
+    # and not be found again. Without it transformers takes what the architecture itself asks for.
+    transformer.__dict__.pop("_weight_conversions", None)

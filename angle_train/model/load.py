@@ -1,0 +1,364 @@
+"""Loads the model to be trained or evaluated, quietly, from a directory or from the hub.
+
+Only modules that Sentence Transformers brings itself: code from a model repository is never run. What a
+recipe makes of a checkpoint before it is trained is in `tuning`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import logging
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from angle_data.errors import InputError, MissingExtraError
+from angle_train.model.adapters import four_bit_settings
+from angle_train.model.pooling import freeze_fixed_weights, set_pooling
+from angle_train.model.prompt import use_plain_text
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from angle_train.model.long_text import LongText
+
+log = logging.getLogger("angle.backbones")
+
+# What training and evaluation import; scipy and sklearn come with sentence-transformers, the others by name.
+_NEEDED = (
+    "accelerate",
+    "datasets",
+    "huggingface_hub",
+    "matplotlib",
+    "numpy",
+    "peft",
+    "pyarrow",
+    "safetensors",
+    "scipy",
+    "sklearn",
+    "sentence_transformers",
+    "threadpoolctl",
+    "torch",
+    "transformers",
+)
+# What loading a model reads from its directory, apart from what this toolkit puts beside it.
+_MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".jinja")
+_NOT_OF_THE_MODEL = {"report.json", "fit_state.json"}
+_NOT_READ = {"onnx", "openvino", "checkpoints"}
+
+
+def check_training_extra(feature: str) -> None:
+    """Check that what the `train` extra brings is installed, without importing it.
+
+    Raises:
+        MissingExtraError: It is not; names `feature` and the install command.
+    """
+    if any(importlib.util.find_spec(name) is None for name in _NEEDED):
+        raise MissingExtraError(feature, "train")
+
+
+def check_device(device: str | None, *, numbered: bool = True) -> None:
+    """Check that torch can compute on `device`; None, the best there is, always will do.
+
+    Args:
+        device: `cpu`, `cuda`, `mps`, or one GPU of several as `cuda:1`.
+        numbered: Whether the last kind is allowed; a training takes the first GPU that it sees.
+
+    Raises:
+        InputError: It cannot; names what there is.
+    """
+    if device is None:
+        return
+    import torch
+
+    gpus = torch.cuda.device_count()
+    there = ["cpu", *(["cuda"] if gpus else []), *(["mps"] if torch.backends.mps.is_available() else [])]
+    allowed = [*there, *(f"cuda:{number}" for number in range(gpus if numbered else 0))]
+    if device in allowed:
+        return
+    if device.startswith("cuda:") and gpus and not numbered:
+        number = device.removeprefix("cuda:")
+        raise InputError(f"--device {device}: give cuda, and choose it with CUDA_VISIBLE_DEVICES={number}")
+    raise InputError(f"--device {device}: torch finds no such device here; there is {', '.join(there)}")
+
+
+def backbone_identity(id_or_path: str) -> str:
+    """Return what a model is, whatever machine it lies on: `NAME@DIGEST` of a directory, a hub id as it is.
+
+    DIGEST is the start of the SHA-256 over weights, settings and vocabulary, so that another model put into
+    the same directory is another backbone. Those of an adapter include its base where that is a directory.
+    Reads the whole directory.
+    """
+    root = Path(id_or_path)
+    return f"{root.resolve().name}@{_digest(root)[:12]}" if root.is_dir() else id_or_path
+
+
+def _digest(root: Path, *above: Path) -> str:
+    """Return the SHA-256 of a model's directory; `above` are the adapters that led to it."""
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        inside = path.relative_to(root)
+        hidden = any(part.startswith(".") for part in inside.parts)
+        if hidden or path.suffix not in _MODEL_FILES or not _NOT_READ.isdisjoint(inside.parts):
+            continue
+        if path.is_file() and path.name not in _NOT_OF_THE_MODEL:
+            with path.open("rb") as stream:
+                content = hashlib.file_digest(stream, "sha256").hexdigest()
+            digest.update(f"{inside.as_posix()}\0{content}\n".encode())
+            base = _base_of(path) if path.name == "adapter_config.json" else None
+            if base is not None and base.resolve() not in (root.resolve(), *above):
+                digest.update(f"base\0{_digest(base, root.resolve(), *above)}\n".encode())
+    return digest.hexdigest()
+
+
+def _base_of(config: Path) -> Path | None:
+    """Return the directory of the model that an adapter is put on; None for a hub id."""
+    try:
+        name = json.loads(config.read_bytes()).get("base_model_name_or_path")
+    except (ValueError, AttributeError):
+        return None  # no adapter can be loaded from it either
+    return Path(name) if isinstance(name, str) and name and Path(name).is_dir() else None
+
+
+@contextmanager
+def quiet_libraries() -> Iterator[None]:
+    """Silence the progress bars and the chatter of transformers and datasets inside the block."""
+    import datasets
+    from transformers.utils import logging as transformers_logging
+
+    enable_bars: Callable[[], None] = transformers_logging.enable_progress_bar
+    disable_bars: Callable[[], None] = transformers_logging.disable_progress_bar
+    noisy = [logging.getLogger(name) for name in ("sentence_transformers", "transformers", "datasets")]
+    levels = [logger.level for logger in noisy]
+    bars = transformers_logging.is_progress_bar_enabled()
+    for logger in noisy:
+        logger.setLevel(logging.ERROR)
+    disable_bars()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        for logger, level in zip(noisy, levels, strict=True):
+            logger.setLevel(level)
+        if bars:
+            enable_bars()
+        datasets.enable_progress_bars()
+
+
+def load_backbone(
+    id_or_path: str,
+    max_seq_length: int | None = None,
+    device: str | None = None,
+    *,
+    attention: str = "auto",
+    quantization: str = "none",
+    long_text: LongText | None = None,
+) -> SentenceTransformer:
+    """Load a Sentence Transformers model, or a plain transformers checkpoint, as it is.
+
+    A plain checkpoint is given plain text, whatever chat template it has, and averaged over its tokens, one
+    of a causal language model read at its last token; its vocabulary head is not loaded. A model with a
+    `long_text.json` reads long texts as that says. What else a recipe makes of a model is in `tuning`.
+
+    Args:
+        id_or_path: A local directory, or an id on the Hugging Face hub.
+        max_seq_length: Tokens per text; default the checkpoint's own.
+        device: `cpu`, `cuda` …; default the best there is.
+        attention: Implementation of attention, see `settings.BackboneConfig`.
+        quantization: `4bit` loads the weights in 4 bits.
+        long_text: How to read long texts; default as the model says.
+
+    Raises:
+        InputError: There is no such directory or id, the hub cannot be reached, it is no embedding model,
+            has no positions for `max_seq_length` tokens, or cannot be loaded as asked for.
+        MissingExtraError: torch, sentence-transformers or bitsandbytes is not installed.
+    """
+    check_training_extra("loading a model")
+    cached_only = not check_model_path(id_or_path) and not _hub_answers(id_or_path)
+    options = _loading_options(attention, quantization, device)
+    from safetensors import SafetensorError
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.util import load_file_path
+
+    from angle_train.model.long_text import LONG_TEXT_FILE, LongText, LongTextModel
+
+    with quiet_libraries():
+        try:
+            saved = load_file_path(id_or_path, LONG_TEXT_FILE, local_files_only=cached_only)
+            long_text = long_text or (LongText.read(Path(saved)) if saved else None)
+            model = (LongTextModel if long_text else SentenceTransformer)(
+                id_or_path,
+                device=device,
+                trust_remote_code=False,
+                local_files_only=cached_only,
+                model_kwargs=options or None,
+            )
+            bare = load_file_path(id_or_path, "modules.json", local_files_only=cached_only) is None
+        except (SafetensorError, pickle.UnpicklingError, EOFError) as error:
+            raise InputError(
+                f"the weights of {id_or_path} are damaged, as after a download that was cut off or on a full "
+                f"disk; fetch or save the model again ({_reason(error)})"
+            ) from None
+        except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
+            if cached_only:
+                raise InputError(
+                    f"{id_or_path} is no local directory and not in the cache, and the hub cannot be reached "
+                    "(or HF_HUB_OFFLINE forbids it); give a local directory, or check the network"
+                ) from None
+            raise InputError(
+                f"{id_or_path} cannot be loaded as an embedding model: {_reason(error)}"
+            ) from error
+    # Looking up the base model's hub page while saving would need the network.
+    model.model_card_data.local_files_only = True
+    _complete(model, id_or_path, bare=bare)
+    _limit_length(model, max_seq_length, id_or_path)
+    if isinstance(model, LongTextModel) and long_text:
+        model.use(long_text)
+        say_once(f"{id_or_path}: long texts are read by {long_text.mode}")
+    return model
+
+
+@cache
+def say_once(line: str) -> None:
+    """Log a line, but not again in this process: a run loads its backbone several times."""
+    log.info("%s", line)
+
+
+def usable_positions(model: SentenceTransformer) -> int | None:
+    """Return how many tokens the model has positions for; None where there is no such limit.
+
+    RoBERTa and its kin count positions from the padding token's on, so two of their 514 are never used.
+    """
+    from torch import nn
+
+    transformer = model.transformers_model
+    if transformer is None:
+        return None
+    for name, module in transformer.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+    positions: int | None = getattr(transformer.config, "max_position_embeddings", None)
+    return positions
+
+
+def _reason(error: Exception) -> str:
+    """Return what a library says in one line, which may be long; the kind of error if it says nothing."""
+    if "trust_remote_code" in str(error):
+        return "it needs code of its own, which is never run here; take a model of a built-in architecture"
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def _loading_options(attention: str, quantization: str, device: str | None) -> dict[str, Any]:
+    """Return what transformers is told when it loads the weights."""
+    options: dict[str, Any] = {}
+    if attention != "auto":
+        options["attn_implementation"] = attention
+    if quantization == "4bit":
+        import torch
+        from sentence_transformers.util import get_device_name
+
+        options |= four_bit_settings(torch.device(device or get_device_name()))
+    return options
+
+
+def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
+    """Supply what checkpoints leave out: a padding token, the pooling of a plain one."""
+    freeze_fixed_weights(model)
+    tokenizer: Any = getattr(model, "tokenizer", None)
+    if model.transformers_model is None or tokenizer is None:
+        return
+    if tokenizer.pad_token is None:
+        if tokenizer.eos_token is None:
+            raise InputError(
+                f"{name}: its tokenizer has neither a padding token nor one for the end of texts"
+            )
+        tokenizer.pad_token = tokenizer.eos_token
+        say_once(f"{name}: no padding token, texts are padded with {tokenizer.eos_token}")
+    rows = getattr(model.transformers_model.get_input_embeddings(), "num_embeddings", None)
+    if rows is not None and tokenizer.vocab_size > rows:
+        raise InputError(
+            f"{name}: its tokenizer knows {tokenizer.vocab_size} tokens, its weights hold embeddings for "
+            f"{rows}; the two belong to different models, fetch or save them again"
+        )
+    if not bare:
+        return
+    template = " and without its chat template" if use_plain_text(model) else ""
+    if not is_causal(model):
+        say_once(f"{name}: plain transformers checkpoint, its token embeddings are averaged{template}")
+        return
+    set_pooling(model, "last-token")
+    say_once(f"{name}: causal language model, read at its last token{template}")
+
+
+def is_causal(model: SentenceTransformer) -> bool:
+    """Return whether tokens see only those before them; BERT can be built so too, and some LLMs are not."""
+    transformer = model.transformers_model
+    if transformer is None or not getattr(transformer.config, "is_causal", True):
+        return False
+    return any(getattr(module, "is_causal", False) is True for module in transformer.modules())
+
+
+def check_model_path(id_or_path: str) -> bool:
+    """Return whether it is a directory with a model in it; False if it may be an id on the hub.
+
+    Raises:
+        InputError: It is a path, and there is no model directory.
+    """
+    path = Path(id_or_path)
+    if path.is_dir():
+        if not any((path / name).is_file() for name in ("modules.json", "config.json")):
+            raise InputError(f"{path} holds no model: it has neither modules.json nor config.json")
+        return True
+    if path.is_file():
+        raise InputError(f"{path} is a file; give the directory of a model, or its id on the hub")
+    if path.is_absolute() or id_or_path.startswith((".", "~")) or id_or_path.count("/") > 1:
+        raise InputError(f"model directory {id_or_path} does not exist; check the path")
+    return False
+
+
+def _hub_answers(model_id: str) -> bool:
+    """Return whether the hub has the model; False if it cannot be asked, so that the cache must do.
+
+    One request: loading would otherwise retry every file of the model for minutes without a network.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError
+
+    from angle_train.data.hub import TOKEN_REFUSED
+
+    # Short names are Sentence Transformers' own models there.
+    candidates = [model_id] if "/" in model_id else [model_id, f"sentence-transformers/{model_id}"]
+    for candidate in candidates:
+        try:
+            HfApi().model_info(candidate, timeout=10)
+        except HFValidationError:
+            raise InputError(f"{model_id!r} is neither a local directory nor a hub id") from None
+        except RepositoryNotFoundError:
+            continue
+        except HfHubHTTPError as error:
+            if error.response is not None and error.response.status_code == 401:
+                raise InputError(f"{model_id}: {TOKEN_REFUSED}") from None
+            return False
+        except Exception:  # noqa: BLE001 - the hub's HTTP library, and so its errors, differ between versions
+            return False
+        return True
+    raise InputError(
+        f"{model_id} is no local directory, and the hub has no such model open to you; check the id"
+    )
+
+
+def _limit_length(model: SentenceTransformer, max_seq_length: int | None, name: str) -> None:
+    positions = usable_positions(model)
+    if positions is not None and max_seq_length is not None and max_seq_length > positions:
+        raise InputError(
+            f"{name} has positions for {positions} tokens; max_seq_length {max_seq_length} is too long"
+        )
+    if max_seq_length is not None:
+        model.max_seq_length = max_seq_length
+    elif positions is not None and (model.max_seq_length or 0) > positions:
+        model.max_seq_length = positions

@@ -1,0 +1,148 @@
+"""From the token embeddings of a text to one embedding, with modules that Sentence Transformers brings.
+
+A pooling is a list of such modules, so a saved model holds it and needs nothing of this toolkit. Two of the
+papers' poolings are no module of their own but a fixed weighting: that weighting is frozen here, in new
+models and in loaded ones. Knows nothing of texts or of training.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from angle_data.resources import load_object
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+    from sentence_transformers.sentence_transformer.modules.pooling import PoolingMode
+    from torch import nn
+
+CHECKPOINT = "checkpoint"
+"""Stands for the pooling that the checkpoint itself has."""
+
+POOLINGS: dict[str, str] = {
+    "cls": "angle_train.model.pooling:cls_pooling",
+    "last-avg": "angle_train.model.pooling:last_avg",
+    "last-max": "angle_train.model.pooling:last_max",
+    "cls-last-avg": "angle_train.model.pooling:cls_last_avg",
+    "first-last-avg": "angle_train.model.pooling:first_last_avg",
+    "last-token": "angle_train.model.pooling:last_token",
+}
+"""Name, as in AnglE Table 4, to `module:function`: a transformer in, the modules that follow it out."""
+
+FIRST_TOKEN = ("cls", "cls-last-avg")
+"""Those that read the first token, of use only where it sees the whole text."""
+
+
+def set_pooling(model: SentenceTransformer, name: str) -> None:
+    """Replace how `model` pools; what follows its pooling (normalisation, a trained layer) stays.
+
+    Args:
+        model: Opens with a transformer, then pools.
+        name: Key of `POOLINGS`.
+
+    Raises:
+        ValueError: The model does not consist of a transformer and a pooling.
+    """
+    from sentence_transformers.base.modules import Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    modules = list(model)
+    at = next((i for i, module in enumerate(modules) if isinstance(module, Pooling)), None)
+    if at is None or not isinstance(modules[0], Transformer):
+        raise ValueError("the model is no transformer with a pooling after it")
+    after = modules[at + 1 :]
+    if after and _is_fixed_mean(after[0]):
+        after = after[1:]
+    modules[0].model.config.output_hidden_states = False
+    pooling = load_object(POOLINGS[name])(modules[0])
+    del model[1:]
+    for module in (*pooling, *after):
+        model.append(module.to(model.device))
+    freeze_fixed_weights(model)
+
+
+def cls_pooling(transformer: Transformer) -> list[nn.Module]:
+    """The first token, [CLS] in an encoder."""
+    return [_pool(transformer, "cls")]
+
+
+def last_avg(transformer: Transformer) -> list[nn.Module]:
+    """Mean of the tokens of the last layer."""
+    return [_pool(transformer, "mean")]
+
+
+def last_max(transformer: Transformer) -> list[nn.Module]:
+    """The largest value of each dimension over the tokens of the last layer."""
+    return [_pool(transformer, "max")]
+
+
+def last_token(transformer: Transformer) -> list[nn.Module]:
+    """The last token that is no padding: the only one that has seen the whole text in a causal model."""
+    return [_pool(transformer, "lasttoken")]
+
+
+def cls_last_avg(transformer: Transformer) -> list[nn.Module]:
+    """Mean of `cls` and `last-avg`: both concatenated (2D), then projected by [I/2, I/2]."""
+    import torch
+    from sentence_transformers.base.modules import Dense
+
+    width = transformer.get_embedding_dimension()
+    halves = torch.eye(width).repeat(1, 2) / 2
+    mean = Dense(2 * width, width, bias=False, activation_function=torch.nn.Identity(), init_weight=halves)
+    return [_pool(transformer, "cls", "mean"), mean]
+
+
+def first_last_avg(transformer: Transformer) -> list[nn.Module]:
+    """Mean over the tokens of the first and the last layer, the embedding layer not counted."""
+    import torch
+    from sentence_transformers.sentence_transformer.modules import WeightedLayerPooling
+
+    layers = transformer.model.config.num_hidden_layers
+    weights = torch.zeros(layers)
+    weights[[0, -1]] = 1.0
+    transformer.model.config.output_hidden_states = True  # is saved with the model
+    # Entry 0 of the layers is the embedding layer.
+    width, kept = transformer.get_embedding_dimension(), torch.nn.Parameter(weights)
+    weighted = WeightedLayerPooling(width, layers, layer_start=1, layer_weights=kept)
+    return [weighted, _pool(transformer, "mean")]
+
+
+def freeze_fixed_weights(model: SentenceTransformer) -> None:
+    """Take the weights that only spell out a pooling out of training: neither gradient nor weight decay.
+
+    They are told by their values, since files do not say what was frozen.
+    """
+    for module in model:
+        if _is_fixed_mean(module) or _is_fixed_ends(module):
+            module.requires_grad_(False)
+
+
+def _pool(transformer: Transformer, *modes: PoolingMode) -> Pooling:
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    pooling: Pooling = Pooling(transformer.get_embedding_dimension(), modes)
+    return pooling
+
+
+def _is_fixed_mean(module: nn.Module) -> bool:
+    """Return whether it is the projection of `cls_last_avg`."""
+    import torch
+    from sentence_transformers.base.modules import Dense
+
+    if not isinstance(module, Dense) or module.bias or module.in_features != 2 * module.out_features:
+        return False
+    weight = module.linear.weight
+    halves = torch.eye(module.out_features, device=weight.device, dtype=weight.dtype).repeat(1, 2) / 2
+    return isinstance(module.activation_function, torch.nn.Identity) and torch.equal(weight, halves)
+
+
+def _is_fixed_ends(module: nn.Module) -> bool:
+    """Return whether it is the weighting of `first_last_avg`."""
+    from sentence_transformers.sentence_transformer.modules import WeightedLayerPooling
+
+    if not isinstance(module, WeightedLayerPooling) or module.layer_start != 1:
+        return False
+    weights = module.layer_weights.tolist()
+    return weights[0] == weights[-1] == 1.0 and not any(weights[1:-1])

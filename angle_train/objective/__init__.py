@@ -1,0 +1,1 @@
+"""The training objective: plain torch terms, the loss, the batches."""

@@ -1,0 +1,275 @@
+"""From labelled pairs to batches: each distinct text is encoded once, in chunks of similar length.
+
+The composition of a batch is never changed, only the way it is computed, so the statistics of training
+stay those of random batches (sorting whole batches by length would not keep them: length goes with label).
+Knows the trainer's column convention (`PREFIX_input_ids` …) but not the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from angle_data.disjoint import DisjointSets
+from angle_data.text import normalise
+from angle_train.objective.chunks import adaptive_chunks, fixed_chunks
+
+LABEL_COLUMNS = ("score", "weight")
+_MOST_LEVELS = 32  # more than a batch needs to have something to rank
+
+
+def positive_groups(first: Tensor, second: Tensor, positive: Tensor, identity: Tensor) -> Tensor:
+    """Return the group (N,) of every text: texts of one group are never each other's negatives.
+
+    Identical-sentence-pair detection (AnglE §3.3) as union-find over two relations, equal texts and
+    positive pairs: with (A, B) and (A', C) positive and A equal to A', the texts A, A', B, C are one group.
+
+    Args:
+        first: Index (B,) of each pair's first text, in 0..N-1.
+        second: Index (B,) of each pair's second text.
+        positive: Whether each pair is positive (B,), boolean.
+        identity: For each text (N,) a number that equal texts share.
+    """
+    sets = DisjointSets(range(len(identity)))
+    representative: dict[int, int] = {}
+    for text, same in enumerate(identity.tolist()):
+        sets.join(representative.setdefault(same, text), text)
+    for a, b in zip(first[positive].tolist(), second[positive].tolist(), strict=True):
+        sets.join(a, b)
+    return torch.tensor([sets.leader(text) for text in range(len(identity))])
+
+
+def transitive_pairs(
+    first: Tensor, second: Tensor, score: Tensor, weight: Tensor, positive: Tensor, group: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return first, second, score, weight (P,) of all pairs of texts that the rows label, directly or not.
+
+    What is known of a text holds for its paraphrases: two texts of one group are paraphrases, and a row that
+    joins two groups (an antonym, a random pair) says the same of every text of one with every text of the
+    other. Costs no encoding, since the texts are in the batch anyway. A row's own label always wins; inside a
+    group the others get the lowest score and weight of its positive rows, between groups those of the
+    lowest-scored row.
+
+    Args:
+        first: Index (B,) of each row's first text, in 0..N-1.
+        second: Index (B,) of each row's second text.
+        score: Gold similarity (B,).
+        weight: Trust (B,).
+        positive: Whether each row is positive (B,), boolean.
+        group: Group (N,) of each text, from `positive_groups`.
+    """
+    count = len(group)
+    scores = torch.full((count, count), torch.inf)  # indexed by groups first, by texts below
+    weights = torch.full((count, count), torch.inf)
+    # In falling order of score the lowest-scored row of two groups is written last, and stays.
+    falling = sorted(range(len(score)), key=lambda i: (-score[i].item(), -weight[i].item()))
+    for row in falling:
+        a, b = group[first[row]], group[second[row]]
+        if a != b or positive[row]:
+            scores[a, b] = scores[b, a] = score[row]
+            weights[a, b] = weights[b, a] = (
+                torch.minimum(weights[a, b], weight[row]) if a == b else weight[row]
+            )
+    scores, weights = scores[group][:, group], weights[group][:, group]
+    for row in falling:  # where two rows disagree about one pair, the lower score counts
+        a, b = first[row], second[row]
+        scores[a, b] = scores[b, a] = score[row]
+        weights[a, b] = weights[b, a] = weight[row]
+    known = scores.isfinite().triu(diagonal=1)
+    left, right = known.nonzero(as_tuple=True)
+    return left, right, scores[left, right], weights[left, right]
+
+
+def blocked_order(
+    keys: Sequence[str], block: int, generator: torch.Generator, scores: Sequence[float] | None = None
+) -> list[int]:
+    """Return a random order of 0..len(keys)-1 in which rows of one key stand together, `block` at a time.
+
+    With `block` 1 it is a plain shuffle. Larger blocks put the pairs of one source text into one batch, which
+    encodes the source once for all of them and lets the objectives compare its synonyms with its antonyms.
+
+    Args:
+        keys: Source of each row.
+        block: Rows of one source that stand together.
+        generator: Decides the order.
+        scores: Score of each row, to spread the levels evenly over the order, see `spread_levels`; a block
+            counts as its mean level.
+    """
+    order: list[int] = torch.randperm(len(keys), generator=generator).tolist()
+    blocks = [[index] for index in order]
+    if block > 1:
+        rows: dict[str, list[int]] = {}
+        for index in order:
+            rows.setdefault(keys[index], []).append(index)
+        blocks = [own[start : start + block] for own in rows.values() for start in range(0, len(own), block)]
+    elif scores is None:
+        return order
+    if scores is None:
+        picks = torch.randperm(len(blocks), generator=generator)
+    else:
+        level = _score_levels(scores)
+        picks = spread_levels([round(sum(level[i] for i in own) / len(own)) for own in blocks], generator)
+    return [index for pick in picks for index in blocks[pick]]
+
+
+def spread_levels(levels: Sequence[int], generator: torch.Generator) -> Tensor:
+    """Return a random order (N,) of 0..N-1 in which each level comes at even distances.
+
+    Every stretch of b places holds the share of a level that it has in all, rounded up or down for the rarest
+    level: with at least N/b members it is in every batch of b. Starting with the rarest, each level takes
+    every (free places / members)-th of the places that are still free, from a random one on.
+
+    Args:
+        levels: Level (N,) of each item.
+        generator: Decides the order inside a level and where it starts.
+    """
+    items: dict[int, list[int]] = {}
+    for item, level in enumerate(levels):
+        items.setdefault(level, []).append(item)
+    free = torch.arange(len(levels))
+    order = torch.empty_like(free)
+    for _, own in sorted(items.items(), key=lambda level: (len(level[1]), level[0])):
+        members = torch.tensor(own)[torch.randperm(len(own), generator=generator)]
+        start = torch.randint(len(free), (1,), generator=generator)
+        taken = (torch.arange(len(members)) * len(free) + start) // len(members)
+        order[free[taken]] = members
+        kept = torch.ones(len(free), dtype=torch.bool)
+        kept[taken] = False
+        free = free[kept]
+    return order
+
+
+def _score_levels(scores: Sequence[float]) -> list[int]:
+    """Return the rank of each score among the distinct ones, at most `_MOST_LEVELS` of about equal width."""
+    rank = {score: number for number, score in enumerate(sorted(set(scores)))}
+    width = max(1.0, len(rank) / _MOST_LEVELS)
+    return [int(rank[score] / width) for score in scores]
+
+
+@dataclass
+class PairCollator:
+    """Collates rows `{text1, text2, score[, weight]}` into chunked, tokenised batches.
+
+    The N distinct texts of the B rows are ordered by length and cut into chunks, each padded to its own
+    longest text. The batch holds every chunk's model inputs under `chunkNNN_…` and, under `label`, a
+    dictionary of tensors: `first`, `second` (B,), indices into the N texts in chunk order; `score`,
+    `weight` (B,); `positive`, `neutral` (B,), boolean; `group` (N,), see `positive_groups`. With
+    `transitive` these describe more pairs than rows.
+
+    Several processes each get the rows of the whole batch and the same labels, and share the texts out among
+    them. Two labels more then say how to put the embeddings together: `counts` (processes,), how many each
+    process encodes, and `rows` (N,), where each text stands in all of them, one process after the other.
+
+    Attributes:
+        preprocess: Tokenises a list of texts into padded model inputs (`SentenceTransformer.preprocess`).
+        positive_score: Rows with at least this score are in-batch positives.
+        negative_score: Rows with a score strictly between this and `positive_score` are neutral.
+        chunk_size: Texts per forward pass.
+        chunking: `fixed` fills every chunk, `adaptive` cuts where it saves time, see `chunking`.
+        swap: Whether to exchange the two texts of a row with probability one half. The published angle
+            depends on their order, and in LLM-labelled pairs the second text is always the machine's.
+        prompt: Put before every text.
+        transitive: Whether rows also label the pairs that follow from them, see `transitive_pairs`.
+        isp: What makes a `group`: `groups` both relations of `positive_groups`, `equal` equal texts alone,
+            `none` nothing, each text is on its own.
+        process: Number of this process, from 0.
+        processes: How many processes encode a batch together.
+    """
+
+    preprocess: Callable[..., Mapping[str, Tensor]]
+    positive_score: float = 0.8
+    negative_score: float = 0.0
+    chunk_size: int = 32
+    chunking: str = "fixed"
+    swap: bool = True
+    prompt: str | None = None
+    transitive: bool = False
+    isp: str = "groups"
+    process: int = 0
+    processes: int = 1
+    valid_label_columns: list[str] = field(default_factory=lambda: list(LABEL_COLUMNS))
+
+    def __call__(
+        self, rows: Sequence[Mapping[str, Any]], generator: torch.Generator | None = None
+    ) -> dict[str, Any]:
+        """Return the batch of `rows`; see the class for its keys.
+
+        Args:
+            rows: What to collate.
+            generator: Decides the swaps; default torch's global one.
+        """
+        pairs = [(str(row["text1"]), str(row["text2"])) for row in rows]
+        if self.swap:
+            flips = torch.rand(len(pairs), generator=generator).lt(0.5).tolist()
+            pairs = [(b, a) if flip else (a, b) for (a, b), flip in zip(pairs, flips, strict=True)]
+        # Sorting by characters first and text second makes the order independent of the rows' order.
+        texts = sorted({text for pair in pairs for text in pair}, key=lambda text: (len(text), text))
+        cut = adaptive_chunks if self.chunking == "adaptive" else fixed_chunks
+        shares = _shares(texts, self.processes, lambda own: cut(own, self.chunk_size))
+        batch: dict[str, Any] = {}
+        for number, part in enumerate(shares[self.process]):
+            chunk = self.preprocess(part, prompt=self.prompt)
+            batch |= {f"chunk{number:03d}_{name}": value for name, value in chunk.items()}
+        batch["label"] = self._labels(rows, pairs, texts, generator)
+        if self.processes > 1:
+            counts = torch.tensor([sum(map(len, share)) for share in shares])
+            position = torch.arange(len(texts))
+            before = counts.cumsum(0) - counts
+            batch["label"] |= {
+                "counts": counts,
+                "rows": before[position % self.processes] + position // self.processes,
+            }
+        return batch
+
+    def _labels(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        pairs: Sequence[tuple[str, str]],
+        texts: Sequence[str],
+        generator: torch.Generator | None,
+    ) -> dict[str, Tensor]:
+        index = {text: position for position, text in enumerate(texts)}
+        identities: dict[str, int] = {}
+        identity = torch.tensor([identities.setdefault(normalise(t), len(identities)) for t in texts])
+        first = torch.tensor([index[a] for a, _ in pairs])
+        second = torch.tensor([index[b] for _, b in pairs])
+        score = torch.tensor([float(row["score"]) for row in rows])
+        weight = torch.tensor([float(row.get("weight", 1.0)) for row in rows])
+        # A text is no partner of itself: such a row would only teach what is true by construction.
+        positive = (score >= self.positive_score) & (identity[first] != identity[second])
+        group = positive_groups(first, second, positive, identity)
+        if self.transitive:
+            first, second, score, weight = transitive_pairs(first, second, score, weight, positive, group)
+            if self.swap:  # the derived pairs come in order of length
+                flip = torch.rand(len(first), generator=generator) < 0.5
+                first, second = torch.where(flip, second, first), torch.where(flip, first, second)
+            positive = (score >= self.positive_score) & (identity[first] != identity[second])
+        if self.isp == "equal":
+            group = positive_groups(first, second, torch.zeros_like(positive), identity)
+        elif self.isp == "none":
+            group = torch.arange(len(texts))
+        return {
+            "first": first,
+            "second": second,
+            "score": score,
+            "weight": weight,
+            "positive": positive,
+            "neutral": (score > self.negative_score) & (score < self.positive_score),
+            "group": group,
+        }
+
+
+def _shares(
+    texts: Sequence[str], processes: int, cut: Callable[[Sequence[str]], list[Sequence[str]]]
+) -> list[list[Sequence[str]]]:
+    """Return the chunks of each process; it gets every n-th text, so that all have about as much to do.
+
+    All get equally many chunks, as sharded models need: one that lacks a chunk encodes a text for nothing.
+    """
+    shares = [cut(texts[process::processes] or texts[:1]) for process in range(processes)]
+    most = max(map(len, shares))
+    return [chunks + [chunks[-1][-1:]] * (most - len(chunks)) for chunks in shares]

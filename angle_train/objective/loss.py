@@ -1,0 +1,154 @@
+"""The combined AnglE objective as a Sentence Transformers loss: one forward pass, three terms.
+
+Expects the batches of `batching.PairCollator`; the mathematics is in `objectives`. Where processes train
+together, the objective is that of the whole batch, see `distributed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from angle_data.errors import InputError
+from angle_train.objective.distributed import check_same_batch, gather_embeddings, world_size
+from angle_train.objective.gradient_cache import encode_cached
+from angle_train.objective.terms import COMPLEX_ANGLES, angle_objective, cosine_objective, in_batch_objective
+from angle_train.settings import ObjectiveConfig
+
+_CITATION = """
+@article{li2023angle,
+    title = {AnglE-optimized Text Embeddings},
+    author = {Li, Xianming and Li, Jing},
+    journal = {arXiv preprint arXiv:2309.12871},
+    year = {2023},
+}
+"""
+
+
+def combined_objective(
+    embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfig
+) -> dict[str, Tensor]:
+    """Return the weighted terms w1·cosine, w2·in-batch, w3·angle (scalars); their sum is the loss (Eq. 8).
+
+    With `matryoshka_dims` each term is the sum of its values on all dimensions and on the first d, for each
+    d (https://arxiv.org/abs/2205.13147, with equal weights).
+
+    Args:
+        embeddings: The distinct texts of a batch (N, D).
+        labels: The tensors under `label` of a `PairCollator` batch.
+        config: Weights, temperatures and angle mode; terms of weight 0 are left out.
+
+    Raises:
+        InputError: The embeddings do not have the dimensions that the settings speak of.
+    """
+    terms: dict[str, Tensor] = {}
+    for width in widths(config, embeddings.shape[1]):
+        for name, term in _terms(embeddings[:, :width], labels, config).items():
+            terms[name] = terms[name] + term if name in terms else term
+    return terms
+
+
+def widths(config: ObjectiveConfig, width: int) -> list[int]:
+    """Return how many dimensions to compute the objective on, first of all `width` of them.
+
+    Raises:
+        InputError: Embeddings of that width do not have the dimensions that the settings speak of.
+    """
+    found = [width, *(d for d in config.matryoshka_dims if d != width)]
+    if max(found) > width:
+        raise InputError(
+            f"[objective] matryoshka_dims {max(found)} is more than the {width} dimensions that the "
+            f"backbone's embeddings have; give at most {width}"
+        )
+    odd = [d for d in found if d % 2]
+    if odd and config.angle_weight and config.angle_mode in COMPLEX_ANGLES:
+        raise InputError(
+            f"[objective] angle_mode {config.angle_mode} pairs the halves of a vector and cannot take "
+            f"{odd[0]} dimensions; give an even number or another angle_mode"
+        )
+    return found
+
+
+def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfig) -> dict[str, Tensor]:
+    """Return the weighted terms on the given dimensions."""
+    first, second, score, weight = (labels[name] for name in ("first", "second", "score", "weight"))
+    emb1, emb2 = embeddings[first], embeddings[second]
+    terms: dict[str, Tensor] = {}
+    if config.cosine_weight:
+        term = cosine_objective(emb1, emb2, score, tau=config.cosine_tau, weight=weight)
+        terms["cosine"] = config.cosine_weight * term
+    if config.in_batch_weight:
+        term = in_batch_objective(
+            embeddings,
+            first,
+            second,
+            labels["positive"],
+            labels["group"],
+            tau=config.in_batch_tau,
+            weight=weight,
+            neutral=labels["neutral"],
+            hard=score <= config.negative_score,
+            hard_weight=config.hard_negative_weight,
+        )
+        terms["in_batch"] = config.in_batch_weight * term
+    if config.angle_weight:
+        term = angle_objective(emb1, emb2, score, tau=config.angle_tau, mode=config.angle_mode, weight=weight)
+        terms["angle"] = config.angle_weight * term
+    return terms
+
+
+class CombinedLoss(nn.Module):
+    """Sentence Transformers loss around `combined_objective`; its terms are logged one by one.
+
+    Inputs: the chunks of a `PairCollator` batch as `features`, its label dictionary as `labels`. `watch` is
+    called with the terms of every batch. With `gradient_cache` the activations of one chunk are held at a
+    time, see `gradient_cache.encode_cached`. In each of several processes the terms are those of the whole
+    batch.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        config: ObjectiveConfig,
+        watch: Callable[[Mapping[str, Tensor]], None] | None = None,
+        gradient_cache: bool = False,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.config = config
+        self._watch = watch
+        self._gradient_cache = gradient_cache
+        self._batches_compared = False
+
+    def forward(self, features: Iterable[dict[str, Tensor]], labels: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Encode every chunk and return the weighted terms; the trainer sums them."""
+        shared = world_size() > 1
+        if shared and not self._batches_compared:  # once: what makes the batches does not change in a run
+            check_same_batch(labels)
+            self._batches_compared = True
+        if self._gradient_cache:
+            embeddings = encode_cached(self.model, list(features))
+        else:
+            embeddings = torch.cat([self.model(chunk)["sentence_embedding"] for chunk in features])
+        if shared:
+            embeddings = gather_embeddings(embeddings, labels)
+        terms = self.terms(embeddings, labels)
+        if self._watch is not None:
+            self._watch(terms)
+        return terms
+
+    def terms(self, embeddings: Tensor, labels: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the terms (scalars) for the distinct texts (N, D) of a batch; other losses replace this."""
+        return combined_objective(embeddings, labels, self.config)
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Return the settings shown in the model card."""
+        return {name: getattr(self.config, name) for name in self.config.__slots__}
+
+    @property
+    def citation(self) -> str:
+        """BibTeX of the paper, for the model card."""
+        return _CITATION

@@ -1,0 +1,1 @@
+"""Training: arguments, trainer, watching, checkpoints, processes, choosing."""

@@ -1,0 +1,158 @@
+"""A recipe's training section as the settings of the Sentence Transformers trainer."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformerTrainingArguments
+
+from angle_data.errors import InputError
+from angle_train.settings import TrainingConfig
+from angle_train.train.processes import process_count
+from angle_train.train.replay import EpochSampler
+from angle_train.train.sharding_settings import sharding_asked
+from angle_train.train.watch import METRIC, Evaluation
+
+log = logging.getLogger("angle.fit")
+
+# As /proc/cpuinfo calls them: Intel and AMD, without AVX-512, ARM.
+_BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"})
+_SCHEDULERS = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
+
+
+class Schedule:
+    """How many optimiser steps a recipe takes on `count` pairs, and how many lie between two evaluations."""
+
+    def __init__(self, config: TrainingConfig, count: int) -> None:
+        batches = -(-count // config.batch_size)
+        self.per_epoch = -(-batches // config.gradient_accumulation)
+        self.steps = math.ceil(self.per_epoch * config.epochs)
+        self.every = -(-self.per_epoch // config.evals_per_epoch)
+
+    def step_of(self, evaluation: int) -> int:
+        """Return the step of an evaluation, counted from 1."""
+        return min(evaluation * self.every, self.steps)
+
+    def step_at(self, progress: float) -> int:
+        """Return the step where this share (0..1) of the training is done."""
+        return max(1, round(progress * self.steps))
+
+    def curve(self, progress: Sequence[float], scores: Sequence[float]) -> list[Evaluation]:
+        """Return the learning curve with these scores where these shares of the training are done."""
+        steps = map(self.step_at, progress)
+        return [
+            Evaluation(step, step / self.per_epoch, score) for step, score in zip(steps, scores, strict=True)
+        ]
+
+
+def resolve_precision(precision: str, device: torch.device) -> str:
+    """Return the precision that a run on `device` computes in: `fp32`, `bf16` or `fp16`.
+
+    Raises:
+        InputError: fp16 without a GPU, or where the processes shard the model.
+    """
+    if precision == "auto":
+        return "bf16" if device.type == "cuda" and computes_bf16(device) else "fp32"
+    if precision == "fp16" and device.type != "cuda":
+        raise InputError(f"precision fp16 needs a GPU, this run is on {device.type}; use fp32 or bf16")
+    if precision == "fp16" and process_count() > 1 and sharding_asked():
+        raise InputError("precision fp16 is not supported where a model is sharded (FSDP); use bf16")
+    return precision
+
+
+def computes_bf16(device: torch.device, cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Return whether `device` has instructions for bf16; older ones emulate it, slower than fp32 and coarser.
+
+    Args:
+        device: One of another kind, or a CPU that the system does not describe, counts as able.
+        cpuinfo: Where Linux lists what the CPU can do.
+    """
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type != "cpu" or not cpuinfo.is_file():
+        return True
+    return not _BF16_FLAGS.isdisjoint(cpuinfo.read_text(encoding="utf-8", errors="replace").split())
+
+
+def warn_of_emulation(precision: str, device: torch.device) -> None:
+    """Log a warning if a run was told to compute in bf16 on a device that only emulates it."""
+    if precision == "bf16" and not computes_bf16(device):
+        kind = "CPU" if device.type == "cpu" else "GPU"
+        log.warning(
+            "warning: precision bf16: this %s has no instructions for it, and fp32 will be faster", kind
+        )
+
+
+def training_arguments(
+    config: TrainingConfig,
+    count: int,
+    directory: Path,
+    device: torch.device,
+    *,
+    select: bool = True,
+    trackers: Sequence[str] = (),
+) -> SentenceTransformerTrainingArguments:
+    """Return the trainer's settings for a recipe.
+
+    Args:
+        config: The recipe's training section.
+        count: Training pairs.
+        directory: Checkpoints go here.
+        device: Where the model is.
+        select: Whether there are dev pairs that the best checkpoint is chosen on.
+        trackers: Programs that the run is reported to.
+
+    Raises:
+        InputError: The device cannot compute in the recipe's precision.
+    """
+    every = Schedule(config, count).every
+    precision = resolve_precision(config.precision, device)
+    selection: dict[str, Any] = {
+        "eval_strategy": "steps",
+        "eval_steps": every,
+        "load_best_model_at_end": True,
+    }
+    args = SentenceTransformerTrainingArguments(
+        output_dir=str(directory),
+        num_train_epochs=config.epochs,
+        # Of all processes together: `trainer` does not divide batches, the collator divides their texts.
+        per_device_train_batch_size=config.batch_size,
+        gradient_accumulation_steps=config.gradient_accumulation,
+        learning_rate=config.learning_rate,
+        weight_decay=config.weight_decay,
+        lr_scheduler_type=_SCHEDULERS[config.scheduler],
+        warmup_steps=config.warmup_ratio,  # below 1 it is read as a share of all steps
+        max_grad_norm=config.max_grad_norm,
+        bf16=precision == "bf16",
+        fp16=precision == "fp16",
+        use_cpu=device.type == "cpu",
+        seed=config.seed,
+        data_seed=config.seed,
+        batch_sampler=EpochSampler,
+        dataloader_pin_memory=device.type == "cuda",
+        save_strategy="steps",
+        save_steps=every,
+        save_total_limit=2,
+        metric_for_best_model=METRIC,
+        greater_is_better=True,
+        logging_strategy="steps",
+        logging_steps=every,
+        report_to=list(trackers) or "none",
+        disable_tqdm=True,
+        **(selection if select else {}),
+    )
+    args.dataloader_drop_last = False  # set by the library where there are several processes
+    if process_count() == 1 and args.n_gpu > 1:
+        log.info(
+            "%d GPUs are seen and one is used; start with `torchrun --nproc-per-node %d -m angle_train.cli` "
+            "to use them all",
+            args.n_gpu,
+            args.n_gpu,
+        )
+        args._n_gpu = 1  # the trainer would split batches, and with them the objective, among the GPUs
+    return args

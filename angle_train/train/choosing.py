@@ -1,0 +1,224 @@
+"""Runs that leave one part of the human-graded pairs out, to choose how long the run on all of them trains.
+
+Every part is a run in a directory of its own, which goes on where it was cut off.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+
+from angle_data.jsonl import read_jsonl, write_jsonl
+from angle_train.data.folds import Choice, FoldCurve, choose, cut, shared_texts
+from angle_train.data.inputs import together
+from angle_train.data.pairs import PairSet
+from angle_train.evaluate.similarity import evaluate_model, spearman
+from angle_train.model.merge import blended, shares_to_try, snapshot
+from angle_train.recipe import Recipe
+from angle_train.train.arguments import Schedule
+from angle_train.train.checkpoints import RunDirectory
+from angle_train.train.processes import is_first, on_first
+from angle_train.train.trainer import DevEvaluator, train
+
+log = logging.getLogger("angle.fit")
+
+_MEASURED = "measured.jsonl"
+_NO_PATIENCE = 10**9  # every part is trained to the end: the means need all of them
+
+
+@dataclass(frozen=True, slots=True)
+class CrossFit:
+    """What the parts said.
+
+    Attributes:
+        choice: When to stop, and how much of the backbone to mix in.
+        share: That share.
+        before: Similarity (B,) of every graded pair under the untouched backbone.
+        after: The same by the run that did not train on the pair, as it was when the choice says.
+        progress: Share (0..1) of a run's steps that is taken at every evaluation, the mean over the parts;
+            all pairs are more steps, so that the number of an evaluation does not say when to stop there.
+        means: Mean Spearman over the parts after every evaluation, with that share.
+        backbone: Mean Spearman of the untouched backbone over the parts.
+        sizes: Pairs of each part.
+        shared_texts: How many texts of the graded pairs are in several parts, and how many there are.
+    """
+
+    choice: Choice
+    share: float
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+    progress: list[float]
+    means: list[float]
+    backbone: float
+    sizes: list[int]
+    shared_texts: tuple[int, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the report shows."""
+        return {
+            "sizes": self.sizes,
+            "evaluation": self.choice.evaluation,
+            "best": self.choice.best,
+            "share": self.share,
+            "scores": self.choice.scores,
+            "mean": self.choice.mean,
+            "spread": self.choice.spread,
+            "backbone": self.backbone,
+            "progress": self.progress,
+            "means": self.means,
+            "shared_texts": list(self.shared_texts),
+        }
+
+
+class _PartEvaluator(DevEvaluator):
+    """Measures on one part with every share of the backbone, and keeps what it measured in a file."""
+
+    def __init__(
+        self, part: PairSet, backbone: Mapping[str, Tensor], shares: Sequence[float], file: Path
+    ) -> None:
+        super().__init__([part])
+        self._part, self._backbone, self._shares, self._file = part, backbone, shares, file
+
+    def measure(self, model: SentenceTransformer) -> list[list[float]]:
+        """Return the similarities (S, B) of the part with each share."""
+        columns = []
+        for share in self._shares:
+            with blended(model, self._backbone, share):
+                columns.append(evaluate_model(model, self._part).tolist())
+        return columns
+
+    def scores(self, model: Any, steps: int) -> list[float]:
+        """Measure, note it under this step, and return the best share's Spearman."""
+        columns = self.measure(model)
+        rows = {row["step"]: row for _, row in read_jsonl(self._file)} if self._file.exists() else {}
+        rows[steps] = {"step": steps, "similarity": columns}
+        if is_first():
+            write_jsonl(self._file, [rows[step] for step in sorted(rows)])
+        return [max(spearman(self._part.score, np.array(column)) for column in columns)]
+
+
+def cross_fit(
+    load: Callable[[], SentenceTransformer],
+    human: PairSet,
+    others: PairSet | None,
+    recipe: Recipe,
+    directory: Path,
+    fingerprint: Mapping[str, str],
+    before: NDArray[np.float64],
+) -> CrossFit:
+    """Train without each part of the human-graded pairs in turn and choose when to stop.
+
+    Args:
+        load: Loads the model that is to be trained.
+        human: The graded pairs.
+        others: Pairs that all runs train on.
+        recipe: How; its `folds` says how many parts.
+        directory: Each part's run has a directory in it.
+        fingerprint: What decides the run, see `runstate.RunDirectory`.
+        before: Similarity (B,) of every graded pair under the untouched backbone.
+
+    Raises:
+        InputError: There are too few graded pairs, or a directory holds another run.
+        KeyboardInterrupt: Ctrl-C; the same call goes on.
+    """
+    parts = cut(human, recipe.training.folds, recipe.training.seed)
+    shares = shares_to_try(recipe.training.average_with_backbone)
+    log.info(
+        "no dev pairs given: %d human-graded pairs in %d parts, held out in turn, choose the number of steps",
+        len(human),
+        len(parts),
+    )
+    recipe = recipe.with_overrides({"patience": _NO_PATIENCE})
+    curves, progress = [], []
+    for number, part in enumerate(parts, start=1):
+        model = load()
+        held_out = human.take(part, f"{human.name}/part {number}")
+        backbone = spearman(held_out.score, before[part])
+        log.info("part %d of %d: %d pairs, backbone %.2f", number, len(parts), len(part), 100 * backbone)
+        rest = human.take([i for i in range(len(human)) if i not in set(part)], human.name)
+        run = RunDirectory(directory / f"part-{number}", {**fingerprint, "part": f"{number} of {len(parts)}"})
+        pairs = together(others, rest, recipe.objective)
+        similarity = _part_run(model, pairs, held_out, recipe, run, shares, backbone)
+        schedule = Schedule(recipe.training, len(pairs))
+        dev = [[spearman(held_out.score, np.array(c)) for c in columns] for columns in similarity]
+        curves.append(FoldCurve(backbone, dev, similarity))
+        progress.append([schedule.step_of(i + 1) / schedule.steps for i in range(len(dev))])
+    return _chosen(curves, parts, progress, shares, before, shared_texts(human, parts))
+
+
+def _part_run(
+    model: SentenceTransformer,
+    pairs: PairSet,
+    part: PairSet,
+    recipe: Recipe,
+    run: RunDirectory,
+    shares: Sequence[float],
+    backbone: float,
+) -> list[list[list[float]]]:
+    """Train without one part, or go on with that, and return the similarities (E, S, B) of its pairs."""
+    file = run.path / _MEASURED
+    status = on_first(lambda: run.status(overwrite=False))
+    if status != "finished":
+        resume = on_first(lambda: _claim(run, status, file))
+        evaluator = _PartEvaluator(part, snapshot(model) if any(shares) else {}, shares, file)
+        train(model, pairs, [part], recipe, run.checkpoints, resume, backbone, evaluator=evaluator)
+        on_first(run.finish)
+    return on_first(lambda: [row["similarity"] for _, row in read_jsonl(file)])
+
+
+def _claim(run: RunDirectory, status: Any, file: Path) -> Path | None:
+    run.path.mkdir(parents=True, exist_ok=True)
+    if status == "new":
+        file.unlink(missing_ok=True)
+    return run.claim(status, overwrite=False)
+
+
+def _chosen(
+    curves: Sequence[FoldCurve],
+    parts: Sequence[Sequence[int]],
+    progress: Sequence[Sequence[float]],
+    shares: Sequence[float],
+    before: NDArray[np.float64],
+    shared: tuple[int, int],
+) -> CrossFit:
+    choice = choose(curves)
+    after = before.copy()
+    if choice.evaluation:
+        for part, curve in zip(parts, curves, strict=True):
+            after[list(part)] = curve.similarity[choice.evaluation - 1][choice.share]
+    measured = min(len(curve.dev) for curve in curves)
+    means = [float(np.mean([curve.dev[i][choice.share] for curve in curves])) for i in range(measured)]
+    done = [float(np.mean(at)) for at in zip(*progress, strict=False)]
+    backbone = float(np.mean([curve.backbone for curve in curves]))
+    if not choice.evaluation:
+        log.info("chosen: the backbone, whose mean over the parts of %.2f no evaluation beat", 100 * backbone)
+    else:
+        log.info(
+            "chosen: evaluation %d of %d; the parts' mean is %.2f ± %.2f there, the backbone's %.2f",
+            choice.evaluation,
+            measured,
+            100 * choice.mean,
+            100 * choice.spread,
+            100 * backbone,
+        )
+        if shares[choice.share]:
+            log.info("with %.0f %% of the backbone mixed in", 100 * shares[choice.share])
+    return CrossFit(
+        choice,
+        shares[choice.share],
+        before,
+        after,
+        done,
+        means,
+        backbone,
+        [len(part) for part in parts],
+        shared,
+    )

@@ -1,0 +1,116 @@
+"""Several processes in one run, as torchrun and accelerate launch start them: one speaks, all compute.
+
+Process 0 reads and writes the run's directory, measures and logs; what it finds is told to the others. With
+one process nothing here does anything.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar, cast
+
+from angle_data.errors import AngleError, InputError
+from angle_train.train.sharding_settings import forget_sharding, settle_sharding, sharding_asked
+
+Value = TypeVar("Value")
+
+_PATIENCE = timedelta(hours=12)  # the others wait while process 0 measures and writes
+
+
+def process_count() -> int:
+    """Return how many processes take part in this run, as their launcher says."""
+    return max(1, int(os.environ.get("WORLD_SIZE") or 1))
+
+
+def process_number() -> int:
+    """Return the number of this process, from 0."""
+    return int(os.environ.get("RANK") or 0) if process_count() > 1 else 0
+
+
+def is_first() -> bool:
+    """Return whether this is the process that speaks and writes."""
+    return process_number() == 0
+
+
+@contextmanager
+def connect(device: str | None = None) -> Iterator[None]:
+    """Connect the processes for the length of a block; those that do not speak log errors only.
+
+    Raises:
+        InputError: torch cannot connect them, or they are to shard the model in a way that is not supported.
+    """
+    if process_count() == 1:
+        forget_sharding()
+        yield
+        return
+    sharded = sharding_asked()
+    if sharded:
+        settle_sharding()
+    import torch
+    from accelerate import PartialState
+    from accelerate.utils import DistributedType
+
+    on_cpu = device == "cpu" or not torch.cuda.is_available()
+    try:
+        state = PartialState(cpu=on_cpu, timeout=_PATIENCE)
+    except (RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"{process_count()} processes cannot be connected: {reason}; check how they are started"
+        ) from None
+    if sharded and state.distributed_type == DistributedType.MULTI_CPU:
+        raise InputError("a model is sharded (FSDP) on GPUs, and this run is on the CPU; start without FSDP")
+    log = logging.getLogger("angle")
+    level = log.level
+    if not is_first():
+        log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+def on_first(function: Callable[[], Value]) -> Value:
+    """Return what `function` returns in process 0, in every process; it is called in no other one.
+
+    An error that a user can fix ends all processes; process 0 alone reports it.
+    """
+    if process_count() == 1:
+        return function()
+    import torch.distributed as dist
+
+    message: list[Any] = [None]
+    failure: BaseException | None = None
+    if is_first():
+        try:
+            message = [(True, function())]
+        except AngleError as error:
+            failure, message = error, [(False, error.exit_code)]
+        except BaseException as error:  # noqa: BLE001 - raised below, once the others know
+            failure, message = error, [(False, 1)]
+    dist.broadcast_object_list(message, src=0)
+    if failure is not None:
+        raise failure
+    worked, value = message[0]
+    if not worked:
+        raise SystemExit(value)
+    return cast(Value, value)
+
+
+def any_process(flag: bool) -> bool:
+    """Return whether `flag` is set in any process; all must ask at the same time."""
+    if process_count() == 1:
+        return flag
+    import torch
+    import torch.distributed as dist
+
+    if not dist.is_initialized():
+        return flag
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    flags = torch.tensor([int(flag)], device=device)
+    dist.all_reduce(flags, op=dist.ReduceOp.MAX)
+    return bool(flags.item())

@@ -1,0 +1,230 @@
+"""Watches a training run from inside the trainer: progress, learning curve, early stopping, interruption.
+
+Works on the trainer's own log, which is part of every checkpoint, so a resumed run continues it: mean loss
+terms stand in the entries of the evaluations, and those of an interval that was cut off in an own entry.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from angle_data.console import Progress
+
+log = logging.getLogger("angle.fit")
+
+METRIC = "dev_spearman"
+_UNFINISHED = "terms_so_far"
+_TERMS = ("loss", "cosine", "in_batch", "angle")
+_HELD = 256  # batches whose terms may wait on the device
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One point of the learning curve.
+
+    Attributes:
+        step: Optimiser steps so far.
+        epoch: The same in passes over the data.
+        dev: Mean Spearman over the dev sets.
+        terms: Mean weighted loss terms since the point before, and their sum as `loss`.
+    """
+
+    step: int
+    epoch: float
+    dev: float
+    terms: dict[str, float] = field(default_factory=dict)
+
+
+class TermMeter:
+    """Means of the loss terms since the last evaluation, in double precision.
+
+    Sums are exact to the last bit over an interruption, which the trainer's own are not. Values that are not
+    finite (a batch that overflowed) are left out. Values stay on their device until they are asked for, since
+    fetching them would make the processor wait for a GPU after every batch.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[str, tuple[float, int]] = {}
+        self._held: list[tuple[list[str], Tensor]] = []
+
+    def add(self, terms: Mapping[str, Tensor]) -> None:
+        """Count the terms (scalars) of one batch."""
+        self._held.append((list(terms), torch.stack([term.detach() for term in terms.values()])))
+        if len(self._held) >= _HELD:
+            self._fetch()
+
+    def _fetch(self) -> None:
+        """Add what is held to the sums, in the order in which it came."""
+        for names, values in self._held:
+            # Python's floats are doubles, which not every device has.
+            for name, value in zip(names, values.tolist(), strict=True):
+                total, count = self._sums.get(name, (0.0, 0))
+                if math.isfinite(value):
+                    self._sums[name] = (total + value, count + 1)
+        self._held.clear()
+
+    def means(self) -> dict[str, float]:
+        """Return `loss`, the sum of all means, and the mean of each term; nothing if nothing was counted."""
+        self._fetch()
+        means = {name: total / count for name, (total, count) in self._sums.items()}
+        rounded = {name: round(mean, 6) for name, mean in means.items()}
+        return {"loss": round(math.fsum(means.values()), 6)} | rounded if means else {}
+
+    def state(self) -> dict[str, list[float]]:
+        """Return sum and count of every term, ready for JSON."""
+        self._fetch()
+        return {name: [total, count] for name, (total, count) in self._sums.items()}
+
+    def restore(self, state: Mapping[str, list[float]]) -> None:
+        """Go on from what `state` returned; from nothing, start anew."""
+        self._held.clear()
+        self._sums = {name: (total, int(count)) for name, (total, count) in state.items()}
+
+
+class RunCallback(TrainerCallback):
+    """Progress, one log line per evaluation, early stopping, and a checkpoint when interrupted.
+
+    `progress` counts the steps of this process and `meter` is fed by the loss. `start` is the dev Spearman of
+    the untouched backbone, which a checkpoint has to beat to be the best so far. At step `end` the run stops.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        patience: int,
+        interrupted: Callable[[], bool],
+        meter: TermMeter,
+        start: float = -math.inf,
+        end: int | None = None,
+    ) -> None:
+        self._progress, self._patience, self._interrupted = progress, patience, interrupted
+        self._meter, self._start, self._end = meter, start, end
+        self._shown = 0
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Go on where a resumed run's checkpoint is."""
+        self._shown = state.global_step
+        self._meter.restore(_unfinished_terms(state))
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Count the step; stop, with a checkpoint, if interrupted."""
+        self._progress.advance(state.global_step - self._shown, self._note(state))
+        self._shown = state.global_step
+        if self._end is not None and self._end <= state.global_step < state.max_steps:
+            control.should_save = control.should_training_stop = True
+        if self._interrupted():
+            entries: list[dict[str, Any]] = state.log_history
+            entries.append({"step": state.global_step, _UNFINISHED: self._meter.state()})
+            control.should_save = control.should_training_stop = True
+
+    def on_evaluate(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Log the evaluation; stop if the last ones brought nothing better."""
+        entries: list[dict[str, Any]] = state.log_history
+        entry = next(entry for entry in reversed(entries) if f"eval_{METRIC}" in entry)
+        entry["terms"] = self._meter.means()
+        self._meter.restore({})
+        *earlier, last = learning_curve(state)
+        terms = ", ".join(f"{name} {value:.3f}" for name, value in last.terms.items())
+        is_best = last.dev > max([self._start, *(evaluation.dev for evaluation in earlier)])
+        best = ", the best so far" if is_best else ""
+        log.info(
+            "step %d/%d, epoch %.2f: %s; dev Spearman %.2f%s",
+            last.step,
+            state.max_steps,
+            last.epoch,
+            terms or "loss n/a",
+            100 * last.dev,
+            best,
+        )
+        if evaluations_since_best(state) >= self._patience:
+            log.info("no better for %d evaluations: stopping early", self._patience)
+            control.should_training_stop = True
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Log the loss terms of a run that is not measured on the way."""
+        if args.eval_strategy == "no" and self._meter.means():
+            terms = ", ".join(f"{name} {value:.3f}" for name, value in self._meter.means().items())
+            log.info("step %d/%d, epoch %.2f: %s", state.global_step, state.max_steps, state.epoch, terms)
+            self._meter.restore({})
+
+    def _note(self, state: TrainerState) -> str:
+        scores = [evaluation.dev for evaluation in learning_curve(state)]
+        return f"dev {100 * scores[-1]:.1f}, best {100 * max(self._start, *scores):.1f}" if scores else ""
+
+
+def learning_curve(state: TrainerState) -> list[Evaluation]:
+    """Return the evaluations in the trainer's log; it is part of every checkpoint, so resuming keeps it."""
+    entries: list[dict[str, Any]] = state.log_history
+    curve = []
+    for entry in entries:
+        if f"eval_{METRIC}" in entry:
+            found = entry.get("terms", {})
+            terms = {name: found[name] for name in _TERMS if name in found}  # a checkpoint sorts its keys
+            curve.append(Evaluation(entry["step"], entry["epoch"], entry[f"eval_{METRIC}"], terms))
+    return curve
+
+
+def evaluations_since_best(state: TrainerState) -> int:
+    """Return how many evaluations there were since the best one; the backbone's does not count."""
+    scores = [evaluation.dev for evaluation in learning_curve(state)]
+    return len(scores) - 1 - scores.index(max(scores)) if scores else 0
+
+
+def _unfinished_terms(state: TrainerState) -> dict[str, list[float]]:
+    """Return the loss terms between the last evaluation and an interruption, see `TermMeter.state`."""
+    entries: list[dict[str, Any]] = state.log_history
+    for entry in reversed(entries):
+        if f"eval_{METRIC}" in entry:
+            break
+        if _UNFINISHED in entry and entry["step"] == state.global_step:
+            terms: dict[str, list[float]] = entry[_UNFINISHED]
+            return terms
+    return {}
+
+
+@contextmanager
+def catch_interrupt() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C or SIGTERM inside the block into a flag; the second one does what it always does.
+
+    A batch system or container that ends a run sends a SIGTERM, and kills some seconds later.
+    """
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed.is_set
+        return
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+    def handle(signum: int, frame: object) -> None:
+        pressed.set()
+        restore()
+        log.warning("finishing this step and saving a checkpoint; Ctrl-C again stops at once")
+
+    for number in previous:
+        signal.signal(number, handle)
+    try:
+        yield pressed.is_set
+    finally:
+        restore()
