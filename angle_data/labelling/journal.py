@@ -1,11 +1,10 @@
 """The append-only record of every reply: the only state of a labelling run, and what makes it resumable.
 
-A request that the service refuses for good has a row too, with the words of the service in `refused`; it is
-finished like the others, and counts as no reply.
+A request that the service refuses for good has a row too, with the words of the service in `refused`. It is
+finished like the others, and counts as no reply. A request that is asked anew has one row for each sample.
 
-Knows nothing about parsing. One process writes a run at a time; a kill at any moment loses at most the line
-that was being written. Rows are found by a 64-bit hash of their key; of two requests with one hash (a chance
-of one in ten million among two million) the second counts as unanswered.
+One process writes a run at a time; a kill at any moment loses at most the line that was being written. Rows
+are found by a 64-bit hash of their key; of two requests with one hash the second counts as unanswered.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import logging
 import os
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import IO, Any
 
 import jsonlines
 
+from angle_data.annotators.base import ChatRequest, Failure, resample
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps
 from angle_data.labelling.index import HashTable
@@ -34,7 +34,6 @@ _FILE = "journal.jsonl"
 _FIELDS = ("key", "model", "reply")
 _KEY_DIGITS = 32
 _KEY = re.compile(rf"[0-9a-f]{{{_KEY_DIGITS}}}")
-_64_BITS = (1 << 64) - 1
 _MISSING, _CLAIMED = -2, -1
 _READ_AHEAD = 1 << 16
 # The order in which `append` callers write usage is the service's own; this is that of the OpenAI API.
@@ -90,18 +89,18 @@ class Journal:
         self._writer = jsonlines.Writer(writer, dumps=dumps, flush=True) if writer else None
 
     def __contains__(self, key: str) -> bool:
-        return self._offsets.get(_hash(key), _MISSING) >= 0
+        return self._offsets.get(hash(key), _MISSING) >= 0
 
     def __len__(self) -> int:
         return self.spent.rows
 
     def held_before(self, key: str) -> bool:
         """Whether the journal held this request already when it was opened."""
-        return 0 <= self._offsets.get(_hash(key), _MISSING) < self._start
+        return 0 <= self._offsets.get(hash(key), _MISSING) < self._start
 
     def claim(self, key: str) -> bool:
         """Reserve a request for this run; False when it is finished, or claimed by an equal request."""
-        identity = _hash(key)
+        identity = hash(key)
         if self._offsets.get(identity, _MISSING) != _MISSING:
             return False
         self._offsets.put(identity, _CLAIMED)
@@ -116,7 +115,7 @@ class Journal:
         assert self._writer is not None, "a journal opened for reading takes no rows"
         start = self._end
         self._end += self._writer.write(row)
-        self._offsets.put(_hash(row["key"]), start)
+        self._offsets.put(hash(row["key"]), start)
         if refusal_of(row) is None:
             self.spent.add(row)
 
@@ -126,7 +125,7 @@ class Journal:
         Raises:
             InputError: The row is damaged.
         """
-        offset = self._offsets.get(_hash(key), _MISSING)
+        offset = self._offsets.get(hash(key), _MISSING)
         if offset < 0 or self._rows is None:
             return None
         self._rows.seek(offset)
@@ -140,6 +139,46 @@ def refusal_of(row: dict[str, Any]) -> str | None:
     """Return why the service refused a request for good, from its row; None when it was answered."""
     refused = row.get("refused")
     return refused if isinstance(refused, str) else None
+
+
+class Replies:
+    """The rows of a journal by request, sample by sample.
+
+    `failures` are those of this session, by key. `identity` is the model as request keys know it.
+    """
+
+    def __init__(self, journal: Journal, failures: Mapping[str, Failure], identity: str) -> None:
+        self._journal, self._failures, self._identity = journal, failures, identity
+
+    def each(self, request: ChatRequest) -> Iterator[dict[str, Any]]:
+        """Yield the journal rows of a request, first sample first; none when it was not answered.
+
+        A request that was asked anew has several, see `resample`. Only what is taken is read.
+        """
+        sample, number = request, 0
+        while (row := self._journal.row(sample.key)) is not None:
+            yield row
+            number += 1
+            sample = resample(request, self._identity, number)
+
+    def all(self, request: ChatRequest) -> list[dict[str, Any]]:
+        """Return the journal rows of a request, see `each`."""
+        return list(self.each(request))
+
+    def next_sample(self, request: ChatRequest) -> ChatRequest:
+        """Return the request that asks the same question once more: the first sample without a row."""
+        return resample(request, self._identity, len(self.all(request)))
+
+    def from_before(self, request: ChatRequest) -> bool:
+        """Whether the journal held the first sample already when this session began."""
+        return self._journal.held_before(request.key)
+
+    def failure(self, request: ChatRequest) -> Failure | None:
+        """Return why a request failed in this session, None when it did not, or was not asked.
+
+        Of a request that was asked anew, this is the failure of the next sample.
+        """
+        return self._failures.get(self.next_sample(request).key) if self._failures else None
 
 
 @contextmanager
@@ -218,7 +257,7 @@ def _scan(path: Path, model: str) -> _Scanned:
                 key = row["key"]
                 if refusal_of(row) is None:
                     found.spent.add(row)
-            found.offsets.put(_hash(key), found.end)
+            found.offsets.put(hash(key), found.end)
             found.end += len(line)
     return found
 
@@ -247,11 +286,6 @@ def _parse(line: bytes) -> tuple[dict[str, Any] | None, str]:
     except ValueError:
         return None, "not a valid journal row"
     return row, ""
-
-
-def _hash(key: str) -> int:
-    """Return 64 bits that stand for a key, in this process."""
-    return hash(key) & _64_BITS
 
 
 def _number(value: Any) -> int:

@@ -237,9 +237,12 @@ def fails(tmp_path, texts, *more):
         (["--model", "chatgpt", "--engine", "offline"], "'chatgpt' cannot be loaded here"),
         (["--model", "m", "--base-url", "http://"], "--base-url 'http://' names no host"),
         (["--model", "chatgpt", "--shard", "3"], "--shard '3': give I/N, such as 1/8"),
+        (["--model", "chatgpt", "--shard", "a/b"], "--shard 'a/b': give I/N"),
         (["--model", "chatgpt", "--shard", "3/2"], "--shard i/n needs 1 <= i <= n, got 3/2"),
         (["--model", "chatgpt", "--usd-per-million", "1"], "--usd-per-million '1': give two prices"),
+        (["--model", "chatgpt", "--usd-per-million", "1,2,3"], "--usd-per-million '1,2,3': give two prices"),
         (["--model", "llama", "--engine", "offline", "--engine-option", "x"], "'x': give KEY=VALUE"),
+        (["--model", "llama", "--engine-option", "a b=1"], "'a b=1': give KEY=VALUE"),
         (
             ["--model", "m", "--base-url", "http://h/v1", "--max-usd", "1"],
             "needs a price, and that of 'm' at http://h/v1 is not known: give --usd-per-million IN,OUT",

@@ -4,8 +4,8 @@ import pytest
 
 from angle_data.annotators.base import ChatRequest, Held, Reply, Sampling
 from angle_data.annotators.models import Price
+from angle_data.labelling.budget import Ledger, Tokens
 from angle_data.labelling.journal import Spent
-from angle_data.labelling.ledger import Ledger, Tokens
 
 GUESS = Tokens(100.0, 100.0)
 
@@ -78,9 +78,9 @@ def test_what_the_journal_held_counts():
     assert Ledger(spent, None, None, 600).affords(ONE, GUESS)
     assert not Ledger(spent, None, None, 599).affords(ONE, GUESS)
     ledger = Ledger(spent, None, None, 1000)
-    assert ledger.of_this_run() == (0, 0, 0)
+    assert ledger.of_this_session() == (0, 0, 0)
     spent.count(1, 2, 1.0)
-    assert ledger.of_this_run() == (1, 1, 2)
+    assert ledger.of_this_session() == (1, 1, 2)
 
 
 def test_money_weighs_prompt_and_reply_tokens():

@@ -10,13 +10,13 @@ import pytest
 from fake_openai import FakeOpenAI, Fault
 from typer.testing import CliRunner
 
+from angle_data.annotators import EngineConfig
 from angle_data.cli import app
 from angle_data.ensemble.scores import read_scores
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.engine import EngineConfig
-from angle_data.labelling.pair_file import Pair, PairFile
 from angle_data.labelling.score import ScoreConfig, group_pairs, plan_score, score
+from angle_data.labelling.texts import Pair, PairFile
 from angle_data.text import stable_hash
 
 SHOWN = re.compile(r"Pair (\d+)\nA: (.*)\nB: (.*)")

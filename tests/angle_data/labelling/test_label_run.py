@@ -12,13 +12,12 @@ import pytest
 from fake_openai import FakeOpenAI, Fault
 from programs import angle_data, started
 
+from angle_data.annotators import EngineConfig
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.engine import EngineConfig
-from angle_data.labelling.requests import LabelConfig
-from angle_data.labelling.run import label, plan_label
+from angle_data.labelling.label import LabelConfig, label, plan_label
 
-PROMPTS = Path(__file__).parents[2] / "prompts"
+PROMPTS = Path(__file__).parents[3] / "prompts"
 
 
 def write_texts(path, count, start=0):
@@ -527,18 +526,20 @@ def test_a_structured_reply_with_half_a_pair_as_an_escape_is_kept(tmp_path):
     ]
 
 
-def test_of_several_good_replies_the_first_gives_the_candidates(tmp_path, monkeypatch):
+def test_of_several_good_replies_the_first_gives_the_candidates(tmp_path):
     """A better parser can find sentences in a reply after which others were asked for."""
     write_texts(tmp_path / "texts.jsonl", 1)
-    answers = iter(["I cannot help with that.", "1. Good.\n2. Fine.", "1. Late.\n2. Later."])
-    monkeypatch.setattr("angle_data.labelling.run.gave_nothing", lambda *arguments: True)
+    answers = iter(["I cannot help with that.", "1. Late.\n2. Later."])
     with FakeOpenAI(lambda body: next(answers)) as server:
+        asked = config(tmp_path, server, polarity="synonym", retry_rejected=True)
         with pytest.raises(AnnotatorError, match="no reply is of use"):
-            label(config(tmp_path, server, polarity="synonym", retry_rejected=True))
-        for _ in range(2):
-            label(config(tmp_path, server, polarity="synonym", retry_rejected=True))
+            label(asked)
+        assert label(asked).counts["kept"] == 2
+        journal = tmp_path / "run/journal.jsonl"
+        journal.write_text(journal.read_text().replace("I cannot help with that.", "1. Good.\\n2. Fine."))
+        assert label(asked).counts["asked"] == 0
     assert [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")] == ["Good.", "Fine."]
-    assert [row["reason"] for row in rows(tmp_path / "run/rejected.jsonl")] == ["refusal"]
+    assert rows(tmp_path / "run/rejected.jsonl") == []
 
 
 def test_changed_settings_are_named_once(tmp_path, caplog):

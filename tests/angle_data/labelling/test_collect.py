@@ -1,6 +1,5 @@
 """The asking: what limits count, what is with a batch service, what memory holds of requests in flight."""
 
-import asyncio
 import gc
 import json
 import tracemalloc
@@ -10,18 +9,16 @@ import pytest
 from fake_batch import FakeBatch
 from fake_openai import FakeOpenAI
 
-from angle_data.annotators import AnnotatorSpec
+from angle_data.annotators import AnnotatorSpec, EngineConfig
 from angle_data.annotators.base import ChatRequest, Reply, Sampling
 from angle_data.annotators.batch_state import open_requests
 from angle_data.errors import InputError, StoppedError
 from angle_data.jsonl import read_jsonl
+from angle_data.labelling.budget import Ledger
 from angle_data.labelling.collect import Collector
-from angle_data.labelling.engine import EngineConfig
 from angle_data.labelling.journal import open_journal, read_journal
-from angle_data.labelling.ledger import Ledger
-from angle_data.labelling.requests import LabelConfig
-from angle_data.labelling.run import label, plan_label
-from angle_data.labelling.tokens import guess_tokens
+from angle_data.labelling.label import LabelConfig, label, plan_label
+from angle_data.labelling.session import Job
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5}
 
@@ -44,27 +41,37 @@ class Pool:
                 yield self.reply(key)
 
 
-def questions(count, content="grade this"):
-    sampling = Sampling(0.0, 512)
-    for number in range(count):
-        messages = ({"role": "user", "content": f"{content} {number}"},)
-        yield ChatRequest(f"{number:032x}", f"s{number}", f"t{number}", "score", messages, "m", sampling)
+class Questions(Job):
+    """Questions that are 48 characters to answer."""
+
+    command = "test"
+
+    def __init__(self, run, count, engine, content):
+        self.run, self.spec = run, AnnotatorSpec("m", engine, "m")
+        self.count, self.content = count, content
+
+    def requests(self):
+        sampling = Sampling(0.0, 512)
+        for number in range(self.count):
+            messages = ({"role": "user", "content": f"{self.content} {number}"},)
+            yield ChatRequest(f"{number:032x}", f"s{number}", f"t{number}", "score", messages, "m", sampling)
+
+    def settings(self):
+        return {}
+
+    def derive(self, replies):
+        return {}
+
+    def reply_chars(self, request):
+        return 48
 
 
-def collect(run, annotator, count, limit=None, engine="server", **options):
+def collect(run, annotator, count, limit=None, engine="server", content="grade this"):
     """Ask with a limit on tokens; returns the collector and the tokens that the journal counts."""
-    spec = AnnotatorSpec("m", engine, "m")
     with open_journal(run, "m") as journal:
-        collector = Collector(
-            lambda: questions(count, **options),
-            journal,
-            Ledger(journal.spent, None, None, limit),
-            spec,
-            label="test",
-            fields=lambda request: {"task": request.task},
-            guess=lambda request: guess_tokens(request, 48),
-        )
-        asyncio.run(collector.collect(annotator, count))
+        job = Questions(run, count, engine, content)
+        collector = Collector(job, journal, Ledger(journal.spent, None, None, limit))
+        collector.ask(annotator)
         return collector, journal.spent.tokens
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.labelling.texts import TextFile, _Hashes
+from angle_data.labelling.texts import TextFile
 from angle_data.records import Text
 from angle_data.text import content_id
 
@@ -107,17 +107,6 @@ def test_a_limit_counts_texts_across_many_lines_and_repetitions(tmp_path, limit)
     read = int(ids[limit - 1]) + 1 if limit <= 1500 else 2250
     assert texts.repeated == read // 3
     assert texts.blank == 0
-
-
-def test_a_limit_among_repetitions_sorts_the_rows_a_few_times_only(tmp_path, monkeypatch):
-    """Sorting all rows for every 512 of them would be 40 times here."""
-    path = write(tmp_path / "t.jsonl", [{"id": "a", "text": "Node left."}] * (40 * 512))
-    calls = []
-    find = _Hashes.repeated
-    monkeypatch.setattr(_Hashes, "repeated", lambda self: calls.append(1) or find(self))
-    texts = TextFile(path, limit=2)
-    assert (texts.count, texts.repeated) == (1, 40 * 512 - 1)
-    assert len(calls) <= 8
 
 
 def test_a_limit_does_not_read_on(tmp_path):

@@ -8,14 +8,12 @@ from dataclasses import replace
 
 import pytest
 from fake_openai import FakeOpenAI
+from programs import plain_prompts
 
-from angle_data.annotators import AnnotatorSpec
+from angle_data.annotators import AnnotatorSpec, EngineConfig
 from angle_data.annotators.base import ChatRequest, Sampling
-from angle_data.labelling.engine import EngineConfig
-from angle_data.labelling.forecast import plan_all
-from angle_data.labelling.requests import LabelConfig
-from angle_data.labelling.run import label, plan_label
-from angle_data.labelling.tokens import estimate, find_counter, guess_tokens, prompt_tokens
+from angle_data.labelling.budget import estimate, find_counter, guess_tokens, prompt_tokens
+from angle_data.labelling.label import LabelConfig, label, plan_label
 
 
 def config(tmp_path, count, *, size=2, **engine):
@@ -84,14 +82,13 @@ def test_requests_to_be_asked_anew_are_forecast(tmp_path):
     assert (plan.requests, plan.from_journal, plan.shared, plan.to_ask) == (4, 3, 0, 1)
 
 
-def test_the_sample_of_prompts_is_drawn_from_all_of_them(tmp_path, monkeypatch):
-    """One long word first, then many short ones: the first prompts alone would forecast a third."""
-    monkeypatch.setattr("angle_data.labelling.forecast._SAMPLE", 40)
+def test_the_sample_of_prompts_is_drawn_from_all_of_them(tmp_path):
+    """Long words first, then many short ones: the first 2,000 prompts alone would forecast a third."""
     write_tokenizer(tmp_path / "model")
-    texts = [f"{i:040}" for i in range(40)] + [f"{i:04} " + "a b " * 9 for i in range(360)]
-    requests = [replace(request(text), key=f"{i:032x}") for i, text in enumerate(texts)]
-    engine = EngineConfig("m", base_urls=("http://h/v1",), checkpoint=str(tmp_path / "model"))
-    plan = plan_all(lambda: iter(requests), engine, tmp_path / "run", command="llm-label")
+    asked = config(tmp_path, 0, base_urls=("http://h/v1",), checkpoint=str(tmp_path / "model"))
+    texts = [f"{i:040}" for i in range(2000)] + [f"{i:04} " + "a b " * 9 for i in range(6000)]
+    asked.texts.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    plan = plan_label(replace(asked, prompts=str(plain_prompts(tmp_path / "prompts")))).session
     exact = sum(len(text.split()) + 8 for text in texts)
     assert plan.prompt_tokens == pytest.approx(exact, rel=0.1)
 
