@@ -255,6 +255,8 @@ class Collector:
         A SIGTERM, as batch systems send it when the time is up, does the same. An annotator whose `drains` is
         False has nothing in flight that is worth a wait (batches are fetched by the next run) and is stopped
         by the first. One that waits before it tries again waits no longer.
+
+        Afterwards the signals do what they did before: asyncio would leave SIGTERM to kill without a word.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
@@ -270,8 +272,16 @@ class Collector:
                     "1 reply" if waiting == 1 else f"{waiting} replies",
                 )
 
+        before = {}
         # Signals can be caught in the main thread of a Unix process only; elsewhere Python's default stands.
         with suppress(NotImplementedError, RuntimeError, ValueError):
             for number in (signal.SIGINT, signal.SIGTERM):
+                handler = signal.getsignal(number)
                 loop.add_signal_handler(number, interrupted)
-        yield
+                before[number] = handler or signal.SIG_DFL
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                loop.remove_signal_handler(number)
+                signal.signal(number, handler)

@@ -56,6 +56,30 @@ def test_the_program_runs_on_its_own(examples, tmp_path):
     assert done.stderr == f"angle-data: error: {tmp_path}/none.jsonl does not exist; check --replies\n"
 
 
+def test_a_sigterm_while_the_candidates_are_written_is_an_interrupt(examples, tmp_path):
+    """The asking catches signals in its own way, and must leave them as it found them."""
+    program = (
+        "import os, signal\n"
+        "from angle_data.cli import main\n"
+        "from angle_data.labelling.label import LabelJob\n"
+        "class Stopped(LabelJob):\n"
+        "    def derive(self, replies):\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        return super().derive(replies)\n"
+        "import angle_data.labelling.label as label\n"
+        "label.LabelJob = Stopped\n"
+        "main()\n"
+    )
+    options = ["--replies", examples / "replies/annotator-a.jsonl", "--texts", examples / "texts.jsonl"]
+    options += ["--model", "annotator-a", "--out", tmp_path / "run", "--limit", 3]
+    command = [sys.executable, "-c", program, "llm-label", *map(str, options)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 130
+    assert done.stderr.endswith("angle-data: interrupted; everything so far is kept\n")
+    assert len((tmp_path / "run/journal.jsonl").read_text().splitlines()) == 6
+    assert json.loads((tmp_path / "run/run.json").read_text())["finished"] is False
+
+
 def recorded(examples, name, out, *more):
     return angle_data(
         "llm-label", "--model", name, "--engine", "recorded", "--replies", examples / f"replies/{name}.jsonl",
