@@ -145,11 +145,10 @@ def llm_label(
     )
     if dry_run:
         plan = plan_label(config)
-        counts = _plan_counts(plan.session) | {"blank": plan.blank, "repeated": plan.repeated}
-        typer.echo(json.dumps(counts) if as_json else _plan_table(counts))
+        passed_over = {"blank": plan.blank, "repeated": plan.repeated}
+        _print_plan(plan.session, passed_over, as_json=as_json, quiet=quiet)
     else:
-        result = label(config)
-        typer.echo(json.dumps(result.counts) if as_json else _result_table(result))
+        _print_result(label(config), as_json=as_json, quiet=quiet)
 
 
 @with_engine_options(temperature=0.0, max_tokens=1024)
@@ -201,39 +200,39 @@ def llm_score(
         retry_rejected=retry_rejected,
     )
     if dry_run:
-        counts = _plan_counts(plan_score(config))
-        typer.echo(json.dumps(counts) if as_json else _plan_table(counts))
+        _print_plan(plan_score(config), {}, as_json=as_json, quiet=quiet)
     else:
-        result = score(config)
-        typer.echo(json.dumps(result.counts) if as_json else _result_table(result))
+        _print_result(score(config), as_json=as_json, quiet=quiet)
 
 
-def _plan_counts(plan: SessionPlan) -> dict[str, Any]:
-    return {**asdict(plan), "to_ask": plan.to_ask}
+def _print_plan(plan: SessionPlan, passed_over: dict[str, int], *, as_json: bool, quiet: bool) -> None:
+    """Print a forecast as JSON, as a table, or not at all."""
+    counts = {**asdict(plan), "to_ask": plan.to_ask, **passed_over}
+    if as_json:
+        typer.echo(json.dumps(counts))
+    elif not quiet:
+        about = {"counted_by", "paid", "usd", "spent_usd"}
+        typer.echo(_table({name: count for name, count in counts.items() if name not in about}))
+        if plan.usd is not None:
+            spent = f" ({plan.spent_usd:.4f} USD spent so far)" if plan.spent_usd else ""
+            typer.echo(f"about {plan.usd:.4f} USD{spent}")
+        elif plan.paid:
+            typer.echo("cost unknown: give --usd-per-million IN,OUT")
+        typer.echo(f"source of the token counts: {plan.counted_by}")
 
 
-def _plan_table(counts: dict[str, Any]) -> str:
-    """Return a forecast as a table for people."""
-    counts = dict(counts)
-    source, paid = counts.pop("counted_by"), counts.pop("paid")
-    money = {name: counts.pop(name) for name in ("usd", "spent_usd")}
-    lines = [_table(counts)]
-    if money["usd"] is not None:
-        spent = f" ({money['spent_usd']:.4f} USD spent so far)" if money["spent_usd"] else ""
-        lines.append(f"about {money['usd']:.4f} USD{spent}")
-    elif paid:
-        lines.append("cost unknown: give --usd-per-million IN,OUT")
-    return "\n".join([*lines, f"source of the token counts: {source}"])
-
-
-def _result_table(result: SessionResult) -> str:
-    """Return what a session did as a table for people; counts of zero are left out, but for the main ones."""
-    counts = dict(result.counts)
-    failed, rejected = counts.pop("failed"), counts.pop("rejected")
-    shown = {name: count for name, count in counts.items() if count or name in ("requests", "asked", "kept")}
-    shown |= {f"failed: {kind}": count for kind, count in failed.items()}
-    shown |= {f"rejected: {reason}": count for reason, count in rejected.items()}
-    return f"{_table(shown)}\n{result.model} -> {result.run}"
+def _print_result(result: SessionResult, *, as_json: bool, quiet: bool) -> None:
+    """Print what a session did as JSON, as a table without needless zeros, or not at all."""
+    if as_json:
+        typer.echo(json.dumps(result.counts))
+    elif not quiet:
+        counts = dict(result.counts)
+        failed, rejected = counts.pop("failed"), counts.pop("rejected")
+        always = ("requests", "asked", "kept")
+        shown = {name: count for name, count in counts.items() if count or name in always}
+        shown |= {f"failed: {kind}": count for kind, count in failed.items()}
+        shown |= {f"rejected: {reason}": count for reason, count in rejected.items()}
+        typer.echo(f"{_table(shown)}\n{result.model} -> {result.run}")
 
 
 def _table(rows: dict[str, int]) -> str:

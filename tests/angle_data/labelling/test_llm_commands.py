@@ -104,6 +104,31 @@ def test_recorded_replies_of_the_demo(examples, tmp_path):
     assert again.stderr == ""
 
 
+def test_quiet_prints_no_table_and_still_the_json(examples, tmp_path):
+    for more, shown in (
+        (["--dry-run"], False),
+        (["--dry-run", "--json"], True),
+        ([], False),
+        (["--json"], True),
+    ):
+        done = recorded(examples, "annotator-a", tmp_path / "run", "--limit", 3, "--quiet", *more)
+        assert (done.returncode, bool(done.stdout), done.stderr) == (0, shown, "")
+        pairs = tmp_path / "run/candidates.jsonl"
+        if pairs.exists():
+            options = [
+                "--model",
+                "m",
+                "--base-url",
+                "http://h/v1",
+                "--pairs",
+                pairs,
+                "--out",
+                tmp_path / "scores",
+            ]
+            done = angle_data("llm-score", *options, "--dry-run", "--quiet", *more)
+            assert (done.returncode, bool(done.stdout)) == (0, shown)
+
+
 def test_dry_run_counts_and_writes_nothing(examples, tmp_path):
     done = recorded(examples, "annotator-a", tmp_path / "run", "--dry-run", "--limit", 10, "--json")
     plan = json.loads(done.stdout)
