@@ -115,7 +115,9 @@ class EngineConfig:
         "Variable that holds the API key.", None, shown="the public API's usual one"
     )
     replies: Path | None = _option(  # noqa: RUF009 - makes a field
-        "Recorded replies, for --engine recorded.", None
+        "Recorded replies, for --engine recorded: .jsonl[.gz] with text, polarity and reply (llm-score: "
+        "text1, text2 and reply), and annotator if there are several.",
+        None,
     )
     engine_options: Mapping[str, Any] = _option(
         "Setting of the engine itself. offline, ray: any argument of vllm.LLM, and chunk=N (prompts per "

@@ -239,6 +239,28 @@ def test_the_command_line_grades_candidates_of_another_annotator(tmp_path):
     assert rows(tmp_path / "run" / "scores.jsonl")[0]["text1"] == "It is up."
 
 
+def test_recorded_grades_need_no_server(tmp_path):
+    """Also in both orders: where only one was recorded, its grade stands for the other."""
+    write_pairs(tmp_path / "pairs.jsonl", range(4))
+    recorded = [
+        {"text1": "Node 0 is up.", "text2": "Host 0 runs.", "reply": "Score: 4"},
+        {"text1": "Host 1 runs.", "text2": "Node 1 is up. ", "reply": '{"score": 2}', "annotator": "judge"},
+        {"text1": "Node 2 is up.", "text2": "Host 2 runs.", "reply": "5"},
+        {"text1": "Host 2 runs.", "text2": "Node 2 is up.", "reply": "4"},
+        {"text1": "Node 3 is up.", "text2": "Host 3 runs.", "reply": "1", "annotator": "another"},
+    ]
+    replies = tmp_path / "grades.jsonl"
+    replies.write_text("".join(json.dumps(row) + "\n" for row in recorded))
+    arguments = ["llm-score", "--model", "judge", "--engine", "recorded", "--replies", str(replies), "--json"]
+    arguments += ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "run"), "--both-orders"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.exception
+    counts = json.loads(done.stdout)
+    assert (counts["pairs"], counts["kept"], counts["failed"]) == (4, 3, {"not_recorded": 2})
+    found = {row["text1"]: row["score"] for row in rows(tmp_path / "run" / "scores.jsonl")}
+    assert found == {"Node 0 is up.": 4, "Node 1 is up.": 2, "Node 2 is up.": 4.5}
+
+
 def test_equal_pairs_are_graded_once_and_blank_ones_never(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text('sentence1,sentence2\na b,c d\nC d.,A b\n"",x\ne f,g h\n')
