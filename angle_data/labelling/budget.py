@@ -16,9 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest, Held, Reply
 from angle_data.annotators.models import Price
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.labelling.journal import Spent
 
 _CHARS_PER_TOKEN = 4.0

@@ -6,9 +6,9 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.models import price_of
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.labelling.budget import NO_TOKENS, Tokens, estimate, find_counter, guess_tokens, prompt_tokens
 from angle_data.labelling.journal import Journal, Replies, read_journal
 from angle_data.labelling.runfile import RunFile

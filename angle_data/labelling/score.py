@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from angle_data.annotators import EngineConfig, choose_annotator
 from angle_data.annotators.base import ChatRequest, KeyMaker, Sampling
+from angle_data.annotators.choice import choose_annotator
+from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.forecast import SessionPlan, plan_all

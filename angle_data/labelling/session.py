@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from angle_data.annotators import AnnotatorSpec, load_annotator
 from angle_data.annotators.base import ChatRequest, Failure
 from angle_data.annotators.batch_state import open_requests
 from angle_data.annotators.models import price_of
 from angle_data.annotators.recorded import NOT_RECORDED
+from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError, AnnotatorError, StoppedError
 from angle_data.labelling.budget import Ledger
 from angle_data.labelling.collect import Collector

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
-from angle_data.annotators import EngineConfig, choose_annotator, load_annotator
+from angle_data.annotators.choice import choose_annotator
+from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import main
 from angle_data.errors import AngleError
 from angle_data.labelling.label import LabelConfig, label

@@ -7,8 +7,9 @@ import traceback
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
-from angle_data.annotators import EngineConfig, choose_annotator
+from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.masking import masked
+from angle_data.annotators.spec import EngineConfig
 from angle_data.annotators.transport import Transport
 from angle_data.cli import main
 from angle_data.errors import InputError

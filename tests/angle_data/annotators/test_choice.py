@@ -10,19 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from angle_data.annotators import (
-    ANNOTATORS,
-    MODELS,
-    AnnotatorSpec,
-    EngineConfig,
-    choice,
-    choose_annotator,
-    load_annotator,
-)
+from angle_data.annotators import choice
 from angle_data.annotators.base import ChatRequest, KeyMaker, Sampling, request_key, resample
 from angle_data.annotators.batch_service import BatchService
-from angle_data.annotators.models import SERVICES, Price, price_of
+from angle_data.annotators.choice import choose_annotator
+from angle_data.annotators.models import MODELS, SERVICES, Price, price_of
 from angle_data.annotators.openai_server import OpenAIServer
+from angle_data.annotators.registry import ANNOTATORS, load_annotator
+from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
 from angle_data.errors import CredentialsError, InputError
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
 from angle_data.annotators.recorded import Recorded
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import InputError
 
 

@@ -9,9 +9,9 @@ import pytest
 from fake_batch import FakeBatch
 from fake_openai import FakeOpenAI
 
-from angle_data.annotators import AnnotatorSpec, EngineConfig
 from angle_data.annotators.base import ChatRequest, Reply, Sampling
 from angle_data.annotators.batch_state import open_requests
+from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
 from angle_data.errors import InputError, StoppedError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.budget import Ledger

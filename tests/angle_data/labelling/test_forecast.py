@@ -10,8 +10,8 @@ import pytest
 from fake_openai import FakeOpenAI
 from programs import plain_prompts
 
-from angle_data.annotators import AnnotatorSpec, EngineConfig
 from angle_data.annotators.base import ChatRequest, Sampling
+from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
 from angle_data.labelling.budget import estimate, find_counter, guess_tokens, prompt_tokens
 from angle_data.labelling.label import LabelConfig, label, plan_label
 

@@ -12,7 +12,7 @@ import pytest
 from fake_openai import FakeOpenAI, Fault
 from programs import angle_data, started
 
-from angle_data.annotators import EngineConfig
+from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.label import LabelConfig, label, plan_label

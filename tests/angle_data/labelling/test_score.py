@@ -10,7 +10,7 @@ import pytest
 from fake_openai import FakeOpenAI, Fault
 from typer.testing import CliRunner
 
-from angle_data.annotators import EngineConfig
+from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import app
 from angle_data.ensemble.scores import read_scores
 from angle_data.errors import AnnotatorError, InputError, StoppedError

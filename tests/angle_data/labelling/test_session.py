@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from angle_data.annotators import EngineConfig, choose_annotator
 from angle_data.annotators.base import ChatRequest, Failure, KeyMaker, Reply
+from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.registry import ANNOTATORS
+from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.forecast import plan_all
