@@ -144,9 +144,7 @@ def llm_label(
         retry_rejected=retry_rejected,
     )
     if dry_run:
-        plan = plan_label(config)
-        passed_over = {"blank": plan.blank, "repeated": plan.repeated}
-        _print_plan(plan.session, passed_over, as_json=as_json, quiet=quiet)
+        _print_plan(plan_label(config), as_json=as_json, quiet=quiet)
     else:
         _print_result(label(config), as_json=as_json, quiet=quiet)
 
@@ -200,14 +198,15 @@ def llm_score(
         retry_rejected=retry_rejected,
     )
     if dry_run:
-        _print_plan(plan_score(config), {}, as_json=as_json, quiet=quiet)
+        _print_plan(plan_score(config), as_json=as_json, quiet=quiet)
     else:
         _print_result(score(config), as_json=as_json, quiet=quiet)
 
 
-def _print_plan(plan: SessionPlan, passed_over: dict[str, int], *, as_json: bool, quiet: bool) -> None:
+def _print_plan(plan: SessionPlan, *, as_json: bool, quiet: bool) -> None:
     """Print a forecast as JSON, as a table, or not at all."""
-    counts = {**asdict(plan), "to_ask": plan.to_ask, **passed_over}
+    counts = {**asdict(plan), "to_ask": plan.to_ask}
+    counts |= counts.pop("passed_over")
     if as_json:
         typer.echo(json.dumps(counts))
     elif not quiet:

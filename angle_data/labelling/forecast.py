@@ -24,7 +24,8 @@ class SessionPlan:
 
     `shared` are requests equal to one that is asked: one reply serves them all.
     `counted_by` names where the token counts come from; `usd` is None when no price is known, or nobody is
-    `paid`. `spent_tokens` and `spent_usd` are what the journal took so far.
+    `paid`. `spent_tokens` and `spent_usd` are what the journal took so far. `passed_over` counts the rows of
+    the input that are not asked about, by reason.
     """
 
     requests: int
@@ -37,6 +38,7 @@ class SessionPlan:
     spent_tokens: int
     spent_usd: float | None
     paid: bool
+    passed_over: dict[str, int] = field(default_factory=dict)
 
     @property
     def to_ask(self) -> int:

@@ -61,9 +61,10 @@ class Spent:
         """Count one row; what is missing or no number counts as nothing."""
         usage, seconds = row.get("usage"), row.get("seconds")
         usage = usage if isinstance(usage, dict) else {}
+        prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
         self.count(
-            _number(usage.get("prompt_tokens")),
-            _number(usage.get("completion_tokens")),
+            prompt if isinstance(prompt, int) else 0,
+            completion if isinstance(completion, int) else 0,
             seconds if isinstance(seconds, int | float) else 0.0,
         )
 
@@ -73,6 +74,15 @@ class Spent:
         self.prompt_tokens += prompt_tokens
         self.completion_tokens += completion_tokens
         self.seconds.append(seconds)
+
+
+@dataclass(slots=True)
+class _Scanned:
+    """Key -> byte offset of its row, where the last whole row ends, and what the rows took."""
+
+    offsets: HashTable = field(default_factory=HashTable)
+    end: int = 0
+    spent: Spent = field(default_factory=Spent)
 
 
 class Journal:
@@ -197,8 +207,8 @@ def open_journal(run: Path, model: str) -> Iterator[Journal]:
             if scanned.end < probe.seek(0, os.SEEK_END):
                 log.warning("%s: cut off an incomplete last line", path)
                 probe.truncate(scanned.end)
-            elif scanned.end:
-                scanned.end += _close_last_line(probe)
+            elif scanned.end and _last_byte(probe) != b"\n":
+                scanned.end += probe.write(b"\n")  # a crash can have lost no more than that
         with path.open("ab") as writer, path.open("rb", buffering=_READ_AHEAD) as rows:
             yield Journal(rows, writer, scanned)
 
@@ -218,31 +228,24 @@ def read_journal(run: Path, model: str) -> Iterator[Journal]:
         yield Journal(rows, None, _scan(path, model))
 
 
-@dataclass(slots=True)
-class _Scanned:
-    """Key -> byte offset of its row, where the last whole row ends, and what the rows took."""
-
-    offsets: HashTable = field(default_factory=HashTable)
-    end: int = 0
-    spent: Spent = field(default_factory=Spent)
-
-
 def _scan(path: Path, model: str) -> _Scanned:
     if not path.exists():
         return _Scanned()
-    found = _Scanned(HashTable(_rows_in(path)))
     head = b'{"key": "'
     middle = f'", "model": {dumps(model)}, '.encode()
     key_at, key_end = len(head), len(head) + _KEY_DIGITS
     with path.open("rb", buffering=_READ_AHEAD) as stream:
+        # About as many rows as the file holds of its first one.
+        found = _Scanned(HashTable(path.stat().st_size // max(len(stream.readline()), 1)))
+        stream.seek(0)
         for number, line in enumerate(stream, start=1):
             ending = None
             # A row as `append` writes it needs no full parsing, which would be most of the time of a resume.
             if line.startswith(head) and line.startswith(middle, key_end):
-                ending = _ending(line)
+                ending = _ENDING.fullmatch(line, line.rfind(b'"usage": {'))
             if ending is not None:
                 key = line[key_at:key_end].decode("latin-1")
-                found.spent.count(*ending)
+                found.spent.count(int(ending[1] or 0), int(ending[2] or 0), float(ending[3]))
             else:
                 row, fault = _parse(line)
                 if row is None:
@@ -262,18 +265,6 @@ def _scan(path: Path, model: str) -> _Scanned:
     return found
 
 
-def _ending(line: bytes) -> tuple[int, int, float] | None:
-    """Return prompt tokens, reply tokens and seconds of a row; None when it does not end like one of ours."""
-    match = _ENDING.fullmatch(line, line.rfind(b'"usage": {'))
-    return None if match is None else (int(match[1] or 0), int(match[2] or 0), float(match[3]))
-
-
-def _rows_in(path: Path) -> int:
-    """Guess the number of rows from the first one's length."""
-    with path.open("rb") as stream:
-        return path.stat().st_size // max(len(stream.readline()), 1)
-
-
 def _parse(line: bytes) -> tuple[dict[str, Any] | None, str]:
     try:
         row = json.loads(line)
@@ -288,13 +279,6 @@ def _parse(line: bytes) -> tuple[dict[str, Any] | None, str]:
     return row, ""
 
 
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _close_last_line(stream: IO[bytes]) -> int:
-    """End the last line, whose newline a crash can have lost; return the number of bytes added."""
+def _last_byte(stream: IO[bytes]) -> bytes:
     stream.seek(-1, os.SEEK_END)
-    if stream.read(1) == b"\n":
-        return 0
-    return stream.write(b"\n")
+    return stream.read(1)

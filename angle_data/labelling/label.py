@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,23 +68,14 @@ class LabelConfig:
             raise InputError(f"--polarity must be one of {', '.join(_POLARITIES)}, got {self.polarity!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class LabelPlan:
-    """What a run would do, and how many rows of the texts it passes over as blank or repeated."""
-
-    session: SessionPlan
-    blank: int
-    repeated: int
-
-
-def plan_label(config: LabelConfig) -> LabelPlan:
+def plan_label(config: LabelConfig) -> SessionPlan:
     """Forecast what `label` would ask and cost; reads only, contacts nobody.
 
     Raises:
         InputError: The settings, texts, prompts or journal cannot be used.
     """
     job = LabelJob(config, forecast=True)
-    return LabelPlan(plan_all(job), job.texts.blank, job.texts.repeated)
+    return replace(plan_all(job), passed_over={"blank": job.texts.blank, "repeated": job.texts.repeated})
 
 
 def label(config: LabelConfig) -> SessionResult:

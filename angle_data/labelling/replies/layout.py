@@ -1,7 +1,7 @@
 """Splits a raw reply into pieces by its layout: JSON, a table, a marked list, several on one line, lines.
 
-Decides only where a piece begins and ends. What a piece is worth (refusal, echo, cut off …) is judged in
-`replies`, and which wording is talk around the answer in `chatter`.
+It decides where a piece begins and ends. `parse` judges what a piece is worth (refusal, echo, cut off …), and
+`chatter` which wording is talk around the answer.
 """
 
 from __future__ import annotations
@@ -11,8 +11,13 @@ from collections.abc import Iterator
 
 from angle_data.labelling.replies.chatter import is_chatter, is_greeting, is_heading, polarity_named
 from angle_data.labelling.replies.markup import without_fences, without_tags
-from angle_data.labelling.replies.pieces import Piece
-from angle_data.labelling.replies.structured import json_pieces, table_pieces, unquoted, without_numbers
+from angle_data.labelling.replies.structured import (
+    Piece,
+    json_pieces,
+    table_pieces,
+    unquoted,
+    without_numbers,
+)
 from angle_data.records import Polarity
 from angle_data.text import words
 

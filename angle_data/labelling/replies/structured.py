@@ -1,6 +1,7 @@
-"""Finds the sentences of a reply that is, or holds, JSON or a table.
+"""Splits a reply that is, or holds, JSON or a table into its pieces; JSON may be broken or cut off.
 
-Decides only where a piece begins and ends and which field holds the sentences; `replies` judges the rest.
+It decides where a piece begins and ends and which field or column holds the sentences. `parse` judges what a
+piece is worth.
 """
 
 from __future__ import annotations
@@ -10,12 +11,37 @@ import json
 import re
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from angle_data.labelling.replies.chatter import is_chatter, polarity_named
-from angle_data.labelling.replies.pieces import Piece, around
 from angle_data.records import Polarity
 from angle_data.text import normalise, words
+
+Kind = Literal["structured", "marked", "line", "around", "open", "data", "beside"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of the reply.
+
+    `kind` says how sure we are that it is an offered sentence: `structured` (a closed JSON string), `marked`
+    (a list item or a cell of a table), `line` (an unmarked line), `around` (a line beside a list or JSON),
+    `open` (a JSON string that never closes, so certainly cut off), `data` (JSON that is the whole reply and
+    holds no sentences), `beside` (what a reply holds beside its sentences: another list, a note, a list item
+    of another kind).
+    """
+
+    text: str
+    kind: Kind
+
+
+def around(text: str) -> list[Piece]:
+    """Return the lines of `text` that hold more than punctuation, as talk around the answer."""
+    return [Piece(line, "around") for line in text.splitlines() if line.strip(" \t,.;")]
+
+
+# --- JSON ---------------------------------------------------------------------------------------------
 
 _LINE_START = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
 _INSIDE = re.compile(r"""(?=\{\s*["']|\[\s*["'{])""")

@@ -123,7 +123,7 @@ def test_one_more_text_costs_one_more_request(tmp_path):
         label(config(tmp_path, server, polarity="synonym"))
         assert len(server.seen) == 6
         assert "Node 5 " in server.seen[-1].prompt
-    assert (planned.session.requests, planned.session.from_journal, planned.session.to_ask) == (6, 5, 1)
+    assert (planned.requests, planned.from_journal, planned.to_ask) == (6, 5, 1)
 
 
 def test_other_settings_are_other_requests_in_the_same_journal(tmp_path):
@@ -208,7 +208,7 @@ def test_a_text_that_the_server_refuses_for_good_does_not_keep_the_run_from_its_
         account = run_json(tmp_path)
         assert (account["finished"], account["replies"], account["tokens"]["total_tokens"]) == (True, 2, 30)
         before = (tmp_path / "run/rejected.jsonl").read_bytes()
-        assert plan_label(config(tmp_path, server, **asked)).session.to_ask == 0
+        assert plan_label(config(tmp_path, server, **asked)).to_ask == 0
         assert label(config(tmp_path, server, **asked)).counts["asked"] == 0
         assert (tmp_path / "run/rejected.jsonl").read_bytes() == before
         assert caplog.text.count("refused for good") == 1
@@ -264,7 +264,7 @@ def test_a_plan_writes_nothing_and_asks_nobody(tmp_path):
     with FakeOpenAI(about) as server:
         planned = plan_label(config(tmp_path, server))
         assert server.seen == []
-    assert (planned.session.requests, planned.session.to_ask) == (8, 8)
+    assert (planned.requests, planned.to_ask) == (8, 8)
     assert not (tmp_path / "run").exists()
 
 
