@@ -11,7 +11,9 @@ import json
 import re
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from angle_data.labelling.replies.chatter import is_chatter, polarity_named
@@ -72,7 +74,8 @@ def unquoted(text: str) -> str:
             break
         if isinstance(inner, dict) and len(inner) == 1:
             (inner,) = inner.values()
-            inner = inner if isinstance(inner, str) and _LISTED.match(inner) else None
+            if isinstance(inner, str) and not _LISTED.match(inner):
+                break
         if not isinstance(inner, str) or not ("\n" in inner or inner.lstrip().startswith(("{", "["))):
             break
         text = inner
@@ -116,10 +119,8 @@ def _starts(text: str) -> list[int]:
     """Return where JSON may begin: at the start of any line, and at the first few places inside of one."""
     if "{" not in text and "[" not in text:
         return []
-    starts = {match.end() for match in _LINE_START.finditer(text)}
-    inside = (match.start() for match in _INSIDE.finditer(text))
-    starts.update(start for start, _ in zip(inside, range(_MOST_INSIDE), strict=False))
-    return sorted(starts)
+    inside = islice(_INSIDE.finditer(text), _MOST_INSIDE)
+    return sorted({m.end() for m in _LINE_START.finditer(text)} | {m.start() for m in inside})
 
 
 def _is_answer(value: Any, before: str, after: str, source: str) -> bool:
@@ -253,10 +254,10 @@ def _broken_json(text: str, source: str) -> list[Piece] | None:
     for match in _LITERAL.finditer(text, start.start()):
         end = match.end()
         if match[2] != ":":
-            try:
+            with suppress(ValueError):
                 pieces.append(Piece(json.loads(f'"{match[1]}"', strict=False), "structured"))
-            except ValueError:
-                pieces.append(Piece(match[1], "structured"))
+                continue
+            pieces.append(Piece(match[1], "structured"))
     _, quote, rest = text[end:].partition('"')
     return [*pieces, Piece(rest, "open")] if quote else pieces
 
@@ -308,15 +309,11 @@ def _cells(line: str) -> list[str]:
 
 def _column(head: list[str], rows: list[list[str]], source: str) -> int | None:
     """Return which column holds the sentences: named so, else the one with the most words."""
-    best: tuple[bool, int] | None = None
-    chosen = None
+    ranks: dict[int, tuple[bool, int]] = {}
     for i in range(max(map(len, rows), default=0)):
         cells = [row[i] for row in rows if i < len(row)]
         name = head[i] if i < len(head) else ""
         asked = _ASKED.search(name) or all(normalise(cell) == normalise(source) for cell in cells)
-        if asked or all(_MARKER.fullmatch(cell) for cell in cells):
-            continue
-        rank = (_ANSWERED.search(name) is not None, sum(len(words(cell)) for cell in cells))
-        if best is None or rank > best:
-            best, chosen = rank, i
-    return chosen
+        if not asked and not all(_MARKER.fullmatch(cell) for cell in cells):
+            ranks[i] = (_ANSWERED.search(name) is not None, sum(len(words(cell)) for cell in cells))
+    return max(ranks, key=lambda i: ranks[i]) if ranks else None
