@@ -1,6 +1,6 @@
 """The choice of an annotator: engine, checkpoint, address, key and dialect, from what the user gave.
 
-Contacts nobody and imports no engine.
+Sends nothing and imports no engine.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _OPENAI_ADDRESS = "OPENAI_BASE_URL"
 def choose_annotator(
     config: EngineConfig, run: Path | None = None, *, forecast: bool = False
 ) -> AnnotatorSpec:
-    """Decide what is asked, where and how, for the run folder `run`; contacts nobody.
+    """Decide what is asked, where and how, for the run folder `run`.
 
-    Without `base_urls`, a model of OpenAI's is asked at the address in OPENAI_BASE_URL, if that is set. For a
-    `forecast`, which asks nobody, a model without any address is taken to stand behind some server.
+    Without `base_urls`, a model of OpenAI's is asked at the address in OPENAI_BASE_URL, if that is set. A
+    `forecast` sends nothing, so there a model without any address is taken to stand behind some server.
 
     Raises:
         InputError: An unknown engine or model name, or an option that is missing or does not fit the engine.

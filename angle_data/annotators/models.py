@@ -1,7 +1,7 @@
 """The short model names: what each stands for, where it is served, and what it costs.
 
 Prices are in USD per million tokens, as the services listed them in November 2026; `--usd-per-million`
-overrides them. Nothing here is asked of a service.
+overrides them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def service_of(base_url: str) -> Service | None:
 
 
 def price_of(spec: AnnotatorSpec) -> Price | None:
-    """Return what the tokens of `spec` cost, None when nobody is paid or the price is not known.
+    """Return what the tokens of `spec` cost, None when they cost nothing or the price is not known.
 
     Raises:
         InputError: `max_usd` is set and the price is not known.

@@ -22,7 +22,7 @@ Dialect = Literal["openai", "vllm", "glm"]
 """What a server's API understands.
 
 `openai`: replies bound to a JSON Schema. `vllm`: the same, as `vllm serve` has it. `glm`: the GLM cloud,
-which knows `json_object` only and thinks aloud unless told not to.
+which has `json_object` only and adds its reasoning unless a request turns that off.
 """
 
 TIMEOUT_S = 120.0
@@ -218,5 +218,5 @@ class AnnotatorSpec(EngineConfig):
 
     @property
     def paid(self) -> bool:
-        """Whether somebody may want money: not for recorded replies, nor for a model that is loaded here."""
+        """Whether replies may cost money: recorded ones and those of a model loaded here do not."""
         return self.engine not in ("offline", "ray", "recorded")

@@ -1,4 +1,4 @@
-"""Texts or pairs in; raw replies, candidates or grades, and an account out. The commands llm-label, llm-score.
+"""Texts or pairs in, candidates or grades out: the commands llm-label and llm-score.
 
 In: a file of texts or pairs, and the options of who is asked (`annotators.spec.EngineConfig`). Out: a run
 folder with journal.jsonl, run.json, rejected.jsonl, and candidates.jsonl or scores.jsonl.

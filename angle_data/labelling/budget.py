@@ -1,6 +1,6 @@
 """What a run folder may spend: token counts, the account of what was spent, and what the limits still allow.
 
-Asks no service and downloads nothing. Tokens are counted by the model's own tokenizer where it is at hand,
+Nothing is downloaded. Tokens are counted by the model's own tokenizer where it is at hand,
 else guessed from the length. Chat templates add a few tokens a message, which count as a constant.
 """
 

@@ -1,6 +1,6 @@
 """The asking part of a session: pulls requests, journals replies, keeps to the limits, stops in good order.
 
-It derives nothing: what the replies are worth is the command's business.
+It does not read the replies; the command judges them afterwards.
 """
 
 from __future__ import annotations
@@ -34,10 +34,16 @@ _ALIKE = 5
 class Collector:
     """One pass over the open requests of a job.
 
-    Afterwards `failures` holds what failed by key, `asked` how many outcomes there were, `answered_before`
-    how many requests needed no asking, `has_reply` whether any of the requests has a reply, of this session
-    or an earlier one, `stopped` whether the user ended it, and `limit_reached` whether a limit did. Whether a
-    request is open is decided as it is pulled, so nothing waits for a count.
+    Afterwards:
+
+    - `failures`: what failed in this session, by key
+    - `asked`: the number of replies and failures in this session
+    - `answered_before`: the number of requests that an earlier session had answered
+    - `has_reply`: whether any request has a reply, from this session or an earlier one
+    - `stopped`: whether the user ended the session
+    - `limit_reached`: whether a limit ended it
+
+    A request is checked against the journal as it is pulled, so nothing waits for a count.
     """
 
     def __init__(self, job: Job, journal: Journal, ledger: Ledger) -> None:
@@ -100,8 +106,8 @@ class Collector:
     def keep_refusals(self) -> list[Failure]:
         """Journal what was refused for good, so that it is not asked again, and return it.
 
-        Not as long as none of the requests has a reply, and not if all were refused alike: that need not be
-        the requests' fault. What is kept is no failure any more.
+        Refusals are kept only if some request has a reply and they are not all alike: otherwise the fault may
+        lie with the service. What is kept no longer counts as a failure.
         """
         if not self.has_reply or self.refused_alike:
             return []
@@ -131,7 +137,7 @@ class Collector:
             is_held = holder is not None and holder.holds(request.key)
             if guess is not None and self._ledger.limited and not is_held:
                 if not self._ledger.affords(request, guess):
-                    # The only one in this round and still too much: there is no room left.
+                    # If even the first request of a round does not fit, there is no room left.
                     self.limit_reached = self._pulled == first
                     return
                 self._ledger.reserve(request, guess)
@@ -139,7 +145,7 @@ class Collector:
             yield self._pull(request, guess)
 
     def _held_requests(self, holder: Holder) -> Iterator[ChatRequest]:
-        """Yield what is paid for already, wherever it stands: no limit may keep its replies from coming."""
+        """Yield the requests that are paid for already, whatever their place: no limit applies to them."""
         for request in self._job.requests():
             if self.stopped:
                 return
@@ -252,11 +258,12 @@ class Collector:
     def _interruptible(self, annotator: Annotator) -> Iterator[None]:
         """Let the first Ctrl-C end the sending and wait for replies in flight, the second stop at once.
 
-        A SIGTERM, as batch systems send it when the time is up, does the same. An annotator whose `drains` is
-        False has nothing in flight that is worth a wait (batches are fetched by the next run) and is stopped
-        by the first. One that waits before it tries again waits no longer.
+        A SIGTERM, which batch systems send when the time is up, does the same. An annotator whose `drains` is
+        False stops at the first: nothing in flight is worth a wait, since the next run fetches its batches.
+        An annotator that is about to try again gives up.
 
-        Afterwards the signals do what they did before: asyncio would leave SIGTERM to kill without a word.
+        Afterwards both signals get their earlier handlers back. asyncio alone would leave SIGTERM with its
+        default, which kills the process without a message.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 

@@ -1,4 +1,4 @@
-"""What a session would ask and cost, without asking anybody: the `--dry-run` of the commands."""
+"""The `--dry-run` of the commands: what a session would ask and cost. Sends nothing."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SAMPLE = 2000
 class SessionPlan:
     """What a session would do: its requests, how many of them the journal answers, and what the rest takes.
 
-    `shared` are requests equal to one that is asked: one reply serves them all.
-    `counted_by` names where the token counts come from; `usd` is None when no price is known, or nobody is
-    `paid`. `spent_tokens` and `spent_usd` are what the journal took so far. `passed_over` counts the rows of
-    the input that are not asked about, by reason.
+    `shared` counts requests that equal another one that is asked: one reply serves them all. `counted_by`
+    names the source of the token counts. `usd` is None when no price is known or the model is not `paid`.
+    `spent_tokens` and `spent_usd` are what the journal took so far. `passed_over` counts the rows of the
+    input that are not asked about, by reason.
     """
 
     requests: int
@@ -66,7 +66,7 @@ class _Survey:
 
 
 def plan_all(job: Job) -> SessionPlan:
-    """Forecast what `ask_all` would do with this job; reads only, contacts nobody.
+    """Forecast what `ask_all` would do with this job; reads files only.
 
     Tokens are counted by the best of: what the service reported for this run folder so far, the model's own
     tokenizer, tiktoken, the length. Equal requests are asked once, and counted once.

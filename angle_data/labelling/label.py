@@ -69,7 +69,7 @@ class LabelConfig:
 
 
 def plan_label(config: LabelConfig) -> SessionPlan:
-    """Forecast what `label` would ask and cost; reads only, contacts nobody.
+    """Forecast what `label` would ask and cost; reads files only.
 
     Raises:
         InputError: The settings, texts, prompts or journal cannot be used.

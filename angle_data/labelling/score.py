@@ -41,10 +41,9 @@ Call = tuple[Pair, ...]
 class ScoreConfig:
     """Everything a grading run needs. Checks itself and holds no secret.
 
-    `engine` says who is asked. A call holds at most `pairs_per_call` pairs. With `both_orders` every pair
-    is also graded with its texts exchanged, and has the mean. `prompt` None is the toolkit's own.
-
-    With `retry_rejected`, what the service refused is asked once more.
+    `engine` says who is asked. A call holds at most `pairs_per_call` pairs. With `both_orders`, every pair is
+    also graded with its texts exchanged and gets the mean. `prompt` None is the toolkit's own. With
+    `retry_rejected`, what the service refused is asked once more.
 
     Raises:
         InputError: A value is out of its range.
@@ -69,7 +68,7 @@ class ScoreConfig:
 
 
 def plan_score(config: ScoreConfig) -> SessionPlan:
-    """Forecast what `score` would ask and cost; reads only, contacts nobody.
+    """Forecast what `score` would ask and cost; reads files only.
 
     Raises:
         InputError: The settings, pairs, prompt or journal cannot be used.
@@ -102,8 +101,8 @@ def score(config: ScoreConfig) -> SessionResult:
 def group_pairs(pairs: Sequence[Pair], most: int) -> Iterator[Call]:
     """Yield the pairs in groups of at most `most`, in the order of their hashes.
 
-    Where a group ends depends on the hashes in it alone (content-defined chunking), so that groups stay as
-    they are when pairs elsewhere come or go. They hold about 0.63 · `most` pairs on average.
+    Where a group ends depends only on the hashes in it (content-defined chunking), so groups stay as they are
+    when pairs elsewhere come or go. They hold about 0.63 · `most` pairs on average.
     """
     group: list[Pair] = []
     for pair in sorted(pairs, key=lambda pair: pair.rank):
@@ -206,7 +205,7 @@ class ScoreJob(Job):
         return counts
 
     def _calls(self) -> Iterator[Call]:
-        """Yield the pairs of every call; one by one they need not be in memory."""
+        """Yield the pairs of every call; calls of one pair are streamed."""
         wanted = (pair for pair in self.pairs if self.spec.takes("\n".join(pair_key(pair.text1, pair.text2))))
         if self.config.pairs_per_call == 1:
             return ((pair,) for pair in wanted)

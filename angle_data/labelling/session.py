@@ -116,7 +116,7 @@ def ask_all(job: Job) -> SessionResult:
         AnnotatorError: The annotator cannot go on, every request failed, or no reply is of any use; replies
             so far are kept.
         StoppedError: A limit was reached, or some requests failed that may be answered later; the same
-            command goes on. What the service refuses for good while it answers others is no reason.
+            command goes on. Requests that the service refuses for good do not count as failed.
         KeyboardInterrupt: The user stopped the session; replies so far are kept.
     """
     spec = job.spec
@@ -126,7 +126,7 @@ def ask_all(job: Job) -> SessionResult:
     started = time.monotonic()
     with open_journal(job.run, spec.name) as journal:
         runfile.warn_of_changes()
-        about = "" if spec.shard is None else "about "  # a hash decides whose a text is
+        about = "" if spec.shard is None else "about "  # the shards are about equal
         count = "requests as they come" if job.total is None else f"{about}{counted(job.total, 'request')}"
         log.info(
             "%s (%s): %s, %s replies in the journal", spec.name, spec.checkpoint, count, f"{len(journal):,}"
@@ -151,19 +151,17 @@ def ask_all(job: Job) -> SessionResult:
         )
     if error is not None:
         raise error
-    if spec.engine == "batch" and (rows := open_requests(job.run)):
-        log.warning(
-            "%s of other settings or texts %s still with the batch service; the command that sent them "
-            "fetches them",
-            counted(rows, "request"),
-            "is" if rows == 1 else "are",
-        )
+    if spec.engine == "batch":
+        _say_open_batches(job.run)
     return SessionResult(job.run, spec.name, counts)
 
 
 def _ask(collector: Collector, spec: AnnotatorSpec, begin: Callable[[], None]) -> BaseException | None:
-    """Ask until nothing is open or something ends it; return what did. Before the first, call `begin`."""
-    # With nothing to ask, results can be derived anew without a key and without the replies' file.
+    """Ask until nothing is open, and return the error that ended it early, if any.
+
+    `begin` is called before the first request.
+    """
+    # With nothing to ask, the files can be derived anew without an API key or a file of replies.
     if not collector.has_more():
         return None
     annotator = load_annotator(spec)
@@ -187,8 +185,19 @@ def _say_refused(refused: list[Failure]) -> None:
         )
 
 
+def _say_open_batches(run: Path) -> None:
+    """Say in one line that other requests of this folder are still with the batch service."""
+    if rows := open_requests(run):
+        log.warning(
+            "%s of other settings or texts %s still with the batch service; the command that sent them "
+            "fetches them",
+            counted(rows, "request"),
+            "is" if rows == 1 else "are",
+        )
+
+
 def _verdict(counts: Mapping[str, Any], collector: Collector, ledger: Ledger) -> AngleError | None:
-    """Return the error that a session ends with which nothing else has ended."""
+    """Return the error that an uninterrupted session ends with, None when all is done."""
     left, failed = counts["unanswered"], len(collector.failures)
     missing = sum(failure.kind == NOT_RECORDED for failure in collector.failures.values())
     if collector.limit_reached:
@@ -220,7 +229,7 @@ def _verdict(counts: Mapping[str, Any], collector: Collector, ledger: Ledger) ->
 
 
 def _worthless(counts: Mapping[str, Any], job: Job) -> AnnotatorError | None:
-    """Return the error of a run that has replies and nothing else."""
+    """Return the error of a run that has replies, but none of any use."""
     answered = counts["replied"] + counts.get("refused", 0)
     if counts["kept"] or not answered:
         return None

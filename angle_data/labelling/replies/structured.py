@@ -276,8 +276,7 @@ _ANSWERED = re.compile(
 def table_pieces(lines: Sequence[str], source: str) -> list[Piece] | None:
     """Return the pieces of a reply that holds a table: the cells of the column with the sentences.
 
-    Rows open with a bar, or stand around a rule of dashes. A source that holds a bar is no subject for
-    tables.
+    Rows open with a bar, or stand around a rule of dashes. A source that holds a bar rules tables out.
     """
     rule = next((i for i, line in enumerate(lines) if _RULE.fullmatch(line)), None)
     is_row = _ROW.fullmatch if rule is None else _CELLS.search
