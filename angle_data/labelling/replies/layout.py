@@ -51,8 +51,8 @@ _COUNTED = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "
 _NEXT = r"(?=\s|$|[\"“'*\[A-Z\u4e00-\u9fff])"
 _OPEN = r"\s*(?:\*\*|__)?\s*"
 # number: "1. A", "(2) A", "[3] A"; label: "Sentence 1: A"; letter: "a) A"; chinese: "一、A"; circled: "① A";
-# roman: "(ii) A"; labelled letter: "Option B: A"; counted: "First, A"; heading: "**Sentence 1**" above its line;
-# column: "#1: A", '1, "A"'; bullet: "- A", "• [x] A"; sign: "> A", "→ A".
+# roman: "(ii) A"; labelled letter: "Option B: A"; counted: "First, A"; heading: "**Sentence 1**" alone;
+# column: "#1: A"; bullet: "- A", "• [x] A"; sign: "> A", "→ A".
 _FAMILIES: dict[str, re.Pattern[str]] = {
     "number": re.compile(
         rf"{_OPEN}#?(?:\(?(?P<n>\d{{1,2}})[.)．、]|\[(?P<m>\d{{1,2}})\])(?:\*\*|__)?{_NEXT}"

@@ -11,128 +11,93 @@ GUESS = Tokens(100.0, 100.0)
 
 
 def request(number):
+    """A request whose reply may take 100 tokens."""
     return ChatRequest(f"{number:032x}", "s", "t", "synonym", (), "m", Sampling(0.0, 100))
 
 
-ONE = request(99)
+def ledger(limit=None, *, price=None, max_usd=None, spent=None):
+    return Ledger(spent or Spent(), price, max_usd, limit)
 
 
-def reply(number, prompt, completion):
-    usage = {"prompt_tokens": prompt, "completion_tokens": completion}
-    return Reply(f"{number:032x}", "", usage=usage)
+def ask(account, number, guess, taken=None):
+    """Send a request and take in its reply, as a session does; without `taken` its tokens are not known."""
+    account.reserve(request(number), guess)
+    usage = {"prompt_tokens": taken[0], "completion_tokens": taken[1]} if taken else {}
+    account.settle(request(number).key, guess, Reply(request(number).key, "", usage=usage))
+    account.spent.count(*(taken or (0, 0)), 0.1)
 
 
-def answer(ledger, number, prompt, completion):
-    """Let a reply to a reserved request come in, as a session does."""
-    ledger.settle(f"{number:032x}", GUESS, reply(number, prompt, completion))
-    ledger.spent.count(prompt, completion, 0.1)
+def room(account, guess=GUESS):
+    """The number of equal requests that the account affords at once."""
+    number = 0
+    while account.affords(request(1000 + number), guess):
+        account.reserve(request(1000 + number), guess)
+        number += 1
+    return number
 
 
-def test_without_limits_everything_is_affordable():
-    assert Ledger(Spent(), None, None, None).affords(ONE, Tokens(1e12, 1e12))
-
-
-def test_what_is_in_flight_counts():
-    """Two requests count 1.1 * 100 and 100 each, which is the most a reply can take."""
-    ledger = Ledger(Spent(), None, None, 615)
-    for number in range(2):
-        assert ledger.affords(ONE, GUESS)
-        ledger.reserve(request(number), GUESS)
-    assert not ledger.affords(ONE, GUESS)
-    assert ledger.affords(ONE, Tokens(90.0, 100.0))
-
-
-def test_until_replies_are_known_each_may_be_as_long_as_allowed():
-    """A guess of 1 counts nothing against the bound of 100, for eight replies."""
-    ledger = Ledger(Spent(), None, None, 10_000)
-    guess = Tokens(0.0, 1.0)
-    expected = []
-    for number in range(9):
-        expected.append(ledger._expected(ONE, guess).completion)
-        ledger.reserve(request(number), guess)
-        ledger.settle(f"{number:032x}", guess, reply(number, 0, 20))
-    assert expected == pytest.approx([100] * 8 + [20])
-    assert ledger._expected(ONE, Tokens(0.0, 50.0)).completion == 100
+def test_what_is_in_flight_and_what_was_spent_count():
+    """A request counts 110 and 100 in flight, the most that a reply can take."""
+    assert room(ledger(615)) == 2
+    spent = Spent()
+    spent.count(300, 100, 1.0)
+    assert [room(ledger(limit, spent=spent)) for limit in (599, 600, 1020)] == [0, 1, 3]
+    assert ledger().affords(request(0), Tokens(1e12, 1e12))
 
 
 def test_what_earlier_sessions_paid_for_counts_until_it_is_counted_anew():
-    ledger = Ledger(Spent(), None, None, 600)
-    ledger.hold(Held(4, 250, 150))
-    assert ledger.affords(ONE, GUESS)
-    assert not ledger.affords(ONE, Tokens(101.0, 0.0))
-    ledger.hold(Held())
-    assert ledger.affords(ONE, Tokens(500.0, 0.0))
-
-
-def test_held_replies_teach_as_well():
-    ledger = Ledger(Spent(), None, None, 10_000)
-    for number in range(8):
-        answer(ledger, number, 50, 10)
-    assert ledger._expected(ONE, GUESS) == Tokens(50.0, 10.0)
-    assert ledger._in_flight == Tokens(0.0, 0.0)
-
-
-def test_what_the_journal_held_counts():
-    spent = Spent()
-    spent.count(300, 100, 1.0)
-    assert Ledger(spent, None, None, 600).affords(ONE, GUESS)
-    assert not Ledger(spent, None, None, 599).affords(ONE, GUESS)
-    ledger = Ledger(spent, None, None, 1000)
-    assert ledger.of_this_session() == (0, 0, 0)
-    spent.count(1, 2, 1.0)
-    assert ledger.of_this_session() == (1, 1, 2)
+    account = ledger(600)
+    account.hold(Held(4, 250, 150))
+    assert account.affords(request(0), GUESS)
+    assert not account.affords(request(0), Tokens(101.0, 0.0))
+    account.hold(Held())
+    assert account.affords(request(0), Tokens(500.0, 0.0))
 
 
 def test_money_weighs_prompt_and_reply_tokens():
-    assert Ledger(Spent(), Price(100.0, 200.0), 0.03, None).affords(ONE, GUESS)
-    assert not Ledger(Spent(), Price(100.0, 200.0), 0.0299, None).affords(ONE, GUESS)
-    assert Ledger(Spent(), Price(0.0, 0.0), 0.01, None).affords(ONE, GUESS)
+    for usd, price, affords in ((0.03, 200.0, True), (0.0299, 200.0, False), (0.01, 0.0, True)):
+        account = ledger(price=Price(price / 2, price), max_usd=usd)
+        assert account.affords(request(0), GUESS) is affords
 
 
 def test_a_failed_request_gives_its_place_back():
-    ledger = Ledger(Spent(), None, None, 210)
-    ledger.reserve(request(0), GUESS)
-    assert not ledger.affords(ONE, GUESS)
-    ledger.settle(request(0).key, GUESS, None)
-    assert ledger.affords(ONE, GUESS)
+    account = ledger(210)
+    account.reserve(request(0), GUESS)
+    assert not account.affords(request(1), GUESS)
+    account.settle(request(0).key, GUESS, None)
+    assert account.affords(request(1), GUESS)
 
 
-def test_expectations_follow_the_replies():
-    """Guessed 100 + 100, taken 10 + 20: after enough replies 30 are expected, and a tenth more in flight."""
-    ledger = Ledger(Spent(), None, None, 10_000)
-    expected = []
-    for number in range(10):
-        ledger.reserve(request(number), GUESS)
-        expected.append(ledger._in_flight.prompt + ledger._in_flight.completion)
-        answer(ledger, number, 10, 20)
-    assert expected[:3] == pytest.approx([210, 122, 116.5])
-    assert expected[8:] == pytest.approx([33, 33])
-    assert ledger._in_flight.prompt == pytest.approx(0)
+@pytest.mark.parametrize(("replies", "expected"), [(1, 20 + 100), (7, 80 / 7 + 100), (8, 10 + 20)])
+def test_expectations_follow_the_replies(replies, expected):
+    """Guessed 100 + 100, taken 10 + 20: until eight replies have come, each may be as long as allowed."""
+    spent = 30 * replies
+    for spare, affords in ((0.01, True), (-0.01, False)):
+        account = ledger(spent + expected + spare)
+        for number in range(replies):
+            ask(account, number, GUESS, (10, 20))
+        assert account.affords(request(99), GUESS) is affords
 
 
 def test_expectations_are_a_ratio_so_longer_requests_count_more():
-    ledger = Ledger(Spent(), None, None, 10_000)
+    account = ledger(8 * 60 + 220)
     for number in range(8):
-        ledger.reserve(request(number), GUESS)
-        answer(ledger, number, 50, 10)
-    ledger.reserve(request(9), Tokens(400.0, 200.0))
-    assert ledger._in_flight.prompt == pytest.approx(220)
-    assert ledger._in_flight.completion == pytest.approx(22)
+        ask(account, number, GUESS, (50, 10))
+    assert account.affords(request(9), Tokens(400.0, 200.0))
+    assert not account.affords(request(9), Tokens(401.0, 200.0))
 
 
 def test_a_reply_without_usage_teaches_nothing():
     """What it costs is estimated for the journal, see test_collect; the ratio stays that of true counts."""
-    ledger = Ledger(Spent(), None, None, 300)
-    ledger.reserve(request(0), GUESS)
-    ledger.settle(request(0).key, GUESS, Reply(request(0).key, "text"))
-    assert not ledger.affords(ONE, Tokens(201.0, 1.0))
-    assert ledger.affords(ONE, Tokens(200.0, 1.0))
+    account = ledger(300)
+    ask(account, 0, GUESS)
+    assert [account.affords(request(1), Tokens(prompt, 1.0)) for prompt in (200.0, 201.0)] == [True, False]
 
 
 def test_limits_and_spendings_are_named():
     spent = Spent()
     spent.count(1_000_000, 500_000, 1.0)
-    ledger = Ledger(spent, Price(0.15, 0.6), 0.5, 2_000_000)
-    assert ledger.limit_text() == "--max-usd 0.5 and --max-tokens-total 2000000"
-    assert ledger.spent_text() == "0.4500 USD, 1,500,000 tokens"
-    assert Ledger(spent, None, None, 5).spent_text() == "1,500,000 tokens"
+    account = ledger(2_000_000, price=Price(0.15, 0.6), max_usd=0.5, spent=spent)
+    assert account.limit_text() == "--max-usd 0.5 and --max-tokens-total 2000000"
+    assert account.spent_text() == "0.4500 USD, 1,500,000 tokens"
+    assert ledger(5, spent=spent).spent_text() == "1,500,000 tokens"

@@ -86,20 +86,12 @@ def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path):
     assert settings["tokens"] == {"completion_tokens": 300, "prompt_tokens": 600, "total_tokens": 900}
     journal = rows(tmp_path / "run" / "journal.jsonl")
     assert {row["key"] for row in journal} == {row["key"] for row in candidates}
-    assert journal[0]["finish_reason"] == "stop"
-    assert journal[0]["usage"]["total_tokens"] == 15
-
-
-def test_a_second_run_asks_nothing_and_writes_the_same_bytes(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 5)
-    derived = [tmp_path / "run" / name for name in ("candidates.jsonl", "rejected.jsonl", "journal.jsonl")]
-    with FakeOpenAI(about) as server:
-        label(config(tmp_path, server))
-        before = [path.read_bytes() for path in derived]
-        summary = label(config(tmp_path, server))
-        assert len(server.seen) == 10
-    assert (summary.counts["asked"], summary.counts["from_journal"]) == (0, 10)
-    assert [path.read_bytes() for path in derived] == before
+    assert (journal[0]["finish_reason"], journal[0]["usage"]["total_tokens"]) == ("stop", 15)
+    files = [tmp_path / "run" / name for name in ("candidates.jsonl", "rejected.jsonl", "journal.jsonl")]
+    before = [path.read_bytes() for path in files]
+    again = label(config(tmp_path, server)).counts  # the server is gone
+    assert (again["asked"], again["from_journal"]) == (0, 60)
+    assert [path.read_bytes() for path in files] == before
 
 
 def test_a_finished_run_can_be_parsed_anew_without_key_or_server(tmp_path, monkeypatch):
@@ -112,27 +104,6 @@ def test_a_finished_run_can_be_parsed_anew_without_key_or_server(tmp_path, monke
     monkeypatch.delenv("MY_KEY")
     assert label(finished).counts["kept"] == 12
     assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 12
-
-
-def test_one_more_text_costs_one_more_request(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 5)
-    with FakeOpenAI(about) as server:
-        label(config(tmp_path, server, polarity="synonym"))
-        write_texts(tmp_path / "texts.jsonl", 6)
-        planned = plan_label(config(tmp_path, server, polarity="synonym"))
-        label(config(tmp_path, server, polarity="synonym"))
-        assert len(server.seen) == 6
-        assert "Node 5 " in server.seen[-1].prompt
-    assert (planned.requests, planned.from_journal, planned.to_ask) == (6, 5, 1)
-
-
-def test_other_settings_are_other_requests_in_the_same_journal(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 2)
-    with FakeOpenAI(about) as server:
-        for changes in ({}, {"size": 3}, {"temperature": 0.1}, {"prompts": "structured"}, {"concurrency": 1}):
-            label(config(tmp_path, server, **changes))
-        assert len(server.seen) == 4 * 4
-    assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 2 * 2 * 2
 
 
 def test_equal_texts_under_two_ids_are_asked_once_and_answered_twice(tmp_path):
@@ -222,29 +193,6 @@ def test_a_text_that_the_server_refuses_for_good_does_not_keep_the_run_from_its_
     assert run_json(tmp_path)["replies"] == 3
 
 
-def test_an_error_that_ends_the_run_keeps_what_was_answered(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 9)
-    with (
-        FakeOpenAI(about, faults=[None, None], always=Fault(404, message="gone")) as server,
-        pytest.raises(AnnotatorError, match="gone"),
-    ):
-        label(config(tmp_path, server, polarity="synonym", concurrency=1))
-    counts = run_json(tmp_path)["counts"]
-    assert (counts["requests"], counts["replied"], counts["unanswered"]) == (9, 2, 7)
-    assert run_json(tmp_path)["last_run"]["stopped_by"].endswith("or its address lacks /v1: gone")
-    assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 4
-
-
-def test_a_bad_line_near_the_end_is_found_before_anything_is_asked(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 9)
-    with (tmp_path / "texts.jsonl").open("a") as stream:
-        stream.write("oops\n")
-    with FakeOpenAI(about) as server:
-        with pytest.raises(InputError, match=r"texts.jsonl:10: not valid JSON"):
-            label(config(tmp_path, server))
-        assert server.seen == []
-
-
 def test_a_run_directory_of_another_annotator_is_refused(tmp_path):
     write_texts(tmp_path / "texts.jsonl", 1)
     with FakeOpenAI(about) as server:
@@ -257,15 +205,6 @@ def test_a_run_directory_of_another_annotator_is_refused(tmp_path):
     (tmp_path / "run" / "run.json").write_text("[]")
     with pytest.raises(InputError, match=r"run.json is not the run.json of a labelling run"):
         plan_label(config(tmp_path, server))
-
-
-def test_a_plan_writes_nothing_and_asks_nobody(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 4)
-    with FakeOpenAI(about) as server:
-        planned = plan_label(config(tmp_path, server))
-        assert server.seen == []
-    assert (planned.requests, planned.to_ask) == (8, 8)
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
@@ -413,21 +352,8 @@ def test_requests_in_flight_count_for_the_limit(tmp_path):
     assert 36 <= len(server.seen) <= 40  # 40 replies of 15 tokens
 
 
-def test_run_json_accounts_for_every_session(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 2)
-    with FakeOpenAI(about, latency_s=0.02) as server:
-        label(config(tmp_path, server))
-        write_texts(tmp_path / "texts.jsonl", 3)
-        label(config(tmp_path, server))
-    account = run_json(tmp_path)
-    assert (account["command"], account["finished"], account["usd"]) == ("llm-label", True, None)
-    assert (account["replies"], account["last_run"]["replies"]) == (6, 2)
-    assert account["tokens"] == {"prompt_tokens": 60, "completion_tokens": 30, "total_tokens": 90}
-    assert account["last_run"]["tokens"]["total_tokens"] == 30
-    assert 0.02 <= account["latency_s"]["p50"] <= account["latency_s"]["p90"] <= account["latency_s"]["p99"]
-
-
-def test_shards_share_the_texts_whatever_their_order(tmp_path):
+def test_shards_share_the_texts_whatever_their_order(tmp_path, caplog):
+    caplog.set_level("INFO")
     write_texts(tmp_path / "texts.jsonl", 40)
     found = {}
     with FakeOpenAI(about) as server:
@@ -440,18 +366,49 @@ def test_shards_share_the_texts_whatever_their_order(tmp_path):
         (tmp_path / "texts.jsonl").write_text("\n".join(reversed(lines)) + "\n")
         label(config(tmp_path, server, out=tmp_path / "run2", shard=(2, 3), polarity="synonym"))
         assert len(server.seen) == 40
+    assert "(tiny): about 14 requests, 0 replies" in caplog.text
     assert all(found.values())
     assert sorted(part for shard in found.values() for part in shard) == sorted(f"t{i}" for i in range(40))
 
 
-def test_the_number_of_requests_of_a_shard_is_no_exact_one(tmp_path, caplog):
-    caplog.set_level("INFO")
-    write_texts(tmp_path / "texts.jsonl", 4)
+def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, caplog):
+    write_texts(tmp_path / "texts.jsonl", 1)
+    shutil.copytree(PROMPTS / "paper", tmp_path / "prompts")
+    monkeypatch.chdir(tmp_path)
     with FakeOpenAI(about) as server:
-        label(config(tmp_path, server, shard=(1, 2), polarity="synonym"))
-        assert "(tiny): about 2 requests, 0 replies" in caplog.text
+        label(config(tmp_path, server))
+        # The pace, the limits, and another way to write the same path change nothing that is asked.
+        label(config(tmp_path, server, concurrency=1, max_tokens_total=9000, texts=Path("texts.jsonl")))
+        assert "other settings" not in caplog.text
+        label(config(tmp_path, server, size=3, temperature=0.1, prompts="structured"))
+        said = "run with other settings (size 2 -> 3, prompts paper -> structured, sampling temperature"
+        assert caplog.text.count(said) == 1
+        assert len(server.seen) == 2 + 2
+        label(config(tmp_path, server, prompts="prompts"))
+        path = tmp_path / "prompts" / "synonym.txt"
+        path.write_text(path.read_text().replace("highly smart", "smart"))
+        write_texts(tmp_path / "others.jsonl", 1)
+        label(config(tmp_path, server, prompts="prompts", texts=Path("others.jsonl")))
+        assert len(server.seen) == 2 + 2 + 1  # the texts and the prompt of the antonym are the same
+    assert f"(texts {tmp_path}/texts.jsonl -> others.jsonl, prompts prompts edited)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("raw", "kept"),
+    [
+        (
+            "1. Host \ud83d is gone.\n2. Host \U0001f600 left.",
+            ["Host \ufffd is gone.", "Host \U0001f600 left."],
+        ),
+        ('["The pod \\ud83d is gone.", "It left."]', ["The pod \ufffd is gone.", "It left."]),
+    ],
+    ids=["in the reply", "as an escape"],
+)
+def test_half_a_surrogate_pair_is_kept_readable(tmp_path, raw, kept):
+    write_texts(tmp_path / "texts.jsonl", 1)
+    with FakeOpenAI(lambda body: raw) as server:
         label(config(tmp_path, server, polarity="synonym"))
-    assert "(tiny): 4 requests, " in caplog.text
+    assert [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")] == kept
 
 
 def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):
@@ -515,17 +472,6 @@ def test_requests_asked_anew_that_fail_are_failures(tmp_path):
     assert run_json(tmp_path)["finished"] is True
 
 
-def test_a_structured_reply_with_half_a_pair_as_an_escape_is_kept(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 1)
-    raw = '["The pod \\ud83d is gone.", "It left."]'
-    with FakeOpenAI(lambda body: raw) as server:
-        label(config(tmp_path, server, polarity="synonym"))
-    assert [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")] == [
-        "The pod \ufffd is gone.",
-        "It left.",
-    ]
-
-
 def test_of_several_good_replies_the_first_gives_the_candidates(tmp_path):
     """A better parser can find sentences in a reply after which others were asked for."""
     write_texts(tmp_path / "texts.jsonl", 1)
@@ -540,61 +486,3 @@ def test_of_several_good_replies_the_first_gives_the_candidates(tmp_path):
         assert label(asked).counts["asked"] == 0
     assert [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")] == ["Good.", "Fine."]
     assert rows(tmp_path / "run/rejected.jsonl") == []
-
-
-def test_changed_settings_are_named_once(tmp_path, caplog):
-    write_texts(tmp_path / "texts.jsonl", 1)
-    with FakeOpenAI(about) as server:
-        label(config(tmp_path, server))
-        label(config(tmp_path, server, concurrency=1, max_tokens_total=9000))
-        assert "other settings" not in caplog.text
-        label(config(tmp_path, server, size=3, temperature=0.1, prompts="structured"))
-    (line,) = [record.message for record in caplog.records if "other settings" in record.message]
-    assert (
-        "was run with other settings (size 2 -> 3, prompts paper -> structured, sampling temperature" in line
-    )
-
-
-def test_the_same_texts_under_another_path_are_no_change(tmp_path, monkeypatch, caplog):
-    write_texts(tmp_path / "texts.jsonl", 1)
-    write_texts(tmp_path / "others.jsonl", 1)
-    monkeypatch.chdir(tmp_path)
-    with FakeOpenAI(about) as server:
-        label(config(tmp_path, server))
-        label(config(tmp_path, server, texts=Path("texts.jsonl")))
-        assert run_json(tmp_path)["texts"] == "texts.jsonl"
-        label(config(tmp_path, server))
-        assert "other settings" not in caplog.text
-        label(config(tmp_path, server, texts=Path("others.jsonl")))
-    assert f"other settings (texts {tmp_path}/texts.jsonl -> others.jsonl)" in caplog.text
-
-
-def test_an_edited_prompt_of_the_same_name_is_named(tmp_path, caplog):
-    write_texts(tmp_path / "texts.jsonl", 1)
-    shutil.copytree(PROMPTS / "paper", tmp_path / "prompts")
-    with FakeOpenAI(about) as server:
-        asked = config(tmp_path, server, prompts=str(tmp_path / "prompts"))
-        label(asked)
-        path = tmp_path / "prompts" / "synonym.txt"
-        path.write_text(path.read_text().replace("highly smart", "smart"))
-        label(asked)
-        assert len(server.seen) == 3
-    assert f"other settings (prompts {tmp_path}/prompts edited)" in caplog.text
-
-
-def test_a_reply_with_half_a_surrogate_pair_is_kept_readable(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 1)
-    with FakeOpenAI(lambda body: "1. Host \ud83d is gone.\n2. Host \U0001f600 left.") as server:
-        label(config(tmp_path, server, polarity="synonym"))
-    texts = [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")]
-    assert texts == ["Host \ufffd is gone.", "Host \U0001f600 left."]
-
-
-def test_when_every_request_fails_the_commonest_message_is_the_error(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 3)
-    faults = [Fault(400, message="too long"), Fault(422, message="odd"), Fault(400, message="too long")]
-    with (
-        FakeOpenAI(about, faults=faults) as server,
-        pytest.raises(AnnotatorError, match=r"^every request failed \(3\), most with http_400: too long$"),
-    ):
-        label(config(tmp_path, server, polarity="synonym", concurrency=1))
