@@ -44,13 +44,6 @@ def test_what_the_service_counted_before_is_the_best_forecast(tmp_path):
     assert (plan.spent_tokens, plan.spent_usd) == (45, 45.0)
 
 
-def test_other_settings_leave_old_replies_out_of_the_forecast(tmp_path):
-    with FakeOpenAI() as server:
-        label(config(tmp_path, 3, base_urls=(server.url,)))
-        plan = plan_label(config(tmp_path, 3, size=3, base_urls=(server.url,)))
-    assert (plan.from_journal, plan.counted_by, plan.spent_tokens) == (0, "an estimate by characters", 45)
-
-
 def test_equal_texts_are_forecast_once(tmp_path):
     asked = config(tmp_path, 2, base_urls=("http://h/v1",))
     lines = [json.dumps({"id": i, "text": "Node 3 has left."}) for i in range(5)]

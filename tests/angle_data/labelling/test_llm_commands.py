@@ -33,29 +33,6 @@ def angle_data(*arguments):
     return Done(stop.value.code or 0, out.getvalue(), err.getvalue())
 
 
-def test_the_program_runs_on_its_own(examples, tmp_path):
-    options = [
-        "llm-label",
-        "--model",
-        "a",
-        "--replies",
-        tmp_path / "none.jsonl",
-        "--texts",
-        examples / "texts.jsonl",
-    ]
-    command = [
-        sys.executable,
-        "-c",
-        "from angle_data.cli import main; main()",
-        *map(str, options),
-        "--out",
-        "x",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"angle-data: error: {tmp_path}/none.jsonl does not exist; check --replies\n"
-
-
 def test_a_sigterm_while_the_candidates_are_written_is_an_interrupt(examples, tmp_path):
     """The asking catches signals in its own way, and must leave them as it found them."""
     program = (
