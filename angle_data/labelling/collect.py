@@ -49,7 +49,7 @@ class Collector:
     def __init__(self, job: Job, journal: Journal, ledger: Ledger) -> None:
         self.failures: dict[str, Failure] = {}
         self.asked = 0
-        self.answered_before = self._reported = 0
+        self.answered_before = 0
         self.has_reply = self.stopped = self.limit_reached = False
         self._replied = False  # in this session
         self._refused: dict[str, ChatRequest] = {}
@@ -82,13 +82,14 @@ class Collector:
             try:
                 # A limit is compared with guesses while requests are in flight. Once their replies are
                 # counted there may be room again, so the annotator is asked for another round.
-                pulled = -1
+                pulled, passed = -1, 0
                 while self._pulled > pulled and not (self.stopped or self.limit_reached) and self.has_more():
                     pulled = self._pulled
                     async with aclosing(annotator.stream(self._round(annotator))) as outcomes:
                         async for outcome in outcomes:
                             self._settle(outcome)
-                            progress.skip(self._passed())
+                            progress.skip(self.answered_before - passed)
+                            passed = self.answered_before
                             count = len(self.failures)
                             progress.advance(note=f"{count} failed" if count else "")
             except asyncio.CancelledError:
@@ -115,8 +116,7 @@ class Collector:
         for key, request in self._refused.items():
             failure = self.failures.pop(key)
             refused = whole_characters(f"{failure.kind}: {failure.message}")
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            self._journal.append({**self._head(request), "reply": "", "refused": refused, "time": now})
+            self._journal.append({**self._head(request), "reply": "", "refused": refused, "time": _now()})
             kept.append(failure)
         self._refused.clear()
         return kept
@@ -185,11 +185,6 @@ class Collector:
     def _guess(self, request: ChatRequest) -> Tokens:
         return guess_tokens(request, self._job.reply_chars(request))
 
-    def _passed(self) -> int:
-        """Return how many answered requests were passed since the last call."""
-        passed, self._reported = self.answered_before - self._reported, self.answered_before
-        return passed
-
     def _settle(self, outcome: Reply | Failure) -> None:
         request, guess = self._in_flight.pop(outcome.key)
         self.asked += 1
@@ -205,7 +200,14 @@ class Collector:
                 log.debug("%s, %s: %s: %s", request.source_id, request.task, *reason)
         else:
             self.has_reply = self._replied = True
-            self._journal.append(self._row(request, outcome, self._usage(request, guess, outcome)))
+            row = {
+                **self._head(request),
+                "reply": whole_characters(outcome.text),
+                "finish_reason": outcome.finish_reason,
+                "usage": self._usage(request, guess, outcome),
+                "seconds": round(outcome.seconds, 3),
+            }
+            self._journal.append({**row, "time": _now()})
 
     def _usage(self, request: ChatRequest, guess: Tokens | None, reply: Reply) -> dict[str, int]:
         """Return the tokens of a reply, marked as `estimated` where the service does not count them."""
@@ -228,17 +230,6 @@ class Collector:
             "completion_tokens": min(math.ceil(estimate(reply.text)) + 1, request.sampling.max_tokens),
         }
         return {**counted, **usage, "estimated": 1}
-
-    def _row(self, request: ChatRequest, reply: Reply, usage: dict[str, int]) -> dict[str, Any]:
-        """Return the journal row; `usage` and what follows stay last, see `Journal.append`."""
-        return {
-            **self._head(request),
-            "reply": whole_characters(reply.text),
-            "finish_reason": reply.finish_reason,
-            "usage": usage,
-            "seconds": round(reply.seconds, 3),
-            "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
 
     def _head(self, request: ChatRequest) -> dict[str, Any]:
         """Return what a journal row says about the request."""
@@ -292,3 +283,7 @@ class Collector:
             for number, handler in before.items():
                 loop.remove_signal_handler(number)
                 signal.signal(number, handler)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

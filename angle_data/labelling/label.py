@@ -86,11 +86,7 @@ def label(config: LabelConfig) -> SessionResult:
 
     Raises:
         InputError: The settings, texts, prompts or journal cannot be used.
-        AnnotatorError: The annotator cannot go on, every request failed, or no reply holds a sentence; every
-            reply so far is kept.
-        StoppedError: A limit was reached, or some requests failed that may be answered later; the same
-            command goes on.
-        KeyboardInterrupt: The user stopped the run; every reply so far is kept.
+        AnnotatorError, StoppedError, KeyboardInterrupt: See `session.ask_all`; every reply so far is kept.
     """
     job = LabelJob(config)
     if config.retry_rejected and config.engine.temperature == 0:

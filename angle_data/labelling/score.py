@@ -84,11 +84,7 @@ def score(config: ScoreConfig) -> SessionResult:
 
     Raises:
         InputError: The settings, pairs, prompt or journal cannot be used.
-        AnnotatorError: The grader cannot go on, every request failed, or no reply holds a grade; replies so
-            far are kept.
-        StoppedError: A limit was reached, or some requests failed that may be answered later; the same
-            command goes on.
-        KeyboardInterrupt: The user stopped the run; replies so far are kept.
+        AnnotatorError, StoppedError, KeyboardInterrupt: See `session.ask_all`; every reply so far is kept.
     """
     job = ScoreJob(config)
     if job.pairs.blank:
