@@ -44,7 +44,6 @@ class Echo:
 @pytest.fixture(autouse=True)
 def _echo(monkeypatch):
     monkeypatch.setitem(ANNOTATORS, "echo", f"{__name__}:Echo")
-    monkeypatch.setattr("angle_data.annotators.registry.load_object", lambda entry: Echo)
     Echo.pulled = Echo.streams = 0
     Echo.fail_on, Echo.stops_after, Echo.seconds = frozenset(), None, 0.0
     Echo.kind, Echo.at_start = "broken", lambda: None
