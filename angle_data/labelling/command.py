@@ -87,7 +87,7 @@ def _engine_config(given: dict[str, Any]) -> EngineConfig:
         value = given.pop(option.flag or field.name)
         if option.read is None:
             values[field.name] = value
-        elif value:
+        elif value is not None:
             values[field.name] = option.read(value)
     return EngineConfig(**values)
 

@@ -228,6 +228,10 @@ def test_wrong_options_are_one_line(fails, options, message):
     assert message in fails(options)
 
 
+def test_an_empty_value_is_not_passed_over(fails):
+    assert "--shard '': give I/N" in fails("--model chatgpt --shard", "")
+
+
 def test_a_model_that_nothing_here_can_load_says_how_to_serve_it(fails, monkeypatch):
     monkeypatch.setattr("angle_data.annotators.choice.find_spec", lambda name: None)
     assert "start `vllm serve meta-llama/" in fails("--model llama")
