@@ -33,7 +33,7 @@ _SMOOTHING = 0.02
 
 # --- counting -----------------------------------------------------------------------------------------
 
-Counter = Callable[[str], float]
+TokenCounter = Callable[[str], float]
 """The number of tokens of a text."""
 
 
@@ -52,6 +52,7 @@ class Tokens:
 
 
 NO_TOKENS = Tokens()
+"""Where a sum of tokens starts."""
 
 
 def estimate(text: str) -> float:
@@ -60,7 +61,7 @@ def estimate(text: str) -> float:
     return narrow / _CHARS_PER_TOKEN + (len(text) - narrow) / _WIDE_PER_TOKEN
 
 
-def prompt_tokens(request: ChatRequest, counter: Counter) -> float:
+def prompt_tokens(request: ChatRequest, counter: TokenCounter) -> float:
     """Return the tokens of a request's messages, the chat template's included."""
     return sum(counter(message["content"]) + _TEMPLATE_TOKENS for message in request.messages)
 
@@ -71,12 +72,12 @@ def guess_tokens(request: ChatRequest, reply_chars: float) -> Tokens:
     return Tokens(prompt_tokens(request, estimate), reply)
 
 
-def find_counter(spec: AnnotatorSpec) -> tuple[Counter, str]:
+def find_counter(spec: AnnotatorSpec) -> tuple[TokenCounter, str]:
     """Return the best way to count tokens of this model that is on this machine, and what to call it."""
     return _own_tokenizer(spec) or _tiktoken(spec) or (estimate, "an estimate by characters")
 
 
-def _own_tokenizer(spec: AnnotatorSpec) -> tuple[Counter, str] | None:
+def _own_tokenizer(spec: AnnotatorSpec) -> tuple[TokenCounter, str] | None:
     """Return the checkpoint's tokenizer, from its folder or the hub's cache."""
     if find_spec("tokenizers") is None or spec.engine == "recorded":
         return None
@@ -103,7 +104,7 @@ def _cached(spec: AnnotatorSpec) -> Path | None:
     return Path(found) if isinstance(found, str) else None
 
 
-def _tiktoken(spec: AnnotatorSpec) -> tuple[Counter, str] | None:
+def _tiktoken(spec: AnnotatorSpec) -> tuple[TokenCounter, str] | None:
     """Return OpenAI's tokenizer for one of its models, if its vocabulary was downloaded before."""
     if find_spec("tiktoken") is None:
         return None
