@@ -10,13 +10,12 @@ import pytest
 from fake_openai import FakeOpenAI, Fault
 from typer.testing import CliRunner
 
+from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import app
-from angle_data.ensemble.scores import read_scores
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.engine import EngineConfig
-from angle_data.labelling.pair_file import Pair, PairFile
 from angle_data.labelling.score import ScoreConfig, group_pairs, plan_score, score
+from angle_data.labelling.texts import Pair, PairFile
 from angle_data.text import stable_hash
 
 SHOWN = re.compile(r"Pair (\d+)\nA: (.*)\nB: (.*)")
@@ -69,19 +68,11 @@ def test_every_pair_gets_its_own_grade(tmp_path, per_call, both_orders):
     assert {row["text1"] for row in scores} == {f"Node {i} is up." for i in range(40)}
     calls = len(server.seen)
     assert calls == 40 * (1 + both_orders) if per_call == 1 else calls < 20 * (1 + both_orders)
-    assert all(len(shown(seen.body)) <= per_call for seen in server.seen)
-    assert read_scores([tmp_path / "run"]).rows == {"judge": 40}
+    for body in (seen.body for seen in server.seen):
+        asked = body["response_format"]["json_schema"]["schema"]["properties"]["grades"]
+        assert asked["minItems"] == asked["maxItems"] == len(shown(body)) <= per_call
+    assert list(scores[0]) == ["text1", "text2", "score", "model", "key"]
     assert run_json(tmp_path)["finished"] is True
-
-
-def test_the_schema_asks_for_one_grade_a_pair(tmp_path):
-    write_pairs(tmp_path / "pairs.jsonl", range(3))
-    with FakeOpenAI(grader) as server:
-        score(config(tmp_path, server))
-    body = server.seen[0].body
-    grades = body["response_format"]["json_schema"]["schema"]["properties"]["grades"]
-    assert (grades["minItems"], grades["maxItems"]) == (1, 1)
-    assert body["temperature"] == 0
 
 
 def test_both_orders_show_each_text_on_each_side_and_average(tmp_path):
@@ -212,19 +203,6 @@ def test_shards_share_the_pairs_in_whichever_order_they_stand(tmp_path):
     assert min(map(len, found)) > 5
 
 
-def test_the_command_line_ends_in_one_line_on_a_wrong_key(tmp_path, monkeypatch):
-    monkeypatch.setenv("JUDGE_KEY", "sk-wrong-0123456789")
-    write_pairs(tmp_path / "pairs.jsonl", range(3))
-    with FakeOpenAI(grader, key="sk-right") as server:
-        arguments = ["llm-score", "--model", "judge", "--base-url", server.url, "--api-key-env", "JUDGE_KEY"]
-        arguments += ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "run")]
-        result = CliRunner().invoke(app, arguments)
-    assert isinstance(result.exception, AnnotatorError)
-    assert "rejects the API key in JUDGE_KEY" in str(result.exception)
-    written = b"".join(path.read_bytes() for path in (tmp_path / "run").iterdir())
-    assert b"sk-wrong-0123456789" not in written
-
-
 def test_the_command_line_grades_candidates_of_another_annotator(tmp_path):
     row = {"source_id": "1", "source": "It is up.", "polarity": "synonym", "text": "It runs.", "model": "m"}
     (tmp_path / "candidates.jsonl").write_text(json.dumps({**row, "key": "00"}) + "\n")
@@ -239,34 +217,34 @@ def test_the_command_line_grades_candidates_of_another_annotator(tmp_path):
     assert rows(tmp_path / "run" / "scores.jsonl")[0]["text1"] == "It is up."
 
 
+def test_recorded_grades_need_no_server(tmp_path):
+    """Also in both orders: where only one was recorded, its grade stands for the other."""
+    write_pairs(tmp_path / "pairs.jsonl", range(4))
+    recorded = [
+        {"text1": "Node 0 is up.", "text2": "Host 0 runs.", "reply": "Score: 4"},
+        {"text1": "Host 1 runs.", "text2": "Node 1 is up. ", "reply": '{"score": 2}', "annotator": "judge"},
+        {"text1": "Node 2 is up.", "text2": "Host 2 runs.", "reply": "5"},
+        {"text1": "Host 2 runs.", "text2": "Node 2 is up.", "reply": "4"},
+        {"text1": "Node 3 is up.", "text2": "Host 3 runs.", "reply": "1", "annotator": "another"},
+    ]
+    replies = tmp_path / "grades.jsonl"
+    replies.write_text("".join(json.dumps(row) + "\n" for row in recorded))
+    arguments = ["llm-score", "--model", "judge", "--engine", "recorded", "--replies", str(replies), "--json"]
+    arguments += ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "run"), "--both-orders"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.exception
+    counts = json.loads(done.stdout)
+    assert (counts["pairs"], counts["kept"], counts["failed"]) == (4, 3, {"not_recorded": 2})
+    found = {row["text1"]: row["score"] for row in rows(tmp_path / "run" / "scores.jsonl")}
+    assert found == {"Node 0 is up.": 4, "Node 1 is up.": 2, "Node 2 is up.": 4.5}
+
+
 def test_equal_pairs_are_graded_once_and_blank_ones_never(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text('sentence1,sentence2\na b,c d\nC d.,A b\n"",x\ne f,g h\n')
     pairs = PairFile(path)
     assert [(pair.text1, pair.text2) for pair in pairs] == [("a b", "c d"), ("e f", "g h")]
     assert (pairs.repeated, pairs.blank, pairs.count) == (1, 1, 2)
-
-
-def test_of_a_parquet_file_only_the_columns_of_the_texts_are_read(tmp_path, monkeypatch):
-    import pyarrow
-    from pyarrow import parquet
-
-    read = []
-    batches = parquet.ParquetFile.iter_batches
-
-    def iter_batches(self, *args, columns=None, **kwargs):
-        read.append(columns)
-        return batches(self, *args, columns=columns, **kwargs)
-
-    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", iter_batches)
-    table = pyarrow.table({"vector": [[0.5] * 9], "sentence2": ["c d"], "sentence1": ["a b"]})
-    parquet.write_table(table, tmp_path / "pairs.parquet")
-    ((text1, text2),) = ((pair.text1, pair.text2) for pair in PairFile(tmp_path / "pairs.parquet"))
-    assert (text1, text2) == ("a b", "c d")
-    assert read == [["sentence1", "sentence2"]] * 2
-    parquet.write_table(table.drop(["sentence2"]), tmp_path / "pairs.parquet")
-    with pytest.raises(InputError, match=r"row 1: no two texts; fields found: sentence1, vector; needed: te"):
-        PairFile(tmp_path / "pairs.parquet")
 
 
 @pytest.mark.parametrize(

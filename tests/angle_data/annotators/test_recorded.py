@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
 from angle_data.annotators.recorded import Recorded
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import InputError
 
 
@@ -83,6 +83,11 @@ def test_rows_without_annotator_belong_to_whoever_asks(tmp_path):
             [row("One.", "synonym", "x", "z"), row("One.", "synonym", "y", "z")],
             r"r.jsonl:2: a second, different synonym reply for the same text",
         ),
+        (
+            [{"text1": "One.", "text2": "1.", "reply": reply} for reply in "45"],
+            r"r.jsonl:2: a second, different score reply for the same pair",
+        ),
+        ([{"text1": "One.", "reply": "4"}], r"r.jsonl:1: field 'text2' must be a string, got NoneType"),
     ],
 )
 def test_unusable_files(tmp_path, rows, message):

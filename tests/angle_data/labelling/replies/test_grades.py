@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from angle_data.labelling.replies.grades import GRADE_REASONS, parse_grades
@@ -135,6 +135,7 @@ json_values = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(raw=st.text(max_size=200) | json_values.map(json.dumps), count=st.integers(1, 4))
 def test_every_pair_gets_a_grade_in_range_or_a_known_reason(raw, count):
     parsed = grades(raw, count, None)

@@ -8,14 +8,12 @@ from dataclasses import replace
 
 import pytest
 from fake_openai import FakeOpenAI
+from programs import plain_prompts
 
-from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest, Sampling
-from angle_data.labelling.engine import EngineConfig
-from angle_data.labelling.forecast import plan_all
-from angle_data.labelling.requests import LabelConfig
-from angle_data.labelling.run import label, plan_label
-from angle_data.labelling.tokens import estimate, find_counter, guess_tokens, prompt_tokens
+from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
+from angle_data.labelling.budget import estimate, find_counter, guess_tokens, prompt_tokens
+from angle_data.labelling.label import LabelConfig, label, plan_label
 
 
 def config(tmp_path, count, *, size=2, **engine):
@@ -35,9 +33,9 @@ def test_what_the_service_counted_before_is_the_best_forecast(tmp_path):
     """The fake reports 10 prompt and 5 reply tokens whatever the text."""
     with FakeOpenAI() as server:
         urls = {"base_urls": (server.url,), "usd_per_million": (1e6, 1e6)}
-        before = plan_label(config(tmp_path, 3, **urls)).session
+        before = plan_label(config(tmp_path, 3, **urls))
         label(config(tmp_path, 3, **urls))
-        plan = plan_label(config(tmp_path, 7, **urls)).session
+        plan = plan_label(config(tmp_path, 7, **urls))
         assert len(server.seen) == 3
     assert (before.counted_by, before.spent_tokens) == ("an estimate by characters", 0)
     assert plan.counted_by == "the service's own counts in the journal"
@@ -46,23 +44,16 @@ def test_what_the_service_counted_before_is_the_best_forecast(tmp_path):
     assert (plan.spent_tokens, plan.spent_usd) == (45, 45.0)
 
 
-def test_other_settings_leave_old_replies_out_of_the_forecast(tmp_path):
-    with FakeOpenAI() as server:
-        label(config(tmp_path, 3, base_urls=(server.url,)))
-        plan = plan_label(config(tmp_path, 3, size=3, base_urls=(server.url,))).session
-    assert (plan.from_journal, plan.counted_by, plan.spent_tokens) == (0, "an estimate by characters", 45)
-
-
 def test_equal_texts_are_forecast_once(tmp_path):
     asked = config(tmp_path, 2, base_urls=("http://h/v1",))
     lines = [json.dumps({"id": i, "text": "Node 3 has left."}) for i in range(5)]
     (tmp_path / "texts.jsonl").write_text("\n".join(lines) + "\n")
-    plan = plan_label(asked).session
+    plan = plan_label(asked)
     assert (plan.requests, plan.from_journal, plan.shared, plan.to_ask) == (5, 0, 4, 1)
     with FakeOpenAI() as server:
         urls = replace(asked.engine, base_urls=(server.url,))
         label(replace(asked, engine=urls))
-    plan = plan_label(asked).session
+    plan = plan_label(asked)
     assert (plan.requests, plan.from_journal, plan.shared, plan.to_ask) == (5, 5, 0, 0)
 
 
@@ -75,8 +66,8 @@ def test_requests_to_be_asked_anew_are_forecast(tmp_path):
         label(asked)
         lines = [json.dumps({"id": i, "text": f"Node {n} has left."}) for i, n in enumerate((10, 11, 12, 10))]
         (tmp_path / "texts.jsonl").write_text("\n".join(lines) + "\n")
-        anew = plan_label(replace(asked, retry_rejected=True)).session
-        plan = plan_label(asked).session
+        anew = plan_label(replace(asked, retry_rejected=True))
+        plan = plan_label(asked)
         sent = len(server.seen)
         label(replace(asked, retry_rejected=True))
         assert len(server.seen) - sent == anew.to_ask
@@ -84,28 +75,27 @@ def test_requests_to_be_asked_anew_are_forecast(tmp_path):
     assert (plan.requests, plan.from_journal, plan.shared, plan.to_ask) == (4, 3, 0, 1)
 
 
-def test_the_sample_of_prompts_is_drawn_from_all_of_them(tmp_path, monkeypatch):
-    """One long word first, then many short ones: the first prompts alone would forecast a third."""
-    monkeypatch.setattr("angle_data.labelling.forecast._SAMPLE", 40)
+def test_the_sample_of_prompts_is_drawn_from_all_of_them(tmp_path):
+    """Long words first, then many short ones: the first 2,000 prompts alone would forecast a third."""
     write_tokenizer(tmp_path / "model")
-    texts = [f"{i:040}" for i in range(40)] + [f"{i:04} " + "a b " * 9 for i in range(360)]
-    requests = [replace(request(text), key=f"{i:032x}") for i, text in enumerate(texts)]
-    engine = EngineConfig("m", base_urls=("http://h/v1",), checkpoint=str(tmp_path / "model"))
-    plan = plan_all(lambda: iter(requests), engine, tmp_path / "run", command="llm-label")
+    asked = config(tmp_path, 0, base_urls=("http://h/v1",), checkpoint=str(tmp_path / "model"))
+    texts = [f"{i:040}" for i in range(2000)] + [f"{i:04} " + "a b " * 9 for i in range(6000)]
+    asked.texts.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    plan = plan_label(replace(asked, prompts=str(plain_prompts(tmp_path / "prompts"))))
     exact = sum(len(text.split()) + 8 for text in texts)
     assert plan.prompt_tokens == pytest.approx(exact, rel=0.1)
 
 
 def test_replies_are_forecast_no_longer_than_allowed(tmp_path):
     urls = ("http://h/v1",)
-    free = plan_label(config(tmp_path, 2, size=50, base_urls=urls)).session
-    capped = plan_label(config(tmp_path, 2, size=50, base_urls=urls, max_tokens=20)).session
+    free = plan_label(config(tmp_path, 2, size=50, base_urls=urls))
+    capped = plan_label(config(tmp_path, 2, size=50, base_urls=urls, max_tokens=20))
     assert free.completion_tokens > 400
     assert capped.completion_tokens == 40
     # Also when the model's tokenizer counts more than was guessed.
     write_tokenizer(tmp_path / "model", characters=True)
     model = str(tmp_path / "model")
-    counted = plan_label(config(tmp_path, 2, base_urls=urls, max_tokens=20, checkpoint=model)).session
+    counted = plan_label(config(tmp_path, 2, base_urls=urls, max_tokens=20, checkpoint=model))
     assert (counted.completion_tokens, counted.counted_by) == (40, "the model's own tokenizer")
     assert counted.prompt_tokens > 2 * capped.prompt_tokens
 
@@ -124,7 +114,7 @@ def write_tokenizer(folder, *, characters=False):
 def test_a_model_in_a_folder_counts_with_its_own_tokenizer(tmp_path):
     write_tokenizer(tmp_path / "model")
     urls = ("http://h/v1",)
-    plan = plan_label(config(tmp_path, 4, base_urls=urls, checkpoint=str(tmp_path / "model"))).session
+    plan = plan_label(config(tmp_path, 4, base_urls=urls, checkpoint=str(tmp_path / "model")))
     assert plan.counted_by == "the model's own tokenizer"
     words = len((ROOT_PROMPT := prompt_of(tmp_path)).split())
     assert ROOT_PROMPT.endswith("Node 10 has left.. Output:")

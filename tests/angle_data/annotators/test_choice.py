@@ -1,21 +1,23 @@
-"""The registry: every engine honours the contract, and every wrong choice says what to do."""
+"""The options of the asking, and the annotator that follows: every wrong choice says what to do."""
 
-import asyncio
 import hashlib
-import importlib
-import inspect
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from angle_data.annotators import ANNOTATORS, MODELS, choice, choose_annotator, load_annotator
-from angle_data.annotators.base import ChatRequest, KeyMaker, Sampling, request_key, resample
-from angle_data.annotators.batch_service import BatchService
-from angle_data.annotators.models import Price
-from angle_data.annotators.openai_server import OpenAIServer
+from angle_data.annotators import choice
+from angle_data.annotators.base import ChatRequest, Sampling, request_key, resample
+from angle_data.annotators.choice import choose_annotator
+from angle_data.annotators.models import MODELS, SERVICES, Price, price_of
+from angle_data.annotators.registry import ANNOTATORS, load_annotator
+from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
 from angle_data.errors import CredentialsError, InputError
-from angle_data.labelling.engine import EngineConfig
+
+
+def choose(model, *, run=None, forecast=False, **options):
+    return choose_annotator(EngineConfig(model, **options), run, forecast=forecast)
 
 
 @pytest.fixture
@@ -26,40 +28,32 @@ def recorded(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("target", ANNOTATORS.values())
-def test_every_entry_names_a_class_that_streams(target):
-    module, name = target.split(":")
-    engine = getattr(importlib.import_module(module), name)
-    assert inspect.isasyncgenfunction(engine.stream)
-    assert list(inspect.signature(engine.stream).parameters) == ["self", "requests"]
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_name_resolves(name):
-    spec = choose_annotator(name, base_urls=("http://localhost:8000/v1",))
+    spec = choose(name, base_urls=("http://localhost:8000/v1",))
     assert spec.engine in ANNOTATORS
     assert spec.checkpoint == MODELS[name].checkpoint
     assert spec.name == name
+    alias = MODELS[name]  # where it is public, its price is known
+    for host, checkpoint in [(alias.host, alias.checkpoint_at(alias.host)), *alias.hosted.items()]:
+        assert host is None or checkpoint in SERVICES[host].prices
 
 
 def test_choices(recorded):
-    assert choose_annotator("chatgpt").api_key_env == "OPENAI_API_KEY"
-    assert choose_annotator("chatgpt", api_key_env="MY_KEY").api_key_env == "MY_KEY"
-    assert choose_annotator("chatgpt", checkpoint="gpt-x").checkpoint == "gpt-x"
-    assert choose_annotator("my-model", base_urls=("http://h/v1",)).checkpoint == "my-model"
-    assert choose_annotator("anyone", replies=recorded).engine == "recorded"
-
-
-def test_an_api_key_is_sent_to_an_address_of_ones_own_when_named():
-    assert choose_annotator("llama", base_urls=("http://h/v1",), api_key_env="K").api_key_env == "K"
-    assert choose_annotator("chatgpt", base_urls=(OPENAI,), api_key_env="K").api_key_env == "K"
+    assert choose("chatgpt").api_key_env == "OPENAI_API_KEY"
+    assert choose("chatgpt", api_key_env="MY_KEY").api_key_env == "MY_KEY"
+    assert choose("llama", base_urls=("http://h/v1",), api_key_env="K").api_key_env == "K"
+    assert choose("chatgpt", base_urls=(OPENAI,), api_key_env="K").api_key_env == "K"
+    assert choose("chatgpt", checkpoint="gpt-x").checkpoint == "gpt-x"
+    assert choose("my-model", base_urls=("http://h/v1",)).checkpoint == "my-model"
+    assert choose("anyone", replies=recorded).engine == "recorded"
 
 
 def test_edited_replies_are_another_checkpoint(recorded):
-    before = choose_annotator("a", replies=recorded).checkpoint
-    assert choose_annotator("a", replies=recorded).checkpoint == before
+    before = choose("a", replies=recorded).checkpoint
+    assert choose("a", replies=recorded).checkpoint == before
     recorded.write_text(recorded.read_text().replace("No text 3", "Never text 3"))
-    assert choose_annotator("a", replies=recorded).checkpoint != before
+    assert choose("a", replies=recorded).checkpoint != before
 
 
 OPENAI = "https://api.openai.com/v1"
@@ -79,14 +73,13 @@ def test_the_rules_for_key_and_price_hold_for_an_address_from_the_environment(
     monkeypatch, engine, url, key, price
 ):
     monkeypatch.setenv("OPENAI_BASE_URL", url)
-    config = EngineConfig("chatgpt", engine=engine)
-    spec = config.spec()
+    spec = choose("chatgpt", engine=engine)
     assert (spec.base_urls, spec.api_key_env) == ((url,), key)
-    assert (config.price(spec) is not None) == (price is not None)
-    assert choose_annotator("chatgpt", api_key_env="K").api_key_env == "K"
-    assert choose_annotator("chatgpt", base_urls=("http://h/v1",)).base_urls == ("http://h/v1",)
+    assert (price_of(spec) is not None) == (price is not None)
+    assert choose("chatgpt", api_key_env="K").api_key_env == "K"
+    assert choose("chatgpt", base_urls=("http://h/v1",)).base_urls == ("http://h/v1",)
     with pytest.raises(InputError, match="has no public address"):
-        choose_annotator("llama", engine=engine)
+        choose("llama", engine=engine)
 
 
 def test_a_bad_address_from_the_environment_is_named(monkeypatch):
@@ -94,23 +87,9 @@ def test_a_bad_address_from_the_environment_is_named(monkeypatch):
     with pytest.raises(
         InputError, match=r"^OPENAI_BASE_URL, used in place of --base-url: .* must start with"
     ):
-        choose_annotator("chatgpt")
+        choose("chatgpt")
     monkeypatch.setenv("OPENAI_BASE_URL", " ")
-    assert choose_annotator("chatgpt").base_urls == ()
-
-
-def test_without_an_address_an_engine_goes_to_openai_whatever_the_environment_says(monkeypatch):
-    """Only `choose_annotator` may follow the variable: it knows whose key may go there."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    spec = choose_annotator("chatgpt")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://proxy.example.org/v1")
-
-    async def batch_address():
-        async with BatchService(spec) as service:
-            return str(service._client.base_url).rstrip("/")
-
-    assert asyncio.run(batch_address()) == OPENAI
-    assert OpenAIServer(spec)._endpoint(None).url == f"{OPENAI}/chat/completions"
+    assert choose("chatgpt").base_urls == ()
 
 
 @pytest.mark.parametrize(
@@ -129,7 +108,7 @@ def test_without_an_address_an_engine_goes_to_openai_whatever_the_environment_sa
     ],
 )
 def test_the_address_decides_checkpoint_dialect_and_key(model, urls, checkpoint, dialect, key):
-    spec = choose_annotator(model, base_urls=urls)
+    spec = choose(model, base_urls=urls)
     assert (spec.engine, spec.base_urls) == ("server", urls)
     assert (spec.checkpoint, spec.dialect, spec.api_key_env) == (checkpoint, dialect, key)
 
@@ -139,15 +118,15 @@ def test_a_model_without_address_is_loaded_here_if_vllm_is_installed(monkeypatch
     monkeypatch.setattr(choice, "find_spec", lambda name: object() if installed else None)
     if not installed:
         with pytest.raises(InputError, match=r"start `vllm serve meta-llama/\S+` .* or .*pip install .*vllm"):
-            choose_annotator("llama")
+            choose("llama")
         return
-    spec = choose_annotator("llama", revision="abc", engine_options={"max_model_len": 4096}, run=tmp_path)
+    spec = choose("llama", revision="abc", engine_options={"max_model_len": 4096}, run=tmp_path)
     assert (spec.engine, spec.checkpoint, spec.revision) == ("offline", MODELS["llama"].checkpoint, "abc")
     assert (spec.engine_options, spec.run) == ({"max_model_len": 4096}, tmp_path)
-    assert choose_annotator(str(tmp_path)).engine == "offline"  # a folder with a checkpoint
-    assert choose_annotator("mine", checkpoint="org/model").engine == "offline"
-    assert choose_annotator("llama", base_urls=("http://h/v1",)).engine == "server"
-    assert choose_annotator("chatgpt").engine == "server"
+    assert choose(str(tmp_path)).engine == "offline"  # a folder with a checkpoint
+    assert choose("mine", checkpoint="org/model").engine == "offline"
+    assert choose("llama", base_urls=("http://h/v1",)).engine == "server"
+    assert choose("chatgpt").engine == "server"
 
 
 @pytest.mark.parametrize(
@@ -190,31 +169,29 @@ def test_a_model_without_address_is_loaded_here_if_vllm_is_installed(monkeypatch
         ("m", {"base_urls": ("http://h/v1",), "engine_options": {"a": 1}}, r"server knows no option 'a'; it"),
         ("m", {"base_urls": ("http://h/v1",), "engine_options": {"timeout_s": 0}}, r"more than 0, got 0"),
         ("m", {"base_urls": ("http://h/v1",), "engine_options": {"timeout_s": "x"}}, r"seconds, .* got 'x'"),
-        (
-            "m",
-            {"replies": Path("x"), "engine_options": {"a": 1}},
-            r"--engine-option is for .* not for recorded",
-        ),
+        ("m", {"replies": Path("x"), "engine_options": {"a": 1}}, r"--engine-option is for .* not for rec"),
+        ("chatgpt", {"engine": "server", "replies": Path("x")}, r"--replies is only for .* not for server"),
+        ("a", {"replies": Path("nothing.jsonl")}, r"nothing.jsonl does not exist; check --replies"),
     ],
 )
 def test_wrong_choices(monkeypatch, model, options, message):
     monkeypatch.setattr(choice, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=message):
-        choose_annotator(model, **options)
+        choose(model, **options)
 
 
 def test_the_time_for_an_answer_is_an_option_of_the_server_engine():
     given = {"base_urls": ("http://h/v1",), "engine_options": {"timeout_s": 600}}
-    assert choose_annotator("m", **given).timeout_s == 600.0
-    assert choose_annotator("m", base_urls=("http://h/v1",)).timeout_s == 120.0
+    assert choose("m", **given).timeout_s == 600.0
+    assert choose("m", base_urls=("http://h/v1",)).timeout_s == 120.0
 
 
 @pytest.mark.parametrize("model", ["llama", "chatglm", "anything"])
 def test_a_forecast_needs_no_address(monkeypatch, model):
     monkeypatch.setattr(choice, "find_spec", lambda name: None)
     with pytest.raises(InputError):
-        choose_annotator(model)
-    spec = choose_annotator(model, forecast=True)
+        choose(model)
+    spec = choose(model, forecast=True)
     assert (spec.engine, spec.base_urls) == ("server", ())
     assert spec.checkpoint == (MODELS[model].checkpoint if model in MODELS else model)
 
@@ -222,35 +199,94 @@ def test_a_forecast_needs_no_address(monkeypatch, model):
 @pytest.mark.parametrize("pasted", ["sk-secret-0123456789", "a b", "9KEY", "", "KEY\n"])
 def test_a_key_in_place_of_its_variable_is_not_repeated(pasted):
     with pytest.raises(InputError) as caught:
-        choose_annotator("m", base_urls=("http://h/v1",), api_key_env=pasted)
+        choose("m", base_urls=("http://h/v1",), api_key_env=pasted)
     message = "--api-key-env takes the name of the variable with the key, not the key itself"
     assert str(caught.value) == message
-
-
-def test_replies_do_not_go_with_a_server(recorded, tmp_path):
-    with pytest.raises(InputError, match="--replies is only for --engine recorded, not for server"):
-        choose_annotator("chatgpt", engine="server", replies=recorded)
-    with pytest.raises(InputError, match=r"nothing.jsonl does not exist; check --replies"):
-        choose_annotator("a", replies=tmp_path / "nothing.jsonl")
 
 
 def test_a_missing_key_names_the_variable(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(CredentialsError, match="no API key: set the environment variable OPENAI_API_KEY"):
-        load_annotator(choose_annotator("chatgpt"))
+        load_annotator(choose("chatgpt"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_tokens": -5}, "--max-tokens must be at least 1, got -5"),
+        ({"concurrency": 0}, "--concurrency must be at least 1, got 0"),
+        ({"max_tokens_total": 0}, "--max-tokens-total must be at least 1, got 0"),
+        ({"requests_per_minute": 0.0}, "--requests-per-minute must be more than 0, got 0.0"),
+        ({"tokens_per_minute": float("nan")}, "--tokens-per-minute must be more than 0, got nan"),
+        ({"max_usd": float("inf")}, "--max-usd must be more than 0, got inf"),
+        ({"temperature": 2.5}, "--temperature must be between 0 and 2, got 2.5"),
+        ({"temperature": float("nan")}, "--temperature must be between 0 and 2, got nan"),
+        ({"usd_per_million": (1.0, -1.0)}, "--usd-per-million must hold two prices"),
+        ({"shard": (0, 2)}, "--shard i/n needs 1 <= i <= n, got 0/2"),
+        ({"shard": (3, 2)}, "--shard i/n needs 1 <= i <= n, got 3/2"),
+    ],
+)
+def test_settings_out_of_range(changes, message):
+    with pytest.raises(InputError, match=message):
+        EngineConfig("m", **changes)
+
+
+def price(model, **options):
+    return price_of(choose(model, **options))
+
+
+def test_prices():
+    assert price("chatgpt") == Price(0.15, 0.60)
+    assert price("chatgpt", engine="batch") == Price(0.075, 0.30)
+    assert price("chatgpt", checkpoint="gpt-x") is None
+    assert price("chatgpt", base_urls=("http://h/v1",)) is None
+    assert price("chatgpt", base_urls=("https://api.openai.com/v1",)) == Price(0.15, 0.60)
+    assert price("chatglm", base_urls=("https://open.bigmodel.cn/api/paas/v4",)) == Price(0.0, 0.0)
+    assert price("llama", base_urls=("http://h/v1",)) is None
+    assert price("llama", base_urls=("http://h/v1",), usd_per_million=(1.0, 2.0)) == Price(1.0, 2.0)
+    assert Price(0.15, 0.60).of(2_000_000, 1_000_000) == pytest.approx(0.90)
+    assert price("chatgpt", max_usd=1.0) == Price(0.15, 0.60)
+    with pytest.raises(InputError, match="'gpt-x' is not known: give --usd-per-million IN,OUT, or bound"):
+        price("chatgpt", checkpoint="gpt-x", max_usd=1.0)
+
+
+def test_every_text_is_in_one_shard_however_it_is_written():
+    texts = [f"Node {i} has left." for i in range(300)]
+    shards = [EngineConfig("m", shard=(i, 4)) for i in (1, 2, 3, 4)]
+    counts = [sum(shard.takes(text) for text in texts) for shard in shards]
+    assert sum(counts) == 300
+    assert min(counts) > 40
+    for text in texts:
+        assert [s.takes(text) for s in shards] == [s.takes(f'  "{text.upper()}" ') for s in shards]
+        assert sum(shard.takes(text) for shard in shards) == 1
+    assert EngineConfig("m").takes("anything")
+
+
+def test_settings_of_the_engine_are_read_as_json_or_else_as_text():
+    (option,) = (f.metadata["option"] for f in fields(EngineConfig) if f.name == "engine_options")
+    given = ["max_model_len=4096", "dtype=float16", "a=b=c", "on=true"]
+    assert option.read(given) == {"max_model_len": 4096, "dtype": "float16", "a": "b=c", "on": True}
+
+
+def test_the_revision_is_part_of_the_model():
+    assert AnnotatorSpec("n", "offline", "org/model").identity == "org/model"
+    assert AnnotatorSpec("n", "offline", "org/model", revision="r1").identity == "org/model@r1"
 
 
 MESSAGES = ({"role": "user", "content": "hello"},)
 SAMPLING = Sampling(temperature=0.5, max_tokens=10)
 
 
-def test_a_request_key_stays_the_same_between_versions():
+@pytest.mark.parametrize("text", ["hello", 'say "no"\n\t', "Ünï 好 \U0001f600 \u2028"])
+def test_a_request_key_stays_the_same_between_versions(text):
     """A changed key would make users pay for every finished request again."""
+    content = json.dumps(text, ensure_ascii=False)
     canonical = (
-        '{"messages":[{"content":"hello","role":"user"}],"model":"m","sample":0,'
+        f'{{"messages":[{{"content":{content},"role":"user"}}],"model":"m","sample":0,'
         '"sampling":{"max_tokens":10,"schema":null,"seed":null,"temperature":0.5},"version":1}'
     )
-    assert request_key("m", MESSAGES, SAMPLING) == hashlib.sha256(canonical.encode()).hexdigest()[:32]
+    messages = ({"role": "user", "content": text},)
+    assert request_key("m", messages, SAMPLING) == hashlib.sha256(canonical.encode()).hexdigest()[:32]
 
 
 @pytest.mark.parametrize(
@@ -268,20 +304,6 @@ def test_a_request_key_stays_the_same_between_versions():
 )
 def test_all_that_changes_the_answer_changes_the_key(other):
     assert request_key(*other) != request_key("m", MESSAGES, SAMPLING)
-
-
-@pytest.mark.parametrize("text", ["hello", 'say "no"\n\t', "Ünï 好 \U0001f600 \u2028"])
-def test_keys_made_in_a_row_are_those_made_one_by_one(text):
-    messages = ({"role": "system", "content": "s"}, {"role": "user", "content": text})
-    canonical = json.dumps(
-        {"version": 1, "model": "m", "messages": messages, "sampling": SAMPLING.to_dict(), "sample": 2},
-        sort_keys=True,
-        ensure_ascii=False,
-        separators=(",", ":"),
-    )
-    maker = KeyMaker("m", SAMPLING, 2)
-    assert maker(MESSAGES) == request_key("m", MESSAGES, SAMPLING, 2)
-    assert maker(messages) == hashlib.sha256(canonical.encode()).hexdigest()[:32]
 
 
 @pytest.mark.parametrize(("seed", "later"), [(None, None), (5, 7)])

@@ -1,6 +1,5 @@
 """The asking: what limits count, what is with a batch service, what memory holds of requests in flight."""
 
-import asyncio
 import gc
 import json
 import tracemalloc
@@ -10,18 +9,15 @@ import pytest
 from fake_batch import FakeBatch
 from fake_openai import FakeOpenAI
 
-from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest, Reply, Sampling
-from angle_data.annotators.batch_state import open_requests
+from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
 from angle_data.errors import InputError, StoppedError
 from angle_data.jsonl import read_jsonl
+from angle_data.labelling.budget import Ledger
 from angle_data.labelling.collect import Collector
-from angle_data.labelling.engine import EngineConfig
 from angle_data.labelling.journal import open_journal, read_journal
-from angle_data.labelling.ledger import Ledger
-from angle_data.labelling.requests import LabelConfig
-from angle_data.labelling.run import label, plan_label
-from angle_data.labelling.tokens import guess_tokens
+from angle_data.labelling.label import LabelConfig, label, plan_label
+from angle_data.labelling.session import Job
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5}
 
@@ -44,27 +40,37 @@ class Pool:
                 yield self.reply(key)
 
 
-def questions(count, content="grade this"):
-    sampling = Sampling(0.0, 512)
-    for number in range(count):
-        messages = ({"role": "user", "content": f"{content} {number}"},)
-        yield ChatRequest(f"{number:032x}", f"s{number}", f"t{number}", "score", messages, "m", sampling)
+class Questions(Job):
+    """Questions that are 48 characters to answer."""
+
+    command = "test"
+
+    def __init__(self, run, count, engine, content):
+        self.run, self.spec = run, AnnotatorSpec("m", engine, "m")
+        self.count, self.content = count, content
+
+    def requests(self):
+        sampling = Sampling(0.0, 512)
+        for number in range(self.count):
+            messages = ({"role": "user", "content": f"{self.content} {number}"},)
+            yield ChatRequest(f"{number:032x}", f"s{number}", f"t{number}", "score", messages, "m", sampling)
+
+    def settings(self):
+        return {}
+
+    def derive(self, replies):
+        return {}
+
+    def reply_chars(self, request):
+        return 48
 
 
-def collect(run, annotator, count, limit=None, engine="server", **options):
+def collect(run, annotator, count, limit=None, engine="server", content="grade this"):
     """Ask with a limit on tokens; returns the collector and the tokens that the journal counts."""
-    spec = AnnotatorSpec("m", engine, "m")
     with open_journal(run, "m") as journal:
-        collector = Collector(
-            lambda: questions(count, **options),
-            journal,
-            Ledger(journal.spent, None, None, limit),
-            spec,
-            label="test",
-            fields=lambda request: {"task": request.task},
-            guess=lambda request: guess_tokens(request, 48),
-        )
-        asyncio.run(collector.collect(annotator, count))
+        job = Questions(run, count, engine, content)
+        collector = Collector(job, journal, Ledger(journal.spent, None, None, limit))
+        collector.ask(annotator)
         return collector, journal.spent.tokens
 
 
@@ -94,17 +100,12 @@ def test_counts_of_the_service_are_kept_as_they_are_and_recorded_replies_are_not
     assert caplog.text == ""
 
 
-def test_a_half_stated_usage_is_completed(tmp_path):
-    collect(tmp_path, Pool(1, lambda key: Reply(key, "x" * 48, usage={"prompt_tokens": 7})), 1)
-    ((_, row),) = read_jsonl(tmp_path / "journal.jsonl")
-    assert row["usage"] == {"prompt_tokens": 7, "completion_tokens": 13, "estimated": 1}
-
-
 def test_a_service_that_counts_only_at_first_is_charged_its_mean(tmp_path):
-    known = iter([USAGE] * 3)
-    collect(tmp_path, Pool(1, lambda key: Reply(key, "x" * 48, usage=next(known, {}))), 4)
-    rows = [row for _, row in read_jsonl(tmp_path / "journal.jsonl")]
-    assert rows[3]["usage"] == {"prompt_tokens": 10, "completion_tokens": 13, "estimated": 1}
+    known = iter([USAGE] * 3 + [{}, {"prompt_tokens": 7}])
+    collect(tmp_path, Pool(1, lambda key: Reply(key, "x" * 48, usage=next(known))), 5)
+    rows = [row["usage"] for _, row in read_jsonl(tmp_path / "journal.jsonl")]
+    assert rows[3] == {"prompt_tokens": 10, "completion_tokens": 13, "estimated": 1}
+    assert rows[4] == {"prompt_tokens": 7, "completion_tokens": 13, "estimated": 1}
 
 
 def test_replies_longer_than_guessed_do_not_pass_the_limit(tmp_path):
@@ -138,15 +139,21 @@ def test_memory_does_not_hold_the_messages_of_requests_in_flight(tmp_path):
 
 
 def write_texts(path, numbers):
-    path.write_text(
-        "".join(json.dumps({"id": f"t{i}", "text": f"Node {i} has left."}) + "\n" for i in numbers)
-    )
+    rows = [{"id": f"t{i}", "text": f"Node {i} has left."} for i in numbers]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def batches(tmp_path, server, **changes):
     asked = {"engine": "batch", "base_urls": (server.url,), "max_tokens": 20} | changes
     engine = EngineConfig("tiny", **asked)
     return LabelConfig(engine, tmp_path / "texts.jsonl", tmp_path / "run", polarity="synonym")
+
+
+def held_tokens(tmp_path):
+    """What the one batch of a run may take: ten replies of twenty tokens, and their prompts."""
+    (prepared,) = [e for _, e in read_jsonl(tmp_path / "run/batches.jsonl") if e["event"] == "prepared"]
+    assert prepared["completion_tokens"] == 10 * 20
+    return prepared["prompt_tokens"] + prepared["completion_tokens"]
 
 
 def answer(body):
@@ -195,39 +202,13 @@ def test_a_finished_run_says_that_requests_of_other_settings_are_with_the_servic
     assert caplog.text.count(line) == 1
 
 
-def test_counting_what_is_in_batches_reads_only(tmp_path):
-    assert open_requests(tmp_path) == 0
-    events = [
-        {"event": "run", "run": "r"},
-        {"event": "prepared", "part": "a", "rows": 3, "keys_sha256": "x"},
-        {"event": "submitted", "part": "a", "batch": "b", "rows": 3},
-        {"event": "prepared", "part": "c", "rows": 4, "keys_sha256": "x"},
-        {"event": "prepared", "part": "d", "rows": 5, "keys_sha256": "x"},
-        {"event": "prepared", "part": "e", "rows": 6, "keys_sha256": "x"},
-        {"event": "dropped", "part": "c"},
-        {"event": "refused", "part": "d"},
-        {"event": "finished", "part": "e", "kept": 1},
-    ]
-    path = tmp_path / "batches.jsonl"
-    content = "".join(json.dumps(event) + "\n" for event in events) + '{"event": "fini'
-    path.write_text(content)
-    assert open_requests(tmp_path) == 3
-    assert path.read_text() == content
-    assert [item.name for item in tmp_path.iterdir()] == ["batches.jsonl"]
-    path.write_text('{"event": "run"}\n[]\n')
-    with pytest.raises(InputError, match=r"batches\.jsonl:2: not an event of a batch run"):
-        open_requests(tmp_path)
-
-
 def test_open_batches_count_for_the_limit_whatever_is_asked_first(tmp_path):
     """Room for about ten requests: twenty new ones before the ten that are submitted find none."""
     write_texts(tmp_path / "texts.jsonl", range(10))
     with FakeBatch(answer, held=True) as server:
         with pytest.raises(StoppedError):
             label(batches(tmp_path, server))
-        (prepared,) = [e for _, e in read_jsonl(tmp_path / "run/batches.jsonl") if e["event"] == "prepared"]
-        assert prepared["completion_tokens"] == 10 * 20
-        limit = prepared["prompt_tokens"] + prepared["completion_tokens"] + 10
+        limit = held_tokens(tmp_path) + 10
         write_texts(tmp_path / "texts.jsonl", [*range(100, 120), *range(10)])
         with pytest.raises(StoppedError, match=r"1 batch is being worked on \(10 requests\)"):
             label(batches(tmp_path, server, max_tokens_total=limit))
@@ -246,18 +227,15 @@ def test_what_batches_leave_of_the_limit_is_used_once_they_are_fetched(tmp_path)
     with FakeBatch(answer) as server:
         with pytest.raises(StoppedError):
             label(batches(tmp_path, server))
-        (prepared,) = [e for _, e in read_jsonl(tmp_path / "run/batches.jsonl") if e["event"] == "prepared"]
-        limit = prepared["prompt_tokens"] + prepared["completion_tokens"] + 10
+        limit = held_tokens(tmp_path) + 10
         write_texts(tmp_path / "texts.jsonl", [100, *range(10)])
         for _ in range(6):
             with pytest.raises(StoppedError, match="1 batch is being worked on") as stopped:
                 label(batches(tmp_path, server, max_tokens_total=limit))
             if "(1 request)" in str(stopped.value):
                 break
-        assert [len(server.files[batch.input_file][1].splitlines()) for batch in server.batches.values()] == [
-            10,
-            1,
-        ]
+        files = [server.files[batch.input_file][1] for batch in server.batches.values()]
+        assert [len(content.splitlines()) for content in files] == [10, 1]
         assert len((tmp_path / "run/journal.jsonl").read_text().splitlines()) == 10
 
 
@@ -266,8 +244,7 @@ def test_open_batches_count_for_the_limit_when_their_requests_are_not_asked_any_
     with FakeBatch(answer, held=True) as server:
         with pytest.raises(StoppedError):
             label(batches(tmp_path, server))
-        (prepared,) = [e for _, e in read_jsonl(tmp_path / "run/batches.jsonl") if e["event"] == "prepared"]
-        limit = prepared["prompt_tokens"] + prepared["completion_tokens"]
+        limit = held_tokens(tmp_path)
         write_texts(tmp_path / "texts.jsonl", range(100, 120))
         with pytest.raises(StoppedError):
             label(batches(tmp_path, server, max_tokens_total=limit))

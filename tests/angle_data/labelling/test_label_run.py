@@ -12,13 +12,12 @@ import pytest
 from fake_openai import FakeOpenAI, Fault
 from programs import angle_data, started
 
+from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.engine import EngineConfig
-from angle_data.labelling.requests import LabelConfig
-from angle_data.labelling.run import label, plan_label
+from angle_data.labelling.label import LabelConfig, label, plan_label
 
-PROMPTS = Path(__file__).parents[2] / "prompts"
+PROMPTS = Path(__file__).parents[3] / "prompts"
 
 
 def write_texts(path, count, start=0):
@@ -87,20 +86,12 @@ def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path):
     assert settings["tokens"] == {"completion_tokens": 300, "prompt_tokens": 600, "total_tokens": 900}
     journal = rows(tmp_path / "run" / "journal.jsonl")
     assert {row["key"] for row in journal} == {row["key"] for row in candidates}
-    assert journal[0]["finish_reason"] == "stop"
-    assert journal[0]["usage"]["total_tokens"] == 15
-
-
-def test_a_second_run_asks_nothing_and_writes_the_same_bytes(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 5)
-    derived = [tmp_path / "run" / name for name in ("candidates.jsonl", "rejected.jsonl", "journal.jsonl")]
-    with FakeOpenAI(about) as server:
-        label(config(tmp_path, server))
-        before = [path.read_bytes() for path in derived]
-        summary = label(config(tmp_path, server))
-        assert len(server.seen) == 10
-    assert (summary.counts["asked"], summary.counts["from_journal"]) == (0, 10)
-    assert [path.read_bytes() for path in derived] == before
+    assert (journal[0]["finish_reason"], journal[0]["usage"]["total_tokens"]) == ("stop", 15)
+    files = [tmp_path / "run" / name for name in ("candidates.jsonl", "rejected.jsonl", "journal.jsonl")]
+    before = [path.read_bytes() for path in files]
+    again = label(config(tmp_path, server)).counts  # the server is gone
+    assert (again["asked"], again["from_journal"]) == (0, 60)
+    assert [path.read_bytes() for path in files] == before
 
 
 def test_a_finished_run_can_be_parsed_anew_without_key_or_server(tmp_path, monkeypatch):
@@ -113,27 +104,6 @@ def test_a_finished_run_can_be_parsed_anew_without_key_or_server(tmp_path, monke
     monkeypatch.delenv("MY_KEY")
     assert label(finished).counts["kept"] == 12
     assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 12
-
-
-def test_one_more_text_costs_one_more_request(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 5)
-    with FakeOpenAI(about) as server:
-        label(config(tmp_path, server, polarity="synonym"))
-        write_texts(tmp_path / "texts.jsonl", 6)
-        planned = plan_label(config(tmp_path, server, polarity="synonym"))
-        label(config(tmp_path, server, polarity="synonym"))
-        assert len(server.seen) == 6
-        assert "Node 5 " in server.seen[-1].prompt
-    assert (planned.session.requests, planned.session.from_journal, planned.session.to_ask) == (6, 5, 1)
-
-
-def test_other_settings_are_other_requests_in_the_same_journal(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 2)
-    with FakeOpenAI(about) as server:
-        for changes in ({}, {"size": 3}, {"temperature": 0.1}, {"prompts": "structured"}, {"concurrency": 1}):
-            label(config(tmp_path, server, **changes))
-        assert len(server.seen) == 4 * 4
-    assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 2 * 2 * 2
 
 
 def test_equal_texts_under_two_ids_are_asked_once_and_answered_twice(tmp_path):
@@ -171,27 +141,26 @@ def test_failed_requests_are_listed_and_asked_again(tmp_path):
     write_texts(tmp_path / "texts.jsonl", 3)
     broken = Fault(500, {"retry-after-ms": "5"}, message="out of memory")
     with FakeOpenAI(about, faults=[None, *[broken] * 6]) as server:
+        asked = config(tmp_path, server, polarity="synonym", concurrency=1)
         with pytest.raises(StoppedError, match=r"^1 request failed, with http_500: out of memory; run the"):
-            label(config(tmp_path, server, polarity="synonym", concurrency=1))
+            label(asked)
         first = run_json(tmp_path)
-        rejected = rows(tmp_path / "run" / "rejected.jsonl")
+        assert (first["counts"]["failed"], first["finished"]) == ({"http_500": 1}, False)
+        assert first["last_run"]["stopped_by"].startswith("1 request failed, with http_500: out of memory")
+        assert [first["counts"][name] for name in ("requests", "replied", "unanswered")] == [3, 2, 0]
+        ((row),) = rows(tmp_path / "run" / "rejected.jsonl")
+        assert (row["source_id"], row["reason"], row["raw"]) == (
+            "t1",
+            "request_failed",
+            "http_500: out of memory",
+        )
         assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 4
-        second = label(config(tmp_path, server, polarity="synonym", concurrency=1))
+        counts = label(asked).counts
+        assert (counts["asked"], counts["replied"], counts["failed"]) == (1, 3, {})
         assert len(server.seen) == 2 + 6 + 1
-    assert (first["counts"]["failed"], first["finished"]) == ({"http_500": 1}, False)
-    assert first["last_run"]["stopped_by"].startswith("1 request failed, with http_500: out of memory")
-    assert [first["counts"][name] for name in ("requests", "replied", "unanswered")] == [3, 2, 0]
-    assert [(row["source_id"], row["reason"], row["raw"]) for row in rejected] == [
-        ("t1", "request_failed", "http_500: out of memory")
-    ]
-    assert (second.counts["asked"], second.counts["replied"], second.counts["failed"]) == (1, 3, {})
-    assert run_json(tmp_path)["finished"] is True
-    last = run_json(tmp_path)["last_run"]
-    assert (run_json(tmp_path)["failures"], last["failures"], last["stopped_by"]) == (
-        {"http_500": 1},
-        {},
-        None,
-    )
+    account = run_json(tmp_path)
+    assert (account["finished"], account["failures"]) == (True, {"http_500": 1})
+    assert (account["last_run"]["failures"], account["last_run"]["stopped_by"]) == ({}, None)
 
 
 def test_a_text_that_the_server_refuses_for_good_does_not_keep_the_run_from_its_end(tmp_path, caplog):
@@ -202,71 +171,18 @@ def test_a_text_that_the_server_refuses_for_good_does_not_keep_the_run_from_its_
         first = label(config(tmp_path, server, **asked)).counts
         assert [first[name] for name in ("requests", "replied", "refused", "kept")] == [3, 2, 1, 4]
         assert (first["failed"], first["rejected"]) == ({}, {"refused_by_server": 1})
-        assert caplog.text.count("1 request was refused for good, most with http_400: too long; see ") == 1
         ((row),) = rows(tmp_path / "run/rejected.jsonl")
-        assert (row["source_id"], row["reason"], row["text"]) == ("t1", "refused_by_server", "")
-        assert row["raw"] == "http_400: too long"
-        account = run_json(tmp_path)
-        assert (account["finished"], account["replies"], account["tokens"]["total_tokens"]) == (True, 2, 30)
-        before = (tmp_path / "run/rejected.jsonl").read_bytes()
-        assert plan_label(config(tmp_path, server, **asked)).session.to_ask == 0
+        assert (row["source_id"], row["raw"]) == ("t1", "http_400: too long")
+        assert run_json(tmp_path)["tokens"]["total_tokens"] == 30
+        assert plan_label(config(tmp_path, server, **asked)).to_ask == 0
         assert label(config(tmp_path, server, **asked)).counts["asked"] == 0
-        assert (tmp_path / "run/rejected.jsonl").read_bytes() == before
-        assert caplog.text.count("refused for good") == 1
+        assert caplog.text.count("1 request was refused for good, most with http_400: too long; see ") == 1
         # Once more, in vain, and with success: each attempt at the text stays on record.
         for refused, reasons in ((1, 2), (0, 2)):
             counts = label(config(tmp_path, server, retry_rejected=True, **asked)).counts
             assert (counts["asked"], counts["refused"]) == (1, refused)
             assert counts["rejected"] == {"refused_by_server": reasons}
-        assert counts["kept"] == 6
-        assert len(server.seen) == 5
-    assert run_json(tmp_path)["replies"] == 3
-
-
-def test_an_error_that_ends_the_run_keeps_what_was_answered(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 9)
-    with (
-        FakeOpenAI(about, faults=[None, None], always=Fault(404, message="gone")) as server,
-        pytest.raises(AnnotatorError, match="gone"),
-    ):
-        label(config(tmp_path, server, polarity="synonym", concurrency=1))
-    counts = run_json(tmp_path)["counts"]
-    assert (counts["requests"], counts["replied"], counts["unanswered"]) == (9, 2, 7)
-    assert run_json(tmp_path)["last_run"]["stopped_by"].endswith("or its address lacks /v1: gone")
-    assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 4
-
-
-def test_a_bad_line_near_the_end_is_found_before_anything_is_asked(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 9)
-    with (tmp_path / "texts.jsonl").open("a") as stream:
-        stream.write("oops\n")
-    with FakeOpenAI(about) as server:
-        with pytest.raises(InputError, match=r"texts.jsonl:10: not valid JSON"):
-            label(config(tmp_path, server))
-        assert server.seen == []
-
-
-def test_a_run_directory_of_another_annotator_is_refused(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 1)
-    with FakeOpenAI(about) as server:
-        label(config(tmp_path, server))
-        with pytest.raises(InputError, match="holds a run of 'tiny'; give another --out for 'other'"):
-            label(config(tmp_path, server, model="other"))
-        (tmp_path / "run" / "journal.jsonl").unlink()
-        with pytest.raises(InputError, match="holds a run of 'tiny'"):
-            plan_label(config(tmp_path, server, model="other"))
-    (tmp_path / "run" / "run.json").write_text("[]")
-    with pytest.raises(InputError, match=r"run.json is not the run.json of a labelling run"):
-        plan_label(config(tmp_path, server))
-
-
-def test_a_plan_writes_nothing_and_asks_nobody(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 4)
-    with FakeOpenAI(about) as server:
-        planned = plan_label(config(tmp_path, server))
-        assert server.seen == []
-    assert (planned.session.requests, planned.session.to_ask) == (8, 8)
-    assert not (tmp_path / "run").exists()
+        assert (counts["kept"], len(server.seen)) == (6, 5)
 
 
 @pytest.mark.parametrize(
@@ -359,16 +275,21 @@ def test_a_second_interrupt_does_not_wait(tmp_path):
     assert len(rows(tmp_path / "run/candidates.jsonl")) == 12
 
 
-def test_a_directory_with_other_files_is_refused_and_left_alone(tmp_path):
-    out = tmp_path / "run"
-    out.mkdir()
-    (out / "candidates.jsonl").write_text("mine\n")
-    with FakeOpenAI() as server:
-        write_texts(tmp_path / "texts.jsonl", 1)
-        with pytest.raises(InputError, match=r"run is not empty and holds no labelling run; give another"):
-            label(config(tmp_path, server))
+def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 1)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "candidates.jsonl").write_text("mine\n")
+    with FakeOpenAI(about) as server:
+        with pytest.raises(InputError, match=r"other is not empty and holds no labelling run; give another"):
+            label(config(tmp_path, server, out=tmp_path / "other"))
         assert not server.seen
-    assert (out / "candidates.jsonl").read_text() == "mine\n"
+        label(config(tmp_path, server))
+        with pytest.raises(InputError, match="holds a run of 'tiny'; give another --out for 'other'"):
+            label(config(tmp_path, server, model="other"))
+    assert (tmp_path / "other" / "candidates.jsonl").read_text() == "mine\n"
+    (tmp_path / "run" / "run.json").write_text("[]")
+    with pytest.raises(InputError, match=r"run.json is not the run.json of a labelling run"):
+        plan_label(config(tmp_path, server))
 
 
 def test_a_token_limit_is_used_up_and_not_passed(tmp_path):
@@ -414,21 +335,8 @@ def test_requests_in_flight_count_for_the_limit(tmp_path):
     assert 36 <= len(server.seen) <= 40  # 40 replies of 15 tokens
 
 
-def test_run_json_accounts_for_every_session(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 2)
-    with FakeOpenAI(about, latency_s=0.02) as server:
-        label(config(tmp_path, server))
-        write_texts(tmp_path / "texts.jsonl", 3)
-        label(config(tmp_path, server))
-    account = run_json(tmp_path)
-    assert (account["command"], account["finished"], account["usd"]) == ("llm-label", True, None)
-    assert (account["replies"], account["last_run"]["replies"]) == (6, 2)
-    assert account["tokens"] == {"prompt_tokens": 60, "completion_tokens": 30, "total_tokens": 90}
-    assert account["last_run"]["tokens"]["total_tokens"] == 30
-    assert 0.02 <= account["latency_s"]["p50"] <= account["latency_s"]["p90"] <= account["latency_s"]["p99"]
-
-
-def test_shards_share_the_texts_whatever_their_order(tmp_path):
+def test_shards_share_the_texts_whatever_their_order(tmp_path, caplog):
+    caplog.set_level("INFO")
     write_texts(tmp_path / "texts.jsonl", 40)
     found = {}
     with FakeOpenAI(about) as server:
@@ -441,18 +349,49 @@ def test_shards_share_the_texts_whatever_their_order(tmp_path):
         (tmp_path / "texts.jsonl").write_text("\n".join(reversed(lines)) + "\n")
         label(config(tmp_path, server, out=tmp_path / "run2", shard=(2, 3), polarity="synonym"))
         assert len(server.seen) == 40
+    assert "(tiny): about 14 requests, 0 replies" in caplog.text
     assert all(found.values())
     assert sorted(part for shard in found.values() for part in shard) == sorted(f"t{i}" for i in range(40))
 
 
-def test_the_number_of_requests_of_a_shard_is_no_exact_one(tmp_path, caplog):
-    caplog.set_level("INFO")
-    write_texts(tmp_path / "texts.jsonl", 4)
+def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, caplog):
+    write_texts(tmp_path / "texts.jsonl", 1)
+    shutil.copytree(PROMPTS / "paper", tmp_path / "prompts")
+    monkeypatch.chdir(tmp_path)
     with FakeOpenAI(about) as server:
-        label(config(tmp_path, server, shard=(1, 2), polarity="synonym"))
-        assert "(tiny): about 2 requests, 0 replies" in caplog.text
+        label(config(tmp_path, server))
+        # The pace, the limits, and another way to write the same path change nothing that is asked.
+        label(config(tmp_path, server, concurrency=1, max_tokens_total=9000, texts=Path("texts.jsonl")))
+        assert "other settings" not in caplog.text
+        label(config(tmp_path, server, size=3, temperature=0.1, prompts="structured"))
+        said = "run with other settings (size 2 -> 3, prompts paper -> structured, sampling temperature"
+        assert caplog.text.count(said) == 1
+        assert len(server.seen) == 2 + 2
+        label(config(tmp_path, server, prompts="prompts"))
+        path = tmp_path / "prompts" / "synonym.txt"
+        path.write_text(path.read_text().replace("highly smart", "smart"))
+        write_texts(tmp_path / "others.jsonl", 1)
+        label(config(tmp_path, server, prompts="prompts", texts=Path("others.jsonl")))
+        assert len(server.seen) == 2 + 2 + 1  # the texts and the prompt of the antonym are the same
+    assert f"(texts {tmp_path}/texts.jsonl -> others.jsonl, prompts prompts edited)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("raw", "kept"),
+    [
+        (
+            "1. Host \ud83d is gone.\n2. Host \U0001f600 left.",
+            ["Host \ufffd is gone.", "Host \U0001f600 left."],
+        ),
+        ('["The pod \\ud83d is gone.", "It left."]', ["The pod \ufffd is gone.", "It left."]),
+    ],
+    ids=["in the reply", "as an escape"],
+)
+def test_half_a_surrogate_pair_is_kept_readable(tmp_path, raw, kept):
+    write_texts(tmp_path / "texts.jsonl", 1)
+    with FakeOpenAI(lambda body: raw) as server:
         label(config(tmp_path, server, polarity="synonym"))
-    assert "(tiny): 4 requests, " in caplog.text
+    assert [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")] == kept
 
 
 def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):
@@ -491,109 +430,36 @@ def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):
 def test_requests_asked_anew_that_fail_are_failures(tmp_path):
     write_texts(tmp_path / "texts.jsonl", 3)
     refuse = "As an AI model, I cannot."
-    with FakeOpenAI(lambda body: about(body) if "Node 2 " in str(body["messages"]) else refuse) as server:
-        label(config(tmp_path, server, polarity="synonym"))
     again = {"polarity": "synonym", "retry_rejected": True, "concurrency": 1}
     odd = Fault(500, {"retry-after-ms": "5"}, message="odd")
-    with (
-        FakeOpenAI(about, always=odd) as server,
-        pytest.raises(StoppedError, match=r"^2 requests failed, most with http_500: odd; run the same"),
-    ):
-        label(config(tmp_path, server, **again))
+    with FakeOpenAI(lambda body: about(body) if "Node 2 " in str(body["messages"]) else refuse) as server:
+        label(config(tmp_path, server, polarity="synonym"))
+    with FakeOpenAI(about, always=odd) as server:
+        message = r"^2 requests failed, most with http_500: odd; run the same"
+        with pytest.raises(StoppedError, match=message):
+            label(config(tmp_path, server, **again))
     counts = run_json(tmp_path)["counts"]
     assert run_json(tmp_path)["finished"] is False
     assert (counts["requests"], counts["replied"], counts["failed"]) == (3, 1, {"http_500": 2})
     reasons = [(row["source_id"], row["reason"]) for row in rows(tmp_path / "run/rejected.jsonl")]
     assert reasons == [(f"t{i}", why) for i in (0, 1) for why in ("refusal", "request_failed")]
-    with (
-        FakeOpenAI(about, faults=[odd] * 6) as server,
-        pytest.raises(StoppedError, match=r"^1 request failed, with http_500: odd; run the same"),
-    ):
-        label(config(tmp_path, server, **again))
     with FakeOpenAI(about) as server:
         assert label(config(tmp_path, server, **again)).counts["kept"] == 6
-        assert len(server.seen) == 1
+        assert len(server.seen) == 2
     assert run_json(tmp_path)["finished"] is True
 
 
-def test_a_structured_reply_with_half_a_pair_as_an_escape_is_kept(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 1)
-    raw = '["The pod \\ud83d is gone.", "It left."]'
-    with FakeOpenAI(lambda body: raw) as server:
-        label(config(tmp_path, server, polarity="synonym"))
-    assert [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")] == [
-        "The pod \ufffd is gone.",
-        "It left.",
-    ]
-
-
-def test_of_several_good_replies_the_first_gives_the_candidates(tmp_path, monkeypatch):
+def test_of_several_good_replies_the_first_gives_the_candidates(tmp_path):
     """A better parser can find sentences in a reply after which others were asked for."""
     write_texts(tmp_path / "texts.jsonl", 1)
-    answers = iter(["I cannot help with that.", "1. Good.\n2. Fine.", "1. Late.\n2. Later."])
-    monkeypatch.setattr("angle_data.labelling.run.gave_nothing", lambda *arguments: True)
+    answers = iter(["I cannot help with that.", "1. Late.\n2. Later."])
     with FakeOpenAI(lambda body: next(answers)) as server:
+        asked = config(tmp_path, server, polarity="synonym", retry_rejected=True)
         with pytest.raises(AnnotatorError, match="no reply is of use"):
-            label(config(tmp_path, server, polarity="synonym", retry_rejected=True))
-        for _ in range(2):
-            label(config(tmp_path, server, polarity="synonym", retry_rejected=True))
+            label(asked)
+        assert label(asked).counts["kept"] == 2
+        journal = tmp_path / "run/journal.jsonl"
+        journal.write_text(journal.read_text().replace("I cannot help with that.", "1. Good.\\n2. Fine."))
+        assert label(asked).counts["asked"] == 0
     assert [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")] == ["Good.", "Fine."]
-    assert [row["reason"] for row in rows(tmp_path / "run/rejected.jsonl")] == ["refusal"]
-
-
-def test_changed_settings_are_named_once(tmp_path, caplog):
-    write_texts(tmp_path / "texts.jsonl", 1)
-    with FakeOpenAI(about) as server:
-        label(config(tmp_path, server))
-        label(config(tmp_path, server, concurrency=1, max_tokens_total=9000))
-        assert "other settings" not in caplog.text
-        label(config(tmp_path, server, size=3, temperature=0.1, prompts="structured"))
-    (line,) = [record.message for record in caplog.records if "other settings" in record.message]
-    assert (
-        "was run with other settings (size 2 -> 3, prompts paper -> structured, sampling temperature" in line
-    )
-
-
-def test_the_same_texts_under_another_path_are_no_change(tmp_path, monkeypatch, caplog):
-    write_texts(tmp_path / "texts.jsonl", 1)
-    write_texts(tmp_path / "others.jsonl", 1)
-    monkeypatch.chdir(tmp_path)
-    with FakeOpenAI(about) as server:
-        label(config(tmp_path, server))
-        label(config(tmp_path, server, texts=Path("texts.jsonl")))
-        assert run_json(tmp_path)["texts"] == "texts.jsonl"
-        label(config(tmp_path, server))
-        assert "other settings" not in caplog.text
-        label(config(tmp_path, server, texts=Path("others.jsonl")))
-    assert f"other settings (texts {tmp_path}/texts.jsonl -> others.jsonl)" in caplog.text
-
-
-def test_an_edited_prompt_of_the_same_name_is_named(tmp_path, caplog):
-    write_texts(tmp_path / "texts.jsonl", 1)
-    shutil.copytree(PROMPTS / "paper", tmp_path / "prompts")
-    with FakeOpenAI(about) as server:
-        asked = config(tmp_path, server, prompts=str(tmp_path / "prompts"))
-        label(asked)
-        path = tmp_path / "prompts" / "synonym.txt"
-        path.write_text(path.read_text().replace("highly smart", "smart"))
-        label(asked)
-        assert len(server.seen) == 3
-    assert f"other settings (prompts {tmp_path}/prompts edited)" in caplog.text
-
-
-def test_a_reply_with_half_a_surrogate_pair_is_kept_readable(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 1)
-    with FakeOpenAI(lambda body: "1. Host \ud83d is gone.\n2. Host \U0001f600 left.") as server:
-        label(config(tmp_path, server, polarity="synonym"))
-    texts = [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")]
-    assert texts == ["Host \ufffd is gone.", "Host \U0001f600 left."]
-
-
-def test_when_every_request_fails_the_commonest_message_is_the_error(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 3)
-    faults = [Fault(400, message="too long"), Fault(422, message="odd"), Fault(400, message="too long")]
-    with (
-        FakeOpenAI(about, faults=faults) as server,
-        pytest.raises(AnnotatorError, match=r"^every request failed \(3\), most with http_400: too long$"),
-    ):
-        label(config(tmp_path, server, polarity="synonym", concurrency=1))
+    assert rows(tmp_path / "run/rejected.jsonl") == []

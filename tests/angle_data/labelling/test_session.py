@@ -5,12 +5,13 @@ import json
 import pytest
 
 from angle_data.annotators.base import ChatRequest, Failure, KeyMaker, Reply
+from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.registry import ANNOTATORS
+from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.engine import EngineConfig, model_identity
 from angle_data.labelling.forecast import plan_all
-from angle_data.labelling.session import ask_all
+from angle_data.labelling.session import Job, ask_all
 
 
 class Echo:
@@ -43,7 +44,6 @@ class Echo:
 @pytest.fixture(autouse=True)
 def _echo(monkeypatch):
     monkeypatch.setitem(ANNOTATORS, "echo", f"{__name__}:Echo")
-    monkeypatch.setattr("angle_data.annotators.registry.load_object", lambda entry: Echo)
     Echo.pulled = Echo.streams = 0
     Echo.fail_on, Echo.stops_after, Echo.seconds = frozenset(), None, 0.0
     Echo.kind, Echo.at_start = "broken", lambda: None
@@ -52,26 +52,41 @@ def _echo(monkeypatch):
 ENGINE = EngineConfig("grader", engine="echo", base_urls=("http://h/v1",), temperature=0.0)
 
 
-def questions(names, engine=ENGINE):
-    spec = engine.spec()
-    sampling = engine.sampling()
-    maker = KeyMaker(model_identity(spec), sampling)
+class Questions(Job):
+    """One question per name; `wanted` replaces what `derive` returns, `again` the sources to ask anew."""
 
-    def requests():
-        for name in names:
+    command = "llm-score"
+
+    def __init__(self, folder, names, *, command="llm-score", again=None, wanted=None):
+        self.run, self.spec, self.names = folder, choose_annotator(ENGINE, folder), names
+        self.command, self.again, self.wanted = command, again, wanted
+        self.retry_rejected = again is not None
+
+    def requests(self):
+        sampling = self.spec.sampling()
+        maker = KeyMaker(self.spec.identity, sampling)
+        for name in self.names:
             messages = ({"role": "user", "content": f"grade {name}"},)
-            yield ChatRequest(maker(messages), name, name, "score", messages, spec.checkpoint, sampling)
+            yield ChatRequest(maker(messages), name, name, "score", messages, self.spec.checkpoint, sampling)
 
-    return requests
+    def settings(self):
+        return {"rubric": "sts"}
 
+    def fields(self, request):
+        return super().fields(request) | {"pairs": [request.source]}
 
-def run(folder, names, **options):
-    requests = questions(names)
+    def reply_chars(self, request):
+        return 8
 
-    def derive(answers):
-        rows = [answers.rows(request) for request in requests()]
-        failures = [answers.failure(request) for request in requests()]
-        (folder / "scores.txt").write_text("\n".join(row[0]["reply"] for row in rows if row))
+    def is_rejected(self, request, rows):
+        return request.source in self.again
+
+    def derive(self, replies):
+        if self.wanted is not None:
+            return self.wanted
+        rows = [replies.all(request) for request in self.requests()]
+        failures = [replies.failure(request) for request in self.requests()]
+        (self.run / "scores.txt").write_text("\n".join(row[0]["reply"] for row in rows if row))
         failed = [failure.kind for failure in failures if failure]
         return {
             "requests": len(rows),
@@ -83,8 +98,9 @@ def run(folder, names, **options):
             "twice": sum(len(row) > 1 for row in rows),
         }
 
-    given = {"command": "llm-score", "settings": {"rubric": "sts"}, "derive": derive}
-    return ask_all(requests, ENGINE, folder, **(given | options))
+
+def run(folder, names, **options):
+    return ask_all(Questions(folder, names, **options))
 
 
 def test_a_session_asks_derives_and_accounts(tmp_path):
@@ -96,23 +112,12 @@ def test_a_session_asks_derives_and_accounts(tmp_path):
     }  # fmt: skip
     assert (tmp_path / "scores.txt").read_text() == "grade a\ngrade b\ngrade a"
     settings = json.loads((tmp_path / "run.json").read_text())
-    assert [settings[name] for name in ("command", "rubric", "finished", "replies")] == [
-        "llm-score",
-        "sts",
-        True,
-        2,
-    ]
+    assert [settings[name] for name in ("command", "rubric", "replies")] == ["llm-score", "sts", 2]
     (first, _) = [row for _, row in read_jsonl(tmp_path / "journal.jsonl")]
-    assert (first["task"], first["source_id"], first["reply"]) == ("score", "a", "grade a")
-    assert "polarity" not in first
+    assert (first["task"], first["pairs"], first["reply"]) == ("score", ["a"], "grade a")
+    assert list(first)[-3:] == ["usage", "seconds", "time"]
     assert run(tmp_path, ["a", "b", "c"]).counts["asked"] == 1
     assert Echo.pulled == 3
-
-
-def test_nothing_to_ask_builds_no_annotator(tmp_path, monkeypatch):
-    run(tmp_path, ["a"])
-    monkeypatch.setattr(Echo, "__init__", lambda self, spec: pytest.fail("not needed"))
-    assert run(tmp_path, ["a"]).counts["asked"] == 0
 
 
 def test_latencies_of_all_sessions_and_of_the_last(tmp_path):
@@ -134,13 +139,6 @@ def test_an_annotator_that_cannot_be_built_leaves_nothing_but_a_journal(tmp_path
     with pytest.raises(InputError, match="no such file"):
         run(tmp_path, ["a"])
     assert {path.name for path in tmp_path.iterdir()} <= {"journal.jsonl", ".lock"}
-
-
-def test_further_fields_go_into_the_journal(tmp_path):
-    run(tmp_path, ["a"], fields=lambda request: {"pairs": [request.source]})
-    ((_, row),) = read_jsonl(tmp_path / "journal.jsonl")
-    assert row["pairs"] == ["a"]
-    assert list(row)[-3:] == ["usage", "seconds", "time"]
 
 
 def test_an_annotator_that_stops_keeps_what_came_and_its_exit_code(tmp_path):
@@ -197,15 +195,10 @@ def test_what_is_refused_is_final_once_others_are_answered(tmp_path, caplog):
     warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
     assert warnings[-1].startswith("1 request was refused for good, most with http_422: as told; see ")
     assert run(tmp_path, ["a", "b"]).counts["asked"] == 0
+    Echo.fail_on = frozenset("bc")  # and nothing else is asked
+    assert [run(tmp_path, ["a", "b", "c"]).counts["asked"] for _ in range(2)] == [1, 0]
     account = json.loads((tmp_path / "run.json").read_text())
     assert (account["finished"], account["replies"], account["failures"]) == (True, 1, {"http_422": 1})
-
-
-def test_a_refusal_beside_earlier_replies_alone_is_final(tmp_path):
-    run(tmp_path, ["a"])
-    Echo.kind, Echo.fail_on = "http_400", frozenset("bc")
-    assert run(tmp_path, ["a", "b", "c"]).counts["asked"] == 2
-    assert run(tmp_path, ["a", "b", "c"]).counts["asked"] == 0
 
 
 def test_equal_refusals_of_all_that_is_left_are_an_error_and_not_final(tmp_path):
@@ -249,29 +242,16 @@ def test_replies_that_are_cut_off_want_more_tokens(tmp_path):
     counts = {"requests": 2, "replied": 2, "kept": 0, "rejected": {"truncated": 2, "empty": 1}, "failed": {}}
     message = r"^no reply is of use \(2 replies, most: truncated\); .*, then raise --max-tokens \(now 512\)$"
     with pytest.raises(AnnotatorError, match=message):
-        run(tmp_path, ["a", "b"], derive=lambda answers: {**counts, "unanswered": 0})
+        run(tmp_path, ["a", "b"], wanted={**counts, "unanswered": 0})
 
 
 def test_rejected_replies_are_asked_once_more_per_session_even_for_equal_requests(tmp_path):
     names = ["a", "b", "a"]
     run(tmp_path, names)
-
-    def rejected(request, rows):
-        return request.source == "a"
-
-    counts = run(tmp_path, names, rejected=rejected).counts
+    counts = run(tmp_path, names, again="a").counts
     assert (counts["asked"], counts["twice"]) == (1, 2)
-    assert run(tmp_path, names, rejected=rejected).counts["asked"] == 1
+    assert run(tmp_path, names, again="a").counts["asked"] == 1
     assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 4
-
-
-def test_a_request_asked_anew_that_fails_is_no_success_although_it_has_a_reply(tmp_path):
-    run(tmp_path, ["a"])
-    Echo.fail_on = frozenset("a")
-    counts = {"requests": 1, "replied": 1, "failed": {}, "unanswered": 0}
-    with pytest.raises(StoppedError, match=r"^1 request failed, with broken: as told"):
-        run(tmp_path, ["a"], rejected=lambda *_: True, derive=lambda answers: counts)
-    assert json.loads((tmp_path / "run.json").read_text())["finished"] is False
 
 
 def test_an_annotator_that_pulls_nothing_does_not_go_round_forever(tmp_path, monkeypatch):
@@ -291,19 +271,16 @@ def test_a_folder_of_another_command_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds a run of llm-score; give another --out for llm-label"):
         run(tmp_path, ["a"], command="llm-label")
     with pytest.raises(InputError, match="holds a run of llm-score"):
-        plan_all(questions(["a"]), ENGINE, tmp_path, command="llm-label")
-
-
-def test_a_run_json_from_before_there_were_commands_is_one_of_labelling(tmp_path):
-    (tmp_path / "run.json").write_text('{"model": "grader", "size": 2}')
-    assert run(tmp_path, ["a"], command="llm-label", settings={"size": 2}).counts["asked"] == 1
+        plan_all(Questions(tmp_path, ["a"], command="llm-label"))
+    # Before there were several commands, run.json did not name its own.
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/run.json").write_text('{"model": "grader", "rubric": "sts"}')
+    assert run(tmp_path / "old", ["a"], command="llm-label").counts["asked"] == 1
 
 
 def test_a_plan_of_a_session(tmp_path):
-    plan = plan_all(
-        questions(["a", "b"]), ENGINE, tmp_path, command="llm-score", reply_chars=lambda request: 8
-    )
+    plan = plan_all(Questions(tmp_path, ["a", "b"]))
     assert (plan.requests, plan.to_ask, plan.completion_tokens) == (2, 2, 20)
     run(tmp_path, ["a"])
-    plan = plan_all(questions(["a", "b"]), ENGINE, tmp_path, command="llm-score")
+    plan = plan_all(Questions(tmp_path, ["a", "b"]))
     assert (plan.from_journal, plan.to_ask) == (1, 1)

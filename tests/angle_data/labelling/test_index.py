@@ -29,12 +29,3 @@ def test_zero_is_a_key():
     table.put(0, 5)
     table.put((1 << 64) - 1, 6)
     assert (table.get(0, -9), table.get((1 << 64) - 1, -9), table.get(7, -9)) == (5, 6, -9)
-
-
-def test_what_is_expected_fits_without_growing():
-    table = HashTable(100_000)
-    keys = table._keys
-    for key in range(1, 100_001):
-        table.put(key * 0x9E3779B97F4A7C15 & ((1 << 64) - 1), key)
-    assert table._keys is keys
-    assert table.get(0x9E3779B97F4A7C15, 0) == 1

@@ -1,8 +1,6 @@
 """The journal: survives torn lines, belongs to one process and one model, and finds rows again."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -32,20 +30,15 @@ def test_rows_are_found_by_key_in_this_and_later_runs(tmp_path):
     run = tmp_path / "new" / "run"
     with open_journal(run, "m") as journal:
         journal.append(row(0))
-        assert journal.row(KEYS[0]) == row(0)
+        assert json.loads((run / "journal.jsonl").read_text()) == journal.row(KEYS[0]) == row(0)
         journal.append(row(1))
         assert journal.row(KEYS[0]) == row(0)
     with open_journal(run, "m") as journal:
         journal.append(row(2))
+        assert [journal.held_before(key) for key in KEYS] == [True, True, False, False]
         assert [journal.row(key) for key in KEYS] == [row(0), row(1), row(2), None]
         assert [key in journal for key in KEYS] == [True, True, True, False]
     assert finished(run) == set(KEYS[:3])
-
-
-def test_a_row_is_on_disk_as_soon_as_it_is_appended(tmp_path):
-    with open_journal(tmp_path, "m") as journal:
-        journal.append(row(0))
-        assert json.loads((tmp_path / "journal.jsonl").read_text()) == row(0)
 
 
 def test_a_refused_request_is_finished_and_no_reply(tmp_path):
@@ -95,65 +88,27 @@ def test_a_row_that_only_lost_its_newline_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "bad", [b'{"key": "00', b"[]", b'{"key": "zz", "model": "m", "reply": "x"}', b'{"key": "00"}']
+    "bad", [b"my own notes", b"[]", b'{"key": "zz", "model": "m", "reply": "x"}', b'{"key": "00"}']
 )
-def test_a_damaged_line_elsewhere_is_named(tmp_path, bad):
+@pytest.mark.parametrize("more", [0, 1], ids=["last line", "between others"])
+def test_a_whole_line_that_is_damaged_is_named_and_kept(tmp_path, bad, more):
     fill(tmp_path, 0, 1)
     path = tmp_path / "journal.jsonl"
     lines = path.read_bytes().splitlines()
-    path.write_bytes(b"\n".join([lines[0], bad, lines[1]]) + b"\n")
-    with (
-        pytest.raises(InputError, match=r"journal.jsonl:2: .*; repair or remove the line"),
-        open_journal(tmp_path, "m"),
-    ):
+    path.write_bytes(b"\n".join([lines[0], bad, *lines[1 : 1 + more]]) + b"\n")
+    before = path.read_bytes()
+    message = r"journal.jsonl:2: .*; repair or remove the line"
+    with pytest.raises(InputError, match=message), open_journal(tmp_path, "m"):
         pass
+    assert path.read_bytes() == before
 
 
-def test_a_run_belongs_to_one_model(tmp_path):
-    fill(tmp_path, 0)
-    with (
-        pytest.raises(InputError, match="holds a run of 'm'; give another --out for 'n'"),
-        open_journal(tmp_path, "n"),
-    ):
-        pass
-    with pytest.raises(InputError, match="holds a run of 'm'"):
-        finished(tmp_path, "n")
-
-
-def test_two_processes_cannot_write_one_run(tmp_path):
-    program = (
-        "import sys\nfrom pathlib import Path\nfrom angle_data.labelling.journal import open_journal\n"
-        "with open_journal(Path(sys.argv[1]), 'm'):\n    print('open', flush=True)\n    sys.stdin.read()\n"
-    )
-    command = [sys.executable, "-c", program, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout.readline() == "open\n"
-        message = rf"is in use by another process \(pid {other.pid}\); wait for it or give another --out"
-        with pytest.raises(InputError, match=message), open_journal(tmp_path, "m"):
+def test_a_run_that_is_written_can_be_read_and_not_written_twice(tmp_path):
+    with open_journal(tmp_path, "m") as journal:
+        journal.append(row(0))
+        with pytest.raises(InputError, match="in use by another process"), open_journal(tmp_path, "m"):
             pass
-        assert finished(tmp_path) == set()
-        other.communicate("")
-    fill(tmp_path, 0)
-
-
-def test_an_out_that_is_a_file_is_refused(tmp_path):
-    (tmp_path / "run").write_text("")
-    with (
-        pytest.raises(InputError, match="run is a file; give a directory"),
-        open_journal(tmp_path / "run", "m"),
-    ):
-        pass
-
-
-def test_a_complete_but_damaged_last_line_is_named_and_kept(tmp_path):
-    path = tmp_path / "journal.jsonl"
-    path.write_text("my own notes\n")
-    with (
-        pytest.raises(InputError, match=r"journal.jsonl:1: not a valid journal row"),
-        open_journal(tmp_path, "m"),
-    ):
-        pass
-    assert path.read_text() == "my own notes\n"
+        assert finished(tmp_path) == {KEYS[0]}
 
 
 def full_row(number, **changes):
@@ -197,8 +152,9 @@ def test_a_row_of_another_model_is_found_among_many(tmp_path, model):
         assert len(journal) == 3
     with (tmp_path / "journal.jsonl").open("a") as stream:
         stream.write(json.dumps(full_row(3, model="other")) + "\n")
-    with pytest.raises(InputError, match="holds a run of 'other'"), read_journal(tmp_path, model):
-        pass
+    for opened in (read_journal, open_journal):
+        with pytest.raises(InputError, match="holds a run of 'other'"), opened(tmp_path, model):
+            pass
 
 
 def test_a_row_damaged_in_the_middle_is_named_when_it_is_needed(tmp_path):
@@ -215,16 +171,9 @@ def test_a_row_damaged_in_the_middle_is_named_when_it_is_needed(tmp_path):
             journal.row(KEYS[0])
 
 
-def test_what_was_there_before_is_told_from_what_came_since(tmp_path):
-    fill(tmp_path, 0)
-    with open_journal(tmp_path, "m") as journal:
-        journal.append(row(1))
-        assert [journal.held_before(key) for key in KEYS[:3]] == [True, False, False]
-
-
 def test_a_row_with_another_key_under_the_same_hash_counts_as_missing(tmp_path, monkeypatch):
     fill(tmp_path, 0)
-    monkeypatch.setattr("angle_data.labelling.journal._hash", lambda key: 7)
+    monkeypatch.setattr("angle_data.labelling.journal.hash", lambda key: 7, raising=False)
     with open_journal(tmp_path, "m") as journal:
         assert journal.row(KEYS[0]) == row(0)
         assert journal.row(KEYS[1]) is None
