@@ -165,8 +165,9 @@ class _Crawl:
                 if self.round.has(repo.id, "read"):
                     source = self._source(progress, repo.name)
                     self._once(repo, "missing", partial(self._follow, source, repo))
+        statuses = {name: self.round.statuses[name] for name in names}
         self.round.complete()
-        return self.round.statuses
+        return statuses
 
     def _visit(self, progress: Progress, name: str) -> str:
         """Read what is listed under `name` and return its status."""

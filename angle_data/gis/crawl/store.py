@@ -54,6 +54,7 @@ CREATE INDEX IF NOT EXISTS events_thread ON events (repo_id, number, created_at,
 CREATE TABLE IF NOT EXISTS cursors (
   repo_id INTEGER NOT NULL, stream TEXT NOT NULL, cursor TEXT, done INTEGER NOT NULL,
   start TEXT, etag TEXT, PRIMARY KEY (repo_id, stream)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS round (entry TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
@@ -86,6 +87,7 @@ class Store:
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._db, self.path = connection, path
+        self._ids: dict[str, set[int]] | None = None  # of every name a repository ever had; read on first use
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Self:
@@ -155,12 +157,15 @@ class Store:
 
     def named(self, name: str) -> Repo | None:
         """Return the repository listed or known under this name (present names go first), None if none is."""
+        if self._ids is None:
+            self._ids = {}
+            for repo in self.repos():
+                self._remember(repo)
         found: Repo | None = None
-        for repo in self.repos():
-            if repo.name.lower() == name.lower():
-                return repo
-            if name.lower() in repo.names:
-                found = repo
+        for repo_id in sorted(self._ids.get(name.lower(), ())):
+            found = self.repo(repo_id)
+            if found and found.name.lower() == name.lower():
+                return found
         return found
 
     def failures(self) -> dict[str, str]:
@@ -268,6 +273,8 @@ class Store:
         aliases.discard(repo.name)
         asked = known.asked if known else repo.asked
         row = (repo.id, repo.name, asked, json.dumps(sorted(aliases)), repo.status, repo.etag)
+        if self._ids is not None:
+            self._remember(repo)
         with self._transaction():
             self._db.execute("INSERT OR REPLACE INTO repos VALUES (?, ?, ?, ?, ?, ?)", row)
             self._db.executemany("DELETE FROM failures WHERE asked = ?", [(repo.asked,), (asked,)])
@@ -277,12 +284,29 @@ class Store:
         with self._transaction():
             self._db.execute("INSERT OR REPLACE INTO failures VALUES (?, ?)", (asked, status))
 
+    def begin_round(self) -> None:
+        """Forget every entry of the last round."""
+        self._db.execute("DELETE FROM round")
+
+    def round(self) -> dict[str, str]:
+        """Return the entries of the round under way."""
+        return dict(self._db.execute("SELECT entry, value FROM round"))
+
+    def note_in_round(self, entry: str, value: str) -> None:
+        """Write one entry of the round under way."""
+        self._db.execute("INSERT OR REPLACE INTO round VALUES (?, ?)", (entry, value))
+
     def set_meta(self, key: str, value: str) -> None:
         """Keep a note under `key`."""
         with self._transaction():
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     # Details
+
+    def _remember(self, repo: Repo) -> None:
+        assert self._ids is not None
+        for name in repo.names:
+            self._ids.setdefault(name, set()).add(repo.id)
 
     def _select(
         self, record: type[Row], table: str, repo_id: int | None, numbers: Iterable[int] | None

@@ -1,4 +1,5 @@
 import logging
+import sqlite3
 
 import fake_github_payloads as payloads
 import pytest
@@ -227,3 +228,38 @@ def test_the_address_of_the_site_is_known_without_a_comment(tmp_path, monkeypatc
         crawl(github, tmp_path, FIRST, strategy="events")
     with Store.open(tmp_path / "crawl.sqlite", read_only=True) as store:
         assert scan_store(store).url((1_000, 3)) == "https://ghe.acme.com/org0/project0/issues/3"
+
+
+def work_of_a_crawl(monkeypatch, github, out, names):
+    """What SQLite does for two crawls: statements, their characters with all values, steps of its machine."""
+    work = {"statements": 0, "characters": 0, "steps": 0}
+    plain = sqlite3.connect
+
+    def connect(*arguments, **options):
+        connection = plain(*arguments, **options)
+
+        def trace(statement):
+            work["statements"] += 1
+            work["characters"] += len(statement)
+
+        def step():
+            work["steps"] += 1
+
+        connection.set_trace_callback(trace)
+        connection.set_progress_handler(step, 10)
+        return connection
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", connect)
+        crawl(github, out, *names)
+        crawl(github, out, *names)
+    return work
+
+
+def test_the_bookkeeping_grows_with_the_number_of_repositories_and_not_with_its_square(tmp_path, monkeypatch):
+    with FakeGitHub(make_world(26, repos=150, issues=1, comments=0)) as github:
+        names = [repo.full_name for repo in github.world.repos.values()]
+        few = work_of_a_crawl(monkeypatch, github, tmp_path / "few", names[:15])
+        many = work_of_a_crawl(monkeypatch, github, tmp_path / "many", names)
+    growth = {what: many[what] / few[what] for what in few}
+    assert max(growth.values()) < 15, growth
