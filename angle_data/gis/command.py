@@ -200,6 +200,7 @@ def _as_table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
         left_out = summary.report["left_out"]
         unread = {name: status for name, status in crawled.repos.items() if status != "ok"}
         rows += [(name, why.removeprefix("error:")) for name, why in unread.items() if name not in left_out]
+        rows += [("set aside", f"{issue}: {reason}") for issue, reason in crawled.set_aside.items()]
         if crawled.archive is not None:
             counts = asdict(crawled.archive).items()
             rows.append(("archive", ", ".join(f"{name} {count:,}" for name, count in counts if count)))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from angle_data.gis.crawl.archive import ArchiveCounts, load_archives
 from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient
 from angle_data.gis.crawl.limits import Refused, SchemaError
 from angle_data.gis.crawl.listings import Source, read_comments, read_events, read_issues
-from angle_data.gis.crawl.missing import follow_missing
+from angle_data.gis.crawl.missing import follow_missing, read_set_aside
 from angle_data.gis.crawl.repos import RepoList, read_repos
 from angle_data.gis.crawl.rounds import Round
 from angle_data.gis.crawl.rows import Repo
@@ -66,7 +67,8 @@ class CrawlSummary:
     """What a crawl left behind: rows in the store, requests sent, and what could not be read.
 
     `repos` maps each listed name to `ok` or `error:...`; `unchanged` counts answers that cost nothing of
-    the budget.
+    the budget; `set_aside` maps `owner/name#number` of issues that GitHub could not serve
+    whole to the reason.
     """
 
     store: Path
@@ -76,6 +78,7 @@ class CrawlSummary:
     requests: int = 0
     unchanged: int = 0
     archive: ArchiveCounts | None = None
+    set_aside: dict[str, str] = field(default_factory=dict)
 
 
 def connection_of(config: CrawlConfig) -> Connection:
@@ -161,9 +164,14 @@ class _Crawl:
                     self.round.settle(name, self._visit(progress, name))
                 progress.advance(1, self.client.status_line())
             # After all listings, so that an issue that moved between listed repositories is found there.
+            heavy: defaultdict[int, list[int]] = defaultdict(list)
+            for repo_id, number, _ in self.store.all_set_aside():
+                heavy[repo_id].append(number)
             for repo in list(self.store.repos()):
                 if self.round.has(repo.id, "read"):
                     source = self._source(progress, repo.name)
+                    if self.strategy != "comments":
+                        read_set_aside(source, repo, heavy[repo.id])
                     self._once(repo, "missing", partial(self._follow, source, repo))
         statuses = {name: self.round.statuses[name] for name in names}
         self.round.complete()
@@ -256,6 +264,7 @@ def _summary(
     client: GitHubClient | None,
     archive: ArchiveCounts | None,
 ) -> CrawlSummary:
+    names = {repo.id: repo.name for repo in store.repos()}
     return CrawlSummary(
         store=store.path,
         repos=statuses,
@@ -264,6 +273,7 @@ def _summary(
         requests=client.requests if client else 0,
         unchanged=client.unchanged if client else 0,
         archive=archive,
+        set_aside={f"{names[repo]}#{number}": reason for repo, number, reason in store.all_set_aside()},
     )
 
 

@@ -143,7 +143,7 @@ def read_events(source: Source, repo: Repo, *, references: bool = False) -> None
     """Read issues with their texts and the events that mark duplicates, over GraphQL.
 
     With `references` also which issues mention which, the last 25 of each. The size of a page is halved when
-    the server cannot serve it in time, and grows back.
+    the server cannot serve it in time, and grows back; an issue that it cannot serve even alone is set aside.
     """
     cursor = source.cursor(repo, "events")
     place, first, good, alone = _GraphPlace.of(cursor), PER_PAGE, 0, 0
@@ -157,7 +157,9 @@ def read_events(source: Source, repo: Repo, *, references: bool = False) -> None
             first, good = max(1, first // 2), 0
             log.debug("%s: %s; %d issues a page from here", repo.name, error, first)
             source.client.pause(_BREATH_S, "a page was too heavy")
-            continue
+            if alone <= _CUT_TRIES:
+                continue
+            connection = _ask_the_heaviest(source, repo, place, references=references)
         except LostCursorError as error:
             if place.after is None:
                 raise Refused(422, str(error)) from error
@@ -167,6 +169,7 @@ def read_events(source: Source, repo: Repo, *, references: bool = False) -> None
         if good % _GROW_AFTER == 0:
             first = min(PER_PAGE, first * 2)
         nodes = [node for node in connection["nodes"] or [] if node]
+        whole = [node for node in nodes if "id" in node]
         info = connection["pageInfo"]
         more = bool(info["hasNextPage"])
         newest = max((node["updatedAt"] for node in nodes), default=place.newest)
@@ -175,8 +178,8 @@ def read_events(source: Source, repo: Repo, *, references: bool = False) -> None
             place = place.restarted()
         cursor = Cursor(repo.id, "events", _dump(place), not more, cursor.start)
         source.store.upsert_page(
-            issues=[issue_from_node(node, repo.id) for node in nodes],
-            events=[event for node in nodes for event in issue_events(source.client, repo, node)],
+            issues=[issue_from_node(node, repo.id) for node in whole],
+            events=[event for node in whole for event in issue_events(source, repo, node)],
             cursor=cursor,
         )
         source.tell("issues", len(nodes))
@@ -184,16 +187,45 @@ def read_events(source: Source, repo: Repo, *, references: bool = False) -> None
             return
 
 
+def _ask_the_heaviest(source: Source, repo: Repo, place: _GraphPlace, *, references: bool) -> dict[str, Any]:
+    """Return the page of one issue that failed again and again, without its text where it fails once more.
+
+    The number alone is asked for first, with all patience: while GitHub serves nothing, the issue is not to
+    blame.
+    """
+    numbers = _ask_issues(source.client, repo, place, 1, texts=False)
+    try:
+        return _ask_issues(source.client, repo, place, 1, references=references)
+    except TooHeavy as error:
+        for node in filter(None, numbers["nodes"] or []):
+            set_aside(source, repo, node["number"], str(error))
+        return numbers
+
+
+def set_aside(source: Source, repo: Repo, number: int, reason: str) -> None:
+    """Leave an issue that GitHub cannot serve to `missing.read_set_aside`."""
+    log.warning("%s#%d is set aside, the next run asks again: %s", repo.name, number, reason)
+    source.store.set_aside(repo.id, number, reason)
+
+
 def _ask_issues(
-    client: GitHubClient, repo: Repo, place: _GraphPlace, first: int, *, references: bool, strict: bool
+    client: GitHubClient,
+    repo: Repo,
+    place: _GraphPlace,
+    first: int,
+    *,
+    texts: bool = True,
+    references: bool = False,
+    strict: bool = False,
 ) -> dict[str, Any]:
     owner, name = repo.name.split("/")
-    variables: dict[str, Any] = {"owner": owner, "name": name, "first": first, "references": references}
+    variables: dict[str, Any] = {"owner": owner, "name": name, "first": first}
+    variables |= {"texts": texts, "references": references}
     if place.since:
         variables["filter"] = {"since": place.since}
     if place.after:
         variables["after"] = place.after
-    repository = client.graphql(ISSUES_QUERY, variables, smaller=first > 1)["repository"]
+    repository = client.graphql(ISSUES_QUERY, variables, smaller=texts)["repository"]
     if repository is None:
         raise Refused(404, "not found by GraphQL")
     if repository["databaseId"] != repo.id:
@@ -210,31 +242,35 @@ def _is_cut(timeline: Mapping[str, Any] | None) -> bool:
     return timeline is not None and len(timeline["nodes"] or []) < timeline["pageCount"]
 
 
-def issue_events(client: GitHubClient, repo: Repo, node: Mapping[str, Any]) -> list[Event]:
+def issue_events(source: Source, repo: Repo, node: Mapping[str, Any]) -> list[Event]:
     """Return the events of an issue of a GraphQL answer; asks for the earlier ones where it has many."""
     timeline: Mapping[str, Any] | None = node["timelineItems"]
     if _is_cut(timeline):
-        timeline = _ask_timeline(client, repo, node, None)
+        timeline = _ask_timeline(source, repo, node, None)
     events: list[Event] = []
     while timeline:
         events += events_from_timeline(timeline, repo.id, node["number"])
         page = timeline["pageInfo"]
         earlier = page["hasPreviousPage"]
-        timeline = _ask_timeline(client, repo, node, page["startCursor"]) if earlier else None
+        timeline = _ask_timeline(source, repo, node, page["startCursor"]) if earlier else None
     return events + list(events_from_timeline(node.get("references"), repo.id, node["number"]))
 
 
 def _ask_timeline(
-    client: GitHubClient, repo: Repo, node: Mapping[str, Any], before: str | None
+    source: Source, repo: Repo, node: Mapping[str, Any], before: str | None
 ) -> Mapping[str, Any] | None:
     found: dict[str, Any] | None = None
     for _ in range(_CUT_TRIES):
-        found = client.graphql(TIMELINE_QUERY, {"id": node["id"], "before": before})["node"]
-        if not found or not _is_cut(found["timelineItems"]):
-            break
-        client.pause(_BREATH_S, "a timeline was cut short")
+        try:
+            variables = {"id": node["id"], "before": before}
+            found = source.client.graphql(TIMELINE_QUERY, variables, smaller=True)["node"]
+            if not found or not _is_cut(found["timelineItems"]):
+                break
+        except TooHeavy as error:
+            log.debug("%s#%d: %s", repo.name, node["number"], error)
+        source.client.pause(_BREATH_S, "a timeline was cut short")
     else:
-        log.warning("%s#%d: GitHub does not show all of its events", repo.name, node["number"])
+        set_aside(source, repo, node["number"], "GitHub does not show all of its events")
     return found["timelineItems"] if found else None
 
 

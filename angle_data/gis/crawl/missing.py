@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from angle_data.gis.comments.references import find_references, may_refer
 from angle_data.gis.crawl.github import GitHubClient
-from angle_data.gis.crawl.limits import Refused
+from angle_data.gis.crawl.limits import Refused, TooHeavy
 from angle_data.gis.crawl.listings import Source, issue_events
 from angle_data.gis.crawl.payloads import issue_from_node, issue_from_rest, pull_from_node
 from angle_data.gis.crawl.queries import NUMBERS_A_QUERY, numbers_query
@@ -101,22 +101,42 @@ def follow_missing(source: Source, repo: Repo, *, graphql: bool) -> None:
     source.store.set_meta(note, rows)
 
 
+def read_set_aside(source: Source, repo: Repo, numbers: Iterable[int]) -> None:
+    """Ask again for each issue that was set aside; of one that is still too heavy, store the text alone."""
+    for number in numbers:
+        found, events = _look_up_all(source, repo, [number])
+        if not found:
+            try:
+                found = [ask_number(source.client, repo, number)]
+            except Refused as error:
+                log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
+        else:
+            source.store.put_back(repo.id, number)
+        source.store.upsert_page(issues=found, events=events)
+
+
 def _look_up_all(source: Source, repo: Repo, numbers: list[int]) -> tuple[list[Issue], list[Event]]:
     nodes = ask_numbers(source.client, repo, numbers)
     pulls = [pull_from_node(node, repo.id) for node in nodes if node["__typename"] == "PullRequest"]
     issues = [node for node in nodes if node["__typename"] == "Issue"]
-    events = [event for node in issues for event in issue_events(source.client, repo, node)]
+    events = [event for node in issues for event in issue_events(source, repo, node)]
     return [*pulls, *(issue_from_node(node, repo.id) for node in issues)], events
 
 
 def ask_numbers(client: GitHubClient, repo: Repo, numbers: list[int]) -> list[Mapping[str, Any]]:
     """Return the GraphQL nodes of the issues and pull requests of these numbers that `repo` still has.
 
-    At most `queries.NUMBERS_A_QUERY` numbers; needs a token.
+    At most `queries.NUMBERS_A_QUERY` numbers; needs a token. What GitHub cannot serve in time is asked for in
+    halves, and a single issue that is still too heavy is left out.
     """
     owner, name = repo.name.split("/")
     variables = {"owner": owner, "name": name, **{f"n{i}": number for i, number in enumerate(numbers)}}
-    found = client.graphql(numbers_query(len(numbers)), variables)["repository"]
+    try:
+        found = client.graphql(numbers_query(len(numbers)), variables, smaller=True)["repository"]
+    except TooHeavy:
+        half = len(numbers) // 2
+        halves = (numbers[:half], numbers[half:]) if half else ()
+        return [node for part in halves for node in ask_numbers(client, repo, part)]
     if not found or found["databaseId"] != repo.id:
         return []
     return [node for i in range(len(numbers)) if (node := found[f"n{i}"])]

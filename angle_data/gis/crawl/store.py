@@ -54,6 +54,9 @@ CREATE INDEX IF NOT EXISTS events_thread ON events (repo_id, number, created_at,
 CREATE TABLE IF NOT EXISTS cursors (
   repo_id INTEGER NOT NULL, stream TEXT NOT NULL, cursor TEXT, done INTEGER NOT NULL,
   start TEXT, etag TEXT, PRIMARY KEY (repo_id, stream)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS set_aside (
+  repo_id INTEGER NOT NULL, number INTEGER NOT NULL, reason TEXT NOT NULL,
+  PRIMARY KEY (repo_id, number)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS round (entry TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
@@ -283,6 +286,18 @@ class Store:
         """Note that the listed name `asked` led to no repository; `status` starts with `error:`."""
         with self._transaction():
             self._db.execute("INSERT OR REPLACE INTO failures VALUES (?, ?)", (asked, status))
+
+    def set_aside(self, repo_id: int, number: int, reason: str) -> None:
+        """Note that GitHub could not serve issue `number` whole, for it to be asked for again."""
+        self._db.execute("INSERT OR REPLACE INTO set_aside VALUES (?, ?, ?)", (repo_id, number, reason))
+
+    def put_back(self, repo_id: int, number: int) -> None:
+        """Forget that issue `number` was set aside."""
+        self._db.execute("DELETE FROM set_aside WHERE repo_id = ? AND number = ?", (repo_id, number))
+
+    def all_set_aside(self) -> list[tuple[int, int, str]]:
+        """Return (repository id, number, reason) of every issue that is set aside, in order."""
+        return list(self._db.execute("SELECT * FROM set_aside ORDER BY repo_id, number"))
 
     def begin_round(self) -> None:
         """Forget every entry of the last round."""

@@ -53,7 +53,7 @@ def world():
 
 
 PATH = "/repos/org0/project0"
-ASK = {"owner": "org0", "name": "project0", "first": 10, "references": False}
+ASK = {"owner": "org0", "name": "project0", "first": 10, "texts": True, "references": False}
 
 
 def test_a_page_has_its_json_and_the_addresses_of_its_header(world):

@@ -16,7 +16,7 @@ QUERIES = {
     "many numbers": queries.numbers_query(queries.NUMBERS_A_QUERY),
 }
 RATE = {"limit": 5_000, "remaining": 5_000, "used": 0, "resetAt": "2024-01-01T00:00:00Z"}
-ASK = {"owner": "org0", "name": "project0", "first": 100, "references": False}
+ASK = {"owner": "org0", "name": "project0", "first": 100, "texts": True, "references": False}
 
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
