@@ -20,9 +20,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from angle_data.errors import InputError
-from angle_data.gis.crawl.payloads import comment_from_rest, issue_from_rest, login_of
-from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
-from angle_data.gis.crawl.site import note_site
+from angle_data.gis.crawl.rows import (
+    Comment,
+    Event,
+    Issue,
+    Repo,
+    comment_from_rest,
+    issue_from_rest,
+    login_of,
+)
 from angle_data.gis.crawl.store import Store
 from angle_data.text import stable_hash
 
@@ -119,7 +125,7 @@ class _Load:
         Raises:
             InputError: The issues are of another site than those in the store.
         """
-        note_site(self.store, self.page)
+        self.store.note_site(self.page)
         for repo in self.repos:
             self.store.save_repo(repo)
         self.store.upsert_page(issues=self.issues, comments=self.comments, events=self.events)

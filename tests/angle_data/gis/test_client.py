@@ -5,9 +5,10 @@ from fake_github import SECONDARY, FakeGitHub, Fault
 from fake_github_world import make_world
 
 from angle_data.errors import CredentialsError, InputError, StoppedError
-from angle_data.gis.crawl.github import Connection, GitHubClient
-from angle_data.gis.crawl.limits import (
+from angle_data.gis.crawl.github import (
     Budget,
+    Connection,
+    GitHubClient,
     LostCursorError,
     Refused,
     SchemaError,
@@ -294,9 +295,9 @@ def test_a_broken_connection_says_nothing_of_the_size(world, kind):
         ({"errors": [{"type": "RATE_LIMITED", "message": "m"}]}, Transient),
         ({"errors": [{"message": "API rate limit already exceeded for user ID 1."}]}, Transient),
         ({"errors": [{"message": "You have exceeded a secondary rate limit."}]}, Transient),
-        ({"errors": [{"type": "MAX_NODE_LIMIT_EXCEEDED", "message": "m"}]}, TooHeavy),
-        ({"errors": [{"message": "Something went wrong while executing your query on 2026."}]}, TooHeavy),
-        ({"data": {"a": {}}, "errors": [{"message": "Resource limits for this query exceeded."}]}, TooHeavy),
+        ({"errors": [{"type": "MAX_NODE_LIMIT_EXCEEDED", "message": "m"}]}, Transient),
+        ({"errors": [{"message": "Something went wrong while executing your query on 2026."}]}, Transient),
+        ({"data": {"a": {}}, "errors": [{"message": "Resource limits for this query exceeded."}]}, Transient),
         ({"data": {"repository": None}, "errors": [{"type": "INVALID_CURSOR_ARGUMENTS"}]}, LostCursorError),
         ({"errors": [{"message": "no field x", "extensions": {"code": "undefinedField"}}]}, SchemaError),
         ({}, Transient),

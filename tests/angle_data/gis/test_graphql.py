@@ -7,7 +7,7 @@ from fake_github_graphql import SCHEMA, run_query
 from fake_github_world import FakeEvent, make_world
 from graphql import parse, validate
 
-from angle_data.gis.crawl import payloads, queries
+from angle_data.gis.crawl import queries, rows
 
 QUERIES = {
     "issues": queries.ISSUES_QUERY,
@@ -40,7 +40,7 @@ def test_duplicates_keep_their_reason():
     issue.is_pull, issue.state, issue.state_reason = False, "closed", "duplicate"
     answer, _ = run_query(world, queries.ISSUES_QUERY, ASK, RATE)
     nodes = {node["number"]: node for node in answer["data"]["repository"]["issues"]["nodes"]}
-    assert payloads.issue_from_node(nodes[1], 1_000).state_reason == "duplicate"
+    assert rows.issue_from_node(nodes[1], 1_000).state_reason == "duplicate"
 
 
 def test_nobody_closed_an_issue_that_is_open_again():
@@ -52,7 +52,7 @@ def test_nobody_closed_an_issue_that_is_open_again():
         issue.state = state
         answer, _ = run_query(world, queries.ISSUES_QUERY, ASK, RATE)
         nodes = {node["number"]: node for node in answer["data"]["repository"]["issues"]["nodes"]}
-        assert payloads.issue_from_node(nodes[1], 1_000).closed_by == closed_by
+        assert rows.issue_from_node(nodes[1], 1_000).closed_by == closed_by
 
 
 def test_the_mark_belongs_to_the_duplicate_at_whichever_end_it_is_read():
@@ -64,7 +64,7 @@ def test_the_mark_belongs_to_the_duplicate_at_whichever_end_it_is_read():
     repo.issues[2].events, repo.issues[5].events = [mark], [mark]
     answer, _ = run_query(world, queries.ISSUES_QUERY, ASK, RATE)
     nodes = {node["number"]: node for node in answer["data"]["repository"]["issues"]["nodes"]}
-    ends = [list(payloads.events_from_timeline(nodes[n]["timelineItems"], 1_000, n)) for n in (2, 5)]
+    ends = [list(rows.events_from_timeline(nodes[n]["timelineItems"], 1_000, n)) for n in (2, 5)]
     assert ends[0] == ends[1]
     assert (ends[0][0].number, ends[0][0].target_repo, ends[0][0].target_number) == (5, "org0/project0", 2)
 
@@ -79,12 +79,12 @@ def test_a_mark_with_a_hidden_end_links_nothing(hidden):
         "duplicate": {"number": 1, "repository": {"databaseId": 1, "nameWithOwner": "a/b"}},
         "canonical": {"number": 2, "repository": {"databaseId": 1, "nameWithOwner": "a/b"}},
     }
-    assert len(list(payloads.events_from_timeline({"nodes": [mark]}, 1, 1))) == 1
-    assert list(payloads.events_from_timeline({"nodes": [{**mark, hidden: None}, None]}, 1, 1)) == []
+    assert len(list(rows.events_from_timeline({"nodes": [mark]}, 1, 1))) == 1
+    assert list(rows.events_from_timeline({"nodes": [{**mark, hidden: None}, None]}, 1, 1)) == []
 
 
 def test_a_bot_has_the_same_login_in_both_apis():
-    assert payloads.login_of({"__typename": "Bot", "login": "dependabot"}) == "dependabot[bot]"
-    assert payloads.login_of({"login": "dependabot[bot]", "type": "Bot"}) == "dependabot[bot]"
-    assert payloads.login_of({"__typename": "User", "login": "ann"}) == "ann"
-    assert payloads.login_of(None) is None
+    assert rows.login_of({"__typename": "Bot", "login": "dependabot"}) == "dependabot[bot]"
+    assert rows.login_of({"login": "dependabot[bot]", "type": "Bot"}) == "dependabot[bot]"
+    assert rows.login_of({"__typename": "User", "login": "ann"}) == "ann"
+    assert rows.login_of(None) is None

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.gis.crawl.repos import BadLine, parse_repo, read_repos
+from angle_data.gis.crawl.selection import parse_repo, read_repos
 
 RECIPE = Path(__file__).parents[3] / "recipes" / "gis-paper-repositories.txt"
 
@@ -42,7 +42,7 @@ def test_comments_blanks_and_repetitions_are_left_out_and_bad_lines_named_by_num
     found = read_repos(path)
 
     assert found.names == ("a/b", "c/d")
-    assert found.bad == (BadLine(4, "nonsense"),)
+    assert found.bad == (f"{path}:4: nonsense",)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_addresses_must_lie_on_the_server_that_is_asked(tmp_path, caplog):
     path.write_text("\n".join(lines))
     found = read_repos(path, "https://ghe.acme.com/api/v3", tell=True)
     assert found.names == ("a/b", "c/d", "e/f")
-    assert found.bad == (BadLine(4, "https://***@gitlab.com/g/h"),)
+    assert found.bad == (f"{path}:4: https://***@gitlab.com/g/h",)
     assert "list.txt:4" in caplog.text
     assert "pw" not in caplog.text
     assert read_repos(path, "https://api.acme.ghe.com").names == ("a/b", "e/f")

@@ -3,10 +3,10 @@ import dataclasses
 import sqlite3
 
 import pytest
+from fake_github_crawl import lines_of
 
 from angle_data.errors import InputError
-from angle_data.gis.crawl.missing import tombstone
-from angle_data.gis.crawl.rows import Comment, Cursor, Event, Issue, Repo
+from angle_data.gis.crawl.rows import Comment, Cursor, Event, Issue, Repo, tombstone
 from angle_data.gis.crawl.store import Store
 
 
@@ -143,12 +143,12 @@ def test_equal_contents_give_equal_dumps_whatever_the_order_and_the_cursors(tmp_
             for row in order:
                 one.upsert_page(issues=[row], cursor=Cursor(1, "issues", cursor, done=False, etag=name))
             one.save_repo(Repo(1, "o/n", "o/n", etag=name))
-            dumps.append(list(one.dump()))
+            dumps.append(lines_of(one))
     assert dumps[0] == dumps[1]
     assert len(dumps[0]) == 4
     with Store.open(tmp_path / "b") as other:
         other.upsert_page(issues=[issue(3, body="other")])
-        assert list(other.dump()) != dumps[0]
+        assert lines_of(other) != dumps[0]
 
 
 def test_reading_does_not_make_a_store(tmp_path):
@@ -186,13 +186,13 @@ def test_numbers_without_a_repository_are_a_mistake(store):
 def test_rows_are_read_in_order_without_sorting_a_table_in_memory(store, table):
     """A sort would need room for the whole table; an index gives the order row by row."""
     traced = []
-    store._db.set_trace_callback(traced.append)
+    store.database.set_trace_callback(traced.append)
     list(getattr(store, table)())
     list(getattr(store, table)(1))
-    store._db.set_trace_callback(None)
+    store.database.set_trace_callback(None)
     assert len(traced) == 2
     for query in traced:
-        plan = " ".join(row[3] for row in store._db.execute(f"EXPLAIN QUERY PLAN {query}"))
+        plan = " ".join(row[3] for row in store.database.execute(f"EXPLAIN QUERY PLAN {query}"))
         assert "INDEX" in plan
         assert "TEMP B-TREE" not in plan
 
