@@ -39,7 +39,7 @@ class Rank(IntEnum):
     STATED = 5
     """Stated outright, with nothing to back it."""
     TENTATIVE = 6
-    """A guess, a question, or an entry in a list of candidates."""
+    """A guess or a question."""
 
 
 CONFIDENCE: dict[Rank, float] = {

@@ -130,9 +130,7 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
     for index, sentence in enumerate(sentences):
         found: list[Hit] = []
         listing = _listing(sentences, index, listing, bot)
-        if REF in sentence.text and listing >= 0:
-            found = _candidates(sentence)
-        elif REF in sentence.text and len(sentence.refs) <= MOST_REFERENCES:
+        if REF in sentence.text and listing < 0 and len(sentence.refs) <= MOST_REFERENCES:
             found = list(_bound(sentence, closing))
             if sentence.ending == "?" and index + 1 < len(sentences) and _NO.match(sentences[index + 1].text):
                 found = [replace(hit, verdict="denied") for hit in found]
@@ -143,7 +141,7 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
     return [hit for found in hits for hit in found]
 
 
-# Lists of candidates
+# Lists of possible duplicates, which decide nothing
 
 
 def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -> int:
@@ -162,11 +160,6 @@ def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -
         return index
     near = since >= 0 and (sentence.item or sentence.paragraph - sentences[since].paragraph <= 1)
     return since if near else -1
-
-
-def _candidates(sentence: Sentence) -> list[Hit]:
-    refs = sentence.refs[:1] if sentence.item else sentence.refs
-    return [_hit(ref, "this_is_dup_of", "tentative", "candidate", ref.start, ref.end) for ref in refs]
 
 
 # Phrases with their target

@@ -19,12 +19,10 @@ KINDS: dict[str, str] = {
     "reported": "already reported, requested or known as another issue",
     "continued": "the reader is sent to another issue to go on",
     "similar": "said to look like or relate to another issue; always tentative",
-    "candidate": "an entry of a list of possible duplicates; always tentative",
-    "pointer": "closed with a pointer to another issue and no further word; always tentative",
 }
 """Kind -> what the writer said. A suffix `:pull` says that the target was named as a pull request."""
 
 WEAK_KINDS = frozenset(
-    {"covered", "tracked", "reported", "continued", "same", "similar", "candidate", "pointer"}
+    {"covered", "tracked", "reported", "continued", "same", "similar"}
 )
 """Kinds that tie two issues without calling either a duplicate; too weak alone to merge clusters."""

@@ -377,12 +377,4 @@ PHRASES: tuple[Phrase, ...] = (
         needs=r"sound|look|seem|feel|appear|smell|relat|connect|link|simil|same|might|may|could|must|"
         r"should|is|was",
     ),
-    *_this(
-        "pointer",
-        r"\bclos(?:ing|ed)(?: (?:this|it|as|for now|the issue))*[,.;:–—-]{1,2} ?(?:please |pls )?see {R}",
-        r"\b\d{1,3}(?:\.\d+)? ?% (?:similar|match|alike|identical)[^.;]{0,30}{R}",
-        subject="any",
-        certain=False,
-        needs=r"clos|%",
-    ),
 )

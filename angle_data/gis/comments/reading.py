@@ -25,8 +25,8 @@ class MarkerLink:
     """A statement that the commented issue and another are duplicates.
 
     `repo` and `number` name the other issue, `repo` as written (GitHub compares names without case).
-    `direction` says which of the two is the duplicate. `certainty` is `tentative` for guesses, questions,
-    conditions and lists of candidates. `kind` is one of `KINDS`, with `:pull` appended where the target was
+    `direction` says which of the two is the duplicate. `certainty` is `tentative` for guesses, questions
+    and conditions. `kind` is one of `KINDS`, with `:pull` appended where the target was
     named as a pull request. `span` is where in the comment the phrase and its target stand, end exclusive.
     """
 
@@ -101,7 +101,7 @@ def read_comment(
 ) -> Reading:
     """Read one comment of issue `number` in `repo` (`owner/name`).
 
-    `author` matters only for bots (logins that end in `[bot]`), whose lists are candidates, not decisions.
+    `author` matters only for bots (logins that end in `[bot]`), whose lists of possible duplicates decide nothing.
     `hosts` are those whose addresses count (see `references`). A reference to the issue itself is no link.
     """
     body = body[:LONGEST]
