@@ -62,7 +62,6 @@ UNDER_REPAIR = {
     "angle_data.ensemble",
     "angle_data.gis",
     "angle_data.gis.build",
-    "angle_data.gis.comments",
     "angle_data.labelling",
     "angle_data.labelling.replies",
     "angle_data.publish",

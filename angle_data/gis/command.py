@@ -150,8 +150,7 @@ def gis(
 def _selection(
     repos: Path | None, api_url: str, since: str | None, until: str | None, strategy: str, *, tell: bool
 ) -> Selection:
-    from angle_data.gis.crawl.selection import read_repos
-    from angle_data.gis.crawl.selection import Selection
+    from angle_data.gis.crawl.selection import Selection, read_repos
 
     names = read_repos(repos, api_url, tell=tell).names if repos is not None else None
     return Selection(names, since, until, strategy)  # type: ignore[arg-type]  # checked there

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Any
 
 from angle_data.gis.comments.reading import MarkerLink
-from angle_data.gis.comments.kinds import WEAK_KINDS
+from angle_data.gis.comments.vocabulary import WEAK_KINDS
 from angle_data.gis.crawl.rows import Comment, Event, Issue
 from angle_data.gis.comments.threads import WRITE_ROLES
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from angle_data.gis.build.clean import is_dummy
-from angle_data.gis.comments.kinds import WEAK_KINDS
+from angle_data.gis.comments.vocabulary import WEAK_KINDS
 from angle_data.gis.build.scan import Scan, Statement
 from angle_data.gis.build.texts import Node, Texts
 from angle_data.gis.build.evidence import Rank

@@ -15,7 +15,7 @@ from typing import Generic, Literal, TypeVar
 
 from angle_data.gis.build.evidence import Facts, Rank, confidence, gather_facts, is_duplicate_label, rank
 from angle_data.gis.build.texts import Node
-from angle_data.gis.comments.kinds import Direction
+from angle_data.gis.comments.vocabulary import Direction
 from angle_data.gis.comments.references import may_refer
 from angle_data.gis.comments.threads import WRITE_ROLES, Thread, read_thread
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo

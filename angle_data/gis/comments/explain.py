@@ -19,6 +19,7 @@ from angle_data.gis.comments.threads import read_thread
 from angle_data.jsonl import read_jsonl
 from angle_data.text import whole_characters
 
+# Finds: "lumen/editor"
 _REPO = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9._-]+")
 
 

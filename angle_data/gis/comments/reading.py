@@ -1,21 +1,22 @@
 """From a comment to the duplicate links it states, each with its direction, certainty, kind and place.
 
-`read_comment` works on one comment alone; `threads` follows a whole thread and its retractions. Nothing
-here knows whether an issue exists, who may mark it, or what became of it: see `trust` for that.
+`read_comment` works on one comment alone; `threads` follows a whole thread and its retractions. Whether an
+issue exists, who may mark it and what became of it is decided in the build.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from angle_data.gis.comments.context import is_conditional
 from angle_data.gis.comments.grammar import Hit, find_hits
-from angle_data.gis.comments.kinds import Direction
-from angle_data.gis.comments.markdown import mask
+from angle_data.gis.comments.markdown import own_words
 from angle_data.gis.comments.references import PUBLIC_HOSTS, find_references, mark_references, may_refer
-from angle_data.gis.comments.retraction import takes_back
-from angle_data.gis.comments.sentences import split_sentences
+from angle_data.gis.comments.sentences import Sentence, split_sentences
+from angle_data.gis.comments.vocabulary import Direction, expand
 
 Certainty = Literal["explicit", "tentative"]
 
@@ -77,6 +78,35 @@ LONGEST = 65_536
 """What GitHub allows in a comment, in characters; whatever a longer text has beyond is not read."""
 
 _NOTHING = Reading()
+# Finds: "not a duplicate after all"
+_TAKE_BACK = expand(
+    r"(?:\bnot|n't|\bno longer|\bnever|\bno)(?: (?:a|an|actually|really|in fact|the|exact|true|be|"
+    r"been|exactly))* {D}(?! of {REF})|"
+    r"\b(?:is|it's|are|as|was|indeed|really|actually|'s|seems?) (?:an? )?(?:completely |totally |"
+    r"really |actually |indeed |clearly |slightly |quite )?(?:different|separate|distinct|"
+    r"unrelated) (?:issue|problem|bug|thing|case|request|topic|root cause|cause)\b|"
+    r"^(?:\w+[,:]? )?(?:an? )?(?:different|separate|distinct) (?:issue|problem|bug)|\bunmark\w*\b|"
+    r"\bun-?dup\w*\b|\bremov\w+ (?:the )?{D} (?:label|tag|mark)|"
+    r"\bwrong (?:issue|number|link|ticket|thread|one)\b|\bscratch that\b|\b(?:ignore|disregard) "
+    r"(?:that|my (?:last|previous)|the above|this comment)\b|"
+    r"^(?:edit|update|correction) ?\d? ?[:,–—-]+ ?(?:(?:oh|ah|ok|oops|sorry|hm+|actually)[,.!]* )*(?:nope|"
+    r"never ?mind|nvm|wrong|scratch|no(?! (?:problem|worr|longer|need|idea|other|more|one|news))\b)|"
+    r"^(?:oh |ah |ok |oops,? )?(?:never ?mind|nvm)(?: then| me| that)?[.,! ]*$|\bclosed (?:this "
+    r")?(?:by mistake|by accident|in error|accidentally|mistakenly)\b|\b(?:i was|that was|was) "
+    r"(?:wrong|mistaken|my mistake)\b|"
+    r"kein duplikat|pas un doublon|no es un duplicado|não é (?:uma )?duplicat|non è un duplicato|"
+    r"не дубликат|不是重复|重複ではあり|중복이 아"
+)
+# Finds: "sorry"
+_REGRETS = re.compile(
+    r"\b(?:edit|sorry|after all|re-?open\w*|never ?mind|nvm|scratch|oops|actually|correction|"
+    r"wrong|mistake\w*|my bad|update|apolog\w+|un-?mark\w*|un-?dup\w*|"
+    r"turns? out|looking (?:again|closer|at it again)|on second thought|misread|i see now|"
+    r"removing|remove|ignore|disregard|hold on|wait)\b",
+    re.IGNORECASE,
+)
+
+
 _BACK = (
     "dup",
     "different",
@@ -101,19 +131,20 @@ def read_comment(
 ) -> Reading:
     """Read one comment of issue `number` in `repo` (`owner/name`).
 
-    `author` matters only for bots (logins that end in `[bot]`), whose lists of possible duplicates decide nothing.
-    `hosts` are those whose addresses count (see `references`). A reference to the issue itself is no link.
+    `author` matters only for bots (logins that end in `[bot]`), whose lists of possible duplicates
+    decide nothing. `hosts` are those whose addresses count (see `references`). A reference to the issue
+    itself is no link.
     """
     body = body[:LONGEST]
     refers = may_refer(body)
     if not refers and not any(word in body.casefold() for word in _BACK):
         return _NOTHING
-    text = mask(body)
+    text = own_words(body)
     references = find_references(text, repo, hosts) if refers else []
     sentences = split_sentences(mark_references(text, references, repo, number), references)
     bot = author is not None and author.endswith("[bot]")
     hits = find_hits(sentences, bot=bot)
-    backs = [(sentence, takes_back(sentence)) for sentence in sentences]
+    backs = [(sentence, _takes_back(sentence)) for sentence in sentences]
     regret = max((s.offset(0) for s, back in backs if back == "retracts"), default=-1)
     kept = [hit for hit in hits if hit.verdict != "denied" and hit.end > regret]
     denied = {_key(hit) for hit in hits if hit.verdict == "denied"}
@@ -145,3 +176,11 @@ def _unique(hits: Iterable[Hit]) -> tuple[MarkerLink, ...]:
         if known is None or (known.certainty == "tentative" and certainty == "explicit"):
             best[_key(hit)] = link
     return tuple(sorted(best.values(), key=lambda link: link.span))
+
+
+def _takes_back(sentence: Sentence) -> Literal["no", "denies", "retracts"]:
+    """Whether a sentence takes back what was said before: `denies` it, or `retracts` it with regret."""
+    match = _TAKE_BACK.search(sentence.text)
+    if match is None or sentence.ending == "?" or is_conditional(sentence.text[: match.end()]):
+        return "no"
+    return "retracts" if _REGRETS.search(sentence.text) else "denies"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from angle_data.gis.comments.kinds import KINDS, WEAK_KINDS
 from angle_data.gis.comments.reading import LONGEST, find_links, read_comment
+from angle_data.gis.comments.vocabulary import KINDS, WEAK_KINDS
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "gis"
 REPO, NUMBER = "lumen/editor", 9000
