@@ -57,19 +57,17 @@ _ADJECTIVE = re.compile(
 )
 # Finds: "the first part is a "
 _PART = re.compile(
-    r"\b(?:part|half|portion|first|second|third|last|latter|former|remaining|rest|point|item|"
-    r"question|step|option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|"
-    r"window|row|entry|line|value|section|text|test|function|class|method|array|key|"
-    r"object)s?)\b[^,;:]{0,40}$",
+    r"\b(?:part|half|portion|first|second|third|last|latter|former|remaining|rest|point|item|question|step|"
+    r"option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|window|row|entry|line|"
+    r"value|section|text|test|function|class|method|array|key|object)s?)\b[^,;:]{0,40}$",
     re.IGNORECASE,
 )
 # Finds: "fixed by "
 _NOT_TARGET = re.compile(
-    rf"\b(?:fix\w*|solv\w*|introduc\w*|caus\w*|regress\w*|since|after|before|revert\w*|block\w*|"
-    rf"depend\w*|workaround|unlike|differ\w*|unrelated|prs?|pull requests?|"
-    rf"merg\w*|bisect\w*|work(?:ed|ing) on|see also|also see|also relevant|related|patch\w*|"
-    rf"implement\w*|not|while|when|came "
-    rf"with|broke\w*|ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{{0,45}}$"
+    rf"\b(?:fix\w*|solv\w*|introduc\w*|caus\w*|regress\w*|since|after|before|revert\w*|block\w*|depend\w*|"
+    rf"workaround|unlike|differ\w*|unrelated|prs?|pull requests?|merg\w*|bisect\w*|work(?:ed|ing) on|"
+    rf"see also|also see|also relevant|related|patch\w*|implement\w*|not|while|when|came with|broke\w*|"
+    rf"ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{{0,45}}$"
     r"|\b(?:like|similar to|linked to)\s*$",
     re.IGNORECASE,
 )
@@ -82,12 +80,11 @@ _FIX_FOLLOWS = re.compile(
 # Finds: "please see"
 _POINTS = re.compile(
     r"\b(?:see|seen|follow\w*|track\w*|original\w*|main|canonical|existing|already|open\w*|creat\w*|"
-    r"discuss\w*|subscri\w*|refer\w*|use|upvot\w*|vote|thumbs?|continue|comments?|cover\w*|same|"
-    r"miss\w*|search\w*|found|filed|report\w*|request\w*|join|watch|head|instead|duplicat\w*|dup|"
-    r"dupe|favou?r|progress|updates?|check|look|exact\w*|identical|solution|answer\w*|cf|in|at|"
-    r"ref|refs|cc|re|as|have|re-?open\w*|hitting|hit|experiencing|running into|siehe|voir|véase|ver|vea|vedi|"
-    r"zie|bitte|is|over|there|here|issue|older|earlier|previous\w*|known|moved|to|of)\b|см|见|見|看|"
-    r"参|參|참고|참조|に|を|👍",
+    r"discuss\w*|subscri\w*|refer\w*|use|upvot\w*|vote|thumbs?|continue|comments?|cover\w*|same|miss\w*|"
+    r"search\w*|found|filed|report\w*|request\w*|join|watch|head|instead|duplicat\w*|dup|dupe|favou?r|"
+    r"progress|updates?|check|look|exact\w*|identical|solution|answer\w*|cf|in|at|ref|refs|cc|re|as|have|"
+    r"re-?open\w*|hitting|hit|experiencing|running into|siehe|voir|véase|ver|vea|vedi|zie|bitte|is|over|"
+    r"there|here|issue|older|earlier|previous\w*|known|moved|to|of)\b|см|见|見|看|参|參|참고|참조|に|を|👍",
     re.IGNORECASE,
 )
 # Finds: " is the original"
@@ -98,10 +95,9 @@ _POINTS_AFTER = re.compile(
 )
 # Finds: "Possible duplicates:"
 _CANDIDATES = re.compile(
-    r"\b(?:possib\w+|potential\w*|similar|likely|may be|might be|candidates?|closest|resembl\w+|"
-    r"could be|suggest\w+|experimental)\b.{0,60}\b(?:duplicat\w*|dup(?:e|es|s)?|issues?|reports?|"
-    r"match\w*)\b"
-    r"|\bduplicate (?:candidates?|detection|suggestions?)\b|\bsimilar (?:issues|discussions)\b",
+    r"\b(?:possib\w+|potential\w*|similar|likely|may be|might be|candidates?|closest|resembl\w+|could be|"
+    r"suggest\w+|experimental)\b.{0,60}\b(?:duplicat\w*|dup(?:e|es|s)?|issues?|reports?|match\w*)\b|"
+    r"\bduplicate (?:candidates?|detection|suggestions?)\b|\bsimilar (?:issues|discussions)\b",
     re.IGNORECASE,
 )
 # Finds: "similar issues: #5"

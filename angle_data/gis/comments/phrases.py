@@ -59,9 +59,8 @@ _CLOSE = (
 )
 # Finds: "reported"
 _REPORTED = (
-    r"(?:report|fil|open|rais|request|log|submitt|document|describ|mention|propos|suggest|discuss|"
-    r"ask|post|captur|list|register|"
-    r"creat|entered|brought up|written up|noted|flagged)(?:ed|d)?"
+    r"(?:report|fil|open|rais|request|log|submitt|document|describ|mention|propos|suggest|discuss|ask|post|"
+    r"captur|list|register|creat|entered|brought up|written up|noted|flagged)(?:ed|d)?"
 )
 # Finds: "filed"
 _FILED = (
@@ -70,10 +69,9 @@ _FILED = (
 )
 # Finds: "merging"
 _FOLD = (
-    r"(?:fold(?:ing|ed)?|merg(?:e|ing|ed)|consolidat(?:e|ing|ed)|roll(?:ing|ed)?|collaps(?:e|ing|"
-    r"ed)|combin(?:e|ing|ed)|unify(?:ing)?|"
-    r"de-?dup(?:e|ed|ing|p?ing|licate|licating|licated|p?ed)?|aggregat(?:e|ing|ed)|absorb(?:ed|"
-    r"ing)?|centraliz(?:e|ing|ed)|centralis(?:e|ing|ed))"
+    r"(?:fold(?:ing|ed)?|merg(?:e|ing|ed)|consolidat(?:e|ing|ed)|roll(?:ing|ed)?|collaps(?:e|ing|ed)|"
+    r"combin(?:e|ing|ed)|unify(?:ing)?|de-?dup(?:e|ed|ing|p?ing|licate|licating|licated|p?ed)?|aggregat(?:e|"
+    r"ing|ed)|absorb(?:ed|ing)?|centraliz(?:e|ing|ed)|centralis(?:e|ing|ed))"
 )
 # Finds: " the discussion"
 _THING = (
@@ -226,11 +224,10 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "tracked",
         "#5 already covers this",
-        r"{R}(?:,? (?:which|that))?(?: (?:already|also|now|still|currently|is|has|been|was|should|"
-        r"will|be))* (?:track(?:s|ing)|cover(?:s|ed|ing)?|supersed(?:e|es|ing|ed)|"
-        r"subsum(?:es|ing)|replac(?:e|es|ing|ed)|describ(?:es|ing)|reports?|requests?|captures?)"
-        r" (?:exactly |precisely |all of |the )?(?:{THIS}|same(?: thing| issue| problem| "
-        r"request)?)(?![\w'])(?! (?:part|aspect))",
+        r"{R}(?:,? (?:which|that))?(?: (?:already|also|now|still|currently|is|has|been|was|should|will|"
+        r"be))* (?:track(?:s|ing)|cover(?:s|ed|ing)?|supersed(?:e|es|ing|ed)|subsum(?:es|ing)|replac(?:e|es|"
+        r"ing|ed)|describ(?:es|ing)|reports?|requests?|captures?) (?:exactly |precisely |all of |"
+        r"the )?(?:{THIS}|same(?: thing| issue| problem| request)?)(?![\w'])(?! (?:part|aspect))",
         "#5 is the canonical issue for this",
         r"{R} (?:is|was|remains)(?: already| now| our)* (?:the |an? |our )?(?:canonical|main|"
         r"original|primary|older|existing|tracking|dedicated)"
@@ -250,11 +247,10 @@ PHRASES: tuple[Phrase, ...] = (
         "same",
         "Same issue as #5",
         r"\b(?:the )?(?:exact(?:ly)? )?(?:the )?same(?: (?:exact|underlying|basic|general|root|"
-        r"core))?(?: (?:issue|bug|problem|cause|thing|(?:feature )?request|report|question|topic|ask|"
-        r"idea|ticket|story|feature|thread|proposal|as))?"
-        r"(?: (?:here|reported|described|discussed|mentioned|tracked|raised))? (?:as|with|to|"
-        r"like)(?: (?:in|with|reported in|described in|the one in|mentioned in|what|from|over in|"
-        r"the one reported in))? ?{FILL}{R}(?!')",
+        r"core))?(?: (?:issue|bug|problem|cause|thing|(?:feature )?request|report|question|topic|ask|idea|"
+        r"ticket|story|feature|thread|proposal|as))?(?: (?:here|reported|described|discussed|mentioned|"
+        r"tracked|raised))? (?:as|with|to|like)(?: (?:in|with|reported in|described in|the one in|"
+        r"mentioned in|what|from|over in|the one reported in))? ?{FILL}{R}(?!')",
         "Same bug that was reported in #5",
         r"\bsame(?: exact)? (?:issue|bug|problem|thing|request|report|topic)(?: (?:that|"
         r"which))?(?: (?:is|was|has been|being|we))?(?: (?:already|being))? (?:reported|described|"
@@ -275,13 +271,12 @@ PHRASES: tuple[Phrase, ...] = (
         r"much|to be))* (?:the )?(?:exact )?same(?: (?:issue|bug|problem|thing|request|topic|"
         r"report))?(?: (?:as|like) {THIS})?(?=[.,;)!]|$| so | and )",
         "Même problème que #5",
-        r"(?:même (?:problème|bug|souci|chose|demande|ticket|sujet) que|identique (?:à|au)|mismo "
-        r"(?:problema|error|bug|asunto|issue)? ?que|igual (?:que|a|al)|"
-        r"mesm[oa] (?:problema|erro|bug|coisa|questão)? ?(?:que|d[aoe])|stess[oa] (?:problema|"
-        r"errore|bug|cosa|segnalazione) (?:di|del|della)|"
-        r"то же(?: самое)?,? ?(?:что|самое)?(?: и)?(?: в)?|так(?:ая|ой) же (?:проблема|баг|"
-        r"ошибка),? (?:как|что)(?: и)?(?: в)?|hetzelfde als|samma som|samme som|to samo co)"
-        r" ?(?:le |la |el |en |dans |no |na |o |a |в )?{FILL}{R}",
+        r"(?:même (?:problème|bug|souci|chose|demande|ticket|sujet) que|identique (?:à|au)|mismo (?:problema|"
+        r"error|bug|asunto|issue)? ?que|igual (?:que|a|al)|mesm[oa] (?:problema|erro|bug|coisa|"
+        r"questão)? ?(?:que|d[aoe])|stess[oa] (?:problema|errore|bug|cosa|segnalazione) (?:di|del|della)|"
+        r"то же(?: самое)?,? ?(?:что|самое)?(?: и)?(?: в)?|так(?:ая|ой) же (?:проблема|баг|ошибка),? (?:как|"
+        r"что)(?: и)?(?: в)?|hetzelfde als|samma som|samme som|to samo co) ?(?:le |la |el |en |dans |no |na |"
+        r"o |a |в )?{FILL}{R}",
         "和 #5 是同一个问题",
         r"(?:与|和|跟|同|與)? ?{R} ?(?:号|號)?(?:问题|的问题| ?issue)?(?: ?的| ?是| ?属于)* "
         r"?(?:相同|一样|一樣|一致|同一个|同一個)",
@@ -299,10 +294,9 @@ PHRASES: tuple[Phrase, ...] = (
         r"\b(?:this|that|it) (?:is|looks like|seems) (?:a|an|another|yet another|just another) "
         r"(?:case|instance|variant|occurrence|manifestation) of {FILL}{R}",
         "This is #5 again",
-        r"\b(?:this|that|it|yours)(?: (?:issue|one|bug))?(?:'s| is| was| would be|'d be| will "
-        r"be){ADV} ?(?:issue |bug |ticket )?{R}(?=[.,;:!?)]|$| "
-        r"(?:again|all over|in disguise|closing|so|and|then|which|-|–|—|\(|imo|isn't|right|too|as "
-        r"well|once more|i think|i guess)\b| ?[–—-])",
+        r"\b(?:this|that|it|yours)(?: (?:issue|one|bug))?(?:'s| is| was| would be|'d be|"
+        r" will be){ADV} ?(?:issue |bug |ticket )?{R}(?=[.,;:!?)]|$| (?:again|all over|in disguise|closing|"
+        r"so|and|then|which|-|–|—|\(|imo|isn't|right|too|as well|once more|i think|i guess)\b| ?[–—-])",
         subject="any",
         needs=r"\b(?:this|that|it|yours|exactly|basically|essentially|aka|effectively)\b",
     ),
@@ -322,9 +316,8 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "merged",
         "Folding this into #5",
-        rf"\b{_FOLD}{_THING}(?: (?:back|down|up|together|over))?(?: into| in to| to| under| in "
-        rf"with| against)(?! (?:the )?(?:master|main|trunk|dev|develop|head|release)\b(?! issue)) "
-        rf"{{FILL}}{{R}}",
+        rf"\b{_FOLD}{_THING}(?: (?:back|down|up|together|over))?(?: into| in to| to| under| in with|"
+        rf" against)(?! (?:the )?(?:master|main|trunk|dev|develop|head|release)\b(?! issue)) {{FILL}}{{R}}",
         "Let's merge this with #5",
         rf"\b(?:fold|merg|consolidat|combin|collaps)(?:e|ing){_THING}(?: together)? (?:with|in) "
         rf"{{FILL}}{{R}}",
@@ -375,9 +368,8 @@ PHRASES: tuple[Phrase, ...] = (
         r",))*(?: (?:happen|done|go|be|take place|continue|stay|kept|held))+ (?:in|to|at|on|over "
         r"(?:in|at|to|on)) {FILL}{R}",
         "The discussion has moved to #5",
-        r"\b(?:discussion|conversation)(?: is| has)?(?: now| being| been)*(?: moved| continues?| "
-        r"continued| happening| ongoing| taking place)+ (?:over )?(?:in|to|at|on|over (?:in|at|to|"
-        r"on)) {FILL}{R}",
+        r"\b(?:discussion|conversation)(?: is| has)?(?: now| being| been)*(?: moved| continues?| continued|"
+        r" happening| ongoing| taking place)+ (?:over )?(?:in|to|at|on|over (?:in|at|to|on)) {FILL}{R}",
         "See #5 instead",
         r"\b(?:use|head(?: over)? to|go to|see) {FILL}{R} instead",
         "Use #5 for this",
@@ -388,9 +380,8 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "reported",
         "Already reported in #5",
-        rf"\b(?:already|previously|before|earlier)(?: been)? {_REPORTED}(?: (?:before|here|there|"
-        rf"earlier|upstream|already|by @?[\w-]+))?(?:{{AS}})?[ :,(–—-]{{1,3}}(?:see |in |as "
-        rf")?{{FILL}}{{R}}",
+        rf"\b(?:already|previously|before|earlier)(?: been)? {_REPORTED}(?: (?:before|here|there|earlier|"
+        rf"upstream|already|by @?[\w-]+))?(?:{{AS}})?[ :,(–—-]{{1,3}}(?:see |in |as )?{{FILL}}{{R}}",
         "It was filed as #5",
         rf"\b(?:has|was|been|is|got)(?: (?:already|previously|also|actually|first|originally))* "
         rf"{_FILED}(?: (?:before|already|previously|earlier|once|a while ago))?(?:{{AS}}|"
@@ -409,15 +400,14 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "reported",
         "There is already an issue for this: #5",
-        r"(?=[^\ue000]{0,90}\b(?:already|existing|open|older|earlier|another|this|that|it|same)\b)"
-        r"(?![^\ue000]{0,60}\b(?:pr|pull request|patch)\b)"
-        r"\b(?:there(?:'s| is| are| exists| was| already is)|we(?:'ve| have| already have| do "
-        r"have)(?: got)?|has)(?: already| also)?(?: (?:an?|one|another|the|some|existing|already|"
-        r"open|older|earlier|long-standing|similar|dedicated|separate)){1,4} "
-        r"{ISSUE}(?: (?:open|opened|filed|reported|already|tracking|covering|for|about|on|with|"
-        r"regarding|requesting|describing))*(?: (?:exactly |precisely )?(?:{THIS}|the same(?: "
-        r"thing| issue| problem)?|that))?(?: (?:open|already|before|over))*[ :,(–—-]{1,3}(?:see |"
-        r"at |in |as |here |is |it's )*:? ?{R}",
+        r"(?=[^\ue000]{0,90}\b(?:already|existing|open|older|earlier|another|this|that|it|"
+        r"same)\b)(?![^\ue000]{0,60}\b(?:pr|pull request|patch)\b)\b(?:there(?:'s| is| are| exists| was|"
+        r" already is)|we(?:'ve| have| already have| do have)(?: got)?|has)(?: already| also)?(?: (?:an?|one|"
+        r"another|the|some|existing|already|open|older|earlier|long-standing|similar|dedicated|"
+        r"separate)){1,4} {ISSUE}(?: (?:open|opened|filed|reported|already|tracking|covering|for|about|on|"
+        r"with|regarding|requesting|describing))*(?: (?:exactly |precisely )?(?:{THIS}|the same(?: thing|"
+        r" issue| problem)?|that))?(?: (?:open|already|before|over))*[ :,(–—-]{1,3}(?:see |at |in |as |here |"
+        r"is |it's )*:? ?{R}",
         "We already have #5 for this",
         r"\b(?:we|there)(?:'s| is|'ve| have)? already(?: have| got| is)? {R}(?: open)?(?: for "
         r"{THIS}|[.,;)]|$)",
@@ -433,22 +423,19 @@ PHRASES: tuple[Phrase, ...] = (
         r"\bknown (?:issue|bug|problem|limitation)[ :,(–—-]{1,3}(?:see |tracked (?:in|by|at) |and "
         r"tracked in )?{R}",
         "The original report is #5",
-        r"\b(?:existing|open|original|canonical|main|tracking) (?:issue|report|ticket|discussion|"
-        r"thread|request|bug)(?: (?:is|for {THIS}|here|at|in|can be found|lives|about {THIS}))*[ "
-        r":,(–—-]{1,3}{R}",
+        r"\b(?:existing|open|original|canonical|main|tracking) (?:issue|report|ticket|discussion|thread|"
+        r"request|bug)(?: (?:is|for {THIS}|here|at|in|can be found|lives|about {THIS}))*[ :,(–—-]{1,3}{R}",
         "Bereits gemeldet in #5",
         r"(?:bereits|schon)(?! behoben| gefixt)[^.;\ue000]{0,30} (?:in|unter|als|bei|mit|hier|"
         r"gemeldet|siehe)[ :]{1,2}{R}(?! (?:behoben|gefixt|gelöst|repariert|umgesetzt))",
         "Déjà signalé dans #5",
-        r"(?:déjà (?:été )?(?:signal|suivi|rapport|remont|ouvert|trait|demand|évoqu|discut|"
-        r"connu)\w{0,4}|ya (?:fue |está |se |ha sido |hay |existe )?(?:(?:un|una|siendo|lo) "
-        r")?(?:report|registr|solicit|abiert|trat|segu|inform|issue|sigue|está siguiendo|"
-        r"coment)\w{0,6}|"
-        r"já (?:foi |está |sendo |existe )*(?:report|relat|registr|solicit|acompanh|rastre|discut|"
-        r"abert|trat)\w{0,4}|già (?:stat[oa] )?(?:segnalat|apert|tracciat|discuss|riportat|"
-        r"trattat)\w{0,2}|"
-        r"уже (?:есть|обсуждается|отслеживается|сообщал\w{0,3}|завед[её]н\w{0,2}|создан\w{0,2}|"
-        r"описан\w{0,2}|был\w? )|al gemeld|już zgłoszon\w{0,2})[^.;\ue000]{0,20}{R}",
+        r"(?:déjà (?:été )?(?:signal|suivi|rapport|remont|ouvert|trait|demand|évoqu|discut|connu)\w{0,4}|"
+        r"ya (?:fue |está |se |ha sido |hay |existe )?(?:(?:un|una|siendo|lo) )?(?:report|registr|solicit|"
+        r"abiert|trat|segu|inform|issue|sigue|está siguiendo|coment)\w{0,6}|já (?:foi |está |sendo |"
+        r"existe )*(?:report|relat|registr|solicit|acompanh|rastre|discut|abert|trat)\w{0,4}|"
+        r"già (?:stat[oa] )?(?:segnalat|apert|tracciat|discuss|riportat|trattat)\w{0,2}|уже (?:есть|"
+        r"обсуждается|отслеживается|сообщал\w{0,3}|завед[её]н\w{0,2}|создан\w{0,2}|описан\w{0,2}|был\w? )|"
+        r"al gemeld|już zgłoszon\w{0,2})[^.;\ue000]{0,20}{R}",
         subject="any",
         needs=r"there|we|has|known|exist|open|origin|canon|main|track|bereits|schon|déjà|ya |já|già|уже|"
         r"al gemeld|już",

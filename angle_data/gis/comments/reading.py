@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from angle_data.gis.comments.context import is_conditional
@@ -50,14 +50,7 @@ class MarkerLink:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in declaration order, ready for JSON."""
-        return {
-            "repo": self.repo,
-            "number": self.number,
-            "direction": self.direction,
-            "certainty": self.certainty,
-            "kind": self.kind,
-            "span": list(self.span),
-        }
+        return {**asdict(self), "span": list(self.span)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,29 +73,25 @@ LONGEST = 65_536
 _NOTHING = Reading()
 # Finds: "not a duplicate after all"
 _TAKE_BACK = expand(
-    r"(?:\bnot|n't|\bno longer|\bnever|\bno)(?: (?:a|an|actually|really|in fact|the|exact|true|be|"
-    r"been|exactly))* {D}(?! of {REF})|"
-    r"\b(?:is|it's|are|as|was|indeed|really|actually|'s|seems?) (?:an? )?(?:completely |totally |"
-    r"really |actually |indeed |clearly |slightly |quite )?(?:different|separate|distinct|"
-    r"unrelated) (?:issue|problem|bug|thing|case|request|topic|root cause|cause)\b|"
-    r"^(?:\w+[,:]? )?(?:an? )?(?:different|separate|distinct) (?:issue|problem|bug)|\bunmark\w*\b|"
-    r"\bun-?dup\w*\b|\bremov\w+ (?:the )?{D} (?:label|tag|mark)|"
-    r"\bwrong (?:issue|number|link|ticket|thread|one)\b|\bscratch that\b|\b(?:ignore|disregard) "
-    r"(?:that|my (?:last|previous)|the above|this comment)\b|"
-    r"^(?:edit|update|correction) ?\d? ?[:,–—-]+ ?(?:(?:oh|ah|ok|oops|sorry|hm+|actually)[,.!]* )*(?:nope|"
-    r"never ?mind|nvm|wrong|scratch|no(?! (?:problem|worr|longer|need|idea|other|more|one|news))\b)|"
-    r"^(?:oh |ah |ok |oops,? )?(?:never ?mind|nvm)(?: then| me| that)?[.,! ]*$|\bclosed (?:this "
-    r")?(?:by mistake|by accident|in error|accidentally|mistakenly)\b|\b(?:i was|that was|was) "
-    r"(?:wrong|mistaken|my mistake)\b|"
-    r"kein duplikat|pas un doublon|no es un duplicado|não é (?:uma )?duplicat|non è un duplicato|"
-    r"не дубликат|不是重复|重複ではあり|중복이 아"
+    r"(?:\bnot|n't|\bno longer|\bnever|\bno)(?: (?:a|an|actually|really|in fact|the|exact|true|be|been|"
+    r"exactly))* {D}(?! of {REF})|\b(?:is|it's|are|as|was|indeed|really|actually|'s|"
+    r"seems?) (?:an? )?(?:completely |totally |really |actually |indeed |clearly |slightly |"
+    r"quite )?(?:different|separate|distinct|unrelated) (?:issue|problem|bug|thing|case|request|topic|"
+    r"root cause|cause)\b|^(?:\w+[,:]? )?(?:an? )?(?:different|separate|distinct) (?:issue|problem|bug)|"
+    r"\bunmark\w*\b|\bun-?dup\w*\b|\bremov\w+ (?:the )?{D} (?:label|tag|mark)|\bwrong (?:issue|number|link|"
+    r"ticket|thread|one)\b|\bscratch that\b|\b(?:ignore|disregard) (?:that|my (?:last|previous)|the above|"
+    r"this comment)\b|^(?:edit|update|correction) ?\d? ?[:,–—-]+ ?(?:(?:oh|ah|ok|oops|sorry|hm+|"
+    r"actually)[,.!]* )*(?:nope|never ?mind|nvm|wrong|scratch|no(?! (?:problem|worr|longer|need|idea|other|"
+    r"more|one|news))\b)|^(?:oh |ah |ok |oops,? )?(?:never ?mind|nvm)(?: then| me| that)?[.,! ]*$|"
+    r"\bclosed (?:this )?(?:by mistake|by accident|in error|accidentally|mistakenly)\b|\b(?:i was|that was|"
+    r"was) (?:wrong|mistaken|my mistake)\b|kein duplikat|pas un doublon|no es un duplicado|"
+    r"não é (?:uma )?duplicat|non è un duplicato|не дубликат|不是重复|重複ではあり|중복이 아"
 )
 # Finds: "sorry"
 _REGRETS = re.compile(
-    r"\b(?:edit|sorry|after all|re-?open\w*|never ?mind|nvm|scratch|oops|actually|correction|"
-    r"wrong|mistake\w*|my bad|update|apolog\w+|un-?mark\w*|un-?dup\w*|"
-    r"turns? out|looking (?:again|closer|at it again)|on second thought|misread|i see now|"
-    r"removing|remove|ignore|disregard|hold on|wait)\b",
+    r"\b(?:edit|sorry|after all|re-?open\w*|never ?mind|nvm|scratch|oops|actually|correction|wrong|"
+    r"mistake\w*|my bad|update|apolog\w+|un-?mark\w*|un-?dup\w*|turns? out|looking (?:again|closer|"
+    r"at it again)|on second thought|misread|i see now|removing|remove|ignore|disregard|hold on|wait)\b",
     re.IGNORECASE,
 )
 
@@ -151,13 +140,6 @@ def read_comment(
     links = _unique(hit for hit in kept if _key(hit) not in denied)
     denials = _unique(hit for hit in hits if hit.verdict == "denied")
     return Reading(links, denials, regret >= 0, any(back == "denies" for _, back in backs))
-
-
-def find_links(
-    body: str, repo: str, number: int, *, author: str | None = None, hosts: frozenset[str] = PUBLIC_HOSTS
-) -> tuple[MarkerLink, ...]:
-    """Return the links that one comment states; see `read_comment`."""
-    return read_comment(body, repo, number, author=author, hosts=hosts).links
 
 
 def _key(hit: Hit) -> tuple[str, int]:

@@ -91,21 +91,17 @@ _LOOKS_LIKE_NUMBER = re.compile(r"\s*[\w./-]*[#＃]?\d+\s*")
 # Finds: "see option "
 _COUNTED_BEFORE = re.compile(
     r"\b(?:priority|prio|step|option|point|item|foot-?note|note|question|answer|case|comment|section|chapter|"
-    r"figure|fig|table|example|attempt|build|run|job|pipeline|test|scenario|discussion|commit|"
-    r"milestone|release|"
-    r"version|phase|part|stage|rule|reason|bullet|line|page|slide|day|week|sprint|cl|change|"
-    r"changeset|revision|"
-    r"patch|color|colour|channel|room|apartment|candidate|cause|variant|approach|number one|todo|"
-    r"bpo|rank|"
-    r"schritt|punkt|étape|paso|шаг)s? $|\bbpo-$",
+    r"figure|fig|table|example|attempt|build|run|job|pipeline|test|scenario|discussion|commit|milestone|"
+    r"release|version|phase|part|stage|rule|reason|bullet|line|page|slide|day|week|sprint|cl|change|"
+    r"changeset|revision|patch|color|colour|channel|room|apartment|candidate|cause|variant|approach|"
+    r"number one|todo|bpo|rank|schritt|punkt|étape|paso|шаг)s? $|\bbpo-$",
     re.IGNORECASE,
 )
 # Finds: " priority"
 _COUNTED_AFTER = re.compile(
-    r"\s(?:priority|reason|cause|request(?:ed)?|feature|concern|complaint|thing|rule|most|in a "
-    r"series|in the (?:list|guide)|"
-    r"on (?:my|our|the) (?:wish|list|to-?do)|of (?:the|this|my) (?:list|series)|above|below|"
-    r"choice|pick|favou?rite)\b",
+    r"\s(?:priority|reason|cause|request(?:ed)?|feature|concern|complaint|thing|rule|most|in a series|"
+    r"in the (?:list|guide)|on (?:my|our|the) (?:wish|list|to-?do)|of (?:the|this|my) (?:list|series)|above|"
+    r"below|choice|pick|favou?rite)\b",
     re.IGNORECASE,
 )
 # Finds: "background"
