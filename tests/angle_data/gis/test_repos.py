@@ -51,11 +51,12 @@ def test_comments_blanks_and_repetitions_are_left_out_and_bad_lines_named_by_num
         ("", "names no repository; write"),
         ("# only a comment\n", "names no repository; write"),
         ("\nnonsense\nmore\n", r"names no repository \(line 2: 'nonsense' is none\); write"),
+        (b"\xff\xfe\x00a", "not UTF-8"),
     ],
 )
 def test_a_list_without_a_repository_is_an_error(tmp_path, content, message):
     path = tmp_path / "list.txt"
-    path.write_text(content)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InputError, match=message):
         read_repos(path)
 
@@ -72,13 +73,6 @@ def test_addresses_must_lie_on_the_server_that_is_asked(tmp_path, caplog):
     assert read_repos(path, "https://api.acme.ghe.com").names == ("a/b", "e/f")
     path.write_text("https://acme.ghe.com/a/b\n")
     assert read_repos(path, "https://api.acme.ghe.com").names == ("a/b",)
-
-
-def test_a_list_that_is_no_text_is_an_error(tmp_path):
-    path = tmp_path / "list.txt"
-    path.write_bytes(b"\xff\xfe\x00a")
-    with pytest.raises(InputError, match="not UTF-8"):
-        read_repos(path)
 
 
 def test_the_papers_repositories_can_be_read_without_its_typo_and_old_names():
