@@ -1,7 +1,4 @@
-"""Shows what the markers find in a file of comments, so that anyone can see why a pair exists.
-
-Reads JSON Lines and yields rows; printing is the command's business.
-"""
+"""Shows what the grammar finds in a file of comments (JSON Lines): why a pair exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blanks what in a comment is not its writer speaking: code, quotes, mails, HTML comments, templates.
+"""Blanks what in a comment is not in its writer's own words: code, quotes, mails, HTML comments, templates.
 
 Everything keeps its place: blanked characters become spaces, line breaks stay, so an offset in the result
 is the offset in the comment. Every step is linear in the length of the comment.

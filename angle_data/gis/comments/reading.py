@@ -1,7 +1,7 @@
 """From a comment to the duplicate links it states, each with its direction, certainty, kind and place.
 
 `read_comment` works on one comment alone; `threads` follows a whole thread and its retractions. Whether an
-issue exists, who may mark it and what became of it is decided in the build.
+issue exists and who may mark it is decided in the build.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class MarkerLink:
 
     `repo` and `number` name the other issue, `repo` as written (GitHub compares names without case).
     `direction` says which of the two is the duplicate. `certainty` is `tentative` for guesses, questions
-    and conditions. `kind` is one of `KINDS`, with `:pull` appended where the target was
-    named as a pull request. `span` is where in the comment the phrase and its target stand, end exclusive.
+    and conditions. `kind` is one of `vocabulary.KINDS`, with `:pull` appended where the target was named as a
+    pull request. `span` is where in the comment the phrase and its target stand, end exclusive.
     """
 
     repo: str
@@ -68,7 +68,7 @@ class Reading:
 
 
 LONGEST = 65_536
-"""What GitHub allows in a comment, in characters; whatever a longer text has beyond is not read."""
+"""What GitHub allows in a comment, in characters; the rest of a longer text is not read."""
 
 _NOTHING = Reading()
 # Finds: "not a duplicate after all"

@@ -37,7 +37,7 @@ _ATTEMPTS, _FIRST_ATTEMPTS = 10, 3
 _TIMEOUT_S = 30
 _WORTH_A_LINE_S = 5.0
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# GitHub's tokens could pass for the name of a variable; those of other kinds are told by their length.
+# GitHub's tokens could pass for the name of a variable; the length gives away those of other kinds.
 _LIKE_A_TOKEN = re.compile(r"gh[pousr]_\w*|github_pat_\w*|\w{36,}")
 _MOVED = frozenset({302, 307, 308})
 _NEXT = re.compile(r'<([^>]*)>\s*;[^,<]*rel="?next\b')
@@ -181,7 +181,7 @@ class Page:
 
 
 class GitHubClient:
-    """Sends requests one by one and comes back with JSON, however often that takes.
+    """Sends requests one by one, repeats those that fail for a while, and returns JSON.
 
     `requests` counts what was sent and `unchanged` the answers 304, which cost nothing of the primary limit.
     `sleep` and `now` (epoch seconds) are replaceable for tests.

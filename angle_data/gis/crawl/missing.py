@@ -50,9 +50,9 @@ def missing_numbers(store: Store, repo: Repo) -> list[int]:
 
 
 def follow_missing(crawler: Crawler, repo: Repo, *, graphql: bool) -> None:
-    """Ask once for every missing issue of `repo` and store what became of it; in bulk with `graphql`.
+    """Ask once for every missing issue of `repo` and store it or its tombstone; in bulk with `graphql`.
 
-    Of one that GitHub refuses to show nothing is stored.
+    Nothing is stored of an issue that GitHub refuses to show.
     """
     rows = f"{crawler.store.count('comments', repo.id)} {crawler.store.count('events', repo.id)}"
     note = f"followed:{repo.id}"
@@ -111,7 +111,7 @@ def ask_numbers(client: GitHubClient, repo: Repo, numbers: list[int]) -> list[Ma
 
 
 def ask_number(client: GitHubClient, repo: Repo, number: int, *, gone: frozenset[int] = _GONE) -> Issue:
-    """Return an issue by one REST request, or the tombstone that says what became of it.
+    """Return an issue by one REST request, or a tombstone where it moved or was deleted.
 
     `gone` are the statuses that mean that it was deleted.
 

@@ -67,8 +67,8 @@ CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITH
 
 _VERSION = f"INSERT OR IGNORE INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}');"
 
-# What is kept when an item is written again: the younger version, and who closed it if only one of the
-# two sources (REST lists leave it out, the timeline has it) knows.
+# What is kept when an item is written again: the younger version, and who closed it (REST lists leave that
+# out, the timeline has it).
 _KEEP = {
     "issues": {
         "closed_by": "CASE WHEN excluded.state = 'open' THEN NULL "
@@ -227,7 +227,7 @@ class Store:
         """Return where a listing of this repository stands, None if it never started."""
         query = "SELECT * FROM cursors WHERE repo_id = ? AND stream = ?"
         row = self.database.execute(query, (repo_id, listing)).fetchone()
-        return Cursor(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) if row else None
+        return Cursor(*row[:3], bool(row[3]), *row[4:]) if row else None
 
     def meta(self, key: str) -> str | None:
         """Return a note kept with the store, None if there is none of this name."""
@@ -280,8 +280,7 @@ class Store:
 
     def save_failure(self, asked: str, status: str) -> None:
         """Note that the listed name `asked` led to no repository; `status` starts with `error:`."""
-        with self._transaction():
-            self.database.execute("INSERT OR REPLACE INTO failures VALUES (?, ?)", (asked, status))
+        self.database.execute("INSERT OR REPLACE INTO failures VALUES (?, ?)", (asked, status))
 
     def set_aside(self, repo_id: int, number: int, reason: str) -> None:
         """Note that GitHub could not serve issue `number` whole, for it to be asked for again."""
@@ -297,8 +296,7 @@ class Store:
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a note under `key`."""
-        with self._transaction():
-            self.database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        self.database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     # The server: repository ids and names mean something on one only, so a second one is refused.
 
@@ -414,7 +412,7 @@ class Round:
         self._note(f"step:{repo_id}:{step}", "")
 
     def settle(self, name: str, status: str) -> None:
-        """Note what became of a listed name."""
+        """Note the status of a listed name."""
         self.statuses[name] = status
         self._note(f"status:{name}", status)
 
