@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from angle_data.gis.comments.reading import LONGEST, read_comment
 from angle_data.gis.comments.vocabulary import KINDS
 
-FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "gis"
+FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "gis"
 REPO, NUMBER = "lumen/editor", 9000
 
 

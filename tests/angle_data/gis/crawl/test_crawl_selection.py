@@ -5,7 +5,7 @@ import pytest
 from angle_data.errors import InputError
 from angle_data.gis.crawl.selection import parse_repo, read_repos
 
-RECIPE = Path(__file__).parents[3] / "recipes" / "gis-paper-repositories.txt"
+RECIPE = Path(__file__).parents[4] / "recipes" / "gis-paper-repositories.txt"
 
 
 @pytest.mark.parametrize(
