@@ -195,11 +195,14 @@ def test_timelines_that_are_emptied_without_an_error_are_noticed(tmp_path, caplo
         crawl(github, tmp_path / "some", FIRST)
     assert dump(tmp_path / "some") == whole
     with FakeGitHub(world, schedule=lambda seen: Fault("cut")) as github:
-        crawl(github, tmp_path / "all", FIRST, strategy="events")
+        summary = crawl(github, tmp_path / "all", FIRST)
+    plain = [issue for issue in world.repos[1_000].issues.values() if not issue.is_pull]
+    assert len([item for item in rows(tmp_path / "all", "issues") if not item.is_pull]) == len(plain)
     assert "does not show all of its events" in caplog.text
-    assert len(rows(tmp_path / "all", "issues")) == sum(
-        not i.is_pull for i in world.repos[1_000].issues.values()
-    )
+    assert len(summary.set_aside) == sum(bool(issue.events) for issue in plain)
+    with FakeGitHub(world) as github:
+        assert crawl(github, tmp_path / "all", FIRST).set_aside == {}
+    assert dump(tmp_path / "all") == whole
 
 
 def test_a_page_cursor_that_is_not_accepted_any_more_is_replaced_by_a_time(tmp_path):
