@@ -263,7 +263,7 @@ def rows_of(
         while timeline:
             events += events_from_timeline(timeline, repo.id, node["number"])
             earlier, start = (timeline["pageInfo"][name] for name in ("hasPreviousPage", "startCursor"))
-            if _is_cut(timeline):
+            if _is_cut(timeline) and node["number"] not in cut:
                 cut.append(node["number"])
                 crawler.set_aside(repo, node["number"], "GitHub does not show all of its events")
             timeline = _ask_timeline(crawler.client, node, start) if earlier else None

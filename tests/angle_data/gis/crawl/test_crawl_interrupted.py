@@ -184,7 +184,7 @@ def test_the_page_size_grows_back_after_a_passing_trouble(tmp_path):
 
 def test_timelines_that_are_emptied_without_an_error_are_noticed(tmp_path, caplog):
     """GitHub may cut lists inside a large page and say nothing; then its counts and lists differ."""
-    world = make_world(12, repos=1, issues=60)
+    world = make_world(12, repos=1, issues=30)
     whole = reference(tmp_path, world, FIRST)
 
     def large_pages_are_cut(seen):
