@@ -62,8 +62,6 @@ UNDER_REPAIR = {
     "angle_data.ensemble",
     "angle_data.gis",
     "angle_data.gis.build",
-    "angle_data.gis.comments",
-    "angle_data.gis.crawl",
     "angle_data.publish",
     "angle_train",
     "angle_train.data",

@@ -11,14 +11,14 @@ from angle_data.gis.build.evidence import (
     is_duplicate_label,
     rank,
 )
-from angle_data.gis.comments.reading import find_links
+from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.crawl.rows import Comment, Event, Issue
 
 REPO = "lumen/editor"
 
 
 def link(body="Duplicate of #5"):
-    return find_links(body, REPO, 9)[0]
+    return read_comment(body, REPO, 9).links[0]
 
 
 def comment(author="maria", association="NONE", at="2024-05-01T12:00:00Z"):
@@ -26,26 +26,7 @@ def comment(author="maria", association="NONE", at="2024-05-01T12:00:00Z"):
 
 
 def issue(**changes):
-    values = {
-        "id": 1,
-        "node_id": "",
-        "repo_id": 1,
-        "number": 9,
-        "title": "",
-        "body": "",
-        "author": "jon",
-        "author_association": "NONE",
-        "state": "closed",
-        "state_reason": None,
-        "labels": (),
-        "is_pull": False,
-        "created_at": "2024-04-01T00:00:00Z",
-        "closed_at": None,
-        "closed_by": None,
-        "updated_at": "2024-05-01T12:00:00Z",
-        "locked": False,
-    }
-    return Issue(**{**values, **changes})
+    return Issue(1, "", 1, 9, **{"author": "jon", "state": "closed", **changes})
 
 
 def event(kind, at="2024-05-01T12:05:00Z", actor="maria", target=None, repo=None):
