@@ -303,13 +303,6 @@ def test_equal_gold_scores_leave_nothing_to_look_at(tmp_path):
     assert "All gold scores are equal" in Page(tmp_path / "report.html").text
 
 
-def test_maps_are_drawn_of_pairs_in_the_saturation_zone_alone(tmp_path):
-    for name, saturated in (("with", 8), ("without", 3)):
-        write_fit_html(tmp_path / name, report(SAME), [view("set0", saturated=saturated, width=16)])
-    assert "tuned, imaginary parts" in Page(tmp_path / "with").text
-    assert "tuned, imaginary parts" not in Page(tmp_path / "without").text
-
-
 def test_page_stays_small_with_two_thousand_pairs(tmp_path):
     write_fit_html(
         tmp_path / "report.html", report(BETTER), [view("set0", count=2000), view("s1", count=2000)]

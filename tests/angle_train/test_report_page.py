@@ -175,16 +175,13 @@ def test_changes_and_legends_of_a_closer_look(tmp_path):
     models = [("s1", "backbone"), ("s2", "tuned")]
     assert [("s0 dashed", "gold scores"), *models] in legends(html)
     assert models in legends(html)
-    assert [("s3", "real part"), ("s4 dashed", "imaginary part")] in legends(html)
-    assert [("s3", "first texts"), ("s4", "second texts")] in legends(html)
     bands = next(legend for legend in legends(html) if legend[0][0].startswith("b"))
     assert (bands[0], bands[-1]) == (("b0", "gold 0 to 0.2"), ("b4", "gold 0.8 to 1"))
 
 
-def test_pages_say_why_there_is_no_map_and_how_many_dots(tmp_path):
+def test_pages_say_how_many_dots(tmp_path):
     bare = replace(view("set0", count=1500, saturated=9), embeddings={})
     html = plain(fit_page(tmp_path, report(BETTER), [bare]))
-    assert "No map of the pairs with cosines above 0.95: the vectors of these pairs were not kept." in html
     assert "A dot for each of 1,000 of the 1,500 pairs: better models lift" in html
 
 
