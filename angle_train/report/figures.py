@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from angle_train.evaluate.analysis import density, density_by_band
 from angle_train.evaluate.bootstrap import Interval
-from angle_train.evaluate.compare import WORD_OVERLAP
-from angle_train.evaluate.views import View
+from angle_train.evaluate.compare import WORD_OVERLAP, View
 from angle_train.report.svg import Plot
 
 Panel = tuple[str, str]

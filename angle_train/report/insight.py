@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_train.evaluate.analysis import BANDS, alignment, uniformity
-from angle_train.evaluate.views import Sampled, View, sample
+from angle_train.evaluate.compare import Sampled, View, sample
 
 Array = NDArray[np.float64]
 Figures = dict[str, float | None]

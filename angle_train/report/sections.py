@@ -10,7 +10,7 @@ from html import escape
 
 import numpy as np
 
-from angle_train.evaluate.views import View, sample
+from angle_train.evaluate.compare import View, sample
 from angle_train.report.figures import (
     band_panels,
     cloud_panels,

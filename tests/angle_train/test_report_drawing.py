@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from angle_train.evaluate.bootstrap import Interval
-from angle_train.evaluate.compare import WORD_OVERLAP
-from angle_train.evaluate.views import View
+from angle_train.evaluate.compare import WORD_OVERLAP, View
 from angle_train.report import figures
 from angle_train.report.style import STYLE
 from angle_train.report.svg import Plot

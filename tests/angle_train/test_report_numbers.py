@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from report_examples import view
 
-from angle_train.evaluate.views import View, sample
+from angle_train.evaluate.compare import View, sample
 from angle_train.report.insight import bands, biggest_changes, score_counts, space_figures
 from angle_train.report.repeat import command_line, portable
 from angle_train.report.svg import Plot, ticks
