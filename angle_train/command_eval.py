@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -84,8 +85,8 @@ def eval_models(
     _check_options(bool(pairs), bool(task), bool(model or seeds_of), for_tasks if pairs else for_pairs)
     if analysis and not as_json:
         raise InputError("--analysis adds to what --json prints; give --json too")
-    if report and (report.is_dir() or report.suffix.lower() not in _PAGES):
-        raise InputError(f"--report {report}: give the name of a page, such as report.html")
+    if report:
+        _check_page(report)
     if data_dir and not data_dir.is_dir():
         raise InputError(f"--data-dir {data_dir} is no folder; check the path")
     from angle_train.model.load import check_device, check_training_extra
@@ -139,3 +140,12 @@ def _check_options(pairs: bool, task: bool, models: bool, unused: Mapping[str, o
     for name, value in unused.items():
         if value is not None:
             raise InputError(f"{name} goes with {'--task' if pairs else '--pairs'} only; leave it out")
+
+
+def _check_page(report: Path) -> None:
+    """Check that a page can be written there; missing folders will be made."""
+    if report.is_dir() or report.suffix.lower() not in _PAGES:
+        raise InputError(f"--report {report}: give the name of a page, such as report.html")
+    place = next(folder for folder in report.absolute().parents if folder.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise InputError(f"--report {report}: nothing can be written in {place}; choose another place")
