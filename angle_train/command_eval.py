@@ -126,7 +126,8 @@ def eval_models(
             "--no-query-in-index": not settings.query_in_index,
         }
         write_eval_html(report, found, command_line("angle-train eval", list(given.items())))
-    typer.echo(found.to_json() if as_json else results_table([*found.results, *found.averages]))
+    if as_json or not quiet:
+        typer.echo(found.to_json() if as_json else results_table([*found.results, *found.averages]))
     if found.failed:
         raise InputError(found.what_failed(tasks))
 

@@ -107,6 +107,14 @@ def test_a_page_that_cannot_be_written_is_said_before_anything_is_encoded(
     assert len(err.splitlines()) == 1
 
 
+def test_quiet_prints_no_table(run, tiny_model_dir, data_dir):
+    common = ["--model", tiny_model_dir, "--task", "stsb", "--data-dir", data_dir]
+    code, out, err = run(*common, "--quiet")
+    assert (code, out) == (0, ""), err
+    code, out, _ = run(*common, "--quiet", "--json")
+    assert (code, len(json.loads(out)["results"])) == (0, 1)
+
+
 @pytest.fixture
 def data_dir(tmp_path):
     """A folder with a tiny STS-B and nothing else."""
