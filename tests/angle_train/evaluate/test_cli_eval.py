@@ -58,13 +58,6 @@ def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples
     assert results[2]["verdict"] == "no reliable difference"
 
 
-def test_all_rows_are_used_without_split(run, tiny_model_dir, examples):
-    code, out, err = run("--model", tiny_model_dir, "--pairs", examples / "eval_natural.jsonl")
-    assert code == 0
-    assert out.splitlines()[3].split()[:3] == ["eval_natural", "300", "model"]
-    assert "all rows are used although it has a split column (dev 100, test 200)" in err
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

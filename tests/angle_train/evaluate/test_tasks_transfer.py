@@ -1,7 +1,5 @@
 """Classification with frozen embeddings: protocols against plain loops, features, odd and small sets."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -173,15 +171,6 @@ def test_pairs_are_ordered_by_the_length_of_both_texts(tmp_path):
     assert [first for first, _ in data.test.items] == ["b", "c", "d", "a", "e f"]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_held_out_tenth_has_its_share_of_each_class(seed):
-    labels = np.array([0] * 30 + [1] * 10)
-    train = task_transfer.Examples(np.arange(40, dtype=np.float32)[:, None], labels)
-    kept, held = task_transfer._hold_out(train, seed)
-    assert np.bincount(held.labels).tolist() == [3, 1]
-    assert sorted([*kept.features[:, 0], *held.features[:, 0]]) == list(range(40))
-
-
 def blobs(n, classes, seed):
     rng = np.random.default_rng(seed)
     labels = rng.integers(classes, size=n)
@@ -318,12 +307,3 @@ def test_a_task_without_dev_split_holds_out_a_tenth(tmp_path, monkeypatch):
     write_classes(tmp_path / "transfer" / "sst2", "validation", n=30)
     SST2.measure(SST2.load(DataFolder(tmp_path)), numbers, SETTINGS)
     assert seen["sizes"] == (40, 30)
-
-
-def test_of_accuracies_equal_in_hundredths_of_a_percent_the_first_c_is_chosen(monkeypatch):
-    accuracy = {0.25: 0.5, 0.5: 0.71231, 1.0: 0.71234, 2.0: 0.7}
-    monkeypatch.setattr(
-        logistic, "_fit", lambda data, c, seed: SimpleNamespace(score=lambda x, y: accuracy[c])
-    )
-    part = Examples(np.zeros((2, 1), np.float32), np.array([0, 1]))
-    assert logistic._choose(list(accuracy), [(part, part)], 0) == (0.5, pytest.approx(0.71231))
