@@ -108,7 +108,7 @@ def uniformity(embeddings: NDArray[np.float32]) -> float:
 
     Smaller is spread wider. N must be at least 2; of more than 20,000 rows as many are taken, evenly spread.
     Works in blocks of rows: N² similarities are never held at once. Rows that are there several times, as
-    texts that stand in several pairs, count each time.
+    texts of several pairs, count each time.
     """
     rows = np.linspace(0, len(embeddings) - 1, min(len(embeddings), _MOST_SPREAD)).astype(np.int64)
     unit = unit_rows(embeddings[rows])

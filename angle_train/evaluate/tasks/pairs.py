@@ -3,7 +3,7 @@
 Spearman with the binary label (the papers' Table 3), area under the ROC curve, average precision, and
 accuracy and F1 at the best threshold, which is found on other pairs than those it is judged on.
 
-Intervals take pairs as independent; where texts stand in several pairs they are somewhat too narrow.
+Intervals take pairs as independent; where a text is in several pairs they are somewhat too narrow.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PairTask:
     """Pairs with a binary label.
 
     Attributes:
-        data: Where they stand.
+        data: Where they are.
         standard_size: Pairs of the published test set.
         split: The split that is judged.
         dev_splits: Splits to find thresholds on; the first that exists is taken.

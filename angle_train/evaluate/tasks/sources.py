@@ -119,7 +119,7 @@ def pair_in(row: Mapping[str, Any], place: str) -> tuple[str, str]:
     """Return the two texts of a row, whichever of the usual names they have.
 
     Raises:
-        InputError: The row has none of the names, or what stands there is no text.
+        InputError: The row has none of the names, or its value is no text.
     """
     names = next((names for names in _PAIR_COLUMNS if names[0] in row and names[1] in row), None)
     if names is None:
@@ -147,7 +147,7 @@ def class_in(row: Mapping[str, Any], columns: Sequence[str], place: str) -> str:
     writes text, and a column with gaps makes fractions of whole numbers.
 
     Raises:
-        InputError: It has none, or what stands there is empty, a fraction or no single value.
+        InputError: It has none, or its value is empty, a fraction or no single value.
     """
     column = next((name for name in columns if row.get(name) is not None), columns[0])
     value = row.get(column)
@@ -164,7 +164,7 @@ def number_in(row: Mapping[str, Any], columns: Sequence[str], place: str) -> flo
     """Return the number of the first of `columns` that the row has.
 
     Raises:
-        InputError: It has none, or what stands there is no finite number.
+        InputError: It has none, or its value is no finite number.
     """
     column = next((name for name in columns if name in row), None)
     if column is None:

@@ -25,7 +25,7 @@ class StsTask:
     """Graded pairs; their subsets, where a file names some, are taken together.
 
     Attributes:
-        data: Where they stand.
+        data: Where they are.
         standard_size: Pairs of the published test set.
         split: The split that is scored.
     """

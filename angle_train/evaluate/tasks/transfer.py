@@ -57,7 +57,7 @@ class TransferTask:
     """Classes of texts or of text pairs, by logistic regression.
 
     Attributes:
-        data: Where they stand.
+        data: Where they are.
         standard_size: Judged texts of the published set.
         protocol: `nested` judges the one split in folds; `folds` chooses C in folds of train; `split` chooses
             it on the validation split, or on a tenth of train where there is none.
