@@ -65,8 +65,6 @@ UNDER_REPAIR = {
     "angle_data.publish",
     "angle_train",
     "angle_train.data",
-    "angle_train.evaluate",
-    "angle_train.evaluate.tasks",
     "angle_train.model",
     "angle_train.objective",
     "angle_train.recipe",

@@ -7,8 +7,8 @@ import pytest
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
+from angle_train.evaluate.task import AVERAGES, GROUPS, TASKS, Settings, expand_names, load_task
 from angle_train.evaluate.tasks import transfer as task_transfer
-from angle_train.evaluate.tasks.registry import AVERAGES, GROUPS, TASKS, Settings, expand_names, load_task
 from angle_train.evaluate.tasks.sources import DataFolder, Hub
 
 SPLITS = ("train", "validation", "test", "all", "issues-validation")
@@ -67,10 +67,17 @@ def test_contract(name, data_dir, few_folds):
         assert statistic.resampled(np.ones((2, statistic.size))) == pytest.approx([value, value])
     again = task.measure(task.load(DataFolder(data_dir)), encode, Settings())
     assert [s.value() for s in again.statistics.values()] == [s.value() for s in outcome.statistics.values()]
-    pairs = task.pairs(data)
-    assert (pairs is None) == (outcome.similarity is None)
-    if pairs is not None:
-        assert len(pairs.text1) == len(pairs.text2) == len(pairs.gold) == len(outcome.similarity)
+    assert len(outcome.similarity) == (0 if outcome.pairs is None else len(outcome.pairs))
+
+
+def test_sets_have_the_published_sizes():
+    # SemEval 2012-2016, STS Benchmark, SICK; GIS; GLUE; SentEval's transfer tasks; Karpathy's flickr30k.
+    sizes = {name: size for name in TASKS if (size := load_task(name).standard_size) is not None}
+    years = dict(sts12=3108, sts13=1500, sts14=3750, sts15=3000, sts16=1186)
+    pairs = dict(gis=1548, mrpc=1725, qqp=40_430, qnli=5463, snli=9824, mnli=19_647)
+    transfer = dict(mr=10_662, cr=3775, subj=10_000, mpqa=10_606, sst2=1821, trec=500)
+    others = {"stsb": 1379, "sick-r": 4927, "mrpc-transfer": 1725, "flickr30k": 1000}
+    assert sizes == years | pairs | transfer | others
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -161,13 +161,3 @@ def test_unpaired_seeds_without_spread_have_no_p_value():
         ttest_rel([0.4, 0.5, 0.6], [0.3] * 3).pvalue
     )
     assert seed_test(system("1"), [0.3], system("2"), [0.4]) is None
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "delta", "supported"),
-    [(0.1, 0.3, 0.2, True), (-0.1, 0.3, 0.1, False), (-0.3, -0.1, -0.2, True), (-0.3, 0.1, -0.1, False)],
-)
-def test_an_interval_beyond_zero_supports_a_difference(low, high, delta, supported):
-    middle = (low + high) / 2
-    test = seed_test(system("1", "2"), [0.0, 0.0], system("1", "2"), [middle, middle + 1e-3])
-    assert type(test)(2, middle, 0.1, low, high, 0.05).supports(delta) is supported

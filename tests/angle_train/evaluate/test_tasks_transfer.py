@@ -1,46 +1,26 @@
-"""Labels of classes and of binary pairs however a file writes them, and sets too small to measure on."""
+"""Classification with frozen embeddings: protocols against plain loops, features, odd and small sets."""
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
+from angle_train.evaluate.task import Settings, load_task
 from angle_train.evaluate.tasks import logistic
 from angle_train.evaluate.tasks import transfer as task_transfer
-from angle_train.evaluate.tasks.logistic import Classified
-from angle_train.evaluate.tasks.registry import Settings, load_task
-from angle_train.evaluate.tasks.sources import DataFolder, class_in
+from angle_train.evaluate.tasks.logistic import (
+    Classified,
+    Examples,
+    cross_validated,
+    nested_cross_validation,
+    split_validated,
+)
+from angle_train.evaluate.tasks.sources import DataFolder
+from angle_train.evaluate.tasks.transfer import MRPC, NLI, SST2, TREC
 
 SETTINGS = Settings()
-
-
-@pytest.mark.parametrize(
-    ("written", "name"),
-    [
-        *((value, "1") for value in (1, 1.0, True, "1", "1.0", " 1 ", "1.", "true", "True")),
-        *((value, "0") for value in (0, 0.0, False, "0", "0.0", "-0", "FALSE")),
-        *((value, "-1") for value in (-1, -1.0, "-1", "-1.0")),
-        (12, "12"),
-        ("1.5", "1.5"),
-        ("ABBR", "ABBR"),
-        (" entailment", "entailment"),
-    ],
-)
-def test_a_class_has_one_name_however_it_is_written(written, name):
-    assert class_in({"label": written}, ("label",), "f:1") == name
-
-
-@pytest.mark.parametrize("written", [None, "", "  ", 0.5, float("nan"), [1], {"a": 1}])
-def test_what_is_no_class_is_refused_with_its_place(written):
-    with pytest.raises(InputError, match="f:7: label must be a class, got "):
-        class_in({"label": written}, ("label",), "f:7")
-
-
-def test_the_first_column_with_a_value_counts():
-    assert class_in({"label": None, "coarse_label": 3}, ("label", "coarse_label"), "f:1") == "3"
-    assert class_in({"coarse_label": 3, "label": 2}, ("label", "coarse_label"), "f:1") == "2"
-    with pytest.raises(InputError, match="f:1: label must be a class, got None"):
-        class_in({"text": "x"}, ("label", "coarse_label"), "f:1")
 
 
 def pair(number, label):
@@ -191,40 +171,139 @@ def test_pairs_are_ordered_by_the_length_of_both_texts(tmp_path):
     assert [first for first, _ in data.test.items] == ["b", "c", "d", "a", "e f"]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_held_out_tenth_has_its_share_of_each_class(seed):
-    labels = np.array([0] * 30 + [1] * 10)
-    train = task_transfer.Examples(np.arange(40, dtype=np.float32)[:, None], labels)
-    kept, held = task_transfer._hold_out(train, seed)
-    assert np.bincount(held.labels).tolist() == [3, 1]
-    assert sorted([*kept.features[:, 0], *held.features[:, 0]]) == list(range(40))
+def blobs(n, classes, seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(classes, size=n)
+    return Examples((rng.normal(size=(n, 4)) + labels[:, None] * 0.7).astype(np.float32), labels)
 
 
-@pytest.mark.parametrize("label", [-1, 3, "maybe"])
-@pytest.mark.parametrize("name", ["mrpc", "gis", "qnli"])
-def test_binary_pairs_have_0_and_1_only(tmp_path, name, label):
-    task = load_task(name)
-    rows = [pair(0, 0), pair(1, 1), pair(2, label)]
-    write(tmp_path / task.data.folder, task.split, rows)
-    place = f"{tmp_path}/{task.data.folder}/{task.split}.jsonl:3"
-    with pytest.raises(InputError, match=f"{place}: label must be 0 or 1, got {label}; leave out"):
-        task.load(DataFolder(tmp_path))
+def slow_choice(train, grid, parts, seed):
+    def accuracy(c):
+        return np.mean(
+            [
+                LogisticRegression(C=c, random_state=seed, max_iter=1000)
+                .fit(train.features[a], train.labels[a])
+                .score(train.features[b], train.labels[b])
+                for a, b in parts
+            ]
+        )
+
+    scores = [round(100 * accuracy(c), 2) for c in grid]
+    best = grid[int(np.argmax(scores))]
+    return LogisticRegression(C=best, random_state=seed, max_iter=1000).fit(train.features, train.labels)
 
 
-def test_binary_pairs_may_write_them_in_any_way(tmp_path):
-    written = [1, 0, 1.0, 0.0, True, False, "1", "0.0"]
-    write(tmp_path / "mrpc", "test", (pair(i, label) for i, label in enumerate(written)))
-    assert load_task("mrpc").load(DataFolder(tmp_path)).test.gold.tolist() == [1, 0] * 4
-    write(
-        tmp_path / "mrpc", "test", ({"question1": "a", "question2": "b", "is_duplicate": i} for i in (0, 1))
+def test_nested_folds_equal_a_plain_loop():
+    data, ten = blobs(61, 2, 0), StratifiedKFold(3, shuffle=True, random_state=1111)
+    accuracies, predicted = [], np.full(61, -1)
+    for a, b in ten.split(data.features, data.labels):
+        train = data.take(a)
+        parts = list(ten.split(train.features, train.labels))
+        final = slow_choice(train, [0.25, 0.5, 1, 2, 4, 8], parts, 1111)
+        predicted[b] = final.predict(data.features[b])
+        accuracies.append((predicted[b] == data.labels[b]).mean())
+    found = nested_cross_validation(data, seed=1111, folds=3)
+    assert found.predicted.tolist() == predicted.tolist()
+    correct = (found.predicted == data.labels).astype(float)
+    assert np.average(correct, weights=found.weights) == pytest.approx(np.mean(accuracies))
+    assert len(found.regularisation) == 3
+
+
+def test_folds_of_train_equal_a_plain_loop():
+    train, test = blobs(60, 3, 1), blobs(30, 3, 2)
+    parts = list(StratifiedKFold(3, shuffle=True, random_state=5).split(train.features, train.labels))
+    final = slow_choice(train, [0.5, 1, 2, 4, 8, 16, 32], parts, 5)
+    found = cross_validated(train, test.features, seed=5, folds=3)
+    assert found.predicted.tolist() == final.predict(test.features).tolist()
+    assert found.regularisation == (final.C,)
+
+
+def test_the_dev_split_chooses_c_and_is_not_learned_from():
+    train, dev, test = blobs(40, 2, 3), blobs(40, 2, 4), blobs(40, 2, 5)
+    scores = {
+        c: LogisticRegression(C=c).fit(train.features, train.labels).score(dev.features, dev.labels)
+        for c in (0.25, 0.5, 1, 2, 4, 8)
+    }
+    best = max(scores, key=lambda c: (round(scores[c], 4), -c))
+    found = split_validated(train, dev, test.features, seed=1)
+    assert found.regularisation == (best,)
+    assert found.dev_accuracy == pytest.approx(scores[best])
+    expected = LogisticRegression(C=best).fit(train.features, train.labels).predict(test.features)
+    assert found.predicted.tolist() == expected.tolist()
+
+
+def write_classes(folder, split, n=24, classes=2, **columns):
+    write_jsonl(
+        folder / f"{split}.jsonl",
+        (
+            {"text": "w " * (i % 5) + f"t{i}", "label": i % classes}
+            | {k: v.format(i) for k, v in columns.items()}
+            for i in range(n)
+        ),
     )
-    assert load_task("mrpc").load(DataFolder(tmp_path)).test.gold.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("scores", [[2.5], [3, 3, 3]])
-def test_scores_that_say_the_same_are_refused(tmp_path, scores):
-    rows = [{"text1": "a", "text2": f"b {i}", "score": score} for i, score in enumerate(scores)]
-    write(tmp_path / "stsb", "test", rows)
-    message = f"stsb/test: all {len(scores)} scores are {scores[0]}; a correlation needs different ones"
-    with pytest.raises(InputError, match=message):
-        load_task("stsb").load(DataFolder(tmp_path))
+def numbers(items):
+    rng = {item: np.random.default_rng(abs(len(str(item)) * 7 + sum(map(ord, str(item))))) for item in items}
+    return np.array([rng[item].normal(size=3) for item in items], dtype=np.float32)
+
+
+def test_texts_are_put_into_sentevals_order_before_the_folds(tmp_path):
+    write_classes(tmp_path / "transfer" / "trec", "train")
+    write_classes(tmp_path / "transfer" / "trec", "test")
+    data = TREC.load(DataFolder(tmp_path))
+    keys = [(len(t.split()), label) for t, label in zip(data.train.items, data.train.labels, strict=True)]
+    assert keys == sorted(keys)
+
+
+def test_features_of_pairs_are_difference_and_product(tmp_path):
+    seen = {}
+
+    def fit(train, test, seed):
+        seen["train"], seen["test"] = train, test
+        return cross_validated(train, test, seed, folds=2)
+
+    write_classes(tmp_path / "mrpc", "train", sentence1="a{}", sentence2="b{}")
+    write_classes(tmp_path / "mrpc", "test", sentence1="c{}", sentence2="d{}")
+    data = MRPC.load(DataFolder(tmp_path))
+    monkey = pytest.MonkeyPatch()
+    with monkey.context() as patch:
+        patch.setattr("angle_train.evaluate.tasks.transfer.cross_validated", fit)
+        outcome = MRPC.measure(data, numbers, SETTINGS)
+    u, v = numbers([a for a, _ in data.train.items]), numbers([b for _, b in data.train.items])
+    assert np.allclose(seen["train"].features, np.c_[np.abs(u - v), u * v])
+    assert seen["test"].shape == (24, 6)
+    assert set(outcome.statistics) == {"accuracy", "f1"}
+
+
+def test_inference_gives_the_encoder_both_sentences_as_one_input(tmp_path):
+    seen = []
+    for split in ("train", "validation"):
+        write_classes(tmp_path / "nli", split, premise="p{}", hypothesis="h{}")
+    data = NLI.load(DataFolder(tmp_path))
+    assert data.validation is None  # it is what is judged; C is chosen on a part of train
+
+    def encode(items):
+        seen.extend(items)
+        return numbers(items)
+
+    outcome = NLI.measure(data, encode, SETTINGS)
+    assert ("p3", "h3") in seen
+    assert outcome.details["train"] == 24
+
+
+def test_a_task_without_dev_split_holds_out_a_tenth(tmp_path, monkeypatch):
+    seen = {}
+
+    def fit(train, dev, test, seed):
+        seen["sizes"] = len(train.labels), len(dev.labels)
+        return split_validated(train, dev, test, seed)
+
+    monkeypatch.setattr("angle_train.evaluate.tasks.transfer.split_validated", fit)
+    for split in ("train", "test"):
+        write_classes(tmp_path / "transfer" / "sst2", split, n=40)
+    SST2.measure(SST2.load(DataFolder(tmp_path)), numbers, SETTINGS)
+    assert seen["sizes"] == (36, 4)
+    write_classes(tmp_path / "transfer" / "sst2", "validation", n=30)
+    SST2.measure(SST2.load(DataFolder(tmp_path)), numbers, SETTINGS)
+    assert seen["sizes"] == (40, 30)

@@ -1,4 +1,4 @@
-"""The evaluation tasks by name, and what each of them has to offer.
+"""What an evaluation task is, and the tasks by name.
 
 A task is an object with the methods of `Task`. Adding one is an entry in `TASKS` (and in `GROUPS`, to be
 run with its kind); no function is edited. The modules are imported when a task is asked for.
@@ -7,7 +7,8 @@ run with its kind); no function is edited. The modules are imported when a task 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -16,14 +17,15 @@ from numpy.typing import NDArray
 
 from angle_data.errors import InputError
 from angle_data.resources import load_object
+from angle_data.tables import Rows
+from angle_train.data.pairs import PairSet
+from angle_train.evaluate.bootstrap import RESAMPLES
+from angle_train.evaluate.similarity import Encode
 from angle_train.evaluate.statistics import Statistic
-from angle_train.evaluate.tasks.sources import Source, TaskData
 
-Item = str | tuple[str, str]
-"""What a model encodes: a text, or two as one input, `[CLS]a[SEP]b[SEP]`."""
-Encode = Callable[[Sequence[Item]], NDArray[np.float32]]
-"""Gives embeddings (N, D) of N items in their order."""
+log = logging.getLogger("angle.evaluate")
 
+_MOST_SEED = 2**32 - 1
 _HERE = "angle_train.evaluate.tasks"
 TASKS: dict[str, str] = {
     "sts12": f"{_HERE}.sts:STS12",
@@ -70,25 +72,29 @@ AVERAGES: tuple[str, ...] = ("sts", "transfer")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a user may choose about the tasks.
+    """What a user may choose about an evaluation.
 
     Attributes:
         seed: Decides the folds and held-out parts of the classifiers; 1111 is SentEval's.
         query_in_index: Whether flickr30k's query caption is among the captions to be found. The paper's
             "all top five equal the five references" takes it so.
+        analysis: Whether to analyse the pairs of tasks about pairs, see `analysis.analyse`.
+        device: `cpu`, `cuda` …; default the best there is.
+        resamples: Of the bootstrap; large sets get fewer.
+
+    Raises:
+        InputError: The seed is outside of what numpy's generators take.
     """
 
     seed: int = 1111
     query_in_index: bool = True
+    analysis: bool = False
+    device: str | None = None
+    resamples: int = RESAMPLES
 
-
-@dataclass(frozen=True, slots=True)
-class ScoredPairs:
-    """B text pairs with gold scores, larger for more similar pairs."""
-
-    text1: Sequence[str]
-    text2: Sequence[str]
-    gold: NDArray[np.float64]
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed <= _MOST_SEED:
+            raise InputError(f"--seed {self.seed}: give a whole number from 0 to {_MOST_SEED}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +105,57 @@ class Outcome:
         statistics: Its figures by name, of the same items in the same order; the first is the main one.
             All are larger for better models and at most 1.
         details: What else is worth knowing: thresholds, chosen regularisation, protocol.
-        similarity: Cosines (B,) of the task's pairs, where it is about pairs.
+        pairs: The scored pairs, where the task is about pairs.
+        similarity: Their cosines (B,); empty elsewhere.
     """
 
     statistics: Mapping[str, Statistic]
     details: Mapping[str, Any] = field(default_factory=dict)
-    similarity: NDArray[np.float64] | None = None
+    pairs: PairSet | None = None
+    similarity: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+
+@dataclass(frozen=True, slots=True)
+class HubData:
+    """A data set on the Hugging Face hub.
+
+    Attributes:
+        id: `USER/NAME`.
+        config: Its configuration, where it has several.
+        splits: Our name of a split -> the hub's, several joined by `+`.
+        revision: A branch other than main: `refs/convert/parquet` where main holds a loading script.
+    """
+
+    id: str
+    config: str | None = None
+    splits: Mapping[str, str] = field(
+        default_factory=lambda: {name: name for name in ("train", "validation", "test")}
+    )
+    revision: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskData:
+    """Where a task's rows are: the folder's name under the data folder, and the data set on the hub."""
+
+    folder: str
+    hub: HubData | None = None
+
+
+class Source(Protocol):
+    """A place to read tasks' rows from."""
+
+    def has(self, data: TaskData, split: str) -> bool:
+        """Return whether the split exists there, as far as that is known without the network."""
+        ...
+
+    def rows(self, data: TaskData, split: str) -> Rows:
+        """Yield `(place, row)` of every row.
+
+        Raises:
+            InputError: The split is not there or cannot be read.
+        """
+        ...
 
 
 class Task(Protocol):
@@ -112,7 +163,7 @@ class Task(Protocol):
 
     @property
     def data(self) -> TaskData:
-        """Where its rows stand."""
+        """Where its rows are."""
         ...
 
     @property
@@ -126,10 +177,6 @@ class Task(Protocol):
         Raises:
             InputError: Something is missing or malformed; names the place.
         """
-        ...
-
-    def pairs(self, data: Any) -> ScoredPairs | None:
-        """Return the scored pairs that the analyses may look at; None where the task is not about pairs."""
         ...
 
     def measure(self, data: Any, encode: Encode, settings: Settings) -> Outcome:
@@ -161,3 +208,23 @@ def expand_names(names: Sequence[str]) -> list[str]:
             raise InputError(f"no task {name!r}; {fix}")
         found += [name] if name in TASKS else GROUPS[name]
     return list(dict.fromkeys(found))
+
+
+def tasks_named(asked: Sequence[str], *, on_hub: bool) -> dict[str, Task]:
+    """Return the tasks that names of tasks and groups stand for.
+
+    Args:
+        asked: Names.
+        on_hub: Whether their data is to come from the hub: tasks of groups that are not there are left out.
+
+    Raises:
+        InputError: A name is unknown, or a task asked for by its own name is not on the hub.
+    """
+    tasks = {name: load_task(name) for name in expand_names(asked)}
+    local = [name for name, task in tasks.items() if task.data.hub is None] if on_hub else []
+    named = [name for name in local if name in asked]
+    if named or (local and len(local) == len(tasks)):
+        raise InputError(f"no data on the hub: {', '.join(named or local)}; give a folder with --data-dir")
+    if local:
+        log.warning("left out, as their data is not on the hub: %s; --data-dir has them", ", ".join(local))
+    return {name: task for name, task in tasks.items() if name not in local}

@@ -67,20 +67,3 @@ def test_a_rare_class_does_not_widen_the_interval_of_a_perfect_ranking(kind):
     interval = interval_around(perfect.value(), best)
     assert (interval.value, interval.low, interval.high) == (1.0, 1.0, 1.0)
     assert difference_between(1.0, worst, best).verdict == "better"
-
-
-def test_statistics_are_drawn_on_the_same_resamples():
-    accuracy = MeanOf((GOLD == GUESS).astype(np.float64))
-    error = MeanOf((GOLD != GUESS).astype(np.float64))
-    right, wrong = draw([accuracy, error], resamples=200, seed=1)
-    assert right + wrong == pytest.approx(np.ones(200))
-    difference = difference_between(error.value() - accuracy.value(), right, wrong)
-    assert difference.delta == pytest.approx(1 - 2 * accuracy.value())
-    assert difference.low == pytest.approx(np.percentile(wrong - right, 2.5))
-    assert interval_around(0.5, right).high == pytest.approx(np.percentile(right, 97.5))
-
-
-def test_intervals_of_a_mean_are_those_of_the_binomial():
-    values = np.repeat([0.0, 1.0], [300, 100])
-    (drawn,) = draw([MeanOf(values)], resamples=4000, seed=0)
-    assert drawn.std() == pytest.approx(np.sqrt(0.25 * 0.75 / 400), rel=0.05)
