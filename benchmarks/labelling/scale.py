@@ -26,11 +26,10 @@ from typing import ClassVar
 
 from angle_data.annotators import ANNOTATORS, AnnotatorSpec
 from angle_data.annotators.base import ChatRequest, Reply
+from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import StoppedError
-from angle_data.labelling.engine import EngineConfig
 from angle_data.labelling.journal import read_journal
-from angle_data.labelling.requests import LabelConfig
-from angle_data.labelling.run import label
+from angle_data.labelling.label import LabelConfig, label
 
 USAGE = {"prompt_tokens": 50, "completion_tokens": 30, "total_tokens": 80}
 
