@@ -13,7 +13,7 @@ from angle_data.annotators import ANNOTATORS, MODELS, choice, choose_annotator, 
 from angle_data.annotators.base import ChatRequest, KeyMaker, Sampling, request_key, resample
 from angle_data.annotators.batch_service import BatchService
 from angle_data.annotators.models import Price
-from angle_data.annotators.openai_server import OpenAIServer
+from angle_data.annotators.server import OpenAIServer
 from angle_data.errors import CredentialsError, InputError
 from angle_data.labelling.engine import EngineConfig
 

@@ -22,12 +22,12 @@ from programs import angle_data, plain_prompts, started
 from tiny_llm import needs_ray
 
 from angle_data.annotators import ANNOTATORS
-from angle_data.annotators.batch_queue import Limits
+from angle_data.annotators.batch import Limits
 from angle_data.cli import main
 from angle_data.jsonl import read_jsonl
 
 KEY = "sk-secret-0123456789"
-FAKE_VLLM = Path(__file__).parents[1] / "fake_vllm"
+FAKE_VLLM = Path(__file__).parents[2] / "fake_vllm"
 PATIENCE_S = 60
 TEXTS = 12
 GATED = 6  # the text at which the fake of vLLM waits until the gate is open
@@ -90,7 +90,7 @@ def server(folder, monkeypatch):
 
 @contextmanager
 def batch(folder, monkeypatch):
-    monkeypatch.setattr("angle_data.annotators.openai_batch.Limits", lambda: Limits(poll_s=0.001))
+    monkeypatch.setattr("angle_data.annotators.batch.Limits", lambda: Limits(poll_s=0.001))
     with FakeBatch(echo, key=KEY) as fake:
         waits = ["--engine-option", f"wait_s={PATIENCE_S}"]
         options = ["--base-url", fake.url, "--api-key-env", "MY_KEY", *waits]

@@ -25,7 +25,7 @@ from angle_data.annotators.base import Failure
 from angle_data.annotators.ray_offline import RayOffline
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
 
-FAKE = Path(__file__).parents[1] / "fake_vllm"
+FAKE = Path(__file__).parents[2] / "fake_vllm"
 PATIENCE_S = 120
 
 slow = [

@@ -14,12 +14,13 @@ from fake_openai import FakeOpenAI, Fault, Limit
 from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
 from angle_data.annotators.endpoints import Endpoint, Endpoints, Patience
-from angle_data.annotators.limiter import Limiter
-from angle_data.annotators.openai_server import OpenAIServer
+from angle_data.annotators.limits import Limiter
+from angle_data.annotators.server import OpenAIServer
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
 from angle_data.http import retry_after
 
 KEY = "sk-test-0123456789"
+QUICK = Patience(retry_s=0.01)
 
 
 def requests(count, schema=None):
@@ -40,12 +41,12 @@ def server_spec(url, **changes):
     return AnnotatorSpec("tiny", "server", "tiny", **settings)
 
 
-def ask(spec, wanted):
+def ask(spec, wanted, patience=QUICK):
     """Every outcome of the stream, and the error that ended it, if one did."""
     outcomes, ended = [], None
 
     async def collect():
-        async with aclosing(OpenAIServer(spec).stream(wanted)) as stream:
+        async with aclosing(OpenAIServer(spec, patience).stream(wanted)) as stream:
             async for outcome in stream:
                 outcomes.append(outcome)
 
@@ -158,11 +159,11 @@ def test_passing_faults_are_tried_again(fault):
 
 def test_429s_do_not_use_up_attempts():
     told = Fault(429, {"retry-after-ms": "5"})
-    with FakeOpenAI(faults=[told] * 15) as server:
+    with FakeOpenAI(faults=[told] * 7) as server:
         outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(1))
     assert ended is None
     assert isinstance(outcomes[0], Reply)
-    assert len(server.seen) == 16
+    assert len(server.seen) == 8
 
 
 def test_an_error_that_does_not_pass_becomes_a_failure_after_six_attempts():
@@ -193,9 +194,7 @@ def test_the_first_timeout_is_a_warning_that_names_the_option(caplog):
     assert caplog.text.count(f"{server.url}: {message}") == 1
 
 
-def test_requests_that_time_out_name_the_option_in_their_failure(monkeypatch):
-    monkeypatch.setattr("angle_data.http._SHORTEST_S", 0.001)
-    monkeypatch.setattr("angle_data.http._LONGEST_S", 0.001)
+def test_requests_that_time_out_name_the_option_in_their_failure():
     with FakeOpenAI(faults=[None], always=Fault(kind="hang")) as server:
         outcomes, _ = ask(server_spec(server.url, concurrency=1, timeout_s=0.05), requests(2))
     assert outcomes[1].kind == "timeout"
@@ -305,16 +304,14 @@ def test_after_a_reply_twenty_other_failures_in_a_row_are_for_the_next_run():
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
-def test_a_server_that_goes_away_and_comes_back_costs_no_request(monkeypatch, caplog, concurrency):
+def test_a_server_that_goes_away_and_comes_back_costs_no_request(caplog, concurrency):
     """In 0.4 seconds the six attempts of each request would be used up, whatever the pauses."""
-    monkeypatch.setattr("angle_data.http._SHORTEST_S", 0.001)
-    monkeypatch.setattr("angle_data.http._LONGEST_S", 0.001)
     caplog.set_level(logging.INFO, logger="angle")
     server = FakeOpenAI(latency_s=0.01)
     server.__enter__()
     back = FakeOpenAI(port=port_of(server))
     spec = server_spec(server.url, concurrency=concurrency)
-    patience = Patience(first_s=0.02, longest_s=0.05, total_s=60.0)
+    patience = Patience(retry_s=0.001, first_s=0.02, longest_s=0.05, total_s=60.0)
     outcomes, ended = closed_after(server, 10, spec, requests(60), patience, back)
     assert ended is None
     assert [type(outcome) for outcome in outcomes] == [Reply] * 60
@@ -326,7 +323,7 @@ def test_a_server_that_stays_away_stops_the_run_with_everything_kept():
     server = FakeOpenAI(latency_s=0.01)
     server.__enter__()
     spec = server_spec(server.url, concurrency=8)
-    patience = Patience(first_s=0.01, longest_s=0.02, total_s=0.1)
+    patience = Patience(retry_s=0.001, first_s=0.01, longest_s=0.02, total_s=0.1)
     outcomes, ended = closed_after(server, 10, spec, requests(60), patience)
     assert isinstance(ended, StoppedError)
     assert str(ended).startswith(f"no answer from {server.url} for ")
@@ -339,7 +336,7 @@ def test_a_gateway_without_its_server_is_asked_by_one_request_at_a_time():
     away = Fault(503, message="no backend")
     with FakeOpenAI(faults=[*[None] * 4, *[away] * 20], latency_s=0.005) as server:
         spec = server_spec(server.url, concurrency=8)
-        patience = Patience(first_s=0.01, longest_s=0.02, total_s=60.0)
+        patience = Patience(retry_s=0.001, first_s=0.01, longest_s=0.02, total_s=60.0)
 
         async def collect():
             async with aclosing(OpenAIServer(spec, patience).stream(requests(40))) as stream:
@@ -356,7 +353,7 @@ def test_a_request_that_its_server_never_survives_does_not_hold_the_run_up():
         spec = server_spec(server.url, concurrency=1)
 
         async def collect():
-            patience = Patience(first_s=0.01, longest_s=0.02, total_s=60.0)
+            patience = Patience(retry_s=0.001, first_s=0.01, longest_s=0.02, total_s=60.0)
             async with aclosing(OpenAIServer(spec, patience).stream(requests(4))) as stream:
                 return [outcome async for outcome in stream]
 
@@ -725,7 +722,7 @@ def test_the_openai_client_is_not_loaded():
     program = (
         "import sys, asyncio\n"
         "from angle_data.annotators import AnnotatorSpec\n"
-        "from angle_data.annotators.openai_server import OpenAIServer\n"
+        "from angle_data.annotators.server import OpenAIServer\n"
         "OpenAIServer(AnnotatorSpec('tiny', 'server', 'tiny', base_urls=('http://127.0.0.1:9/v1',)))\n"
         "assert 'openai' not in sys.modules and 'aiohttp' not in sys.modules\n"
     )

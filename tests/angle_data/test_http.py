@@ -1,13 +1,10 @@
 """Which failures are tried again, which are about the account, and for how long to wait before."""
 
-from types import SimpleNamespace
-
-import openai
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
 from angle_data.cli import main
-from angle_data.http import ServiceError, is_out_of_quota, is_retryable, wait_as_told
+from angle_data.http import ServiceError, is_out_of_quota, is_retryable, retry_pause
 
 
 def refusal(*codes, status=429, said="no"):
@@ -40,18 +37,8 @@ def test_a_code_of_the_account_with_another_status_is_judged_by_the_status():
     assert is_retryable(refusal("1113", status=500))
 
 
-@pytest.mark.parametrize("name", ["code", "type"])
-def test_the_openai_clients_own_exception_is_read_alike(name):
-    response = SimpleNamespace(request=None, status_code=429, headers={})
-    error = openai.RateLimitError("no", response=response, body={name: "insufficient_quota"})
-    assert is_out_of_quota(error)
-    assert not is_retryable(error)
-
-
 def waited(status, headers, attempt=1):
-    error = ServiceError(status, "no", frozenset(), headers)
-    outcome = SimpleNamespace(exception=lambda: error)
-    return wait_as_told()(SimpleNamespace(outcome=outcome, attempt_number=attempt))
+    return retry_pause(ServiceError(status, "no", frozenset(), headers), attempt)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
