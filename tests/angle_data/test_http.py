@@ -4,7 +4,7 @@ import pytest
 from fake_openai import FakeOpenAI, Fault
 
 from angle_data.cli import main
-from angle_data.http import ServiceError, is_out_of_quota, is_retryable, retry_pause
+from angle_data.http import ServiceError, is_out_of_quota, is_retryable, retry_after, retry_pause
 
 
 def refusal(*codes, status=429, said="no"):
@@ -50,6 +50,23 @@ def test_an_error_that_says_how_long_is_waited_for_that_long(status):
 def test_without_word_the_wait_is_random_and_bounded(headers):
     assert 0.0 < waited(503, headers, attempt=3) <= 60.0
     assert len({waited(503, headers, attempt=5) for _ in range(5)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "-3"}, 0.0),
+        ({}, None),
+    ],
+)
+def test_retry_after_reads_every_form(headers, seconds):
+    assert retry_after(headers) == seconds
 
 
 GLM = "余额不足或无可用资源包,请充值。"

@@ -12,7 +12,7 @@ TESTS = Path(__file__).parents[2]
 PATHS = os.pathsep.join(map(str, (TESTS / "fake_vllm", TESTS.parent)))
 RAY = (
     "import ray, sys\n"
-    "ray.init(include_dashboard=False, num_cpus=2, log_to_driver=False)\n"
+    "ray.init(include_dashboard=False, num_cpus=8, log_to_driver=False)\n"
     "print(ray.get_runtime_context().gcs_address, flush=True)\n"
     "sys.stdin.read()\n"
 )
@@ -56,5 +56,6 @@ def ray_calls(_cluster, monkeypatch):
     """The calls of the fake vLLM on a Ray that is there already; programs find it by RAY_ADDRESS."""
     address, calls = _cluster
     monkeypatch.setenv("RAY_ADDRESS", address)
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")  # as Ray has it where it starts itself
     calls.record.write_text("")
     return calls

@@ -87,3 +87,34 @@ def test_what_is_asked_again_goes_before_what_was_not_asked_yet(clock):
         return [name for name, _ in came]
 
     assert asyncio.run(order()) == ["again", "fresh"]
+
+
+def test_the_pauses_for_a_server_that_is_away_double_up_to_about_three_minutes():
+    """In simulated time: tried whenever it may be, until the patience is at its end."""
+    now, patience, pauses = 100.0, Patience(), []
+    endpoint = Endpoint("u", "n", Limiter(1), "text")
+    endpoint.answered()
+    while now - 100.0 < patience.total_s:
+        endpoint.failed(connected=False, now=now, patience=patience, told_s=None)
+        pauses.append(endpoint.pause(now))
+        now += pauses[-1]
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0, 30.0]
+    endpoint.failed(connected=True, now=now, patience=patience, told_s=100.0)
+    assert endpoint.pause(now) == 100.0
+    endpoint.answered()
+    assert endpoint.pause(now) == 0.0
+
+
+def test_a_broken_connection_or_four_set_nothing_aside():
+    endpoint = Endpoint("u", "n", Limiter(1), "text")
+    for number in range(1, 6):
+        endpoint.failed(connected=True, now=1.0, patience=Patience(), told_s=None)
+        assert endpoint.is_down == (number == 5)
+
+
+def test_a_long_wait_shows_what_the_server_said(clock, caplog):
+    caplog.set_level(logging.INFO, logger="angle")
+    endpoints = one_address(clock)
+    place, _ = endpoints.take(clock.now)
+    endpoints.refused(place, 48.0, {}, "Limit 200 requests per day")
+    assert caplog.messages == ["the API asks for patience (Limit 200 requests per day): waiting 48 s"]
