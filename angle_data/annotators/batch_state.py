@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, read_jsonl
@@ -55,22 +55,59 @@ def open_requests(directory: Path) -> int:
     Raises:
         InputError: RUN/batches.jsonl is damaged.
     """
-    path, rows = directory / _FILE, dict[str, int]()
-    if not path.exists():
-        return 0
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.endswith(b"\n"):
-                break  # torn by a crash; the service knows what it would have said
-            try:
-                event = json.loads(line)
-                if event["event"] == "prepared":
-                    rows[event["part"]] = event["rows"]
-                elif event["event"] in ("finished", "refused", "dropped"):
-                    rows.pop(event["part"], None)
-            except (ValueError, KeyError, TypeError):
-                raise _damaged(path, number) from None
-    return sum(rows.values())
+    parts = _Events.read(directory / _FILE).parts.values()
+    return sum(part.rows for part in parts if not part.kept)
+
+
+class _Events:
+    """What the events of a run come to: its name, the parts that are not closed, and how many were made."""
+
+    def __init__(self) -> None:
+        self.run, self.made = "", 0
+        self.parts: dict[str, Part] = {}
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a file of events, if there is one; a last line that a crash has torn does not count."""
+        found = cls()
+        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+        for number, line in enumerate(lines, start=1):
+            if line.endswith(b"\n"):
+                try:
+                    found.apply(json.loads(line))
+                except (ValueError, KeyError, TypeError):
+                    raise InputError(
+                        f"{path}:{number}: not an event of a batch run; repair or remove the line"
+                    ) from None
+        return found
+
+    def apply(self, row: dict[str, Any]) -> None:
+        """Note one event."""
+        event, name = row["event"], row.get("part", "")
+        if event == "run":
+            self.run = row["run"]
+        elif event == "prepared":
+            self.made += 1
+            tokens = row.get("prompt_tokens", 0), row.get("completion_tokens", 0)
+            self.parts[name] = Part(
+                name, row["rows"], row["keys_sha256"], prompt_tokens=tokens[0], completion_tokens=tokens[1]
+            )
+        elif event == "submitted":
+            part = self.parts[name]
+            self.parts[name] = replace(part, batch=row["batch"], input_file=row.get("input_file", ""))
+        elif event == "finished" and row["kept"]:
+            part, rows = self.parts[name], row["kept"]
+            self.parts[name] = replace(
+                part,
+                rows=rows,
+                kept=True,
+                prompt_tokens=part.prompt_tokens * rows // part.rows,  # as if spread evenly
+                completion_tokens=part.completion_tokens * rows // part.rows,
+            )
+        elif event in ("finished", "refused", "dropped"):
+            del self.parts[name]
+        elif event != "shrunk":  # earlier versions cut batches into halves
+            raise KeyError(event)
 
 
 class BatchState:
@@ -83,27 +120,20 @@ class BatchState:
     """
 
     def __init__(self, directory: Path) -> None:
-        self.parts: dict[str, Part] = {}
-        self.run = ""
-        self.folder = directory / _FOLDER
-        self._path = directory / _FILE
-        self._made = 0
+        self.folder, self._path = directory / _FOLDER, directory / _FILE
         self.folder.mkdir(parents=True, exist_ok=True)
-        if self._path.exists():
-            _cut_torn_line(self._path)
-            for number, row in read_jsonl(self._path):
-                try:
-                    self._apply(row)
-                except (KeyError, TypeError):
-                    raise _damaged(self._path, number) from None
-        if not self.run:
+        self._events = _Events.read(self._path)
+        self.parts = self._events.parts
+        _cut_torn_line(self._path)
+        if not self._events.run:
             self._record("run", run=secrets.token_hex(8))
+        self.run = self._events.run
         self.tidy()
 
     def prepared(self, keys: Path, rows: int, prompt_tokens: int, completion_tokens: int) -> Part:
         """Note a part that is about to be submitted, and take over the file of its keys; see `Part`."""
         digest = _digest(keys)
-        name = f"{self._made + 1:04d}-{digest[:_DIGEST_DIGITS]}"
+        name = f"{self._events.made + 1:04d}-{digest[:_DIGEST_DIGITS]}"
         keys.replace(self.keys_file(name))
         self._record(
             "prepared",
@@ -188,38 +218,7 @@ class BatchState:
         stamped = {**row, "time": datetime.now(UTC).isoformat(timespec="seconds")}
         with self._path.open("a", encoding="utf-8") as stream:
             stream.write(dumps(stamped) + "\n")
-        self._apply(row)
-
-    def _apply(self, row: dict[str, Any]) -> None:
-        event, name = row["event"], row.get("part", "")
-        if event == "run":
-            self.run = row["run"]
-        elif event == "prepared":
-            self._made += 1
-            tokens = row.get("prompt_tokens", 0), row.get("completion_tokens", 0)
-            self.parts[name] = Part(
-                name, row["rows"], row["keys_sha256"], prompt_tokens=tokens[0], completion_tokens=tokens[1]
-            )
-        elif event == "submitted":
-            part = self.parts[name]
-            self.parts[name] = replace(part, batch=row["batch"], input_file=row.get("input_file", ""))
-        elif event == "finished" and row["kept"]:
-            part, rows = self.parts[name], row["kept"]
-            self.parts[name] = replace(
-                part,
-                rows=rows,
-                kept=True,
-                prompt_tokens=part.prompt_tokens * rows // part.rows,  # as if spread evenly
-                completion_tokens=part.completion_tokens * rows // part.rows,
-            )
-        elif event in ("finished", "refused", "dropped"):
-            del self.parts[name]
-        elif event != "shrunk":  # earlier versions cut batches into halves
-            raise KeyError(event)
-
-
-def _damaged(path: Path, number: int) -> InputError:
-    return InputError(f"{path}:{number}: not an event of a batch run; repair or remove the line")
+        self._events.apply(row)
 
 
 def _digest(path: Path) -> str:
@@ -229,6 +228,8 @@ def _digest(path: Path) -> str:
 
 def _cut_torn_line(path: Path) -> None:
     """Remove what a crash left of a last line; the service knows what it would have said."""
+    if not path.exists():
+        return
     with path.open("r+b") as stream:
         content = stream.read()
         end = content.rfind(b"\n") + 1
