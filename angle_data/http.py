@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Mapping
 
-_RETRYABLE = frozenset({408, 409, 429})
+_RETRYABLE = frozenset({408, 409})
 _AWAY = frozenset({502, 503, 504})
 _LONGEST_S = 60.0
 # OpenAI's names: https://platform.openai.com/docs/guides/error-codes. The numbers are the GLM cloud's for an
@@ -19,20 +19,33 @@ _NO_QUOTA = frozenset(
 )
 
 
-class BadAnswer(Exception):
+class CallError(Exception):
+    """A call failed.
+
+    `status_code` and `headers` are those of an answer with an error status, `codes` its short names for the
+    error. `connected` is False when no connection came about; `timeout`: time ran out.
+    """
+
+    status_code: int | None = None
+    headers: Mapping[str, str] = {}
+    codes: frozenset[str] = frozenset()
+    connected, timeout = True, False
+
+
+class BadAnswer(CallError):
     """The service answered with success, but not in the form that its API has."""
 
 
-class NoAnswer(Exception):
-    """There was no answer: time ran out (`timeout`), or there was no connection (not `connected`)."""
+class NoAnswer(CallError):
+    """There was no answer: no connection, it broke, or time ran out."""
 
     def __init__(self, message: str, *, connected: bool, timeout: bool = False) -> None:
         super().__init__(message)
         self.connected, self.timeout = connected, timeout
 
 
-class ServiceError(Exception):
-    """The service answered with an error status; `codes` are its short names for the error, if it has any."""
+class ServiceError(CallError):
+    """The service answered with an error status."""
 
     def __init__(
         self, status_code: int, message: str, codes: frozenset[str], headers: Mapping[str, str]
@@ -41,32 +54,26 @@ class ServiceError(Exception):
         self.status_code, self.codes, self.headers = status_code, codes, headers
 
 
-def status_of(error: BaseException) -> int | None:
-    """Return the HTTP status of a failed call, None when there was no answer."""
-    return error.status_code if isinstance(error, ServiceError) else None
-
-
-def is_retryable(error: BaseException) -> bool:
+def is_retryable(error: CallError) -> bool:
     """Whether the same request may well succeed later.
 
     It may after a bad answer, without an answer, and after a status of 408, 409, 429 or 5xx. A 429 is final
     when it is about the account (`is_out_of_quota`), or says that this request is too large for the limit.
     """
-    if not isinstance(error, ServiceError):
-        return isinstance(error, NoAnswer | BadAnswer)
-    if error.status_code == 429:
+    status = error.status_code
+    if status == 429:
         return not is_out_of_quota(error) and "too large" not in str(error)
-    return error.status_code in _RETRYABLE or error.status_code >= 500
+    return status is None or status in _RETRYABLE or status >= 500
 
 
-def is_out_of_quota(error: BaseException) -> bool:
+def is_out_of_quota(error: CallError) -> bool:
     """Whether a 429 says that the account is empty or closed, so that no patience helps."""
-    return status_of(error) == 429 and isinstance(error, ServiceError) and bool(_NO_QUOTA & error.codes)
+    return error.status_code == 429 and not _NO_QUOTA.isdisjoint(error.codes)
 
 
-def is_away(error: BaseException) -> bool:
+def is_away(error: CallError) -> bool:
     """Whether the server seems to be away: no connection, a broken one, or a gateway's 502, 503 or 504."""
-    return status_of(error) in _AWAY or (isinstance(error, NoAnswer) and not error.timeout)
+    return error.status_code in _AWAY or (isinstance(error, NoAnswer) and not error.timeout)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -88,11 +95,10 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return max(date.timestamp() - time.time(), 0.0)
 
 
-def retry_pause(error: BaseException, attempt: int, first_s: float = 0.5) -> float:
+def retry_pause(error: CallError, attempt: int, first_s: float = 0.5) -> float:
     """Return the seconds to wait after attempt number `attempt` (from 1) failed with `error`.
 
     What the service asks for, else random up to `first_s`, doubled with every attempt and at most a minute.
     "Retry-After: 0" counts as nothing: it would be a busy loop against a service that is still overloaded.
     """
-    asked = retry_after(error.headers) if isinstance(error, ServiceError) else None
-    return asked or random.uniform(0.0, min(first_s * 2.0 ** (attempt - 1), _LONGEST_S))
+    return retry_after(error.headers) or random.uniform(0.0, min(first_s * 2.0 ** (attempt - 1), _LONGEST_S))

@@ -29,7 +29,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from angle_data.annotators.base import ChatRequest, Failure, Held, Reply, take_count
 from angle_data.annotators.batch_service import BatchService, read_rows, request_line, row_outcome
@@ -223,7 +223,7 @@ class _Batches:
             if self._file is not None and not self._file.fits(line, self._limits):
                 self.end_file()
             if self._file is None:
-                self._file = _InputFile.create(self._state.folder)
+                self._file = _InputFile(self._state.folder)
             self._file.add(request.key, line, body)
         return None
 
@@ -233,7 +233,7 @@ class _Batches:
             return
         file, self._file = self._file, None
         file.close()
-        part = self._state.prepared(file.keys, file.rows, file.prompt_tokens, file.completion_tokens)
+        part = self._state.prepared(file.keys, file.prompt_tokens, file.completion_tokens)
         file.path.replace(self._state.input_file(part.name))
         self._made.add(part.name)
         self._queue.append(part)
@@ -257,11 +257,10 @@ class _Batches:
         submitted = False
         while self._crowded and self._has_room():
             part = self._crowded.pop(0)
-            asked = self._is_asked(part)
+            keys = list(self._state.keys(part))
             self._state.refused(part, [_TOKEN_LIMIT])
-            if asked:
-                keys = self._state.keys_file(part.name)
-                again = self._state.prepared(keys, part.rows, part.prompt_tokens, part.completion_tokens)
+            if any(self._asks(part, key) for key in keys):
+                again = self._state.prepared(keys, part.prompt_tokens, part.completion_tokens)
                 if part.name in self._made:
                     self._made.add(again.name)
                 await self._create(again, part.input_file)
@@ -426,43 +425,30 @@ class _Batches:
         return [self._state.folder / f"{part.name}.{kind}.tmp" for kind in ("output", "error")]
 
 
-@dataclass(slots=True)
 class _InputFile:
-    """An input file that is being written, with its keys beside it, and what it holds so far; see `Part`."""
+    """An input file that is being written in `folder`, and what it holds so far; see `Part`."""
 
-    path: Path
-    keys: Path
-    _stream: IO[bytes]
-    _keys_stream: IO[bytes]
-    rows: int = 0
-    size: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-    @classmethod
-    def create(cls, folder: Path) -> Self:
-        """Begin an empty file in `folder`, which holds one at a time."""
-        path, keys = folder / "next.jsonl.tmp", folder / "next.keys.tmp"
-        return cls(path, keys, path.open("wb"), keys.open("wb"))
+    def __init__(self, folder: Path) -> None:
+        self.path, self.keys = folder / "next.jsonl.tmp", list[str]()
+        self.size = self.prompt_tokens = self.completion_tokens = 0
+        self._stream = self.path.open("wb")
 
     def fits(self, line: bytes, limits: Limits) -> bool:
         """Whether one more row keeps the file within the limits."""
-        return self.rows < limits.max_rows and self.size + len(line) <= limits.max_bytes
+        return len(self.keys) < limits.max_rows and self.size + len(line) <= limits.max_bytes
 
     def add(self, key: str, line: bytes, body: dict[str, Any]) -> None:
         """Append a row; `body` is that of its request."""
         self._stream.write(line)
-        self._keys_stream.write(f"{key}\n".encode())
-        self.rows += 1
+        self.keys.append(key)
         self.size += len(line)
         self.completion_tokens += body["max_tokens"]
         for message in body["messages"]:
             self.prompt_tokens += len(message["content"].encode()) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
 
     def close(self) -> None:
-        """Finish both files on disk."""
+        """Finish the file on disk."""
         self._stream.close()
-        self._keys_stream.close()
 
 
 def _without_row(key: str, status: str) -> Failure:

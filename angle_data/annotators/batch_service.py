@@ -22,7 +22,7 @@ from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import api_key, credentials_message, one_line, read_reply
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
-from angle_data.http import BadAnswer, NoAnswer, ServiceError, is_retryable, retry_pause, status_of
+from angle_data.http import BadAnswer, CallError, NoAnswer, ServiceError, is_retryable, retry_pause
 
 if TYPE_CHECKING:
     from openai.types import Batch
@@ -182,15 +182,15 @@ class BatchService:
             else:
                 self._reached = True
                 return result
-            self._reached = self._reached or isinstance(error, ServiceError)
-            used[status_of(error) == 429] += 1
+            self._reached = self._reached or error.status_code is not None
+            used[error.status_code == 429] += 1
             attempts = _ATTEMPTS if self._reached else _ATTEMPTS_UNREACHED
             if not is_retryable(error) or used[False] >= attempts or used[True] >= _ATTEMPTS_429:
                 raise self._ending(error, absent) from None
             await asyncio.sleep(retry_pause(error, number, self._retry_s))
         raise AssertionError  # the loop above ends by returning
 
-    def _plain(self, error: Exception) -> BadAnswer | NoAnswer | ServiceError:
+    def _plain(self, error: Exception) -> CallError:
         """Return an exception of the client as one of ours, with what the service said but without the key.
 
         The client reports a missing connection as a timeout under some transports; the chain of causes tells.
@@ -211,9 +211,9 @@ class BatchService:
             return BadAnswer(f"the answer is broken JSON ({error})")
         return BadAnswer(self.clean(error))
 
-    def _ending(self, error: BadAnswer | NoAnswer | ServiceError, absent: str) -> AngleError:
+    def _ending(self, error: CallError, absent: str) -> AngleError:
         """Return the error that ends the run for a call that failed for good."""
-        status, message = status_of(error), str(error)
+        status, message = error.status_code, str(error)
         if status in (401, 403):
             return CredentialsError(credentials_message(self._spec, self.address, status, message))
         if status == 404:
@@ -225,7 +225,7 @@ class BatchService:
                 f"{self.address} is too busy to take more now ({message}); everything submitted is kept: run "
                 "the same command again later"
             )
-        if isinstance(error, NoAnswer) and not error.connected and not self._reached:
+        if not (error.connected or self._reached):
             return AnnotatorError(
                 f"cannot reach {self.address} ({message}); start the server or correct --base-url"
             )

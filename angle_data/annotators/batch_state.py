@@ -130,15 +130,16 @@ class BatchState:
         self.run = self._events.run
         self.tidy()
 
-    def prepared(self, keys: Path, rows: int, prompt_tokens: int, completion_tokens: int) -> Part:
-        """Note a part that is about to be submitted, and take over the file of its keys; see `Part`."""
-        digest = _digest(keys)
+    def prepared(self, keys: list[str], prompt_tokens: int, completion_tokens: int) -> Part:
+        """Note a part that is about to be submitted, by the keys of its requests; see `Part`."""
+        content = "".join(f"{key}\n" for key in keys).encode("ascii")
+        digest = hashlib.sha256(content).hexdigest()
         name = f"{self._events.made + 1:04d}-{digest[:_DIGEST_DIGITS]}"
-        keys.replace(self.keys_file(name))
+        self.keys_file(name).write_bytes(content)
         self._record(
             "prepared",
             part=name,
-            rows=rows,
+            rows=len(keys),
             keys_sha256=digest,
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,

@@ -46,14 +46,13 @@ from angle_data.annotators.transport import (
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
 from angle_data.http import (
     BadAnswer,
+    CallError,
     NoAnswer,
-    ServiceError,
     is_away,
     is_out_of_quota,
     is_retryable,
     retry_after,
     retry_pause,
-    status_of,
 )
 
 log = logging.getLogger("angle.annotators")
@@ -176,8 +175,8 @@ class OpenAIServer:
                 reply = await self._send(request, place)
             except _LaxerForm:
                 pause = 0.0
-            except (ServiceError, NoAnswer, BadAnswer) as error:
-                asks_patience = status_of(error) == 429
+            except CallError as error:
+                asks_patience = error.status_code == 429
                 elsewhere = isinstance(error, NoAnswer) and self._endpoints.others_work(endpoint)
                 # What never got through to a server that is away says nothing about the request.
                 unsent = isinstance(error, NoAnswer) and not error.connected and endpoint.is_down
@@ -206,13 +205,10 @@ class OpenAIServer:
         try:
             answer = await self._transport.post(endpoint.url, request_body(request, self._spec.dialect, form))
             reply = read_reply(request.key, answer.body, time.monotonic() - started)
-        except ServiceError as error:
+        except CallError as error:
             self._judge(place, error)
             if error.status_code == 400 and self._lowered(request, endpoint, form, str(error)):
                 raise _LaxerForm from error
-            raise
-        except (NoAnswer, BadAnswer) as error:
-            self._judge(place, error)
             raise
         except BaseException:
             self._endpoints.dropped(place)
@@ -221,34 +217,29 @@ class OpenAIServer:
         self._endpoints.settled(place, answer.headers, reply.usage.get("total_tokens"))
         return reply
 
-    def _judge(self, place: Place, error: NoAnswer | BadAnswer | ServiceError) -> None:
+    def _judge(self, place: Place, error: CallError) -> None:
         """Tell an address what a failure says about it, or about what it was asked; give the place back.
 
         Raises:
             StoppedError: No address has worked for too long.
         """
         endpoint, message, lost = place.endpoint, one_line(error), False
-        headers = error.headers if isinstance(error, ServiceError) else {}
-        if isinstance(error, ServiceError) and error.status_code < 500:
+        status, told_s = error.status_code, retry_after(error.headers)
+        if status is not None and status < 500:
             endpoint.answered()
         else:
-            endpoint.reached = endpoint.reached or isinstance(error, ServiceError)
-            if (
-                endpoint.is_down
-                or self._endpoints.others_work(endpoint)
-                or (is_away(error) and self._endpoints.worked)
-            ):
-                connected = not isinstance(error, NoAnswer) or error.connected
-                told_s = retry_after(headers)
-                lost = self._endpoints.failed(endpoint, message, connected=connected, told_s=told_s)
+            endpoint.reached = endpoint.reached or status is not None
+            known_to_work = self._endpoints.worked and is_away(error)
+            if endpoint.is_down or self._endpoints.others_work(endpoint) or known_to_work:
+                lost = self._endpoints.failed(endpoint, message, connected=error.connected, told_s=told_s)
         # Not before the address knows: a place that is given back goes to the next request at once.
-        if status_of(error) == 429:
-            self._endpoints.refused(place, retry_after(headers), headers, message)
-        elif isinstance(error, ServiceError):
-            self._endpoints.settled(place, headers)
+        if status == 429:
+            self._endpoints.refused(place, told_s, error.headers, message)
+        elif status is not None:
+            self._endpoints.settled(place, error.headers)
         else:
             self._endpoints.dropped(place)
-        if isinstance(error, NoAnswer) and error.timeout and not self._timed_out:
+        if error.timeout and not self._timed_out:
             self._timed_out = True
             log.warning("%s: %s", endpoint.name, message)
         if lost:
@@ -269,9 +260,9 @@ class OpenAIServer:
             )
         return True
 
-    def _failure(self, request: ChatRequest, error: Exception, address: str) -> Failure:
+    def _failure(self, request: ChatRequest, error: CallError, address: str) -> Failure:
         """Return the failure of one request, or raise what ends the run."""
-        status, message = status_of(error), one_line(error)
+        status, message = error.status_code, one_line(error)
         lacks_connection = isinstance(error, NoAnswer) and not error.timeout
         if status in (401, 403):
             raise CredentialsError(credentials_message(self._spec, address, status, message))

@@ -24,7 +24,7 @@ from angle_data.annotators.base import Failure
 from angle_data.annotators.ray_offline import RayOffline
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
 
-PATIENCE_S = 60
+PATIENCE_S = 120
 
 slow = [
     pytest.mark.slow,
