@@ -1,6 +1,6 @@
 """What every annotator takes and gives: chat requests, replies, failures, and the key of a request.
 
-Knows no service. How many requests are in flight, and in which order answers come, is each annotator's own.
+How many requests are in flight, and in which order answers come, is up to each annotator.
 """
 
 from __future__ import annotations

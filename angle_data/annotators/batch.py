@@ -299,7 +299,7 @@ class _Batches:
                 for row in read_rows(self._result_files(part)):
                     asked = left.pop(row["custom_id"], None)
                     if asked is None:
-                        counts["strange"] += 1  # nobody's, or a second one
+                        counts["strange"] += 1  # of no request, or a second one
                         continue
                     outcome = row_outcome(row, row.get("seconds", seconds))
                     if asked:

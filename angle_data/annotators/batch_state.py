@@ -35,7 +35,7 @@ class Part:
 
     `name` is unique in its run, `rows` the number of requests, `digest` the SHA-256 of the keys' file,
     `batch` and `input_file` the service's ids once there are any. A `kept` part is read, and holds replies
-    that nobody has asked for since. `prompt_tokens` is a guess, `completion_tokens` what the replies can take
+    that no run has asked for since. `prompt_tokens` is a guess, `completion_tokens` what the replies can take
     at most; both are 0 where an earlier version made the part.
     """
 
@@ -181,7 +181,7 @@ class BatchState:
         return self.folder / f"{name}.jsonl"
 
     def kept_file(self, name: str) -> Path:
-        """Return where the replies lie that nobody has asked for since they came."""
+        """Return where the replies lie that no run has asked for since they came."""
         return self.folder / f"{name}.kept.jsonl"
 
     def keys(self, part: Part) -> Iterator[str]:

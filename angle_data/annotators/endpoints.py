@@ -44,7 +44,7 @@ class Patience:
 
 
 class Endpoint:
-    """One address: its limits, the form of JSON it knows, and how it has been doing.
+    """One address: its limits, the form of JSON it understands, and how it is doing.
 
     `reached`: something there answered, an error perhaps. `worked`: it took a request for what it is.
     `refused_since`: when the first of the 429s came that no other answer interrupted, None after another one.

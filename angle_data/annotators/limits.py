@@ -187,7 +187,7 @@ class Limiter:
         if self.pace.refused(ticket.number, now, resume_at - now):
             self._refused_in_a_row += 1
             self.paused_until = resume_at
-            # Who is told when to come again may send one request then, however slow the pace has become.
+            # At the time that the service names, one request may go out, however slow the pace has become.
             self._requests.level = max(self.pace.spare(pause), 1.0 if told_s else 0.0)
             self._requests.at = resume_at
         elif told_s:

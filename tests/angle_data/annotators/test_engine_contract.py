@@ -20,10 +20,10 @@ import pytest
 from fake_batch import FakeBatch
 from fake_openai import FakeOpenAI
 from programs import angle_data, plain_prompts, started
-from tiny_llm import needs_ray
+from tiny_llm import RAY_MARKS
 
-from angle_data.annotators import ANNOTATORS
 from angle_data.annotators.batch import Limits
+from angle_data.annotators.registry import ANNOTATORS
 from angle_data.cli import main
 from angle_data.jsonl import read_jsonl
 
@@ -127,16 +127,7 @@ def recorded(folder, request):
 
 
 SETUPS = {"server": server, "batch": batch, "offline": offline, "ray": ray, "recorded": recorded}
-MARKS = {
-    "ray": [
-        pytest.mark.slow,
-        needs_ray,
-        # Ray's own: deprecated fields of its settings, and sockets and files that it closes late.
-        pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
-        pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-        pytest.mark.filterwarnings("ignore::FutureWarning"),
-    ]
-}
+MARKS = {"ray": RAY_MARKS}
 
 
 @pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in ANNOTATORS])

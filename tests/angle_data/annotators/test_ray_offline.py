@@ -13,34 +13,19 @@ from tiny_llm import (
     ENGINE_OPTIONS,
     ask,
     chat_request,
-    needs_ray,
     needs_vllm,
+    ray_marks,
     shared_engine,
     shared_llama,
 )
 
-from angle_data.annotators import AnnotatorSpec, load_annotator
 from angle_data.annotators.base import Failure
 from angle_data.annotators.ray_offline import RayOffline
+from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
 
 PATIENCE_S = 120
-
-slow = [
-    pytest.mark.slow,
-    needs_ray,
-    pytest.mark.timeout(600),
-    # Ray's own: deprecated fields of its settings, and sockets and files that it closes late.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-]
-
-
-def ray_marks(function):
-    for mark in slow:
-        function = mark(function)
-    return function
 
 
 def annotator(checkpoint, **options):

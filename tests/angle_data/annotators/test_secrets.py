@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
-from angle_data.annotators import load_annotator
+from angle_data.annotators.registry import load_annotator
 from angle_data.cli import main
 from angle_data.errors import AngleError
 from angle_data.labelling.engine import EngineConfig

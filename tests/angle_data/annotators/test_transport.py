@@ -7,7 +7,7 @@ import traceback
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
-from angle_data.annotators import choose_annotator
+from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.transport import Transport, masked
 from angle_data.cli import main
 from angle_data.errors import InputError

@@ -13,8 +13,9 @@ import pytest
 from programs import angle_data, journalled, plain_prompts, started
 from tiny_llm import ask, chat_request, collect
 
-from angle_data.annotators import AnnotatorSpec, load_annotator
 from angle_data.annotators.base import Reply
+from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.vllm_offline import (
     ChunkServer,
     EngineSettings,

@@ -1,6 +1,5 @@
 """vLLM's errors for a faulty request."""
 
-
 import os
 
 if "FAKE_VLLM_OLD" in os.environ:
