@@ -214,7 +214,7 @@ def test_counting_what_is_in_batches_reads_only(tmp_path):
     assert open_requests(tmp_path) == 3
     assert path.read_text() == content
     assert [item.name for item in tmp_path.iterdir()] == ["batches.jsonl"]
-    path.write_text('{"event": "run"}\n[]\n')
+    path.write_text('{"event": "run", "run": "r"}\n[]\n')
     with pytest.raises(InputError, match=r"batches\.jsonl:2: not an event of a batch run"):
         open_requests(tmp_path)
 

@@ -565,6 +565,19 @@ def test_the_state_of_a_version_that_cut_batches_into_halves_is_read(tmp_path):
     assert client.texts() == answers(2)
 
 
+def test_counting_what_is_in_batches_reads_only(tmp_path):
+    with FakeBatch(held=True) as server:
+        client = Client(server, tmp_path)
+        client.run(requests(3))
+        client.run(requests(5))
+    path = tmp_path / "batches.jsonl"
+    path.write_text(path.read_text() + '{"event": "fini')
+    before = {item: item.read_bytes() for item in tmp_path.rglob("*") if item.is_file()}
+    assert open_requests(tmp_path) == 5
+    assert {item: item.read_bytes() for item in tmp_path.rglob("*") if item.is_file()} == before
+    assert open_requests(tmp_path / "elsewhere") == 0
+
+
 def run_and_die(url, run, moment, journal):
     """Run the engine, note its replies, and die before change number `moment` of a file in the run."""
     passed = 0
