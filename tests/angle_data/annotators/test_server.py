@@ -149,11 +149,11 @@ def test_passing_faults_are_tried_again(fault):
 
 def test_429s_do_not_use_up_attempts():
     told = Fault(429, {"retry-after-ms": "5"})
-    with FakeOpenAI(faults=[told] * 7) as server:
-        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(1))
+    with FakeOpenAI(faults=[*[None] * 40, *[told] * 7]) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(41))
     assert ended is None
-    assert isinstance(outcomes[0], Reply)
-    assert len(server.seen) == 8
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 41
+    assert len(server.seen) == 48
 
 
 def test_an_error_that_does_not_pass_becomes_a_failure_after_six_attempts():
