@@ -202,7 +202,7 @@ class FakeOpenAI:
 
     async def _close(self) -> None:
         await self._runner.cleanup()
-        # Closed connections let go of their sockets a moment later, and those just accepted have to be closed.
+        # Closed connections let go of their sockets a moment later, those just accepted are closed first.
         await asyncio.sleep(0.01)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
