@@ -1,7 +1,8 @@
 """What every engine of the registry promises a labelling run, whoever it asks; new entries are covered.
 
-Nothing is asked twice, a kill loses nothing that was answered, the order of texts and replies plays no part,
-and a key from the environment is written nowhere. Each engine has its own fake of what it asks; see SETUPS.
+Nothing is asked twice, a kill loses nothing that was answered, the order of texts and replies does not
+matter, and a key from the environment is written nowhere. Each engine has its own fake of what it asks, see
+SETUPS.
 """
 
 import io
@@ -19,15 +20,14 @@ import pytest
 from fake_batch import FakeBatch
 from fake_openai import FakeOpenAI
 from programs import angle_data, plain_prompts, started
-from tiny_llm import needs_ray
+from tiny_llm import RAY_MARKS
 
-from angle_data.annotators import ANNOTATORS
-from angle_data.annotators.batch_queue import Limits
+from angle_data.annotators.batch import Limits
+from angle_data.annotators.registry import ANNOTATORS
 from angle_data.cli import main
 from angle_data.jsonl import read_jsonl
 
 KEY = "sk-secret-0123456789"
-FAKE_VLLM = Path(__file__).parents[1] / "fake_vllm"
 PATIENCE_S = 60
 TEXTS = 12
 GATED = 6  # the text at which the fake of vLLM waits until the gate is open
@@ -82,48 +82,43 @@ def echo(body):
 
 
 @contextmanager
-def server(folder, monkeypatch):
+def server(folder, request):
     with FakeOpenAI(echo, key=KEY, latency_s=0.05) as fake:
         options = ["--base-url", fake.url, "--api-key-env", "MY_KEY", "--concurrency", 3]
         yield Engine(options, lambda run: len(fake.seen) >= 6, 3, lambda: len(fake.seen))
 
 
 @contextmanager
-def batch(folder, monkeypatch):
-    monkeypatch.setattr("angle_data.annotators.openai_batch.Limits", lambda: Limits(poll_s=0.001))
+def batch(folder, request):
+    quick = Limits(poll_s=0.001)
+    request.getfixturevalue("monkeypatch").setattr("angle_data.annotators.batch.Limits", lambda: quick)
     with FakeBatch(echo, key=KEY) as fake:
         waits = ["--engine-option", f"wait_s={PATIENCE_S}"]
         options = ["--base-url", fake.url, "--api-key-env", "MY_KEY", *waits]
         yield Engine(options, lambda run: bool(fake.batches), 0, lambda: len(fake.asked))
 
 
-def on_fake_vllm(folder, monkeypatch, in_flight, *options):
-    record = folder / "calls.jsonl"
-    monkeypatch.setenv("PYTHONPATH", str(FAKE_VLLM))
-    monkeypatch.setenv("FAKE_VLLM_CALLS", str(record))
-    monkeypatch.syspath_prepend(FAKE_VLLM)
-
+def on_fake_vllm(calls, *options):
     def asked():
-        rows = [row for _, row in read_jsonl(record)] if record.exists() else []
-        return sum(len(row.get("chat", [])) for row in rows)
+        return sum(map(len, calls("chat")))
 
     options = [*options, "--engine-option", "max_model_len=4096"]
-    return Engine(options, lambda run: asked() > GATED, in_flight, asked)
+    return Engine(options, lambda run: asked() > GATED, 2, asked)
 
 
 @contextmanager
-def offline(folder, monkeypatch):
-    yield on_fake_vllm(folder, monkeypatch, 2, "--engine-option", "chunk=2")
+def offline(folder, request):
+    yield on_fake_vllm(request.getfixturevalue("calls"), "--engine-option", "chunk=2")
 
 
 @contextmanager
-def ray(folder, monkeypatch):
+def ray(folder, request):
     # Two chunks are under way at a time.
-    yield on_fake_vllm(folder, monkeypatch, 2, "--engine-option", "chunk=1")
+    yield on_fake_vllm(request.getfixturevalue("ray_calls"), "--engine-option", "chunk=1")
 
 
 @contextmanager
-def recorded(folder, monkeypatch):
+def recorded(folder, request):
     count = 1500  # enough to be killed between the first and the last
     texts = ((n, text_of(folder, n)) for n in range(count))
     rows = ({"text": text, "polarity": "synonym", "reply": f"{n} as well"} for n, text in texts)
@@ -132,16 +127,7 @@ def recorded(folder, monkeypatch):
 
 
 SETUPS = {"server": server, "batch": batch, "offline": offline, "ray": ray, "recorded": recorded}
-MARKS = {
-    "ray": [
-        pytest.mark.slow,
-        needs_ray,
-        # Ray's own: deprecated fields of its settings, and sockets and files that it closes late.
-        pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
-        pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-        pytest.mark.filterwarnings("ignore::FutureWarning"),
-    ]
-}
+MARKS = {"ray": RAY_MARKS}
 
 
 @pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in ANNOTATORS])
@@ -152,7 +138,7 @@ def engine(request, tmp_path, monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     plain_prompts(tmp_path / "prompts")
-    with SETUPS[request.param](tmp_path, monkeypatch) as found:
+    with SETUPS[request.param](tmp_path, request) as found:
         found.folder = tmp_path
         found.options = ["--engine", request.param, *found.options]
         (tmp_path / "gate").touch()
@@ -168,33 +154,29 @@ def number_of(text):
     return int(re.search(r"\d+", text)[0])
 
 
-def test_every_reply_stands_beside_its_own_text_and_a_resume_asks_nothing(engine):
-    texts = engine.write_texts(range(TEXTS))
-    first, _ = engine.run(texts, "run")
+def test_every_reply_stands_beside_its_own_text_nothing_is_asked_twice_and_the_key_is_nowhere(engine):
+    texts, run = engine.write_texts(range(TEXTS)), engine.folder / "run"
+    first, printed = engine.run(texts, "run", "--verbose")
     assert first["asked"] == first["kept"] == TEXTS
-    run = engine.folder / "run"
     candidates, journal = (run / "candidates.jsonl").read_bytes(), (run / "journal.jsonl").read_bytes()
-    assert [number_of(row["text"]) for row in engine.candidates("run")] == list(range(TEXTS))
+    rows = engine.candidates("run")
+    assert [number_of(row["text"]) for row in rows] == list(range(TEXTS))
     again, _ = engine.run(texts, "run")
     assert (again["asked"], again["from_journal"]) == (0, TEXTS)
+    assert (run / "candidates.jsonl").read_bytes() == candidates
+    turned, _ = engine.run(engine.write_texts(reversed(range(TEXTS))), "run")
+    assert turned["asked"] == 0
+    assert engine.candidates("run") == rows[::-1]
     more, _ = engine.run(engine.write_texts(range(TEXTS + 1)), "run")
     assert more["asked"] == 1
     assert (run / "candidates.jsonl").read_bytes().startswith(candidates)
     assert (run / "journal.jsonl").read_bytes().startswith(journal)
     if engine.asked:
         assert engine.asked() == TEXTS + 1
-
-
-def test_the_order_of_the_texts_does_not_matter(engine):
-    numbers = range(TEXTS)
-    engine.run(engine.write_texts(numbers), "run")
-    backwards = engine.write_texts(reversed(numbers))
-    other, _ = engine.run(backwards, "other")
-    assert other["asked"] == TEXTS
-    assert engine.candidates("other") == engine.candidates("run")[::-1]
-    turned, _ = engine.run(backwards, "run")
-    assert turned["asked"] == 0
-    assert engine.candidates("run") == engine.candidates("other")
+    assert KEY not in printed
+    files = [path for path in engine.folder.rglob("*") if path.is_file()]
+    assert run / "run.json" in files
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
 
 def test_a_kill_loses_no_reply_and_the_result_is_the_same(engine):
@@ -216,13 +198,6 @@ def test_a_kill_loses_no_reply_and_the_result_is_the_same(engine):
     assert (run / "journal.jsonl").read_bytes().startswith(kept)
     if engine.asked:
         assert engine.asked() <= engine.texts_to_kill + engine.in_flight
-    engine.run(texts, "whole")
-    assert (run / "candidates.jsonl").read_bytes() == (engine.folder / "whole/candidates.jsonl").read_bytes()
-
-
-def test_a_key_from_the_environment_is_written_nowhere(engine):
-    _, printed = engine.run(engine.write_texts(range(3)), "run", "--verbose")
-    assert KEY not in printed
-    files = [path for path in engine.folder.rglob("*") if path.is_file()]
-    assert engine.folder / "run" / "run.json" in files
-    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
+    whole, _ = engine.run(engine.write_texts(reversed(range(engine.texts_to_kill))), "whole")
+    assert whole["asked"] == engine.texts_to_kill
+    assert engine.candidates("run") == engine.candidates("whole")[::-1]

@@ -1,25 +1,23 @@
 """The batch annotator over real sockets: nothing is bought twice, nothing is mis-paired, nothing is lost."""
 
 import asyncio
-import functools
 import json
 import multiprocessing
 import os
 import signal
+import sys
 from contextlib import aclosing
 
 import pytest
 from fake_batch import FakeBatch
 from fake_openai import Fault
 
-from angle_data.annotators import AnnotatorSpec
-from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
-from angle_data.annotators.batch_files import request_line
-from angle_data.annotators.batch_queue import Limits
-from angle_data.annotators.batch_service import BatchService
-from angle_data.annotators.batch_state import BatchState
-from angle_data.annotators.chat import request_body
-from angle_data.annotators.openai_batch import OpenAIBatch
+from angle_data.annotators.base import ChatRequest, Reply, Sampling
+from angle_data.annotators.batch import Limits, OpenAIBatch
+from angle_data.annotators.batch_service import request_line
+from angle_data.annotators.batch_state import open_requests
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.transport import request_body
 from angle_data.errors import AnnotatorError, CredentialsError, InputError, StoppedError
 
 KEY = "sk-test-0123456789"
@@ -43,17 +41,14 @@ def batch_spec(url, run, **changes):
     return AnnotatorSpec("tiny", "batch", "tiny", base_urls=(url,), run=run, timeout_s=30.0, **changes)
 
 
-def quick(**changes):
-    return Limits(**{"poll_s": 0.001, "validation_s": 5.0, "min_rows": 1} | changes)
-
-
 class Client:
     """What a labelling run does with the engine: keeps replies, and asks only for those it lacks."""
 
-    def __init__(self, server, run, wait_s=0.0, **limits):
+    def __init__(self, server, run, wait_s=0.0, *, key_env=None, max_bytes=10**9, **options):
         self.replies, self.failures = {}, {}
-        self._spec = batch_spec(server.url, run, engine_options={"wait_s": wait_s} if wait_s else {})
-        self._limits = quick(**limits)
+        options = {"wait_s": wait_s, **options}
+        self.spec = batch_spec(server.url, run, api_key_env=key_env, engine_options=options)
+        self.limits = Limits(max_bytes=max_bytes, poll_s=0.001, retry_s=0.01)
 
     def run(self, wanted, at_most=None):
         """One run of the command; returns the error that ended it, if one did."""
@@ -62,7 +57,7 @@ class Client:
         async def collect():
             asked = (request for request in wanted if request.key not in self.replies)
             count = 0
-            async with aclosing(OpenAIBatch(self._spec, self._limits).stream(asked)) as stream:
+            async with aclosing(OpenAIBatch(self.spec, self.limits).stream(asked)) as stream:
                 async for outcome in stream:
                     (self.replies if isinstance(outcome, Reply) else self.failures)[outcome.key] = outcome
                     count += 1
@@ -74,12 +69,19 @@ class Client:
         except (AnnotatorError, StoppedError) as ended:
             return ended
 
-    def until_done(self, wanted, runs=12):
+    def until_done(self, wanted, runs=60):
         wanted = list(wanted)
         for _ in range(runs):
             if not isinstance(ended := self.run(wanted), StoppedError):
                 return ended
         raise AssertionError(f"not done: {ended}")
+
+    def until_stuck(self, wanted, runs=6):
+        wanted = list(wanted)
+        for _ in range(runs):
+            if "batch_size=N" in (ended := str(self.run(wanted))):
+                return ended
+        raise AssertionError(f"not stuck: {ended}")
 
     def texts(self):
         return {key: reply.text for key, reply in self.replies.items()}
@@ -118,12 +120,10 @@ def test_a_batch_of_others_does_not_keep_a_run_from_its_end(tmp_path):
         client.run(requests(2))
         client.run(requests(3, first=10))
         mine, other = server.batches.values()
-        server._validate(mine)
-        server._end(mine, "completed")
+        server.complete(mine)
         assert client.run(requests(2)) is None
         assert client.texts() == answers(2)
-        server._validate(other)
-        server._end(other, "completed")
+        server.complete(other)
         assert client.until_done(requests(3, first=10)) is None
         assert len(server.batches) == 2
     assert client.texts() == answers(2) | answers(3, first=10)
@@ -148,54 +148,24 @@ def test_rows_of_an_input_file_are_the_requests(tmp_path):
     }
 
 
-def test_a_waiting_run_needs_no_second_one(tmp_path):
-    with FakeBatch() as server:
-        client = Client(server, tmp_path, wait_s=30)
-        assert client.run(requests(7)) is None
-    assert client.texts() == answers(7)
-
-
 def test_no_reply_is_mispaired_and_what_failed_is_asked_again(tmp_path):
     with FakeBatch(failing=0.2, vanishing=0.1, strangers=3) as server:
-        client = Client(server, tmp_path, wait_s=30, max_rows=40)
+        client = Client(server, tmp_path, wait_s=30, batch_size=40)
         assert client.run(requests(100)) is None
         failed = dict(client.failures)
         assert client.texts().items() <= answers(100).items()
         assert len(client.replies) + len(failed) == 100
         assert {failure.kind for failure in failed.values()} == {"http_500", "missing"}
-        server.failing, server._vanishing = 0.0, 0.0
+        server.failing, server.vanishing = 0.0, 0.0
         assert client.run(requests(100)) is None
         assert server.asked[100:] == sorted(failed)
     assert client.texts() == answers(100)
 
 
-def test_rows_of_strangers_are_ignored_with_one_warning(tmp_path, caplog):
-    with FakeBatch(strangers=3) as server:
-        client = Client(server, tmp_path, wait_s=30)
-        assert client.run(requests(4)) is None
-    assert client.texts() == answers(4)
-    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert warnings == ["batch batch_1: 3 result rows ignored that answer none of its requests"]
-
-
-def test_a_row_that_comes_twice_is_yielded_once(tmp_path):
-    """Output and error file may both name a request; a second outcome would be one too many."""
-    with FakeBatch() as server:
-        client = Client(server, tmp_path)
-        client.run(requests(2))
-        client.run(requests(2))
-        batch = server.batches["batch_1"]
-        server._end(batch, "completed")
-        server.files[batch.output_file] = ("o", server.files[batch.output_file][1] * 2)
-        batch.error_file = batch.output_file
-        assert client.run(requests(2)) is None
-    assert client.texts() == answers(2)
-
-
 LINE = len(request_line(f"{0:032x}", request_body(next(requests(1)))))
 
 
-@pytest.mark.parametrize("limits", [{"max_rows": 3}, {"max_bytes": 3 * LINE}, {"max_bytes": 4 * LINE - 1}])
+@pytest.mark.parametrize("limits", [{"batch_size": 3}, {"max_bytes": 3 * LINE}, {"max_bytes": 4 * LINE - 1}])
 def test_parts_keep_within_rows_and_bytes(tmp_path, limits):
     with FakeBatch() as server:
         client = Client(server, tmp_path, wait_s=30, **limits)
@@ -282,52 +252,15 @@ def test_a_refused_batch_says_why_and_its_requests_can_be_asked_again(tmp_path):
 
 def test_a_refused_batch_does_not_hide_the_replies_of_others(tmp_path):
     with FakeBatch() as server:
-        client = Client(server, tmp_path, max_rows=2)
+        client = Client(server, tmp_path, batch_size=2)
         client.run(requests(4))
         first, second = server.batches.values()
-        server._validate(first)
-        server._end(first, "completed")
+        server.complete(first)
         server.refusals = ["model_not_found"]
-        server._validate(second)
+        server.validate(second)
         assert "not today" in str(client.run(requests(6)))
         assert len(server.batches) == 2
     assert client.texts() == answers(2)
-
-
-@pytest.mark.parametrize("wait_s", [0, 60])
-def test_parts_are_halved_until_the_account_has_room(tmp_path, wait_s):
-    """Each prompt counts ten tokens here, so four at a time fit."""
-    with FakeBatch(max_enqueued=40) as server:
-        client = Client(server, tmp_path, wait_s=wait_s, max_rows=16)
-        assert client.until_done(requests(16)) is None
-        sizes = [len(b.rows) for b in server.batches.values() if b.status == "completed"]
-        assert sizes == [4, 4, 4, 4]
-        assert sorted(server.asked) == [f"{n:032x}" for n in range(16)]
-    assert client.texts() == answers(16)
-
-
-def test_a_part_without_room_waits_for_its_sisters_and_is_not_halved(tmp_path):
-    with FakeBatch(max_enqueued=60, looks=6) as server:
-        client = Client(server, tmp_path, wait_s=60, max_rows=4)
-        assert client.run(requests(16)) is None
-        assert {len(b.rows) for b in server.batches.values() if b.status == "completed"} == {4}
-        assert sorted(server.asked) == [f"{n:032x}" for n in range(16)]
-    assert client.texts() == answers(16)
-
-
-def test_an_account_that_others_fill_stops_the_run_and_shrinks_nothing_for_good(tmp_path):
-    with FakeBatch(max_enqueued=1) as server:
-        client = Client(server, tmp_path, wait_s=60, max_rows=8, min_rows=3)
-        ended = client.run(requests(8))
-        assert isinstance(ended, StoppedError)
-        assert "no room for 3 requests" in str(ended)
-        server.max_enqueued = None
-        assert client.run(requests(8)) is None
-        assert [len(b.rows) for b in server.batches.values() if b.status == "completed"] == [8]
-        server.max_enqueued = 1
-        refused = len(server.batches)
-        assert "no room for 8 requests" in str(client.run(requests(8, first=8)))
-        assert len(server.batches) == refused + 1
 
 
 @pytest.mark.parametrize(
@@ -355,156 +288,13 @@ def test_passing_faults_are_tried_again_and_never_buy_twice(tmp_path, operation,
     assert client.texts() == answers(6)
 
 
-def test_patience_is_no_failed_attempt(tmp_path):
-    """Creation is limited per hour: more refusals than other faults are allowed must be waited out."""
-    with FakeBatch(faults={"create": [Fault(429, {"retry-after-ms": "1"})] * 10}) as server:
-        assert isinstance(Client(server, tmp_path).run(requests(1)), StoppedError)
-        assert len(server.batches) == 1
-
-
-def test_a_service_too_busy_for_batches_stops_the_run_and_keeps_what_it_took(tmp_path):
-    with FakeBatch(faults={"create": [None] + [Fault(429, {"retry-after-ms": "1"})] * 20}) as server:
-        client = Client(server, tmp_path, max_rows=2)
-        ended = client.run(requests(4))
-        assert isinstance(ended, StoppedError)
-        assert "too busy" in str(ended)
-        assert client.until_done(requests(4)) is None
-        assert len(server.batches) == 2
-    assert client.texts() == answers(4)
-
-
-def test_lost_result_files_are_missing_rows(tmp_path):
-    with FakeBatch() as server:
-        client = Client(server, tmp_path)
-        client.run(requests(2))
-        batch = server.batches["batch_1"]
-        server._validate(batch)
-        server._end(batch, "completed")
-        del server.files[batch.output_file]
-        assert client.run(requests(2)) is None
-        assert {failure.kind for failure in client.failures.values()} == {"missing"}
-        assert client.until_done(requests(2)) is None
-    assert client.texts() == answers(2)
-
-
-def test_a_damaged_result_file_closes_nothing(tmp_path):
-    with FakeBatch() as server:
-        client = Client(server, tmp_path)
-        client.run(requests(2))
-        batch = server.batches["batch_1"]
-        server._validate(batch)
-        server._end(batch, "completed")
-        whole = server.files[batch.output_file]
-        server.files[batch.output_file] = ("o", whole[1][:-20])
-        assert "damaged" in str(client.run(requests(2)))
-        server.files[batch.output_file] = whole
-        assert client.run(requests(2)) is None
-        assert len(server.batches) == 1
-    assert client.texts() == answers(2)
-
-
-def test_a_rejected_key_is_named_and_never_shown(tmp_path, monkeypatch):
-    monkeypatch.setenv("SOME_KEY", KEY)
-    with FakeBatch(key="another") as server:
-        spec = batch_spec(server.url, tmp_path, api_key_env="SOME_KEY")
-
-        async def first():
-            return await anext(OpenAIBatch(spec, quick()).stream(requests(1)))
-
-        with pytest.raises(CredentialsError, match="SOME_KEY") as caught:
-            asyncio.run(first())
-    assert KEY not in str(caught.value)
-    assert caught.value.__suppress_context__
-    assert not any(KEY in path.read_text() for path in tmp_path.rglob("*") if path.is_file())
-
-
-def test_what_the_service_says_is_shown_without_the_key(tmp_path, monkeypatch):
-    monkeypatch.setenv("SOME_KEY", KEY)
-    with FakeBatch(faults={"create": [Fault(400, message=f"no batches for {KEY}")]}) as server:
-        client = Client(server, tmp_path)
-        client._spec = batch_spec(server.url, tmp_path, api_key_env="SOME_KEY")
-        assert "no batches for [key]" in str(client.run(requests(1)))
-
-
-def test_a_server_without_batches_says_so(tmp_path):
-    with FakeBatch(faults={"upload": [Fault(404, message="Not Found")]}) as server:
-        ended = Client(server, tmp_path).run(requests(1))
-    assert str(ended) == f"{server.url} takes no batch files (use --engine server): Not Found"
-
-
-def test_a_batch_of_another_account_is_not_bought_again(tmp_path):
-    with FakeBatch() as server:
-        client = Client(server, tmp_path)
-        client.run(requests(1))
-        server.batches.clear()
-        ended = client.run(requests(1))
-        assert "knows no batch batch_1" in str(ended)
-        assert server.batches == {}
-
-
-def test_an_unreachable_server_is_one_line(tmp_path):
-    with FakeBatch() as server:
-        pass
-    assert "cannot reach" in str(Client(server, tmp_path).run(requests(1)))
-
-
-def test_requests_of_an_earlier_run_without_room_are_asked_anew(tmp_path):
-    """Their rows are gone from the run directory when the refusal comes during a later run's wait."""
-    with FakeBatch(max_enqueued=15) as server:
-        Client(server, tmp_path).run(requests(2))
-        client = Client(server, tmp_path, wait_s=3600)
-        ended = client.run(requests(2))
-        assert isinstance(ended, StoppedError)
-        assert "2 requests wait for room" in str(ended)
-        assert client.until_done(requests(2)) is None
-    assert client.texts() == answers(2)
-
-
-def test_requests_that_wait_for_room_are_asked_by_the_next_run(tmp_path):
-    with FakeBatch(max_enqueued=60, held=True) as server:
-        client = Client(server, tmp_path, max_rows=4)
-        stops = [str(client.run(requests(8))) for _ in range(4)]
-        assert any("(4 requests); 4 requests wait for room" in stop for stop in stops)
-        server.held = False
-        assert client.until_done(requests(8)) is None
-        assert "list" not in server.calls  # what was not submitted is known, and not searched for
-    assert client.texts() == answers(8)
-
-
-def test_parts_that_wait_are_cut_with_the_refused_one(tmp_path):
-    """Of three parts the service takes none: the second and third are refused or wait, and shrink as well."""
-    with FakeBatch(max_enqueued=25) as server:
-        Client(server, tmp_path, max_rows=8).run(requests(8))
-        client = Client(server, tmp_path, wait_s=60, max_rows=8)
-        assert client.until_done(requests(24)) is None
-        assert {len(b.rows) for b in server.batches.values() if b.status == "completed"} == {2}
-        assert sorted(server.asked) == [f"{n:032x}" for n in range(24)]
-        assert "list" not in server.calls
-    assert client.texts() == answers(24)
-    assert list((tmp_path / "batch").iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "options", [{"wait": 3}, {"wait_s": "soon"}, {"wait_s": -1}, {"wait_s": float("nan")}]
-)
-def test_engine_options_are_checked(tmp_path, options):
-    with pytest.raises(InputError, match="wait"):
-        OpenAIBatch(batch_spec("http://localhost:1/v1", tmp_path, engine_options=options))
-
-
-def test_a_run_directory_is_needed():
-    with pytest.raises(InputError, match="--out"):
-        OpenAIBatch(batch_spec("http://localhost:1/v1", None))
-
-
 def test_an_interrupt_leaves_the_batch_to_the_service(tmp_path):
     with FakeBatch(held=True) as server:
         client = Client(server, tmp_path, wait_s=30)
-        spec = client._spec
 
         async def interrupted():
             async def drain():
-                async for _ in OpenAIBatch(spec, quick()).stream(requests(3)):
+                async for _ in OpenAIBatch(client.spec, client.limits).stream(requests(3)):
                     pass
 
             task = asyncio.create_task(drain())
@@ -532,7 +322,7 @@ def test_requests_are_pulled_with_room_for_an_interrupt(tmp_path):
             yield request
 
     async def interrupted(url):
-        task = asyncio.create_task(anext(OpenAIBatch(batch_spec(url, tmp_path), quick()).stream(counted())))
+        task = asyncio.create_task(anext(OpenAIBatch(batch_spec(url, tmp_path)).stream(counted())))
         while not pulled:
             await asyncio.sleep(0)
         task.cancel()
@@ -545,81 +335,268 @@ def test_requests_are_pulled_with_room_for_an_interrupt(tmp_path):
     assert pulled < 1000
 
 
-def test_a_torn_last_line_is_found_again_at_the_service(tmp_path):
+def rows_of(server):
+    """The result rows of the only batch, which ends now."""
+    (batch,) = server.batches.values()
+    server.complete(batch)
+    return batch, [json.loads(line) for line in server.files[batch.output_file][1].splitlines()]
+
+
+def store(server, batch, rows):
+    server.files[batch.output_file] = ("o", "".join(json.dumps(row) + "\n" for row in rows).encode())
+
+
+def test_odd_rows_cost_their_own_request_and_no_other(tmp_path, caplog):
+    """Of one request no row, of one no completion, of one a second answer, and a row of nobody's."""
+    with FakeBatch(strangers=1) as server:
+        client = Client(server, tmp_path)
+        client.run(requests(4))
+        batch, rows = rows_of(server)
+        rows = sorted(rows, key=lambda row: row["custom_id"])
+        rows[1]["response"]["body"] = {"choices": []}
+        store(server, batch, [*rows[1:], rows[2]])
+        batch.error_file = batch.output_file
+        assert client.run(requests(4)) is None
+    kinds = {int(key, 16): failure.kind for key, failure in client.failures.items()}
+    assert kinds == {0: "missing", 1: "bad_answer"}
+    assert client.texts() == answers(2, first=2)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == ["batch batch_1: 7 result rows ignored that answer none of its requests"]
+
+
+def test_a_damaged_result_file_closes_nothing_and_a_lost_one_is_missing_rows(tmp_path):
     with FakeBatch() as server:
         client = Client(server, tmp_path)
+        client.run(requests(2))
+        batch, rows = rows_of(server)
+        server.files[batch.output_file] = ("o", json.dumps(rows[0]).encode()[:-20])
+        assert "damaged" in str(client.run(requests(2)))
+        assert open_requests(tmp_path) == 2
+        del server.files[batch.output_file]
+        assert client.run(requests(2)) is None
+        assert {failure.kind for failure in client.failures.values()} == {"missing"}
+        assert client.until_done(requests(2)) is None
+        assert len(server.batches) == 2
+    assert client.texts() == answers(2)
+
+
+@pytest.mark.parametrize("wait_s", [0, 60])
+def test_too_large_a_batch_names_the_option_with_which_the_command_goes_on(tmp_path, wait_s):
+    """Each prompt counts ten tokens here, so four at a time fit."""
+    with FakeBatch(max_enqueued=40) as server:
+        ended = Client(server, tmp_path, wait_s, batch_size=16).until_stuck(requests(16))
+        assert "account's limit on enqueued tokens" in ended
+        client = Client(server, tmp_path, wait_s, batch_size=4)
+        assert client.until_done(requests(16)) is None
+        sizes = [len(b.rows) for b in server.batches.values() if b.status == "completed"]
+        assert sizes == [4, 4, 4, 4]
+        assert sorted(server.asked) == [f"{n:032x}" for n in range(16)]
+        assert "list" not in server.calls  # what was not submitted is known, and not searched for
+    assert client.texts() == answers(16)
+    assert list((tmp_path / "batch").iterdir()) == []
+
+
+@pytest.mark.parametrize("wait_s", [0, 60])
+def test_a_batch_without_room_waits_for_the_others_and_is_not_sent_again(tmp_path, wait_s):
+    with FakeBatch(max_enqueued=60, looks=6) as server:
+        client = Client(server, tmp_path, wait_s, batch_size=4)
+        assert client.until_done(requests(16)) is None
+        assert {len(b.rows) for b in server.batches.values() if b.status == "completed"} == {4}
+        assert sorted(server.asked) == [f"{n:032x}" for n in range(16)]
+        assert server.calls.count("upload") == 4
+    assert client.texts() == answers(16)
+
+
+def test_an_account_that_others_fill_stops_the_run_until_they_have_finished(tmp_path):
+    with FakeBatch(max_enqueued=1) as server:
+        client = Client(server, tmp_path, wait_s=60)
+        assert "no room for 8 requests" in client.until_stuck(requests(8))
+        server.max_enqueued = None
+        assert client.run(requests(8)) is None
+        assert [b.status for b in server.batches.values()] == ["failed", "completed"]
+    assert client.texts() == answers(8)
+
+
+def test_requests_without_room_that_are_no_longer_asked_are_not_bought(tmp_path):
+    with FakeBatch(max_enqueued=20) as server:
+        client = Client(server, tmp_path)
         client.run(requests(3))
-        path = tmp_path / "batches.jsonl"
-        path.write_bytes(path.read_bytes()[:-9])
-        assert client.until_done(requests(3)) is None
+        client.run(requests(3))
+        assert client.until_done(requests(2, first=10)) is None
+        assert sorted(server.asked) == [f"{n:032x}" for n in range(10, 12)]
+    assert client.texts() == answers(2, first=10)
+
+
+def test_what_waits_for_room_is_said(tmp_path):
+    with FakeBatch(max_enqueued=60, held=True) as server:
+        client = Client(server, tmp_path, batch_size=4)
+        stops = [str(client.run(requests(8))) for _ in range(4)]
+    assert any("1 batch is being worked on (4 requests); 4 requests wait for room" in stop for stop in stops)
+
+
+REFUSED = Fault(429, {"retry-after-ms": "1"})
+
+
+def test_a_service_too_busy_for_batches_stops_the_run_and_keeps_what_it_took(tmp_path):
+    """Creation is limited per hour: more refusals than other faults are waited out, but not for ever."""
+    with FakeBatch(faults={"create": [*[REFUSED] * 10, None, *[REFUSED] * 20]}) as server:
+        client = Client(server, tmp_path, batch_size=2)
+        ended = client.run(requests(4))
+        assert isinstance(ended, StoppedError)
+        assert "too busy" in str(ended)
         assert len(server.batches) == 1
-    assert client.texts() == answers(3)
+        assert client.until_done(requests(4)) is None
+        assert len(server.batches) == 2
+    assert client.texts() == answers(4)
 
 
-def test_every_batch_of_a_run_is_found_again_among_many(tmp_path):
+@pytest.mark.parametrize(
+    ("faults", "kind", "words"),
+    [
+        (
+            {"upload": Fault(401, message=f"bad key {KEY}")},
+            CredentialsError,
+            "rejects the API key in SOME_KEY",
+        ),
+        ({"create": Fault(400, message=f"no batches for {KEY}")}, AnnotatorError, "no batches for [key]"),
+        (
+            {"upload": Fault(404, message="Not Found")},
+            AnnotatorError,
+            "takes no batch files (use --engine ser",
+        ),
+        (
+            {"create": Fault(429, {}, "no money", "insufficient_quota")},
+            AnnotatorError,
+            "do not allow it: no mo",
+        ),
+        (
+            {"create": Fault(429, {}, "no money", None, error_type="insufficient_quota")},
+            AnnotatorError,
+            "no mon",
+        ),
+    ],
+    ids=["key", "refused", "no batches", "quota by code", "quota by type"],
+)
+def test_what_ends_the_run_is_one_line_without_the_key(tmp_path, monkeypatch, faults, kind, words):
+    monkeypatch.setenv("SOME_KEY", KEY)
+    (operation, fault), *_ = faults.items()
+    with FakeBatch(faults={operation: [fault]}) as server:
+        ended = Client(server, tmp_path, key_env="SOME_KEY").run(requests(1))
+    assert type(ended) is kind
+    assert words in str(ended)
+    assert "\n" not in str(ended)
+    assert ended.__suppress_context__
+    texts = [str(ended), *(path.read_text() for path in tmp_path.rglob("*") if path.is_file())]
+    assert not any(KEY in text for text in texts)
+
+
+def test_an_unreachable_server_is_one_line(tmp_path):
     with FakeBatch() as server:
-        client, other = Client(server, tmp_path / "a", max_rows=1), Client(server, tmp_path / "b", max_rows=1)
+        pass
+    assert "cannot reach" in str(Client(server, tmp_path).run(requests(1)))
+
+
+def test_a_batch_of_another_account_is_not_bought_again(tmp_path):
+    with FakeBatch() as server:
+        client = Client(server, tmp_path)
+        client.run(requests(1))
+        server.batches.clear()
+        assert "knows no batch batch_1" in str(client.run(requests(1)))
+        assert server.batches == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"wait": 3}, "knows no option 'wait'"),
+        ({"wait_s": "soon"}, "wait_s must be a number"),
+        ({"wait_s": -1}, "wait_s must be a number"),
+        ({"wait_s": float("nan")}, "wait_s must be a number"),
+        ({"batch_size": 0}, "batch_size must be a whole number"),
+    ],
+)
+def test_engine_options_are_checked(tmp_path, options, words):
+    with pytest.raises(InputError, match=words):
+        OpenAIBatch(batch_spec("http://localhost:1/v1", tmp_path, engine_options=options))
+
+
+def test_a_run_directory_is_needed():
+    with pytest.raises(InputError, match="--out"):
+        OpenAIBatch(batch_spec("http://localhost:1/v1", None))
+
+
+@pytest.mark.parametrize("torn", [True, False], ids=["a torn last line", "no line at all"])
+def test_submissions_that_were_not_written_down_are_found_at_the_service(tmp_path, torn):
+    """Among those of another run, on several pages."""
+    with FakeBatch() as server:
+        client = Client(server, tmp_path / "a", batch_size=1)
         client.run(requests(3))
-        other.run(requests(3))
+        Client(server, tmp_path / "b", batch_size=1).run(requests(3))
         path = tmp_path / "a" / "batches.jsonl"
         lines = path.read_text().splitlines(keepends=True)
-        path.write_text("".join(line for line in lines if '"submitted"' not in line))
+        kept = [line for line in lines if '"submitted"' not in line]
+        path.write_text("".join(lines)[:-9] if torn else "".join(kept))
         assert client.until_done(requests(3)) is None
         assert len(server.batches) == 6
     assert client.texts() == answers(3)
 
 
-def test_damaged_state_is_refused_by_line(tmp_path):
-    BatchState(tmp_path)
-    with (tmp_path / "batches.jsonl").open("a") as stream:
-        stream.write('{"event": "submitted", "part": "0009-x", "batch": "b"}\n')
-    with pytest.raises(InputError, match=r"batches\.jsonl:2"):
-        BatchState(tmp_path)
-
-
-def test_changed_keys_are_refused(tmp_path):
+def test_a_damaged_state_is_refused_by_line_and_changed_keys_by_file(tmp_path):
     with FakeBatch(held=True) as server:
         client = Client(server, tmp_path)
         client.run(requests(3))
-        keys = next((tmp_path / "batch").glob("*.keys"))
+        keys, path = next((tmp_path / "batch").glob("*.keys")), tmp_path / "batches.jsonl"
         keys.write_text(keys.read_text()[33:])
         with pytest.raises(InputError, match="missing or changed"):
             client.run(requests(3))
+        with path.open("a") as stream:
+            stream.write('{"event": "submitted", "part": "0009-x", "batch": "b"}\n')
+        with pytest.raises(InputError, match=r"batches\.jsonl:4"):
+            client.run(requests(3))
 
 
-# kill -9 between every two steps of submitting and fetching; the first kill comes before the first step
+def test_the_state_of_a_version_that_cut_batches_into_halves_is_read(tmp_path):
+    with FakeBatch() as server:
+        client = Client(server, tmp_path)
+        client.run(requests(2))
+        with (tmp_path / "batches.jsonl").open("a") as stream:
+            stream.write('{"event": "shrunk", "rows": 1}\n')
+        assert client.until_done(requests(2)) is None
+    assert client.texts() == answers(2)
 
-STEPS = [
-    (BatchState, "_record"),
-    (BatchState, "prepared"),
-    (BatchState, "tidy"),
-    (BatchService, "upload"),
-    (BatchService, "create"),
-    (BatchService, "download"),
-]
+
+def test_counting_what_is_in_batches_reads_only(tmp_path):
+    with FakeBatch(held=True) as server:
+        client = Client(server, tmp_path)
+        client.run(requests(3))
+        client.run(requests(5))
+    path = tmp_path / "batches.jsonl"
+    path.write_text(path.read_text() + '{"event": "fini')
+    before = {item: item.read_bytes() for item in tmp_path.rglob("*") if item.is_file()}
+    assert open_requests(tmp_path) == 5
+    assert {item: item.read_bytes() for item in tmp_path.rglob("*") if item.is_file()} == before
+    assert open_requests(tmp_path / "elsewhere") == 0
 
 
 def run_and_die(url, run, moment, journal):
-    """Run the engine, note its replies, and kill this process before its `moment`-th step."""
+    """Run the engine, note its replies, and die before change number `moment` of a file in the run."""
     passed = 0
 
-    def guarded(original):
-        @functools.wraps(original)
-        def step(*args, **kwargs):
-            nonlocal passed
+    def step(event, arguments):
+        nonlocal passed
+        written = event in ("os.rename", "os.remove") or (
+            event == "open" and set("wa+") & set(arguments[1] or "")
+        )
+        if written and str(run) in str(arguments[0]):
             passed += 1
             if passed == moment:
                 os.kill(os.getpid(), signal.SIGKILL)
-            return original(*args, **kwargs)
 
-        return step
-
-    for owner, name in STEPS:
-        setattr(owner, name, guarded(getattr(owner, name)))
+    sys.addaudithook(step)
 
     async def collect():
         spec = batch_spec(url, run, engine_options={"wait_s": 30})
-        async for outcome in OpenAIBatch(spec, quick()).stream(requests(4)):
+        async for outcome in OpenAIBatch(spec, Limits(poll_s=0.001)).stream(requests(4)):
             with journal.open("a") as stream:
                 stream.write(f"{outcome.key} {outcome.text}\n")
 
@@ -627,7 +604,7 @@ def run_and_die(url, run, moment, journal):
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_kill_between_any_two_steps_buys_nothing_twice(tmp_path):
+def test_a_kill_before_any_change_of_a_file_buys_nothing_twice(tmp_path):
     moment, survived = 0, False
     while not survived:
         moment += 1
@@ -648,20 +625,4 @@ def test_a_kill_between_any_two_steps_buys_nothing_twice(tmp_path):
             assert client.run(requests(4)) is None
             assert len(server.batches) == 1, f"killed before step {moment}: {events(run)}"
         assert client.texts() == answers(4), f"killed before step {moment}"
-    assert moment > 10
-
-
-def test_failure_is_the_outcome_of_an_answer_that_is_none(tmp_path):
-    with FakeBatch() as server:
-        client = Client(server, tmp_path)
-        client.run(requests(1))
-        batch = server.batches["batch_1"]
-        server._validate(batch)
-        server._end(batch, "completed")
-        row = json.loads(server.files[batch.output_file][1])
-        row["response"]["body"] = {"choices": []}
-        server.files[batch.output_file] = ("o", json.dumps(row).encode())
-        assert client.run(requests(1)) is None
-    (failure,) = client.failures.values()
-    assert isinstance(failure, Failure)
-    assert failure.kind == "bad_answer"
+    assert moment > 12

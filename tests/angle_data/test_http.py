@@ -1,13 +1,10 @@
 """Which failures are tried again, which are about the account, and for how long to wait before."""
 
-from types import SimpleNamespace
-
-import openai
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
 from angle_data.cli import main
-from angle_data.http import ServiceError, is_out_of_quota, is_retryable, wait_as_told
+from angle_data.http import ServiceError, is_out_of_quota, is_retryable, retry_after, retry_pause
 
 
 def refusal(*codes, status=429, said="no"):
@@ -40,18 +37,8 @@ def test_a_code_of_the_account_with_another_status_is_judged_by_the_status():
     assert is_retryable(refusal("1113", status=500))
 
 
-@pytest.mark.parametrize("name", ["code", "type"])
-def test_the_openai_clients_own_exception_is_read_alike(name):
-    response = SimpleNamespace(request=None, status_code=429, headers={})
-    error = openai.RateLimitError("no", response=response, body={name: "insufficient_quota"})
-    assert is_out_of_quota(error)
-    assert not is_retryable(error)
-
-
 def waited(status, headers, attempt=1):
-    error = ServiceError(status, "no", frozenset(), headers)
-    outcome = SimpleNamespace(exception=lambda: error)
-    return wait_as_told()(SimpleNamespace(outcome=outcome, attempt_number=attempt))
+    return retry_pause(ServiceError(status, "no", frozenset(), headers), attempt)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
@@ -63,6 +50,23 @@ def test_an_error_that_says_how_long_is_waited_for_that_long(status):
 def test_without_word_the_wait_is_random_and_bounded(headers):
     assert 0.0 < waited(503, headers, attempt=3) <= 60.0
     assert len({waited(503, headers, attempt=5) for _ in range(5)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "-3"}, 0.0),
+        ({}, None),
+    ],
+)
+def test_retry_after_reads_every_form(headers, seconds):
+    assert retry_after(headers) == seconds
 
 
 GLM = "余额不足或无可用资源包,请充值。"

@@ -1,7 +1,7 @@
 """Asks any OpenAI-compatible chat endpoint: OpenAI itself, `vllm serve`, the GLM cloud.
 
 A pool of workers pulls from one iterator, so memory stays flat and no reply waits for another. The next
-request goes to the address where it may go first (`endpoints`), as fast as its limits allow (`limiter`). The
+request goes to the address where it may go first (`endpoints`), as fast as its limits allow (`limits`). The
 retries here are the only ones. What a failed request means for the run:
 
 - no connection, timeout, 408, 409, 5xx, no chat completion: tried six times, then a `Failure`
@@ -21,43 +21,39 @@ With several addresses, one that fails is set aside, and its requests go to the 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import suppress
 
 from angle_data.annotators.base import ChatRequest, Failure, Reply
-from angle_data.annotators.chat import (
+from angle_data.annotators.endpoints import Closed, Endpoint, Endpoints, Patience, Place
+from angle_data.annotators.limits import Limiter
+from angle_data.annotators.models import DEFAULT_URL
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.transport import (
+    LAXER,
     Form,
+    Transport,
     api_key,
     credentials_message,
-    first_form,
-    next_form,
+    one_line,
     read_reply,
     request_body,
 )
-from angle_data.annotators.endpoints import Closed, Endpoint, Endpoints, Patience, Place
-from angle_data.annotators.limiter import Limiter
-from angle_data.annotators.models import DEFAULT_URL
-from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.annotators.transport import Transport
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
 from angle_data.http import (
     BadAnswer,
+    CallError,
     NoAnswer,
-    ServiceError,
     is_away,
     is_out_of_quota,
     is_retryable,
-    lacks_connection,
     retry_after,
-    status_of,
-    wait_as_told,
+    retry_pause,
 )
-
-if TYPE_CHECKING:
-    from tenacity import RetryCallState
 
 log = logging.getLogger("angle.annotators")
 
@@ -66,17 +62,13 @@ _ATTEMPTS_UNREACHED = 3
 _EQUAL_REFUSALS = 5
 _FAILURES_IN_A_ROW = 20
 _REFUSALS_IN_A_ROW = 100  # a server that answers may well refuse a stretch of long texts
-_MESSAGE_CHARS = 300
 _NAMES_FORMAT = re.compile(
     r"response_format|json_schema|json_object|structured.?output|guided", re.IGNORECASE
 )
 
 
-_Failed = (ServiceError, NoAnswer, BadAnswer)
-
-
 class _LaxerForm(Exception):
-    """The server does not know the form of JSON that was asked for; the next attempt asks for less."""
+    """The server does not know the form of JSON of the request; the next attempt asks for less."""
 
 
 class OpenAIServer:
@@ -140,7 +132,8 @@ class OpenAIServer:
         spec = self._spec
         limiter = Limiter(spec.concurrency, spec.requests_per_minute, spec.tokens_per_minute)
         path = f"{(url or DEFAULT_URL).rstrip('/')}/chat/completions"
-        return Endpoint(path, url or "the OpenAI API", limiter, first_form(spec.dialect))
+        form: Form = "json_object" if spec.dialect == "glm" else "json_schema"
+        return Endpoint(path, url or "the OpenAI API", limiter, form)
 
     async def _work(
         self, source: Iterator[ChatRequest], outcomes: asyncio.Queue[Reply | Failure | Exception | None]
@@ -167,54 +160,44 @@ class OpenAIServer:
             await outcomes.put(error)
 
     async def _ask(self, request: ChatRequest, place: Place) -> Reply | Failure:
-        try:
+        """Send a request until there is a reply, or a failure that no further attempt would mend.
+
+        What is not the request's own fault uses up none of its attempts.
+
+        Raises:
+            Closed: The run ends while the request waits for another attempt.
+            AngleError: What the service said ends the run.
+        """
+        used = 0
+        for number in itertools.count(1):
+            endpoint = place.endpoint
             try:
                 reply = await self._send(request, place)
-            except (*_Failed, _LaxerForm) as error:
-                reply = await self._ask_again(request, place.endpoint, error)
-        except _Failed as error:
-            return self._failure(request, error)
-        self._replied, self._failed_in_a_row, self._refusals = True, 0, 0
-        return reply
-
-    async def _ask_again(self, request: ChatRequest, endpoint: Endpoint, error: Exception) -> Reply:
-        """Go on after a first attempt that failed; most requests need none of this machinery."""
-        from tenacity import AsyncRetrying, retry_if_exception
-
-        first: Exception | None = error
-
-        async def attempt() -> Reply:
-            nonlocal first, endpoint
-            if first is not None:
-                given, first = first, None
-                raise given
-            place = await self._endpoints.place(retrying=True)
-            assert place is not None  # only first places run out
-            endpoint = place.endpoint
-            return await self._send(request, place)
-
-        told = wait_as_told()
-
-        def wait(state: RetryCallState) -> float:
-            failed = state.outcome.exception() if state.outcome else None
-            # The limits of the address already make everybody wait, and another address is worth a try now.
-            elsewhere = isinstance(failed, NoAnswer) and self._endpoints.others_work(endpoint)
-            at_once = endpoint.is_down or (failed is not None and status_of(failed) == 429)
-            return 0.0 if at_once or elsewhere or isinstance(failed, _LaxerForm) else told(state)
-
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(lambda failed: isinstance(failed, _LaxerForm) or is_retryable(failed)),
-            wait=wait,
-            stop=self._patience(lambda: endpoint),
-            sleep=self._sleep,
-            reraise=True,
-        )
-        try:
-            reply: Reply = await retrying(attempt)
-        except _Failed as failed:
-            failed.add_note(endpoint.name)
-            raise
-        return reply
+            except _LaxerForm:
+                pause = 0.0
+            except CallError as error:
+                asks_patience = error.status_code == 429
+                elsewhere = isinstance(error, NoAnswer) and self._endpoints.others_work(endpoint)
+                # What never got through to a server that is away says nothing about the request.
+                unsent = isinstance(error, NoAnswer) and not error.connected and endpoint.is_down
+                used += not (asks_patience or elsewhere or unsent)
+                if not is_retryable(error) or used >= (
+                    _ATTEMPTS if endpoint.reached else _ATTEMPTS_UNREACHED
+                ):
+                    return self._failure(request, error, endpoint.name)
+                # The limits of the address already make everybody wait; another address is worth a try now.
+                at_once = asks_patience or elsewhere or endpoint.is_down
+                pause = 0.0 if at_once else retry_pause(error, number, self._pauses.retry_s)
+            else:
+                self._replied, self._failed_in_a_row, self._refusals = True, 0, 0
+                return reply
+            with suppress(TimeoutError):
+                if pause > 0.0 and await asyncio.wait_for(self._stop.wait(), pause):
+                    raise Closed
+            again = await self._endpoints.place(retrying=True)
+            assert again is not None  # only first places run out
+            place = again
+        raise AssertionError  # the loop above ends by returning
 
     async def _send(self, request: ChatRequest, place: Place) -> Reply:
         """Make one attempt, and let limits and address know how it went."""
@@ -222,13 +205,10 @@ class OpenAIServer:
         try:
             answer = await self._transport.post(endpoint.url, request_body(request, self._spec.dialect, form))
             reply = read_reply(request.key, answer.body, time.monotonic() - started)
-        except ServiceError as error:
+        except CallError as error:
             self._judge(place, error)
             if error.status_code == 400 and self._lowered(request, endpoint, form, str(error)):
                 raise _LaxerForm from error
-            raise
-        except (NoAnswer, BadAnswer) as error:
-            self._judge(place, error)
             raise
         except BaseException:
             self._endpoints.dropped(place)
@@ -237,34 +217,29 @@ class OpenAIServer:
         self._endpoints.settled(place, answer.headers, reply.usage.get("total_tokens"))
         return reply
 
-    def _judge(self, place: Place, error: NoAnswer | BadAnswer | ServiceError) -> None:
+    def _judge(self, place: Place, error: CallError) -> None:
         """Tell an address what a failure says about it, or about what it was asked; give the place back.
 
         Raises:
             StoppedError: No address has worked for too long.
         """
-        endpoint, message, lost = place.endpoint, _one_line(str(error)), False
-        headers = error.headers if isinstance(error, ServiceError) else {}
-        if isinstance(error, ServiceError) and error.status_code < 500:
+        endpoint, message, lost = place.endpoint, one_line(error), False
+        status, told_s = error.status_code, retry_after(error.headers)
+        if status is not None and status < 500:
             endpoint.answered()
         else:
-            endpoint.reached = endpoint.reached or isinstance(error, ServiceError)
-            if (
-                endpoint.is_down
-                or self._endpoints.others_work(endpoint)
-                or (is_away(error) and self._endpoints.worked)
-            ):
-                connected = not isinstance(error, NoAnswer) or error.connected
-                told_s = retry_after(headers)
-                lost = self._endpoints.failed(endpoint, message, connected=connected, told_s=told_s)
+            endpoint.reached = endpoint.reached or status is not None
+            known_to_work = self._endpoints.worked and is_away(error)
+            if endpoint.is_down or self._endpoints.others_work(endpoint) or known_to_work:
+                lost = self._endpoints.failed(endpoint, message, connected=error.connected, told_s=told_s)
         # Not before the address knows: a place that is given back goes to the next request at once.
-        if status_of(error) == 429:
-            self._endpoints.refused(place, retry_after(headers), headers, message)
-        elif isinstance(error, ServiceError):
-            self._endpoints.settled(place, headers)
+        if status == 429:
+            self._endpoints.refused(place, told_s, error.headers, message)
+        elif status is not None:
+            self._endpoints.settled(place, error.headers)
         else:
             self._endpoints.dropped(place)
-        if isinstance(error, NoAnswer) and error.timeout and not self._timed_out:
+        if error.timeout and not self._timed_out:
             self._timed_out = True
             log.warning("%s: %s", endpoint.name, message)
         if lost:
@@ -278,47 +253,17 @@ class OpenAIServer:
         if request.sampling.schema is None or form == "text" or not _NAMES_FORMAT.search(message):
             return False
         if endpoint.form == form:
-            endpoint.form = next_form(form)
-            said = _one_line(message)
+            endpoint.form = LAXER[form]
+            said = one_line(message)
             log.warning(
                 "%s knows no %s replies (%s); asking for %s instead", endpoint.name, form, said, endpoint.form
             )
         return True
 
-    def _patience(self, endpoint: Callable[[], Endpoint]) -> Callable[[RetryCallState], bool]:
-        """Return a tenacity stop for one request; what is not its own fault does not use up an attempt.
-
-        The end of the run is none of its business: who then waits for another attempt gets `Closed`.
-        """
-        used = 0
-
-        def exhausted(state: RetryCallState) -> bool:
-            nonlocal used
-            error = state.outcome.exception() if state.outcome else None
-            elsewhere = isinstance(error, NoAnswer) and self._endpoints.others_work(endpoint())
-            # What never got through to a server that is away says nothing about the request.
-            unsent = isinstance(error, NoAnswer) and not error.connected and endpoint().is_down
-            free = error is None or status_of(error) == 429 or isinstance(error, _LaxerForm)
-            used += not (free or elsewhere or unsent)
-            limit = _ATTEMPTS if endpoint().reached else _ATTEMPTS_UNREACHED
-            return used >= limit
-
-        return exhausted
-
-    async def _sleep(self, seconds: float) -> None:
-        """Wait before an attempt; raises `Closed` when the run ends meanwhile."""
-        if seconds <= 0.0:
-            return
-        try:
-            await asyncio.wait_for(self._stop.wait(), seconds)
-        except TimeoutError:
-            return
-        raise Closed
-
-    def _failure(self, request: ChatRequest, error: Exception) -> Failure:
+    def _failure(self, request: ChatRequest, error: CallError, address: str) -> Failure:
         """Return the failure of one request, or raise what ends the run."""
-        status, message = status_of(error), _one_line(str(error))
-        address = getattr(error, "__notes__", [self._names()])[0]
+        status, message = error.status_code, one_line(error)
+        lacks_connection = isinstance(error, NoAnswer) and not error.timeout
         if status in (401, 403):
             raise CredentialsError(credentials_message(self._spec, address, status, message))
         if status is not None and 300 <= status < 400:
@@ -329,7 +274,7 @@ class OpenAIServer:
             )
         if is_out_of_quota(error):
             raise AnnotatorError(f"{address}: the account has no quota left: {message}")
-        if lacks_connection(error) and not self._endpoints.reached:
+        if lacks_connection and not self._endpoints.reached:
             raise AnnotatorError(
                 f"cannot reach {self._names()} ({message}); start the server or correct --base-url"
             )
@@ -337,7 +282,8 @@ class OpenAIServer:
             raise AnnotatorError(f"{address}: {message}")
         if ending := self._ending(address, message, refused=not is_retryable(error)):
             raise ending
-        return Failure(request.key, _kind(error), message)
+        kind = f"http_{status}" if status else "connection" if lacks_connection else "timeout"
+        return Failure(request.key, "bad_answer" if isinstance(error, BadAnswer) else kind, message)
 
     def _ending(self, address: str, message: str, *, refused: bool) -> AngleError | None:
         """Count a failed request; return the error that ends the run when there are too many in a row."""
@@ -358,16 +304,3 @@ class OpenAIServer:
 
     def _names(self) -> str:
         return ", ".join(self._spec.base_urls) or "the OpenAI API"
-
-
-def _one_line(text: str) -> str:
-    """Return what a server said on one line and not endlessly."""
-    return " ".join(text.split())[:_MESSAGE_CHARS]
-
-
-def _kind(error: Exception) -> str:
-    if isinstance(error, BadAnswer):
-        return "bad_answer"
-    if status := status_of(error):
-        return f"http_{status}"
-    return "connection" if lacks_connection(error) else "timeout"

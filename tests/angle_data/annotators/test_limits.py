@@ -4,12 +4,12 @@ import heapq
 import itertools
 import math
 import random
+import sys
+import tracemalloc
 
 import pytest
 
-from angle_data.annotators.allowance import Allowance, parse_duration, read_allowance
-from angle_data.annotators.limiter import Limiter
-from angle_data.annotators.pace import Pace
+from angle_data.annotators.limits import Limiter, Pace
 
 # Counted by the simulation below for these seeds; the goals are 0.95 and 0.02.
 GOODPUT, REFUSED = 0.95, 0.02
@@ -198,70 +198,53 @@ def test_who_is_told_when_to_come_again_may_send_one_request_then():
     assert untold.wait(at) > 0.0
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("1s", 1.0),
-        ("6m0s", 360.0),
-        ("20ms", 0.02),
-        ("1h2m3.5s", 3723.5),
-        ("1d", 86400.0),
-        ("0.5", 0.5),
-        ("7", 7.0),
-        ("", None),
-        ("soon", None),
-        ("1s later", None),
-        ("-3", None),
-        ("nan", None),
-        ("inf", None),
-    ],
-)
-def test_durations(text, seconds):
-    assert parse_duration(text) == (seconds if seconds is None else pytest.approx(seconds))
-
-
-@pytest.mark.parametrize(
-    ("limit", "remaining", "reset", "found"),
-    [
-        ("3000", "2999", "20ms", Allowance(2999.0, 50.0, 0.02)),
-        ("60", "0", "soon", Allowance(0.0, 1.0, math.inf)),
-        ("0", "0", "1s", None),
-        ("many", "1", "1s", None),
-        ("60", "", "1s", None),
-        ("60", "61", "1s", None),
-        ("60", "-1", "1s", None),
-    ],
-)
-def test_allowances(limit, remaining, reset, found):
-    headers = {
-        "x-ratelimit-limit-tokens": limit,
-        "x-ratelimit-remaining-tokens": remaining,
-        "x-ratelimit-reset-tokens": reset,
-    }
-    assert read_allowance(headers, "tokens") == found
-    assert read_allowance(headers, "requests") is None
-
-
-def test_an_allowance_that_is_used_up_holds_back_until_it_is_whole():
-    """60 per second, told as such: by the minute, the next would be a second away."""
+def wait_after(limit, remaining, reset, kind="requests"):
+    """The seconds before the second request, when the answer to the first one has these headers."""
     limiter = Limiter(8)
-    ticket = limiter.take(0.0)
-    headers = {
-        "x-ratelimit-limit-requests": "60",
-        "x-ratelimit-remaining-requests": "0",
-        "x-ratelimit-reset-requests": "200ms",
-    }
-    limiter.settled(ticket, 0.0, headers)
-    assert limiter.wait(0.0) == pytest.approx(0.2)
-    assert limiter.wait(0.25) == 0.0
+    names = {"limit": limit, "remaining": remaining, "reset": reset}
+    headers = {f"x-ratelimit-{name}-{kind}": value for name, value in names.items()}
+    limiter.settled(limiter.take(0.0), 0.0, headers)
+    return limiter.wait(0.0)
+
+
+@pytest.mark.parametrize(
+    ("reset", "seconds"),
+    [
+        *[("1s", 1.0), ("6m0s", 360.0), ("20ms", 0.02), ("1h2m3.5s", 3723.5), ("1d", 86400.0)],
+        *[("0.5", 0.5), ("7", 7.0)],
+        *[(text, 600_000.0) for text in ("", "soon", "1s later", "-3", "nan", "inf")],
+    ],
+)
+def test_a_used_up_allowance_holds_back_until_the_reset_or_else_for_as_long_as_it_takes(reset, seconds):
+    """One request in 600,000 seconds is allowed."""
+    assert wait_after("0.0001", "0", reset) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("limit", "remaining", "waits"),
+    [
+        ("60", "0", True),
+        ("3000", "2999", False),
+        *[
+            ("0", "0", False),
+            ("many", "1", False),
+            ("60", "", False),
+            ("60", "61", False),
+            ("60", "-1", False),
+        ],
+    ],
+)
+@pytest.mark.parametrize("kind", ["requests", "tokens"])
+def test_an_allowance_counts_where_its_numbers_make_sense(limit, remaining, waits, kind):
+    assert (wait_after(limit, remaining, "9s", kind) > 0.0) == waits
 
 
 def test_the_bound_is_exact_for_a_bucket_that_did_not_run_over():
     """Refused at 20 a second by a bucket of 10 with 10 a second: bursts of 10, then a long search."""
     limiter, service = Limiter(64), Service(10.0, 10)
     simulate(limiter, service, number=600, latency_s=0.01, sigma=0.0)
-    assert limiter._pace._limit == pytest.approx(10.0, rel=0.03)
-    assert limiter._pace.burst == pytest.approx(10.0, abs=2.0)
+    assert limiter.pace.limit == pytest.approx(10.0, rel=0.03)
+    assert limiter.pace.burst == pytest.approx(10.0, abs=2.0)
 
 
 def test_one_burst_of_refusals_is_one_lesson():
@@ -280,19 +263,21 @@ def test_a_burst_that_went_faster_than_the_pace_does_not_raise_the_limit_over_wh
             now += 0.1
             number = pace.sent(now)
         pace.refused(number, now, 0.1)
-    assert pace._limit == pytest.approx(10.0, rel=0.2)
+    assert pace.limit == pytest.approx(10.0, rel=0.2)
     for _ in range(200):
         now += 0.01
         number = pace.sent(now)
     tried = pace.rate(now)
     pace.refused(number, now, 0.1)
-    assert pace._limit <= tried < 50.0
+    assert pace.limit <= tried < 50.0
 
 
 def test_what_is_remembered_stays_small():
     pace = Pace()
-    numbers = [pace.sent(i / 1000) for i in range(30_000)]
-    assert numbers == list(range(30_000))
-    assert len(pace._sent) < 10_000
-    assert not pace.refused(0, 31.0, 0.1)  # forgotten long ago
-    assert pace.refused(29_999, 31.0, 0.1)
+    tracemalloc.start()
+    numbers = [pace.sent(i / 1000) for i in range(100_000)]
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert used - sys.getsizeof(numbers) - 32 * len(numbers) < 200_000
+    assert not pace.refused(0, 101.0, 0.1)  # forgotten long ago
+    assert pace.refused(99_999, 101.0, 0.1)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import subprocess
 import sys
 
@@ -17,9 +18,7 @@ from tiny_llm import (
     tiny_chatglm,
 )
 
-from angle_data.annotators import AnnotatorSpec, load_annotator
 from angle_data.annotators.base import Failure, Reply, resample
-from angle_data.errors import AnnotatorError, InputError
 
 pytestmark = [pytest.mark.slow, needs_vllm, pytest.mark.timeout(600)]
 
@@ -46,11 +45,6 @@ def _one_process():
 @pytest.fixture
 def engine():
     return shared_engine()
-
-
-def load(checkpoint, **options):
-    options = {**ENGINE_OPTIONS, **options}
-    return load_annotator(AnnotatorSpec("m", "offline", str(checkpoint), engine_options=options))
 
 
 def test_every_request_is_answered_in_order_over_chunks(engine):
@@ -128,27 +122,54 @@ def test_the_longest_prompt_that_leaves_room_for_a_token_is_answered(engine):
     assert too_long.kind == "too_long"
 
 
-def test_chatglm_answers_with_a_schema(tmp_path):
-    annotator = load(tiny_chatglm(tmp_path / "glm"))
-    (bound, free) = ask(
-        annotator, [chat_request("One?", 0, schema=CHOICE, max_tokens=64), chat_request("Two?", 1)]
+LOADS = """
+import json, sys
+from dataclasses import asdict
+from angle_data.annotators.vllm_offline import EngineSettings, Question, VLLMEngine
+from angle_data.errors import AngleError
+
+asked = json.loads(sys.argv[1])
+for checkpoint, options in asked["loads"]:
+    try:
+        engine = VLLMEngine(EngineSettings(checkpoint, None, options))
+    except AngleError as error:
+        print("FOUND", json.dumps([type(error).__name__, str(error)]))
+answers = engine.answer([Question(**question) for question in asked["questions"]])
+print("FOUND", json.dumps(asdict(answers)["outcomes"]))
+"""
+
+
+def test_what_the_real_vllm_cannot_load_is_one_line_and_a_chatglm_answers(tmp_path):
+    """In one process, since it takes seconds to import vLLM."""
+    bound = {"temperature": 1.0, "max_tokens": 64, "seed": 1, "schema": CHOICE}
+    messages = [{"role": "user", "content": "One?"}]
+    loads = [
+        (str(shared_llama()), ENGINE_OPTIONS | {"gpu_memory": 0.5}),
+        ("nobody/nothing", ENGINE_OPTIONS),
+        (str(tiny_chatglm(tmp_path / "glm")), ENGINE_OPTIONS),
+    ]
+    questions = [
+        {"key": "bound", "messages": messages, **bound},
+        {"key": "free", "messages": messages, **bound, "schema": None},
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", LOADS, json.dumps({"loads": loads, "questions": questions})],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
     )
-    annotator.close()
-    assert set(json.loads(bound.text)["answer"]) <= {"yes", "no"}
-    assert free.usage["completion_tokens"] > 1
-
-
-def test_an_option_that_vllm_does_not_know_is_one_line():
-    annotator = load(shared_llama(), gpu_memory=0.5)
-    with pytest.raises(InputError, match="--engine-option gpu_memory: vLLM has no such option"):
-        ask(annotator, [chat_request("a")])
-
-
-def test_a_checkpoint_that_is_not_there_is_one_line(tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(AnnotatorError, match="vLLM cannot load nobody/nothing: ") as caught:
-        ask(load("nobody/nothing"), [chat_request("a")])
-    assert "\n" not in str(caught.value)
+    found = [json.loads(line[6:]) for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+    unknown, missing, (bound, free) = found
+    assert unknown == [
+        "InputError",
+        "--engine-option gpu_memory: vLLM has no such option; see its engine arguments",
+    ]
+    assert missing[0] == "AnnotatorError"
+    assert missing[1].startswith("vLLM cannot load nobody/nothing: ")
+    assert "\n" not in missing[1]
+    assert set(json.loads(bound["text"])["answer"]) <= {"yes", "no"}
+    assert free["usage"]["completion_tokens"] > 1
 
 
 def label(texts, out):

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from contextlib import aclosing, contextmanager
@@ -14,28 +13,20 @@ import pytest
 from programs import angle_data, journalled, plain_prompts, started
 from tiny_llm import ask, chat_request, collect
 
-from angle_data.annotators import AnnotatorSpec, load_annotator
 from angle_data.annotators.base import Reply
-from angle_data.annotators.vllm_offline import VLLMOffline, root_cause
+from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.vllm_offline import (
+    ChunkServer,
+    EngineSettings,
+    VLLMOffline,
+    decode,
+    encode,
+    root_cause,
+)
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
 
-FAKE = Path(__file__).parents[1] / "fake_vllm"
 PATIENCE_S = 30
-
-
-@pytest.fixture
-def calls(tmp_path, monkeypatch):
-    """Puts the fake in the place of vLLM, here and in the worker; returns the record of its calls."""
-    record = tmp_path / "calls.jsonl"
-    monkeypatch.setenv("PYTHONPATH", str(FAKE))
-    monkeypatch.setenv("FAKE_VLLM_CALLS", str(record))
-    monkeypatch.syspath_prepend(FAKE)
-
-    def read(name):
-        rows = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
-        return [row[name] for row in rows if name in row]
-
-    return read
 
 
 @contextmanager
@@ -137,7 +128,10 @@ def test_draws_of_one_question_differ_by_their_seeds(calls):
     assert [reply.text for reply in replies] == ["a #7", "a #8", "a #9"]
 
 
-def test_a_faulty_question_costs_no_other(calls):
+@pytest.mark.parametrize("old", [False, True], ids=["errors of its own", "ValueErrors only"])
+def test_a_faulty_question_costs_no_other(calls, monkeypatch, old):
+    if old:
+        monkeypatch.setenv("FAKE_VLLM_OLD", "1")
     contents = ["a", "forbidden 1", "c", "[abort]", "w " * 50, "forbidden 2", "g"]
     with annotator(max_model_len=50) as engine:
         outcomes = ask(engine, requests(*contents))
@@ -230,6 +224,13 @@ def test_without_vllm_the_error_names_the_install_command(monkeypatch):
         VLLMOffline(AnnotatorSpec("m", "offline", "tiny"))
 
 
+def test_a_machine_of_a_cluster_without_vllm_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    answer = ChunkServer(EngineSettings("tiny", None, {}))(encode([]))
+    with pytest.raises(MissingExtraError, match='loading a model needs the "vllm" extra'):
+        decode(answer)
+
+
 def test_what_vllm_prints_goes_to_the_log_of_the_run(calls, tmp_path, capfd):
     with annotator(tmp_path) as engine:
         ask(engine, requests("a"))
@@ -258,21 +259,6 @@ def test_an_idle_engine_ends_with_its_annotator(calls):
     wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
 
 
-def test_a_killed_program_leaves_no_engine_behind(calls, tmp_path):
-    program = (
-        "import asyncio, sys\n"
-        f"sys.path[:0] = {[str(folder) for folder in Path(__file__).parents[:2]]}\n"
-        "from test_vllm_offline import annotator, ask, requests\n"
-        "with annotator() as engine:\n"
-        f"    ask(engine, requests('wait for {tmp_path / 'never'}'))\n"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", program])
-    wait_until(lambda: calls("chat"))
-    parent.kill()
-    parent.wait()
-    wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
-
-
 def start_run(tmp_path, contents):
     texts = tmp_path / "texts.jsonl"
     texts.write_text("".join(json.dumps({"text": content}) + "\n" for content in contents))
@@ -298,6 +284,13 @@ def test_ctrl_c_drains_the_chunk_and_a_second_run_asks_the_rest(calls, tmp_path)
     assert again.returncode == 0, errors
     assert journalled(tmp_path / "run") == contents
     assert [len(prompts) for prompts in calls("chat")] == [2, 2, 1]
+
+
+def test_a_killed_program_leaves_no_engine_behind(calls, tmp_path):
+    with start_run(tmp_path, [f"please wait for {tmp_path / 'never'}"]) as program:
+        wait_until(lambda: calls("chat"))
+        program.kill()
+    wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,18 @@ from contextlib import suppress
 
 import pytest
 from programs import went_through
-from tiny_llm import ask, chat_request, needs_vllm, tiny_glm4, tiny_llama
+from tiny_llm import ask, chat_request, needs_vllm, tiny_glm4
 
-from angle_data.annotators import MODELS, AnnotatorSpec, load_annotator
 from angle_data.annotators.base import Failure, resample
+from angle_data.annotators.models import MODELS
+from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AnnotatorError
 
 pytestmark = [pytest.mark.slow, needs_vllm, pytest.mark.timeout(600)]
 
 START_S = 300
-MODELS_MADE = {"llama": tiny_llama, "chatglm": tiny_glm4}
+ALIAS = "chatglm"  # a LLaMA is loaded in the tests of the offline engine
 CHOICE = {
     "type": "object",
     "properties": {"answer": {"enum": ["yes", "no"]}},
@@ -31,18 +33,18 @@ CHOICE = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS_MADE)
-def served(request, tmp_path_factory):
-    """Alias, and address of a server that serves a tiny model under the name that the alias stands for."""
-    folder = tmp_path_factory.mktemp(request.param)
-    model = MODELS_MADE[request.param](folder / "model")
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    """The address of a server that serves a tiny model under the name that the alias stands for."""
+    folder = tmp_path_factory.mktemp("served")
+    model = tiny_glm4(folder / "model")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [
         # The `vllm` command of the CPU build looks for a package of that name, and fails.
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model),
-        *("--served-model-name", MODELS[request.param].checkpoint, "--host", "127.0.0.1", "--port", port),
+        *("--served-model-name", MODELS[ALIAS].checkpoint, "--host", "127.0.0.1", "--port", port),
         *("--enforce-eager", "--max-model-len", "1024", "--kv-cache-memory-bytes", 128 << 20),
         # One process less to start, and to wait for.
         *("--distributed-executor-backend", "uni"),
@@ -58,7 +60,7 @@ def served(request, tmp_path_factory):
         )
     try:
         _wait(server, f"http://127.0.0.1:{port}/health", folder / "server.log")
-        yield request.param, f"http://127.0.0.1:{port}/v1"
+        yield f"http://127.0.0.1:{port}/v1"
     finally:
         server.terminate()
         try:
@@ -84,10 +86,10 @@ def server(url, concurrency=1):
     return load_annotator(spec)
 
 
-def llm_label(alias, url, texts, out, *more):
+def llm_label(url, texts, out, *more):
     command = [
         *(sys.executable, "-c", "from angle_data.cli import main; main()"),
-        *("llm-label", "--model", alias, "--base-url", url, "--texts", texts, "--out", out),
+        *("llm-label", "--model", ALIAS, "--base-url", url, "--texts", texts, "--out", out),
         *("--seed", "5", "--temperature", "1", "--max-tokens", "12", "--concurrency", "1", *more),
     ]
     return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
@@ -105,31 +107,28 @@ def journal(out):
     return {row["key"]: row["reply"] for row in rows}
 
 
-def test_llm_label_end_to_end(served, texts, tmp_path):
-    alias, url = served
-    done = llm_label(alias, url, texts, tmp_path / "one", "--json")
+def test_llm_label_end_to_end(url, texts, tmp_path):
+    done = llm_label(url, texts, tmp_path / "one", "--json")
     assert went_through(done), done.stderr
     first = journal(tmp_path / "one")
     assert len(first) == 4
     # One at a time, the same seed gives the same replies; and a finished run asks for nothing.
-    assert went_through(llm_label(alias, url, texts, tmp_path / "two"))
+    assert went_through(llm_label(url, texts, tmp_path / "two"))
     assert journal(tmp_path / "two") == first
-    again = llm_label(alias, "http://127.0.0.1:9/v1", texts, tmp_path / "one")
+    again = llm_label("http://127.0.0.1:9/v1", texts, tmp_path / "one")
     assert went_through(again), again.stderr
 
 
-def test_structured_prompts_bind_the_replies(served, texts, tmp_path):
-    alias, url = served
+def test_structured_prompts_bind_the_replies(url, texts, tmp_path):
     options = ("--prompts", "structured", "--polarity", "synonym", "--max-tokens", "48")
-    done = llm_label(alias, url, texts, tmp_path / "run", *options)
+    done = llm_label(url, texts, tmp_path / "run", *options)
     assert went_through(done), done.stderr
     heads = [reply[: len('{"sentences":["')] for reply in journal(tmp_path / "run").values()]
     assert heads == ['{"sentences":["'] * 2
 
 
-def test_schema_and_seed(served):
-    alias, url = served
-    model = MODELS[alias].checkpoint
+def test_schema_and_seed(url):
+    model = MODELS[ALIAS].checkpoint
     bound = [
         chat_request(f"Text {n}", n, model=model, seed=n, schema=CHOICE, max_tokens=64) for n in range(8)
     ]
@@ -143,9 +142,8 @@ def test_schema_and_seed(served):
     assert [reply.text for reply in ask(server(url), draws)] == texts
 
 
-def test_a_prompt_that_is_too_long_fails_alone(served):
-    alias, url = served
-    model = MODELS[alias].checkpoint
+def test_a_prompt_that_is_too_long_fails_alone(url):
+    model = MODELS[ALIAS].checkpoint
     requests = [chat_request("word " * 3000, 0, model=model), chat_request("Short.", 1, model=model)]
     outcomes = {outcome.key: outcome for outcome in ask(server(url), requests)}
     too_long, answered = (outcomes[request.key] for request in requests)
@@ -155,11 +153,10 @@ def test_a_prompt_that_is_too_long_fails_alone(served):
     assert answered.usage["completion_tokens"] > 0
 
 
-def test_an_unknown_model_ends_the_run_with_the_words_of_the_server(served, texts, tmp_path):
-    alias, url = served
+def test_an_unknown_model_ends_the_run_with_the_words_of_the_server(url, texts, tmp_path):
     with pytest.raises(AnnotatorError, match="nobody"):
         ask(server(url), [chat_request("Anything.", model="nobody")])
-    done = llm_label(alias, url, texts, tmp_path / "run", "--checkpoint", "nobody")
+    done = llm_label(url, texts, tmp_path / "run", "--checkpoint", "nobody")
     assert done.returncode == 1
     (line,) = [line for line in done.stderr.splitlines() if "error" in line]
     assert "nobody" in line

@@ -8,9 +8,8 @@ import pytest
 from fake_openai import FakeOpenAI, Fault
 
 from angle_data.annotators.choice import choose_annotator
-from angle_data.annotators.masking import masked
 from angle_data.annotators.spec import EngineConfig
-from angle_data.annotators.transport import Transport
+from angle_data.annotators.transport import Transport, masked
 from angle_data.cli import main
 from angle_data.errors import InputError
 from angle_data.http import BadAnswer, NoAnswer, ServiceError
@@ -91,14 +90,6 @@ def test_a_proxy_that_wants_another_password_is_named_without_it(environment, sc
     assert PASSWORD not in shown(raised.value)
 
 
-def test_an_address_without_scheme_is_one_of_http(environment):
-    with Proxy("407 Proxy Authentication Required") as proxy:
-        environment(HTTPS_PROXY=proxy.url.removeprefix("http://"))
-        with pytest.raises(NoAnswer, match="answers 407"):
-            post("https://api.example.com/v1/chat/completions")
-        assert proxy.seen == ["CONNECT api.example.com:443 HTTP/1.1"]
-
-
 def test_what_else_a_proxy_answers_is_shown_without_its_password(environment):
     with Proxy("502 no route from http://user:PASSWORD9@inner:3128") as proxy:
         environment(HTTPS_PROXY=proxy.url)
@@ -120,7 +111,7 @@ def test_a_proxy_that_is_away_is_named_without_its_password(environment):
         f"user:{PASSWORD}@127.0.0.1:xx",
         f"http://us er:{PASSWORD}@127.0.0.1:xx",
         f"http://user:{PASSWORD}@127.0.0.1:99999",
-        f"socks5://user:{PASSWORD}@127.0.0.1:1080",
+        f"user:{PASSWORD}@127.0.0.1:3128",
         f"http://user:{PASSWORD}@",
     ],
 )

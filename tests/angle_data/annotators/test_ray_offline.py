@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from contextlib import aclosing
-from pathlib import Path
 
 import pytest
 from programs import angle_data, journalled, plain_prompts, started
@@ -14,75 +13,23 @@ from tiny_llm import (
     ENGINE_OPTIONS,
     ask,
     chat_request,
-    needs_ray,
     needs_vllm,
+    ray_marks,
     shared_engine,
     shared_llama,
 )
 
-from angle_data.annotators import AnnotatorSpec, load_annotator
 from angle_data.annotators.base import Failure
 from angle_data.annotators.ray_offline import RayOffline
+from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
 
-FAKE = Path(__file__).parents[1] / "fake_vllm"
 PATIENCE_S = 120
-
-slow = [
-    pytest.mark.slow,
-    needs_ray,
-    pytest.mark.timeout(600),
-    # Ray's own: deprecated fields of its settings, and sockets and files that it closes late.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-]
-
-
-def ray_marks(function):
-    for mark in slow:
-        function = mark(function)
-    return function
 
 
 def annotator(checkpoint, **options):
     return load_annotator(AnnotatorSpec("m", "ray", str(checkpoint), engine_options=options))
-
-
-@pytest.fixture
-def calls(tmp_path, monkeypatch):
-    """Puts the fake in the place of vLLM in the actors; returns the record of its calls."""
-    record = tmp_path / "calls.jsonl"
-    monkeypatch.setenv("PYTHONPATH", str(FAKE))
-    monkeypatch.setenv("FAKE_VLLM_CALLS", str(record))
-    return lambda name: read_calls(record, name)
-
-
-def read_calls(record, name):
-    rows = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
-    return [row[name] for row in rows if name in row]
-
-
-@pytest.fixture(scope="module")
-def _ray_record(tmp_path_factory):
-    """A Ray that is there before the annotator, with the fake for vLLM."""
-    import ray
-
-    record = tmp_path_factory.mktemp("ray") / "calls.jsonl"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(FAKE))
-        patch.setenv("FAKE_VLLM_CALLS", str(record))
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init(include_dashboard=False, num_cpus=2, log_to_driver=False)
-    yield record
-    ray.shutdown()
-
-
-@pytest.fixture
-def running_ray(_ray_record):
-    """The record of the calls to the fake in the Ray that is there."""
-    _ray_record.write_text("")
-    return lambda name: read_calls(_ray_record, name)
 
 
 @ray_marks
@@ -106,14 +53,8 @@ def test_ray_gives_the_replies_of_the_offline_engine(monkeypatch):
     }
 
 
-def ray_is_still_there():
-    import ray
-
-    return ray.is_initialized()
-
-
 @ray_marks
-def test_chunks_are_pulled_as_answers_come(running_ray):
+def test_chunks_are_pulled_as_answers_come(ray_calls):
     pulled, seen = [], []
 
     def source():
@@ -130,8 +71,8 @@ def test_chunks_are_pulled_as_answers_come(running_ray):
 
     asyncio.run(run(annotator("tiny", chunk=2, concurrency=2)))
     assert sorted(seen) == [chat_request("", number).key for number in range(13)]
-    assert len(running_ray("start")) == 2
-    assert sorted(map(len, running_ray("chat"))) == [1, 2, 2, 2, 2, 2, 2]
+    assert len(ray_calls("start")) == 2
+    assert sorted(map(len, ray_calls("chat"))) == [1, 2, 2, 2, 2, 2, 2]
 
 
 @ray_marks
@@ -142,11 +83,15 @@ def test_chunks_are_pulled_as_answers_come(running_ray):
         ("tiny", "forbidden", "vLLM refuses every request: that is forbidden"),
     ],
 )
-def test_what_an_engine_cannot_do_is_one_line(running_ray, checkpoint, content, message):
+def test_what_an_engine_cannot_do_is_one_line(ray_calls, checkpoint, content, message):
+    import ray
+
+    ray.init()  # a Ray of the caller's own stays
     with pytest.raises(AnnotatorError) as caught:
         ask(annotator(checkpoint), [chat_request(content)])
     assert str(caught.value) == message
-    assert ray_is_still_there()
+    assert ray.is_initialized()
+    ray.shutdown()
 
 
 def start_run(tmp_path, contents):
@@ -159,12 +104,12 @@ def start_run(tmp_path, contents):
 
 
 @ray_marks
-def test_ctrl_c_waits_for_the_chunks_under_way_and_the_next_run_goes_on(calls, tmp_path):
+def test_ctrl_c_waits_for_the_chunks_under_way_and_the_next_run_goes_on(ray_calls, tmp_path):
     gate = tmp_path / "gate"
     contents = ["one", f"please wait for {gate}", "three", "four", "five", "six"]
     with start_run(tmp_path, contents) as program:
         end = time.monotonic() + PATIENCE_S
-        while len(calls("chat")) < 2:
+        while len(ray_calls("chat")) < 2:
             assert time.monotonic() < end
             time.sleep(0.05)
         os.killpg(program.pid, signal.SIGINT)
@@ -179,7 +124,7 @@ def test_ctrl_c_waits_for_the_chunks_under_way_and_the_next_run_goes_on(calls, t
         _, errors = again.communicate()
     assert again.returncode == 0, errors
     assert sorted(journalled(tmp_path / "run")) == sorted(contents)
-    assert len(calls("chat")) == len(contents)
+    assert len(ray_calls("chat")) == len(contents)
 
 
 def test_without_ray_the_error_names_the_install_command(monkeypatch):

@@ -7,27 +7,24 @@ from types import SimpleNamespace
 import pytest
 
 from angle_data.annotators.endpoints import Endpoint, Endpoints, Patience
-from angle_data.annotators.limiter import Limiter
+from angle_data.annotators.limits import Limiter
 
 
 @pytest.fixture
-def clock(monkeypatch):
+def clock():
     """The time that the addresses see; the test moves it on."""
-    seen = SimpleNamespace(now=100.0)
-    fake = SimpleNamespace(monotonic=lambda: seen.now)
-    monkeypatch.setattr("angle_data.annotators.endpoints.time", fake)
-    return seen
+    return SimpleNamespace(now=100.0)
 
 
-def one_address():
-    return Endpoints([Endpoint("u", "the API", Limiter(1), "text")], Patience())
+def one_address(clock):
+    return Endpoints([Endpoint("u", "the API", Limiter(1), "text")], Patience(), lambda: clock.now)
 
 
 def refuse_each_second(clock, endpoints, seconds, told_s=1.0):
     """Send whatever may go out and have it refused, until `seconds` have passed."""
     end = clock.now + seconds
     while clock.now < end:
-        place, wait = endpoints._try(clock.now)
+        place, wait = endpoints.take(clock.now)
         if place is None:
             clock.now += wait + 1e-6  # a wake-up is never early, and a clock has no smaller step
         else:
@@ -37,7 +34,7 @@ def refuse_each_second(clock, endpoints, seconds, told_s=1.0):
 @pytest.mark.parametrize("told_s", [1.0, 25.0, None])
 def test_a_long_run_of_429s_shows_what_the_service_says_once(clock, caplog, told_s):
     caplog.set_level(logging.INFO, logger="angle")
-    endpoints = one_address()
+    endpoints = one_address(clock)
     refuse_each_second(clock, endpoints, 15.0, told_s)
     short = len(caplog.messages)
     refuse_each_second(clock, endpoints, 60.0, told_s)
@@ -50,12 +47,12 @@ def test_a_long_run_of_429s_shows_what_the_service_says_once(clock, caplog, told
 
 def test_short_waits_that_go_on_are_told_once_and_again_after_an_answer(clock, caplog):
     caplog.set_level(logging.INFO, logger="angle")
-    endpoints = one_address()
+    endpoints = one_address(clock)
     refuse_each_second(clock, endpoints, 90.0)
     told = "the API takes no more requests for now (daily limit reached); trying on"
     assert caplog.messages == [told]
     clock.now += 10.0
-    place, _ = endpoints._try(clock.now)
+    place, _ = endpoints.take(clock.now)
     endpoints.settled(place, {})
     refuse_each_second(clock, endpoints, 15.0)
     assert caplog.messages == [told]
@@ -65,15 +62,15 @@ def test_short_waits_that_go_on_are_told_once_and_again_after_an_answer(clock, c
 
 def test_a_long_wait_that_was_told_is_not_told_again_as_many_short_ones(clock, caplog):
     caplog.set_level(logging.INFO, logger="angle")
-    endpoints = one_address()
+    endpoints = one_address(clock)
     refuse_each_second(clock, endpoints, 1.0, told_s=25.0)
     refuse_each_second(clock, endpoints, 60.0, told_s=1.0)
     assert len(caplog.messages) == 1
 
 
-def test_what_is_asked_again_goes_before_what_was_not_asked_yet():
+def test_what_is_asked_again_goes_before_what_was_not_asked_yet(clock):
     async def order():
-        endpoints, came = one_address(), []
+        endpoints, came = one_address(clock), []
 
         async def wait(name, retrying):
             came.append((name, await endpoints.place(retrying=retrying)))
@@ -90,3 +87,34 @@ def test_what_is_asked_again_goes_before_what_was_not_asked_yet():
         return [name for name, _ in came]
 
     assert asyncio.run(order()) == ["again", "fresh"]
+
+
+def test_the_pauses_for_a_server_that_is_away_double_up_to_about_three_minutes():
+    """In simulated time: tried whenever it may be, until the patience is at its end."""
+    now, patience, pauses = 100.0, Patience(), []
+    endpoint = Endpoint("u", "n", Limiter(1), "text")
+    endpoint.answered()
+    while now - 100.0 < patience.total_s:
+        endpoint.failed(connected=False, now=now, patience=patience, told_s=None)
+        pauses.append(endpoint.pause(now))
+        now += pauses[-1]
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0, 30.0]
+    endpoint.failed(connected=True, now=now, patience=patience, told_s=100.0)
+    assert endpoint.pause(now) == 100.0
+    endpoint.answered()
+    assert endpoint.pause(now) == 0.0
+
+
+def test_a_broken_connection_or_four_set_nothing_aside():
+    endpoint = Endpoint("u", "n", Limiter(1), "text")
+    for number in range(1, 6):
+        endpoint.failed(connected=True, now=1.0, patience=Patience(), told_s=None)
+        assert endpoint.is_down == (number == 5)
+
+
+def test_a_long_wait_shows_what_the_server_said(clock, caplog):
+    caplog.set_level(logging.INFO, logger="angle")
+    endpoints = one_address(clock)
+    place, _ = endpoints.take(clock.now)
+    endpoints.refused(place, 48.0, {}, "Limit 200 requests per day")
+    assert caplog.messages == ["the API asks for patience (Limit 200 requests per day): waiting 48 s"]
