@@ -159,7 +159,7 @@ def _selection(
 
 def _build_config(**options: Any) -> BuildConfig:
     from angle_data.gis.build.build import BuildConfig
-    from angle_data.gis.build.tokens import token_counter
+    from angle_data.gis.build.report import token_counter
 
     config = BuildConfig(**options)
     # A tokenizer that is none should not be found out after hours of crawling.

@@ -17,8 +17,9 @@ from pathlib import Path
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.build.card import render_rehydrated_card
+from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, Row, read_dataset, write_rows
-from angle_data.gis.build.texts import Node, Texts
+from angle_data.gis.build.evidence import Node
 from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient
 from angle_data.gis.crawl.limits import Refused
 from angle_data.gis.crawl.missing import ask_number, ask_numbers

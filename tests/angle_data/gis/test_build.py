@@ -14,8 +14,8 @@ from fake_github_world import make_world
 from angle_data.errors import AngleError, InputError
 from angle_data.gis.build.build import BuildConfig, build_gis
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, read_dataset
+from angle_data.gis.build.evidence import scan_store
 from angle_data.gis.build.links import REASONS
-from angle_data.gis.build.scan import scan_store
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
 

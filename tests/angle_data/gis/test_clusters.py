@@ -5,10 +5,9 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.gis.build.clusters import find_clusters
-from angle_data.gis.build.evidence import CONFIDENCE, Facts, Rank
+from angle_data.gis.build.evidence import CONFIDENCE, Facts, Rank, Statement
 from angle_data.gis.build.links import Link
-from angle_data.gis.build.scan import Statement
+from angle_data.gis.build.positives import find_clusters
 
 
 def link(duplicate, canonical, *, kind="duplicate", rank=Rank.WRITE_ROLE, status="accepted", at="2021"):

@@ -161,7 +161,7 @@ def test_the_options_of_the_build_reach_it(run, tmp_path, monkeypatch):
         raise InputError("enough")
 
     checked = []
-    monkeypatch.setattr("angle_data.gis.build.tokens.token_counter", checked.append)
+    monkeypatch.setattr("angle_data.gis.build.report.token_counter", checked.append)
     monkeypatch.setattr(build, "build_gis", record)
     options = ["--negatives", "0.5", "--split-by", "time", "--ratios", "0.8,0.1,0.1", "--seed", "7"]
     options += ["--max-pairs-per-cluster", "3", "--cross-repo", "--ids-only", "--tokenizer", "t.json"]

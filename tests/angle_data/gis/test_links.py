@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from fake_gis_store import make_comment, make_event, make_issue, write_store
 
+from angle_data.gis.build.clean import Texts
+from angle_data.gis.build.evidence import pack, scan_store
 from angle_data.gis.build.links import REASONS, judge
-from angle_data.gis.build.scan import pack, scan_store
-from angle_data.gis.build.texts import Texts
 from angle_data.gis.crawl.rows import Repo
 from angle_data.gis.crawl.store import Store
 
@@ -20,7 +20,7 @@ def links_of(folder, *, cross_repo=False, **rows):
     rows.setdefault("issues", ISSUES)
     with Store.open(write_store(folder, **rows), read_only=True) as store:
         scan = scan_store(store)
-        links = judge(scan, scan.statements, Texts(store), cross_repo=cross_repo)
+        links = judge(scan, Texts(store), cross_repo=cross_repo)
     return [
         (link.status, link.reason, link.duplicate and link.duplicate[1], link.canonical and link.canonical[1])
         for link in links
@@ -231,7 +231,7 @@ def test_links_in_a_circle_are_both_kept(tmp_path):
 def test_logins_are_not_in_the_audit(tmp_path):
     with Store.open(write_store(tmp_path, issues=ISSUES, comments=[said(author="secretlogin")])) as store:
         scan = scan_store(store)
-        (link,) = judge(scan, scan.statements, Texts(store))
+        (link,) = judge(scan, Texts(store))
     row = link.to_dict(scan)
     assert "secretlogin" not in str(row)
     assert row["facts"]["association"] == "MEMBER"

@@ -5,9 +5,8 @@ import random
 import pytest
 
 from angle_data.gis.build.clean import Cleaned
-from angle_data.gis.build.clusters import Clusters
 from angle_data.gis.build.near import NEAR, NearTexts, grams, overlap
-from angle_data.gis.build.positives import Pair
+from angle_data.gis.build.positives import Clusters, Pair
 from angle_data.gis.build.report import check_splits
 
 TEMPLATE = [f"template{n}" for n in range(100)]

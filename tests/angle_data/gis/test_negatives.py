@@ -6,15 +6,13 @@ from collections import Counter
 import pytest
 from fake_gis_store import make_comment, make_event, make_issue, write_store
 
-from angle_data.gis.build.bm25 import Bm25
-from angle_data.gis.build.candidates import Candidates
-from angle_data.gis.build.clusters import find_clusters, unordered
-from angle_data.gis.build.links import judge
+from angle_data.gis.build.clean import Texts
+from angle_data.gis.build.evidence import scan_store
+from angle_data.gis.build.links import denied_pairs, judge, unordered
 from angle_data.gis.build.near import NearTexts
-from angle_data.gis.build.negatives import draw_negatives, spoken_pairs
-from angle_data.gis.build.positives import positive_pairs
-from angle_data.gis.build.scan import scan_store
-from angle_data.gis.build.texts import Texts
+from angle_data.gis.build.negatives import Bm25, Candidates, draw_negatives
+from angle_data.gis.build.positives import find_clusters, positive_pairs
+from angle_data.gis.build.splits import Places
 from angle_data.gis.crawl.rows import Repo
 from angle_data.gis.crawl.store import Store
 
@@ -41,26 +39,28 @@ class World:
     def __init__(self, store):
         self.scan = scan_store(store)
         texts = Texts(store)
-        self.links = judge(self.scan, self.scan.statements, texts)
+        self.links = judge(self.scan, texts)
         self.clusters = find_clusters(self.links)
         pairs, _, _ = positive_pairs(self.clusters, texts, most=10, seed=0)
         self.near = NearTexts(texts)
         self.places = {}
         self.positives = {"train": [], "test": []}
-        self.spoken, self.mute = spoken_pairs(self.scan)
+        self.denied, self.mute = denied_pairs(self.scan)
         for pair in pairs:
             self.positives["train" if pair.other[1] % 5 else "test"].append(pair)
         for edge in self.clusters.edges:
             for node in (edge.duplicate, edge.canonical):
                 self.places[node] = "train" if edge.canonical[1] % 5 else "test"
                 self.near.add(node)
-        for pair in self.spoken:
+        for pair in self.denied:
             for node in (pair.one, pair.other):
                 self.places.setdefault(node, "train")
-        self.candidates = Candidates(self.scan, self.clusters, self.links, texts, self.near, self.places)
+        self.candidates = Candidates(
+            self.scan, self.clusters, self.links, texts, self.near, Places(self.places)
+        )
 
     def draw(self, ratio=1.0, seed=0):
-        return draw_negatives(self.positives, self.candidates, self.spoken, ratio=ratio, seed=seed)
+        return draw_negatives(self.positives, self.candidates, self.denied, ratio=ratio, seed=seed)
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_hard_partners_share_words_and_are_not_the_nearest(world):
 def test_denials_of_removed_marks(world):
     events = [make_event("a", "marked", 90, 91, 130), make_event("b", "unmarked", 90, 91, 131)]
     w = world(comments=(DENIAL, make_comment(2_005, 34, "Not a duplicate of #999", 131)), events=events)
-    assert {(pair.one[1], pair.other[1]) for pair in w.spoken} == {(33, 4), (90, 91)}
+    assert {(pair.one[1], pair.other[1]) for pair in w.denied} == {(33, 4), (90, 91)}
     assert w.mute == {"missing": 1}
     drawn = {(p.one, p.other): p for p in w.draw(ratio=2.0)[0]["train"] if p.kind == "explicit_non_duplicate"}
     assert drawn.keys() == {((1, 33), (1, 4)), ((1, 90), (1, 91))}
@@ -244,7 +244,7 @@ def test_a_denied_pair_in_one_cluster_is_no_negative(world):
     joe = make_comment(2_006, 34, "Not a duplicate of #4.", 131, role="NONE", author="joe")
     again = make_comment(2_007, 34, "It is. Duplicate of #4.", 132)
     w = world(comments=(joe, again))
-    assert ((1, 34), (1, 4)) in {(pair.one, pair.other) for pair in w.spoken}
+    assert ((1, 34), (1, 4)) in {(pair.one, pair.other) for pair in w.denied}
     kinds = {pair.kind for pairs in w.draw()[0].values() for pair in pairs}
     assert kinds == {"hard", "random"}
 
@@ -289,7 +289,7 @@ def test_a_denied_pair_needs_both_issues_in_the_split_and_both_usable(world):
     unknown = make_comment(2_041, 34, "Not a duplicate of #99.", 131)
     marked = make_issue(99, "Issue number99", text(99), labels=("duplicate",))
     w = world(comments=(apart, unknown), n99=marked)
-    assert {(pair.one[1], pair.other[1]) for pair in w.spoken} == {(33, 5), (34, 99)}
+    assert {(pair.one[1], pair.other[1]) for pair in w.denied} == {(33, 5), (34, 99)}
     for pairs in w.draw(ratio=2.0)[0].values():
         assert not [pair for pair in pairs if pair.kind == "explicit_non_duplicate"]
 
@@ -300,7 +300,7 @@ def test_denials_that_lead_nowhere_are_counted(tmp_path):
     comments = [make_comment(n, 3, f"Not a duplicate of {text}.", 20 + n) for n, text in enumerate(said)]
     repos = [Repo(1, "org/one", "org/one"), Repo(2, "org/two", "org/two")]
     with Store.open(write_store(tmp_path, repos=repos, issues=issues, comments=comments)) as store:
-        spoken, mute = spoken_pairs(scan_store(store))
+        spoken, mute = denied_pairs(scan_store(store))
     assert [(pair.one, pair.other) for pair in spoken] == [((1, 3), (1, 2))]
     assert mute == {"other_repository": 1, "pull": 1, "missing": 1, "repeated": 1}
 

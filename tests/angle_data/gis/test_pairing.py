@@ -5,11 +5,9 @@ from collections import Counter
 import pytest
 
 from angle_data.gis.build.clean import Cleaned
-from angle_data.gis.build.clusters import HUB, find_clusters, unordered
-from angle_data.gis.build.evidence import CONFIDENCE, Facts, Rank
-from angle_data.gis.build.links import Link
-from angle_data.gis.build.positives import positive_pairs
-from angle_data.gis.build.scan import Statement
+from angle_data.gis.build.evidence import CONFIDENCE, Facts, Rank, Statement
+from angle_data.gis.build.links import Link, unordered
+from angle_data.gis.build.positives import HUB, find_clusters, positive_pairs
 
 
 class SomeTexts:

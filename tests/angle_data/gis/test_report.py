@@ -7,10 +7,8 @@ import pytest
 from angle_data.errors import InputError
 from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.clean import Cleaned
-from angle_data.gis.build.clusters import Clusters
-from angle_data.gis.build.positives import DROPPED, Pair
-from angle_data.gis.build.report import Measures, check_splits, pair_counts
-from angle_data.gis.build.tokens import ESTIMATE, token_counter
+from angle_data.gis.build.positives import DROPPED, Clusters, Pair
+from angle_data.gis.build.report import ESTIMATE, Measures, check_splits, pair_counts, token_counter
 
 
 def pair(one, other, label=1, kind="duplicate"):

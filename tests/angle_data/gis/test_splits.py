@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from angle_data.errors import InputError
 from angle_data.gis.build.clean import Cleaned
 from angle_data.gis.build.near import NearTexts, grams, overlap
-from angle_data.gis.build.periods import find_periods
-from angle_data.gis.build.splits import assign_splits, check_ratios, missed_shares
+from angle_data.gis.build.splits import find_periods
+from angle_data.splits import check_ratios, fill_shares, missed_shares
 
 SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 
@@ -24,10 +24,10 @@ def totals(found, given):
     return sums
 
 
-@pytest.mark.parametrize("by", ["cluster", "repo"])
-def test_shares_are_met(by):
+@pytest.mark.parametrize("few", [False, True])
+def test_shares_are_met(few):
     given = groups(*[1 + n % 3 for n in range(300)])
-    found = totals(assign_splits(given, SHARES, by=by, seed=0), given)
+    found = totals(fill_shares(given, SHARES, few=few, seed=0), given)
     assert found["train"] == pytest.approx(480, abs=4)
     assert found["validation"] == pytest.approx(60, abs=4)
     assert found["test"] == pytest.approx(60, abs=4)
@@ -35,7 +35,7 @@ def test_shares_are_met(by):
 
 def test_large_groups_are_in_every_split():
     given = groups(*[10 if n % 5 == 0 else 1 for n in range(400)])
-    found = assign_splits(given, SHARES, by="cluster", seed=1)
+    found = fill_shares(given, SHARES, seed=1)
     assert {found[leader] for leader, size in given.items() if size == 10} == set(SHARES)
 
 
@@ -45,7 +45,7 @@ def test_large_groups_do_not_overfill_a_small_split():
         given = groups(40, 30, 24, 18, *[1 + n % 5 for n in range(37)])
         assert sum(given.values()) == 220
         shares = {"train": 0.86, "validation": 0.07, "test": 0.07}
-        found = totals(assign_splits(given, shares, by="cluster", seed=seed), given)
+        found = totals(fill_shares(given, shares, seed=seed), given)
         assert max(found["validation"], found["test"]) <= 0.07 * 220 + 2.2
         assert found["train"] <= 0.86 * 220 + 2.2
 
@@ -89,15 +89,15 @@ def test_a_border_belongs_to_the_older_period_and_few_days_make_few_periods():
 
 
 def test_three_repositories_of_one_size_fill_three_splits():
-    found = assign_splits(groups(10, 10, 10), SHARES, by="repo", seed=0)
+    found = fill_shares(groups(10, 10, 10), SHARES, few=True, seed=0)
     assert sorted(found.values()) == ["test", "train", "validation"]
 
 
 @given(st.lists(st.integers(0, 5), min_size=3, max_size=30), st.integers(0, 3))
 def test_every_group_has_a_split_and_none_is_empty(sizes, seed):
     given = groups(*sizes)
-    for by in ("cluster", "repo"):
-        found = assign_splits(given, SHARES, by=by, seed=seed)
+    for few in (False, True):
+        found = fill_shares(given, SHARES, few=few, seed=seed)
         assert found.keys() == given.keys()
         if sum(size > 0 for size in sizes) >= 3:
             assert {found[leader] for leader in given if given[leader]} == set(SHARES)
@@ -105,12 +105,8 @@ def test_every_group_has_a_split_and_none_is_empty(sizes, seed):
 
 def test_another_seed_another_split():
     given = groups(*[1] * 50)
-    assert assign_splits(given, SHARES, by="cluster", seed=0) == assign_splits(
-        given, SHARES, by="cluster", seed=0
-    )
-    assert assign_splits(given, SHARES, by="cluster", seed=0) != assign_splits(
-        given, SHARES, by="cluster", seed=1
-    )
+    assert fill_shares(given, SHARES, seed=0) == fill_shares(given, SHARES, seed=0)
+    assert fill_shares(given, SHARES, seed=0) != fill_shares(given, SHARES, seed=1)
 
 
 def test_ratios():
