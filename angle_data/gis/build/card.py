@@ -29,8 +29,10 @@ def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Itera
 {_front({name: found["pairs"] for name, found in splits.items()})}
 # Duplicate issues on GitHub
 
-Pairs of issues of {len(report["repositories"])} repositories. Label 1: the two are duplicates by GitHub's own
-mark or in the words of those who look after the project. Label 0: they are not, as far as is known.
+Pairs of issues of {len(report["repositories"])} repositories. Label 1: the two are duplicates. GitHub's own
+mark says so, or the comment of an owner, member or collaborator, or of the author of the duplicate, or of
+anybody else if the duplicate was also labelled or closed as one, or closed by the writer at that time; or both
+are duplicates of the same original. Label 0: they are not, as far as is known.
 
 ```python
 from datasets import load_dataset
@@ -63,8 +65,10 @@ Mean Jaccard index of the two texts' word n-grams, in percent.
 {_repositories_left_out(report["left_out"])}{_figures(figures)}
 ## Evidence
 
-Accepted statements by what they rest on: `event` is GitHub's mark, `comment:KIND:RANK` a comment and how
-it is backed. Several may state the same link.
+Accepted statements by what they rest on: `event` is GitHub's mark, `comment:KIND:RANK` a comment, by its words
+and by what backs it: `event`, GitHub's mark says the same; `write_role`, an owner, member or collaborator wrote
+it; `corroborated`, the duplicate was labelled or closed as one, or closed by the writer within ten minutes;
+`admitted`, the author of the duplicate wrote it. Several may state the same link.
 
 {_counts("evidence", report["links"]["by_evidence"])}
 

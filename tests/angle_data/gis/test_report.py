@@ -3,8 +3,10 @@
 from collections import Counter
 
 import pytest
+from fake_gis_store import make_comment, make_issue, write_store
 
 from angle_data.errors import InputError
+from angle_data.gis.build.build import BuildConfig, build_gis
 from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.clean import Cleaned
 from angle_data.gis.build.positives import DROPPED, Clusters, Pair
@@ -171,6 +173,28 @@ def test_the_card_says_whether_the_texts_are_there():
     assert "The texts are not included." not in whole
     assert "`text1`" not in ids
     assert "The texts are not included." in ids
+
+
+@pytest.mark.parametrize(
+    ("who", "backing"),
+    [
+        ("owner", {"role": "OWNER"}),
+        ("author of the duplicate", {"role": "NONE", "author": "reporter"}),
+        ("labelled", {"role": "NONE", "labels": ("duplicate",)}),
+        ("same original", {"role": "OWNER"}),
+    ],
+)
+def test_the_card_names_everybody_whose_word_makes_label_1(tmp_path, who, backing):
+    """Whatever is accepted as evidence stands in the sentence that says what label 1 means."""
+    labels = backing.pop("labels", ())
+    bodies = {n: " ".join(f"w{n}x{i}" for i in range(30)) for n in (1, 2, 3)}
+    issues = [make_issue(n, body=bodies[n], labels=labels if n > 1 else ()) for n in bodies]
+    comments = [make_comment(n, n, "Duplicate of #1", 9, **{"author": "joe", **backing}) for n in (2, 3)]
+    write_store(tmp_path, issues=issues, comments=comments)
+    summary = build_gis(BuildConfig(tmp_path, negatives=0, ratios=(1.0,)))
+    assert summary.report["splits"]["train"]["positives"] == 3
+    meaning = (summary.dataset / "README.md").read_text().partition("Label 1: ")[2].partition("Label 0")[0]
+    assert who in " ".join(meaning.split())
 
 
 def card(**changes):
