@@ -62,7 +62,8 @@ def test_the_forecast_is_printed_and_nothing_is_written(run, listed, tmp_path):
         assert "org0/project0" in text
         assert "error:404" in text
         assert "11 REST requests and at most 3 GraphQL queries (6 points)" in text
-        code, text, _ = run(*arguments, "--json")
+        assert run(*arguments, "--quiet")[:2] == (0, "")
+        code, text, _ = run(*arguments, "--json", "--quiet")
     found = json.loads(text)
     assert (found["rest"], found["graphql"], found["points"], found["spent"]) == (11, 3, 6, 2)
     assert [repo["name"] for repo in found["repos"]] == ["org0/project0", "no/such"]
@@ -244,7 +245,8 @@ def test_the_table_says_what_was_left_out_and_how_it_was_split(run, tmp_path, mo
     assert ["left", "out", "org1/project1: 451 Repository access blocked"] in lines
     assert any(line[:2] == ["pull", "requests"] for line in lines)
     assert next(line for line in lines if line[0] == "split")[2].startswith("time (train until 2020-")
-    _, text, _ = run(*arguments, "--no-crawl", "--json")
+    assert run(*arguments, "--no-crawl", "--quiet")[:2] == (0, "")
+    _, text, _ = run(*arguments, "--no-crawl", "--json", "--quiet")
     assert json.loads(text)["left_out"]["org1/project1"] == "451 Repository access blocked"
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from angle_data.errors import InputError, StoppedError
 from angle_data.gis.build.build import BuildConfig, build_gis
 from angle_data.gis.build.dataset import COLUMNS, read_dataset
-from angle_data.gis.command_audit import rehydrate
+from angle_data.gis.command import rehydrate
 from angle_data.gis.rehydrate import RehydrateConfig, rehydrate_dataset
 
 WORLD = make_world(4, repos=2, issues=70, duplicates=0.3, comments=1.0)
@@ -167,7 +167,8 @@ def test_the_command(sets, tmp_path):
         arguments = ["--data", str(sets[1]), "--out", str(tmp_path), "--api-url", github.url]
         done = CliRunner().invoke(app, [*arguments, "--json"])
         assert done.exit_code == 0, done.output
-        table = CliRunner().invoke(app, [*arguments, "--quiet"])
+        table = CliRunner().invoke(app, arguments)
+        assert CliRunner().invoke(app, [*arguments, "--quiet"]).stdout == ""
     found = json.loads(done.stdout)
     assert found["kept"] == found["rows"] == len(list(read_dataset(sets[0])))
     assert f"pairs     {found['kept']:,} of {found['rows']:,}" in table.stdout

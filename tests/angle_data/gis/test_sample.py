@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from angle_data.errors import InputError
 from angle_data.gis.build.dataset import COLUMNS, write_rows
-from angle_data.gis.command_audit import sample
+from angle_data.gis.command import sample
 from angle_data.gis.sample import FIELDS, error_rates, read_verdicts, wilson, write_sample
 
 APP = typer.Typer()
