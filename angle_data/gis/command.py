@@ -1,6 +1,6 @@
-"""The commands `angle-data gis`, `gis explain`, `gis sample` and `gis rehydrate`: options in, a short table out.
+"""The commands `angle-data gis`, `gis explain`, `gis sample` and `gis rehydrate`: options in, a table out.
 
-They hold no logic of their own and import nothing heavy until they run.
+They import nothing heavy until they run.
 """
 
 from __future__ import annotations
