@@ -117,7 +117,7 @@ def _check_target(config: RehydrateConfig, origin: str) -> None:
         raise InputError(f"--out {config.out} would write into --data {config.data}; give another --out")
     card = target / "README.md"
     ours = card.is_file() and origin in card.read_text(encoding="utf-8", errors="replace")
-    if target.exists() and not ours and any(target.iterdir()):
+    if not ours and (card.exists() or (target / "data").exists()):
         raise InputError(f"{config.out / 'dataset'} holds another data set; give another --out")
 
 

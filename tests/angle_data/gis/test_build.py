@@ -363,10 +363,11 @@ def test_no_store(tmp_path):
     assert not (tmp_path / "nothing").exists()
 
 
-def test_foreign_files_are_not_replaced(tmp_path):
+@pytest.mark.usefixtures("plain")
+def test_other_files_in_the_data_set_do_not_disturb_a_rebuild(tmp_path):
     store_world(WORLD, tmp_path)
-    (tmp_path / "dataset").mkdir()
-    (tmp_path / "dataset" / "thesis.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"holds thesis\.txt"):
-        build_gis(BuildConfig(tmp_path))
+    first = list(read_dataset(build_gis(BuildConfig(tmp_path)).dataset))
+    for name in (".DS_Store", "thesis.txt", "data/._train-00000-of-00001.parquet"):
+        (tmp_path / "dataset" / name).write_text("mine")
+    assert list(read_dataset(build_gis(BuildConfig(tmp_path)).dataset)) == first
     assert (tmp_path / "dataset" / "thesis.txt").read_text() == "mine"
