@@ -249,7 +249,7 @@ def draw_figures(
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise MissingExtraError("drawing figures", "train") from None
+        raise MissingExtraError("drawing them", "figures") from None
     folder.mkdir(parents=True, exist_ok=True)
     with _panel(folder / "token-lengths.png", 1.6 * len(lengths) + 3, 4) as axes:
         _violins(axes, lengths, report["tokens"])

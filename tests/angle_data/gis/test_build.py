@@ -167,7 +167,7 @@ def test_without_matplotlib_the_rest_is_written(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(logging.getLogger("angle"), "propagate", True)
     with caplog.at_level("WARNING", logger="angle"):
         build_gis(BuildConfig(tmp_path))
-    assert 'drawing figures needs the "train" extra' in caplog.text
+    assert 'no figures: drawing them needs the "figures" extra' in caplog.text
     assert (tmp_path / "report.json").exists()
     assert not (tmp_path / "figures").exists()
     assert "](figures/" not in (tmp_path / "dataset" / "README.md").read_text()
