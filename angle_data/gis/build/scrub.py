@@ -52,7 +52,7 @@ _VALUE = r"[^\s\"'<>,;()\[\]{}`]{%s,512}"
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Replaces `pattern` `by` something; a match needs one of `hints`, in lower case; `bare`: not for code."""
+    """What to replace; a match needs one of `hints`, in lower case; `bare` rules are not for code."""
 
     name: str
     pattern: re.Pattern[str]
