@@ -128,10 +128,7 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
     if missed:
         log.warning("shares of the positive pairs: %s; see --ratios, or crawl more", missed)
     candidates = Candidates(scan, clusters, links, texts, near, places)
-    negatives, vain = draw_negatives(
-        positives, candidates, denied, ratio=config.negatives, seed=config.seed,
-        tell=lambda repo: log.debug("%s: negatives drawn", repo),
-    )  # fmt: skip
+    negatives, vain = draw_negatives(positives, candidates, denied, ratio=config.negatives, seed=config.seed)
     splits = {name: [*positives[name], *negatives[name]] for name in positives}
     for name in [name for name, found in splits.items() if not found]:
         log.warning("no pairs for %s: too few clusters for its share; it is left out", name)

@@ -9,11 +9,12 @@ positive pairs come first, and originals before all, or a model could learn the 
 
 from __future__ import annotations
 
+import logging
 import re
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from zlib import crc32
 
@@ -25,6 +26,8 @@ from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import Clusters, Pair
 from angle_data.gis.build.splits import Places
 from angle_data.text import jaccard, stable_hash, words
+
+log = logging.getLogger("angle")
 
 SHARES = {"explicit_non_duplicate": 0.1, "hard": 0.4, "random": 0.5}
 """Kind of negative -> share wanted. What the first two cannot give is drawn at random."""
@@ -109,7 +112,10 @@ class Candidates:
         return self._alike.leader(one) == self._alike.leader(other) or unordered(one, other) in self._tied
 
     def fits(self, one: Node, other: Node, split: str) -> bool:
-        """Whether two issues may make a negative pair in `split`: nothing ties them, and texts differ."""
+        """Whether two issues may make a negative pair in `split`, where `other` then has its place.
+
+        Nothing ties them, their texts differ, and they are no pair yet.
+        """
         if one == other or self.tied(one, other) or self.scan.mentioned(one, other):
             return False
         if unordered(one, other) in self._said:
@@ -138,6 +144,11 @@ class Candidates:
         for other in self._near.add(node):
             self._alike.join(node, other)
         return True
+
+    def take(self, one: Node, other: Node) -> None:
+        """Note that the two are a negative pair, in which `other` is the partner."""
+        self.uses.update((other,))
+        self._said.add(unordered(one, other))
 
     def leader(self, node: Node) -> Node:
         """Return the name of the cluster of an issue."""
@@ -196,13 +207,13 @@ def draw_negatives(
     *,
     ratio: float,
     seed: int,
-    tell: Callable[[str], None] = lambda name: None,
 ) -> tuple[dict[str, list[Pair]], Counter[str]]:
-    """Return the negative pairs of every split, and how many were wanted in vain (`no_partner`) or left out.
+    """Return the negative pairs of every split, and how many were wanted in vain, by reason.
 
-    `ratio` is how many are wanted for each positive pair. The smallest splits choose first.
+    `ratio` is how many are wanted for each positive pair. The smallest splits choose first. Reasons:
+    `no_hard_partner` (a random one is drawn instead) and `no_partner`.
     """
-    draw = _Draw(candidates, seed, tell)
+    draw = _Draw(candidates, seed)
     order = sorted(positives, key=lambda name: (len(positives[name]), name))
     wanted = {name: round(ratio * len(positives[name])) for name in order}
     denied = sorted(denied, key=lambda pair: stable_hash(f"{seed} spoken {pair.one} {pair.other}"))
@@ -210,11 +221,10 @@ def draw_negatives(
         draw.take_denied(name, denied, int(SHARES["explicit_non_duplicate"] * wanted[name]))
     hard = {name: round(SHARES["hard"] * wanted[name]) for name in order}
     anchors = {name: _anchors(positives[name], wanted[name], seed) for name in order}
-    draw.take_hard({name: anchors[name][: hard[name]] for name in order})
+    draw.take_hard([(name, pair) for name in order for pair in anchors[name][: hard[name]]])
     for name in order:
         missing = wanted[name] - len(draw.found[name])
-        rest = (anchors[name][hard[name] :] + anchors[name][: hard[name]])[:missing]
-        draw.take_random(name, rest)
+        draw.take_random(name, (anchors[name][hard[name] :] + anchors[name][: hard[name]])[:missing])
     return {name: draw.found[name] for name in positives}, +draw.dropped
 
 
@@ -228,11 +238,10 @@ def _anchors(positives: list[Pair], count: int, seed: int) -> list[Pair]:
 class _Draw:
     """The pairs drawn so far."""
 
-    def __init__(self, candidates: Candidates, seed: int, tell: Callable[[str], None]) -> None:
-        self._candidates, self._seed, self._tell = candidates, seed, tell
+    def __init__(self, candidates: Candidates, seed: int) -> None:
+        self._candidates, self._seed = candidates, seed
         self.found: defaultdict[str, list[Pair]] = defaultdict(list)
         self.dropped: Counter[str] = Counter()
-        self._drawn: set[tuple[Node, Node]] = set()
 
     def take_denied(self, split: str, denied: Iterable[DeniedPair], most: int) -> None:
         """Take pairs that lie in `split`, those first whose issues occur in positive pairs."""
@@ -244,19 +253,17 @@ class _Draw:
         for pair in fit[:most]:
             self._add(split, pair.one, pair.other, "explicit_non_duplicate", "denied", pair.url)
 
-    def take_hard(self, anchors: Mapping[str, list[Pair]]) -> None:
-        """Give every anchor a partner of similar words; one index at a time is in memory."""
+    def take_hard(self, anchors: Iterable[tuple[str, Pair]]) -> None:
+        """Give every anchor, with its split, a partner of similar words; one index at a time is in memory."""
         by_repo: defaultdict[int, list[tuple[str, Pair]]] = defaultdict(list)
-        for split, pairs in anchors.items():
-            for pair in pairs:
-                by_repo[pair.one[0]].append((split, pair))
-        texts = self._candidates.texts
+        for split, pair in anchors:
+            by_repo[pair.one[0]].append((split, pair))
+        texts, scan = self._candidates.texts, self._candidates.scan
         for repo_id in sorted(by_repo):
-            heads = self._candidates.scan.heads
-            index = Bm25((n, text) for n, text in texts.of_repository(repo_id) if (repo_id, n) in heads)
+            index = Bm25((n, text) for n, text in texts.of_repository(repo_id) if (repo_id, n) in scan.heads)
             for split, pair in by_repo[repo_id]:
                 self._hard(index, texts, split, pair)
-            self._tell(self._candidates.scan.repos[repo_id].name)
+            log.debug("%s: negatives near by words drawn", scan.repos[repo_id].name)
 
     def _hard(self, index: Bm25, texts: Texts, split: str, anchor: Pair) -> None:
         c = self._candidates
@@ -264,18 +271,14 @@ class _Draw:
         numbers = index.rank(texts.get(anchor.one).text, 2 * _LAST_RANK)
         ranked = [(anchor.one[0], number) for number in numbers]
         ranked = [node for node in ranked if node != anchor.one and not c.tied(anchor.one, node)]
-        ranks = dict(enumerate(ranked[:_LAST_RANK], start=1))
-        near = [(rank, node) for rank, node in ranks.items() if rank >= _FIRST_RANK]
-        near.sort(
-            key=lambda item: (
-                item[1] not in c.positive,
-                item[1] not in c.originals,
-                c.uses[item[1]],
-                self._shuffle(anchor, item[1]),
-            )
-        )
-        for rank, node in near:
-            if self._free(anchor.one, node) and c.fits(anchor.one, node, split):
+
+        def preference(item: tuple[int, Node]) -> tuple[bool, bool, int, int]:
+            node = item[1]
+            return node not in c.positive, node not in c.originals, c.uses[node], self._shuffle(anchor, node)
+
+        near = list(enumerate(ranked[:_LAST_RANK], start=1))[_FIRST_RANK - 1 :]
+        for rank, node in sorted(near, key=preference):
+            if c.fits(anchor.one, node, split):
                 self._add(split, anchor.one, node, "hard", f"bm25:{rank}")
                 return
         self.dropped["no_hard_partner"] += 1
@@ -302,18 +305,13 @@ class _Draw:
         for source in (c.positive_around, c.others_around):
             nodes = source(split, anchor.one[0], original.created_at, _WINDOW)
             for node in sorted(nodes, key=preference):
-                if self._free(anchor.one, node) and c.fits(anchor.one, node, split):
+                if c.fits(anchor.one, node, split):
                     return node
         return None
 
-    def _free(self, one: Node, other: Node) -> bool:
-        return unordered(one, other) not in self._drawn
-
     def _add(self, split: str, one: Node, other: Node, kind: str, evidence: str, url: str = "") -> None:
-        self._drawn.add(unordered(one, other))
-        self._candidates.uses.update((other,))
-        leader = self._candidates.leader(one)
-        self.found[split].append(Pair(one, other, 0, kind, evidence, url, leader))
+        self._candidates.take(one, other)
+        self.found[split].append(Pair(one, other, 0, kind, evidence, url, self._candidates.leader(one)))
 
     def _shuffle(self, anchor: Pair, node: Node) -> int:
         return stable_hash(f"{self._seed} {anchor.one} {anchor.other} {node}")
