@@ -165,23 +165,20 @@ def negative_counts(
     second = sum(pair.other in originals for pair in found)
     return {
         "kept": len(found),
-        "kinds": dict(sorted(Counter(pair.kind for pair in found).items())),
         "both_sides_in_positives_percent": round(100 * both / max(len(found), 1), 2),
         "second_is_an_original_percent": round(100 * second / max(len(found), 1), 2),
         "dropped": {**dict(sorted(vain.items())), **{f"denial_{k}": v for k, v in sorted(denials.items())}},
     }
 
 
-def pair_counts(splits: Mapping[str, Iterable[Pair]]) -> dict[str, dict[str, int]]:
-    """Return for each split the positives, the negatives, the pairs of each kind and the issues."""
+def pair_counts(splits: Mapping[str, Sequence[Pair]]) -> dict[str, dict[str, int]]:
+    """Return for each split the positives, negatives, pairs and issues, and the negatives of each kind."""
     found: dict[str, dict[str, int]] = {}
     for name, pairs in splits.items():
-        kinds = Counter(pair.kind for pair in pairs)
+        kinds = Counter(pair.kind for pair in pairs if not pair.label)
         issues = {node for pair in pairs for node in (pair.one, pair.other)}
-        positives = kinds["duplicate"]
-        total = sum(kinds.values())
-        found[name] = {"positives": positives, "negatives": total - positives, "pairs": total}
-        found[name] |= {"issues": len(issues), **_sorted(kinds)}
+        counts = {"positives": len(pairs) - kinds.total(), "negatives": kinds.total(), "pairs": len(pairs)}
+        found[name] = {**counts, "issues": len(issues), **_sorted(kinds)}
     return found
 
 

@@ -59,7 +59,7 @@ def test_overlap_of_ngrams():
 def test_pairs_by_split_and_kind():
     pairs = [pair(1, 2), pair(1, 3, 0, "random"), pair(1, 4, 0, "hard")]
     assert pair_counts({"train": pairs})["train"] == {
-        "positives": 1, "negatives": 2, "pairs": 3, "issues": 4, "duplicate": 1, "hard": 1, "random": 1,
+        "positives": 1, "negatives": 2, "pairs": 3, "issues": 4, "hard": 1, "random": 1,
     }  # fmt: skip
 
 
