@@ -8,24 +8,12 @@ from fake_gis_store import make_comment, make_issue, write_store
 from angle_data.errors import InputError
 from angle_data.gis.build.build import BuildConfig, build_gis
 from angle_data.gis.build.card import render_gis_card
-from angle_data.gis.build.clean import Cleaned
-from angle_data.gis.build.positives import DROPPED, Clusters, Pair
-from angle_data.gis.build.report import ESTIMATE, Measures, check_splits, pair_counts, token_counter
+from angle_data.gis.build.positives import DROPPED, Pair
+from angle_data.gis.build.report import ESTIMATE, Measures, pair_counts, token_counter
 
 
 def pair(one, other, label=1, kind="duplicate"):
     return Pair((1, one), (1, other), label, kind, "event", "", (1, one))
-
-
-class SomeTexts:
-    """A text of its own for every issue, but for those in `same`."""
-
-    def __init__(self, same=()):
-        self._same = same
-
-    def get(self, node):
-        n = 0 if node[1] in self._same else node[1]
-        return Cleaned(" ".join(f"{n}x{i}" for i in range(40)))
 
 
 def test_lengths_and_their_shares():
@@ -61,27 +49,6 @@ def test_pairs_by_split_and_kind():
     assert pair_counts({"train": pairs})["train"] == {
         "positives": 1, "negatives": 2, "pairs": 3, "issues": 4, "hard": 1, "random": 1,
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("test", "same", "found"),
-    [
-        ([pair(3, 4)], (), (0, 0, 0)),
-        ([pair(2, 4)], (), (1, 1, 0)),
-        ([pair(3, 4)], (1, 3), (0, 0, 1)),
-    ],
-)
-def test_leaks_are_noticed(test, same, found):
-    clusters = Clusters()
-    checks = check_splits({"train": [pair(1, 2)], "test": test}, clusters, SomeTexts(same))
-    assert tuple(checks.values()) == found
-
-
-def test_a_shared_cluster_is_noticed():
-    clusters = Clusters()
-    clusters.every.join((1, 2), (1, 3))
-    checks = check_splits({"train": [pair(1, 2)], "test": [pair(3, 4)]}, clusters, SomeTexts())
-    assert checks == {"shared_issues": 0, "shared_clusters": 1, "near_identical_texts": 0}
 
 
 @pytest.mark.parametrize(("text", "count"), [("", 0), ("word", 1), ("segmentation fault!", 5), ("日本", 1)])
