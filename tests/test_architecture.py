@@ -60,8 +60,6 @@ UNDER_REPAIR = {
     "angle_data",
     "angle_data.annotators",
     "angle_data.ensemble",
-    "angle_data.gis.comments",
-    "angle_data.gis.crawl",
     "angle_data.labelling",
     "angle_data.labelling.replies",
     "angle_data.publish",

@@ -106,7 +106,7 @@ _KEPT = 4_096  # cleaned texts in memory
 # What an issue says of duplicates in its own text.
 _HERE = "this/issue"
 # They send the reader on or compare, in sentences that say much else; masking is enough.
-_MASKED_ONLY = frozenset({"similar", "pointer", "continued"})
+_MASKED_ONLY = frozenset({"similar", "continued"})
 _ROUNDS = 4
 _FARTHEST = 300
 

@@ -17,14 +17,13 @@ from heapq import merge
 from itertools import groupby
 from typing import Any, Literal
 
-from angle_data.gis.comments.kinds import WEAK_KINDS, Direction
 from angle_data.gis.comments.reading import MarkerLink
 from angle_data.gis.comments.references import may_refer
 from angle_data.gis.comments.threads import WRITE_ROLES, Thread, read_thread
+from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
 from angle_data.gis.crawl.selection import Selection
-from angle_data.gis.crawl.site import PUBLIC_WEB, hosts_of, site_of_store
-from angle_data.gis.crawl.store import Store
+from angle_data.gis.crawl.store import PUBLIC_WEB, Store, hosts_of
 
 Node = tuple[int, int]
 """An issue: (repository id, number)."""
@@ -203,7 +202,7 @@ def scan_store(
     repository that GitHub no longer shows (404, 410, 451) is left out, whatever the store holds of it.
     """
     selection = selection or Selection()
-    found = Scan(web=site_of_store(store))
+    found = Scan(web=store.site())
     for repo in _chosen(found, store, selection):
         found.repos[repo.id] = repo
         found.names.update((name, repo.id) for name in repo.names)

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 from angle_data.gis.build.clean import Texts, is_dummy
 from angle_data.gis.build.evidence import Node, Rank, Scan, Statement
-from angle_data.gis.comments.kinds import WEAK_KINDS
+from angle_data.gis.comments.vocabulary import WEAK_KINDS
 
 Status = Literal["accepted", "tentative", "rejected"]
 
 REASONS: dict[str, str] = {
-    "guess": "tentative: a guess, a question or an entry in a list of candidates",
+    "guess": "tentative: a guess or a question",
     "unbacked": "tentative: stated outright by someone without write access, and nothing backs it",
     "disputed": "tentative: somebody objected",
     "circle": "tentative: programs alone say so, and in a circle, so that no issue is the original",

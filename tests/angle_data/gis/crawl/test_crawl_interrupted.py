@@ -195,11 +195,14 @@ def test_timelines_that_are_emptied_without_an_error_are_noticed(tmp_path, caplo
         crawl(github, tmp_path / "some", FIRST)
     assert dump(tmp_path / "some") == whole
     with FakeGitHub(world, schedule=lambda seen: Fault("cut")) as github:
-        crawl(github, tmp_path / "all", FIRST, strategy="events")
+        summary = crawl(github, tmp_path / "all", FIRST)
+    plain = [issue for issue in world.repos[1_000].issues.values() if not issue.is_pull]
+    assert len([item for item in rows(tmp_path / "all", "issues") if not item.is_pull]) == len(plain)
     assert "does not show all of its events" in caplog.text
-    assert len(rows(tmp_path / "all", "issues")) == sum(
-        not i.is_pull for i in world.repos[1_000].issues.values()
-    )
+    assert len(summary.set_aside) == sum(bool(issue.events) for issue in plain)
+    with FakeGitHub(world) as github:
+        assert crawl(github, tmp_path / "all", FIRST).set_aside == {}
+    assert dump(tmp_path / "all") == whole
 
 
 def test_a_page_cursor_that_is_not_accepted_any_more_is_replaced_by_a_time(tmp_path):
@@ -228,3 +231,41 @@ def test_a_token_that_expires_midway_stops_at_once_and_the_next_one_goes_on(tmp_
         monkeypatch.setenv("GITHUB_TOKEN", "ghp_another")
         crawl(github, tmp_path, FIRST)
     assert dump(tmp_path) == whole
+
+
+def test_one_heavy_issue_is_set_aside_and_asked_for_again(tmp_path, caplog):
+    """However small the page, GraphQL times out; all else is read, and the text comes over REST."""
+    world = make_world(11, repos=2, issues=150)
+    whole = reference(tmp_path, world)
+    heavy = next(i for i in world.repos[1_000].issues.values() if i.number > 70 and not i.is_pull)
+    heavy.heavy = True
+    with FakeGitHub(world) as github:
+        summary = crawl(github, tmp_path)
+        assert list(summary.set_aside) == [f"{FIRST}#{heavy.number}"]
+        assert "timeout" in summary.set_aside[f"{FIRST}#{heavy.number}"]
+        assert f"{FIRST}#{heavy.number} is set aside" in caplog.text
+        texts = {item.number: item.title for item in rows(tmp_path, "issues", 1_000)}
+        assert texts[heavy.number] == heavy.title
+        lost = set(whole) - set(dump(tmp_path))
+        assert {json.loads(line)[0] for line in lost} <= {"issues", "events"}
+        assert all(f", {heavy.number}, " in line for line in lost)
+
+        heavy.heavy = False
+        assert crawl(github, tmp_path).set_aside == {}
+    found = [json.loads(line) for line in dump(tmp_path)]
+    assert [line for line in found if line[0] == "events"] == [
+        line for line in map(json.loads, whole) if line[0] == "events"
+    ]
+
+
+def test_a_heavy_original_that_no_listing_has_is_read_over_rest(tmp_path):
+    world = make_world(17, repos=1, issues=30, duplicates=0, comments=0)
+    repo = world.repos[1_000]
+    repo.issues[20].is_pull = repo.issues[5].is_pull = repo.issues[6].is_pull = False
+    repo.issues[5].heavy = True
+    for id, target in ((1, 5), (2, 6)):
+        add_comment(repo.issues[20], id, "ann", "MEMBER", f"Duplicate of #{target}", "2024-01-01T00:00:00Z")
+    with FakeGitHub(world) as github:
+        crawl(github, tmp_path, FIRST, since="2024-01-01")
+        assert github.count("issue") == 1
+    assert {item.number for item in rows(tmp_path, "issues")} == {5, 6, 20}

@@ -11,14 +11,14 @@ from angle_data.gis.build.evidence import (
     is_duplicate_label,
     rank,
 )
-from angle_data.gis.comments.reading import find_links
+from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.crawl.rows import Comment, Event, Issue
 
 REPO = "lumen/editor"
 
 
 def link(body="Duplicate of #5"):
-    return find_links(body, REPO, 9)[0]
+    return read_comment(body, REPO, 9).links[0]
 
 
 def comment(author="maria", association="NONE", at="2024-05-01T12:00:00Z"):

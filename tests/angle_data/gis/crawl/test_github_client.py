@@ -5,9 +5,10 @@ from fake_github import SECONDARY, FakeGitHub, Fault
 from fake_github_world import make_world
 
 from angle_data.errors import CredentialsError, InputError, StoppedError
-from angle_data.gis.crawl.github import Connection, GitHubClient
-from angle_data.gis.crawl.limits import (
+from angle_data.gis.crawl.github import (
     Budget,
+    Connection,
+    GitHubClient,
     LostCursorError,
     Refused,
     SchemaError,
@@ -53,7 +54,7 @@ def world():
 
 
 PATH = "/repos/org0/project0"
-ASK = {"owner": "org0", "name": "project0", "first": 10, "references": False}
+ASK = {"owner": "org0", "name": "project0", "first": 10, "texts": True, "references": False}
 
 
 def test_a_page_has_its_json_and_the_addresses_of_its_header(world):
@@ -95,6 +96,7 @@ def test_an_unchanged_page_costs_nothing_of_the_budget(world):
         (Fault("status", 500), 1, 2),
         (Fault("garbage"), 1, 2),
         (Fault("truncated"), 1, 2),
+        (Fault("reset"), 1, 2),
     ],
     ids=lambda value: f"{value.kind}-{value.status}" if isinstance(value, Fault) else str(value),
 )
@@ -105,14 +107,6 @@ def test_a_passing_fault_is_waited_out_as_long_as_the_server_asks(world, fault, 
         assert client.get(PATH).data["id"] == 1_000
         assert least <= clock.slept[0] <= most
         assert len(github.seen) == 3
-
-
-def test_a_lost_connection_is_tried_again(world):
-    with FakeGitHub(world, faults=[None, Fault("reset")]) as github:
-        client, clock = client_for(github)
-        client.get(PATH)
-        assert client.get(PATH).data["id"] == 1_000
-        assert len(clock.slept) == 1
 
 
 def test_the_wait_for_the_reset_goes_by_the_servers_clock(world):
@@ -192,14 +186,6 @@ def test_a_server_that_is_not_there_is_named_after_a_few_tries():
 def test_an_address_that_is_no_api_is_an_error(url):
     with pytest.raises(InputError, match="--api-url"):
         Connection(url)
-
-
-def test_enterprise_addresses_lead_to_both_apis(world):
-    with FakeGitHub(world, prefix="/api/v3") as github:
-        client, _ = client_for(github)
-        assert client.get(PATH).data["id"] == 1_000
-        assert client.graphql(ISSUES_QUERY, ASK)["repository"]["databaseId"] == 1_000
-        assert [seen.path for seen in github.seen] == [f"/api/v3{PATH}", "/api/graphql"]
 
 
 def test_a_temporary_redirection_is_followed_on_the_same_host_only(world):
@@ -294,9 +280,9 @@ def test_a_broken_connection_says_nothing_of_the_size(world, kind):
         ({"errors": [{"type": "RATE_LIMITED", "message": "m"}]}, Transient),
         ({"errors": [{"message": "API rate limit already exceeded for user ID 1."}]}, Transient),
         ({"errors": [{"message": "You have exceeded a secondary rate limit."}]}, Transient),
-        ({"errors": [{"type": "MAX_NODE_LIMIT_EXCEEDED", "message": "m"}]}, TooHeavy),
-        ({"errors": [{"message": "Something went wrong while executing your query on 2026."}]}, TooHeavy),
-        ({"data": {"a": {}}, "errors": [{"message": "Resource limits for this query exceeded."}]}, TooHeavy),
+        ({"errors": [{"type": "MAX_NODE_LIMIT_EXCEEDED", "message": "m"}]}, Transient),
+        ({"errors": [{"message": "Something went wrong while executing your query on 2026."}]}, Transient),
+        ({"data": {"a": {}}, "errors": [{"message": "Resource limits for this query exceeded."}]}, Transient),
         ({"data": {"repository": None}, "errors": [{"type": "INVALID_CURSOR_ARGUMENTS"}]}, LostCursorError),
         ({"errors": [{"message": "no field x", "extensions": {"code": "undefinedField"}}]}, SchemaError),
         ({}, Transient),

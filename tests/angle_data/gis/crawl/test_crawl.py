@@ -1,6 +1,7 @@
 import dataclasses
 import logging
 import math
+import re
 
 import pytest
 from fake_github import FakeGitHub, Fault
@@ -16,6 +17,7 @@ from fake_github_crawl import (
     expected_issue,
     rows,
 )
+from fake_github_graphql import run_query
 from fake_github_world import (
     FakeEvent,
     FakeIssue,
@@ -28,9 +30,10 @@ from fake_github_world import (
 )
 
 from angle_data.errors import InputError
+from angle_data.gis.crawl import queries
 from angle_data.gis.crawl.crawl import CrawlConfig
 from angle_data.gis.crawl.forecast import forecast
-from angle_data.gis.crawl.rows import Event, Repo
+from angle_data.gis.crawl.rows import Event
 from angle_data.gis.crawl.store import Store
 
 
@@ -45,6 +48,8 @@ def _token(monkeypatch):
 def test_every_issue_comment_and_event_is_stored_as_it_is(tmp_path):
     world = make_world(3, repos=2, issues=130, comments=3)
     next(iter(all_comments(world.repos[1_000]))).minimized = "spam"
+    reopened = next(issue for issue in world.repos[1_000].issues.values() if issue.closed_by)
+    reopened.state, reopened.closed_at, reopened.closed_by = "open", None, None
     with FakeGitHub(world, token=TOKEN) as github:
         summary = crawl(github, tmp_path)
     assert summary.repos == {FIRST: "ok", SECOND: "ok"}
@@ -62,22 +67,16 @@ def test_rest_and_graphql_give_the_same_rows_but_for_what_only_one_of_them_knows
     with FakeGitHub(make_world(3, repos=1, issues=120)) as github:
         crawl(github, tmp_path / "rest", FIRST, strategy="comments")
         crawl(github, tmp_path / "graph", FIRST, strategy="events")
-    rest = {item.number: item.to_compare() for item in map(_Comparable, rows(tmp_path / "rest", "issues"))}
-    graph = {item.number: item.to_compare() for item in map(_Comparable, rows(tmp_path / "graph", "issues"))}
+    rest, graph = (
+        {
+            item.number: dataclasses.replace(item, closed_by=None, comments=None)
+            for item in rows(tmp_path / api, "issues")
+        }
+        for api in ("rest", "graph")
+    )
     assert len(rest) == 120
     assert graph == {number: rest[number] for number in graph}
-    assert any(item[6] and item[6].endswith("[bot]") for item in graph.values())
-
-
-class _Comparable:
-    """A row without the closing actor and the count of comments."""
-
-    def __init__(self, row):
-        self.number, self._row = row.number, row
-
-    def to_compare(self):
-
-        return dataclasses.astuple(dataclasses.replace(self._row, closed_by=None, comments=None))
+    assert any(item.author and item.author.endswith("[bot]") for item in graph.values())
 
 
 def test_the_events_strategy_also_tells_which_issues_mention_which(tmp_path):
@@ -104,6 +103,7 @@ def test_an_original_with_many_marks_gives_all_of_them(tmp_path):
         hub.events.append(FakeEvent(f"E_{n}", kind, "ann", at, duplicate=duplicate, canonical=(1_000, 1)))
         hub.updated_at = at
     hub.events.append(FakeEvent("E_lost", "MarkedAsDuplicateEvent", "ann", at, duplicate=(1_000, 1)))
+    hub.events.append(FakeEvent("E_hidden", "MarkedAsDuplicateEvent", "ann", at, canonical=(1_000, 1)))
     with FakeGitHub(world) as github:
         crawl(github, tmp_path, FIRST, strategy="events")
     events = rows(tmp_path, "events")
@@ -139,6 +139,21 @@ def test_requests_stay_within_the_pages_there_are(tmp_path):
         assert github.count("issues") == pytest.approx(math.ceil(450 / 100), abs=1)
         assert github.count("issue") == github.count("graphql") == 0
         assert {seen.query["per_page"] for seen in github.seen if seen.query} == {"100"}
+
+
+@pytest.mark.parametrize("references", [False, True])
+def test_a_full_page_costs_the_points_that_the_forecast_counts_with(references):
+    world = make_world(0, repos=1, issues=160)
+    ask = {"owner": "org0", "name": "project0", "first": 100, "texts": True, "references": references}
+    rate = {"limit": 5_000, "remaining": 5_000, "used": 0, "resetAt": "2024-01-01T00:00:00Z"}
+    _, points = run_query(world, queries.ISSUES_QUERY, ask, rate)
+    assert points == queries.POINTS_PER_PAGE + references
+
+
+def test_queries_bound_every_list():
+    for query in (queries.ISSUES_QUERY, queries.TIMELINE_QUERY, queries.numbers_query(2)):
+        for arguments in re.findall(r"\b(?:issues|labels|timelineItems)\(([^)]*)", query):
+            assert "first:" in arguments or "last:" in arguments
 
 
 def test_a_second_run_asks_only_for_what_changed(tmp_path):
@@ -277,29 +292,8 @@ def test_options_that_mean_nothing_are_named(tmp_path, options, message):
         CrawlConfig(**{"repos": tmp_path / "list.txt", "out": tmp_path, **options})
 
 
-def test_a_link_of_the_known_world_can_be_read_from_the_store(tmp_path):
-    """The marks that GitHub shows are found with their originals, whichever of the two timelines had them."""
-    world = make_world(23, repos=2, issues=90)
-    with FakeGitHub(world) as github:
-        crawl(github, tmp_path)
-    names = {repo.full_name: repo.id for repo in world.repos.values()}
-    found = {
-        (event.repo_id, event.number, names[event.target_repo], event.target_number)
-        for event in rows(tmp_path, "events")
-        if event.kind == "marked"
-    }
-    marked = {
-        (link.repo_id, link.duplicate, link.repo_id, link.canonical)
-        for link in world.links
-        if link.how != "comment"
-    }
-    assert found == marked
-    assert len(marked) > 10
-
-
 def test_a_repository_is_a_row_even_where_only_the_name_is_known_twice(tmp_path):
     with FakeGitHub(make_world(24, repos=1, issues=5)) as github:
         crawl(github, tmp_path, FIRST.upper(), FIRST)
         with Store.open(tmp_path / "crawl.sqlite", read_only=True) as store:
             assert [(repo.id, repo.name) for repo in store.repos()] == [(1_000, FIRST)]
-            assert isinstance(next(store.repos()), Repo)
