@@ -31,13 +31,9 @@ def said(body="Duplicate of #3", number=7, at=DAY, id=100, **fields):
     return make_comment(id, number, body, at, **fields)
 
 
-def test_a_member_is_believed(tmp_path):
-    assert links_of(tmp_path, comments=[said()]) == [("accepted", "", 7, 3)]
-
-
-def test_the_reverse_direction(tmp_path):
-    found = links_of(tmp_path, comments=[said("#7 is a duplicate of this", number=3)])
-    assert found == [("accepted", "", 7, 3)]
+@pytest.mark.parametrize("comment", [said(), said("#7 is a duplicate of this", number=3)])
+def test_a_member_is_believed_in_either_direction(tmp_path, comment):
+    assert links_of(tmp_path, comments=[comment]) == [("accepted", "", 7, 3)]
 
 
 OBJECTION = said("Not a duplicate of #3.", id=101, at=DAY + 1, role="NONE", author="joe")
@@ -102,18 +98,12 @@ def test_another_repository_only_when_allowed(tmp_path):
     assert links_of(tmp_path, **rows, cross_repo=True)[0][:2] == ("accepted", "")
 
 
-def test_a_transferred_issue_is_followed(tmp_path):
-    found = links_of(tmp_path, comments=[said()], issues=replaced(3, gone="transferred:Org/One#5"))
+def test_a_transferred_issue_is_followed_but_not_in_a_circle(tmp_path):
+    found = links_of(tmp_path / "1", comments=[said()], issues=replaced(3, gone="transferred:Org/One#5"))
     assert found == [("accepted", "", 7, 5)]
-
-
-def test_transfers_in_a_circle_end(tmp_path):
-    issues = [
-        make_issue(1, gone="transferred:org/one#2"),
-        make_issue(2, gone="transferred:org/one#1"),
-        ISSUES[6],
-    ]
-    assert links_of(tmp_path, comments=[said("Duplicate of #1")], issues=issues)[0][1] == "moved_away"
+    moved = [make_issue(one, gone=f"transferred:org/one#{other}") for one, other in ((1, 2), (2, 1))]
+    found = links_of(tmp_path / "2", comments=[said("Duplicate of #1")], issues=[*moved, ISSUES[6]])
+    assert found[0][1] == "moved_away"
 
 
 def test_pull_requests_are_not_read(tmp_path):
