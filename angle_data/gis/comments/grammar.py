@@ -94,7 +94,7 @@ _POINTS_AFTER = re.compile(
     re.IGNORECASE,
 )
 # Finds: "Possible duplicates:"
-_CANDIDATES = re.compile(
+_POSSIBLE_DUPLICATES = re.compile(
     r"\b(?:possib\w+|potential\w*|similar|likely|may be|might be|candidates?|closest|resembl\w+|could be|"
     r"suggest\w+|experimental)\b.{0,60}\b(?:duplicat\w*|dup(?:e|es|s)?|issues?|reports?|match\w*)\b|"
     r"\bduplicate (?:candidates?|detection|suggestions?)\b|\bsimilar (?:issues|discussions)\b",
@@ -167,9 +167,9 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
 
 
 def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -> int:
-    """Return the index of the heading under which the sentence stands in a list of candidates, or -1."""
+    """Return the index of the heading of the list of possible duplicates that the sentence is in, or -1."""
     sentence = sentences[index]
-    if _CANDIDATES.search(sentence.text) and not context.closes(sentence.text):
+    if _POSSIBLE_DUPLICATES.search(sentence.text) and not context.closes(sentence.text):
         opens = (
             sentence.ending == ":" or bot or _COLON.search(sentence.text) or _PERCENT.search(sentence.text)
         )

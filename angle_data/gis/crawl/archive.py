@@ -81,7 +81,7 @@ class _Load:
         try:
             for line in _lines(path):
                 self.take(line)
-                if self.full:
+                if len(self.issues) >= _EVENTS_A_PAGE:
                     self.flush()
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             self.counts["damaged"] += 1
@@ -130,11 +130,6 @@ class _Load:
         self.store.upsert_page(issues=self.issues, comments=self.comments, events=self.events)
         for rows in (self.repos, self.issues, self.comments, self.events):
             rows.clear()
-
-    @property
-    def full(self) -> bool:
-        """Whether the page is due."""
-        return len(self.issues) >= _EVENTS_A_PAGE
 
     def _sort(self, event: Mapping[str, Any]) -> Literal["used", "other"]:
         if event["type"] not in _TYPES:

@@ -160,9 +160,16 @@ class _Crawl:
     def run(self, names: tuple[str, ...]) -> dict[str, str]:
         """Read every repository and return its status by listed name."""
         with Progress("repositories", len(names)) as progress:
+
+            def tell(name: str, what: str, count: int) -> None:
+                self.items += count
+                log.debug("%s: %d %s", name, count, what)
+                progress.advance(0, f"{name}: {self.items:,} items, {self.client.status_line()}")
+
+            crawler = Crawler(self.client, self.store, self.config.start, tell)
             for name in names:
                 if name not in self.round.statuses:
-                    self.round.settle(name, self._visit(progress, name))
+                    self.round.settle(name, self._visit(crawler, name))
                 progress.advance(1, self.client.status_line())
             aside: defaultdict[int, list[int]] = defaultdict(list)
             for repo_id, number, _ in self.store.all_set_aside():
@@ -170,16 +177,16 @@ class _Crawl:
             # After all listings, so that an issue that moved between listed repositories is found there.
             for repo in list(self.store.repos()):
                 if self.round.has(repo.id, "read"):
-                    self._read_single_issues(self._crawler(progress, repo.name), repo, aside[repo.id])
+                    self._read_single_issues(crawler, repo, aside[repo.id])
         statuses = {name: self.round.statuses[name] for name in names}
         self.round.complete()
         return statuses
 
-    def _visit(self, progress: Progress, name: str) -> str:
+    def _visit(self, crawler: Crawler, name: str) -> str:
         """Read what is listed under `name` and return its status."""
         try:
             repo = self._resolve(name)
-            self._once(repo, "read", partial(self._read, self._crawler(progress, repo.name), repo))
+            self._once(repo, "read", partial(self._read, crawler, repo))
         except Refused as error:
             return self._failed(name, error)
         return "ok"
@@ -189,14 +196,6 @@ class _Crawl:
         if not self.round.has(repo.id, step):
             work()
             self.round.finish(repo.id, step)
-
-    def _crawler(self, progress: Progress, name: str) -> Crawler:
-        def tell(listing: str, count: int) -> None:
-            self.items += count
-            log.debug("%s: %d %s", name, count, listing)
-            progress.advance(0, f"{name}: {self.items:,} items, {self.client.status_line()}")
-
-        return Crawler(self.client, self.store, self.config.start, tell)
 
     def _resolve(self, name: str) -> Repo:
         """Find out the id and the present name; a known repository is asked for by its id."""

@@ -47,13 +47,14 @@ log = logging.getLogger("angle")
 class Crawler:
     """What reading a repository takes: who asks, where the rows go, which of them, and how it shows progress.
 
-    `since` bounds the last update, as a UTC time stamp; None is open. `tell` gets a name and a count.
+    `since` bounds the last update, as a UTC time stamp; None is open. `tell` gets the repository's name, what
+    was read of it, and how many.
     """
 
     client: GitHubClient
     store: Store
     since: str | None
-    tell: Callable[[str, int], None]
+    tell: Callable[[str, str, int], None]
 
     def cursor(self, repo: Repo, listing: Listing) -> Cursor:
         """Return where to go on; from the start where nothing was read, or `since` lies further back now."""
@@ -127,7 +128,7 @@ def _read_listing(
             comments=[row for row in rows if isinstance(row, Comment)],
             cursor=cursor,
         )
-        crawler.tell(listing, len(rows))
+        crawler.tell(repo.name, listing, len(rows))
         if not more:
             return
 
@@ -188,7 +189,7 @@ def read_events(crawler: Crawler, repo: Repo, *, references: bool = False) -> No
         cursor = Cursor(repo.id, "events", _dump(place), not more, cursor.start)
         issues, events, _ = rows_of(crawler, repo, [node for node in nodes if "id" in node])
         crawler.store.upsert_page(issues=issues, events=events, cursor=cursor)
-        crawler.tell("issues", len(nodes))
+        crawler.tell(repo.name, "issues", len(nodes))
         if not more:
             return
 
@@ -263,7 +264,7 @@ def rows_of(
         while timeline:
             events += events_from_timeline(timeline, repo.id, node["number"])
             earlier, start = (timeline["pageInfo"][name] for name in ("hasPreviousPage", "startCursor"))
-            if _is_cut(timeline):
+            if _is_cut(timeline) and node["number"] not in cut:
                 cut.append(node["number"])
                 crawler.set_aside(repo, node["number"], "GitHub does not show all of its events")
             timeline = _ask_timeline(crawler.client, node, start) if earlier else None

@@ -64,7 +64,7 @@ def follow_missing(crawler: Crawler, repo: Repo, *, graphql: bool) -> None:
         if graphql:
             found, events, _ = rows_of(crawler, repo, ask_numbers(crawler.client, repo, chunk))
             crawler.store.upsert_page(issues=found, events=events)
-            crawler.tell("missing", len(found))
+            crawler.tell(repo.name, "missing", len(found))
             chunk = sorted(set(chunk) - {issue.number for issue in found})
         for number in chunk:
             _ask_alone(crawler, repo, number)
@@ -88,7 +88,7 @@ def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
         crawler.store.upsert_page(issues=[ask_number(crawler.client, repo, number)])
     except Refused as error:
         log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
-    crawler.tell("missing", 1)
+    crawler.tell(repo.name, "missing", 1)
 
 
 def ask_numbers(client: GitHubClient, repo: Repo, numbers: list[int]) -> list[Mapping[str, Any]]:

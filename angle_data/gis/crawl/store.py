@@ -227,7 +227,7 @@ class Store:
         """Return where a listing of this repository stands, None if it never started."""
         query = "SELECT * FROM cursors WHERE repo_id = ? AND stream = ?"
         row = self.database.execute(query, (repo_id, listing)).fetchone()
-        return Cursor(*row[:3], bool(row[3]), *row[4:]) if row else None
+        return Cursor(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) if row else None
 
     def meta(self, key: str) -> str | None:
         """Return a note kept with the store, None if there is none of this name."""

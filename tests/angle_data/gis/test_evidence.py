@@ -26,26 +26,7 @@ def comment(author="maria", association="NONE", at="2024-05-01T12:00:00Z"):
 
 
 def issue(**changes):
-    values = {
-        "id": 1,
-        "node_id": "",
-        "repo_id": 1,
-        "number": 9,
-        "title": "",
-        "body": "",
-        "author": "jon",
-        "author_association": "NONE",
-        "state": "closed",
-        "state_reason": None,
-        "labels": (),
-        "is_pull": False,
-        "created_at": "2024-04-01T00:00:00Z",
-        "closed_at": None,
-        "closed_by": None,
-        "updated_at": "2024-05-01T12:00:00Z",
-        "locked": False,
-    }
-    return Issue(**{**values, **changes})
+    return Issue(1, "", 1, 9, **{"author": "jon", "state": "closed", **changes})
 
 
 def event(kind, at="2024-05-01T12:05:00Z", actor="maria", target=None, repo=None):

@@ -15,7 +15,6 @@ from angle_data.gis.crawl.github import (
     TooHeavy,
     Transient,
     judge_graphql,
-    judge_status,
     pause_before,
 )
 from angle_data.gis.crawl.queries import ISSUES_QUERY
@@ -290,14 +289,3 @@ def test_a_broken_connection_says_nothing_of_the_size(world, kind):
 )  # fmt: skip
 def test_what_a_graphql_answer_stands_for(answer, kind):
     assert isinstance(judge_graphql(answer, {}, NOW), kind)
-
-
-def test_a_used_up_budget_is_told_from_a_secondary_limit_by_its_headers():
-    used_up = {"x-ratelimit-limit": "60", "x-ratelimit-remaining": "0", "x-ratelimit-reset": str(NOW + 90)}
-    primary = judge_status(403, used_up, "API rate limit exceeded for 1.2.3.4.", NOW)
-    assert isinstance(primary, Transient)
-    assert primary.wait_s == 91
-    secondary = judge_status(403, {**used_up, "x-ratelimit-remaining": "59"}, SECONDARY, NOW)
-    assert isinstance(secondary, Transient)
-    assert (secondary.wait_s, secondary.least_s) == (None, 60)
-    assert isinstance(judge_status(403, {}, "Must have admin rights", NOW), Refused)
