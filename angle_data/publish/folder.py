@@ -91,9 +91,9 @@ def _keep_files(directory: Path, new: Path) -> None:
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory)
         target = new / name
-        if path.is_dir() and not path.is_symlink():
-            target.mkdir(exist_ok=True)
-        elif not _OURS.fullmatch(name.as_posix()) and not target.exists():
+        file = path.is_symlink() or not path.is_dir()
+        if file and not _OURS.fullmatch(name.as_posix()) and not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
             try:
                 os.link(path, target, follow_symlinks=False)
             except OSError:  # a file system without links
