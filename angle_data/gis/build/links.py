@@ -44,13 +44,27 @@ _HOPS = 5
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A judged statement; `reason` is empty for accepted ones. The ends are None where they lead nowhere."""
+    """A judged statement; `reason` is empty for accepted ones.
+
+    `ends` are the duplicate and the issue it duplicates, None where one of them leads nowhere.
+    """
 
     statement: Statement
     status: Status
     reason: str = ""
-    duplicate: Node | None = None
-    canonical: Node | None = None
+    ends: tuple[Node, Node] | None = None
+
+    @property
+    def duplicate(self) -> Node:
+        """The first end; only of a link that has ends."""
+        assert self.ends is not None
+        return self.ends[0]
+
+    @property
+    def canonical(self) -> Node:
+        """The second end; only of a link that has ends."""
+        assert self.ends is not None
+        return self.ends[1]
 
     @property
     def weak(self) -> bool:
@@ -82,8 +96,8 @@ class Link:
             "url": said.url,
             "span": list(said.span) if said.span else None,
             "facts": said.facts.to_dict(),
-            "duplicate": scan.url(self.duplicate) if self.duplicate else None,
-            "canonical": scan.url(self.canonical) if self.canonical else None,
+            "duplicate": scan.url(self.ends[0]) if self.ends else None,
+            "canonical": scan.url(self.ends[1]) if self.ends else None,
         }
 
 
@@ -102,7 +116,7 @@ def judge(scan: Scan, texts: Texts, *, cross_repo: bool = False) -> list[Link]:
     circles = _bot_circles(links)
     return [
         replace(link, status="tentative", reason="circle")
-        if link.status == "accepted" and _ends(link) in circles
+        if link.status == "accepted" and link.ends in circles
         else link
         for link in links
     ]
@@ -168,14 +182,14 @@ def _judge(scan: Scan, said: Statement, texts: Texts, *, cross_repo: bool) -> Li
     ends = (here, other) if said.direction == "this_is_dup_of" else (other, here)
     reason = reason or _fault(scan, said, (here, other), texts, cross_repo=cross_repo)
     if reason:
-        return Link(said, "rejected", reason, *ends)
+        return Link(said, "rejected", reason, ends)
     if said.rank is Rank.TENTATIVE:
-        return Link(said, "tentative", "guess", *ends)
+        return Link(said, "tentative", "guess", ends)
     if said.rank is not Rank.EVENT and said.disputed:
-        return Link(said, "tentative", "disputed", *ends)
+        return Link(said, "tentative", "disputed", ends)
     if said.rank is Rank.STATED:
-        return Link(said, "tentative", "unbacked", *ends)
-    return Link(said, "accepted", "", *ends)
+        return Link(said, "tentative", "unbacked", ends)
+    return Link(said, "accepted", "", ends)
 
 
 def _fault(scan: Scan, said: Statement, ends: tuple[Node, Node], texts: Texts, *, cross_repo: bool) -> str:
@@ -195,15 +209,11 @@ def _fault(scan: Scan, said: Statement, ends: tuple[Node, Node], texts: Texts, *
     return "dummy" if any(map(is_dummy, cleaned)) else ""
 
 
-def _ends(link: Link) -> tuple[Node | None, Node | None]:
-    return link.duplicate, link.canonical
-
-
-def _bot_circles(links: list[Link]) -> set[tuple[Node | None, Node | None]]:
-    """The accepted links (duplicate, canonical) that stand on the word of programs and lie in a circle."""
-    accepted = [link for link in links if link.status == "accepted"]
-    by_people = {frozenset(_ends(link)) for link in accepted if not link.statement.facts.bot}
-    left = {_ends(link) for link in accepted if frozenset(_ends(link)) not in by_people}
+def _bot_circles(links: list[Link]) -> set[tuple[Node, Node]]:
+    """The ends of the accepted links that stand on the word of programs and lie in a circle."""
+    accepted = [(link.ends, link.statement) for link in links if link.ends and link.status == "accepted"]
+    by_people = {frozenset(ends) for ends, said in accepted if not said.facts.bot}
+    left = {ends for ends, _ in accepted if frozenset(ends) not in by_people}
     size = -1
     while len(left) != size:
         size = len(left)

@@ -88,8 +88,8 @@ class Candidates:
         # Said to be a duplicate of something unknown: its original may be any issue.
         self._unresolved = {node for node, head in scan.heads.items() if head.marked}
         for link in links:
-            if link.duplicate and link.canonical:
-                pair = unordered(link.duplicate, link.canonical)
+            if link.ends:
+                pair = unordered(*link.ends)
                 self._said.add(pair)
                 if link.status != "rejected":
                     self._tied.add(pair)

@@ -32,24 +32,15 @@ DROPPED = {
 """Why a positive pair is left out -> what that means."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """The best link between two issues."""
-
-    duplicate: Node
-    canonical: Node
-    link: Link
-
-
 @dataclass
 class Clusters:
-    """Edges and what they merge.
+    """Edges, the best accepted link between each two issues, and what they merge.
 
     `strong` merges by words that say duplicate, `every` by all accepted links; `repeated` counts links that
     say again what an edge says, `circles` the edges that close a circle.
     """
 
-    edges: list[Edge] = field(default_factory=list)
+    edges: list[Link] = field(default_factory=list)
     strong: DisjointSets[Node] = field(default_factory=DisjointSets)
     every: DisjointSets[Node] = field(default_factory=DisjointSets)
     repeated: int = 0
@@ -90,17 +81,15 @@ class Pair:
 def find_clusters(links: Iterable[Link]) -> Clusters:
     """Return the clusters that the accepted ones among `links` make; their order does not matter."""
     found = Clusters()
-    ends: dict[tuple[Node, Node], Edge] = {}
+    best: dict[tuple[Node, Node], Link] = {}
     for link in sorted((link for link in links if link.status == "accepted"), key=_best_first):
-        assert link.duplicate is not None
-        assert link.canonical is not None
         pair = unordered(link.duplicate, link.canonical)
-        found.repeated += pair in ends
-        ends.setdefault(pair, Edge(link.duplicate, link.canonical, link))
-    for pair, edge in sorted(ends.items(), key=lambda item: item[0]):
+        found.repeated += pair in best
+        best.setdefault(pair, link)
+    for pair, edge in sorted(best.items(), key=lambda item: item[0]):
         found.edges.append(edge)
         found.every.join(*pair)
-        if not edge.link.weak:
+        if not edge.weak:
             found.circles += found.strong.leader(pair[0]) == found.strong.leader(pair[1])
             found.strong.join(*pair)
     return found
@@ -121,17 +110,16 @@ def positive_pairs(
     value counts the pairs of duplicates in hubs, which are not even formed.
     """
     sizes, pairs, dropped, hubs = clusters.sizes(), list[Pair](), list[tuple[str, Pair]](), 0
-    edges: defaultdict[Node, list[Edge]] = defaultdict(list)
+    edges: defaultdict[Node, list[Link]] = defaultdict(list)
     for edge in clusters.edges:
         edges[clusters.strong.leader(edge.canonical)].append(edge)
     for leader in sorted(edges):
-        own = sorted(edges[leader], key=lambda e: (e.link.statement.rank, _shuffle(seed, e.duplicate)))
+        own = sorted(edges[leader], key=lambda e: (e.statement.rank, _shuffle(seed, e.duplicate)))
         found = [
-            Pair(e.duplicate, e.canonical, 1, "duplicate", e.link.evidence, e.link.statement.url, leader)
-            for e in own
+            Pair(e.duplicate, e.canonical, 1, "duplicate", e.evidence, e.statement.url, leader) for e in own
         ]
         known = {unordered(pair.one, pair.other) for pair in found}
-        strong = [edge for edge in own if not edge.link.weak]
+        strong = [edge for edge in own if not edge.weak]
         if sizes[leader] > HUB:
             hubs += sum(len(found) * (len(found) - 1) // 2 for found in _by_original(strong))
         else:
@@ -145,20 +133,20 @@ def positive_pairs(
     return pairs, dropped, hubs
 
 
-def _by_original(edges: Iterable[Edge]) -> list[list[Edge]]:
+def _by_original(edges: Iterable[Link]) -> list[list[Link]]:
     """The edges of each original, one for each duplicate."""
-    found: defaultdict[Node, dict[Node, Edge]] = defaultdict(dict)
+    found: defaultdict[Node, dict[Node, Link]] = defaultdict(dict)
     for edge in edges:
         found[edge.canonical].setdefault(edge.duplicate, edge)
     return [list(found[original].values()) for original in sorted(found)]
 
 
-def _siblings(edges: Iterable[Edge], leader: Node) -> list[Pair]:
+def _siblings(edges: Iterable[Link], leader: Node) -> list[Pair]:
     """Pairs of duplicates of the same original, each pair of issues once."""
     found: dict[tuple[Node, Node], Pair] = {}
     for duplicates in _by_original(edges):
         for one, other in combinations(duplicates, 2):
-            url = one.link.statement.url
+            url = one.statement.url
             pair = Pair(one.duplicate, other.duplicate, 1, "duplicate", "transitive", url, leader)
             found.setdefault(unordered(pair.one, pair.other), pair)
     return list(found.values())

@@ -21,10 +21,7 @@ def links_of(folder, *, cross_repo=False, **rows):
     with Store.open(write_store(folder, **rows), read_only=True) as store:
         scan = scan_store(store)
         links = judge(scan, Texts(store), cross_repo=cross_repo)
-    return [
-        (link.status, link.reason, link.duplicate and link.duplicate[1], link.canonical and link.canonical[1])
-        for link in links
-    ]
+    return [(link.status, link.reason, *(end[1] for end in link.ends or ())) for link in links]
 
 
 def said(body="Duplicate of #3", number=7, at=DAY, id=100, **fields):

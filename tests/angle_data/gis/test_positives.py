@@ -18,7 +18,7 @@ def link(duplicate, canonical, *, kind="duplicate", rank=Rank.WRITE_ROLE, status
         (1, duplicate), "org/one", canonical, "this_is_dup_of", "comment", kind, rank, CONFIDENCE[rank],
         f"https://x/{duplicate}", at, Facts(),
     )  # fmt: skip
-    return Link(said, status, "" if status == "accepted" else "guess", (1, duplicate), (1, canonical))
+    return Link(said, status, "" if status == "accepted" else "guess", ((1, duplicate), (1, canonical)))
 
 
 def pairs_of(*links, most=10, same=(), seed=0):
@@ -52,7 +52,7 @@ def test_the_best_statement_of_a_link_is_kept():
     ranked = [link(2, 1, rank=Rank.ADMITTED, at="2020"), link(2, 1, rank=Rank.EVENT, at="2022"), link(1, 2)]
     for order in permutations(ranked):
         (edge,) = find_clusters(order).edges
-        assert edge.link.statement.rank is Rank.EVENT
+        assert edge.statement.rank is Rank.EVENT
         assert (edge.duplicate, edge.canonical) == ((1, 2), (1, 1))
 
 
