@@ -106,7 +106,7 @@ def build_gis(config: BuildConfig) -> GisSummary:
 
 def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[Pair]], dict[str, Any]]:
     """Return the pairs of every split that has some, and the counts; write the audit."""
-    division = Division(config.split_by, check_ratios(config.ratios), config.seed)
+    # Who duplicates whom.
     links = judge(scan, texts, cross_repo=config.cross_repo)
     clusters = find_clusters(links)
     pairs, dropped, hubs = positive_pairs(
@@ -115,8 +115,9 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
     if not pairs:
         _write_audit(config.out / "audit", scan, links, dropped)
         raise InputError(_nothing(config, scan))
+    # Which issue is in which split.
     denied, denials_dropped = denied_pairs(scan)
-    near = NearTexts(texts)
+    near, division = NearTexts(texts), Division(config.split_by, check_ratios(config.ratios), config.seed)
     places = place_issues(scan.heads, clusters, pairs, denied, near, division)
     dropped += [("crosses_time_border", pair) for pair in pairs if places.crosses(pair, scan.heads)]
     pairs = [pair for pair in pairs if not places.crosses(pair, scan.heads)]
@@ -127,12 +128,14 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
     missed = missed_shares({name: len(found) for name, found in positives.items()}, division.shares)
     if missed:
         log.warning("shares of the positive pairs: %s; see --ratios, or crawl more", missed)
+    # Another partner for every duplicate.
     candidates = Candidates(scan, clusters, links, texts, near, places)
     negatives, vain = draw_negatives(positives, candidates, denied, ratio=config.negatives, seed=config.seed)
     splits = {name: [*positives[name], *negatives[name]] for name in positives}
     for name in [name for name, found in splits.items() if not found]:
         log.warning("no pairs for %s: too few clusters for its share; it is left out", name)
         del splits[name]
+    # What was kept and dropped, and whether the splits are apart.
     report: dict[str, Any] = {
         "options": _options(config),
         "left_out": scan.left_out,
