@@ -13,8 +13,7 @@ import typer
 from angle_data.console import run_app
 from angle_data.ensemble.command import ensemble
 from angle_data.gis.command import GisGroup, explain, gis, rehydrate, sample
-from angle_data.labelling.command import llm_label
-from angle_data.labelling.score_command import llm_score
+from angle_data.labelling.command import llm_label, llm_score
 
 app = typer.Typer(
     name="angle-data",
