@@ -3,29 +3,13 @@
 from collections import Counter
 
 import pytest
+from fake_gis_store import make_comment, make_issue, write_store
 
 from angle_data.errors import InputError
+from angle_data.gis.build.build import BuildConfig, build_gis
 from angle_data.gis.build.card import render_gis_card
-from angle_data.gis.build.clean import Cleaned
-from angle_data.gis.build.clusters import Clusters
-from angle_data.gis.build.positives import DROPPED, Pair
-from angle_data.gis.build.report import Measures, check_splits, pair_counts
-from angle_data.gis.build.tokens import ESTIMATE, token_counter
-
-
-def pair(one, other, label=1, kind="duplicate"):
-    return Pair((1, one), (1, other), label, kind, "event", "", (1, one))
-
-
-class SomeTexts:
-    """A text of its own for every issue, but for those in `same`."""
-
-    def __init__(self, same=()):
-        self._same = same
-
-    def get(self, node):
-        n = 0 if node[1] in self._same else node[1]
-        return Cleaned(" ".join(f"{n}x{i}" for i in range(40)))
+from angle_data.gis.build.positives import DROPPED
+from angle_data.gis.build.report import ESTIMATE, Measures, token_counter
 
 
 def test_lengths_and_their_shares():
@@ -56,34 +40,6 @@ def test_overlap_of_ngrams():
     assert measures.repositories == {"o/r": Counter(positives=2, negatives=1)}
 
 
-def test_pairs_by_split_and_kind():
-    pairs = [pair(1, 2), pair(1, 3, 0, "random"), pair(1, 4, 0, "hard")]
-    assert pair_counts({"train": pairs})["train"] == {
-        "positives": 1, "negatives": 2, "pairs": 3, "issues": 4, "duplicate": 1, "hard": 1, "random": 1,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("test", "same", "found"),
-    [
-        ([pair(3, 4)], (), (0, 0, 0)),
-        ([pair(2, 4)], (), (1, 1, 0)),
-        ([pair(3, 4)], (1, 3), (0, 0, 1)),
-    ],
-)
-def test_leaks_are_noticed(test, same, found):
-    clusters = Clusters()
-    checks = check_splits({"train": [pair(1, 2)], "test": test}, clusters, SomeTexts(same))
-    assert tuple(checks.values()) == found
-
-
-def test_a_shared_cluster_is_noticed():
-    clusters = Clusters()
-    clusters.every.join((1, 2), (1, 3))
-    checks = check_splits({"train": [pair(1, 2)], "test": [pair(3, 4)]}, clusters, SomeTexts())
-    assert checks == {"shared_issues": 0, "shared_clusters": 1, "near_identical_texts": 0}
-
-
 @pytest.mark.parametrize(("text", "count"), [("", 0), ("word", 1), ("segmentation fault!", 5), ("日本", 1)])
 def test_the_estimate_of_tokens(text, count):
     name, counter = token_counter(None)
@@ -106,7 +62,6 @@ def test_a_tokenizer_file(tmp_path):
 
 
 def test_a_tokenizer_that_is_none(tmp_path):
-    pytest.importorskip("tokenizers")
     with pytest.raises(InputError, match=r"no tokenizer\.json there"):
         token_counter(str(tmp_path / "nothing"))
     (tmp_path / "tokenizer.json").write_text("{}")
@@ -115,13 +70,8 @@ def test_a_tokenizer_that_is_none(tmp_path):
 
 
 REPORT = {
-    "options": {
-        "max_pairs_per_cluster": 10,
-        "split_by": "cluster",
-        "since": None,
-        "until": None,
-        "strategy": "both",
-    },
+    "options": {"max_pairs_per_cluster": 10, "split_by": "cluster", "since": None, "until": None,
+                "strategy": "both"},
     "left_out": {},
     "periods": {},
     "links": {
@@ -132,18 +82,15 @@ REPORT = {
         "by_evidence": {"event": 1_200},
     },
     "pairs": {"dropped": {"cluster_cap": 5}},
-    "negatives": {
-        "dropped": {},
-        "both_sides_in_positives_percent": 75.0,
-        "second_is_an_original_percent": 60.0,
-    },
+    "negatives": {"dropped": {}, "both_sides_in_positives_percent": 75.0,
+                  "second_is_an_original_percent": 60.0},
     "splits": {"train": {"positives": 600, "negatives": 500, "pairs": 1_100, "issues": 900, "hard": 200}},
     "checks": {"shared_issues": 0},
     "repositories": {"o/r": {"positives": 600, "negatives": 500}},
     "tokens": {"tokenizer": "some", "train": {"texts": 2_200, "texts_over_512": 60.5}},
     "overlap": {"duplicates": {"1-gram": 26.0, "2-gram": 16.0, "3-gram": 13.0}},
     "cleaning": {"share_changed": 50.0, "by_change_percent": {"secrets": 1.5}},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -159,10 +106,11 @@ REPORT = {
         "| rejected | `pull` | one of the ends is a pull request | 30 |",
         "  - keys, tokens and passwords scrubbed: 1.5 %",
         "In two splits at once: shared issues 0.",
+        "![token lengths](figures/token-lengths.png)",
     ],
 )
 def test_lines_of_the_card(line):
-    assert line in render_gis_card(REPORT, ids_only=False).splitlines()
+    assert line in render_gis_card(REPORT, ids_only=False, figures=["token-lengths.png"]).splitlines()
 
 
 def test_the_card_says_whether_the_texts_are_there():
@@ -173,6 +121,28 @@ def test_the_card_says_whether_the_texts_are_there():
     assert "The texts are not included." not in whole
     assert "`text1`" not in ids
     assert "The texts are not included." in ids
+
+
+@pytest.mark.parametrize(
+    ("who", "backing"),
+    [
+        ("owner", {"role": "OWNER"}),
+        ("author of the duplicate", {"role": "NONE", "author": "reporter"}),
+        ("labelled", {"role": "NONE", "labels": ("duplicate",)}),
+        ("same original", {"role": "OWNER"}),
+    ],
+)
+def test_the_card_names_everybody_whose_word_makes_label_1(tmp_path, who, backing):
+    """Whatever is accepted as evidence stands in the sentence that says what label 1 means."""
+    labels = backing.pop("labels", ())
+    bodies = {n: " ".join(f"w{n}x{i}" for i in range(30)) for n in (1, 2, 3)}
+    issues = [make_issue(n, body=bodies[n], labels=labels if n > 1 else ()) for n in bodies]
+    comments = [make_comment(n, n, "Duplicate of #1", 9, **{"author": "joe", **backing}) for n in (2, 3)]
+    write_store(tmp_path, issues=issues, comments=comments)
+    summary = build_gis(BuildConfig(tmp_path, negatives=0, ratios=(1.0,)))
+    assert summary.report["splits"]["train"]["positives"] == 3
+    meaning = (summary.dataset / "README.md").read_text().partition("Label 1: ")[2].partition("Label 0")[0]
+    assert who in " ".join(meaning.split())
 
 
 def card(**changes):
@@ -213,8 +183,3 @@ def test_the_card_says_what_was_left_out_and_chosen():
     assert "| a/b | 451 Blocked |" in whole
     assert "issues opened since 2020-01-01 and until 2020-12-31; evidence: GitHub's own marks alone." in whole
     assert "opened in its period: train until 2020-06-01T00:00:00Z, then the rest." in whole
-
-
-def test_the_card_shows_the_figures():
-    whole = render_gis_card(REPORT, ids_only=False, figures=["token-lengths.png"])
-    assert "![token lengths](figures/token-lengths.png)" in whole
