@@ -8,7 +8,7 @@ duplicates, both ends resolved: renamed repositories by id, transferred issues t
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from angle_data.gis.build.clean import Texts, is_dummy
@@ -95,19 +95,27 @@ class Link:
             "created_at": said.created_at,
             "url": said.url,
             "span": list(said.span) if said.span else None,
-            "facts": said.facts.to_dict(),
+            "facts": asdict(said.facts),
             "duplicate": scan.url(self.ends[0]) if self.ends else None,
             "canonical": scan.url(self.ends[1]) if self.ends else None,
         }
 
 
 @dataclass(frozen=True, slots=True)
-class DeniedPair:
-    """Two issues of which somebody said, at `url`, that they are no duplicates."""
+class Pair:
+    """Two issues and what is known of them; `label` is 1 for duplicates.
+
+    `kind` is `duplicate`, `random`, `hard` or `explicit_non_duplicate`. `cluster` is the leader of the
+    cluster of the positive pair, for a negative pair that of its first issue if it has one.
+    """
 
     one: Node
     other: Node
-    url: str
+    label: int
+    kind: str
+    evidence: str
+    evidence_url: str
+    cluster: Node
 
 
 def judge(scan: Scan, texts: Texts, *, cross_repo: bool = False) -> list[Link]:
@@ -122,9 +130,9 @@ def judge(scan: Scan, texts: Texts, *, cross_repo: bool = False) -> list[Link]:
     ]
 
 
-def denied_pairs(scan: Scan) -> tuple[list[DeniedPair], Counter[str]]:
+def denied_pairs(scan: Scan) -> tuple[list[Pair], Counter[str]]:
     """Return the pairs said to be no duplicates, each once, and how many denials make none, by reason."""
-    found: dict[tuple[Node, Node], DeniedPair] = {}
+    found: dict[tuple[Node, Node], Pair] = {}
     dropped: Counter[str] = Counter()
     for denied in sorted(scan.denied, key=lambda denied: (denied.created_at, denied.url, denied.number)):
         here, (other, reason) = denied.here, resolve(scan, denied.repo, denied.number)
@@ -139,7 +147,8 @@ def denied_pairs(scan: Scan) -> tuple[list[DeniedPair], Counter[str]]:
         elif scan.heads[other].is_pull or scan.heads[here].is_pull:
             dropped["pull"] += 1
         else:
-            found[unordered(here, other)] = DeniedPair(here, other, denied.url)
+            pair = Pair(here, other, 0, "explicit_non_duplicate", "denied", denied.url, here)
+            found[unordered(here, other)] = pair
     return list(found.values()), dropped
 
 

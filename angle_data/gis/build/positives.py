@@ -15,7 +15,7 @@ from itertools import combinations
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.evidence import Node
-from angle_data.gis.build.links import Link, unordered
+from angle_data.gis.build.links import Link, Pair, unordered
 from angle_data.gis.build.near import NEAR, grams, overlap
 from angle_data.text import stable_hash
 
@@ -59,23 +59,6 @@ class Clusters:
     def sizes(self) -> Counter[Node]:
         """Return the number of issues of each strong cluster by its leader."""
         return Counter(self.strong.leader(node) for node in sorted(self.issues))
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two issues and what is known of them; `label` is 1 for duplicates.
-
-    `kind` is `duplicate`, `random`, `hard` or `explicit_non_duplicate`. `cluster` is the leader of the
-    cluster of the positive pair, for a negative pair that of its first issue if it has one.
-    """
-
-    one: Node
-    other: Node
-    label: int
-    kind: str
-    evidence: str
-    evidence_url: str
-    cluster: Node
 
 
 def find_clusters(links: Iterable[Link]) -> Clusters:
@@ -160,9 +143,9 @@ def _without_copies(pairs: list[Pair], texts: Texts, dropped: list[tuple[str, Pa
         near = overlap(grams(texts.get(pair.one).text), grams(texts.get(pair.other).text)) >= NEAR
         if near and copied:
             dropped.append(("near_identical", pair))
-            continue
+        else:
+            kept.append(pair)
         copied = copied or near
-        kept.append(pair)
     return kept
 
 

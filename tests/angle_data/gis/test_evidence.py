@@ -29,12 +29,12 @@ def issue(**changes):
     return Issue(1, "", 1, 9, **{"author": "jon", "state": "closed", **changes})
 
 
-def event(kind, at="2024-05-01T12:05:00Z", actor="maria", target=None, repo=None):
-    return Event(f"{kind}{at}", kind, 1, 9, repo, target, actor, at)
+def closed(at, actor):
+    return Event(f"closed{at}", "closed", 1, 9, None, None, actor, at)
 
 
 def facts(*events, of=None, **changes):
-    return gather_facts(of or link(), comment(), issue(**changes), events, repo=REPO)
+    return gather_facts(of or link(), comment(), issue(**changes), events)
 
 
 def test_nothing_known_backs_nothing():
@@ -53,18 +53,8 @@ def test_nothing_known_backs_nothing():
     ],
 )
 def test_closed_by_the_writer_within_ten_minutes(at, actor, expected):
-    assert facts(event("closed", at, actor)).closed_by_writer is expected
+    assert facts(closed(at, actor)).closed_by_writer is expected
     assert facts(closed_at=at, closed_by=actor).closed_by_writer is expected
-
-
-def test_an_event_counts_for_its_own_target_until_unmarked():
-    marked = event("marked", "2024-05-01T12:00:01Z", target=5)
-    unmarked = event("unmarked", "2024-05-02T12:00:00Z", target=5)
-    assert facts(marked).event
-    assert not facts(marked, unmarked).event
-    assert not facts(event("marked", target=6)).event
-    assert facts(event("marked", target=5, repo="Lumen/Editor")).event
-    assert not facts(event("marked", target=5, repo="acme/engine")).event
 
 
 def test_admission_label_and_state_reason():
@@ -112,10 +102,10 @@ def test_label_and_reason_back_only_what_nobody_entitled_contradicts():
 def test_that_a_program_closes_what_it_marks_backs_nothing():
     robot = comment(author="sweeper[bot]")
     closed = issue(closed_by="sweeper[bot]", closed_at=robot.created_at)
-    known = gather_facts(link(), robot, closed, [], repo=REPO)
+    known = gather_facts(link(), robot, closed, [])
     assert known == Facts(association="NONE", closed_by_writer=True, bot=True)
     assert rank(link(), known) is Rank.STATED
-    reverse = gather_facts(link("#5 is a duplicate of this"), robot, closed, [], repo=REPO)
+    reverse = gather_facts(link("#5 is a duplicate of this"), robot, closed, [])
     assert reverse.bot
 
 
