@@ -115,13 +115,23 @@ class Statement:
     source: Literal["comment", "event"]
     kind: str
     rank: Rank
-    confidence: float
     url: str
     created_at: str
     facts: Facts
     span: tuple[int, int] | None = None
     withdrawn: str = ""
     disputed: bool = False
+
+    @property
+    def weak(self) -> bool:
+        """Whether the words tie two issues without calling either a duplicate."""
+        return self.kind.partition(":")[0] in WEAK_KINDS
+
+    @property
+    def confidence(self) -> float:
+        """A number in [0, 1] by rank; a tenth less for weak words."""
+        weak = self.weak and self.rank is not Rank.EVENT
+        return round(CONFIDENCE[self.rank] * (_WEAK_FACTOR if weak else 1.0), 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,8 +305,8 @@ def _read_events(found: Scan, thread: _Thread) -> dict[_Target, str]:
         facts = Facts(state_reason=thread.issue.state_reason == "duplicate", event=standing)
         found.statements.append(
             Statement(
-                here, repo, key[1], "this_is_dup_of", "event", "event", Rank.EVENT, CONFIDENCE[Rank.EVENT],
-                url, event.created_at, facts, withdrawn=withdrawn,
+                here, repo, key[1], "this_is_dup_of", "event", "event", Rank.EVENT, url, event.created_at,
+                facts, withdrawn=withdrawn,
             )
         )  # fmt: skip
     return unmarked
@@ -334,8 +344,7 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
         found.statements.append(
             Statement(
                 thread.here, link.repo, link.number, link.direction, "comment", link.kind, rank(link, facts),
-                confidence(link, facts), comment.url, comment.created_at, facts, link.span, withdrawn,
-                item.disputed_by is not None,
+                comment.url, comment.created_at, facts, link.span, withdrawn, item.disputed_by is not None,
             )
         )  # fmt: skip
     for denial in said.denials:
@@ -405,13 +414,6 @@ def rank(link: MarkerLink, facts: Facts) -> Rank:
     if facts.corroborated:
         return Rank.CORROBORATED
     return Rank.ADMITTED if facts.admitted else Rank.STATED
-
-
-def confidence(link: MarkerLink, facts: Facts) -> float:
-    """Return a confidence in [0, 1] by rank; a tenth less for kinds that do not speak of duplicates."""
-    found = rank(link, facts)
-    weak = link.family in WEAK_KINDS and found is not Rank.EVENT
-    return round(CONFIDENCE[found] * (_WEAK_FACTOR if weak else 1.0), 3)
 
 
 def _closed_by_writer(comment: Comment, issue: Issue, events: Iterable[Event]) -> bool:

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from angle_data.gis.build.clean import Texts, is_dummy
 from angle_data.gis.build.evidence import Node, Rank, Scan, Statement
-from angle_data.gis.comments.vocabulary import WEAK_KINDS
 
 Status = Literal["accepted", "tentative", "rejected"]
 
@@ -39,37 +38,28 @@ REASONS: dict[str, str] = {
 }
 """Why a link is not accepted -> what that means."""
 
-_HOPS = 5
-
 
 @dataclass(frozen=True, slots=True)
 class Link:
     """A judged statement; `reason` is empty for accepted ones.
 
-    `ends` are the duplicate and the issue it duplicates, None where one of them leads nowhere.
+    `ends` are the duplicate and the issue it duplicates; empty where one of them leads nowhere.
     """
 
     statement: Statement
     status: Status
     reason: str = ""
-    ends: tuple[Node, Node] | None = None
+    ends: tuple[Node, ...] = ()
 
     @property
     def duplicate(self) -> Node:
-        """The first end; only of a link that has ends."""
-        assert self.ends is not None
+        """The first end."""
         return self.ends[0]
 
     @property
     def canonical(self) -> Node:
-        """The second end; only of a link that has ends."""
-        assert self.ends is not None
+        """The second end."""
         return self.ends[1]
-
-    @property
-    def weak(self) -> bool:
-        """Whether the words tie two issues without calling either a duplicate."""
-        return self.statement.kind.partition(":")[0] in WEAK_KINDS
 
     @property
     def evidence(self) -> str:
@@ -177,7 +167,7 @@ def resolve(scan: Scan, repo: str, number: int) -> tuple[Node | None, str]:
             return None, "gone"
         if node in scan.outside:
             return None, "outside"
-        if node in seen or node not in scan.heads or len(seen) > _HOPS:
+        if node in seen or node not in scan.heads:
             return None, "moved_away"
     return None, "outside" if node in scan.outside else "missing"
 
@@ -218,7 +208,7 @@ def _fault(scan: Scan, said: Statement, ends: tuple[Node, Node], texts: Texts, *
     return "dummy" if any(map(is_dummy, cleaned)) else ""
 
 
-def _bot_circles(links: list[Link]) -> set[tuple[Node, Node]]:
+def _bot_circles(links: list[Link]) -> set[tuple[Node, ...]]:
     """The ends of the accepted links that stand on the word of programs and lie in a circle."""
     accepted = [(link.ends, link.statement) for link in links if link.ends and link.status == "accepted"]
     by_people = {frozenset(ends) for ends, said in accepted if not said.facts.bot}

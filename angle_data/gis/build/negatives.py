@@ -14,7 +14,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import zip_longest
 from zlib import crc32
@@ -230,53 +230,55 @@ class _Draw:
     def take_denied(self, split: str, denied: Iterable[Pair], most: int) -> None:
         """Take pairs that lie in `split`, those first whose issues occur in positive pairs."""
         c = self._candidates
-        own = [pair for pair in denied if {c.places.get(pair.one), c.places.get(pair.other)} == {split}]
-        own = [pair for pair in own if c.timely(pair.one, split) and c.timely(pair.other, split)]
-        fit = [p for p in own if c.usable(p.one) and c.usable(p.other) and not c.tied(p.one, p.other)]
+
+        def inside(node: Node) -> bool:
+            return c.places.get(node) == split and c.timely(node, split) and c.usable(node)
+
+        fit = [p for p in denied if inside(p.one) and inside(p.other) and not c.tied(p.one, p.other)]
         fit.sort(key=lambda pair: -len({pair.one, pair.other} & c.positive))
         for p in fit[:most]:
             self.found[split].append(c.pair(p.one, p.other, p.kind, p.evidence, p.evidence_url))
 
     def take_hard(self, anchors: Iterable[tuple[str, Pair]]) -> None:
-        """Give every anchor, with its split, a partner of similar words; one index at a time is in memory."""
-        by_repo: defaultdict[int, list[tuple[str, Pair]]] = defaultdict(list)
-        for split, pair in anchors:
-            by_repo[pair.one[0]].append((split, pair))
-        texts, scan = self._candidates.texts, self._candidates.scan
-        for repo_id in sorted(by_repo):
-            index = Bm25((n, text) for n, text in texts.of_repository(repo_id) if (repo_id, n) in scan.heads)
-            for split, pair in by_repo[repo_id]:
-                self._hard(index, texts, split, pair)
-            log.debug("%s: negatives near by words drawn", scan.repos[repo_id].name)
-
-    def _hard(self, index: Bm25, texts: Texts, split: str, anchor: Pair) -> None:
-        c = self._candidates
-        # Its own cluster would take up ranks; it is left out before they are counted.
-        numbers = index.rank(texts.get(anchor.one).text, 2 * _LAST_RANK)
-        ranked = [(anchor.one[0], number) for number in numbers]
-        ranked = [node for node in ranked if node != anchor.one and not c.tied(anchor.one, node)]
-
-        def preference(item: tuple[int, Node]) -> tuple[bool, bool, int, int]:
-            node = item[1]
-            return node not in c.positive, node not in c.originals, c.uses[node], self._shuffle(anchor, node)
-
-        near = list(enumerate(ranked[:_LAST_RANK], start=1))[_FIRST_RANK - 1 :]
-        for rank, node in sorted(near, key=preference):
-            if c.fits(anchor.one, node, split):
-                self.found[split].append(c.pair(anchor.one, node, "hard", f"bm25:{rank}"))
-                return
-        self.dropped["no_hard_partner"] += 1
+        """Give every anchor, with its split, a partner near by words; one index at a time is in memory."""
+        c, by_repo = self._candidates, defaultdict[int, list[tuple[str, Pair]]](list)
+        for split, anchor in anchors:
+            by_repo[anchor.one[0]].append((split, anchor))
+        for repo_id, own in sorted(by_repo.items()):
+            texts = c.texts.of_repository(repo_id)
+            index = Bm25((number, text) for number, text in texts if (repo_id, number) in c.scan.heads)
+            for split, anchor in own:
+                self._take(split, anchor, "hard", self._near_by_words(index, anchor))
+            log.debug("%s: negatives near by words drawn", c.scan.repos[repo_id].name)
 
     def take_random(self, split: str, anchors: list[Pair]) -> None:
         """Give every anchor a partner that resembles its original in age and labels."""
         for anchor in anchors:
-            partner = self._random(split, anchor)
-            if partner is None:
-                self.dropped["no_partner"] += 1
-            else:
-                self.found[split].append(self._candidates.pair(anchor.one, partner, "random", "random"))
+            self._take(split, anchor, "random", self._like_the_original(split, anchor))
 
-    def _random(self, split: str, anchor: Pair) -> Node | None:
+    def _take(self, split: str, anchor: Pair, kind: str, partners: Iterable[tuple[Node, str]]) -> None:
+        """Take the first of the partners, each with its evidence, that fits; count it if none does."""
+        for node, evidence in partners:
+            if self._candidates.fits(anchor.one, node, split):
+                self.found[split].append(self._candidates.pair(anchor.one, node, kind, evidence))
+                return
+        self.dropped["no_hard_partner" if kind == "hard" else "no_partner"] += 1
+
+    def _near_by_words(self, index: Bm25, anchor: Pair) -> list[tuple[Node, str]]:
+        c = self._candidates
+
+        def preference(item: tuple[Node, str]) -> tuple[bool, bool, int, int]:
+            node = item[0]
+            return node not in c.positive, node not in c.originals, c.uses[node], self._shuffle(anchor, node)
+
+        # Its own cluster would take up ranks; it is left out before they are counted.
+        numbers = index.rank(c.texts.get(anchor.one).text, 2 * _LAST_RANK)
+        ranked = [(anchor.one[0], number) for number in numbers]
+        ranked = [node for node in ranked if node != anchor.one and not c.tied(anchor.one, node)]
+        near = [(node, f"bm25:{rank}") for rank, node in enumerate(ranked[:_LAST_RANK], start=1)]
+        return sorted(near[_FIRST_RANK - 1 :], key=preference)
+
+    def _like_the_original(self, split: str, anchor: Pair) -> Iterator[tuple[Node, str]]:
         c, original = self._candidates, self._candidates.scan.heads[anchor.other]
         labels = set(original.labels)
 
@@ -286,9 +288,8 @@ class _Draw:
             unlike = labels.isdisjoint(head.labels)
             return months, node not in c.originals, c.uses[node], unlike, self._shuffle(anchor, node)
 
-        around = c.around(split, anchor.one[0], original.created_at)
-        ordered = (node for nodes in around for node in sorted(nodes, key=preference))
-        return next((node for node in ordered if c.fits(anchor.one, node, split)), None)
+        for nodes in c.around(split, anchor.one[0], original.created_at):
+            yield from ((node, "random") for node in sorted(nodes, key=preference))
 
     def _shuffle(self, anchor: Pair, node: Node) -> int:
         return stable_hash(f"{self._seed} {anchor.one} {anchor.other} {node}")

@@ -63,24 +63,24 @@ class Clusters:
 
 def find_clusters(links: Iterable[Link]) -> Clusters:
     """Return the clusters that the accepted ones among `links` make; their order does not matter."""
+
+    def best_first(link: Link) -> tuple[float, str, str, tuple[int, int]]:
+        said = link.statement
+        return -said.confidence, said.created_at, said.url, said.span or (0, 0)
+
     found = Clusters()
     best: dict[tuple[Node, Node], Link] = {}
-    for link in sorted((link for link in links if link.status == "accepted"), key=_best_first):
+    for link in sorted((link for link in links if link.status == "accepted"), key=best_first):
         pair = unordered(link.duplicate, link.canonical)
         found.repeated += pair in best
         best.setdefault(pair, link)
     for pair, edge in sorted(best.items(), key=lambda item: item[0]):
         found.edges.append(edge)
         found.every.join(*pair)
-        if not edge.weak:
+        if not edge.statement.weak:
             found.circles += found.strong.leader(pair[0]) == found.strong.leader(pair[1])
             found.strong.join(*pair)
     return found
-
-
-def _best_first(link: Link) -> tuple[float, str, str, tuple[int, int]]:
-    said = link.statement
-    return -said.confidence, said.created_at, said.url, said.span or (0, 0)
 
 
 def positive_pairs(
@@ -102,7 +102,7 @@ def positive_pairs(
             Pair(e.duplicate, e.canonical, 1, "duplicate", e.evidence, e.statement.url, leader) for e in own
         ]
         known = {unordered(pair.one, pair.other) for pair in found}
-        strong = [edge for edge in own if not edge.weak]
+        strong = [edge for edge in own if not edge.statement.weak]
         if sizes[leader] > HUB:
             hubs += sum(len(found) * (len(found) - 1) // 2 for found in _by_original(strong))
         else:

@@ -6,9 +6,8 @@ from angle_data.gis.build.evidence import (
     CONFIDENCE,
     Facts,
     Rank,
-    confidence,
+    Statement,
     gather_facts,
-    is_duplicate_label,
     rank,
 )
 from angle_data.gis.comments.reading import read_comment
@@ -37,11 +36,6 @@ def facts(*events, of=None, **changes):
     return gather_facts(of or link(), comment(), issue(**changes), events)
 
 
-def test_nothing_known_backs_nothing():
-    assert facts() == Facts(association="NONE")
-    assert rank(link(), facts()) is Rank.STATED
-
-
 @pytest.mark.parametrize(
     ("at", "actor", "expected"),
     [
@@ -57,9 +51,8 @@ def test_closed_by_the_writer_within_ten_minutes(at, actor, expected):
     assert facts(closed_at=at, closed_by=actor).closed_by_writer is expected
 
 
-def test_admission_label_and_state_reason():
+def test_admission_and_state_reason():
     assert facts(author="maria").admitted
-    assert facts(labels=("bug", "*duplicate")).labelled
     assert facts(state_reason="duplicate").state_reason
 
 
@@ -68,27 +61,21 @@ def test_a_reverse_link_is_not_backed_by_this_issues_facts():
     assert facts(of=reverse, state_reason="duplicate", author="maria") == Facts(association="NONE")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "duplicate",
-        "Duplicate",
-        "*duplicate",
-        "r: duplicate",
-        "Resolution-Duplicate",
-        "triage/duplicate",
-        "dup",
-    ],
+LABELS = (
+    "duplicate",
+    "Duplicate",
+    "*duplicate",
+    "r: duplicate",
+    "Resolution-Duplicate",
+    "triage/duplicate",
+    "dup",
 )
+OTHERS = ("deduplication", "not-duplicate", "possible duplicate", "bug", "duplicator")
+
+
+@pytest.mark.parametrize("name", [*LABELS, *OTHERS])
 def test_labels_for_duplicates(name):
-    assert is_duplicate_label(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["deduplication", "not-duplicate", "possible duplicate", "bug", "duplicator"]
-)
-def test_labels_that_are_not(name):
-    assert not is_duplicate_label(name)
+    assert facts(labels=("bug", name)).labelled is (name in LABELS)
 
 
 def test_label_and_reason_back_only_what_nobody_entitled_contradicts():
@@ -117,13 +104,21 @@ def test_ranks_in_the_documented_order():
         (sure, Facts(association="CONTRIBUTOR", labelled=True), Rank.CORROBORATED),
         (sure, Facts(admitted=True), Rank.ADMITTED),
         (sure, Facts(association="CONTRIBUTOR"), Rank.STATED),
+        (sure, facts(), Rank.STATED),
         (unsure, Facts(association="OWNER", labelled=True), Rank.TENTATIVE),
     ]
     assert [rank(one, known) for one, known, _ in cases] == [expected for _, _, expected in cases]
     assert sorted(CONFIDENCE, key=CONFIDENCE.__getitem__, reverse=True) == list(Rank)
 
 
-def test_weak_kinds_are_a_tenth_less_sure():
-    known = Facts(association="OWNER")
-    assert confidence(link("Duplicate of #5"), known) == 0.97
-    assert confidence(link("Tracked in #5"), known) == 0.873  # 0.97 x 0.9
+@pytest.mark.parametrize(
+    ("kind", "backed", "sure"),
+    [
+        ("duplicate", Rank.WRITE_ROLE, 0.97),
+        ("tracked", Rank.WRITE_ROLE, 0.873),
+        ("tracked", Rank.EVENT, 0.99),
+    ],
+)
+def test_weak_kinds_are_a_tenth_less_sure(kind, backed, sure):
+    said = Statement((1, 9), REPO, 5, "this_is_dup_of", "comment", kind, backed, "", "", Facts())
+    assert said.confidence == sure

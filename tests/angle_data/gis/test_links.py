@@ -154,11 +154,6 @@ def test_an_objection_does_not_outweigh_a_mark(tmp_path):
     assert [link[0] for link in found] == ["accepted", "accepted"]
 
 
-def test_a_present_name_outranks_a_former_one(tmp_path):
-    repos = [Repo(1, "org/one", "org/one"), Repo(2, "org/two", "org/two", ("org/one",))]
-    assert links_of(tmp_path, repos=repos, comments=[said()]) == [("accepted", "", 7, 3)]
-
-
 def test_opened_again_unless_closed_again(tmp_path):
     events = [make_event("a", "closed", 7, None, DAY), make_event("b", "reopened", 7, None, DAY + 1)]
     assert links_of(tmp_path / "1", comments=[said()], events=events)[0][1] == "reopened"
@@ -225,6 +220,11 @@ def test_marks_with_unknown_repositories_are_kept_apart(tmp_path):
     ]
     found = links_of(tmp_path, events=events)
     assert [link[:2] for link in found] == [("rejected", "unknown_repository"), ("rejected", "unmarked")]
+
+
+def test_a_present_name_outranks_a_former_one(tmp_path):
+    repos = [Repo(1, "org/one", "org/one"), Repo(2, "org/two", "org/two", ("org/one",))]
+    assert links_of(tmp_path, repos=repos, comments=[said()]) == [("accepted", "", 7, 3)]
 
 
 def test_links_in_a_circle_are_both_kept(tmp_path):
