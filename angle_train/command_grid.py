@@ -65,7 +65,7 @@ def search_recipe(
     check_free(out)
     from angle_train.fit import FitConfig
     from angle_train.grid import GridConfig, grid_table, search
-    from angle_train.space import read_space
+    from angle_train.space import SPACE, read_space
 
     run = FitConfig(
         data,
@@ -79,7 +79,7 @@ def search_recipe(
         overwrite=overwrite,
         device=device,
     )
-    result = search(GridConfig(run, trials, rungs, seed, read_space(space) if space else {}))
+    result = search(GridConfig(run, trials, rungs, seed, read_space(space) if space else SPACE))
     if as_json:
         typer.echo((out / "grid.json").read_text(encoding="utf-8"), nl=False)
         return

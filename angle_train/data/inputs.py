@@ -18,7 +18,6 @@ from angle_train.data.sources import dataset_splits
 from angle_train.objective.losses import CONTRASTIVE, OWN_LOSS
 from angle_train.recipe import Recipe
 from angle_train.settings import ObjectiveConfig
-from angle_train.unused import unused_settings
 
 log = logging.getLogger("angle.fit")
 
@@ -198,13 +197,3 @@ def run_leaks(data: RunData) -> list[Leak]:
             elif leak.texts:
                 log.info(_SHARED_TEXTS, 100 * leak.texts, pairs.name, origin)
     return found
-
-
-def unused_in_run(recipe: Recipe, data: RunData) -> list[str]:
-    """Return a sentence for each reason why chosen settings play no part in a run, see `unused`."""
-    return unused_settings(
-        recipe,
-        human=data.human is not None,
-        dev=bool(data.dev),
-        weighted=bool(np.ptp(data.train.weight)),
-    )
