@@ -162,6 +162,8 @@ def fit_model(
     if as_json:
         typer.echo((out / "report.json").read_text(encoding="utf-8"), nl=False)
         return
+    if quiet:
+        return
     typer.echo(results_table(result.report.shown()))
     typer.echo("\n" + "\n".join(result.report.verdict()))
     typer.echo(f"model: {out}   report: {out / 'report.html'}")
@@ -239,6 +241,8 @@ def search_recipe(
     if as_json:
         typer.echo((out / "grid.json").read_text(encoding="utf-8"), nl=False)
         return
+    if quiet:
+        return
     typer.echo(grid_table(result))
     typer.echo(f"\n{result.verdict()}\nrecipe: {out / 'recipe.toml'}   table: {out / 'grid.jsonl'}")
     from angle_train.report.repeat import command_line
@@ -306,7 +310,7 @@ def encode_texts(
             "width": result.width,
         }
         typer.echo(json.dumps(summary, ensure_ascii=False))
-    else:
+    elif not quiet:
         typer.echo(f"{result.texts} texts, embeddings of width {result.width}: {result.out}")
 
 

@@ -62,6 +62,8 @@ def test_parquet_has_ids_too_and_opens_with_datasets(monkeypatch, tiny_model_dir
     out = tmp_path / "texts.parquet"
     done = run("--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--normalize")
     assert done.stdout == f"5 texts, embeddings of width 32: {out}\n"
+    done = run("--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--normalize", "--quiet")
+    assert (done.stdout, done.stderr) == ("", "")
     assert parquet.ParquetFile(out).num_row_groups == 3
     rows = load_dataset("parquet", data_files=str(out), split="train", cache_dir=str(tmp_path / "cache"))
     assert rows["id"][:] == ["t0", "t1", "t2", "t3", "t4"]

@@ -296,13 +296,15 @@ def test_the_command_prints_table_verdict_and_recipe(config, found, monkeypatch,
     arguments = [str(part) for pair in given for part in pair]
     # Everything is in the journal, so nothing is trained; the recipe's description plays no part.
     monkeypatch.setattr(grid_module, "train", None)
-    for more in ([], ["--json"]):
+    for more in ([], ["--json"], ["--quiet"]):
         monkeypatch.setattr(sys, "argv", ["angle-train", "grid", *arguments, *more])
         with pytest.raises(SystemExit) as stop:
             main()
         assert not stop.value.code
         out = capsys.readouterr().out
-        if more:
+        if more == ["--quiet"]:
+            assert out == ""
+        elif more:
             assert json.loads(out)["best"]["trial"] == found.best.trial
         else:
             assert grid_table(found) in out
