@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
 from angle_data.text import normalise, whole_characters
-from angle_train.data.scales import Scale, detect_scale, parse_scale
+from angle_train.data.scales import ASSUMED, Scale, detect_scale, parse_scale
 from angle_train.data.sources import HUB_PREFIX, is_dataset, read_rows
 from angle_train.data.triplets import Item, pairs_of_triplets
 
@@ -128,6 +128,10 @@ def load_pairs(
         scale=note,
     )
     log.info("%s: %d pairs, score scale %s", pairs.name, len(pairs), note)
+    if ASSUMED in note:
+        log.warning(
+            "warning: %s: score scale %s; state --scale 0-5 or --scale 1-5 to be sure", pairs.name, note
+        )
     return pairs
 
 

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from angle_data.errors import InputError
 
+ASSUMED = "assumed"
+"""Stands in the note of a scale that the scores do not settle."""
 _STATED = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
 
 
@@ -42,7 +44,10 @@ def parse_scale(text: str) -> Scale:
 
 
 def detect_scale(scores: NDArray[np.float64], places: list[str]) -> Scale:
-    """Return the scale that scores (B,) are on: 0-1, or 0-5, or 1-5 where they span exactly that.
+    """Return the scale that scores (B,) are on: 0-1, or 0-5, or 1-5 where none is below 1.
+
+    Scores from 1 on that do not reach both ends of 1-5 could be on either scale: real files on 0-5 nearly
+    always hold a score below 1, so 1-5 is assumed, and the note says so.
 
     Args:
         scores: Finite gold scores.
@@ -67,6 +72,7 @@ def detect_scale(scores: NDArray[np.float64], places: list[str]) -> Scale:
             f"{places[int(scores.argmax())]}: scores {low:g} to {high:g} may be classes or grades; "
             f"if they are grades, state --scale 0-{high:g}"
         )
-    if low == 1 and high == 5:
-        return Scale(1.0, 5.0, "1-5, detected (lowest score 1, highest 5)")
-    return Scale(0.0, 5.0, f"0-5, detected (lowest score {low:g}, highest {high:g})")
+    span = f"(lowest score {low:g}, highest {high:g})"
+    if low < 1:
+        return Scale(0.0, 5.0, f"0-5, detected {span}")
+    return Scale(1.0, 5.0, f"1-5, {'detected' if (low, high) == (1, 5) else ASSUMED} {span}")
