@@ -19,8 +19,8 @@ from torch import Tensor
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.locking import hold
-from angle_train.data.inputs import RunData, load_run_data, run_leaks
 from angle_train.data.pairs import PairSet
+from angle_train.data.splits import RunData, load_run_data, run_leaks
 from angle_train.evaluate.similarity import evaluate_model
 from angle_train.model.adapters import has_adapters
 from angle_train.model.load import (

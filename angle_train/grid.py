@@ -21,7 +21,7 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, replace_file, write_jsonl
 from angle_data.locking import LOCK_NAME, hold
-from angle_train.data.inputs import RunData, load_run_data, run_leaks
+from angle_train.data.splits import RunData, load_run_data, run_leaks
 from angle_train.evaluate.bootstrap import Difference, paired_bootstrap
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, load_at_length, load_for_run, untouched

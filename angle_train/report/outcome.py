@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from angle_train.data.inputs import RunData
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
+from angle_train.data.splits import RunData
 from angle_train.evaluate.compare import compare
 from angle_train.evaluate.similarity import check_finite, cosine_rows, embed_pairs, spearman
 from angle_train.evaluate.views import Sampled, View, sample

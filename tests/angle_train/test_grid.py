@@ -12,8 +12,8 @@ import pytest
 from angle_data.errors import InputError
 from angle_train import grid as grid_module
 from angle_train.cli import main
-from angle_train.data.inputs import RunData
 from angle_train.data.pairs import load_pairs
+from angle_train.data.splits import RunData
 from angle_train.evaluate.bootstrap import Difference
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig

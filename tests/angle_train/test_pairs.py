@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
-from angle_train.data.pairs import PairSet, check_stated_scale, hold_out, join, load_pairs
+from angle_train.data.pairs import PairSet, check_stated_scale, join, load_pairs
+from angle_train.data.splits import hold_out
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left", "score": 1.0},
@@ -123,7 +124,8 @@ def test_scores_are_mapped_to_unit_range(tmp_path, scores, stated, expected, sca
 
 
 @pytest.mark.parametrize(
-    ("scores", "expected"), [([1, 3, 4.5], [0, 0.5, 0.875]), ([2, 3, 5], [0.25, 0.5, 1]), ([2, 4], [0.25, 0.75])]
+    ("scores", "expected"),
+    [([1, 3, 4.5], [0, 0.5, 0.875]), ([2, 3, 5], [0.25, 0.5, 1]), ([2, 4], [0.25, 0.75])],
 )
 def test_scores_from_1_on_are_assumed_to_be_on_1_to_5_with_a_warning(tmp_path, caplog, scores, expected):
     pairs = load_pairs(scored(tmp_path, scores))
