@@ -261,9 +261,7 @@ def encode_texts(
     model: Annotated[str, typer.Option(help="Model to embed with: directory or hub id.")],
     texts: Annotated[
         Path,
-        typer.Option(
-            help="Texts: .jsonl[.gz], .csv[.gz], .parquet, .txt (one a line), or - (either, from stdin)."
-        ),
+        typer.Option(help="Texts: .jsonl[.gz], .csv[.gz], .parquet or .txt (one a line)."),
     ],
     out: Annotated[
         Path, typer.Option(help=".npy (one array, rows as in --texts) or .parquet (id, embedding).")
