@@ -101,7 +101,7 @@ def _range(path: Path, name: str, table: Any) -> Range:
 
 
 def space_for(recipe: Recipe) -> dict[str, Range]:
-    """Return the ranges of SPACE that play a part in `recipe`: of a stock loss the learning rate alone."""
+    """Return the ranges of SPACE that play a part in `recipe`."""
     unused = unused_values(recipe, varied=SPACE)
     return {name: found for name, found in SPACE.items() if name not in unused}
 

@@ -10,19 +10,15 @@ from collections.abc import Collection, Iterable
 from dataclasses import fields
 from typing import Any
 
-from angle_train.objective.losses import OWN_LOSS
 from angle_train.recipe import Recipe
-from angle_train.settings import SECTIONS, ObjectiveConfig
+from angle_train.settings import SECTIONS
 
-# What stock losses use of the objective's section: the thresholds of positives and hard negatives.
-_USED_BY_STOCK = {"loss", "positive_score", "negative_score"}
 _TERMS = {
     "cosine_weight": ("cosine_tau",),
-    "in_batch_weight": ("in_batch_tau", "isp", "hard_negative_weight"),
+    "in_batch_weight": ("in_batch_tau", "isp"),
     "angle_weight": ("angle_tau", "angle_mode"),
 }
 """Weight of a term to the settings that it alone uses."""
-_WINDOWS = ("stride", "max_windows", "window_memory")
 
 
 def unused_values(recipe: Recipe, varied: Collection[str] = ()) -> dict[str, str]:
@@ -34,9 +30,6 @@ def unused_values(recipe: Recipe, varied: Collection[str] = ()) -> dict[str, str
     """
     objective, backbone = recipe.objective, recipe.backbone
     reasons: dict[str, Iterable[str]] = {}
-    if objective.loss != OWN_LOSS:
-        own = [f.name for f in fields(ObjectiveConfig) if f.name not in _USED_BY_STOCK]
-        reasons[f"with loss {objective.loss!r}"] = own
     for weight, own_settings in _TERMS.items():
         if not getattr(objective, weight) and weight not in varied:
             reasons[f"with {weight} 0"] = own_settings
@@ -44,10 +37,6 @@ def unused_values(recipe: Recipe, varied: Collection[str] = ()) -> dict[str, str
         reasons[f"with lora_rank {backbone.lora_rank}"] = ("freeze_embeddings",)
     else:
         reasons["with lora_rank 0"] = ("lora_alpha", "lora_dropout", "lora_targets")
-    if backbone.long_text == "cut":
-        reasons["with long_text 'cut'"] = ("window", *_WINDOWS)
-    elif backbone.long_text == "head_tail":
-        reasons["with long_text 'head_tail'"] = _WINDOWS
     found: dict[str, str] = {}
     for reason, names in reasons.items():
         for name in names:
@@ -55,16 +44,14 @@ def unused_values(recipe: Recipe, varied: Collection[str] = ()) -> dict[str, str
     return found
 
 
-def unused_settings(recipe: Recipe, *, human: bool, dev: bool, weighted: bool) -> list[str]:
+def unused_settings(recipe: Recipe, *, human: bool, dev: bool) -> list[str]:
     """Return a sentence for each reason why some of the chosen settings play no part.
 
     Args:
         recipe: Of the run.
         human: Whether it has human-graded training pairs.
         dev: Whether it has dev pairs.
-        weighted: Whether some training pairs have another weight than others.
     """
-    backbone, training = recipe.backbone, recipe.training
     unused = unused_values(recipe)
     if not human:
         unused |= dict.fromkeys(("human_weight", "folds"), "without human-graded pairs")
@@ -76,15 +63,7 @@ def unused_settings(recipe: Recipe, *, human: bool, dev: bool, weighted: bool) -
     for section in SECTIONS:
         for name in _changed(getattr(recipe, section), unused):
             by_reason.setdefault(unused[name], []).append(name)
-    notes = [f"{', '.join(names)} {_play(names)} no part {reason}" for reason, names in by_reason.items()]
-    if weighted and recipe.objective.loss != OWN_LOSS:
-        notes.append(f"the weights of the pairs play no part with loss {recipe.objective.loss!r}")
-    window = backbone.window or training.max_seq_length
-    if backbone.long_text == "windows" and isinstance(window, int) and (backbone.stride or 0) > window:
-        notes.append(
-            f"stride {backbone.stride} is more than a window of {window}; windows then stand side by side"
-        )
-    return notes
+    return [f"{', '.join(names)} {_play(names)} no part {reason}" for reason, names in by_reason.items()]
 
 
 def _changed(section: Any, names: Iterable[str]) -> list[str]:
