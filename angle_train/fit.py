@@ -26,15 +26,15 @@ from angle_train.model.adapters import has_adapters
 from angle_train.model.load import (
     backbone_identity,
     check_device,
+    finish_training,
     load_backbone,
+    load_for_training,
     quiet_libraries,
+    starts_as_backbone,
     usable_positions,
 )
 from angle_train.model.long_text import choose_length
-from angle_train.model.merge import best_share, blend, blended, shares_to_try, snapshot
-from angle_train.model.prepare import finish_training, load_for_training, starts_as_backbone
 from angle_train.objective.loss import widths
-from angle_train.objective.losses import OWN_LOSS
 from angle_train.recipe import Recipe
 from angle_train.report.card import add_results
 from angle_train.report.html import write_fit_html
@@ -42,15 +42,26 @@ from angle_train.report.outcome import Trained, make_report, mean_spearman, meas
 from angle_train.report.repeat import command_line, portable
 from angle_train.report.summary import BACKBONE, TUNED, FitReport
 from angle_train.settings import AUTO, BackboneConfig
-from angle_train.train.arguments import Schedule, resolve_precision, warn_of_emulation
+from angle_train.train.arguments import (
+    Schedule,
+    check_trackers,
+    resolve_precision,
+    tracker_folder,
+    warn_of_emulation,
+)
 from angle_train.train.checkpoints import RunDirectory
-from angle_train.train.choosing import CrossFit, cross_fit
-from angle_train.train.memory import memory_errors_in_one_line
+from angle_train.train.choosing import (
+    CrossFit,
+    best_share,
+    blend,
+    blended,
+    cross_fit,
+    shares_to_try,
+    snapshot,
+)
 from angle_train.train.processes import connect, on_first
-from angle_train.train.saving import disk_errors_in_one_line
-from angle_train.train.sharding import check_can_shard, is_sharded
-from angle_train.train.trackers import check_trackers, tracker_folder
-from angle_train.train.trainer import Training, record_dev_scores, train
+from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, record_dev_scores, train
+from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
 
@@ -72,7 +83,7 @@ class FitConfig:
         drop_leaks: Leave out training pairs that are dev or test pairs too.
         overwrite: Replace an earlier run in `out`.
         device: `cpu`, `cuda` …; default the best there is.
-        report_to: Programs that follow the run, see `trackers.TRACKERS`.
+        report_to: Programs that follow the run, see `arguments.TRACKERS`.
     """
 
     data: Sequence[str]
@@ -138,8 +149,6 @@ def _fit(config: FitConfig, held: ExitStack) -> FitResult:
         "command": _command(config),
     }
     config, model, lengths = load_at_length(config, data)
-    if is_sharded():
-        check_can_shard(model, recipe)  # before anything is measured
     details |= {"lengths": lengths} if lengths else {}
     warn_of_emulation(resolve_precision(recipe.training.precision, model.device), model.device)
 
@@ -171,12 +180,11 @@ def _train(
         training = train(
             model,
             data.train,
-            data.dev,
             recipe,
             directory.checkpoints,
-            resume,
-            score,
-            trackers=config.report_to,
+            evaluator=DevEvaluator(data.dev, score),
+            resume=resume,
+            options=TrainOptions(trackers=config.report_to),
         )
         details = on_first(lambda: _merge(config, model, data.dev))
         after = on_first(lambda: measure(TUNED, model, data.evaluated))
@@ -229,12 +237,10 @@ def _train_as_chosen(
         training = train(
             model,
             data.train,
-            [],
             recipe,
             directory.checkpoints,
-            resume,
-            stop_at=step,
-            trackers=config.report_to,
+            resume=resume,
+            options=TrainOptions(stop_at=step, trackers=config.report_to),
         )
     return replace(training, curve=schedule.curve(cross.progress, cross.means), best_step=step)
 
@@ -342,7 +348,7 @@ def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, Sentenc
     automatic = recipe.training.max_seq_length == AUTO
     model = load_for_run(config)
     width = model.get_embedding_dimension()
-    if recipe.objective.loss == OWN_LOSS and width is not None:
+    if width is not None:
         widths(recipe.objective, width)  # refuses before anything is measured
     if model.transformers_model is None or model.max_seq_length is None:
         return config, model, {}

@@ -30,9 +30,9 @@ from angle_train.recipe import Recipe, changed_parts
 from angle_train.space import SPACE, Range, check_space, draw_trials
 from angle_train.train.arguments import warn_of_emulation
 from angle_train.train.halving import most_rungs, planned, ranked, rung_share, survivors
-from angle_train.train.memory import memory_errors_in_one_line
 from angle_train.train.processes import process_count
-from angle_train.train.trainer import train
+from angle_train.train.trainer import DevEvaluator, train
+from angle_train.train.watch import memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
 
@@ -241,7 +241,8 @@ class _Grid:
         shutil.rmtree(folder, ignore_errors=True)
         model = load_for_run(run)
         with _quiet():
-            done = train(model, self.data.train, self.data.dev, run.recipe, folder, None, self.backbone)
+            evaluator = DevEvaluator(self.data.dev, self.backbone)
+            done = train(model, self.data.train, run.recipe, folder, evaluator=evaluator)
         columns = [evaluate_model(model, pairs) for pairs in self.data.dev]
         if keep:
             np.save(self._column_file(trial), np.concatenate(columns))

@@ -12,22 +12,23 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from angle_data.errors import InputError
-from angle_train.model.pooling import CHECKPOINT, POOLINGS
-from angle_train.objective.losses import LOSSES, OWN_LOSS
 
-AngleMode = Literal["symmetric", "published", "fisher", "complex"]
+AngleMode = Literal["symmetric", "published"]
+
+CHECKPOINT = "checkpoint"
+"""The value of `pooling` that keeps what the checkpoint has."""
+
+Pooling = Literal["checkpoint", "cls", "last-avg", "last-max", "cls-last-avg", "first-last-avg", "last-token"]
 
 AUTO = "auto"
 """The value of a setting that is chosen from the data."""
 
 # Legal values by field name: the test and how the error message states it.
 _RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "loss": (lambda v: v in LOSSES, f"be one of {', '.join(LOSSES)}"),
     **dict.fromkeys(
         ("cosine_weight", "in_batch_weight", "angle_weight"), (lambda v: v >= 0, "be at least 0")
     ),
     **dict.fromkeys(("cosine_tau", "in_batch_tau", "angle_tau"), (lambda v: v > 0, "be above 0")),
-    "hard_negative_weight": (lambda v: v > 0, "be above 0"),
     "matryoshka_dims": (
         lambda v: len(set(v)) == len(v) and all(d >= 2 for d in v),
         "be different numbers of at least 2",
@@ -46,20 +47,13 @@ _RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "average_with_backbone": (lambda v: v == AUTO or 0 <= v <= 1, "be between 0 and 1"),
     "human_weight": (lambda v: v > 0, "be above 0"),
     "folds": (lambda v: v >= 2, "be at least 2"),
-    "pooling": (
-        lambda v: v == CHECKPOINT or v in POOLINGS,
-        f"be {CHECKPOINT} or one of {', '.join(POOLINGS)}",
-    ),
-    **dict.fromkeys(("lora_rank", "window_memory"), (lambda v: v >= 0, "be at least 0")),
+    "lora_rank": (lambda v: v >= 0, "be at least 0"),
     "lora_alpha": (lambda v: v > 0, "be above 0"),
     "lora_dropout": (lambda v: 0 <= v < 1, "be at least 0 and below 1"),
     "lora_targets": (
         lambda v: bool(v.replace(",", " ").split()),
         "be auto, all, or names with commas between",
     ),
-    "window": (lambda v: v is None or v >= 8, "be at least 8"),
-    "stride": (lambda v: v is None or v >= 1, "be at least 1"),
-    "max_windows": (lambda v: v >= 1, "be at least 1"),
 }
 
 
@@ -68,22 +62,18 @@ class ObjectiveConfig:
     """The combined objective w1·cosine + w2·in-batch + w3·angle (AnglE Eq. 8), in the papers' units.
 
     Attributes:
-        loss: `angle` is this objective; the other names in `losses.LOSSES` are stock losses to compare
-            it with, which use nothing of this section but the two thresholds and take pairs as they stand.
         cosine_weight: w1; 0 switches the term off.
         in_batch_weight: w2.
         angle_weight: w3.
         cosine_tau: Temperature of the cosine objective; divides.
         in_batch_tau: Temperature of the in-batch objective.
         angle_tau: Temperature of the angle objective.
-        angle_mode: `symmetric`, `published`, `fisher` or `complex`, see `objectives.ANGLE_SIMILARITIES`.
+        angle_mode: `symmetric` or `published`, see `terms.ANGLE_SIMILARITIES`.
         positive_score: Pairs with at least this score (0..1) are positives of the in-batch objective.
         negative_score: Pairs with a score above this one and below `positive_score` are neither positives
             nor negatives of the in-batch objective: antonyms that are on topic, say.
         transitive: Rank also the pairs of a batch whose label follows from others: what is known of a text
-            holds for its paraphrases, see `batching.transitive_pairs`.
-        hard_negative_weight: How often a text's own negatives (pairs scored at most `negative_score`) count
-            among its in-batch negatives; 1 counts them as any other.
+            holds for its paraphrases, see `batches.transitive_pairs`.
         isp: Which texts of a batch are no in-batch negatives of each other (identical-sentence-pair
             detection): `groups` those that equal texts and positive pairs connect, `equal` equal texts only,
             `none` detects nothing; a text that several pairs share is encoded and counted once in any case.
@@ -91,7 +81,6 @@ class ObjectiveConfig:
             sum is trained, so that embeddings can be cut to d (https://arxiv.org/abs/2205.13147).
     """
 
-    loss: str = OWN_LOSS
     cosine_weight: float = 1.0
     in_batch_weight: float = 1.0
     angle_weight: float = 1.0
@@ -102,7 +91,6 @@ class ObjectiveConfig:
     positive_score: float = 0.8
     negative_score: float = 0.0
     transitive: bool = False
-    hard_negative_weight: float = 1.0
     isp: Literal["groups", "equal", "none"] = "groups"
     matryoshka_dims: tuple[int, ...] = ()
 
@@ -116,7 +104,7 @@ class BackboneConfig:
     """What is made of the checkpoint before it is trained.
 
     Attributes:
-        pooling: From token embeddings to one per text, see `poolings.POOLINGS`. `checkpoint` keeps what the
+        pooling: From token embeddings to one per text, see `pooling.POOLINGS`. `checkpoint` keeps what the
             checkpoint has; a plain transformer is averaged, a causal language model read at its last token.
         lora_rank: Rank of LoRA adapters, which then are all that is trained; 0 trains every weight.
         lora_alpha: The adapters' output is scaled by lora_alpha / lora_rank.
@@ -128,15 +116,11 @@ class BackboneConfig:
         quantization: `4bit` holds the frozen weights in 4-bit NormalFloat (QLoRA); needs LoRA and a GPU.
         gradient_checkpointing: Compute activations again in the backward pass, which saves memory for time.
         attention: Implementation of attention; `auto` is what transformers chooses.
-        long_text: What becomes of texts of more tokens than `max_seq_length`, see `long_text.LongText`: `cut`
-            keeps the start, `head_tail` the start and the end, `windows` encodes all of it piece by piece.
-        window: Tokens of a window, markers included; none is `max_seq_length`.
-        stride: Tokens from one window to the next, a window at most; none is three quarters of one.
-        max_windows: Windows of a text at most; what comes later is cut.
-        window_memory: Tokens of a text's start that are read again before each later window.
+        long_text: What becomes of texts of more tokens than `max_seq_length`, see `long_text`: `cut` keeps
+            the start, `head_tail` the start and the end.
     """
 
-    pooling: str = CHECKPOINT
+    pooling: Pooling = "checkpoint"
     lora_rank: int = 0
     lora_alpha: float = 32.0
     lora_dropout: float = 0.05
@@ -145,11 +129,7 @@ class BackboneConfig:
     quantization: Literal["none", "4bit"] = "none"
     gradient_checkpointing: bool = False
     attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
-    long_text: Literal["cut", "head_tail", "windows"] = "cut"
-    window: int | None = None
-    stride: int | None = None
-    max_windows: int = 8
-    window_memory: int = 0
+    long_text: Literal["cut", "head_tail"] = "cut"
 
     def __post_init__(self) -> None:
         raise_if(_problems_of(self, "backbone"))
@@ -185,9 +165,7 @@ class TrainingConfig:
             dropout draws differently, see `chunk_size`.
         gradient_cache: Hold the activations of one chunk at a time and encode every text twice, so that a
             large batch fits a small memory, see `gradient_cache`; the result stays the same.
-        label_diverse: Spread the score levels evenly over the batches, so that each batch has something to
-            rank even with few labels or one source's pairs together; each pair still comes once per epoch.
-        swap: Exchange the two texts of a pair at random, see `batching.PairCollator`.
+        swap: Exchange the two texts of a pair at random, see `batches.PairCollator`.
         gradient_accumulation: Batches per optimiser step.
         max_grad_norm: Gradients are scaled down to this norm.
         prompt: Put around every text, in training and later by the saved model. `{text}` says where the text
@@ -217,7 +195,6 @@ class TrainingConfig:
     chunk_size: int = 32
     chunking: Literal["auto", "fixed", "adaptive"] = "auto"
     gradient_cache: bool = False
-    label_diverse: bool = False
     swap: bool = True
     gradient_accumulation: int = 1
     max_grad_norm: float = 1.0
@@ -268,10 +245,6 @@ def problems_of_values(section: type[Any], values: Mapping[str, Any], name: str)
             found.append(f"[{name}] at least one of the three weights must be above 0")
         if whole["negative_score"] >= whole["positive_score"]:
             found.append(f"[{name}] negative_score must be below positive_score")
-        if whole["transitive"] and whole["loss"] != OWN_LOSS:
-            found.append(f"[{name}] transitive is for loss {OWN_LOSS!r} alone; set it to false")
-        if whole["matryoshka_dims"] and whole["loss"] != OWN_LOSS:
-            found.append(f"[{name}] matryoshka_dims are for loss {OWN_LOSS!r} alone; set them to []")
     if section is BackboneConfig and not found:
         found += _problems_of_backbone({f.name: f.default for f in fields(section)} | dict(values), name)
     return found

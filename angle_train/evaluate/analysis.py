@@ -156,13 +156,13 @@ def gradient_sizes(first: NDArray[np.float32], second: NDArray[np.float32]) -> d
     """
     import torch
 
-    from angle_train.objective.terms import ANGLE_SIMILARITIES, COMPLEX_ANGLES, cosine_similarity
+    from angle_train.objective.terms import ANGLE_SIMILARITIES, cosine_similarity
 
     x, y = (torch.from_numpy(unit_rows(rows).astype(np.float32)) for rows in (first, second))
     functions = {"cosine": cosine_similarity} | {
         f"angle, {mode}": function
         for mode, function in ANGLE_SIMILARITIES.items()
-        if mode not in COMPLEX_ANGLES or x.shape[1] % 2 == 0
+        if mode != "published" or x.shape[1] % 2 == 0
     }
     sizes = {}
     for name, function in functions.items():

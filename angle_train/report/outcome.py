@@ -22,7 +22,6 @@ from angle_train.evaluate.compare import compare
 from angle_train.evaluate.similarity import check_finite, cosine_rows, embed_pairs, spearman
 from angle_train.evaluate.views import Sampled, View, sample
 from angle_train.model.load import quiet_libraries
-from angle_train.objective.losses import CONTRASTIVE
 from angle_train.recipe import Recipe
 from angle_train.report.sections import analyses_of
 from angle_train.report.summary import BACKBONE, NAMING_NOTES, TUNED, DataNote, FitReport
@@ -151,7 +150,7 @@ def make_report(
     kept: Literal["tuned", "backbone"] = "tuned" if better else "backbone"
     if kept == BACKBONE:
         notes.append(NAMING_NOTES[0 if training.steps else 1])
-    if training.equal_batches and recipe.objective.loss not in CONTRASTIVE:
+    if training.equal_batches:
         notes.append(f"{training.equal_batches} batches had equal scores throughout and taught no ranking")
         log.warning("warning: %s", notes[-1])
     results = [

@@ -1,17 +1,21 @@
-"""Runs that leave one part of the human-graded pairs out, to choose how long the run on all of them trains.
+"""What is chosen on graded pairs: how long the final run trains, and how much of the backbone it keeps.
 
-Every part is a run in a directory of its own, which goes on where it was cut off.
+Without dev pairs, parts of the human-graded pairs are held out in turn, each by a run in a directory of its
+own that goes on where it was interrupted. Averaging the tuned weights with those that they started from keeps
+more of what the backbone can do (Wortsman et al. 2022, WiSE-FT, https://arxiv.org/abs/2109.01903).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
@@ -21,8 +25,9 @@ from angle_train.data.folds import Choice, FoldCurve, choose
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import cut, shared_texts, together
 from angle_train.evaluate.similarity import evaluate_model, spearman
-from angle_train.model.merge import blended, shares_to_try, snapshot
+from angle_train.model.adapters import has_adapters, scale_adapters
 from angle_train.recipe import Recipe
+from angle_train.settings import AUTO
 from angle_train.train.arguments import Schedule
 from angle_train.train.checkpoints import RunDirectory
 from angle_train.train.processes import is_first, on_first
@@ -30,19 +35,70 @@ from angle_train.train.trainer import DevEvaluator, train
 
 log = logging.getLogger("angle.fit")
 
-_MEASURED = "measured.jsonl"
+_SHARES = tuple(step / 10 for step in range(10))
 _NO_PATIENCE = 10**9  # every part is trained to the end: the means need all of them
+
+
+def shares_to_try(setting: float | str) -> tuple[float, ...]:
+    """Return the shares of the backbone that `average_with_backbone` leaves to choose from."""
+    return _SHARES if setting == AUTO else (float(setting),)
+
+
+def snapshot(model: SentenceTransformer) -> dict[str, Tensor]:
+    """Return copies of the floating-point weights of an untouched model, by name, for `blend`.
+
+    On the CPU, where they take nothing from the training. Of a model with adapters none: the backbone is what
+    they are added to.
+    """
+    if has_adapters(model):
+        return {}
+    weights = model.named_parameters()
+    return {n: value.detach().to("cpu", copy=True) for n, value in weights if value.is_floating_point()}
+
+
+@torch.no_grad()
+def blend(model: SentenceTransformer, backbone: Mapping[str, Tensor], share: float) -> None:
+    """Move the weights of `model` towards those of its backbone: (1 - share)·tuned + share·backbone."""
+    if has_adapters(model):
+        scale_adapters(model, 1 - share)
+        return
+    # Names each tensor once; a state dict lists tied ones (T5's two token embeddings) under both names.
+    for name, weights in model.named_parameters():
+        if weights.is_floating_point():
+            weights.lerp_(backbone[name].to(weights), share)
+
+
+@contextmanager
+def blended(model: SentenceTransformer, backbone: Mapping[str, Tensor], share: float) -> Iterator[None]:
+    """Blend a model for the length of a block; afterwards its weights are the same, to the last bit."""
+    if not share:
+        yield
+        return
+    trained = {name: weights for name, weights in model.named_parameters() if weights.requires_grad}
+    tuned = {name: weights.detach().clone() for name, weights in trained.items()}
+    blend(model, backbone, share)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for name, weights in trained.items():
+                weights.copy_(tuned[name])
+
+
+def best_share(scores: Sequence[float]) -> int:
+    """Return the position of the highest score, the first of equals: the least of the backbone."""
+    return max(range(len(scores)), key=scores.__getitem__)
 
 
 @dataclass(frozen=True, slots=True)
 class CrossFit:
-    """What the parts said.
+    """What the runs without one part each found.
 
     Attributes:
         choice: When to stop, and how much of the backbone to mix in.
         share: That share.
         before: Similarity (B,) of every graded pair under the untouched backbone.
-        after: The same by the run that did not train on the pair, as it was when the choice says.
+        after: The same by the run that did not train on the pair, at the chosen evaluation.
         progress: Share (0..1) of a run's steps that is taken at every evaluation, the mean over the parts;
             all pairs are more steps, so that the number of an evaluation does not say when to stop there.
         means: Mean Spearman over the parts after every evaluation, with that share.
@@ -82,17 +138,22 @@ class _PartEvaluator(DevEvaluator):
     """Measures on one part with every share of the backbone, and keeps what it measured in a file."""
 
     def __init__(
-        self, part: PairSet, backbone: Mapping[str, Tensor], shares: Sequence[float], file: Path
+        self,
+        part: PairSet,
+        start: float,
+        backbone: Mapping[str, Tensor],
+        shares: Sequence[float],
+        file: Path,
     ) -> None:
-        super().__init__([part])
-        self._part, self._backbone, self._shares, self._file = part, backbone, shares, file
+        super().__init__([part], start)
+        self.part, self._backbone, self._shares, self._file = part, backbone, shares, file
 
     def measure(self, model: SentenceTransformer) -> list[list[float]]:
         """Return the similarities (S, B) of the part with each share."""
         columns = []
         for share in self._shares:
             with blended(model, self._backbone, share):
-                columns.append(evaluate_model(model, self._part).tolist())
+                columns.append(evaluate_model(model, self.part).tolist())
         return columns
 
     def scores(self, model: Any, steps: int) -> list[float]:
@@ -102,7 +163,7 @@ class _PartEvaluator(DevEvaluator):
         rows[steps] = {"step": steps, "similarity": columns}
         if is_first():
             write_jsonl(self._file, [rows[step] for step in sorted(rows)])
-        return [max(spearman(self._part.score, np.array(column)) for column in columns)]
+        return [max(spearman(self.part.score, np.array(column)) for column in columns)]
 
 
 def cross_fit(
@@ -122,7 +183,7 @@ def cross_fit(
         others: Pairs that all runs train on.
         recipe: How; its `folds` says how many parts.
         directory: Each part's run has a directory in it.
-        fingerprint: What decides the run, see `runstate.RunDirectory`.
+        fingerprint: What decides the run, see `checkpoints.RunDirectory`.
         before: Similarity (B,) of every graded pair under the untouched backbone.
 
     Raises:
@@ -164,12 +225,12 @@ def _part_run(
     backbone: float,
 ) -> list[list[list[float]]]:
     """Train without one part, or go on with that, and return the similarities (E, S, B) of its pairs."""
-    file = run.path / _MEASURED
+    file = run.path / "measured.jsonl"
     status = on_first(lambda: run.status(overwrite=False))
     if status != "finished":
         resume = on_first(lambda: _claim(run, status, file))
-        evaluator = _PartEvaluator(part, snapshot(model) if any(shares) else {}, shares, file)
-        train(model, pairs, [part], recipe, run.checkpoints, resume, backbone, evaluator=evaluator)
+        evaluator = _PartEvaluator(part, backbone, snapshot(model) if any(shares) else {}, shares, file)
+        train(model, pairs, recipe, run.checkpoints, evaluator=evaluator, resume=resume)
         on_first(run.finish)
     return on_first(lambda: [row["similarity"] for _, row in read_jsonl(file)])
 

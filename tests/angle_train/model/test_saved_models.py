@@ -10,8 +10,8 @@ import torch
 from tiny_backbones import checkpoint
 
 from angle_train.model.adapters import add_adapters, merge_adapters
+from angle_train.model.load import load_for_training
 from angle_train.model.pooling import POOLINGS
-from angle_train.model.prepare import load_for_training
 from angle_train.model.prompt import set_prompt
 from angle_train.settings import BackboneConfig
 
@@ -57,8 +57,8 @@ def models(tiny_model_dir, tmp_path):
                 merge_adapters(model)
             yield f"{kind}-{backbone == llama}", model, TEXTS
     # Without this toolkit it cuts: texts that are not long are the same.
-    windows = BackboneConfig(long_text="windows")
-    yield "windows", load_for_training(base, windows, device="cpu"), TEXTS
+    both_ends = BackboneConfig(long_text="head_tail")
+    yield "both-ends", load_for_training(base, both_ends, device="cpu"), TEXTS
 
 
 def test_saved_models_are_the_same_without_this_toolkit(tiny_model_dir, tmp_path):

@@ -14,10 +14,9 @@ from angle_train.data.pairs import load_pairs
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, fit
 from angle_train.model.adapters import has_adapters
-from angle_train.model.load import load_backbone
+from angle_train.model.load import load_backbone, load_for_training, starts_as_backbone
 from angle_train.model.long_text import LongTextModel
 from angle_train.model.pooling import POOLINGS
-from angle_train.model.prepare import load_for_training, starts_as_backbone
 from angle_train.recipe import Recipe
 from angle_train.settings import BackboneConfig
 from angle_train.train import trainer
@@ -111,7 +110,7 @@ def test_the_baseline_is_the_backbone_as_it_is(run, tiny_model_dir, pairs_file):
         ({}, True),
         ({"lora_rank": 2}, True),
         ({"pooling": "cls"}, False),
-        ({"long_text": "windows"}, False),
+        ({"long_text": "head_tail"}, False),
         ({"lora_rank": 2, "quantization": "4bit"}, False),
     ],
 )
@@ -170,13 +169,13 @@ def test_adapters_follow_the_seed(tiny_model_dir, tmp_path, pairs_file):
 
 
 def test_long_texts_are_read_in_training_and_afterwards(run, tiny_model_dir, pairs_file):
-    values = {"long_text": "windows", "max_seq_length": 12, "learning_rate": 5e-3}
+    values = {"long_text": "head_tail", "max_seq_length": 12, "learning_rate": 5e-3}
     config, report = run(**values)
     assert report.kept == "tuned"
     model = load_backbone(str(config.out), device="cpu")
     assert isinstance(model, LongTextModel)
     pairs = load_pairs(str(pairs_file))
-    assert any(len(model.pieces(text)) > 1 for text in pairs.text1)
+    assert any(model.shortened(text) != text for text in pairs.text1)
     plain = SentenceTransformer(str(config.out), device="cpu")
     assert abs(similarity(plain, pairs_file) - similarity(model, pairs_file)).max() > 1e-3
 
@@ -220,7 +219,10 @@ def test_models_that_cannot_be_pooled_otherwise_are_refused(tmp_path):
         ({"pooling": "cls"}, r"pooling cls needs a transformer with a pooling after it"),
         ({"lora_rank": 2}, r"lora_rank is for transformer models; set it to 0"),
         ({"gradient_checkpointing": True}, r"gradient_checkpointing is for transformer models; set it to"),
-        ({"long_text": "windows"}, r"long_text windows needs a model with a fast tokenizer; set it to cut"),
+        (
+            {"long_text": "head_tail"},
+            r"long_text head_tail needs a model with a fast tokenizer; set it",
+        ),
     ):
         with pytest.raises(InputError, match=message):
             load_for_training(str(tmp_path / "bow"), BackboneConfig(**values), device="cpu")

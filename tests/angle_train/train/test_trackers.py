@@ -9,7 +9,7 @@ import pytest
 from angle_data.errors import InputError
 from angle_train.fit import FitConfig, fit
 from angle_train.recipe import Recipe
-from angle_train.train.trackers import TRACKERS, check_trackers, tracker_folder
+from angle_train.train.arguments import TRACKERS, check_trackers, tracker_folder
 
 
 @pytest.mark.parametrize("name", TRACKERS)

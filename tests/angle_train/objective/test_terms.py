@@ -4,12 +4,12 @@ import cmath
 import itertools
 import math
 from functools import partial
-from typing import get_args
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import spearmanr
 
 from angle_train.objective.batches import positive_groups
 from angle_train.objective.terms import (
@@ -18,13 +18,22 @@ from angle_train.objective.terms import (
     cosine_objective,
     cosine_similarity,
     in_batch_objective,
+    not_negatives,
+    published_angle_similarity,
     ranking_loss,
+    symmetric_angle_similarity,
 )
-from angle_train.settings import AngleMode
 
 
 def embeddings(count, width=8, seed=0):
     return torch.randn(count, width, generator=torch.Generator().manual_seed(seed))
+
+
+def in_batch(emb, first, second, positive, groups, neutral=None, **options):
+    """The in-batch objective where groups and neutral pairs say which texts are no negatives."""
+    neutral = torch.zeros_like(positive) if neutral is None else neutral
+    excluded = not_negatives(groups, first, second, neutral)
+    return in_batch_objective(emb, first, second, positive, excluded, **options)
 
 
 # --- slow oracles, straight from the papers ------------------------------------------------------------
@@ -45,23 +54,6 @@ def slow_published(x, y):
     norm_w = math.sqrt(sum(abs(b) ** 2 for b in w))
     total = sum(a * b.conjugate() for a, b in zip(z, w, strict=True)) / (norm_z * norm_w)
     return abs(total.real + total.imag)
-
-
-def slow_complex(x, y):
-    """Σ_k |z_k||w_k|·(1 - 2·|arg z_k - arg w_k|/π) of the normalised complex vectors."""
-    half, total = len(x) // 2, 0.0
-    z = [complex(a, b) for a, b in zip(x[:half].tolist(), x[half:].tolist(), strict=True)]
-    w = [complex(a, b) for a, b in zip(y[:half].tolist(), y[half:].tolist(), strict=True)]
-    for a, b in zip(z, w, strict=True):
-        apart = abs(cmath.phase(a) - cmath.phase(b))
-        total += abs(a) * abs(b) * (1 - 2 * min(apart, 2 * math.pi - apart) / math.pi)
-    return total / math.sqrt(sum(abs(a) ** 2 for a in z)) / math.sqrt(sum(abs(b) ** 2 for b in w))
-
-
-def slow_fisher(x, y):
-    """log((2·cos(Δθ/2) + 0.1) / (2·sin(Δθ/2) + 0.1))."""
-    half_angle = math.acos(slow_cosine(x, y)) / 2
-    return math.log((2 * math.cos(half_angle) + 0.1) / (2 * math.sin(half_angle) + 0.1))
 
 
 def slow_ranking(similarity, score, tau, weight=None):
@@ -113,14 +105,6 @@ def test_symmetric_angle_objective_equals_the_loop():
     assert angle_objective(x, y, torch.tensor(score)).item() == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize(("mode", "slow"), [("fisher", slow_fisher), ("complex", slow_complex)])
-def test_other_angle_objectives_equal_the_loop(mode, slow):
-    x, y, score = embeddings(6), embeddings(6, seed=1), [1.0, 0.5, 0.5, 0.0, 0.2, 1.0]
-    expected = slow_ranking([slow(a, b) for a, b in zip(x, y, strict=True)], score, 0.5)
-    actual = angle_objective(x, y, torch.tensor(score), tau=0.5, mode=mode)
-    assert actual.item() == pytest.approx(expected, rel=1e-5)
-
-
 def test_ranking_loss_weights_multiply_the_terms():
     similarity, score, weight = [0.1, 0.9, 0.4], [1.0, 0.0, 0.5], [0.5, 1.0, 0.25]
     actual = ranking_loss(torch.tensor(similarity), torch.tensor(score), tau=0.5, weight=torch.tensor(weight))
@@ -131,7 +115,7 @@ def test_in_batch_objective_equals_the_loop():
     # Texts: A=0 B=1 C=2 D=3 E=4; (A,B,+) (A,C,+) (B,D,-) (E,C,-)
     emb, pairs = embeddings(5), [(0, 1, True), (0, 2, True), (1, 3, False), (4, 2, False)]
     group = [0, 0, 0, 3, 4]
-    actual = in_batch_objective(
+    actual = in_batch(
         emb,
         torch.tensor([p[0] for p in pairs]),
         torch.tensor([p[1] for p in pairs]),
@@ -149,7 +133,7 @@ def test_in_batch_objective_of_two_pairs_by_hand():
     positive, group = torch.tensor([True, True]), torch.tensor([0, 0, 2, 2])
     # -log(e^2 / (e^2 + 2·e^0)) at τ = 0.5
     expected = -math.log(math.exp(2) / (math.exp(2) + 2))
-    assert in_batch_objective(emb, first, second, positive, group, tau=0.5).item() == pytest.approx(expected)
+    assert in_batch(emb, first, second, positive, group, tau=0.5).item() == pytest.approx(expected)
 
 
 def test_in_batch_weight_is_a_weighted_mean():
@@ -158,7 +142,7 @@ def test_in_batch_weight_is_a_weighted_mean():
     both = torch.tensor([True, True])
 
     def loss(weight):
-        return in_batch_objective(emb, first, second, both, group, weight=torch.tensor(weight)).item()
+        return in_batch(emb, first, second, both, group, weight=torch.tensor(weight)).item()
 
     only_first, only_second = loss([1.0, 1e-9]), loss([1e-9, 1.0])
     assert loss([0.75, 0.25]) == pytest.approx(0.75 * only_first + 0.25 * only_second, rel=1e-4)
@@ -168,8 +152,8 @@ def test_in_batch_weight_of_a_pair_covers_both_directions_of_that_pair():
     emb = embeddings(4)
     first, second, group = torch.tensor([0, 2]), torch.tensor([1, 3]), torch.tensor([0, 0, 2, 2])
     both = torch.tensor([True, True])
-    alone = in_batch_objective(emb, first, second, torch.tensor([True, False]), group)
-    weighted = in_batch_objective(emb, first, second, both, group, weight=torch.tensor([1.0, 1e-9]))
+    alone = in_batch(emb, first, second, torch.tensor([True, False]), group)
+    weighted = in_batch(emb, first, second, both, group, weight=torch.tensor([1.0, 1e-9]))
     assert weighted.item() == pytest.approx(alone.item(), rel=1e-5)
 
 
@@ -180,7 +164,7 @@ def test_neutral_holds_in_both_directions_and_for_whole_groups(swapped):
     link = [2, 0] if swapped else [0, 2]
     first, second = torch.tensor([0, 2, link[0]]), torch.tensor([1, 3, link[1]])
     positive = torch.tensor([True, True, False])
-    loss = in_batch_objective(
+    loss = in_batch(
         emb, first, second, positive, torch.tensor([0, 0, 2, 2]), neutral=torch.tensor([False, False, True])
     )
     assert loss.item() == 0.0
@@ -190,8 +174,8 @@ def test_neutral_pairs_leave_the_denominator():
     emb = embeddings(3)  # A=0, B=1 paraphrases; D=2 an antonym of A
     first, second, group = torch.tensor([0, 0]), torch.tensor([1, 2]), torch.tensor([0, 0, 2])
     positive = torch.tensor([True, False])
-    without = in_batch_objective(emb, first, second, positive, group, neutral=torch.tensor([False, True]))
-    with_it = in_batch_objective(emb, first, second, positive, group)
+    without = in_batch(emb, first, second, positive, group, neutral=torch.tensor([False, True]))
+    with_it = in_batch(emb, first, second, positive, group)
     # D was the only negative of A and of its paraphrase B: nothing is left to tell apart.
     assert without.item() == 0.0
     assert with_it.item() > 0.01
@@ -206,12 +190,7 @@ def each_objective_of_rows(emb, first, second, score, positive, weight):
     yield "cosine", cosine_objective(emb[first], emb[second], score, weight=weight)
     for mode in ANGLE_SIMILARITIES:
         yield mode, angle_objective(emb[first], emb[second], score, mode=mode, weight=weight)
-    yield (
-        "in_batch",
-        in_batch_objective(
-            emb, first, second, positive, group, weight=weight, hard=score == 0, hard_weight=3.0
-        ),
-    )
+    yield "in_batch", in_batch(emb, first, second, positive, group, weight=weight)
 
 
 @settings(max_examples=30, deadline=None)
@@ -226,55 +205,6 @@ def test_a_row_of_weight_w_counts_as_w_equal_rows_in_every_objective(times, seed
     repeated = each_objective_of_rows(emb, first, second, score, score == 1, None)
     for (name, ours), (_, expected) in zip(weighted, repeated, strict=True):
         torch.testing.assert_close(ours, expected, msg=lambda text, name=name: f"{name}: {text}")
-
-
-# --- hard negatives ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("swapped", [False, True])
-def test_a_hard_negative_counts_as_often_as_its_weight_says(swapped):
-    # Texts A=0 B=1 (positive), D=2 (A's negative), X=3 Y=4 (positive): SimCSE's α = 3 for A and D only.
-    emb, tau = embeddings(5), 0.5
-    first, second = torch.tensor([0, 0, 3]), torch.tensor([1, 2, 4])
-    if swapped:
-        first, second = second, first
-    positive, group = torch.tensor([True, False, True]), torch.tensor([0, 0, 2, 3, 3])
-    candidates = {  # of each anchor: how often each text stands in its denominator
-        (0, 1): [0, 1, 3, 1, 1],
-        (1, 0): [1, 0, 1, 1, 1],  # B's negatives are not A's
-        (3, 4): [1, 1, 1, 0, 1],
-        (4, 3): [1, 1, 1, 1, 0],
-    }
-    terms = []
-    for (i, j), times in candidates.items():
-        share = [n * math.exp(slow_cosine(emb[i], emb[k]) / tau) for k, n in enumerate(times)]
-        terms.append(-math.log(share[j] / sum(share)))
-    actual = in_batch_objective(
-        emb, first, second, positive, group, tau=tau, hard=torch.tensor([False, True, False]), hard_weight=3.0
-    )
-    assert actual.item() == pytest.approx(sum(terms) / 4, rel=1e-5)
-
-
-def test_a_hard_negative_repels_its_own_anchor_more():
-    emb = embeddings(3).requires_grad_()
-    first, second, group = torch.tensor([0, 0]), torch.tensor([1, 2]), torch.tensor([0, 0, 2])
-    positive, hard = torch.tensor([True, False]), torch.tensor([False, True])
-    pulls = []
-    for weight in (0.5, 1.0, 2.0):
-        loss = in_batch_objective(emb, first, second, positive, group, tau=1.0, hard=hard, hard_weight=weight)
-        pulls.append(torch.autograd.grad(loss, emb)[0][2].norm().item())
-    assert pulls[0] < pulls[1] < pulls[2]
-
-
-def test_where_rows_contradict_a_partner_is_no_hard_negative_of_its_anchor():
-    # (A,B,1) and (B,A,0): the partner keeps its place in the numerator and counts once below it.
-    emb = embeddings(4)
-    first, second = torch.tensor([0, 1, 2]), torch.tensor([1, 0, 3])
-    positive, group = torch.tensor([True, False, True]), torch.tensor([0, 0, 2, 2])
-    hard = torch.tensor([False, True, False])
-    plain = in_batch_objective(emb, first, second, positive, group)
-    weighted = in_batch_objective(emb, first, second, positive, group, hard=hard, hard_weight=100.0)
-    assert weighted.item() == plain.item()
 
 
 # --- sentence-transformers -----------------------------------------------------------------------------
@@ -309,9 +239,9 @@ def test_a_paraphrase_is_never_its_own_texts_negative():
     emb = embeddings(3).requires_grad_()
     first, second, positive = torch.tensor([0, 0]), torch.tensor([1, 2]), torch.tensor([True, True])
     group = positive_groups(first, second, positive, torch.arange(3))
-    loss = in_batch_objective(emb, first, second, positive, group)
+    loss = in_batch(emb, first, second, positive, group)
     assert loss.item() == 0.0  # no text is left outside the group
-    apart = in_batch_objective(emb, first, second, positive, torch.arange(3))
+    apart = in_batch(emb, first, second, positive, torch.arange(3))
     assert apart.item() > 0.1  # without detection they would repel each other
 
 
@@ -321,7 +251,7 @@ def test_the_antonym_of_a_text_is_a_negative_of_its_paraphrases_too():
     first, second = torch.tensor([0, 0, 1]), torch.tensor([1, 2, 3])
     positive = torch.tensor([True, True, False])
     group = positive_groups(first, second, positive, torch.arange(4))
-    in_batch_objective(emb, first, second, positive, group).backward()
+    in_batch(emb, first, second, positive, group).backward()
     assert emb.grad[3].norm().item() > 1e-4
 
 
@@ -339,9 +269,7 @@ def test_equal_scores_give_zero_loss_and_zero_gradient(objective):
 
 def test_in_batch_without_positives_is_zero_with_gradient():
     emb = embeddings(2).requires_grad_()
-    loss = in_batch_objective(
-        emb, torch.tensor([0]), torch.tensor([1]), torch.tensor([False]), torch.tensor([0, 1])
-    )
+    loss = in_batch(emb, torch.tensor([0]), torch.tensor([1]), torch.tensor([False]), torch.tensor([0, 1]))
     loss.backward()
     assert loss.item() == 0.0
     assert emb.grad.abs().max().item() == 0.0
@@ -354,8 +282,7 @@ def every_objective(emb):
     yield cosine_objective(emb[first], emb[second], score)
     for mode in ANGLE_SIMILARITIES:
         yield angle_objective(emb[first], emb[second], score, mode=mode)
-    yield in_batch_objective(emb, first, second, positive, group)
-    yield in_batch_objective(emb, first, second, positive, group, hard=score == 0, hard_weight=1e6)
+    yield in_batch(emb, first, second, positive, group)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
@@ -409,17 +336,11 @@ def test_losses_do_not_depend_on_the_order_of_pairs(order, seed):
     emb, first, second = torch.cat([x, y]), torch.arange(6), torch.arange(6, 12)
     positive = score >= 0.5
     group = positive_groups(first, second, positive, torch.arange(12))
-    picked, hard = torch.tensor(order), score == 0
+    picked = torch.tensor(order)
     torch.testing.assert_close(
-        in_batch_objective(
-            emb, first[picked], second[picked], positive[picked], group, hard=hard[picked], hard_weight=2.0
-        ),
-        in_batch_objective(emb, first, second, positive, group, hard=hard, hard_weight=2.0),
+        in_batch(emb, first[picked], second[picked], positive[picked], group),
+        in_batch(emb, first, second, positive, group),
     )
-
-
-def test_recipes_can_name_every_angle_mode():
-    assert set(get_args(AngleMode)) == set(ANGLE_SIMILARITIES)
 
 
 @pytest.mark.parametrize("mode", list(ANGLE_SIMILARITIES))
@@ -429,3 +350,107 @@ def test_a_right_ranking_beats_a_wrong_one(mode):
     right = angle_objective(anchor, others, torch.tensor([1.0, 0.0]), mode=mode)
     wrong = angle_objective(anchor, others, torch.tensor([0.0, 1.0]), mode=mode)
     assert right.item() < wrong.item()
+
+
+# --- the angle similarities ---------------------------------------------------------------------------
+
+SQRT2 = math.sqrt(2)
+
+
+def complex_rotation(x, degrees):
+    half = x.shape[-1] // 2
+    z = torch.complex(x[..., :half], x[..., half:]) * cmath.exp(1j * math.radians(degrees))
+    return torch.cat([z.real, z.imag], dim=-1)
+
+
+def test_published_similarity_is_the_cosine_after_a_rotation_by_45_degrees():
+    x, y = embeddings(20, 64), embeddings(20, 64, seed=1)
+    expected = SQRT2 * cosine_similarity(complex_rotation(x, -45), y).abs()
+    torch.testing.assert_close(published_angle_similarity(x, y), expected)
+
+
+def test_published_similarity_peaks_at_cosine_0707_not_at_identity():
+    x = embeddings(3, 64)
+    rotated = complex_rotation(x, 45)
+    assert cosine_similarity(rotated, x).tolist() == pytest.approx([0.7071068] * 3, abs=1e-5)
+    assert published_angle_similarity(rotated, x).tolist() == pytest.approx([SQRT2] * 3, abs=1e-5)
+    assert published_angle_similarity(x, x).tolist() == pytest.approx([1.0] * 3, abs=1e-5)
+    assert published_angle_similarity(-x, x).tolist() == pytest.approx([1.0] * 3, abs=1e-5)
+
+
+def test_published_objective_of_the_similarities_that_were_measured_of_the_released_code():
+    # Of the released code: a text and itself 1, rotated by 45 degrees 1.414, opposite texts 1 again.
+    x = embeddings(1, 64)
+    pair, others = torch.cat([x, x]), torch.cat([complex_rotation(x, 45), x])
+
+    def loss(score, tau):
+        return angle_objective(others, pair, torch.tensor(score), tau=tau, mode="published").item()
+
+    assert loss([1.0, 0.0], 1.0) == pytest.approx(0.50734, abs=1e-4)  # log(1 + e^(1 - 1.41421))
+    assert loss([0.0, 1.0], 1.0) == pytest.approx(0.92155, abs=1e-4)  # log(1 + e^(1.41421 - 1))
+    assert loss([0.0, 1.0], 1 / 20) == pytest.approx(8.28452, abs=1e-3)  # the same with its later scale of 20
+    others[1] = -x
+    assert loss([1.0, 0.0], 1.0) == pytest.approx(0.50734, abs=1e-4)
+
+
+def test_published_similarity_depends_on_the_order_and_symmetric_does_not():
+    width = 768
+    x, y = embeddings(4000, width), embeddings(4000, width, seed=1)
+    gap = (published_angle_similarity(x, y) - published_angle_similarity(y, x)).abs().mean()
+    # |cos+sin| - |cos-sin| = ±2·min(|cos|, |sin|), both nearly normal with variance 1/width;
+    # the expected minimum of two half-normals of unit variance is 2(√2-1)/√π.
+    assert gap.item() == pytest.approx(4 * (SQRT2 - 1) / math.sqrt(math.pi * width), rel=0.05)
+    torch.testing.assert_close(symmetric_angle_similarity(x, y), symmetric_angle_similarity(y, x))
+
+
+def test_symmetric_similarity_of_known_angles():
+    x = torch.tensor([[1.0, 0], [1, 0], [1, 0], [1, 0], [1, 0]])
+    y = torch.tensor([[2.0, 0], [1, 1], [0, 3], [-1, 1], [-5, 0]])  # 0°, 45°, 90°, 135°, 180°
+    assert symmetric_angle_similarity(x, y).tolist() == pytest.approx([1, 0.5, 0, -0.5, -1], abs=1e-5)
+
+
+def test_symmetric_angle_keeps_its_gradient_where_the_cosine_saturates():
+    x = torch.tensor([[1.0, 0.0]])
+    for degrees in (0.1, 1.0, 10.0):
+        angle = math.radians(degrees)
+        y = torch.tensor([[math.cos(angle), math.sin(angle)]], requires_grad=True)
+        (cosine_slope,) = torch.autograd.grad(cosine_similarity(x, y).sum(), y)
+        (angle_slope,) = torch.autograd.grad(symmetric_angle_similarity(x, y).sum(), y)
+        assert cosine_slope.norm().item() == pytest.approx(math.sin(angle), rel=1e-2)
+        assert angle_slope.norm().item() == pytest.approx(2 / math.pi, rel=1e-2)
+
+
+def test_symmetric_similarity_peaks_at_equal_directions():
+    similarity = symmetric_angle_similarity
+    x, y = embeddings(200, 64), embeddings(200, 64, seed=1)
+    same = similarity(x, 3 * x)
+    for other in (y, x + 0.05 * y, complex_rotation(x, 45), -x):
+        assert (similarity(x, other) < same).all()
+
+
+def toy_spearman(mode, tau, seed, count=64, width=64, steps=100):
+    """Spearman of cosine and label of free embeddings that were trained by the angle objective alone."""
+    draw = torch.Generator().manual_seed(seed)
+    common = 1.5 * torch.randn(1, width, generator=draw)  # initial cosines are about 0.7
+    x, y = (common + torch.randn(count, width, generator=draw) for _ in range(2))
+    score = torch.arange(count) % 6 / 5
+    optimiser = torch.optim.Adam([x.requires_grad_(), y.requires_grad_()], lr=0.05)
+    for _ in range(steps):
+        loss = angle_objective(x, y, score, tau=tau, mode=mode)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return spearmanr(cosine_similarity(x, y).detach().numpy(), score.numpy()).statistic
+
+
+@pytest.mark.parametrize(
+    ("mode", "tau", "least", "most"),
+    [
+        ("symmetric", 0.05, 0.98, 1),
+        # At τ = 1 a similarity that ends at ±1 pushes middle grades to the ends.
+        ("symmetric", 1.0, 0.9, 0.975),
+        ("published", 1.0, 0.5, 0.85),  # its optimum is not at equal directions
+    ],
+)
+def test_what_the_angle_alone_teaches_free_embeddings(mode, tau, least, most):
+    assert all(least < toy_spearman(mode, tau, seed) < most for seed in range(3))

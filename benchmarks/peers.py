@@ -1,9 +1,13 @@
-"""Losses of others as honest baselines: the stock functions of Sentence Transformers on our batches.
+"""Losses of others as baselines: the stock functions of Sentence Transformers on the toolkit's batches.
 
 Each distinct text is encoded once and the stock `compute_loss_from_embeddings` sees the pairs' rows, so that
-only the loss differs from a run of ours. All have their stock settings: scale 20, that is τ = 0.05. Row
-weights and the weights and temperatures of the combined objective play no part. A batch without anything to
+only the loss differs from a run of the toolkit. All have their stock settings: scale 20, that is τ = 0.05. Row
+weights and the weights and temperatures of the combined objective are not used. A batch without anything to
 learn from (no positive pair where one is needed) gives 0.
+
+`options_for("mnrl")` makes `angle_train.train.trainer.train` train with a peer; give it a recipe with
+`swap = false`, since the peers take pairs as they stand. CoSENT is the toolkit's cosine term alone:
+`in_batch_weight = 0` and `angle_weight = 0`.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from sentence_transformers.sentence_transformer import losses
 from torch import Tensor, nn
 
 from angle_train.objective.loss import CombinedLoss
+from angle_train.train.trainer import TrainOptions
 
 _SIMCSE = """
 @inproceedings{gao2021simcse,
@@ -52,7 +57,7 @@ class PeerLoss(CombinedLoss):
         """Return the stock loss (scalar) of a batch."""
 
     def stock_value(self, columns: list[Tensor], score: Tensor | None = None) -> Tensor:
-        """Return what the stock loss says of embedded columns, (B, D) each, and scores (B,)."""
+        """Return the stock loss of embedded columns, (B, D) each, and scores (B,)."""
         value: Tensor = self._stock_loss.compute_loss_from_embeddings(columns, score)
         return value
 
@@ -134,3 +139,18 @@ class SupervisedSimCSE(MultipleNegatives):
     def citation(self) -> str:
         """BibTeX of SimCSE."""
         return _SIMCSE
+
+
+PEERS: dict[str, type[PeerLoss]] = {
+    "cosent": CoSENT,
+    "st-angle": StockAnglE,
+    "mnrl": MultipleNegatives,
+    "simcse": SupervisedSimCSE,
+    "sbert": Regression,
+}
+"""Name in the tables of the benchmarks -> loss."""
+
+
+def options_for(loss: str) -> TrainOptions:
+    """Return the options that make a run train with a peer's loss; `angle` is the toolkit's own."""
+    return TrainOptions() if loss == "angle" else TrainOptions(make_loss=PEERS[loss])

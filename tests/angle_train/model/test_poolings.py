@@ -6,7 +6,6 @@ import torch
 from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Normalize, WeightedLayerPooling
 
-from angle_data.resources import load_object
 from angle_train.model.load import load_backbone
 from angle_train.model.pooling import POOLINGS, freeze_fixed_weights, set_pooling
 
@@ -54,8 +53,7 @@ def test_pooling_is_what_it_says(tiny_model, name, side):
 
 @pytest.mark.parametrize("name", POOLINGS)
 def test_every_pooling_keeps_the_width_ignores_padding_and_is_not_trained(tiny_model, name):
-    alone = load_object(POOLINGS[name])
-    assert alone.__doc__
+
     set_pooling(tiny_model, name)
     embeddings = tiny_model.encode(TEXTS, batch_size=len(TEXTS))
     assert embeddings.shape == (len(TEXTS), 32)

@@ -14,8 +14,14 @@ from tiny_backbones import CAUSAL, FAMILIES, checkpoint
 
 from angle_data.errors import InputError, MissingExtraError
 from angle_train.model import load as backbones
-from angle_train.model.load import backbone_identity, check_device, load_backbone, say_once, usable_positions
-from angle_train.model.prepare import load_for_training
+from angle_train.model.load import (
+    backbone_identity,
+    check_device,
+    load_backbone,
+    load_for_training,
+    say_once,
+    usable_positions,
+)
 from angle_train.settings import BackboneConfig
 
 
@@ -109,12 +115,6 @@ def test_an_encoder_marks_both_ends_of_a_text(tmp_path):
     ids = model.preprocess(["the node"])["input_ids"][0].tolist()
     inside = model.tokenizer("the node", add_special_tokens=False)["input_ids"]
     assert ids == [model.tokenizer.cls_token_id, *inside, model.tokenizer.sep_token_id]
-
-
-def test_loading_takes_nothing_that_it_would_ignore(tiny_model_dir):
-    """Poolings and adapters are made by `tuning`; a configuration that asks for them is not taken here."""
-    with pytest.raises(TypeError, match="config"):
-        load_backbone(str(tiny_model_dir), device="cpu", config=BackboneConfig(pooling="cls"))
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def without(monkeypatch, missing):
 
 
 @pytest.mark.parametrize(
-    "missing", ["torch", "transformers", "sentence_transformers", "accelerate", "datasets", "matplotlib"]
+    "missing", ["torch", "transformers", "sentence_transformers", "accelerate", "datasets"]
 )
 def test_missing_extra_names_the_install_command_of_a_clone(monkeypatch, tiny_model_dir, missing):
     without(monkeypatch, missing)

@@ -1,18 +1,23 @@
-"""The collator: each distinct text once, chunks of similar length, labels that point to the right texts."""
+"""Batches: which rows and swaps they have, each distinct text once, chunks, labels of the right texts."""
+
+from itertools import combinations, pairwise
 
 import pytest
 import torch
+from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
+from letter_model import spelled
 
-from angle_train.objective.batches import PairCollator, blocked_order, positive_groups, spread_levels
-
-
-def spelled(texts, prompt=None):
-    """A tokeniser that keeps the characters: code points padded with 0 to the chunk's longest text."""
-    width = max(len(text) for text in texts)
-    ids = [[ord(c) for c in text] + [0] * (width - len(text)) for text in texts]
-    return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(ids) > 0}
+from angle_train.objective.batches import (
+    EpochSampler,
+    PairCollator,
+    adaptive_chunks,
+    blocked_order,
+    count_equal_batches,
+    fixed_chunks,
+    positive_groups,
+)
 
 
 def decode(batch):
@@ -267,50 +272,110 @@ def test_blocks_of_one_are_a_plain_shuffle():
     assert order == torch.randperm(100, generator=torch.Generator().manual_seed(0)).tolist()
 
 
-@given(st.integers(1, 40), st.integers(0, 200), st.integers(1, 50), st.integers(0, 5))
-def test_the_rarest_level_is_in_every_batch_in_its_share(rare, more, size, seed):
-    levels = [1] * rare + [0] * (rare + more)
-    order = spread_levels(levels, torch.Generator().manual_seed(seed)).tolist()
-    assert sorted(order) == list(range(len(levels)))
-    for start in range(0, len(order) - size + 1, size):
-        share = rare * size / len(levels)
-        assert abs(sum(levels[i] for i in order[start : start + size]) - share) < 1
+def sampler(seed=1, epoch=0, batch_size=4, drop_last=False):
+    made = EpochSampler(Dataset.from_dict({"x": list(range(10))}), batch_size, drop_last, seed=seed)
+    made.set_epoch(epoch)
+    return made
 
 
-def test_where_a_rare_level_stands_is_random():
-    levels = [1, *[0] * 9]
-    places = {spread_levels(levels, torch.Generator().manual_seed(s)).tolist().index(0) for s in range(200)}
-    assert places == set(range(10))
+@pytest.mark.parametrize(("drop_last", "sizes"), [(False, [4, 4, 2]), (True, [4, 4])])
+def test_epoch_holds_each_row_once(drop_last, sizes):
+    made = sampler(drop_last=drop_last)
+    batches = list(made)
+    assert [len(batch) for batch in batches] == sizes
+    assert len(made) == len(sizes)
+    assert len({row for batch in batches for row in batch}) == sum(sizes)
 
 
-def test_several_levels_are_all_spread():
-    levels = [0] * 40 + [1] * 10 + [2] * 10 + [3] * 20
-    order = spread_levels(levels, torch.Generator().manual_seed(3)).tolist()
-    for start in range(0, 80, 16):  # each batch's share is 8, 2, 2, 4
-        counts = [[levels[i] for i in order[start : start + 16]].count(level) for level in range(4)]
-        assert all(abs(a - b) <= 1 for a, b in zip(counts, (8, 2, 2, 4), strict=True))
-    assert order != spread_levels(levels, torch.Generator().manual_seed(4)).tolist()
-    members = [i for i in order if levels[i] == 0]
-    assert members != sorted(members)  # inside a level the order is random
+def test_order_follows_from_seed_and_epoch():
+    first = list(sampler())
+    assert list(sampler()) == first
+    assert list(sampler(epoch=1)) != first
+    assert list(sampler(seed=2)) != first
+    assert list(sampler(epoch=1)) != list(sampler(seed=2))
+    # A resumed run asks a new sampler for a later epoch.
+    made = sampler()
+    list(made)
+    made.set_epoch(1)
+    assert list(made) == list(sampler(epoch=1))
 
 
-def test_blocks_of_one_level_are_spread_as_wholes():
-    # 30 sources of four pairs each; the pairs of a source all have its label. 6 sources are positive.
-    keys = [f"s{i // 4}" for i in range(120)]
-    scores = [float(i // 4 < 6) for i in range(120)]
-    order = blocked_order(keys, 4, torch.Generator().manual_seed(0), scores)
-    assert sorted(order) == list(range(120))
-    assert all(len({keys[i] for i in order[n : n + 4]}) == 1 for n in range(0, 120, 4))
-    for start in range(0, 120, 20):
-        assert sum(scores[i] for i in order[start : start + 20]) == 4  # one block of the six in each batch
-    plain = blocked_order(keys, 4, torch.Generator().manual_seed(0))
-    assert min(sum(scores[i] for i in plain[n : n + 20]) for n in range(0, 120, 20)) == 0
+def test_sources_stay_together_in_blocks():
+    sources = ["a", "b", "c", "d", "e"] * 2
+    made = sampler(batch_size=2)
+    made.sources, made.block = sources, 2
+    assert sorted(sources[first] + sources[second] for first, second in made) == [
+        "aa",
+        "bb",
+        "cc",
+        "dd",
+        "ee",
+    ]
 
 
-def test_many_different_scores_count_as_few_levels():
-    scores = [i / 1000 for i in range(1000)]
-    order = blocked_order(["x"] * 1000, 1, torch.Generator().manual_seed(0), scores)
-    assert sorted(order) == list(range(1000))
-    for start in range(0, 1000, 100):  # every tenth of the range of scores is in every batch
-        tenths = [int(10 * scores[i]) for i in order[start : start + 100]]
-        assert min(tenths.count(tenth) for tenth in range(10)) >= 7
+def swapped(collator, rows):
+    label = collator(rows)["label"]
+    return [int(a > b) for a, b in zip(label["first"].tolist(), label["second"].tolist(), strict=True)]
+
+
+def test_swaps_follow_from_seed_and_rows(monkeypatch):
+    rows = [{"text1": f"a{i}", "text2": f"long text {i}", "score": i / 20} for i in range(20)]
+    collator = PairCollator(spelled, seed=1, transitive=True)
+    # Seeding torch would seed the GPUs too, and dropout there would draw the same masks again.
+    monkeypatch.setattr(torch, "manual_seed", None)
+    state = torch.get_rng_state()
+    once = swapped(collator, rows)
+    assert torch.equal(torch.get_rng_state(), state)  # what dropout draws next is not touched
+    torch.rand(3)
+    assert swapped(collator, rows) == once
+    assert 0 < sum(once) < 20
+    assert swapped(PairCollator(spelled, seed=2, transitive=True), rows) != once
+    assert swapped(collator, rows[::-1])[::-1] != once  # other epochs bring other neighbours and other swaps
+
+
+@pytest.mark.parametrize(
+    ("steps", "accumulation", "counted"),
+    # 10 rows in batches of 4, 4 and 2 an epoch; with 2 batches a step, an epoch is a step of 2 and one of 1.
+    [(0, 1, 0), (1, 1, 1), (2, 1, 2), (3, 1, 3), (7, 1, 7), (1, 2, 2), (2, 2, 3), (3, 2, 5), (4, 2, 6)],
+)  # fmt: skip
+def test_batches_without_a_ranking_are_counted_up_to_a_step(steps, accumulation, counted):
+    made = sampler(epoch=5)
+    assert count_equal_batches(made, [0.5] * 10, steps, accumulation) == counted
+    assert count_equal_batches(made, list(range(10)), steps, accumulation) == 0
+
+
+def test_the_batches_counted_are_those_of_each_epoch():
+    scores = [0.0] * 9 + [1.0]
+    batches = [batch for epoch in range(4) for batch in sampler(epoch=epoch)]
+    expected = [9 not in batch for batch in batches]  # row 9 is the only one with another score
+    assert [count_equal_batches(sampler(), scores, n) for n in range(13)] == [
+        sum(expected[:n]) for n in range(13)
+    ]
+
+
+LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=9).map(sorted)
+
+
+def cost(chunks):
+    """Characters: every text as long as the chunk's longest, two special tokens each, 100 for the pass."""
+    return sum(len(chunk) * (len(chunk[-1]) + 8) + 100 for chunk in chunks)
+
+
+@given(LENGTHS, st.integers(1, 9))
+def test_no_other_cuts_cost_less(lengths, most):
+    texts = ["x" * length for length in lengths]
+    chunks = adaptive_chunks(texts, most)
+    assert [text for chunk in chunks for text in chunk] == texts
+    assert max(map(len, chunks)) <= most
+    inner = range(1, len(texts))
+    every = [(0, *cuts, len(texts)) for n in range(len(texts)) for cuts in combinations(inner, n)]
+    ways = [[texts[a:b] for a, b in pairwise(cuts)] for cuts in every]
+    allowed = [way for way in ways if max(map(len, way)) <= most]
+    assert cost(chunks) == min(map(cost, allowed))
+
+
+def test_a_long_text_among_short_ones_stands_alone():
+    texts = ["x" * 10] * 20 + ["x" * 500]
+    assert list(map(len, adaptive_chunks(texts, 32))) == [20, 1]
+    assert list(map(len, fixed_chunks(texts, 32))) == [21]
+    assert list(map(len, adaptive_chunks(["x" * 10] * 20, 32))) == [20]

@@ -19,8 +19,7 @@ from angle_train.model.adapters import (
     scale_adapters,
     training_weights,
 )
-from angle_train.model.load import load_backbone
-from angle_train.model.prepare import finish_training, load_for_training
+from angle_train.model.load import finish_training, load_backbone, load_for_training
 from angle_train.settings import BackboneConfig
 
 TEXTS = ["the node failed", "a", "a much longer text about the api and its latency", "deploy to the cluster"]
@@ -207,7 +206,7 @@ def test_four_bits_are_those_of_qlora(monkeypatch):
         ),
         ({"lora_targets": " , "}, r"lora_targets must be auto, all, or names"),
         ({"lora_dropout": 1.0}, r"lora_dropout must be at least 0 and below 1"),
-        ({"pooling": "avg"}, r"pooling must be checkpoint or one of cls, last-avg, "),
+        ({"pooling": "avg"}, r"pooling must be one of checkpoint, cls, last-avg, "),
     ],
 )
 def test_what_does_not_go_together_is_refused(values, message):

@@ -1,5 +1,7 @@
 """Every setting of a recipe reaches the trainer and the collator; `test_fit` covers what they then do."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -8,11 +10,12 @@ from angle_train.data.pairs import PairSet
 from angle_train.evaluate.similarity import evaluate_model
 from angle_train.model.load import load_backbone
 from angle_train.model.prompt import set_prompt
+from angle_train.objective.batches import PairCollator
 from angle_train.recipe import Recipe
 from angle_train.settings import ObjectiveConfig, TrainingConfig
 from angle_train.train import arguments, trainer
 from angle_train.train.arguments import computes_bf16, resolve_precision, training_arguments
-from angle_train.train.trainer import DevEvaluator, make_collator, train
+from angle_train.train.trainer import DevEvaluator, choose_chunking, make_collator, train
 from angle_train.train.watch import RunCallback
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -89,7 +92,7 @@ def test_one_process_uses_one_gpu_of_several(monkeypatch, tmp_path):
 @pytest.mark.parametrize("number", [0, 2])
 def test_processes_draw_dropout_of_their_own(monkeypatch, tiny_model, tmp_path, number):
     monkeypatch.setattr(trainer, "process_number", lambda: number)
-    trainer._prepare(tiny_model, few_pairs(), Recipe(), tmp_path, None, ())
+    train(tiny_model, few_pairs(), Recipe().with_overrides({"epochs": 1}), tmp_path)
     assert torch.initial_seed() == TrainingConfig().seed + number
 
 
@@ -109,14 +112,7 @@ def test_what_a_run_in_half_precision_measures_is_what_it_saves(tiny_model, tmp_
 
     training = TrainingConfig(epochs=1, batch_size=4, evals_per_epoch=1, learning_rate=1e-3, precision="bf16")
     for directory in ("once", "again"):  # a model that was trained can be trained again
-        train(
-            tiny_model,
-            pairs,
-            [pairs],
-            Recipe(training=training),
-            tmp_path / directory,
-            evaluator=Watch([pairs]),
-        )
+        train(tiny_model, pairs, Recipe(training=training), tmp_path / directory, evaluator=Watch([pairs]))
         tiny_model.save_pretrained(str(tmp_path / f"{directory}-saved"), create_model_card=False)
         saved = load_backbone(str(tmp_path / f"{directory}-saved"), device="cpu")
         expected = evaluate_model(saved, pairs)
@@ -135,7 +131,7 @@ def test_the_steps_of_such_a_run_are_taken_in_half_precision(tiny_model, tmp_pat
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trainer, "RunCallback", Watch)
         for directory in ("once", "again"):
-            train(tiny_model, few_pairs(), [few_pairs()], Recipe(training=training), tmp_path / directory)
+            train(tiny_model, few_pairs(), Recipe(training=training), tmp_path / directory)
     assert seen == [True] * 4
 
 
@@ -201,3 +197,45 @@ def test_dev_sets_of_equal_names_are_averaged_not_merged(tiny_model):
     assert metrics["dev_1_spearman"] == pytest.approx(1)
     assert metrics["dev_2_spearman"] == pytest.approx(-1)
     assert metrics["dev_spearman"] == pytest.approx(0)
+
+
+def test_chunking_follows_the_recipe(tiny_model, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    rows = [{"text1": "disk " * n, "text2": "node " * n, "score": 1.0} for n in (1, 2, 3, 60, 61)]
+
+    def chunks(chunking):
+        batch = make_collator(tiny_model, Recipe(training=TrainingConfig(chunking=chunking)))(rows)
+        return [value.shape[0] for name, value in sorted(batch.items()) if name.endswith("input_ids")]
+
+    assert chunks("fixed") == [10]
+    assert chunks("adaptive") == [6, 4]
+    assert chunks("auto") == [6, 4]  # one process on a CPU
+
+
+def test_auto_is_fixed_on_a_gpu_and_with_several_processes(monkeypatch):
+    def chosen(device, processes, chunking="auto", threads=1):
+        monkeypatch.setattr("angle_train.train.trainer.process_count", lambda: processes)
+        monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+        return choose_chunking(
+            SimpleNamespace(device=torch.device(device)), TrainingConfig(chunking=chunking)
+        )
+
+    assert [chosen("cpu", 1), chosen("cuda", 1), chosen("cpu", 2)] == ["adaptive", "fixed", "fixed"]
+    assert chosen("cpu", 1, threads=2) == "fixed"
+    assert [chosen("cuda", 1, "adaptive"), chosen("cpu", 1, "fixed")] == ["adaptive", "fixed"]
+
+
+def test_batches_without_a_ranking_are_counted(tiny_model, tmp_path, monkeypatch):
+    texts = [f"{word} {number}" for number in range(4) for word in ("disk", "node", "cable")]
+    scores = np.array([1.0] * 3 + [0.0] * 9)
+    pairs, seen = PairSet("few", texts, texts[::-1], scores, np.ones(12)), []
+
+    class Recording(PairCollator):
+        def __call__(self, rows):
+            seen.append({row["score"] for row in rows})
+            return super().__call__(rows)
+
+    monkeypatch.setattr(trainer, "PairCollator", Recording)
+    config = TrainingConfig(epochs=3, batch_size=4, evals_per_epoch=1, seed=3)
+    done = train(tiny_model, pairs, Recipe(training=config), tmp_path)
+    assert done.equal_batches == sum(len(levels) == 1 for levels in seen) > 0

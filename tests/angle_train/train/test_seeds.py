@@ -7,7 +7,7 @@ import pytest
 from angle_train.data.pairs import PairSet, load_pairs
 from angle_train.recipe import Recipe
 from angle_train.train import trainer
-from angle_train.train.trainer import train
+from angle_train.train.trainer import DevEvaluator, train
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,8 @@ def first_step(tiny_model_dir, pairs, tmp_path, monkeypatch):
         recipe = Recipe().with_overrides(
             {"epochs": 0.3, "batch_size": 8, "evals_per_epoch": 1, "seed": seed, **settings}
         )
-        done = train(model, pairs, [pairs], recipe, tmp_path / f"{seed}-{len(list(tmp_path.iterdir()))}")
+        out = tmp_path / f"{seed}-{len(list(tmp_path.iterdir()))}"
+        done = train(model, pairs, recipe, out, evaluator=DevEvaluator([pairs]))
         monkeypatch.undo()
         return seen[0], swaps[0], done.curve[0].terms
 

@@ -1,6 +1,6 @@
-"""What test_distributed runs as a program: the same training steps in one process and in two, over gloo.
+"""What test_encoding runs as a program: the same training steps in one process and in two, over gloo.
 
-`python two_processes.py MODEL OUT` writes what came of every scenario to OUT/{single,rank0,rank1}.pt. It is
+`python two_processes.py MODEL OUT` writes the results of every scenario to OUT/{single,rank0,rank1}.pt. It is
 one program that forks, because importing the libraries takes longer than everything else.
 """
 
@@ -16,13 +16,11 @@ import torch
 import torch.distributed as dist
 from sentence_transformers import SentenceTransformer
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
-from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from angle_train.objective.batches import PairCollator
-from angle_train.objective.distributed import gather_embeddings
+from angle_train.objective.encoding import gather_embeddings
 from angle_train.objective.loss import CombinedLoss
-from angle_train.objective.losses import make_loss
 from angle_train.settings import ObjectiveConfig
 
 PROCESSES = 2
@@ -56,21 +54,15 @@ class Scenario:
     batches: list = field(default_factory=lambda: BATCHES[:3])
     accumulation: int = 1
     clip: float | None = None  # hides whether the gradient has the right length
-    sharded: bool = False
 
 
-EVERYTHING = ObjectiveConfig(
-    hard_negative_weight=2.0, matryoshka_dims=(16,), transitive=True, angle_mode="published"
-)
+EVERYTHING = ObjectiveConfig(matryoshka_dims=(16,), transitive=True, angle_mode="published")
 SCENARIOS = {
     "plain": Scenario(ObjectiveConfig()),
     "everything": Scenario(EVERYTHING),
     "cached": Scenario(EVERYTHING, gradient_cache=True),
     "accumulated": Scenario(EVERYTHING, gradient_cache=True, batches=BATCHES, accumulation=2, clip=1.0),
     "fewer texts than processes": Scenario(ObjectiveConfig(), batches=[BATCHES[3], *BATCHES]),
-    "stock loss": Scenario(ObjectiveConfig(loss="cosent"), gradient_cache=True),
-    "fsdp": Scenario(EVERYTHING, sharded=True),
-    "fsdp cached": Scenario(EVERYTHING, gradient_cache=True, sharded=True),
 }
 
 
@@ -83,8 +75,9 @@ def collate(model, rows, scenario, rank, processes, step):
         isp=scenario.objective.isp,
         process=rank,
         processes=processes,
+        seed=step,
     )
-    batch = collator(rows, torch.Generator().manual_seed(step))
+    batch = collator(rows)
     labels = batch.pop("label")
     chunks = {}
     for name, value in batch.items():
@@ -93,14 +86,10 @@ def collate(model, rows, scenario, rank, processes, step):
     return [chunks[name] for name in sorted(chunks)], labels
 
 
-def wrap(model, scenario, processes):
+def wrap(model, processes):
     """The model as a data-parallel trainer holds it."""
     if processes == 1:
         return model
-    if scenario.sharded:
-        for layer in model.transformers_model.encoder.layer:
-            fully_shard(layer)
-        return fully_shard(model)
     wrapped = DistributedDataParallel(model, broadcast_buffers=False, find_unused_parameters=True)
     wrapped.register_comm_hook(None, counted_allreduce)
     return wrapped
@@ -115,15 +104,10 @@ def counted_allreduce(state, bucket):
 def train(directory, scenario, rank, processes):
     """Terms and texts of every batch and the parameters in the end; without dropout, which would differ."""
     model = SentenceTransformer(directory, device="cpu").eval()
-    wrapped = wrap(model, scenario, processes)
+    wrapped = wrap(model, processes)
     SYNCHRONISED.clear()
     terms, texts = [], []
-    loss = make_loss(
-        wrapped,
-        scenario.objective,
-        lambda found: terms.append([value.item() for value in found.values()]),
-        scenario.gradient_cache,
-    )
+    loss = CombinedLoss(wrapped, scenario.objective, scenario.gradient_cache)
     rate = 0.02 if scenario.clip else 5e-4
     optimiser = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
     for step, rows in enumerate(scenario.batches, start=1):
@@ -132,7 +116,9 @@ def train(directory, scenario, rank, processes):
         last = step % scenario.accumulation == 0 or step == len(scenario.batches)
         later = isinstance(wrapped, DistributedDataParallel) and not last
         with wrapped.no_sync() if later else nullcontext():
-            total = torch.stack(list(loss(chunks, labels).values())).sum()
+            found = loss(chunks, labels)
+            terms.append([value.item() for value in found.values()])
+            total = torch.stack(list(found.values())).sum()
             (total / scenario.accumulation).backward()
         if last:
             if scenario.clip:
@@ -148,8 +134,7 @@ def train(directory, scenario, rank, processes):
 
 
 def parameters(model):
-    whole = {name: getattr(p, "full_tensor", lambda p=p: p)() for name, p in model.named_parameters()}
-    return {name: value.detach().clone() for name, value in whole.items()}
+    return {name: value.detach().clone() for name, value in model.named_parameters()}
 
 
 def refusals(directory, rank):

@@ -1,4 +1,4 @@
-"""The log of a run: what counts as the best so far, what progress counts, and the mean loss terms."""
+"""The log of a run, the mean loss terms, and what a full memory or disk is reported as."""
 
 import json
 import logging
@@ -6,15 +6,20 @@ import signal
 
 import pytest
 import torch
+from full_disk import files_of_at_most
+from safetensors.torch import save_file
 from transformers import TrainerControl, TrainerState
 
+from angle_data.errors import InputError
 from angle_train.train.watch import (
     METRIC,
     RunCallback,
     TermMeter,
     catch_interrupt,
+    disk_errors_in_one_line,
     evaluations_since_best,
     learning_curve,
+    memory_errors_in_one_line,
 )
 
 
@@ -151,3 +156,83 @@ def test_terms_of_an_interrupted_interval_are_kept_to_the_last_bit():
     assert second.means() == {"loss": 7.0, "cosine": 7.0}
     resumed.on_train_begin(None, state, TrainerControl())
     assert second.means() == {}
+
+
+def too_much_on_the_processor():
+    torch.empty(2**55, dtype=torch.float64)  # more than any machine has
+
+
+def raising(error):
+    def action():
+        raise error
+
+    return action
+
+
+@pytest.mark.parametrize(
+    ("action", "place"),
+    [
+        (too_much_on_the_processor, "the machine"),
+        (raising(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")), "the GPU"),
+        (raising(MemoryError()), "the machine"),
+    ],
+)
+def test_memory_errors_name_the_settings_that_need_less(action, place):
+    with (
+        pytest.raises(InputError, match=f"{place} has not enough memory") as caught,
+        memory_errors_in_one_line(),
+    ):
+        action()
+    for setting in ("chunk_size", "batch_size", "max_seq_length", "gradient_cache", "gradient_checkpointing"):
+        assert setting in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_errors_of_another_kind_stay_what_they_are():
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), memory_errors_in_one_line():
+        torch.ones(2, 3) @ torch.ones(2, 3)
+    with memory_errors_in_one_line():
+        pass
+
+
+@pytest.mark.parametrize(
+    ("write", "reason"),
+    [
+        (lambda path: path.write_bytes(b"0" * 90_000), "File too large"),
+        (lambda path: save_file({"a": torch.zeros(90_000)}, path), "File too large"),
+        (lambda path: torch.save({"a": torch.zeros(90_000)}, path), "a write failed; the disk may be full"),
+    ],
+    ids=["plain", "safetensors", "torch"],
+)
+def test_a_write_that_fails_is_one_line(tmp_path, write, reason):
+    with files_of_at_most(10_000), pytest.raises(InputError) as caught, disk_errors_in_one_line(tmp_path):
+        write(tmp_path / "x")
+    assert str(caught.value) == (
+        f"{tmp_path}: cannot be written ({reason}); free space or give another --out, and run again"
+    )
+
+
+def damaged(path):
+    path.write_bytes(b"no checkpoint at all")
+    return path
+
+
+@pytest.mark.parametrize(
+    "fail",
+    [
+        lambda path: torch.load(damaged(path), weights_only=True),
+        lambda path: torch.zeros(2) @ torch.zeros(3),
+        lambda path: (_ for _ in ()).throw(BrokenPipeError(32, "Broken pipe")),
+    ],
+    ids=["reading", "computing", "pipe"],
+)
+def test_other_errors_stay_what_they_are(tmp_path, fail):
+    with pytest.raises(Exception) as caught, disk_errors_in_one_line(tmp_path):  # noqa: PT011 - of any kind
+        fail(tmp_path / "x")
+    assert not isinstance(caught.value, InputError)
+
+
+def test_nothing_is_raised_when_all_is_written(tmp_path):
+    with disk_errors_in_one_line(tmp_path):
+        torch.save({"a": torch.zeros(9)}, tmp_path / "x")
+    assert (tmp_path / "x").exists()

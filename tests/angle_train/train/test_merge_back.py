@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from angle_train.model.adapters import add_adapters
-from angle_train.model.merge import best_share, blend, blended, shares_to_try, snapshot
 from angle_train.settings import BackboneConfig
+from angle_train.train.choosing import best_share, blend, blended, shares_to_try, snapshot
 
 TEXTS = ["the node failed", "disk full"]
 
