@@ -35,13 +35,12 @@ from angle_train.model.load import (
 )
 from angle_train.model.long_text import choose_length
 from angle_train.objective.loss import widths
-from angle_train.recipe import Recipe
+from angle_train.recipe import AUTO, BackboneConfig, Recipe
 from angle_train.report.card import add_results
 from angle_train.report.html import write_fit_html
 from angle_train.report.outcome import Trained, make_report, mean_spearman, measure, spearmans
 from angle_train.report.repeat import command_line, portable
 from angle_train.report.summary import BACKBONE, TUNED, FitReport
-from angle_train.settings import AUTO, BackboneConfig
 from angle_train.train.arguments import (
     Schedule,
     check_trackers,

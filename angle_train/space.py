@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from angle_data.errors import InputError
-from angle_train.recipe import Recipe
-from angle_train.settings import SECTIONS
+from angle_train.recipe import SECTIONS, Recipe
 
 _WEIGHTS = ("cosine_weight", "in_batch_weight", "angle_weight")
 _NOT_SEARCHED = {

@@ -19,8 +19,7 @@ from angle_data.text import normalise
 from angle_train.data.leaks import Leak, find_leaks, without_near_copies, without_pairs_of
 from angle_train.data.pairs import PairSet, check_stated_scale, distinct_names, join, load_pairs
 from angle_train.data.sources import dataset_splits
-from angle_train.recipe import Recipe
-from angle_train.settings import ObjectiveConfig
+from angle_train.recipe import ObjectiveConfig, Recipe
 
 log = logging.getLogger("angle.fit")
 

@@ -15,10 +15,9 @@ from angle_data.text import content_id
 from angle_train import encode as encode_module
 from angle_train.cli import app
 from angle_train.encode import EncodeConfig, encode, read_texts
-from angle_train.model.load import load_backbone
-from angle_train.model.prepare import load_for_training
+from angle_train.model.load import load_backbone, load_for_training
 from angle_train.model.prompt import set_prompt
-from angle_train.settings import BackboneConfig
+from angle_train.recipe import BackboneConfig
 
 TEXTS = ["the node failed", "a", "the node failed", "deploy to the cluster, then wait", "a much longer text"]
 
@@ -160,7 +159,7 @@ def test_prompt_replaces_the_models_own(tiny_model, jsonl, tmp_path):
         embedded("template", "about: ")
 
 
-@pytest.mark.parametrize("long_text", ["cut", "windows"])
+@pytest.mark.parametrize("long_text", ["cut", "head_tail"])
 def test_texts_that_are_cut_are_reported(tiny_model_dir, tmp_path, caplog, long_text):
     config = BackboneConfig(long_text=long_text)
     model = load_for_training(str(tiny_model_dir), config, max_seq_length=8, device="cpu")

@@ -10,7 +10,7 @@ from angle_data.errors import InputError
 from angle_train.objective.batches import positive_groups
 from angle_train.objective.loss import CombinedLoss, combined_objective
 from angle_train.objective.terms import angle_objective, cosine_objective, in_batch_objective, not_negatives
-from angle_train.settings import ObjectiveConfig
+from angle_train.recipe import ObjectiveConfig
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left on the volume", "score": 1.0},
