@@ -12,7 +12,7 @@ import typer
 
 from angle_data.console import configure_logging
 from angle_data.errors import InputError
-from angle_train.command_options import PAIRS, AsJson, Device, Quiet, Scale, Verbose
+from angle_train.command_options import PAIRS, AsJson, Device, Quiet, Scale, Verbose, check_inputs
 
 log = logging.getLogger("angle.evaluate")
 
@@ -103,8 +103,6 @@ def eval_models(
     check_training_extra("angle-train eval")
     check_device(device)
     if pairs:
-        from angle_train.places import check_inputs
-
         check_inputs(pairs, [*([baseline] if baseline else ()), *(model or ())])
         _on_pairs(model or [], pairs, baseline, split, scale, device, report, as_json)
         return

@@ -19,8 +19,8 @@ from torch import Tensor
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.locking import hold
-from angle_train.data.inputs import RunData, load_run_data, run_leaks, unused_in_run
 from angle_train.data.pairs import PairSet
+from angle_train.data.splits import RunData, load_run_data, run_leaks
 from angle_train.evaluate.similarity import evaluate_model
 from angle_train.model.adapters import has_adapters
 from angle_train.model.load import (
@@ -144,8 +144,6 @@ def _fit(config: FitConfig, held: ExitStack) -> FitResult:
         on_first(directory.tidy)
         log.info("%s: already finished; --overwrite runs it again", config.out)
         return FitResult(config.out, FitReport.read(config.out / "report.json"), already_finished=True)
-    for note in unused_in_run(recipe, data):
-        log.warning("warning: %s", note)
     details: dict[str, Any] = {
         "leaks": [asdict(leak) for leak in run_leaks(data)],
         "command": _command(config),

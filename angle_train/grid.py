@@ -21,13 +21,13 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, replace_file, write_jsonl
 from angle_data.locking import LOCK_NAME, hold
-from angle_train.data.inputs import RunData, load_run_data, run_leaks, unused_in_run
+from angle_train.data.splits import RunData, load_run_data, run_leaks
 from angle_train.evaluate.bootstrap import Difference, paired_bootstrap
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, load_at_length, load_for_run, untouched
 from angle_train.model.load import backbone_identity, check_device
 from angle_train.recipe import Recipe, changed_parts
-from angle_train.space import Range, check_space, draw_trials, space_for
+from angle_train.space import SPACE, Range, check_space, draw_trials
 from angle_train.train.arguments import warn_of_emulation
 from angle_train.train.halving import most_rungs, planned, ranked, rung_share, survivors
 from angle_train.train.processes import process_count
@@ -49,18 +49,14 @@ class GridConfig:
         rungs: Rounds; each trains the best third of the trials of the one before, and the given recipe, for
             three times as long.
         seed: Decides which recipes.
-        space: What they are drawn from; default what plays a part in the recipe.
+        space: What they are drawn from.
     """
 
     run: FitConfig
     trials: int = 27
     rungs: int = 3
     seed: int = 0
-    space: Mapping[str, Range] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not self.space:
-            object.__setattr__(self, "space", space_for(self.run.recipe))
+    space: Mapping[str, Range] = field(default_factory=lambda: SPACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +174,7 @@ def search(config: GridConfig) -> GridResult:
 
 
 def _tell(config: GridConfig, data: RunData) -> None:
-    """Log what the search takes, and what of the recipe plays no part in it."""
+    """Log what the search costs and what its pairs share."""
     sizes = planned(config.trials, config.rungs)
     cost = sum(size * rung_share(rung, config.rungs) for rung, size in enumerate(sizes))
     log.info(
@@ -186,8 +182,6 @@ def _tell(config: GridConfig, data: RunData) -> None:
         ", ".join(map(str, sizes)),
         cost,
     )
-    for note in unused_in_run(config.run.recipe, data):
-        log.warning("warning: %s", note)
     run_leaks(data)
     if config.run.recipe.training.average_with_backbone:
         log.info("trials are compared before the backbone is mixed in; fit does that with what is found")

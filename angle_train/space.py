@@ -16,7 +16,6 @@ from typing import Any, get_args, get_type_hints
 from angle_data.errors import InputError
 from angle_train.recipe import Recipe
 from angle_train.settings import SECTIONS
-from angle_train.unused import unused_values
 
 _WEIGHTS = ("cosine_weight", "in_batch_weight", "angle_weight")
 _NOT_SEARCHED = {
@@ -100,24 +99,15 @@ def _range(path: Path, name: str, table: Any) -> Range:
     return Range(float(low), float(high), float(zero))
 
 
-def space_for(recipe: Recipe) -> dict[str, Range]:
-    """Return the ranges of SPACE that play a part in `recipe`."""
-    unused = unused_values(recipe, varied=SPACE)
-    return {name: found for name, found in SPACE.items() if name not in unused}
-
-
 def check_space(space: Mapping[str, Range], recipe: Recipe) -> None:
     """Check that every range makes a difference to the trials of a grid around `recipe`.
 
     Raises:
         InputError: One does not; says why.
     """
-    unused = unused_values(recipe, varied=space)
     for name in space:
         if name in _NOT_SEARCHED:
             raise InputError(f"{name} cannot be searched: {_NOT_SEARCHED[name]}; set it in the recipe")
-        if name in unused:
-            raise InputError(f"{name} cannot be searched: it plays no part {unused[name]}")
         if name == "negative_score" and recipe.training.skip_near_copies:
             raise InputError(
                 "negative_score cannot be searched: skip_near_copies leaves pairs out by it before the search"

@@ -1,24 +1,11 @@
-"""Few graded pairs as their own dev set: parts of them, held out in turn, choose when to stop.
-
-Pure: cuts pairs into parts and chooses from what the runs on the parts measured.
-"""
+"""Chooses when to stop from what the runs on parts of the graded pairs measured."""
 
 from __future__ import annotations
 
-import hashlib
-import logging
 import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from angle_data.errors import InputError
-from angle_data.text import normalise
-from angle_train.data.pairs import PairSet, connected
-
-log = logging.getLogger("angle.fit")
-
-_LEAST = 3  # pairs in a part: with fewer a rank correlation says nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,59 +42,6 @@ class Choice:
     mean: float
     spread: float
     best: int
-
-
-def cut(pairs: PairSet, count: int, seed: int) -> list[list[int]]:
-    """Return the positions of `count` parts of about equal size and scores; no text is in two of them.
-
-    Pairs that share a text, directly or through others, stay together. If that ties too many together, single
-    pairs are dealt instead, with a warning.
-
-    Args:
-        pairs: What to cut.
-        count: Parts wanted; fewer are made if there are too few pairs.
-        seed: Deals the pairs.
-
-    Raises:
-        InputError: There are too few pairs for two parts.
-    """
-    count = min(count, len(pairs) // _LEAST)
-    if count < 2:
-        raise InputError(
-            f"{pairs.name}: {len(pairs)} pairs are too few to choose the number of steps on; "
-            f"give at least {2 * _LEAST}, or --dev pairs"
-        )
-    groups: dict[str, list[int]] = {}
-    for position, key in enumerate(connected(pairs)):
-        groups.setdefault(key, []).append(position)
-    parts = _deal(list(groups.values()), pairs, count, seed)
-    if min(map(len, parts)) < max(_LEAST, len(pairs) // (2 * count)):
-        log.warning("%s: too many pairs share texts, so single pairs are dealt into parts", pairs.name)
-        parts = _deal([[position] for position in range(len(pairs))], pairs, count, seed)
-    return [sorted(part) for part in parts]
-
-
-def shared_texts(pairs: PairSet, parts: Sequence[Sequence[int]]) -> tuple[int, int]:
-    """Return how many distinct texts of `pairs` are in several of its parts, and how many there are."""
-    places: dict[str, set[int]] = {}
-    for number, part in enumerate(parts):
-        for text in (text for i in part for text in (pairs.text1[i], pairs.text2[i])):
-            places.setdefault(normalise(text), set()).add(number)
-    return sum(len(found) > 1 for found in places.values()), len(places)
-
-
-def _deal(groups: Sequence[list[int]], pairs: PairSet, count: int, seed: int) -> list[list[int]]:
-    """Deal groups, the largest first and then by score, each to the part that is smallest so far."""
-
-    def order(group: list[int]) -> tuple[int, float, bytes]:
-        score = sum(float(pairs.score[i]) for i in group) / len(group)
-        first = f"{seed}/{pairs.text1[group[0]]}\0{pairs.text2[group[0]]}"
-        return -len(group), score, hashlib.sha256(first.encode()).digest()
-
-    parts: list[list[int]] = [[] for _ in range(count)]
-    for group in sorted(groups, key=order):
-        min(parts, key=len).extend(group)
-    return parts
 
 
 def choose(curves: Sequence[FoldCurve]) -> Choice:

@@ -334,7 +334,7 @@ def _hub_answers(model_id: str) -> bool:
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError
 
-    from angle_train.data.hub import TOKEN_REFUSED
+    from angle_train.data.sources import TOKEN_REFUSED
 
     # Short names are Sentence Transformers' own models there.
     candidates = [model_id] if "/" in model_id else [model_id, f"sentence-transformers/{model_id}"]

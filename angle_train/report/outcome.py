@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from angle_train.data.inputs import RunData, unused_in_run
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
+from angle_train.data.splits import RunData
 from angle_train.evaluate.compare import compare
 from angle_train.evaluate.similarity import check_finite, cosine_rows, embed_pairs, spearman
 from angle_train.evaluate.views import Sampled, View, sample
@@ -138,7 +138,6 @@ def make_report(
     """
     training = trained.training
     notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]
-    notes += unused_in_run(recipe, data)
     texts, total = trained.details.get("folds", {}).get("shared_texts", (0, 0))
     if texts:
         notes.append(

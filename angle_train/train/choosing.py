@@ -21,9 +21,9 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from angle_data.jsonl import read_jsonl, write_jsonl
-from angle_train.data.folds import Choice, FoldCurve, choose, cut, shared_texts
-from angle_train.data.inputs import together
+from angle_train.data.folds import Choice, FoldCurve, choose
 from angle_train.data.pairs import PairSet
+from angle_train.data.splits import cut, shared_texts, together
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.model.adapters import has_adapters, scale_adapters
 from angle_train.recipe import Recipe

@@ -96,6 +96,7 @@ def test_fit_prints_table_and_verdict_and_writes_everything(run, options):
     code, again, err = run("fit", *flat(options))
     assert (code, again) == (0, out)
     assert "already finished; --overwrite runs it again" in err
+    assert run("fit", *flat(options), "--quiet") == (0, "", "")
 
 
 def test_options_override_the_recipe(run, options):

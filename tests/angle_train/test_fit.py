@@ -301,13 +301,6 @@ def test_a_damaged_state_is_one_line_and_can_be_overwritten(config, state):
     assert not fit(replace(changed(config, epochs=1), overwrite=True)).already_finished
 
 
-def test_settings_without_effect_are_told(config, caplog):
-    report = fit(changed(config, epochs=1, loss="cosent", angle_tau=2.0, lora_alpha=8.0)).report
-    notes = ["angle_tau plays no part with loss 'cosent'", "lora_alpha plays no part with lora_rank 0"]
-    assert report.notes[1:3] == notes
-    assert all(f"warning: {note}" in caplog.text for note in notes)
-
-
 def test_dimensions_that_the_backbone_lacks_are_refused_before_anything_is_measured(config, caplog):
     with (
         caplog.at_level("INFO", logger="angle"),

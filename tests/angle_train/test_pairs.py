@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
-from angle_train.data.pairs import PairSet, check_stated_scale, hold_out, join, load_pairs
+from angle_train.data.pairs import PairSet, check_stated_scale, join, load_pairs
+from angle_train.data.splits import hold_out
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left", "score": 1.0},
@@ -109,8 +110,6 @@ def test_score_is_preferred_to_label(tmp_path):
         ([0, 2.5, 5], None, [0, 0.5, 1], "0-5"),
         ([0.4, 3.8], None, [0.08, 0.76], "0-5"),
         ([1, 3, 5], None, [0, 0.5, 1], "1-5"),
-        ([1, 3, 4.5], None, [0.2, 0.6, 0.9], "0-5"),  # only a full 1 to 5 is taken for 1-5
-        ([2, 3, 5], None, [0.4, 0.6, 1], "0-5"),
         ([1, 3, 4.5], "1-5", [0, 0.5, 0.875], "1-5"),
         ([0, 1, 2], "0-2", [0, 0.5, 1], "0-2"),
         ([20, 80], "0-100", [0.2, 0.8], "0-100"),
@@ -122,6 +121,24 @@ def test_scores_are_mapped_to_unit_range(tmp_path, scores, stated, expected, sca
     pairs = load_pairs(scored(tmp_path, scores), scale=stated)
     assert pairs.score.tolist() == pytest.approx(expected)
     assert pairs.scale.startswith(scale + ",")
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [([1, 3, 4.5], [0, 0.5, 0.875]), ([2, 3, 5], [0.25, 0.5, 1]), ([2, 4], [0.25, 0.75])],
+)
+def test_scores_from_1_on_are_assumed_to_be_on_1_to_5_with_a_warning(tmp_path, caplog, scores, expected):
+    pairs = load_pairs(scored(tmp_path, scores))
+    assert pairs.score.tolist() == pytest.approx(expected)
+    assert pairs.scale == f"1-5, assumed (lowest score {scores[0]}, highest {scores[-1]})"
+    (warning,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert "pairs: " in warning
+    assert "--scale 0-5 or --scale 1-5" in warning
+    caplog.clear()
+    load_pairs(scored(tmp_path, scores), scale="1-5")
+    load_pairs(scored(tmp_path, [1, 3, 5]))
+    load_pairs(scored(tmp_path, [0.5, 4]))
+    assert "WARNING" not in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from angle_data.errors import InputError
 from angle_data.tables import Rows, read_table
 from angle_data.text import whole_characters
-from angle_train.data.hub import load_hub_dataset
+from angle_train.data.sources import load_hub_dataset
 
 log = logging.getLogger("angle.evaluate")
 

@@ -8,8 +8,8 @@ import pytest
 
 from angle_data.errors import InputError
 from angle_train import fit as fit_module
-from angle_train.data.inputs import load_run_data
 from angle_train.data.pairs import load_pairs
+from angle_train.data.splits import load_run_data
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, fit
 from angle_train.model.load import load_backbone

@@ -1,15 +1,11 @@
-"""Mistyped paths are told before anything is imported that takes seconds, by every command."""
+"""Every command refuses a mistyped path before it imports anything that takes seconds."""
 
 import json
 import os
 import subprocess
 import sys
 
-import pytest
-
-from angle_data.errors import InputError
-from angle_data.locking import check_free, hold
-from angle_train.places import check_inputs, check_run_directory
+from angle_data.locking import hold
 
 # Runs command after command and says of each what it printed, how it ended, and whether torch was imported.
 PROGRAM = """
@@ -61,24 +57,3 @@ def test_no_command_imports_torch_to_say_that_something_is_not_there(tmp_path, t
         assert told.startswith("angle-train: error: ")
         assert message in told
     assert not (tmp_path / "x").exists()
-
-
-def test_what_the_hub_may_have_and_what_a_run_may_take_passes(tmp_path, tiny_model_dir):
-    run = tmp_path / "run"
-    check_inputs(["hub:some/data"], ["some/model", str(tiny_model_dir)])
-    check_run_directory(run)
-    run.mkdir()
-    check_run_directory(run)
-    assert not list(run.iterdir())
-    # Held by this very process, which makes no difference.
-    with hold(run), pytest.raises(InputError, match=rf"in use by another process \(pid {os.getpid()}\)"):
-        check_free(run)
-    check_run_directory(run)
-    (run / "fit_state.json").write_text("{}")
-    check_run_directory(run)
-
-
-def test_of_several_processes_none_is_taken_for_another_run(tmp_path, monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with hold(tmp_path):
-        check_run_directory(tmp_path)

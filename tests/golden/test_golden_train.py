@@ -1,0 +1,218 @@
+"""What `angle-train` writes and prints on the tiny backbone: weights, reports, figures of tasks, the grid."""
+
+import hashlib
+import json
+import shutil
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+REPO = Path(__file__).resolve().parents[2]
+EXAMPLES = REPO / "examples" / "cloud-ops"
+SHORT = """
+[training]
+epochs = 2
+batch_size = 16
+learning_rate = 1e-3
+evals_per_epoch = 2
+"""
+
+
+def write_jsonl(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def graded(name, split):
+    """The demo's graded pairs of a split."""
+    rows = map(json.loads, (EXAMPLES / f"eval_{name}.jsonl").read_text(encoding="utf-8").splitlines())
+    return [{k: v for k, v in row.items() if k != "split"} for row in rows if row["split"] == split]
+
+
+@pytest.fixture(scope="session")
+def backbone(run, tiny_model_dir):
+    """The tiny model of the tests, at a path that is the same in every run."""
+    shutil.copytree(tiny_model_dir, run.tmp / "tiny")
+    return run.tmp / "tiny"
+
+
+@pytest.fixture(scope="session")
+def inputs(run):
+    """Files of scored pairs, and a recipe of a second."""
+    folder = run.tmp / "inputs"
+    write_jsonl(folder / "train.jsonl", graded("natural", "test")[:96])
+    write_jsonl(folder / "dev.jsonl", graded("natural", "dev")[:50])
+    write_jsonl(folder / "test.jsonl", graded("contrast", "test")[:80])
+    write_jsonl(folder / "human.jsonl", graded("contrast", "dev")[:40])
+    (folder / "short.toml").write_text(SHORT)
+    return folder
+
+
+def shortened(value):
+    """JSON with the beginnings of its long lists, such as the points of figures."""
+    if isinstance(value, dict):
+        return {key: shortened(inside) for key, inside in value.items()}
+    if isinstance(value, list):
+        more = [f"{len(value)} items"] if len(value) > 8 else []
+        return [*map(shortened, value[: 4 if more else 8]), *more]
+    return value
+
+
+def weights(path):
+    """Every tensor's shape, sum, sum of squares and first values."""
+    tensors = load_file(path)
+    return {
+        name: {
+            "shape": list(tensor.shape),
+            "sum": float(tensor.astype(np.float64).sum()),
+            "squares": float((tensor.astype(np.float64) ** 2).sum()),
+            "first": [float(value) for value in tensor.ravel()[:4]],
+        }
+        for name, tensor in sorted(tensors.items())
+    }
+
+
+def model_folder(run, out, said):
+    """What a training run left and said."""
+    stdout, stderr = said
+    keep = ("warning", "step 0", "training pairs", "rows with")
+    return {
+        "files": sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()),
+        "stdout": stdout.splitlines(),
+        "stderr": [line for line in stderr.splitlines() if line.startswith(keep)],
+        "report": run.json(out / "report.json"),
+        "recipe": hashlib.sha256((out / "recipe.toml").read_bytes()).hexdigest(),
+        "modules": run.json(out / "modules.json"),
+        "weights": weights(out / "model.safetensors"),
+    }
+
+
+FITS = {
+    "plain": lambda inputs, voted: (
+        "--data", inputs / "train.jsonl", "--dev", inputs / "dev.jsonl", "--test", inputs / "test.jsonl",
+        "--recipe", inputs / "short.toml",
+    ),
+    "llm-folds": lambda inputs, voted: (
+        "--data", voted / "dataset", "--human", inputs / "human.jsonl", "--test", inputs / "test.jsonl",
+        "--recipe", "cloud-ops", "--epochs", 1, "--set", "folds=2", "--set", "human_weight=2",
+        "--merge-back", "auto", "--max-seq-length", "auto", "--drop-leaks",
+    ),
+    "llm-dev": lambda inputs, voted: (
+        "--data", voted / "dataset", "--dev", inputs / "dev.jsonl", "--test", inputs / "test.jsonl",
+        "--recipe", "cloud-ops", "--epochs", 1, "--learning-rate", 1e-3, "--set", "gradient_cache=true",
+        "--set", "matryoshka_dims=[16]", "--set", "swap=false",
+    ),
+    "lora": lambda inputs, voted: (
+        "--data", inputs / "train.jsonl", "--dev", inputs / "dev.jsonl", "--test", inputs / "test.jsonl",
+        "--recipe", inputs / "short.toml", "--set", "lora_rank=4", "--set", "pooling=cls-last-avg",
+        "--learning-rate", 1e-2, "--set", "angle_mode=published", "--set", "prompt=Summarize: {text}",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def fitted(run, inputs, backbone, voted):
+    """Train a variant once; returns its folder and what was said."""
+    done = {}
+
+    def fit(name):
+        if name not in done:
+            out = run.tmp / "models" / name
+            options = FITS[name](inputs, voted[0])
+            done[name] = (
+                out,
+                run("angle_train", "fit", "--backbone", backbone, "--out", out, "--device", "cpu", *options),
+            )
+        return done[name]
+
+    return fit
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_pairs_become_a_model(check, run, fitted, name):
+    check(f"fit-{name}", model_folder(run, *fitted(name)))
+
+
+def test_models_are_measured_on_pairs(check, run, inputs, backbone, fitted):
+    model, _ = fitted("plain")
+    common = ("--model", model, "--baseline", backbone, "--pairs", EXAMPLES / "eval_natural.jsonl",
+              "--split", "test")  # fmt: skip
+    more = ("--pairs", EXAMPLES / "eval_contrast.jsonl", "--json", "--device", "cpu")
+    out, err = run("angle_train", "eval", *common, *more)
+    check("eval-pairs", {"json": run.plain(json.loads(out)), "stderr": err.splitlines()})
+
+
+@pytest.fixture(scope="session")
+def tasks(run):
+    """Folders of four tiny tasks."""
+    folder = run.tmp / "data"
+    natural, contrast = graded("natural", "test"), graded("contrast", "test")
+
+    def pair(row, **more):
+        return {"text1": row["sentence1"], "text2": row["sentence2"], **more}
+
+    write_jsonl(folder / "stsb" / "test.jsonl", [pair(row, score=row["score"]) for row in natural[:60]])
+    for split, rows in {"test": natural[:60], "validation": natural[60:120], "train": contrast}.items():
+        labelled = [pair(row, label=int(row["score"] >= 3)) for row in rows]
+        write_jsonl(folder / "mrpc" / f"{split}.jsonl", labelled)
+    texts = [row["sentence1"] for row in [*natural, *contrast[:40]]]
+    kinds = [{"text": text, "label": len(text) % 3} for text in dict.fromkeys(texts)]
+    write_jsonl(folder / "transfer" / "trec" / "train.jsonl", kinds[:150])
+    write_jsonl(folder / "transfer" / "trec" / "test.jsonl", kinds[150:])
+    write_jsonl(
+        folder / "transfer" / "mr" / "all.jsonl", [{**row, "label": row["label"] % 2} for row in kinds[:120]]
+    )
+    return folder
+
+
+def test_models_are_measured_on_tasks(check, run, backbone, tasks, fitted):
+    model, _ = fitted("plain")
+    names = [part for name in ("stsb", "mrpc", "trec", "mr") for part in ("--task", name)]
+    for name in ("llm-dev", "llm-folds"):
+        fitted(name)
+    out, err = run(
+        "angle_train", "eval", "--model", model, "--seeds-of", run.tmp / "models" / "llm-*",
+        "--baseline", backbone,
+        "--data-dir", tasks, *names, "--device", "cpu", "--json", "--analysis", "--cache", run.tmp / "cache",
+    )  # fmt: skip
+    check("eval-tasks", {"json": shortened(run.plain(json.loads(out))), "stderr": err.splitlines()})
+
+
+def test_texts_are_encoded(check, run, fitted):
+    model, _ = fitted("plain")
+    out = run.tmp / "texts.npy"
+    said, _ = run(
+        "angle_train", "encode", "--model", model, "--texts", EXAMPLES / "texts.jsonl", "--out", out,
+        "--device", "cpu", "--json",
+    )  # fmt: skip
+    array = np.load(out).astype(np.float64)
+    found = {
+        "said": run.plain(json.loads(said)),
+        "shape": list(array.shape),
+        "first": [[float(value) for value in row] for row in array[:3]],
+        "row_sums": [float(value) for value in array.sum(axis=1)],
+        "mean": [float(value) for value in array.mean(axis=0)],
+    }
+    check("encode", found, tolerance=1e-5)
+
+
+def test_the_grid_chooses_a_recipe(check, run, inputs, backbone):
+    out = run.tmp / "grid"
+    stdout, _ = run(
+        "angle_train", "grid", "--data", inputs / "train.jsonl", "--dev", inputs / "dev.jsonl",
+        "--backbone", backbone, "--out", out, "--recipe", inputs / "short.toml", "--trials", 2, "--rungs", 2,
+        "--seed", 1, "--device", "cpu",
+    )  # fmt: skip
+    rows = [json.loads(line) for line in (out / "grid.jsonl").read_text(encoding="utf-8").splitlines()]
+    found = {
+        "files": sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()),
+        "stdout": stdout.splitlines(),
+        "grid": run.json(out / "grid.json"),
+        "rows": run.plain(rows),
+        "recipe": tomllib.loads((out / "recipe.toml").read_text(encoding="utf-8")),
+    }
+    check("grid", found)
