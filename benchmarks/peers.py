@@ -1,9 +1,9 @@
 """Losses of others as baselines: the stock functions of Sentence Transformers on the toolkit's batches.
 
 Each distinct text is encoded once and the stock `compute_loss_from_embeddings` sees the pairs' rows, so that
-only the loss differs from a run of the toolkit. All have their stock settings: scale 20, that is τ = 0.05. Row
-weights and the weights and temperatures of the combined objective are not used. A batch without anything to
-learn from (no positive pair where one is needed) gives 0.
+only the loss differs from a run of the toolkit. All have their stock settings: scale 20, that is τ = 0.05.
+Row weights and the weights and temperatures of the combined objective are not used. A batch without anything
+to learn from (no positive pair where one is needed) gives 0.
 
 `options_for("mnrl")` makes `angle_train.train.trainer.train` train with a peer; give it a recipe with
 `swap = false`, since the peers take pairs as they stand. CoSENT is the toolkit's cosine term alone:

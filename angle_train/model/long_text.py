@@ -2,7 +2,8 @@
 
 The texts are shortened before the tokenizer sees them, so this works with every backbone, prompt and pooling.
 A saved model holds native modules only: opened without this toolkit, it cuts long texts after
-`max_seq_length` tokens. A `long_text.json` beside it says that it was trained on both ends. Also here: which `max_seq_length` suits some texts.
+`max_seq_length` tokens. A `long_text.json` beside it says that it was trained on both ends. Also here: which
+`max_seq_length` suits some texts.
 """
 
 from __future__ import annotations

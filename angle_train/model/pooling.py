@@ -94,7 +94,7 @@ POOLINGS: dict[str, Callable[[Transformer], list[nn.Module]]] = {
 """Name, as in AnglE Table 4, to a function from a transformer to the modules that follow it.
 
 `cls` takes the first token, `last-token` the last one that is no padding: the only one that has seen the
-whole text in a causal model. `last-avg` and `last-max` take mean and maximum over the tokens of the last layer.
+whole text in a causal model. `last-avg` and `last-max` take mean and maximum over the last layer's tokens.
 """
 
 FIRST_TOKEN = ("cls", "cls-last-avg")

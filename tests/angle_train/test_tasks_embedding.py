@@ -10,7 +10,6 @@ from angle_data.errors import InputError
 from angle_train.evaluate import embedding
 from angle_train.evaluate.embedding import Embedder, EmbeddingFile, embedding_file
 from angle_train.model.load import load_backbone
-from angle_train.model.long_text import LongText
 from angle_train.model.prompt import set_prompt
 
 TEXTS = ["the node failed", "backup done", "the node failed", "disk full on node 3"]
@@ -92,7 +91,7 @@ def test_another_model_or_setting_has_another_file(tiny_model, tiny_model_dir, t
         elif change == "commit":
             tiny_model[0].auto_model.config._commit_hash = "0" * 40
         elif change == "long text":
-            tiny_model.long_text = LongText("windows", window=16)
+            tiny_model.long_text = "head_tail"
         else:
             tiny_model.tokenizer.chat_template = "{{ messages[-1]['content'] }}"
         names.append(embedding_file(tmp_path, str(tiny_model_dir), tiny_model)._path.name)
