@@ -187,8 +187,8 @@ def test_bf16_that_the_machine_emulates_is_warned_of_once(
         raise InputError("that will do")
 
     monkeypatch.setattr("angle_train.train.arguments.computes_bf16", lambda device: able)
-    monkeypatch.setattr("angle_train.fit._train", stop)
-    monkeypatch.setattr("angle_train.grid._Grid.finish", stop)
+    monkeypatch.setattr("angle_train.fit.measure", stop)
+    monkeypatch.setattr("angle_train.grid.evaluate_model", stop)
     if command == "grid":
         del options["--test"]
     code, _, err = run(command, *flat(options), "--set", f"precision={precision}", "--device", "cpu")
