@@ -10,7 +10,6 @@ import logging
 import math
 import random
 import shutil
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -28,7 +27,7 @@ from angle_train.evaluate.bootstrap import Difference, paired_bootstrap
 from angle_train.evaluate.similarity import evaluate_model
 from angle_train.fit import FitConfig, load_at_length, load_data, load_for_run, untouched
 from angle_train.model.load import backbone_identity, check_device
-from angle_train.recipe import SECTIONS, Recipe, changed_parts
+from angle_train.recipe import SECTIONS, Recipe, changed_parts, read_toml
 from angle_train.report.outcome import mean_spearman
 from angle_train.train.arguments import warn_of_emulation
 from angle_train.train.processes import process_count
@@ -146,15 +145,15 @@ class GridResult:
         """Return in one sentence whether the winner is worth taking."""
         if not self.best.trial:
             return "No trial was better than the recipe as given."
-        told = ", ".join(
+        gains = ", ".join(
             f"{name}: {100 * d.delta:+.1f} [{100 * d.low:+.1f}, {100 * d.high:+.1f}]"
             for name, d in self.differences.items()
         )
         trial = f"Trial {self.best.trial} is"
         if any(difference.low > 0 for difference in self.differences.values()):
-            return f"{trial} better than the recipe as given ({told}), on the pairs that it was chosen on."
+            return f"{trial} better than the recipe as given ({gains}), on the pairs that it was chosen on."
         return (
-            f"{trial} within the noise of the recipe as given ({told}); nothing is lost by keeping that one."
+            f"{trial} within the noise of the recipe as given ({gains}); nothing is lost by keeping that one."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -328,25 +327,19 @@ def _read_journal(config: GridConfig, data: RunData) -> list[Row]:
         if any(item.name != LOCK_NAME for item in out.iterdir()) and not config.run.overwrite:
             raise InputError(f"--out {out} is not empty and holds no earlier grid; give another one")
         return []
-    if config.run.overwrite and (out / _RECIPE).is_file():
-        return _nothing_left(out)
     (_, head), *lines = read_jsonl(journal)
     changed = changed_parts(head.get("fingerprint", {}), _fingerprint(config, data))
-    if config.run.overwrite and (changed or not head.get("overwrite")):
-        return _nothing_left(out)
+    finished = (out / _RECIPE).is_file()
+    if config.run.overwrite and (finished or changed or not head.get("overwrite")):
+        for name in (_RECIPE, _RESULT, _JOURNAL):
+            (out / name).unlink(missing_ok=True)
+        return []
     if changed:
         raise InputError(
             f"--out {out} holds a grid with different {', '.join(changed)}; "
             "give another directory, or --overwrite to replace that grid"
         )
     return [Row(**row) for _, row in lines]
-
-
-def _nothing_left(out: Path) -> list[Row]:
-    """Delete what an earlier grid wrote into `out`, the journal last; return its trainings: none."""
-    for name in (_RECIPE, _RESULT, _JOURNAL):
-        (out / name).unlink(missing_ok=True)
-    return []
 
 
 def _write_journal(config: GridConfig, data: RunData, rows: Sequence[Row]) -> None:
@@ -406,12 +399,7 @@ def read_space(path: Path) -> dict[str, Range]:
     Raises:
         InputError: The file is missing or malformed, or a value is unknown, out of its range or not searched.
     """
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, IsADirectoryError):
-        raise InputError(f"{path}: no such file of ranges; check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a valid TOML file: {error}") from None
+    tables = read_toml(path, "file of ranges")
     if not tables:
         raise InputError(f"{path}: no ranges in it; write KEY = {{ low = …, high = … }}")
     return {name: _range(path, name, table) for name, table in tables.items()}

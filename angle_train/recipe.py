@@ -9,7 +9,7 @@ import difflib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -256,22 +256,15 @@ class Recipe:
             InputError: The file is missing or no TOML, or holds unknown keys or illegal values: all of
                 them are named in one line.
         """
+        tables = read_toml(path, "recipe file")
         try:
-            return cls.from_toml_text(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, IsADirectoryError):
-            raise InputError(f"{path}: no such recipe file; check the path") from None
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: not a valid TOML file: {error}") from None
+            return cls.from_tables(tables)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
     @classmethod
-    def from_toml_text(cls, text: str) -> Self:
-        """Read a recipe from its text, see `from_toml`."""
-        try:
-            tables = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"not a valid TOML file: {error}") from None
+    def from_tables(cls, tables: Mapping[str, Any]) -> Self:
+        """Make a recipe of what a TOML file holds, see `from_toml`."""
         problems = _unknown(tables, [*SECTIONS, "description"], "section")
         given: dict[str, Any] = {name: tables[name] for name in SECTIONS if name in tables}
         for name in [name for name, table in given.items() if not isinstance(table, dict)]:
@@ -292,7 +285,7 @@ class Recipe:
         lines = [f"description = {_toml(self.description)}"] if self.description else []
         for name in SECTIONS:
             lines += ["", f"[{name}]"] if lines else [f"[{name}]"]
-            values = _values(getattr(self, name))
+            values = asdict(getattr(self, name))
             lines += [f"{key} = {_toml(value)}" for key, value in values.items() if value is not None]
         return "\n".join(lines) + "\n"
 
@@ -309,7 +302,7 @@ class Recipe:
         problems = _unknown(given, list(_SECTION_OF), "recipe key")
         _raise_if(problems)
         tables = {
-            name: _values(getattr(self, name)) | {k: v for k, v in given.items() if _SECTION_OF[k] == name}
+            name: asdict(getattr(self, name)) | {k: v for k, v in given.items() if _SECTION_OF[k] == name}
             for name in {_SECTION_OF[key]: None for key in given}
         }
         found = _sections(tables, problems)
@@ -317,8 +310,18 @@ class Recipe:
         return replace(self, **found)
 
 
-def _values(section: Any) -> dict[str, Any]:
-    return {f.name: getattr(section, f.name) for f in fields(section)}
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """Return the tables of a TOML file.
+
+    Raises:
+        InputError: There is no such file (it is called `what`), or it is no TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, IsADirectoryError):
+        raise InputError(f"{path}: no such {what}; check the path") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a valid TOML file: {error}") from None
 
 
 def _sections(tables: Mapping[str, Mapping[str, Any]], problems: list[str]) -> dict[str, Any]:
@@ -414,8 +417,8 @@ def recipe_changes(earlier: str, now: str) -> list[str]:
     settings that leave the result the same do not count.
     """
     try:
-        old, new = Recipe.from_toml_text(earlier), Recipe.from_toml_text(now)
-    except InputError:
+        old, new = (Recipe.from_tables(tomllib.loads(text)) for text in (earlier, now))
+    except (InputError, tomllib.TOMLDecodeError):
         return [] if earlier == now else ["of another version"]
     found = []
     for key, name in _SECTION_OF.items():
