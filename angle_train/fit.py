@@ -30,6 +30,7 @@ from angle_train.model.load import (
     load_backbone,
     load_for_training,
     quiet_libraries,
+    save_model,
     starts_as_backbone,
     usable_positions,
 )
@@ -388,8 +389,7 @@ def untouched(config: FitConfig, model: SentenceTransformer) -> SentenceTransfor
 
 
 def _save(config: FitConfig, model: SentenceTransformer, report: FitReport) -> None:
-    with quiet_libraries():
-        model.save_pretrained(str(config.out))
+    save_model(model, config.out)
     add_results(config.out / "README.md", report)
     with replace_file(config.out / "recipe.toml") as stream:
         stream.write(config.recipe.to_toml_text())
