@@ -50,7 +50,7 @@ from angle_train.train.arguments import (
     tracker_folder,
     warn_of_emulation,
 )
-from angle_train.train.checkpoints import RunDirectory
+from angle_train.train.checkpoints import HIDDEN, RunDirectory
 from angle_train.train.choosing import (
     CrossFit,
     best_share,
@@ -154,7 +154,7 @@ def _fit(config: FitConfig, held: ExitStack) -> FitResult:
     warn_of_emulation(resolve_precision(recipe.training.precision, model.device), model.device)
 
     def claim() -> Path | None:
-        held.enter_context(hold(config.out))
+        held.enter_context(hold(config.out / HIDDEN))
         # Asked again: another process may have written here while the model was loaded.
         return directory.claim(directory.status(overwrite=config.overwrite), overwrite=config.overwrite)
 

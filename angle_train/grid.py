@@ -20,7 +20,7 @@ import numpy as np
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, replace_file, write_jsonl
-from angle_data.locking import LOCK_NAME, hold
+from angle_data.locking import hold
 from angle_train.data.splits import RunData, load_run_data, run_leaks
 from angle_train.evaluate.bootstrap import Difference, paired_bootstrap
 from angle_train.evaluate.similarity import evaluate_model, spearman
@@ -29,6 +29,7 @@ from angle_train.model.load import backbone_identity, check_device
 from angle_train.recipe import Recipe, changed_parts
 from angle_train.space import SPACE, Range, check_space, draw_trials
 from angle_train.train.arguments import warn_of_emulation
+from angle_train.train.checkpoints import HIDDEN
 from angle_train.train.halving import most_rungs, planned, ranked, rung_share, survivors
 from angle_train.train.processes import process_count
 from angle_train.train.trainer import DevEvaluator, train
@@ -160,7 +161,7 @@ def search(config: GridConfig) -> GridResult:
         drop_leaks=run.drop_leaks,
     )
     _tell(config, data)
-    with memory_errors_in_one_line(), hold(out):
+    with memory_errors_in_one_line(), hold(out / HIDDEN):
         rows = _read_journal(config, data)
         _write_journal(config, data, rows)
         result = _Grid(config, data, rows).finish()
@@ -302,7 +303,7 @@ def _read_journal(config: GridConfig, data: RunData) -> list[Row]:
     out = config.run.out
     journal = out / _JOURNAL
     if not journal.is_file():
-        if any(item.name != LOCK_NAME for item in out.iterdir()) and not config.run.overwrite:
+        if any(item.name != HIDDEN for item in out.iterdir()) and not config.run.overwrite:
             raise InputError(f"--out {out} is not empty and holds no earlier grid; give another one")
         return []
     if config.run.overwrite and (out / _RECIPE).is_file():
