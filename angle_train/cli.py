@@ -132,12 +132,12 @@ def fit_model(
     check_training_extra("angle-train fit")
     check_inputs([*(data or ()), *(human or ()), *(dev or ()), *(test or ())], [backbone])
     from angle_data.locking import check_free
-    from angle_train.train.checkpoints import check_out
+    from angle_train.train.checkpoints import HIDDEN, check_out
     from angle_train.train.processes import is_first, process_count
 
     if process_count() == 1:  # of several processes the first takes the directory
         check_out(out)
-        check_free(out)
+        check_free(out / HIDDEN)
     from angle_train.fit import FitConfig, fit
     from angle_train.report.table import results_table
 
@@ -219,8 +219,9 @@ def search_recipe(
     check_training_extra("angle-train grid")
     check_inputs([*data, *(human or ()), *dev], [backbone])
     from angle_data.locking import check_free
+    from angle_train.train.checkpoints import HIDDEN
 
-    check_free(out)
+    check_free(out / HIDDEN)
     from angle_train.fit import FitConfig
     from angle_train.grid import SPACE, GridConfig, grid_table, read_space, search
 

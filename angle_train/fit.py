@@ -30,6 +30,7 @@ from angle_train.model.load import (
     load_backbone,
     load_for_training,
     quiet_libraries,
+    save_model,
     starts_as_backbone,
     usable_positions,
 )
@@ -48,7 +49,7 @@ from angle_train.train.arguments import (
     tracker_folder,
     warn_of_emulation,
 )
-from angle_train.train.checkpoints import RunDirectory
+from angle_train.train.checkpoints import HIDDEN, RunDirectory
 from angle_train.train.choosing import (
     best_share,
     blend,
@@ -191,7 +192,7 @@ def _fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:
 
 def _claim(config: FitConfig, directory: RunDirectory, held: ExitStack) -> Path | None:
     """Take the directory for as long as `held` is open; return the checkpoint to go on from, if any."""
-    held.enter_context(hold(config.out))
+    held.enter_context(hold(config.out / HIDDEN))
     # The status again: another process may have written here while the model was loaded.
     resume = directory.claim(directory.status(overwrite=config.overwrite), overwrite=config.overwrite)
     if resume:
@@ -338,8 +339,7 @@ def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: di
         if data.dev:  # the parts held out in turn measured other models
             record_dev_scores(model, data.dev, spearmans(data.dev, trained.after.columns))
     with disk_errors_in_one_line(config.out):
-        with quiet_libraries():
-            model.save_pretrained(str(config.out))
+        save_model(model, config.out)
         add_results(config.out / "README.md", report)
         with replace_file(config.out / "recipe.toml") as stream:
             stream.write(config.recipe.to_toml_text())

@@ -21,7 +21,7 @@ import numpy as np
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, replace_file, write_jsonl
-from angle_data.locking import LOCK_NAME, hold
+from angle_data.locking import hold
 from angle_train.data.splits import RunData, run_leaks
 from angle_train.evaluate.bootstrap import Difference, paired_bootstrap
 from angle_train.evaluate.similarity import evaluate_model
@@ -30,6 +30,7 @@ from angle_train.model.load import backbone_identity, check_device
 from angle_train.recipe import SECTIONS, Recipe, changed_parts, read_toml
 from angle_train.report.outcome import mean_spearman
 from angle_train.train.arguments import warn_of_emulation
+from angle_train.train.checkpoints import HIDDEN
 from angle_train.train.processes import process_count
 from angle_train.train.trainer import DevEvaluator, train
 from angle_train.train.watch import memory_errors_in_one_line
@@ -202,7 +203,7 @@ def search(config: GridConfig) -> GridResult:
     run_leaks(data)
     if run.recipe.training.average_with_backbone:
         log.info("trials are compared before the backbone is mixed in; fit does that with what is found")
-    with memory_errors_in_one_line(), hold(out):
+    with memory_errors_in_one_line(), hold(out / HIDDEN):
         rows = _read_journal(config, data)
         _write_journal(config, data, rows)
         result = _Grid(config, data, rows).finish()
@@ -324,7 +325,7 @@ def _read_journal(config: GridConfig, data: RunData) -> list[Row]:
     out = config.run.out
     journal = out / _JOURNAL
     if not journal.is_file():
-        if any(item.name != LOCK_NAME for item in out.iterdir()) and not config.run.overwrite:
+        if any(item.name != HIDDEN for item in out.iterdir()) and not config.run.overwrite:
             raise InputError(f"--out {out} is not empty and holds no earlier grid; give another one")
         return []
     (_, head), *lines = read_jsonl(journal)
@@ -480,24 +481,13 @@ def _whole_numbers() -> set[str]:
 def grid_table(result: GridResult) -> str:
     """Return every training as a line, the last round and the best first."""
     names = list(dict.fromkeys(name for row in result.rows for name in row.values))
-    header = ["round", "trial", "epochs", "step", "dev", *names]
-    rows = sorted(result.rows, key=lambda row: (-row.rung, -row.dev))
-    cells = [
-        [
-            str(row.rung + 1),
-            str(row.trial),
-            f"{row.epochs:.2f}",
-            str(row.best_step),
-            f"{100 * row.dev:.2f}",
-            *(f"{row.values[name]:g}" if name in row.values else "as given" for name in names),
-        ]
-        for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-    lines = [
-        "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True))
-        for line in [header, *cells]
-    ]
+    cells = [["round", "trial", "epochs", "step", "dev", *names]]
+    for row in sorted(result.rows, key=lambda row: (-row.rung, -row.dev)):
+        values = [f"{row.values[name]:g}" if name in row.values else "as given" for name in names]
+        figures = [row.rung + 1, row.trial, f"{row.epochs:.2f}", row.best_step, f"{100 * row.dev:.2f}"]
+        cells.append([*map(str, figures), *values])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in cells]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(
         [*lines, f"Spearman x 100 on the dev pairs; the backbone has {100 * result.backbone:.2f}."]

@@ -436,6 +436,18 @@ def finish_training(
     return plain
 
 
+def save_model(model: SentenceTransformer, directory: Path) -> None:
+    """Write the model as a folder that Sentence Transformers opens.
+
+    Its weights can be read by whoever can read the files beside them; safetensors writes for the owner alone.
+    """
+    with quiet_libraries():
+        model.save_pretrained(str(directory))
+    mode = (directory / "modules.json").stat().st_mode
+    for path in directory.rglob("*.safetensors"):
+        path.chmod(mode)
+
+
 def _prepare(model: SentenceTransformer, config: BackboneConfig, seed: int) -> None:
     if has_adapters(model):  # of an earlier run
         if config.lora_save == "adapter":

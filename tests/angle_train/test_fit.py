@@ -294,8 +294,8 @@ def test_unusable_directories_are_refused(config, tmp_path, change, message):
 
 @pytest.mark.parametrize("state", ["{}", "[]", '{"status": "finished"}', "{"])
 def test_a_damaged_state_is_one_line_and_can_be_overwritten(config, state):
-    config.out.mkdir()
-    (config.out / "fit_state.json").write_text(state)
+    (config.out / ".angle").mkdir(parents=True)
+    (config.out / ".angle" / "fit_state.json").write_text(state)
     with pytest.raises(InputError, match=r"fit_state.json is damaged; run again with --overwrite"):
         fit(config)
     assert not fit(replace(changed(config, epochs=1), overwrite=True)).already_finished
@@ -352,8 +352,9 @@ def test_token_embeddings_can_be_frozen(config, tiny_model_dir, frozen):
 
 
 def test_a_run_without_a_checkpoint_starts_anew_and_leaves_other_files_alone(config):
-    config.out.mkdir()
-    (config.out / "fit_state.json").write_text(json.dumps({"status": "interrupted", "fingerprint": {}}))
+    (config.out / ".angle").mkdir(parents=True)
+    state = json.dumps({"status": "interrupted", "fingerprint": {}})
+    (config.out / ".angle" / "fit_state.json").write_text(state)
     (config.out / "thesis.txt").write_text("mine")
     fit(changed(config, epochs=1))
     assert (config.out / "thesis.txt").read_text() == "mine"
@@ -362,5 +363,8 @@ def test_a_run_without_a_checkpoint_starts_anew_and_leaves_other_files_alone(con
 def test_a_directory_in_use_by_another_process_is_refused(config):
     from angle_data.locking import hold
 
-    with hold(config.out), pytest.raises(InputError, match=r"in use by another process \(pid \d+\)"):
+    with (
+        hold(config.out / ".angle"),
+        pytest.raises(InputError, match=r"in use by another process \(pid \d+"),
+    ):
         fit(config)

@@ -40,11 +40,12 @@ def test_parts_of_an_earlier_run_are_gone_before_a_new_one_is_noted(tmp_path, mo
     # The next start could take them for its own; the old model is deleted once the new run is noted.
     assert not run.folds.exists()
     assert (run.path / "model.safetensors").exists()
-    assert json.loads((run.path / "fit_state.json").read_text())["status"] == "finished"
+    assert json.loads((run.path / ".angle" / "fit_state.json").read_text())["status"] == "finished"
 
 
 def test_the_start_of_a_first_note_is_no_obstacle(tmp_path):
-    (tmp_path / ".fit_state.json.x1y2").write_text("{")
+    (tmp_path / ".angle").mkdir()
+    (tmp_path / ".angle" / ".fit_state.json.x1y2").write_text("{")
     assert RunDirectory(tmp_path, PARTS).status(overwrite=False) == "new"
     (tmp_path / ".thesis.x1y2").write_text("mine")
     with pytest.raises(InputError, match="is not empty and holds no earlier run"):
@@ -69,7 +70,19 @@ def test_a_run_with_overwrite_is_noted_before_the_rest_is_deleted(tmp_path, monk
         patch.setattr(Path, "unlink", killed)
         with pytest.raises(KilledError):
             run.claim(run.status(overwrite=True), overwrite=True)
-    state = json.loads((run.path / "fit_state.json").read_text())
+    state = json.loads((run.path / ".angle" / "fit_state.json").read_text())
     assert (state["status"], state["overwrite"]) == ("interrupted", True)
     assert run.status(overwrite=True) == "new"  # it has no checkpoint yet
     assert run.claim("new", overwrite=True) is None
+
+
+@pytest.mark.parametrize("status", ["finished", "interrupted"])
+def test_a_run_of_an_earlier_release_is_only_replaced_on_request(tmp_path, status):
+    (tmp_path / "fit_state.json").write_text(json.dumps({"status": status, "fingerprint": PARTS}))
+    (tmp_path / "checkpoints" / "checkpoint-1").mkdir(parents=True)
+    run = RunDirectory(tmp_path, PARTS)
+    with pytest.raises(InputError, match=r"a run of an earlier release; .* --overwrite to replace"):
+        run.status(overwrite=False)
+    run.claim(run.status(overwrite=True), overwrite=True)
+    assert not (tmp_path / "fit_state.json").exists()
+    assert not (tmp_path / "checkpoints").exists()

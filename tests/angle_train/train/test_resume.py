@@ -1,6 +1,7 @@
 """Runs that were cut off: wherever that was, going on ends in the same weights and the same report."""
 
 import json
+import os
 import signal
 from dataclasses import replace
 
@@ -90,6 +91,20 @@ def test_the_best_checkpoint_is_saved_although_it_is_not_the_last(peaked, tmp_pa
     recipe = config.recipe.with_overrides({"epochs": report.best_step / 3})
     fit(replace(config, recipe=recipe, out=tmp_path / "shorter"))
     assert weights(tmp_path / "shorter") == weights(config.out)
+
+
+def test_what_a_run_notes_for_itself_is_hidden(peaked):
+    names = {path.name for path in peaked[0].out.iterdir()}
+    assert {name for name in names if name.startswith(".")} == {".angle"}
+    assert "fit_state.json" not in names
+
+
+def test_other_users_may_read_what_the_umask_lets_them(peaked):
+    mask = os.umask(0o077)
+    os.umask(mask)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in peaked[0].out.iterdir() if path.is_file()}
+    assert "model.safetensors" in modes
+    assert modes == dict.fromkeys(modes, 0o666 & ~mask)
 
 
 def test_a_run_killed_after_its_last_evaluation_takes_no_further_step(peaked, cut_off, tmp_path, monkeypatch):
