@@ -1,13 +1,16 @@
 """Poolings: exact against slow loops, independent of padding, never trained. Reloading: test_saved_models."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
+from angle_train.settings import CHECKPOINT, Pooling
 from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Normalize, WeightedLayerPooling
 
 from angle_train.model.load import load_backbone
-from angle_train.model.pooling import POOLINGS, freeze_fixed_weights, set_pooling
+from angle_train.model.pooling import FIRST_TOKEN, POOLINGS, freeze_fixed_weights, set_pooling
 
 TEXTS = ["the node failed", "a", "a much longer text about the api and its latency", "deploy to the cluster"]
 
@@ -104,3 +107,8 @@ def test_models_without_transformer_or_pooling_are_refused(tiny_model):
     del tiny_model[1:]
     with pytest.raises(ValueError, match="no transformer with a pooling after it"):
         set_pooling(tiny_model, "cls")
+
+
+def test_recipes_can_name_every_pooling():
+    assert set(get_args(Pooling)) == {CHECKPOINT, *POOLINGS}
+    assert set(FIRST_TOKEN) <= POOLINGS.keys()

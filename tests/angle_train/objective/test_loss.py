@@ -1,6 +1,7 @@
 """The combined loss: weights, terms, and that chunking and dedup change nothing but the cost."""
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 import torch
@@ -9,8 +10,14 @@ from letter_model import LetterModel, batch_of, spelled
 from angle_data.errors import InputError
 from angle_train.objective.batches import positive_groups
 from angle_train.objective.loss import CombinedLoss, combined_objective
-from angle_train.objective.terms import angle_objective, cosine_objective, in_batch_objective, not_negatives
-from angle_train.recipe import ObjectiveConfig
+from angle_train.objective.terms import (
+    ANGLE_SIMILARITIES,
+    angle_objective,
+    cosine_objective,
+    in_batch_objective,
+    not_negatives,
+)
+from angle_train.recipe import AngleMode, ObjectiveConfig
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left on the volume", "score": 1.0},
@@ -211,3 +218,7 @@ def test_loss_learns_the_pairs():
     emb = torch.cat([model(chunk)["sentence_embedding"] for chunk in features])
     terms = combined_objective(emb, labels, ObjectiveConfig(in_batch_weight=0, angle_weight=0))
     assert terms["cosine"].item() < 0.1  # the paraphrases now outrank the antonym and the random pair
+
+
+def test_recipes_can_name_every_angle_mode():
+    assert set(get_args(AngleMode)) == set(ANGLE_SIMILARITIES)

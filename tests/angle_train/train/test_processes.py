@@ -6,8 +6,9 @@ import pytest
 import torch
 from process_runs import check_alike, differences, run_program
 
+from angle_data.errors import InputError
 from angle_train.objective.batches import PairCollator
-from angle_train.train.processes import any_process, is_first, on_first, process_count
+from angle_train.train.processes import any_process, connect, is_first, on_first, process_count
 
 PROGRAM = Path(__file__).with_name("fit_in_processes.py")
 
@@ -86,3 +87,18 @@ def test_one_process_needs_no_launcher(monkeypatch):
     monkeypatch.setenv("RANK", "0")
     assert (process_count(), is_first(), any_process(False), any_process(True)) == (1, True, False, True)
     assert on_first(lambda: "value") == "value"
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_sharded_model_is_refused(monkeypatch, processes):
+    # What `accelerate launch --use_fsdp` sets.
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    monkeypatch.setenv("WORLD_SIZE", processes)
+    refused = pytest.raises(InputError, match=r"ACCELERATE_USE_FSDP: .* start .* \(DDP\) with torchrun")
+    with refused as caught, connect("cpu"):
+        pass
+    assert "\n" not in str(caught.value)
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "false")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    with connect("cpu"):
+        pass

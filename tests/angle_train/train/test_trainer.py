@@ -12,10 +12,11 @@ from angle_train.evaluate.similarity import evaluate_model
 from angle_train.model.load import load_backbone
 from angle_train.model.prompt import set_prompt
 from angle_train.objective.batches import PairCollator
+from angle_train.objective.loss import CombinedLoss
 from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
 from angle_train.train import arguments, trainer
 from angle_train.train.arguments import computes_bf16, resolve_precision, training_arguments
-from angle_train.train.trainer import DevEvaluator, choose_chunking, make_collator, train
+from angle_train.train.trainer import DevEvaluator, TrainOptions, choose_chunking, make_collator, train
 from angle_train.train.watch import RunCallback
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -240,3 +241,23 @@ def test_batches_without_a_ranking_are_counted(tiny_model, tmp_path, monkeypatch
     config = TrainingConfig(epochs=3, batch_size=4, evals_per_epoch=1, seed=3)
     done = train(tiny_model, pairs, Recipe(training=config), tmp_path)
     assert done.equal_batches == sum(len(levels) == 1 for levels in seen) > 0
+
+
+class HalfLoss(CombinedLoss):
+    """A loss of somebody else's: half the objective, as one term, beside a term that is always 2."""
+
+    def terms(self, embeddings, labels):
+        return {"half": sum(super().terms(embeddings, labels).values()) / 2, "constant": torch.tensor(2.0)}
+
+
+def test_the_log_has_the_terms_of_any_loss(tiny_model, tmp_path, caplog):
+    training = TrainingConfig(epochs=1, batch_size=4, evals_per_epoch=1)
+    options = TrainOptions(make_loss=HalfLoss)
+    recipe, evaluator = Recipe(training=training), DevEvaluator([few_pairs()])
+    with caplog.at_level("INFO", logger="angle"):
+        done = train(tiny_model, few_pairs(), recipe, tmp_path, evaluator=evaluator, options=options)
+    terms = done.curve[0].terms
+    assert list(terms) == ["loss", "half", "constant"]
+    assert terms["loss"] == pytest.approx(terms["half"] + 2, abs=1e-5)
+    assert f"half {terms['half']:.3f}, constant 2.000; dev Spearman" in caplog.text
+    assert "loss:HalfLoss" in tiny_model.model_card_data.tags
