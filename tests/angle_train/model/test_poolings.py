@@ -5,7 +5,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from angle_train.settings import CHECKPOINT, Pooling
+from angle_train.recipe import CHECKPOINT, Pooling
 from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Normalize, WeightedLayerPooling
 
