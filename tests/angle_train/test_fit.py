@@ -186,12 +186,6 @@ def test_training_stops_when_nothing_improves(config):
     assert (report.steps, report.planned_steps) == (12, 20)
 
 
-def test_averaging_with_share_one_gives_the_backbone_back(config):
-    report = fit(changed(config, epochs=1, average_with_backbone=1.0)).report
-    assert report.dev_after == report.dev_before
-    assert report.kept == "backbone"
-
-
 def test_averaging_moves_weights_part_of_the_way(finished, config, tiny_model_dir):
     fit(changed(config, average_with_backbone=0.25))
     models = [
@@ -229,33 +223,6 @@ def test_weights_of_pairs_reach_the_training(config, tmp_path):
         for name in ("plain", "weighted")
     ]
     assert curves[0] != curves[1]
-
-
-def test_without_dev_a_tenth_is_held_out_by_source(config, tmp_path):
-    rows = [json.loads(line) for line in open_lines(config.data[0])]
-    data = tmp_path / "sourced.jsonl"
-    data.write_text("\n".join(json.dumps(row | {"source_id": f"s{i // 3}"}) for i, row in enumerate(rows)))
-    report = fit(replace(changed(config, epochs=1), data=[str(data)], dev=())).report
-    sizes = {note.name: note.pairs for note in report.data}
-    assert sizes == {"sourced": 54, "sourced/held-out": 6}
-    assert [result.role for result in report.results] == ["dev"] * 3
-    assert report.kept == "backbone"  # so there is no gain that could be flattered
-    assert len(report.verdict()) == 1
-
-
-def test_validation_split_of_a_dataset_directory_is_the_default_dev(config, tmp_path):
-    from datasets import Dataset
-
-    rows = [json.loads(line) for line in open_lines(config.data[0])]
-    (tmp_path / "run" / "dataset" / "data").mkdir(parents=True)
-    for split, part in {"train": rows[:48], "validation": rows[48:]}.items():
-        path = tmp_path / "run" / "dataset" / "data" / f"{split}-00000-of-00001.parquet"
-        Dataset.from_list(part).to_parquet(path)
-    report = fit(replace(changed(config, epochs=1), data=[str(tmp_path / "run")], dev=())).report
-    assert [(note.role, note.name, note.pairs) for note in report.data] == [
-        ("train", "run/train", 48),
-        ("dev", "run/validation", 12),
-    ]
 
 
 def open_lines(path):

@@ -5,12 +5,12 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from angle_train.recipe import CHECKPOINT, Pooling
 from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Normalize, WeightedLayerPooling
 
 from angle_train.model.load import load_backbone
 from angle_train.model.pooling import FIRST_TOKEN, POOLINGS, freeze_fixed_weights, set_pooling
+from angle_train.recipe import CHECKPOINT, Pooling
 
 TEXTS = ["the node failed", "a", "a much longer text about the api and its latency", "deploy to the cluster"]
 

@@ -5,13 +5,9 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from angle_data.errors import InputError
-from angle_data.text import normalise
 from angle_train.data.pairs import PairSet, check_stated_scale, join, load_pairs
-from angle_train.data.splits import hold_out
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left", "score": 1.0},
@@ -313,33 +309,6 @@ def test_join_keeps_order_and_separates_sources():
     assert len(set(both.source_ids)) == 3
     assert join([first, make([("g", "h")], [0.5])]).source_ids is None
     assert join([first]) is first
-
-
-def test_hold_out_keeps_sources_together():
-    pairs = make([(f"a{i}", f"b{i}") for i in range(40)], source_ids=[f"s{i // 4}" for i in range(40)])
-    train, dev = hold_out(pairs, 0.25, seed=1)
-    assert (len(train), len(dev)) == (32, 8)
-    assert not set(train.source_ids) & set(dev.source_ids)
-    assert dev.sha256() == hold_out(pairs, 0.25, seed=1)[1].sha256()
-    assert dev.sha256() != hold_out(pairs, 0.25, seed=2)[1].sha256()
-
-
-@given(sizes=st.lists(st.integers(1, 4), min_size=15, max_size=30), seed=st.integers(0, 99))
-def test_hold_out_without_sources_shares_no_text(sizes, seed):
-    # Chains of 1 to 4 pairs, each pair sharing a text with the next one up to case and punctuation.
-    chains = [[(f"{c}-{i}", f"{c}-{i + 1}.") for i in range(size)] for c, size in enumerate(sizes)]
-    train, dev = hold_out(make([pair for chain in chains for pair in chain]), 0.3, seed)
-    assert len(train) + len(dev) == sum(sizes)
-    assert 0.15 * sum(sizes) <= len(dev) <= 0.3 * sum(sizes)
-    texts = [{normalise(text) for text in (*part.text1, *part.text2)} for part in (train, dev)]
-    assert not texts[0] & texts[1]
-
-
-def test_hold_out_falls_back_to_single_pairs(caplog):
-    pairs = make([("hub", f"b{i}") for i in range(30)])
-    train, dev = hold_out(pairs, 0.1, seed=1)
-    assert (len(train), len(dev)) == (27, 3)
-    assert "single pairs are held out" in caplog.text
 
 
 def test_half_a_surrogate_pair_becomes_a_replacement_character(tmp_path):
