@@ -12,7 +12,7 @@ import pytest
 from angle_data.errors import InputError
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluate.similarity import evaluate_model, spearman
-from angle_train.fit import FitConfig, fit
+from angle_train.fit import FitConfig, fit, load_for_run, untouched
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
 from angle_train.report.summary import FitReport
@@ -198,17 +198,13 @@ def test_averaging_moves_weights_part_of_the_way(finished, config, tiny_model_di
     assert averaged.allclose(0.75 * tuned + 0.25 * backbone, atol=1e-6)
 
 
-def test_prompt_is_saved_with_the_model_and_used(config):
-    fit(changed(config, epochs=1, prompt="note: "))
+def test_prompt_and_length_are_saved_with_the_model_and_used(config):
+    fit(changed(config, epochs=1, prompt="note: ", max_seq_length=6))
     model = load_backbone(str(config.out), device="cpu")
+    assert model.max_seq_length == 6
     plain = model.encode("the node failed", prompt="")
     assert model.encode("the node failed") == pytest.approx(model.encode("note: the node failed", prompt=""))
     assert model.encode("the node failed") != pytest.approx(plain)
-
-
-def test_texts_are_cut_to_the_recipes_length(config):
-    fit(changed(config, epochs=1, max_seq_length=6))
-    assert load_backbone(str(config.out), device="cpu").max_seq_length == 6
 
 
 def test_weights_of_pairs_reach_the_training(config, tmp_path):
@@ -259,12 +255,13 @@ def test_unusable_directories_are_refused(config, tmp_path, change, message):
     assert (tmp_path / "foreign" / "thesis.txt").exists()
 
 
-@pytest.mark.parametrize("state", ["{}", "[]", '{"status": "finished"}', "{"])
-def test_a_damaged_state_is_one_line_and_can_be_overwritten(config, state):
-    (config.out / ".angle").mkdir(parents=True)
-    (config.out / ".angle" / "fit_state.json").write_text(state)
-    with pytest.raises(InputError, match=r"fit_state.json is damaged; run again with --overwrite"):
-        fit(config)
+def test_a_damaged_state_is_one_line_and_can_be_overwritten(config):
+    assert not fit(changed(config, epochs=1)).already_finished
+    (state,) = config.out.rglob("fit_state.json")
+    for text in ("{}", "[]", '{"status": "finished"}', "{"):
+        state.write_text(text)
+        with pytest.raises(InputError, match=r"fit_state.json is damaged; run again with --overwrite"):
+            fit(config)
     assert not fit(replace(changed(config, epochs=1), overwrite=True)).already_finished
 
 
@@ -290,34 +287,6 @@ def test_bf16_trains_on_a_processor(config):
     assert report.dev_after > report.dev_before
 
 
-@pytest.mark.parametrize("option", [{"transitive": True}, {"source_block": 4}])
-def test_options_of_the_batches_reach_the_training(config, tmp_path, option):
-    rows = [json.loads(line) for line in open_lines(config.data[0])]
-    # Three paraphrases of a text and one opposite: with these, transitive labels say more than the rows.
-    data = tmp_path / "sourced.jsonl"
-    grouped = [
-        row | {"text1": rows[i // 4 * 4]["sentence1"], "text2": row["sentence2"], "score": i % 4 > 0}
-        for i, row in enumerate(rows)
-    ]
-    data.write_text("\n".join(map(json.dumps, grouped)))
-    short = replace(changed(config, epochs=1), data=[str(data)])
-    plain = fit(replace(short, out=tmp_path / "plain")).report
-    changed_run = fit(changed(short, **option)).report
-    assert changed_run.curve[1]["terms"] != plain.curve[1]["terms"]
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-def test_token_embeddings_can_be_frozen(config, tiny_model_dir, frozen):
-    fit(changed(config, epochs=1, freeze_embeddings=frozen))
-    before, after = (
-        load_backbone(str(path), device="cpu").state_dict() for path in (tiny_model_dir, config.out)
-    )
-    # BERT's own pooler takes no part in mean pooling.
-    same = {name for name in before if before[name].equal(after[name]) and "pooler" not in name}
-    tokens = {name for name in before if "word_embeddings" in name}
-    assert same == (tokens if frozen else set())
-
-
 def test_a_run_without_a_checkpoint_starts_anew_and_leaves_other_files_alone(config):
     (config.out / ".angle").mkdir(parents=True)
     state = json.dumps({"status": "interrupted", "fingerprint": {}})
@@ -335,3 +304,39 @@ def test_a_directory_in_use_by_another_process_is_refused(config):
         pytest.raises(InputError, match=r"in use by another process \(pid \d+"),
     ):
         fit(config)
+
+
+def test_options_of_the_batches_reach_the_training(config, tmp_path):
+    rows = [json.loads(line) for line in open_lines(config.data[0])]
+    # Three paraphrases of a text and one opposite: with these, transitive labels say more than the rows.
+    data = tmp_path / "sourced.jsonl"
+    grouped = [
+        row | {"text1": rows[i // 4 * 4]["sentence1"], "text2": row["sentence2"], "score": i % 4 > 0}
+        for i, row in enumerate(rows)
+    ]
+    data.write_text("\n".join(map(json.dumps, grouped)))
+    terms = []
+    for name, option in (("plain", {}), ("transitive", {"transitive": True}), ("block", {"source_block": 4})):
+        run = replace(changed(config, epochs=1, **option), data=[str(data)], out=tmp_path / name)
+        terms.append(fit(run).report.curve[1]["terms"])
+    assert terms[1] != terms[0] != terms[2]
+
+
+def test_token_embeddings_can_be_frozen(finished, config, tiny_model_dir):
+    fit(changed(config, epochs=1, freeze_embeddings=True))
+    before, trained, frozen = (
+        load_backbone(str(path), device="cpu").state_dict()
+        for path in (tiny_model_dir, finished[0].out, config.out)
+    )
+    # BERT's own pooler takes no part in mean pooling.
+    names = {name for name in before if "pooler" not in name}
+    assert not [name for name in names if before[name].equal(trained[name])]
+    assert {name for name in names if before[name].equal(frozen[name])} == {
+        name for name in names if "word_embeddings" in name
+    }
+
+
+def test_the_backbone_is_measured_as_it_is(config):
+    changed_model = changed(config, pooling="cls", prompt="query: ")
+    told = untouched(changed_model, load_for_run(changed_model)).encode("the node failed")
+    assert told == pytest.approx(load_backbone(config.backbone, device="cpu").encode("the node failed"))
