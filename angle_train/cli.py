@@ -223,8 +223,7 @@ def search_recipe(
 
     check_free(out / HIDDEN)
     from angle_train.fit import FitConfig
-    from angle_train.grid import GridConfig, grid_table, search
-    from angle_train.space import SPACE, read_space
+    from angle_train.grid import SPACE, GridConfig, grid_table, read_space, search
 
     run = FitConfig(
         data,

@@ -71,13 +71,10 @@ UNDER_REPAIR = {
     "angle_train.data",
     "angle_train.evaluate",
     "angle_train.evaluate.tasks",
-    "angle_train.model",
-    "angle_train.objective",
     "angle_train.recipe",
     "angle_train.report",
     "angle_train.runs",
     "angle_train.cli",
-    "angle_train.train",
 }
 HEAVY = ("torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "numpy", "openai", "github")
 

@@ -19,8 +19,7 @@ from angle_data.text import normalise
 from angle_train.data.leaks import Leak, find_leaks, without_near_copies, without_pairs_of
 from angle_train.data.pairs import PairSet, check_stated_scale, distinct_names, join, load_pairs
 from angle_train.data.sources import dataset_splits
-from angle_train.recipe import Recipe
-from angle_train.settings import ObjectiveConfig
+from angle_train.recipe import ObjectiveConfig, Recipe
 
 log = logging.getLogger("angle.fit")
 
@@ -146,10 +145,11 @@ def _check_scores(pairs: PairSet, objective: ObjectiveConfig) -> None:
     """Check that there is something to rank, or that there are positives to tell from the rest of a batch."""
     if np.ptp(pairs.score) > 0:
         return
-    if objective.in_batch_weight > 0 and pairs.score[0] >= objective.positive_score:
+    positives = pairs.score[0] >= objective.positive_score
+    if positives and objective.in_batch_weight > 0:
         return
     advice = "give pairs with other scores too"
-    if pairs.score[0] >= objective.positive_score:
+    if positives:
         advice += ", or set in_batch_weight above 0, which learns from positives alone"
     raise InputError(
         f"{pairs.name}: all {len(pairs)} training pairs have score {pairs.score[0]:g} on the scale 0-1; "

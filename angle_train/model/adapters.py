@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from angle_data.errors import InputError, MissingExtraError
-from angle_train.settings import BackboneConfig
+from angle_train.recipe import BackboneConfig
 
 if TYPE_CHECKING:
     import torch

@@ -27,7 +27,7 @@ from angle_train.model.adapters import (
 )
 from angle_train.model.pooling import FIRST_TOKEN, freeze_fixed_weights, set_pooling
 from angle_train.model.prompt import set_prompt, use_plain_text
-from angle_train.settings import CHECKPOINT, BackboneConfig
+from angle_train.recipe import CHECKPOINT, BackboneConfig
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

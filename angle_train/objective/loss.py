@@ -21,7 +21,7 @@ from angle_train.objective.encoding import (
     world_size,
 )
 from angle_train.objective.terms import angle_objective, cosine_objective, in_batch_objective, not_negatives
-from angle_train.settings import ObjectiveConfig
+from angle_train.recipe import ObjectiveConfig
 
 _CITATION = """
 @article{li2023angle,

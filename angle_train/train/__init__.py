@@ -7,5 +7,4 @@ In reading order:
 `checkpoints`: the output directory of a run: new, interrupted or finished; its checkpoints.
 `choosing`: graded pairs held out in turn to choose the number of steps; mixing in the backbone.
 `processes`: several processes in one run.
-`halving`: successive halving, for a grid of recipes.
 """

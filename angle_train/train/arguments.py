@@ -16,7 +16,7 @@ from sentence_transformers import SentenceTransformerTrainingArguments
 
 from angle_data.errors import InputError
 from angle_train.objective.batches import EpochSampler
-from angle_train.settings import TrainingConfig
+from angle_train.recipe import TrainingConfig
 from angle_train.train.processes import process_count
 from angle_train.train.watch import METRIC, Evaluation
 

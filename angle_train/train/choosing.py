@@ -26,8 +26,7 @@ from angle_train.data.pairs import PairSet
 from angle_train.data.splits import cut, shared_texts, together
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.model.adapters import has_adapters, scale_adapters
-from angle_train.recipe import Recipe
-from angle_train.settings import AUTO
+from angle_train.recipe import AUTO, Recipe
 from angle_train.train.arguments import Schedule
 from angle_train.train.checkpoints import RunDirectory
 from angle_train.train.processes import is_first, on_first

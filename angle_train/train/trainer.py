@@ -32,8 +32,7 @@ from angle_train.model.load import quiet_libraries
 from angle_train.objective.batches import EpochSampler, PairCollator, count_equal_batches
 from angle_train.objective.encoding import sparse_lookups
 from angle_train.objective.loss import CombinedLoss
-from angle_train.recipe import Recipe
-from angle_train.settings import ObjectiveConfig, TrainingConfig
+from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
 from angle_train.train.arguments import Schedule, resolve_precision, training_arguments
 from angle_train.train.processes import any_process, process_count, process_number
 from angle_train.train.watch import (

@@ -17,7 +17,7 @@ from angle_train.cli import app
 from angle_train.encode import EncodeConfig, encode, read_texts
 from angle_train.model.load import load_backbone, load_for_training
 from angle_train.model.prompt import set_prompt
-from angle_train.settings import BackboneConfig
+from angle_train.recipe import BackboneConfig
 
 TEXTS = ["the node failed", "a", "the node failed", "deploy to the cluster, then wait", "a much longer text"]
 

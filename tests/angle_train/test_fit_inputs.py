@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +10,9 @@ import numpy as np
 import pytest
 from full_disk import files_of_at_most
 from safetensors.numpy import load_file, save_file
+from sentence_transformers import SentenceTransformer
 
 from angle_data.errors import InputError
-from angle_train import fit as fit_module
 from angle_train.fit import FitConfig, fit
 from angle_train.model.load import backbone_identity
 from angle_train.recipe import Recipe
@@ -171,13 +172,13 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(config, tiny_model
 
 
 def test_a_disk_that_is_full_when_the_model_is_saved_loses_no_training(config, monkeypatch, caplog):
-    saving = fit_module._save
+    saving = SentenceTransformer.save_pretrained
 
-    def save(*given):
-        with files_of_at_most(5000):
-            saving(*given)
+    def save(model, path, *given, **options):
+        with files_of_at_most(5000) if path == str(config.out) else nullcontext():
+            saving(model, path, *given, **options)
 
-    monkeypatch.setattr(fit_module, "_save", save)
+    monkeypatch.setattr(SentenceTransformer, "save_pretrained", save)
     with pytest.raises(InputError, match=FULL):
         fit(config)
     monkeypatch.undo()

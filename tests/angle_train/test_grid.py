@@ -17,11 +17,25 @@ from angle_train.data.splits import RunData
 from angle_train.evaluate.bootstrap import Difference
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig
-from angle_train.grid import GridConfig, GridResult, Row, grid_table, search
+from angle_train.grid import (
+    SPACE,
+    GridConfig,
+    GridResult,
+    Range,
+    Row,
+    check_space,
+    draw_trials,
+    grid_table,
+    most_rungs,
+    planned,
+    ranked,
+    read_space,
+    rung_share,
+    search,
+    survivors,
+)
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
-from angle_train.space import SPACE, Range, check_space, draw_trials, read_space
-from angle_train.train.halving import most_rungs, planned, ranked, rung_share, survivors
 
 
 def test_values_are_drawn_evenly_on_a_logarithmic_scale():
@@ -172,7 +186,7 @@ def test_a_search_that_was_cut_off_goes_on_with_the_training_that_was(config, fo
     original = grid_module.train
 
     def train(*given, **options):
-        trained.append(given[4].name)
+        trained.append(given[3].name)
         if len(trained) == 3:
             raise KeyboardInterrupt
         return original(*given, **options)
@@ -205,7 +219,7 @@ def test_a_search_begun_with_overwrite_goes_on_and_a_finished_one_is_replaced(
     trained, original = [], grid_module.train
 
     def train(*given, **options):
-        trained.append(given[4].name)
+        trained.append(given[3].name)
         if trained.count("round-1-trial-2") == 1 and trained[-1] == "round-1-trial-2":
             raise KeyboardInterrupt
         return original(*given, **options)

@@ -20,7 +20,7 @@ from angle_train.model.adapters import (
     training_weights,
 )
 from angle_train.model.load import finish_training, load_backbone, load_for_training
-from angle_train.settings import BackboneConfig
+from angle_train.recipe import BackboneConfig, Recipe
 
 TEXTS = ["the node failed", "a", "a much longer text about the api and its latency", "deploy to the cluster"]
 LORA = BackboneConfig(lora_rank=2, lora_targets="all")
@@ -205,10 +205,10 @@ def test_four_bits_are_those_of_qlora(monkeypatch):
             r"lora_save adapter cannot keep pooling first-last-avg; set lora_save = merged",
         ),
         ({"lora_targets": " , "}, r"lora_targets must be auto, all, or names"),
-        ({"lora_dropout": 1.0}, r"lora_dropout must be at least 0 and below 1"),
-        ({"pooling": "avg"}, r"pooling must be one of checkpoint, cls, last-avg, "),
+        ({"lora_dropout": 1.0}, r"lora_dropout must be below 1"),
+        ({"pooling": "avg"}, r"pooling must be 'checkpoint', 'cls', 'last-avg', "),
     ],
 )
 def test_what_does_not_go_together_is_refused(values, message):
     with pytest.raises(InputError, match=message):
-        BackboneConfig(**values)
+        Recipe().with_overrides(values)

@@ -22,7 +22,7 @@ from angle_train.model.load import (
     say_once,
     usable_positions,
 )
-from angle_train.settings import BackboneConfig
+from angle_train.recipe import BackboneConfig
 
 
 def test_directory_loads_and_sequence_length_can_be_limited(tiny_model_dir):

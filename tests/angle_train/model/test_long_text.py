@@ -11,7 +11,7 @@ from angle_train.model import long_text
 from angle_train.model.load import load_backbone, load_for_training
 from angle_train.model.long_text import LONG_TEXT_FILE, LongTextModel, choose_length, head_and_tail
 from angle_train.model.prompt import set_prompt
-from angle_train.settings import BackboneConfig
+from angle_train.recipe import BackboneConfig
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

@@ -10,7 +10,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Weight
 
 from angle_train.model.load import load_backbone
 from angle_train.model.pooling import FIRST_TOKEN, POOLINGS, freeze_fixed_weights, set_pooling
-from angle_train.settings import CHECKPOINT, Pooling
+from angle_train.recipe import CHECKPOINT, Pooling
 
 TEXTS = ["the node failed", "a", "a much longer text about the api and its latency", "deploy to the cluster"]
 

@@ -13,7 +13,7 @@ from angle_train.model.adapters import add_adapters, merge_adapters
 from angle_train.model.load import load_for_training
 from angle_train.model.pooling import POOLINGS
 from angle_train.model.prompt import set_prompt
-from angle_train.settings import BackboneConfig
+from angle_train.recipe import BackboneConfig
 
 TEMPLATE = 'Summarize sentence "{text}" in one word:"'
 TEXTS = ["the node failed", "a", "a much longer text about the api and its latency", "deploy to the cluster"]

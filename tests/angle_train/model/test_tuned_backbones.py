@@ -17,8 +17,7 @@ from angle_train.model.adapters import has_adapters
 from angle_train.model.load import load_backbone, load_for_training, starts_as_backbone
 from angle_train.model.long_text import LongTextModel
 from angle_train.model.pooling import POOLINGS
-from angle_train.recipe import Recipe
-from angle_train.settings import BackboneConfig
+from angle_train.recipe import BackboneConfig, Recipe
 from angle_train.train import trainer
 
 PAPER = 'Summarize sentence "{text}" in one word:"'

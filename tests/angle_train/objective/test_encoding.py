@@ -19,8 +19,7 @@ from angle_train.objective import encoding
 from angle_train.objective import loss as loss_module
 from angle_train.objective.encoding import check_same_batch, encode_cached, sparse_lookups
 from angle_train.objective.loss import CombinedLoss
-from angle_train.recipe import Recipe
-from angle_train.settings import ObjectiveConfig, TrainingConfig
+from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
 from angle_train.train.trainer import DevEvaluator, train
 
 PROGRAM = Path(__file__).with_name("two_processes.py")

@@ -17,7 +17,7 @@ from angle_train.objective.terms import (
     in_batch_objective,
     not_negatives,
 )
-from angle_train.settings import AngleMode, ObjectiveConfig
+from angle_train.recipe import AngleMode, ObjectiveConfig
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left on the volume", "score": 1.0},

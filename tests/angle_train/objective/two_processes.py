@@ -21,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 from angle_train.objective.batches import PairCollator
 from angle_train.objective.encoding import gather_embeddings
 from angle_train.objective.loss import CombinedLoss
-from angle_train.settings import ObjectiveConfig
+from angle_train.recipe import ObjectiveConfig
 
 PROCESSES = 2
 SYNCHRONISED = []

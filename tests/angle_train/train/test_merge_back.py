@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from angle_train.model.adapters import add_adapters
-from angle_train.settings import BackboneConfig
+from angle_train.recipe import BackboneConfig
 from angle_train.train.choosing import best_share, blend, blended, shares_to_try, snapshot
 
 TEXTS = ["the node failed", "disk full"]

@@ -13,8 +13,7 @@ from angle_train.model.load import load_backbone
 from angle_train.model.prompt import set_prompt
 from angle_train.objective.batches import PairCollator
 from angle_train.objective.loss import CombinedLoss
-from angle_train.recipe import Recipe
-from angle_train.settings import ObjectiveConfig, TrainingConfig
+from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
 from angle_train.train import arguments, trainer
 from angle_train.train.arguments import computes_bf16, resolve_precision, training_arguments
 from angle_train.train.trainer import DevEvaluator, TrainOptions, choose_chunking, make_collator, train
