@@ -39,7 +39,7 @@ _NO_PATIENCE = 10**9  # every part is trained to the end: the means need all of 
 
 
 def shares_to_try(setting: float | str) -> tuple[float, ...]:
-    """Return the shares of the backbone that `average_with_backbone` leaves to choose from."""
+    """Return the shares of the backbone to choose from: one where `average_with_backbone` names it."""
     return _SHARES if setting == AUTO else (float(setting),)
 
 
@@ -134,7 +134,7 @@ class CrossFit:
 
 
 class _PartEvaluator(DevEvaluator):
-    """Measures on one part with every share of the backbone, and keeps what it measured in a file."""
+    """Measures on one part with every share of the backbone, and keeps the similarities in a file."""
 
     def __init__(
         self,
@@ -147,17 +147,12 @@ class _PartEvaluator(DevEvaluator):
         super().__init__([part], start)
         self.part, self._backbone, self._shares, self._file = part, backbone, shares, file
 
-    def measure(self, model: SentenceTransformer) -> list[list[float]]:
-        """Return the similarities (S, B) of the part with each share."""
+    def scores(self, model: Any, steps: int) -> list[float]:
+        """Note the part's similarities with each share under this step; return the best share's Spearman."""
         columns = []
         for share in self._shares:
             with blended(model, self._backbone, share):
                 columns.append(evaluate_model(model, self.part).tolist())
-        return columns
-
-    def scores(self, model: Any, steps: int) -> list[float]:
-        """Measure, note it under this step, and return the best share's Spearman."""
-        columns = self.measure(model)
         rows = {row["step"]: row for _, row in read_jsonl(self._file)} if self._file.exists() else {}
         rows[steps] = {"step": steps, "similarity": columns}
         if is_first():
@@ -226,19 +221,19 @@ def _part_run(
     """Train without one part, or go on with that, and return the similarities (E, S, B) of its pairs."""
     file = run.path / "measured.jsonl"
     status = on_first(lambda: run.status(overwrite=False))
+
+    def claim() -> Path | None:
+        run.path.mkdir(parents=True, exist_ok=True)
+        if status == "new":
+            file.unlink(missing_ok=True)
+        return run.claim(status, overwrite=False)
+
     if status != "finished":
-        resume = on_first(lambda: _claim(run, status, file))
+        resume = on_first(claim)
         evaluator = _PartEvaluator(part, backbone, snapshot(model) if any(shares) else {}, shares, file)
         train(model, pairs, recipe, run.checkpoints, evaluator=evaluator, resume=resume)
         on_first(run.finish)
     return on_first(lambda: [row["similarity"] for _, row in read_jsonl(file)])
-
-
-def _claim(run: RunDirectory, status: Any, file: Path) -> Path | None:
-    run.path.mkdir(parents=True, exist_ok=True)
-    if status == "new":
-        file.unlink(missing_ok=True)
-    return run.claim(status, overwrite=False)
 
 
 def _chosen(
