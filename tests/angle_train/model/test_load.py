@@ -110,13 +110,6 @@ def test_a_bidirectional_language_model_is_averaged(tmp_path):
     assert model.preprocess(["the node"])["input_ids"][0].tolist() == model.tokenizer("the node")["input_ids"]
 
 
-def test_an_encoder_marks_both_ends_of_a_text(tmp_path):
-    model = load_backbone(str(checkpoint("bert", tmp_path / "bert")), device="cpu")
-    ids = model.preprocess(["the node"])["input_ids"][0].tolist()
-    inside = model.tokenizer("the node", add_special_tokens=False)["input_ids"]
-    assert ids == [model.tokenizer.cls_token_id, *inside, model.tokenizer.sep_token_id]
-
-
 @pytest.mark.parametrize(
     ("device", "gpus", "message"),
     [
@@ -140,13 +133,6 @@ def test_devices_that_are_there_are_taken(monkeypatch):
         check_device(device)
     with pytest.raises(InputError, match="give cuda, and choose it with CUDA_VISIBLE_DEVICES=1"):
         check_device("cuda:1", numbered=False)
-
-
-def test_a_headless_language_model_is_read_at_its_last_token_too(tmp_path):
-    directory = checkpoint("llama", tmp_path / "llama")
-    config = json.loads((directory / "config.json").read_text())
-    (directory / "config.json").write_text(json.dumps(config | {"architectures": ["LlamaModel"]}))
-    assert load_backbone(str(directory), device="cpu")[1].pooling_mode == "lasttoken"
 
 
 def test_a_tokenizer_without_any_end_is_refused(tmp_path):
@@ -235,7 +221,9 @@ def test_the_extra_is_checked_for_everything_that_is_imported():
             elif isinstance(node, ast.ImportFrom):
                 imported.add(node.module.split(".")[0])
     optional = {"faiss", "mteb"}  # asked for where it is used
-    others = imported - sys.stdlib_module_names - {"angle_data", "angle_train", "typer", "pydantic"} - optional
+    others = (
+        imported - sys.stdlib_module_names - {"angle_data", "angle_train", "typer", "pydantic"} - optional
+    )
     assert others <= set(backbones._NEEDED)
 
 

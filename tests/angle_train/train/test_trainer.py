@@ -236,3 +236,17 @@ def test_the_log_has_the_terms_of_any_loss(tiny_model, tmp_path, caplog):
     assert terms["loss"] == pytest.approx(terms["half"] + 2, abs=1e-5)
     assert f"half {terms['half']:.3f}, constant 2.000; dev Spearman" in caplog.text
     assert "loss:HalfLoss" in tiny_model.model_card_data.tags
+
+
+def test_dropout_follows_the_seed(tiny_model_dir, tmp_path):
+    def loss(seed, out):
+        model = load_backbone(str(tiny_model_dir), device="cpu")
+        # One batch, and no text swapped: what dropout draws is all that is left to vary.
+        recipe = Recipe(training=TrainingConfig(epochs=1, batch_size=4, swap=False, seed=seed))
+        return train(model, few_pairs(), recipe, tmp_path / out, evaluator=DevEvaluator([few_pairs()])).curve[
+            0
+        ]
+
+    one, again, other = loss(1, "one"), loss(1, "again"), loss(2, "other")
+    assert one == again
+    assert one.terms["loss"] != pytest.approx(other.terms["loss"], abs=1e-3)
