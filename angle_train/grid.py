@@ -481,24 +481,13 @@ def _whole_numbers() -> set[str]:
 def grid_table(result: GridResult) -> str:
     """Return every training as a line, the last round and the best first."""
     names = list(dict.fromkeys(name for row in result.rows for name in row.values))
-    header = ["round", "trial", "epochs", "step", "dev", *names]
-    rows = sorted(result.rows, key=lambda row: (-row.rung, -row.dev))
-    cells = [
-        [
-            str(row.rung + 1),
-            str(row.trial),
-            f"{row.epochs:.2f}",
-            str(row.best_step),
-            f"{100 * row.dev:.2f}",
-            *(f"{row.values[name]:g}" if name in row.values else "as given" for name in names),
-        ]
-        for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-    lines = [
-        "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True))
-        for line in [header, *cells]
-    ]
+    cells = [["round", "trial", "epochs", "step", "dev", *names]]
+    for row in sorted(result.rows, key=lambda row: (-row.rung, -row.dev)):
+        values = [f"{row.values[name]:g}" if name in row.values else "as given" for name in names]
+        figures = [row.rung + 1, row.trial, f"{row.epochs:.2f}", row.best_step, f"{100 * row.dev:.2f}"]
+        cells.append([*map(str, figures), *values])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in cells]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(
         [*lines, f"Spearman x 100 on the dev pairs; the backbone has {100 * result.backbone:.2f}."]

@@ -45,6 +45,8 @@ TOP = {
     "angle_train": {
         "cli": "cli",
         "__main__": "cli",
+        "command_eval": "cli",
+        "command_options": "cli",
         "fit": "runs",
         "grid": "runs",
         "encode": "runs",
@@ -67,13 +69,9 @@ UNDER_REPAIR = {
     "angle_data.labelling",
     "angle_data.labelling.replies",
     "angle_data.publish",
-    "angle_train",
-    "angle_train.data",
     "angle_train.evaluate",
     "angle_train.evaluate.tasks",
-    "angle_train.recipe",
     "angle_train.report",
-    "angle_train.runs",
     "angle_train.cli",
 }
 HEAVY = ("torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "numpy", "openai", "github")

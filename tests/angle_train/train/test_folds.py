@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
-from angle_train.data.folds import FoldCurve, choose
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import cut, shared_texts
+from angle_train.train.choosing import FoldCurve, choose
 
 
 def make(pairs, scores=None):

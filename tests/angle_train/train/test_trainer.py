@@ -243,9 +243,8 @@ def test_dropout_follows_the_seed(tiny_model_dir, tmp_path):
         model = load_backbone(str(tiny_model_dir), device="cpu")
         # One batch, and no text swapped: what dropout draws is all that is left to vary.
         recipe = Recipe(training=TrainingConfig(epochs=1, batch_size=4, swap=False, seed=seed))
-        return train(model, few_pairs(), recipe, tmp_path / out, evaluator=DevEvaluator([few_pairs()])).curve[
-            0
-        ]
+        evaluator = DevEvaluator([few_pairs()])
+        return train(model, few_pairs(), recipe, tmp_path / out, evaluator=evaluator).curve[0]
 
     one, again, other = loss(1, "one"), loss(1, "again"), loss(2, "other")
     assert one == again
