@@ -71,11 +71,8 @@ UNDER_REPAIR = {
     "angle_data.publish",
     "angle_train.evaluate",
     "angle_train.evaluate.tasks",
-    "angle_train.model",
-    "angle_train.objective",
     "angle_train.report",
     "angle_train.cli",
-    "angle_train.train",
 }
 HEAVY = ("torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "numpy", "openai", "github")
 

@@ -67,14 +67,14 @@ def check_training_extra(feature: str) -> None:
 
 
 def check_device(device: str | None, *, numbered: bool = True) -> None:
-    """Check that torch can compute on `device`; None, the best there is, always will do.
+    """Check that torch can compute on `device`; None, the best there is, is always right.
 
     Args:
         device: `cpu`, `cuda`, `mps`, or one GPU of several as `cuda:1`.
         numbered: Whether the last kind is allowed; a training takes the first GPU that it sees.
 
     Raises:
-        InputError: It cannot; names what there is.
+        InputError: It cannot; names the devices that there are.
     """
     if device is None:
         return
@@ -92,7 +92,7 @@ def check_device(device: str | None, *, numbered: bool = True) -> None:
 
 
 def backbone_identity(id_or_path: str) -> str:
-    """Return what a model is, whatever machine it lies on: `NAME@DIGEST` of a directory, a hub id as it is.
+    """Return a name for a model that is the same on every machine: `NAME@DIGEST`, or the hub id.
 
     DIGEST is the start of the SHA-256 over weights, settings and vocabulary, so that another model put into
     the same directory is another backbone. Those of an adapter include its base where that is a directory.
@@ -252,7 +252,7 @@ def usable_positions(model: SentenceTransformer) -> int | None:
 
 
 def _reason(error: Exception) -> str:
-    """Return what a library says in one line, which may be long; the kind of error if it says nothing."""
+    """Return a library's message as one line; the kind of error if there is none."""
     if "trust_remote_code" in str(error):
         return "it needs code of its own, which is never run here; take a model of a built-in architecture"
     return " ".join(str(error).split())[:300] or type(error).__name__
@@ -287,7 +287,7 @@ def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
     rows = getattr(model.transformers_model.get_input_embeddings(), "num_embeddings", None)
     if rows is not None and tokenizer.vocab_size > rows:
         raise InputError(
-            f"{name}: its tokenizer knows {tokenizer.vocab_size} tokens, its weights hold embeddings for "
+            f"{name}: its tokenizer has {tokenizer.vocab_size} tokens, its weights hold embeddings for "
             f"{rows}; the two belong to different models, fetch or save them again"
         )
     if not bare:

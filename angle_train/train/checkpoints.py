@@ -36,7 +36,7 @@ class RunDirectory:
     Attributes:
         path: The directory.
         fingerprint: What decides the run (recipe, data, backbone), as texts by part, see
-            `config.changed_parts`.
+            `recipe.changed_parts`.
     """
 
     path: Path

@@ -12,7 +12,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ _NO_PATIENCE = 10**9  # every part is trained to the end: the means need all of 
 
 
 def shares_to_try(setting: float | str) -> tuple[float, ...]:
-    """Return the shares of the backbone that `average_with_backbone` leaves to choose from."""
+    """Return the shares of the backbone to choose from: one where `average_with_backbone` names it."""
     return _SHARES if setting == AUTO else (float(setting),)
 
 
@@ -113,17 +113,28 @@ class Choice:
         evaluation: Which evaluation (from 1) to stop at; 0 keeps the backbone.
         share: Position of the share of the backbone to mix in.
         scores: Spearman of each part there.
-        mean: Their mean.
-        spread: Their standard deviation.
         best: The evaluation with the best mean, which may be an earlier one, see `choose`.
     """
 
     evaluation: int
     share: int
     scores: list[float]
-    mean: float
-    spread: float
-    best: int
+    best: int = 0
+
+    @property
+    def mean(self) -> float:
+        """Mean Spearman of the parts."""
+        return statistics.fmean(self.scores)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the parts' Spearman."""
+        return statistics.stdev(self.scores)
+
+    def is_near(self, best: Choice) -> bool:
+        """Return whether the mean is within one standard error of the difference to the best one."""
+        lacks = [high - low for high, low in zip(best.scores, self.scores, strict=True)]
+        return statistics.fmean(lacks) <= statistics.stdev(lacks) / math.sqrt(len(lacks))
 
 
 def choose(curves: Sequence[FoldCurve]) -> Choice:
@@ -132,42 +143,22 @@ def choose(curves: Sequence[FoldCurve]) -> Choice:
     The one-standard-error rule (Breiman et al. 1984, "Classification and Regression Trees"),
     with the planned end of the training for the simplest model: of a few pairs the best evaluation is largely
     chance, and a training that stops early has not run down its learning rate. The error is that of the
-    difference to the best, part by part. The untouched backbone takes part as evaluation 0; what is not
-    better than it is not chosen. Of one evaluation's shares the best is taken, the least of equals.
+    difference to the best, part by part. The untouched backbone counts as evaluation 0; what is not better
+    than it is not chosen. Of one evaluation's shares the best is taken, the least of equals.
     """
-    backbone = _Option(0, 0, [curve.backbone for curve in curves])
+    backbone = Choice(0, 0, [curve.backbone for curve in curves])
     options = [
-        _Option(evaluation + 1, share, [curve.dev[evaluation][share] for curve in curves])
+        Choice(evaluation + 1, share, [curve.dev[evaluation][share] for curve in curves])
         for evaluation in range(min(len(curve.dev) for curve in curves))
         for share in range(len(curves[0].dev[evaluation]))
     ]
-    best = max([backbone, *options], key=_Option.mean)
+    best = max([backbone, *options], key=lambda option: option.mean)
     if best is backbone:
-        return _choice(best, 0)
-    near = [option for option in options if option.mean() > backbone.mean() and option.is_near(best)]
+        return best
+    near = [option for option in options if option.mean > backbone.mean and option.is_near(best)]
     last = max(option.evaluation for option in near)
-    return _choice(max((o for o in near if o.evaluation == last), key=_Option.mean), best.evaluation)
-
-
-@dataclass(frozen=True, slots=True)
-class _Option:
-    """One evaluation with one share of the backbone, and the Spearman of each part there."""
-
-    evaluation: int
-    share: int
-    scores: list[float]
-
-    def mean(self) -> float:
-        return statistics.fmean(self.scores)
-
-    def is_near(self, best: _Option) -> bool:
-        lacks = [high - low for high, low in zip(best.scores, self.scores, strict=True)]
-        return statistics.fmean(lacks) <= statistics.stdev(lacks) / math.sqrt(len(lacks))
-
-
-def _choice(option: _Option, best: int) -> Choice:
-    spread = statistics.stdev(option.scores)
-    return Choice(option.evaluation, option.share, option.scores, option.mean(), spread, best)
+    chosen = max((o for o in near if o.evaluation == last), key=lambda option: option.mean)
+    return replace(chosen, best=best.evaluation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +206,7 @@ class CrossFit:
 
 
 class _PartEvaluator(DevEvaluator):
-    """Measures on one part with every share of the backbone, and keeps what it measured in a file."""
+    """Measures on one part with every share of the backbone, and keeps the similarities in a file."""
 
     def __init__(
         self,
@@ -228,17 +219,12 @@ class _PartEvaluator(DevEvaluator):
         super().__init__([part], start)
         self.part, self._backbone, self._shares, self._file = part, backbone, shares, file
 
-    def measure(self, model: SentenceTransformer) -> list[list[float]]:
-        """Return the similarities (S, B) of the part with each share."""
+    def scores(self, model: Any, steps: int) -> list[float]:
+        """Note the part's similarities with each share under this step; return the best share's Spearman."""
         columns = []
         for share in self._shares:
             with blended(model, self._backbone, share):
                 columns.append(evaluate_model(model, self.part).tolist())
-        return columns
-
-    def scores(self, model: Any, steps: int) -> list[float]:
-        """Measure, note it under this step, and return the best share's Spearman."""
-        columns = self.measure(model)
         rows = {row["step"]: row for _, row in read_jsonl(self._file)} if self._file.exists() else {}
         rows[steps] = {"step": steps, "similarity": columns}
         if is_first():
@@ -307,19 +293,19 @@ def _part_run(
     """Train without one part, or go on with that, and return the similarities (E, S, B) of its pairs."""
     file = run.path / "measured.jsonl"
     status = on_first(lambda: run.status(overwrite=False))
+
+    def claim() -> Path | None:
+        run.path.mkdir(parents=True, exist_ok=True)
+        if status == "new":
+            file.unlink(missing_ok=True)
+        return run.claim(status, overwrite=False)
+
     if status != "finished":
-        resume = on_first(lambda: _claim(run, status, file))
+        resume = on_first(claim)
         evaluator = _PartEvaluator(part, backbone, snapshot(model) if any(shares) else {}, shares, file)
         train(model, pairs, recipe, run.checkpoints, evaluator=evaluator, resume=resume)
         on_first(run.finish)
     return on_first(lambda: [row["similarity"] for _, row in read_jsonl(file)])
-
-
-def _claim(run: RunDirectory, status: Any, file: Path) -> Path | None:
-    run.path.mkdir(parents=True, exist_ok=True)
-    if status == "new":
-        file.unlink(missing_ok=True)
-    return run.claim(status, overwrite=False)
 
 
 def _chosen(

@@ -31,7 +31,7 @@ def process_number() -> int:
 
 
 def is_first() -> bool:
-    """Return whether this is the process that speaks and writes."""
+    """Return whether this is the process that logs and writes."""
     return process_number() == 0
 
 

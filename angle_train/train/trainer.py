@@ -202,12 +202,15 @@ def train(
         trainer = _make_trainer(model, pairs, recipe, directory, evaluator, options)
         start = evaluator.start if evaluator else -math.inf
         state = _take_steps(trainer, config, state.global_step, end, start, resume)
+    scores = pairs.score.tolist()
+    sampler = EpochSampler(Dataset.from_dict({"score": scores}), config.batch_size, False, seed=config.seed)
+    sampler.sources, sampler.block = pairs.sources(), config.source_block
     return Training(
         curve=learning_curve(state),
         steps=state.global_step,
         planned_steps=state.max_steps,
         best_step=state.best_global_step or state.global_step,
-        equal_batches=_equal_batches(pairs, config, state.global_step),
+        equal_batches=count_equal_batches(sampler, scores, state.global_step, config.gradient_accumulation),
     )
 
 
@@ -221,7 +224,10 @@ def _make_trainer(
 ) -> _Trainer:
     config = recipe.training
     if config.freeze_embeddings:
-        _freeze_embeddings(model)
+        transformer = model.transformers_model
+        if transformer is None:
+            raise InputError("freeze_embeddings is for transformer models; set it to false for this backbone")
+        transformer.get_input_embeddings().requires_grad_(False)
     model = training_weights(model, resolve_precision(config.precision, model.device))
     columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
     with quiet_libraries():
@@ -303,15 +309,6 @@ def _restore(model: SentenceTransformer, checkpoint: Path) -> None:
     model.float().load_state_dict(weights)
 
 
-def _equal_batches(pairs: PairSet, config: TrainingConfig, steps: int) -> int:
-    """Return how many of the batches of the first `steps` steps had equal scores throughout."""
-    scores = pairs.score.tolist()
-    rows = Dataset.from_dict({"score": scores})
-    sampler = EpochSampler(rows, config.batch_size, drop_last=False, seed=config.seed)
-    sampler.sources, sampler.block = pairs.sources(), config.source_block
-    return count_equal_batches(sampler, scores, steps, config.gradient_accumulation)
-
-
 def record_dev_scores(model: SentenceTransformer, dev: Sequence[PairSet], scores: Sequence[float]) -> None:
     """Put the Spearman of the final weights on each dev set into the model's card.
 
@@ -356,13 +353,6 @@ def choose_chunking(model: SentenceTransformer, config: TrainingConfig) -> str:
     # Small passes gain on one thread; several threads wait for each other at each of their many ends.
     alone = process_count() == 1 and torch.get_num_threads() == 1
     return "adaptive" if model.device.type == "cpu" and alone else "fixed"
-
-
-def _freeze_embeddings(model: SentenceTransformer) -> None:
-    transformer = model.transformers_model
-    if transformer is None:
-        raise InputError("freeze_embeddings is for transformer models; set it to false for this backbone")
-    transformer.get_input_embeddings().requires_grad_(False)
 
 
 def _describe(model: SentenceTransformer, pairs: PairSet) -> None:

@@ -15,7 +15,6 @@ from angle_train.model.adapters import (
     has_adapters,
     load_adapters,
     merge_adapters,
-    merge_into,
     scale_adapters,
     training_weights,
 )
@@ -69,15 +68,6 @@ def test_merged_weights_compute_what_the_adapters_did(directory):
     assert model.state_dict().keys() == names
     np.testing.assert_allclose(model.encode(TEXTS), expected, atol=1e-5)
     merge_adapters(model)  # a model without any is left alone
-
-
-def test_adapters_go_into_another_copy_of_the_backbone(directory):
-    model = adapted(directory)
-    plain = load_backbone(directory, device="cpu")
-    merge_into(plain, model)
-    assert not has_adapters(plain)
-    np.testing.assert_allclose(plain.encode(TEXTS), model.encode(TEXTS), atol=1e-5)
-    assert has_adapters(model)
 
 
 def test_scaled_adapters_are_an_average_with_the_backbone(directory):

@@ -115,17 +115,6 @@ def test_mixed_precision_is_repeated(tiny_model, whole):
     assert (ours - theirs).norm().item() > 1e-4 * theirs.norm().item()  # it was bf16
 
 
-def test_clipping_sees_the_gradients_of_the_whole_batch(tiny_model):
-    norms = []
-    for cached in (False, True):
-        step(tiny_model, cached)
-        norms.append(nn.utils.clip_grad_norm_(tiny_model.parameters(), 0.1).item())
-        clipped = torch.stack([p.grad.norm() for p in tiny_model.parameters() if p.grad is not None]).norm()
-        assert clipped.item() == pytest.approx(0.1, rel=1e-3)
-    assert norms[1] == pytest.approx(norms[0], rel=1e-5)
-    assert norms[0] > 0.2
-
-
 def test_a_second_batch_before_the_backward_pass_changes_nothing(tiny_model):
     torch.manual_seed(1)
     loss = CombinedLoss(tiny_model.train(), ALL_TERMS, gradient_cache=True)
@@ -194,17 +183,11 @@ def test_activations_of_one_chunk_are_held_at_a_time(tiny_model):
     assert peak(tiny_model, True, 16, rows) < plain / 10
 
 
-def test_what_models_leave_in_their_inputs_is_not_kept(tiny_model):
-    chunks, _ = tiny_batch(tiny_model)
-    before = [set(chunk) for chunk in chunks]
-    encode_cached(tiny_model, chunks)
-    assert [set(chunk) for chunk in chunks] == before
-
-
 def test_every_chunk_is_encoded_once_more_and_never_two_at_once():
     model = LetterModel()
     chunks = [{"input_ids": torch.randint(1, 128, (n, 3))} for n in (4, 2)]
     encode_cached(model, chunks).square().sum().backward()
+    assert [set(chunk) for chunk in chunks] == [{"input_ids"}] * 2
     assert model.calls == [((4, 3), False), ((2, 3), False), ((4, 3), True), ((2, 3), True)]
 
 
@@ -304,11 +287,6 @@ def test_every_process_reports_the_loss_of_the_whole_batch(found, name):
     single, rank0, rank1 = (found[who][name]["terms"] for who in ("single", "rank0", "rank1"))
     assert rank0 == rank1
     assert rank0 == [pytest.approx(terms, rel=1e-5) for terms in single]
-
-
-def test_caching_gradients_changes_nothing(found):
-    one, other = (found["rank0"][name]["parameters"] for name in ("everything", "cached"))
-    assert largest_difference(one, other) <= 1e-6
 
 
 def test_cached_gradients_are_synchronised_once_a_step(found):

@@ -20,7 +20,6 @@ from angle_train.objective.terms import (
     in_batch_objective,
     not_negatives,
     published_angle_similarity,
-    ranking_loss,
     symmetric_angle_similarity,
 )
 
@@ -56,13 +55,12 @@ def slow_published(x, y):
     return abs(total.real + total.imag)
 
 
-def slow_ranking(similarity, score, tau, weight=None):
-    """log(1 + Σ_{score_i > score_j} w_i w_j exp((s_j - s_i)/τ)): Eq. 1, and Eq. 7 with Δθ for s."""
-    weight = weight or [1.0] * len(score)
+def slow_ranking(similarity, score, tau):
+    """log(1 + Σ_{score_i > score_j} exp((s_j - s_i)/τ)): Eq. 1, and Eq. 7 with Δθ for s."""
     total = 1.0
     for i, j in itertools.product(range(len(score)), repeat=2):
         if score[i] > score[j]:
-            total += weight[i] * weight[j] * math.exp((similarity[j] - similarity[i]) / tau)
+            total += math.exp((similarity[j] - similarity[i]) / tau)
     return math.log(total)
 
 
@@ -83,32 +81,24 @@ def slow_in_batch(emb, pairs, group, tau):
 # --- values --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tau", [0.05, 0.3, 1.0])
-def test_cosine_objective_equals_the_loop(tau):
-    x, y, score = embeddings(6), embeddings(6, seed=1), [1.0, 0.5, 0.5, 0.0, 0.2, 1.0]
-    expected = slow_ranking([slow_cosine(a, b) for a, b in zip(x, y, strict=True)], score, tau)
-    assert cosine_objective(x, y, torch.tensor(score), tau=tau).item() == pytest.approx(expected, rel=1e-5)
+def slow_symmetric(x, y):
+    return 1 - 2 * math.acos(slow_cosine(x, y)) / math.pi
 
 
 @pytest.mark.parametrize("tau", [0.05, 1.0])
-def test_published_angle_objective_equals_the_loop(tau):
+@pytest.mark.parametrize(
+    ("objective", "slow"),
+    [
+        (cosine_objective, slow_cosine),
+        (partial(angle_objective, mode="published"), slow_published),
+        (angle_objective, slow_symmetric),
+    ],
+    ids=["cosine", "published", "symmetric"],
+)
+def test_ranking_objectives_equal_the_loop(objective, slow, tau):
     x, y, score = embeddings(6), embeddings(6, seed=1), [1.0, 0.5, 0.5, 0.0, 0.2, 1.0]
-    expected = slow_ranking([slow_published(a, b) for a, b in zip(x, y, strict=True)], score, tau)
-    actual = angle_objective(x, y, torch.tensor(score), tau=tau, mode="published")
-    assert actual.item() == pytest.approx(expected, rel=1e-5)
-
-
-def test_symmetric_angle_objective_equals_the_loop():
-    x, y, score = embeddings(6), embeddings(6, seed=1), [1.0, 0.5, 0.5, 0.0, 0.2, 1.0]
-    angles = [1 - 2 * math.acos(slow_cosine(a, b)) / math.pi for a, b in zip(x, y, strict=True)]
-    expected = slow_ranking(angles, score, 1.0)
-    assert angle_objective(x, y, torch.tensor(score)).item() == pytest.approx(expected, rel=1e-5)
-
-
-def test_ranking_loss_weights_multiply_the_terms():
-    similarity, score, weight = [0.1, 0.9, 0.4], [1.0, 0.0, 0.5], [0.5, 1.0, 0.25]
-    actual = ranking_loss(torch.tensor(similarity), torch.tensor(score), tau=0.5, weight=torch.tensor(weight))
-    assert actual.item() == pytest.approx(slow_ranking(similarity, score, 0.5, weight), rel=1e-5)
+    expected = slow_ranking([slow(a, b) for a, b in zip(x, y, strict=True)], score, tau)
+    assert objective(x, y, torch.tensor(score), tau=tau).item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_in_batch_objective_equals_the_loop():
@@ -126,37 +116,6 @@ def test_in_batch_objective_equals_the_loop():
     assert actual.item() == pytest.approx(slow_in_batch(emb, pairs, group, 0.05), rel=1e-4)
 
 
-def test_in_batch_objective_of_two_pairs_by_hand():
-    # Orthonormal texts 0..3, pairs (0,1) and (2,3) with 0=1 and 2=3 in direction: own cosine 1, others 0.
-    emb = torch.tensor([[1.0, 0], [1, 0], [0, 1], [0, 1]])
-    first, second = torch.tensor([0, 2]), torch.tensor([1, 3])
-    positive, group = torch.tensor([True, True]), torch.tensor([0, 0, 2, 2])
-    # -log(e^2 / (e^2 + 2·e^0)) at τ = 0.5
-    expected = -math.log(math.exp(2) / (math.exp(2) + 2))
-    assert in_batch(emb, first, second, positive, group, tau=0.5).item() == pytest.approx(expected)
-
-
-def test_in_batch_weight_is_a_weighted_mean():
-    emb = embeddings(4)
-    first, second, group = torch.tensor([0, 2]), torch.tensor([1, 3]), torch.tensor([0, 0, 2, 2])
-    both = torch.tensor([True, True])
-
-    def loss(weight):
-        return in_batch(emb, first, second, both, group, weight=torch.tensor(weight)).item()
-
-    only_first, only_second = loss([1.0, 1e-9]), loss([1e-9, 1.0])
-    assert loss([0.75, 0.25]) == pytest.approx(0.75 * only_first + 0.25 * only_second, rel=1e-4)
-
-
-def test_in_batch_weight_of_a_pair_covers_both_directions_of_that_pair():
-    emb = embeddings(4)
-    first, second, group = torch.tensor([0, 2]), torch.tensor([1, 3]), torch.tensor([0, 0, 2, 2])
-    both = torch.tensor([True, True])
-    alone = in_batch(emb, first, second, torch.tensor([True, False]), group)
-    weighted = in_batch(emb, first, second, both, group, weight=torch.tensor([1.0, 1e-9]))
-    assert weighted.item() == pytest.approx(alone.item(), rel=1e-5)
-
-
 @pytest.mark.parametrize("swapped", [False, True])
 def test_neutral_holds_in_both_directions_and_for_whole_groups(swapped):
     # Groups {0,1} and {2,3}, one neutral row between 0 and 2: no text of one is a negative of the other.
@@ -164,21 +123,10 @@ def test_neutral_holds_in_both_directions_and_for_whole_groups(swapped):
     link = [2, 0] if swapped else [0, 2]
     first, second = torch.tensor([0, 2, link[0]]), torch.tensor([1, 3, link[1]])
     positive = torch.tensor([True, True, False])
-    loss = in_batch(
-        emb, first, second, positive, torch.tensor([0, 0, 2, 2]), neutral=torch.tensor([False, False, True])
-    )
-    assert loss.item() == 0.0
-
-
-def test_neutral_pairs_leave_the_denominator():
-    emb = embeddings(3)  # A=0, B=1 paraphrases; D=2 an antonym of A
-    first, second, group = torch.tensor([0, 0]), torch.tensor([1, 2]), torch.tensor([0, 0, 2])
-    positive = torch.tensor([True, False])
-    without = in_batch(emb, first, second, positive, group, neutral=torch.tensor([False, True]))
-    with_it = in_batch(emb, first, second, positive, group)
-    # D was the only negative of A and of its paraphrase B: nothing is left to tell apart.
-    assert without.item() == 0.0
-    assert with_it.item() > 0.01
+    groups = torch.tensor([0, 0, 2, 2])
+    neutral = torch.tensor([False, False, True])
+    assert in_batch(emb, first, second, positive, groups, neutral=neutral).item() == 0.0
+    assert in_batch(emb, first, second, positive, groups).item() > 0.01
 
 
 # --- weights as repetitions ----------------------------------------------------------------------------
@@ -343,15 +291,6 @@ def test_losses_do_not_depend_on_the_order_of_pairs(order, seed):
     )
 
 
-@pytest.mark.parametrize("mode", list(ANGLE_SIMILARITIES))
-def test_a_right_ranking_beats_a_wrong_one(mode):
-    anchor = torch.tensor([[1.0, 0.2, 0.1, 0.0]]).repeat(2, 1)
-    others = torch.tensor([[1.0, 0.1, 0.0, 0.0], [0.0, 0.1, 1.0, -0.5]])
-    right = angle_objective(anchor, others, torch.tensor([1.0, 0.0]), mode=mode)
-    wrong = angle_objective(anchor, others, torch.tensor([0.0, 1.0]), mode=mode)
-    assert right.item() < wrong.item()
-
-
 # --- the angle similarities ---------------------------------------------------------------------------
 
 SQRT2 = math.sqrt(2)
@@ -453,4 +392,4 @@ def toy_spearman(mode, tau, seed, count=64, width=64, steps=100):
     ],
 )
 def test_what_the_angle_alone_teaches_free_embeddings(mode, tau, least, most):
-    assert all(least < toy_spearman(mode, tau, seed) < most for seed in range(3))
+    assert all(least < toy_spearman(mode, tau, seed) < most for seed in range(2))

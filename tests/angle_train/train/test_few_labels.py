@@ -9,7 +9,7 @@ import pytest
 from angle_data.errors import InputError
 from angle_train import fit as fit_module
 from angle_train.data.pairs import load_pairs
-from angle_train.data.splits import load_run_data
+from angle_train.data.splits import load_run_data, run_leaks
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, fit
 from angle_train.model.load import load_backbone
@@ -276,34 +276,6 @@ def test_positive_pairs_alone_are_refused_where_they_teach_nothing(config, rows,
     assert len(data.train) == 24
 
 
-def test_leaks_are_told_and_can_be_dropped(config, rows, tmp_path, caplog):
-    half = [row | {"sentence2": "another text"} for row in rows[24:26]]
-    dev = write(tmp_path / "dev.jsonl", [*rows[16:24], *half, *rows[76:86]])
-    run = replace(changed(config, epochs=1, average_with_backbone=0.0), human=(), dev=[dev])
-    (leak, *_) = fit(replace(run, out=tmp_path / "kept")).report.details["leaks"]
-    assert (leak["role"], leak["pairs"], leak["count"]) == ("dev", 8, 20)
-    assert 0.4 < leak["texts"] < 0.6
-    report = fit(replace(run, drop_leaks=True, out=tmp_path / "dropped")).report
-    assert report.details["dropped"] == {"leaks": 8}
-    assert report.data[0].pairs == 32
-    (leak, *_) = report.details["leaks"]
-    assert leak["pairs"] == 0
-    assert leak["texts"] > 0
-    assert "dev pairs of dev are training pairs too" not in " ".join(report.notes)
-    with pytest.raises(InputError, match="no training pairs are left"):
-        fit(replace(run, dev=config.data, drop_leaks=True, out=tmp_path / "none"))
-
-
-def test_near_copies_scored_as_dissimilar_are_left_out_of_training(config, rows, tmp_path):
-    flat = [row | {"sentence2": row["sentence1"] + " not", "score": 0} for row in rows[:4]]
-    data = write(tmp_path / "data.jsonl", [*rows[8:30], *flat])
-    run = replace(changed(config, epochs=1, skip_near_copies=True), data=[data], human=(), dev=config.test)
-    report = fit(replace(run, out=tmp_path / "out")).report
-    zeros = [row for row in rows[8:30] if row["score"] == 0]
-    assert report.details["dropped"]["near copies"] >= 4
-    assert report.data[0].pairs >= 22 - len(zeros)
-
-
 def test_the_length_follows_from_the_data(config, rows, tmp_path, caplog):
     long = [rows[0] | {"sentence1": "the node failed again and again " * 6}, *rows[1:40]]
     data = write(tmp_path / "data.jsonl", long)
@@ -328,3 +300,29 @@ def test_the_length_follows_from_the_data(config, rows, tmp_path, caplog):
     with caplog.at_level("INFO", logger="angle"):
         assert fit(whole).report.details["lengths"]["truncated"] > 0
     assert "% of the training texts are longer and are cut; --set long_text=head_tail reads" in caplog.text
+
+
+def test_leaks_are_found_and_can_be_dropped(config, rows, tmp_path):
+    half = [row | {"sentence2": "another text"} for row in rows[24:26]]
+    dev = write(tmp_path / "dev.jsonl", [*rows[16:24], *half, *rows[76:86]])
+    leak, *_ = run_leaks(load_run_data(config.data, (), [dev], (), recipe=config.recipe))
+    assert (leak.role, leak.pairs, leak.count) == ("dev", 8, 20)
+    assert 0.4 < leak.texts < 0.6
+    without = load_run_data(config.data, (), [dev], (), recipe=config.recipe, drop_leaks=True)
+    assert without.dropped == {"leaks": 8}
+    assert len(without.train) == 32
+    leak, *_ = run_leaks(without)
+    assert leak.pairs == 0
+    assert leak.texts > 0
+    with pytest.raises(InputError, match="no training pairs are left"):
+        load_run_data(config.data, (), config.data, (), recipe=config.recipe, drop_leaks=True)
+
+
+def test_near_copies_scored_as_dissimilar_are_left_out_of_training(config, rows, tmp_path):
+    flat = [row | {"sentence2": row["sentence1"] + " not", "score": 0} for row in rows[:4]]
+    data = write(tmp_path / "data.jsonl", [*rows[8:30], *flat])
+    recipe = changed(config, skip_near_copies=True).recipe
+    found = load_run_data([data], (), config.test, (), recipe=recipe)
+    zeros = [row for row in rows[8:30] if row["score"] == 0]
+    assert found.dropped["near copies"] >= 4
+    assert len(found.train) >= 22 - len(zeros)

@@ -137,52 +137,27 @@ def test_the_steps_of_such_a_run_are_taken_in_half_precision(tiny_model, tmp_pat
     assert seen == [True] * 4
 
 
-@pytest.mark.parametrize(("isp", "groups"), [("groups", 1), ("equal", 2), ("none", 3)])
-def test_the_detection_of_paraphrases_follows_the_recipe(tiny_model, isp, groups):
-    rows = [
-        {"text1": "the node", "text2": "the host", "score": 1.0},
-        {"text1": "The  node", "text2": "the host", "score": 1.0},
-    ]
-    collate = make_collator(tiny_model, Recipe(objective=ObjectiveConfig(isp=isp)))
-    assert len(set(collate(rows)["label"]["group"].tolist())) == groups
-
-
-def test_the_models_prompt_is_trained_with(tiny_model):
-    rows = [{"text1": "the node", "text2": "the host", "score": 1.0}]
+def test_settings_of_the_batches_reach_the_collator(tiny_model, monkeypatch):
+    objective = ObjectiveConfig(positive_score=0.6, negative_score=0.3, transitive=True, isp="equal")
+    training = TrainingConfig(chunk_size=2, chunking="adaptive", swap=False, seed=7)
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    monkeypatch.setenv("RANK", "1")
     set_prompt(tiny_model, "query: ")
-    batch = make_collator(tiny_model, Recipe())(rows)
-    expected = tiny_model.preprocess(["the host", "the node"], prompt="query: ")["input_ids"]
-    assert batch["chunk000_input_ids"].equal(expected)
-
-
-def test_objective_and_batch_settings_reach_the_collator(tiny_model):
-    recipe = Recipe(
-        objective=ObjectiveConfig(positive_score=0.6, negative_score=0.3, transitive=True),
-        training=TrainingConfig(chunk_size=2, swap=False),
-    )
-    rows = [
-        {"text1": "a node", "text2": "the host", "score": 0.6, "weight": 1.0},
-        {"text1": "a node", "text2": "a machine", "score": 1.0, "weight": 1.0},
-        {"text1": "a disk", "text2": "the volume is full", "score": 0.4, "weight": 0.5},
-        {"text1": "a disk", "text2": "one network cable", "score": 0.3, "weight": 0.5},
-    ]
-    batch = make_collator(tiny_model, recipe)(rows)
-    assert len([name for name in batch if name.endswith("input_ids")]) == 3  # 6 texts in chunks of 2
-    label = batch["label"]
-    assert label["positive"].sum() == 3  # two rows, and the pair that follows from them
-    assert label["neutral"].sum() == 1  # 0.4 lies between the thresholds, 0.3 does not
-    assert label["weight"].min() == 0.5
-
-
-def test_swapping_follows_the_recipe(tiny_model):
-    rows = [{"text1": f"{'x' * n}", "text2": f"{'y' * (n + 30)}", "score": 1.0} for n in range(1, 30)]
-
-    def swapped(swap):
-        label = make_collator(tiny_model, Recipe(training=TrainingConfig(swap=swap)))(rows)["label"]
-        return int((label["first"] > label["second"]).sum())  # texts are indexed from short to long
-
-    assert swapped(False) == 0
-    assert 5 < swapped(True) < 25
+    collate = make_collator(tiny_model, Recipe(objective=objective, training=training))
+    expected = {
+        "positive_score": 0.6,
+        "negative_score": 0.3,
+        "transitive": True,
+        "isp": "equal",
+        "chunk_size": 2,
+        "chunking": "adaptive",
+        "swap": False,
+        "seed": 7,
+        "prompt": "query: ",
+        "process": 1,
+        "processes": 3,
+    }
+    assert {name: getattr(collate, name) for name in expected} == expected
 
 
 def test_dev_sets_of_equal_names_are_averaged_not_merged(tiny_model):
@@ -261,3 +236,16 @@ def test_the_log_has_the_terms_of_any_loss(tiny_model, tmp_path, caplog):
     assert terms["loss"] == pytest.approx(terms["half"] + 2, abs=1e-5)
     assert f"half {terms['half']:.3f}, constant 2.000; dev Spearman" in caplog.text
     assert "loss:HalfLoss" in tiny_model.model_card_data.tags
+
+
+def test_dropout_follows_the_seed(tiny_model_dir, tmp_path):
+    def loss(seed, out):
+        model = load_backbone(str(tiny_model_dir), device="cpu")
+        # One batch, and no text swapped: what dropout draws is all that is left to vary.
+        recipe = Recipe(training=TrainingConfig(epochs=1, batch_size=4, swap=False, seed=seed))
+        evaluator = DevEvaluator([few_pairs()])
+        return train(model, few_pairs(), recipe, tmp_path / out, evaluator=evaluator).curve[0]
+
+    one, again, other = loss(1, "one"), loss(1, "again"), loss(2, "other")
+    assert one == again
+    assert one.terms["loss"] != pytest.approx(other.terms["loss"], abs=1e-3)

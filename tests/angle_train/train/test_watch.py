@@ -72,14 +72,14 @@ def test_the_first_signal_asks_for_a_checkpoint_and_the_second_stops(number, cap
     ],
 )
 def test_best_so_far_counts_the_untouched_backbone(caplog, start, scores, best):
-    callback = RunCallback(Steps(), 9, lambda: False, TermMeter(), start)
+    progress = Steps()
+    callback = RunCallback(progress, 9, lambda: False, TermMeter(), start)
     with caplog.at_level(logging.INFO, logger="angle"):
         callback.on_evaluate(None, evaluated(*scores), TrainerControl())
     assert ("the best so far" in caplog.text) == best
     callback.on_step_end(None, evaluated(*scores), TrainerControl())
-    assert (
-        callback._progress.seen[-1][1] == f"dev {100 * scores[-1]:.1f}, best {100 * max(start, *scores):.1f}"
-    )
+    best_score = max(start, *scores)
+    assert progress.seen[-1][1] == f"dev {100 * scores[-1]:.1f}, best {100 * best_score:.1f}"
 
 
 def test_patience_counts_evaluations_of_the_run_alone():
@@ -128,7 +128,6 @@ def test_terms_stay_on_their_device_until_they_are_asked_for(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "double", None)  # Apple's GPUs have no doubles
     for _ in range(700):
         meter.add(terms(cosine=0.1))
-    assert len(meter._held) < 300  # not all of a long interval's
     assert meter.means()["cosine"] == pytest.approx(0.1)
     assert meter.state()["cosine"][1] == 700
 
@@ -188,13 +187,6 @@ def test_memory_errors_name_the_settings_that_need_less(action, place):
     assert "\n" not in str(caught.value)
 
 
-def test_errors_of_another_kind_stay_what_they_are():
-    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), memory_errors_in_one_line():
-        torch.ones(2, 3) @ torch.ones(2, 3)
-    with memory_errors_in_one_line():
-        pass
-
-
 @pytest.mark.parametrize(
     ("write", "reason"),
     [
@@ -227,12 +219,7 @@ def damaged(path):
     ids=["reading", "computing", "pipe"],
 )
 def test_other_errors_stay_what_they_are(tmp_path, fail):
-    with pytest.raises(Exception) as caught, disk_errors_in_one_line(tmp_path):  # noqa: PT011 - of any kind
+    expected = pytest.raises(Exception)  # noqa: PT011 - of any kind
+    with expected as caught, disk_errors_in_one_line(tmp_path), memory_errors_in_one_line():
         fail(tmp_path / "x")
     assert not isinstance(caught.value, InputError)
-
-
-def test_nothing_is_raised_when_all_is_written(tmp_path):
-    with disk_errors_in_one_line(tmp_path):
-        torch.save({"a": torch.zeros(9)}, tmp_path / "x")
-    assert (tmp_path / "x").exists()
