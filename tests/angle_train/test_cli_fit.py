@@ -177,9 +177,14 @@ def test_interrupted_run_exits_130_and_goes_on(run, options):
 
 
 @pytest.mark.parametrize(
-    ("able", "precision", "said"), [(False, "bf16", 1), (True, "bf16", 0), (False, "fp32", 0)]
+    ("command", "able", "precision", "said"),
+    [
+        ("fit", False, "bf16", 1),
+        ("grid", False, "bf16", 1),
+        ("fit", True, "bf16", 0),
+        ("fit", False, "fp32", 0),
+    ],
 )
-@pytest.mark.parametrize("command", ["fit", "grid"])
 def test_bf16_that_the_machine_emulates_is_warned_of_once(
     run, options, monkeypatch, command, able, precision, said
 ):

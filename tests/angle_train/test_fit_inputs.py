@@ -46,62 +46,6 @@ def config(rows, tiny_model_dir, tmp_path):
     )
 
 
-def test_the_stated_scale_holds_for_training_dev_and_test_pairs(config, rows, tmp_path):
-    # Twice the scores of 0-5: beyond every scale that is recognised.
-    parts = {"data": rows[:32], "dev": rows[32:64], "test": rows[64:96]}
-    doubled = {
-        name: [write(tmp_path / f"{name}.jsonl", [row | {"score": 2 * row["score"]} for row in part])]
-        for name, part in parts.items()
-    }
-    report = fit(replace(config, **doubled, scale="0-10")).report
-    assert [(note.role, note.scale) for note in report.data] == [
-        (role, "0-10, as stated") for role in ("train", "dev", "test")
-    ]
-    plain = {name: [write(tmp_path / f"{name}.jsonl", part)] for name, part in parts.items()}
-    expected = fit(replace(config, **plain, out=tmp_path / "plain")).report
-    assert [note.sha256 for note in report.data] == [note.sha256 for note in expected.data]
-
-
-def dataset(directory, **splits):
-    from datasets import Dataset
-
-    (directory / "data").mkdir(parents=True)
-    for split, rows in splits.items():
-        Dataset.from_list(rows).to_parquet(directory / "data" / f"{split}-00000-of-00001.parquet")
-    return str(directory)
-
-
-def test_a_scale_that_no_source_is_on_is_refused(config, rows, tmp_path):
-    unit = [row | {"score": row["score"] / 5} for row in rows]
-    pairs = dataset(tmp_path / "run", train=unit[:32], validation=unit[32:])
-    with pytest.raises(InputError, match="--scale 0-5 fits none of the pairs"):
-        fit(replace(config, data=[pairs], dev=(), scale="0-5"))
-    assert not config.out.exists()
-
-
-def test_validation_split_of_a_hub_dataset_is_the_default_dev(config, rows, tmp_path):
-    # A directory stands in for the hub: load_dataset takes both.
-    pairs = dataset(tmp_path / "hub", train=rows[:32], validation=rows[32:44])
-    report = fit(replace(config, data=[f"hub:{pairs}"], dev=())).report
-    assert [(note.role, note.name, note.pairs) for note in report.data] == [
-        ("train", "hub/train", 32),
-        ("dev", "hub/validation", 12),
-    ]
-
-
-def test_a_hub_dataset_without_validation_split_gives_a_tenth(config, rows, tmp_path):
-    pairs = dataset(tmp_path / "hub", train=rows[:60])
-    report = fit(replace(config, data=[f"hub:{pairs}"], dev=())).report
-    assert [note.name for note in report.data] == ["hub/train", "hub/train/held-out"]
-
-
-def test_pairs_that_are_both_dev_and_test_are_counted(config, rows, tmp_path):
-    dev = write(tmp_path / "dev.jsonl", rows[32:64])
-    test = write(tmp_path / "test.jsonl", rows[60:90])
-    report = fit(replace(config, dev=[dev], test=[test])).report
-    assert report.notes == ["4 of 30 test pairs of test are dev pairs too"]
-
-
 def test_no_checkpoint_below_the_backbone_is_called_the_best_so_far(config, rows, tmp_path, caplog):
     dev = write(tmp_path / "dev.jsonl", rows[48:])
     run = replace(config, dev=[dev], data=[write(tmp_path / "train.jsonl", rows[:48])])

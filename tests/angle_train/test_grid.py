@@ -13,9 +13,8 @@ from angle_data.errors import InputError
 from angle_train import grid as grid_module
 from angle_train.cli import main
 from angle_train.data.pairs import load_pairs
-from angle_train.data.splits import RunData
 from angle_train.evaluate.bootstrap import Difference
-from angle_train.evaluate.similarity import evaluate_model, spearman
+from angle_train.evaluate.similarity import spearman
 from angle_train.fit import FitConfig
 from angle_train.grid import (
     SPACE,
@@ -34,7 +33,6 @@ from angle_train.grid import (
     search,
     survivors,
 )
-from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
 
 
@@ -236,16 +234,6 @@ def test_a_search_begun_with_overwrite_goes_on_and_a_finished_one_is_replaced(
         with pytest.raises(TypeError, match="NoneType"):
             search(again)
         assert not (out / "recipe.toml").exists()
-
-
-def test_the_backbone_is_measured_as_it_is(config, tmp_path):
-    settings = {"pooling": "cls", "prompt": "query: "}
-    recipe = config.run.recipe.with_overrides(settings)
-    run = replace(config.run, recipe=recipe, out=tmp_path)
-    (dev,) = data = [load_pairs(run.dev[0])]
-    backbone = evaluate_model(load_backbone(run.backbone, device="cpu"), dev)
-    grid = grid_module._Grid(replace(config, run=run), RunData(dev, data, []), [])
-    assert grid.backbone == spearman(dev.score, backbone)
 
 
 def test_dev_pairs_that_are_trained_on_are_told(config, found, caplog):

@@ -2,21 +2,15 @@
 
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from angle_data.errors import InputError
-from angle_train.model.pooling import POOLINGS
-from angle_train.objective.terms import ANGLE_SIMILARITIES
 from angle_train.recipe import (
-    CHECKPOINT,
-    AngleMode,
     BackboneConfig,
     ObjectiveConfig,
-    Pooling,
     Recipe,
     TrainingConfig,
     builtin_recipes,
@@ -47,11 +41,6 @@ def test_builtin_recipes_are_valid_and_open_with_their_command(path):
     assert Recipe.from_toml(path).description
     assert path.read_text().startswith("# angle-train fit ")
     assert f"--recipe {path.stem}" in path.read_text().splitlines()[0]
-
-
-def test_the_names_in_recipes_are_those_of_the_registries():
-    assert set(get_args(AngleMode)) == set(ANGLE_SIMILARITIES)
-    assert set(get_args(Pooling)) == {CHECKPOINT, *POOLINGS}
 
 
 @settings(deadline=None)

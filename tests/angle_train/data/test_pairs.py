@@ -5,13 +5,9 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from angle_data.errors import InputError
-from angle_data.text import normalise
-from angle_train.data.pairs import PairSet, check_stated_scale, join, load_pairs
-from angle_train.data.splits import hold_out
+from angle_train.data.pairs import PairSet, join, load_pairs
 
 ROWS = [
     {"text1": "disk full", "text2": "no space left", "score": 1.0},
@@ -92,14 +88,6 @@ def test_other_names_weights_and_sources_are_understood(tmp_path):
         [0.5, 1.0],
     )
     assert pairs.source_ids == ["7", "8"]
-
-
-def test_score_is_preferred_to_label(tmp_path):
-    rows = [
-        {"text1": "a", "text2": "b", "label": 0, "score": 0.5},
-        {"text1": "c", "text2": "d", "label": 0, "score": 0},
-    ]
-    assert load_pairs(write_jsonl(tmp_path / "x.jsonl", rows)).score.tolist() == [0.5, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -199,22 +187,6 @@ def test_malformed_rows_are_named(tmp_path, content, message):
         load_pairs(str(path))
 
 
-def test_broken_files_are_named(tmp_path):
-    (tmp_path / "x.csv").write_text("text1,text2,score\na,b,1\na,b\n")
-    with pytest.raises(InputError, match=r"x.csv:3: expected 3 fields as in the header"):
-        load_pairs(str(tmp_path / "x.csv"))
-    (tmp_path / "x.parquet").write_text("no parquet")
-    with pytest.raises(InputError, match=r"x.parquet: not a readable parquet file"):
-        load_pairs(str(tmp_path / "x.parquet"))
-    (tmp_path / "x.xls").write_text("")
-    with pytest.raises(InputError, match=r"x.xls: unknown kind of file; give .jsonl"):
-        load_pairs(str(tmp_path / "x.xls"))
-    with pytest.raises(InputError, match=r"missing.jsonl does not exist"):
-        load_pairs(str(tmp_path / "missing.jsonl"))
-    with pytest.raises(InputError, match=r"missing does not exist; check the path, or write hub:ID"):
-        load_pairs(str(tmp_path / "missing"))
-
-
 @pytest.mark.parametrize("inside", ["", "dataset"])
 def test_dataset_directories_are_read_by_split(tmp_path, inside):
     data = tmp_path / "run" / inside / "data"
@@ -255,17 +227,6 @@ def test_a_stated_scale_is_applied_to_dataset_directories_off_the_unit_scale(
     pairs = load_pairs(dataset(tmp_path, "run", scores), scale=stated)
     assert pairs.score.tolist() == pytest.approx(expected)
     assert pairs.scale == note
-
-
-def test_a_stated_scale_that_fits_no_source_is_refused(tmp_path):
-    directory = load_pairs(dataset(tmp_path, "run", [0.0, 1.0]), scale="0-100")
-    file = load_pairs(scored(tmp_path, [20, 80]), scale="0-100")
-    check_stated_scale(None, [directory])
-    check_stated_scale("0-100", [directory, file])
-    with pytest.raises(
-        InputError, match=r"--scale 0-100 fits none of the pairs: all are dataset directories"
-    ):
-        check_stated_scale("0-100", [directory, directory])
 
 
 @pytest.mark.parametrize(
@@ -315,36 +276,28 @@ def test_join_keeps_order_and_separates_sources():
     assert join([first]) is first
 
 
-def test_hold_out_keeps_sources_together():
-    pairs = make([(f"a{i}", f"b{i}") for i in range(40)], source_ids=[f"s{i // 4}" for i in range(40)])
-    train, dev = hold_out(pairs, 0.25, seed=1)
-    assert (len(train), len(dev)) == (32, 8)
-    assert not set(train.source_ids) & set(dev.source_ids)
-    assert dev.sha256() == hold_out(pairs, 0.25, seed=1)[1].sha256()
-    assert dev.sha256() != hold_out(pairs, 0.25, seed=2)[1].sha256()
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.csv", "text1,text2,score\na,b,1\na,b\n", r"x.csv:3: expected 3 fields as in the header"),
+        ("x.parquet", "no parquet", r"x.parquet: not a readable parquet file"),
+        ("x.xls", "", r"x.xls: unknown kind of file; give .jsonl"),
+        ("missing.jsonl", None, r"missing.jsonl does not exist"),
+        ("missing", None, r"missing does not exist; check the path, or write hub:ID"),
+    ],
+)
+def test_broken_files_are_named(tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=message):
+        load_pairs(str(tmp_path / name))
 
 
-@given(sizes=st.lists(st.integers(1, 4), min_size=15, max_size=30), seed=st.integers(0, 99))
-def test_hold_out_without_sources_shares_no_text(sizes, seed):
-    # Chains of 1 to 4 pairs, each pair sharing a text with the next one up to case and punctuation.
-    chains = [[(f"{c}-{i}", f"{c}-{i + 1}.") for i in range(size)] for c, size in enumerate(sizes)]
-    train, dev = hold_out(make([pair for chain in chains for pair in chain]), 0.3, seed)
-    assert len(train) + len(dev) == sum(sizes)
-    assert 0.15 * sum(sizes) <= len(dev) <= 0.3 * sum(sizes)
-    texts = [{normalise(text) for text in (*part.text1, *part.text2)} for part in (train, dev)]
-    assert not texts[0] & texts[1]
-
-
-def test_hold_out_falls_back_to_single_pairs(caplog):
-    pairs = make([("hub", f"b{i}") for i in range(30)])
-    train, dev = hold_out(pairs, 0.1, seed=1)
-    assert (len(train), len(dev)) == (27, 3)
-    assert "single pairs are held out" in caplog.text
-
-
-def test_half_a_surrogate_pair_becomes_a_replacement_character(tmp_path):
-    path = tmp_path / "pairs.jsonl"
+def test_score_is_preferred_to_label_and_half_a_surrogate_pair_replaced(tmp_path):
+    path = tmp_path / "x.jsonl"
     path.write_text(
-        '{"text1": "a \\ud83d", "text2": "b", "score": 0}\n{"text1": "c", "text2": "d", "score": 1}\n'
+        '{"text1": "a \\ud83d", "text2": "b", "label": 0, "score": 0.5}\n'
+        '{"text1": "c", "text2": "d", "label": 0, "score": 0}\n'
     )
-    assert load_pairs(str(path)).text1[0] == "a \ufffd"
+    pairs = load_pairs(str(path))
+    assert (pairs.text1[0], pairs.score.tolist()) == ("a \ufffd", [0.5, 0.0])
