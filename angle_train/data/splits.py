@@ -187,8 +187,8 @@ def run_leaks(data: RunData) -> list[Leak]:
     return found
 
 
-# By hand, not by scikit-learn: StratifiedGroupKFold takes 10 s for 20,000 pairs (this: 0.7 s) and its parts are
-# less alike in size and scores; the shares of GroupShuffleSplit are of groups, not of pairs.
+# By hand, not by scikit-learn: StratifiedGroupKFold takes 10 s for 20,000 pairs (this: 0.7 s) and its parts
+# are less alike in size and scores; the shares of GroupShuffleSplit are of groups, not of pairs.
 
 
 def hold_out(pairs: PairSet, fraction: float, seed: int) -> tuple[PairSet, PairSet]:
