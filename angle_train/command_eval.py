@@ -11,7 +11,7 @@ import typer
 
 from angle_data.console import configure_logging
 from angle_data.errors import InputError
-from angle_train.command_options import PAIRS, AsJson, Device, Quiet, Scale, Verbose
+from angle_train.command_options import PAIRS, AsJson, Device, Quiet, Scale, Verbose, check_inputs
 
 _PAGES = (".html", ".htm")  # a slip must not replace a file of data
 _SEED = 1111  # SentEval's
@@ -97,7 +97,6 @@ def eval_models(
     from angle_train.evaluate.suite import evaluate, own_pairs
     from angle_train.evaluate.task import Settings, Task, tasks_named
     from angle_train.evaluate.tasks.sources import DataFolder, Hub
-    from angle_train.places import check_inputs
     from angle_train.report.text import results_table
 
     settings = Settings(_SEED if seed is None else seed, query_in_index is not False, analysis, device)

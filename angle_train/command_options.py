@@ -1,7 +1,8 @@
-"""Options that several commands of `angle-train` share."""
+"""What several commands of `angle-train` share: options, and the check that named files and models exist."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -26,3 +27,18 @@ DropLeaks = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="Warnings only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="More detail.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def check_inputs(sources: Iterable[str], models: Iterable[str]) -> None:
+    """Check that pairs and models exist before anything is imported that takes seconds; the hub is not asked.
+
+    Raises:
+        InputError: One does not exist, or is of another kind.
+    """
+    from angle_train.data.sources import check_source
+    from angle_train.model.load import check_model_path
+
+    for source in sources:
+        check_source(source)
+    for model in models:
+        check_model_path(model)

@@ -45,6 +45,8 @@ TOP = {
     "angle_train": {
         "cli": "cli",
         "__main__": "cli",
+        "command_eval": "cli",
+        "command_options": "cli",
         "fit": "runs",
         "grid": "runs",
         "encode": "runs",
@@ -60,15 +62,8 @@ UNDER_REPAIR = {
     "angle_data",
     "angle_data.ensemble",
     "angle_data.publish",
-    "angle_train",
-    "angle_train.data",
-    "angle_train.model",
-    "angle_train.objective",
-    "angle_train.recipe",
     "angle_train.report",
-    "angle_train.runs",
     "angle_train.cli",
-    "angle_train.train",
 }
 HEAVY = ("torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "numpy", "openai", "github")
 

@@ -23,9 +23,10 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 import numpy as np  # noqa: E402
 from common import data_folder, minilm  # noqa: E402
 
-from angle_train.data.pairs import PairSet, hold_out, load_pairs  # noqa: E402
+from angle_train.data.pairs import PairSet, load_pairs
+from angle_train.data.splits import hold_out
 from angle_train.model.load import backbone_identity  # noqa: E402
-from angle_train.model.pooling import CHECKPOINT  # noqa: E402
+from angle_train.recipe import CHECKPOINT
 from angle_train.recipe import Recipe  # noqa: E402
 from angle_train.settings import BackboneConfig  # noqa: E402
 
