@@ -1,7 +1,7 @@
 """Labelled pairs in, fine-tuned embedding model and report out. Importing this package loads nothing heavy.
 
 In reading order:
-`cli`: the commands of `angle-train`; `command_eval`: the body of one; `command_options`: what they share.
+`cli`: the commands of `angle-train`, their options and what they print.
 `recipe`: everything that decides a run apart from data and backbone, validated; TOML files and overrides.
 `fit`: one training run, from pairs to report.
 `grid`: a search for the recipe that ranks dev pairs best.

@@ -45,8 +45,6 @@ TOP = {
     "angle_train": {
         "cli": "cli",
         "__main__": "cli",
-        "command_eval": "cli",
-        "command_options": "cli",
         "fit": "runs",
         "grid": "runs",
         "encode": "runs",
@@ -63,7 +61,6 @@ UNDER_REPAIR = {
     "angle_data.ensemble",
     "angle_data.publish",
     "angle_train.report",
-    "angle_train.cli",
 }
 HEAVY = ("torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "numpy", "openai", "github")
 
