@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from angle_data.console import configure_logging
+from angle_data.console import configure_logging, say_result
 from angle_data.errors import InputError
 
 if TYPE_CHECKING:
@@ -104,7 +104,10 @@ def ensemble(
         seed=seed,
     )
     summary = build_ensemble(config)
-    typer.echo(_as_json(summary) if as_json else _as_table(summary))
+    if as_json:
+        typer.echo(_as_json(summary))
+    else:
+        say_result(_as_table(summary))
 
 
 def _parse_ratios(text: str) -> tuple[float, ...]:

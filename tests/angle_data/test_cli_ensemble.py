@@ -46,6 +46,8 @@ def run(tmp_path: Path) -> Path:
 def test_ensemble_prints_where_everything_went(run: Path, tmp_path: Path) -> None:
     result = angle_data(run, "--out", tmp_path / "out", "--labels", "ordinal", "--ratios", "1")
     assert (result.returncode, result.stderr) == (0, "")
+    again = angle_data(run, "--out", tmp_path / "out", "--labels", "ordinal", "--ratios", "1", "--quiet")
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
     assert result.stdout.splitlines() == [
         "candidates  60 = 40 kept + 20 dropped",
         "dropped     blank 20",
