@@ -59,7 +59,6 @@ PARAMETERS = 7
 UNDER_REPAIR = {
     "angle_data",
     "angle_data.annotators",
-    "angle_data.ensemble",
     "angle_data.gis",
     "angle_data.gis.build",
     "angle_data.gis.comments",

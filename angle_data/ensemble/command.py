@@ -1,7 +1,4 @@
-"""The `angle-data ensemble` command: options in, one call, a short table out.
-
-Holds no logic of its own and imports nothing heavy.
-"""
+"""The `angle-data ensemble` command: options in, one call, a short table out."""
 
 from __future__ import annotations
 
@@ -50,23 +47,17 @@ def ensemble(
         int | None, typer.Option(help="Most pairs per source text and polarity.", show_default="no cap")
     ] = None,
     max_near_copies: Annotated[
-        float | None,
-        typer.Option(
-            help="Largest share of antonyms that hardly differ from their source.",
-            show_default="principled 0.3, others 1",
-        ),
-    ] = None,
+        float, typer.Option(help="Largest share of antonyms that hardly differ from their source.")
+    ] = 1.0,
     equal_polarities: Annotated[
-        bool | None,
+        bool,
         typer.Option(
-            "--equal-polarities/--unequal-polarities",
-            help="As many synonyms as antonyms of each source.",
-            show_default="principled equal, others unequal",
+            "--equal-polarities/--unequal-polarities", help="As many synonyms as antonyms of each source."
         ),
-    ] = None,
+    ] = False,
     max_share: Annotated[
-        float | None, typer.Option(help="Largest share of pairs from one annotator.", show_default="1")
-    ] = None,
+        float, typer.Option(help="Largest share of pairs that one annotator alone may supply.")
+    ] = 1.0,
     ratios: Annotated[
         str, typer.Option(help="Shares of train, validation and test; by source text.")
     ] = "0.9,0.1",
@@ -86,6 +77,7 @@ def ensemble(
     --strategy principled
     """
     configure_logging(quiet=quiet, verbose=verbose)
+    from angle_data.ensemble.balance import Limits
     from angle_data.ensemble.build import EnsembleConfig, build_ensemble
 
     config = EnsembleConfig(
@@ -96,10 +88,7 @@ def ensemble(
         scores=tuple(scores or ()),
         antonym_score=antonym_score,
         random_per_source=random_per_source,
-        max_per_source=max_per_source,
-        max_near_copies=max_near_copies,
-        equal_polarities=equal_polarities,
-        max_share=max_share,
+        limits=Limits(max_per_source, max_near_copies, equal_polarities, max_share),
         ratios=_parse_ratios(ratios),
         seed=seed,
     )

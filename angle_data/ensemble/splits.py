@@ -1,7 +1,7 @@
 """Which split a source belongs to, so that no text and no near-copy of a source stands in two of them.
 
 A split is drawn by hash of the source text: adding texts moves none of the others, unless a new text ties
-two groups together. Knows nothing about labels or files.
+two groups together.
 """
 
 from __future__ import annotations

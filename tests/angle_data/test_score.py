@@ -11,7 +11,7 @@ from fake_openai import FakeOpenAI, Fault
 from typer.testing import CliRunner
 
 from angle_data.cli import app
-from angle_data.ensemble.scores import read_scores
+from angle_data.ensemble.read import read_scores
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.engine import EngineConfig

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from angle_data.ensemble.runs import Unfinished
-from angle_data.ensemble.scores import peer_grades, read_scores
+from angle_data.ensemble.read import Unfinished, peer_grades, read_scores
 from angle_data.errors import InputError
 from angle_data.text import pair_key
 
@@ -39,7 +38,6 @@ def test_grades_of_several_runs_and_graders(tmp_path: Path) -> None:
         pair_key("Disk full.", "Disk empty."): {"judge": 1.5},
     }
     assert graded.rows == {"judge": 3, "other": 1}
-    assert graded.unknown({key}) == 1
     assert read_scores([two, one]) == graded
 
 

@@ -1,8 +1,9 @@
 import pytest
 
 from angle_data.ensemble import labels as labels_module
-from angle_data.ensemble.labels import default_random_pairs, grade_choices, label_choice, random_pairs
-from angle_data.ensemble.sources import Choice, Source
+from angle_data.ensemble.labels import grade_choices, label_choice, random_pairs
+from angle_data.ensemble.read import Source
+from angle_data.ensemble.strategies import Choice
 from angle_data.records import Candidate, LabelledPair, Polarity
 from angle_data.text import jaccard, normalise, pair_key
 
@@ -26,10 +27,6 @@ def test_label_choice(labels: str, polarity: Polarity, label: int, score: float)
     assert label_choice(choice, labels=labels, antonym_score=0.3) == LabelledPair(
         "The disk is full.", "No space left.", label, score, 0.7, polarity, "t1", ["a", "b"], ["near_copy"]
     )
-
-
-def test_default_random_pairs() -> None:
-    assert [default_random_pairs(labels) for labels in ("binary", "ordinal", "graded")] == [0, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 import pytest
 
-from angle_data.ensemble.gate import fold, gate, is_near_copy
-from angle_data.ensemble.sources import REASONS
+from angle_data.ensemble.screen import REASONS, fold, gate, is_near_copy
 
 SOURCE = "Failover is disabled on the primary database."
 

@@ -1,5 +1,5 @@
-from angle_data.ensemble.sources import Offer, group_by_source, offers
-from angle_data.ensemble.topic import content_words, off_topic
+from angle_data.ensemble.read import Offer, group_by_source, offers
+from angle_data.ensemble.screen import content_words, off_topic
 from angle_data.records import Candidate, Polarity
 
 SOURCES = [

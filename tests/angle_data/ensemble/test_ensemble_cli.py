@@ -19,10 +19,13 @@ def angle_data(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    path = tmp_path / "run"
+    return write_run(tmp_path / "run", 20)
+
+
+def write_run(path: Path, sources: int) -> Path:
     path.mkdir()
     rows = []
-    for i in range(20):
+    for i in range(sources):
         for polarity, text in (
             ("synonym", f"Host alpha{i} is down."),
             ("antonym", f"Host alpha{i} is up."),
@@ -104,8 +107,9 @@ def test_ensemble_mistakes_are_one_line(run: Path, tmp_path: Path, options: list
     assert (result.returncode, result.stdout, result.stderr) == (1, "", f"angle-data: error: {message}\n")
 
 
-def test_ensemble_with_grades(run: Path, tmp_path: Path) -> None:
-    """Of the 40 pairs that pass the gate one antonym was offered as a synonym; all options are passed on."""
+def test_ensemble_with_grades(tmp_path: Path) -> None:
+    """Of the 200 pairs that pass the gate one antonym was offered as a synonym; all options are passed on."""
+    run = write_run(tmp_path / "run", 100)
     rows = [json.loads(line) for line in (run / "candidates.jsonl").read_text().splitlines()]
     folders = []
     for grader in ("x", "y", "z"):
@@ -115,7 +119,7 @@ def test_ensemble_with_grades(run: Path, tmp_path: Path) -> None:
             {
                 "text1": r["source"],
                 "text2": r["text"],
-                "score": 4.5 if "down" in r["text"] else 0.5,
+                "score": (4 if "down" in r["text"] else 0) + sum(map(ord, grader + r["source"])) % 7 / 10,
                 "model": grader,
             }
             for r in rows
@@ -141,8 +145,8 @@ def test_ensemble_with_grades(run: Path, tmp_path: Path) -> None:
     )
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines()[:3] == [
-        "candidates  60 = 40 kept + 20 dropped",
-        "dropped     blank 20",
+        "candidates  300 = 200 kept + 100 dropped",
+        "dropped     blank 100",
         "flipped     1 of those kept: the polarity was turned round",
     ]
     report = json.loads((tmp_path / "out" / "report.json").read_text())

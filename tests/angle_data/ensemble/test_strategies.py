@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.ensemble import STRATEGIES, load_strategy
-from angle_data.ensemble.sources import NO_GRADES, REASONS, Choice, Outcome, group_by_source
-from angle_data.ensemble.strategies import concat, vote
+from angle_data.ensemble.read import NO_GRADES, group_by_source
+from angle_data.ensemble.screen import REASONS
+from angle_data.ensemble.strategies import STRATEGIES, Choice, Outcome, concat, load_strategy, vote
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.replies.parse import parse_reply

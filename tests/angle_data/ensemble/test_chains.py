@@ -2,10 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from angle_data.ensemble.chains import drop_chained, synonym_sets
 from angle_data.ensemble.principled import principled
-from angle_data.ensemble.sources import Choice, Outcome, Strategy, group_by_source
-from angle_data.ensemble.strategies import concat, vote
+from angle_data.ensemble.read import group_by_source
+from angle_data.ensemble.strategies import Choice, Outcome, Strategy, concat, drop_chained, synonym_sets, vote
 from angle_data.records import Candidate, Polarity
 
 FULL, SPACE, USED = "The disk is full now", "No space is left on the volume", "Storage capacity is used up"

@@ -1,8 +1,7 @@
 import pytest
 
-from angle_data.ensemble.merge import merge
-from angle_data.ensemble.near import join_near, kernel
-from angle_data.ensemble.sources import group_by_source, offers
+from angle_data.ensemble.merge import join_near, kernel, merge
+from angle_data.ensemble.read import group_by_source, offers
 from angle_data.records import Candidate, Polarity
 
 SOURCE = "Restart the label service every night, it leaks."
