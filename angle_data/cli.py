@@ -15,8 +15,7 @@ from angle_data.ensemble.command import ensemble
 from angle_data.gis.command import GisGroup, gis
 from angle_data.gis.command_audit import rehydrate, sample
 from angle_data.gis.command_explain import explain
-from angle_data.labelling.command import llm_label
-from angle_data.labelling.score_command import llm_score
+from angle_data.labelling.command import llm_label, llm_score
 
 app = typer.Typer(
     name="angle-data",

@@ -9,8 +9,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["RESULTS", "ROOT", "data_folder", "minilm", "save_results", "show"]
-
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "runs" / "benchmarks"
 

@@ -4,20 +4,16 @@
     python benchmarks/llm_ensemble.py stsb --only concat-ordinal principled-graded
     python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2   # also with a fifth of b turned round
     python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2 --detect      # only what is found
-    python benchmarks/llm_ensemble.py cloud-ops --limit 30 --seeds 1 --only concat-ordinal    # does it run?
 
-The grades that `principled` uses come from no LLM. By default they are simulated: three graders see the
-polarity that was asked for (before anything is turned round) through normal noise, which leaves each an area
-under the curve of 0.9. With --graders cross-fit they are made as in confident learning (Northcutt et al.,
-https://arxiv.org/abs/1911.00068): the sources are dealt into three folds, a model is fitted for one epoch on
-all annotators' pairs of two of them, and its similarities on the candidates of the third are mapped to 0..5
-by rank. No human score takes part in either. Data sets are named SET-LABELS: SET is an annotator, concat,
+The grades that `principled` uses come from no LLM. They are simulated: three graders see the polarity that
+was asked for (before anything is flipped) through normal noise, which leaves each an area under the curve of
+0.9. Data sets are named SET-LABELS: SET is an annotator, concat,
 vote or principled, LABELS is binary, ordinal or graded. All have the same number of random pairs; of other
 pairs all have as many as the smallest, each source and polarity giving up its share.
 
 With --flip, sentences drawn by hash get the other polarity (and a request of their own, so that no key gives
 them away) before anything is graded or built; the tables also show what that costs each data set.
-Other options: --seeds 1 2 3, --recipe NAME, --precision bf16 (faster on a CPU that has it). `stsb` needs
+Other options: --seeds 1 2 3, --precision bf16 (faster on a CPU that has it). `stsb` needs
 $ANGLE_BENCH_DATA (README.md). Finished runs are kept in runs/benchmarks and not repeated.
 """
 
@@ -27,11 +23,9 @@ import argparse
 import itertools
 import json
 import random
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +51,6 @@ DEFAULT = (
     "vote-ordinal",
     *(f"principled-{labels}" for labels in LABELS),
 )
-FOLDS = 3
 OTHER = {"synonym": "antonym", "antonym": "synonym"}
 
 
@@ -77,26 +70,21 @@ def main() -> None:
     arguments = parse_arguments()
     configure_logging(quiet=True)
     task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
-    recipe = Recipe.from_toml(find_recipe(arguments.recipe or task.recipe))
+    recipe = Recipe.from_toml(find_recipe(task.recipe))
     recipe = replace(recipe, training=replace(recipe.training, precision=arguments.precision))
-    name = Path(arguments.recipe or task.recipe).stem
-    root = RESULTS / task.name / "ensemble" / (f"{name}-first-{arguments.limit}" if arguments.limit else name)
+    root = RESULTS / task.name / "ensemble" / task.recipe
     runs = candidates(task)
-    worlds = [make_world(task, recipe, root, runs, None, arguments.limit, arguments.graders)]
+    worlds = [make_world(task, root, runs, None)]
     if arguments.flip:
-        worlds.append(
-            make_world(task, recipe, root, runs, arguments.flip, arguments.limit, arguments.graders)
-        )
-    # Cross-fit graders are too weak to label.
-    default = [name for name in DEFAULT if arguments.graders == "simulated" or not name.endswith("graded")]
-    wanted = arguments.only or default
-    built = {world.name: build_all(task, world, sorted({*wanted, *default})) for world in worlds}
+        worlds.append(make_world(task, root, runs, arguments.flip))
+    wanted = arguments.only or DEFAULT
+    built = {world.name: build_all(task, world, sorted({*wanted, *DEFAULT})) for world in worlds}
     detected = {world.name: detection(world) for world in worlds}
     for world in worlds:
         print_detection(world, detected[world.name])
     results: list[dict[str, Any]] = []
     if not arguments.detect:
-        rows = arguments.rows or min(count(pairs) for sets in built.values() for pairs in sets.values())
+        rows = min(count(pairs) for sets in built.values() for pairs in sets.values())
         print(f"\neach data set: {rows} pairs besides the random ones")
         for seed, world, data in itertools.product(arguments.seeds, worlds, wanted):
             pairs = subsample(built[world.name][data], rows)
@@ -104,7 +92,7 @@ def main() -> None:
         print_tables(results, worlds)
     flip = "" if not arguments.flip else f"-flip-{arguments.flip[0]}-{arguments.flip[1]:g}"
     save_results(
-        f"llm_ensemble-{task.name}-{root.name}-{arguments.graders}{flip}",
+        f"llm_ensemble-{task.name}-{root.name}{flip}",
         {"detection": detected, "results": results},
     )
 
@@ -121,11 +109,7 @@ def parse_arguments() -> argparse.Namespace:
     ]
     parser.add_argument("--only", nargs="+", choices=names, metavar="SET-LABELS")
     parser.add_argument("--flip", type=parse_flip, metavar="ANNOTATOR:SHARE")
-    parser.add_argument("--graders", choices=["simulated", "cross-fit"], default="simulated")
     parser.add_argument("--detect", action="store_true", help="print what is found and fit no data set")
-    parser.add_argument("--limit", type=int, help="use the first texts only, to try the script out")
-    parser.add_argument("--rows", type=int, help="pairs a data set; default those of the smallest")
-    parser.add_argument("--recipe", help="another recipe than the task's")
     parser.add_argument("--precision", default="fp32")
     return parser.parse_args()
 
@@ -143,24 +127,18 @@ def parse_flip(text: str) -> tuple[str, float]:
 
 def make_world(
     task: Task,
-    recipe: Recipe,
     root: Path,
     runs: dict[str, Path],
     flip: tuple[str, float] | None,
-    limit: int | None,
-    graders: str,
 ) -> World:
     """Copy the candidates, turning some round, and grade them; what was done before is not done again."""
     name = "clean" if flip is None else f"flip-{flip[0]}-{flip[1]:g}"
     folder = root / name
-    kept = {row["id"] for _, row in itertools.islice(read_jsonl(task.texts), limit)}
     flipped: set[tuple[str, str]] = set()
     copies = {}
     for annotator, run_folder in runs.items():
         rows = []
         for _, row in read_jsonl(run_folder / "candidates.jsonl"):
-            if row["source_id"] not in kept:
-                continue
             draw = stable_hash(f"flip\n{row['key']}\n{row['text']}") / 2**64
             if flip and annotator == flip[0]:
                 row["key"] += f"-{len(rows)}"
@@ -170,7 +148,7 @@ def make_world(
             rows.append(row)
         copies[annotator] = folder / "labels" / annotator
         write_jsonl(copies[annotator] / "candidates.jsonl", rows)
-    scores = (simulate if graders == "simulated" else partial(grade, task, recipe))(folder, copies, flipped)
+    scores = simulate(folder, copies, flipped)
     return World(name, folder, copies, (scores,), frozenset(flipped))
 
 
@@ -195,62 +173,6 @@ def simulate(folder: Path, runs: dict[str, Path], flipped: Set[tuple[str, str]])
                 )
     write_jsonl(folder / "scores-simulated" / "scores.jsonl", grades)
     return folder / "scores-simulated"
-
-
-def grade(
-    task: Task, recipe: Recipe, folder: Path, runs: dict[str, Path], flipped: Set[tuple[str, str]]
-) -> Path:
-    """Grade every candidate by a model that was fitted on other sources; return the run folder."""
-    rows = {name: [row for _, row in read_jsonl(run / "candidates.jsonl")] for name, run in runs.items()}
-    grades = []
-    # A tenth of the pairs, held out, chooses the checkpoint: no human score takes part.
-    once = replace(recipe.training, epochs=1, evals_per_epoch=2, seed=0)
-    for fold in range(FOLDS):
-        kept = folder / f"without-fold-{fold}"
-        for name, candidates_ in rows.items():
-            others = [row for row in candidates_ if fold_of(row) != fold]
-            write_jsonl(kept / name / "candidates.jsonl", others)
-        build(task, tuple(kept / name for name in rows), kept / "pairs", "concat", "ordinal", ())
-        result = fit(
-            FitConfig(
-                data=[str(kept / "pairs" / "dataset")],
-                backbone=str(minilm(task.layers)),
-                out=folder / "graders" / f"without-fold-{fold}-{fingerprint(read_pairs(kept / 'pairs'))}",
-                recipe=replace(recipe, training=once),
-            )
-        )
-        asked = [row for candidates_ in rows.values() for row in candidates_ if fold_of(row) == fold]
-        similarities = encode(result.out, [(row["source"], row["text"]) for row in asked])
-        ordered = sorted(similarities)
-        grades += [
-            {
-                "text1": row["source"],
-                "text2": row["text"],
-                "score": 5 * (bisect_left(ordered, value) + bisect_right(ordered, value)) / 2 / len(ordered),
-                "model": "cross-fit",
-                "key": row["key"],
-            }
-            for row, value in zip(asked, similarities, strict=True)
-        ]
-    write_jsonl(folder / "scores" / "scores.jsonl", grades)
-    return folder / "scores"
-
-
-def fold_of(row: dict[str, Any]) -> int:
-    """Return the fold that a candidate's source was dealt to."""
-    return stable_hash(f"fold\n{row['source_id']}") % FOLDS
-
-
-def encode(model_folder: Path, pairs: Sequence[tuple[str, str]]) -> list[float]:
-    """Return the cosine similarity of every pair."""
-    from sentence_transformers import SentenceTransformer
-
-    model = SentenceTransformer(str(model_folder), device="cpu")
-    one, two = (
-        model.encode([pair[side] for pair in pairs], normalize_embeddings=True, show_progress_bar=False)
-        for side in (0, 1)
-    )
-    return [float(value) for value in (one * two).sum(axis=1)]
 
 
 # --- data sets ----------------------------------------------------------------------------------------

@@ -4,13 +4,11 @@
     python benchmarks/paper.py stsb                   # AnglE on STS-B, five seeds
     python benchmarks/paper.py stsb without-angle     # a variant: an objective, a loss, a pooling …
     python benchmarks/paper.py stsb --print           # only the commands
-    python benchmarks/paper.py stsb aoe --time        # seconds of one epoch, for each seed
-    python benchmarks/paper.py nli --saturation       # pairs with cosines above 0.95 and above 0.8
 
 Pairs come from the hub, or from --data-dir (one folder a data set, fields as in the hub's), and one --out
 holds those of one source. Steps that are done are not repeated. --backbone and --set are for trying it at a
-small scale; what comes out is another experiment, in a folder of its own. --saturation measures the
-backbone as it is, or a trained model given as --backbone. paper.md sets the published figures beside ours.
+small scale; what comes out is another experiment, in a folder of its own. paper.md sets the published
+figures beside ours.
 """
 
 from __future__ import annotations
@@ -19,15 +17,13 @@ import argparse
 import hashlib
 import json
 import shlex
-import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from paper_data import unpublished_sizes, write_data
-from paper_measure import saturated, time_epoch
-from paper_rows import FAMILIES, PUBLISHED, SECONDS, SEEDS, VARIANTS, settings_of
+from paper_rows import FAMILIES, PUBLISHED, SEEDS, VARIANTS, settings_of
 
 from angle_data.errors import AngleError
 from angle_train.evaluate.tasks.sources import DataFolder, Hub
@@ -108,16 +104,11 @@ def listing() -> str:
     lines = []
     for name, variant in PUBLISHED:
         lines.append(f"{name:<14} {variant:<22} {published(name, variant)}")
-    for name, variant in SECONDS:
-        lines.append(f"{name:<14} {variant:<22} --time: {published(name, variant, time=True)}")
     return "\n".join(lines)
 
 
-def published(name: str, variant: str, *, time: bool = False) -> str:
-    """Return the published scores of a row in words, or its time; empty if it has none."""
-    if time:
-        seconds = SECONDS.get((name, variant))
-        return f"{seconds} s an epoch on an RTX 3090 Ti" if seconds else ""
+def published(name: str, variant: str) -> str:
+    """Return the published scores of a row in words; empty if it has none."""
     return ", ".join(f"{what} {figure}" for what, figure in PUBLISHED.get((name, variant), {}).items())
 
 
@@ -130,27 +121,6 @@ def run(todo: Sequence[Sequence[str]]) -> None:
         code = subprocess.run([*program, *command[1:]], check=False).returncode
         if code:
             sys.exit(code)  # what was done stays, and the same command goes on
-
-
-def print_times(given: argparse.Namespace) -> None:
-    """Time one epoch of a row with every seed."""
-    family = FAMILIES[given.family]
-    data, backbone = _train_file(given.family, given.out), given.backbone or family.backbone
-    settings = [*settings_of(given.family, given.variant), *given.set]
-    walls = []
-    for seed in given.seeds:
-        epoch = time_epoch(family.recipe, data, backbone, settings, seed)
-        walls.append(epoch.wall)
-        print(f"{given.family} {given.variant}, seed {seed}: {epoch.line()}", flush=True)
-    print(f"median {statistics.median(walls):.2f} s, {min(walls):.2f} to {max(walls):.2f}")
-
-
-def print_saturation(given: argparse.Namespace) -> None:
-    """Print how many training pairs of a family lie in the saturation zone of a model."""
-    model = given.backbone or FAMILIES[given.family].backbone
-    print(f"cosines of {model}, as it is:")
-    for share in saturated(_train_file(given.family, given.out), model):
-        print(share.line(), flush=True)
 
 
 def _options() -> argparse.ArgumentParser:
@@ -167,8 +137,6 @@ def _options() -> argparse.ArgumentParser:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--prepare", action="store_true", help="only write the pairs")
     what.add_argument("--print", action="store_true", help="only print the commands")
-    what.add_argument("--time", action="store_true", help="only time one epoch, for each seed")
-    what.add_argument("--saturation", action="store_true", help="only count the pairs with high cosines")
     return parser
 
 
@@ -180,8 +148,6 @@ def main() -> None:
         print(listing())
         return
     family = FAMILIES[given.family]
-    if (given.time or given.saturation) and family.annotators:
-        parser.error(f"{given.family} has no pairs before its annotators have written them")
     given.seeds = list(dict.fromkeys(given.seeds))
     todo = commands(
         given.family,
@@ -201,16 +167,10 @@ def main() -> None:
         write_data(family, DataFolder(given.data_dir) if given.data_dir else Hub(), given.out / "data")
         if given.prepare:
             return
-        if given.saturation:
-            print_saturation(given)
-            return
-        if given.time:
-            print_times(given)
-        else:
-            run(todo)
+        run(todo)
     except AngleError as error:
         sys.exit(f"paper.py: error: {error}")
-    figures = published(given.family, given.variant, time=given.time)
+    figures = published(given.family, given.variant)
     if given.backbone or given.set or not figures:
         return
     other = unpublished_sizes(family, given.out / "data")

@@ -1,7 +1,7 @@
 """Run every benchmark in turn: `make bench`. Many hours on a CPU; finished trainings are not repeated.
 
 Options (--seeds, --precision) go to the quality benchmarks of this folder; the others take none of them. Not
-run are the scripts that choose recipes and compare nothing, training/{ablation,few_labels,long_text}.py (more
+run are the scripts that choose recipes and compare nothing, training/{ablation,few_labels}.py (more
 than a day), evaluation/*.py, labelling/scale.py (half an hour), and paper.py (needs the hub and a GPU).
 """
 
@@ -15,7 +15,6 @@ HERE = Path(__file__).parent
 QUALITY = [
     ["llm_supervised.py", "cloud-ops"],
     ["llm_supervised.py", "stsb"],
-    ["stsb_supervised.py"],
     ["llm_ensemble.py", "cloud-ops", "--flip", "annotator-b:0.2"],
     ["llm_ensemble.py", "stsb"],
 ]
@@ -24,9 +23,6 @@ OTHERS = [
     ["training/speed.py"],
     ["labelling/throughput.py"],
     ["labelling/rate_limit.py"],
-    ["labelling/kill.py"],
-    ["labelling/batch_alignment.py"],
-    ["labelling/odd_replies.py"],
     ["gis/markers.py", "heldout"],
     ["gis/crawl.py"],
     ["gis/build.py"],

@@ -84,9 +84,8 @@ class FakeGitHub:
     """The server; a context manager. `faults` are used one a request, then `schedule` is asked.
 
     With `token` set other tokens get 401; GraphQL always wants one. `limit` is the hourly budget of each
-    API, `heaviest` the largest GraphQL page that does not time out, `deep` how many items page numbers
-    reach; `exclusive` leaves out the very second of `since`; `web` is the site of all pages. `before` is
-    called with every request, to change the world while it is read.
+    API, `deep` how many items page numbers reach; `exclusive` leaves out the very second of `since`; `web` is
+    the site of all pages. `before` is called with every request, to change the world while it is read.
     """
 
     def __init__(
@@ -99,7 +98,6 @@ class FakeGitHub:
         token: str | None = None,
         prefix: str = "",
         limit: int = 5_000,
-        heaviest: int = 100,
         deep: int = 10_000,
         skew_s: float = 0.0,
         exclusive: bool = False,
@@ -108,7 +106,7 @@ class FakeGitHub:
         self.world, self.seen, self.unchanged = world, [], 0
         self.faults, self.schedule, self._before = list(faults), schedule, before
         self._token, self._prefix, self._limit = token, prefix, limit
-        self._heaviest, self._deep, self._skew_s = heaviest, deep, skew_s
+        self._deep, self._skew_s = deep, skew_s
         self._exclusive, self._web = exclusive, web
         self.used = {"core": 0, "graphql": 0}
         self._sorted: dict[tuple, tuple[int, list]] = {}
@@ -275,8 +273,6 @@ class FakeGitHub:
 
     def _graphql(self, seen: Seen, *, cut: bool) -> web.Response:
         body = seen.body or {}
-        if int(body["variables"].get("first", 1)) > self._heaviest:
-            return web.Response(status=502, text="<html>Bad Gateway</html>", content_type="text/html")
         if self.used["graphql"] >= self._limit:
             return self._data({"errors": [{"type": "RATE_LIMITED", "message": "API rate limit exceeded"}]})
         reset = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._reset()))

@@ -1,10 +1,13 @@
 """Crawling the fake GitHub into a folder, and what the store should hold then; for the tests of the crawl."""
 
+import dataclasses
+import json
+
 from fake_github import FakeGitHub
 from fake_github_world import all_comments
 
 from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
-from angle_data.gis.crawl.rows import Comment, Event, Issue
+from angle_data.gis.crawl.rows import LISTINGS, Comment, Event, Issue
 from angle_data.gis.crawl.store import Store
 
 TOKEN = "ghp_aVerySecretToken"
@@ -24,8 +27,15 @@ def config_for(github, out, *names, **options):
 
 
 def dump(out):
+    """Everything found, a line of JSON a row; where a crawl stood is left out."""
     with Store.open(out / "crawl.sqlite", read_only=True) as store:
-        return list(store.dump())
+        return lines_of(store)
+
+
+def lines_of(store):
+    repos = [("repos", dataclasses.replace(repo, etag=None)) for repo in store.repos()]
+    rows = [(name, row) for name in LISTINGS for row in getattr(store, name)()]
+    return [json.dumps([name, *dataclasses.astuple(row)]) for name, row in repos + rows]
 
 
 def rows(out, table, repo_id=None):

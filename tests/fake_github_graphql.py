@@ -247,6 +247,8 @@ class _Answerer:
         self, issue: FakeIssue, last: int, itemTypes: list[str], before: str | None = None, **_: object
     ) -> dict:
         self.connections += 1
+        if issue.heavy:
+            raise GraphQLError("Something went wrong while executing your query: timeout")
         wanted = {_ITEM_TYPES[name] for name in itemTypes}
         items = sorted(
             (event for event in issue.events if event.type in wanted), key=lambda e: (e.created_at, e.id)

@@ -108,7 +108,7 @@ class FakeEvent:
 
 @dataclass
 class FakeIssue:
-    """One issue or pull request."""
+    """One issue or pull request; GraphQL times out on the events of one that is `heavy`."""
 
     id: int
     number: int
@@ -125,6 +125,7 @@ class FakeIssue:
     closed_at: str | None = None
     closed_by: str | None = None
     locked: bool = False
+    heavy: bool = False
     comments: list[FakeComment] = field(default_factory=list)
     events: list[FakeEvent] = field(default_factory=list)
 

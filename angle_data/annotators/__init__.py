@@ -8,13 +8,14 @@ from __future__ import annotations
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.models import MODELS, ModelAlias
 from angle_data.annotators.registry import ANNOTATORS, load_annotator
-from angle_data.annotators.spec import AnnotatorSpec, Dialect
+from angle_data.annotators.spec import AnnotatorSpec, Dialect, EngineConfig
 
 __all__ = [
     "ANNOTATORS",
     "MODELS",
     "AnnotatorSpec",
     "Dialect",
+    "EngineConfig",
     "ModelAlias",
     "choose_annotator",
     "load_annotator",

@@ -1,7 +1,7 @@
 """The short model names: what each stands for, where it is served, and what it costs.
 
 Prices are in USD per million tokens, as the services listed them in November 2026; `--usd-per-million`
-overrides them. Nothing here is asked of a service.
+overrides them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from angle_data.annotators.spec import Dialect
+from angle_data.annotators.spec import AnnotatorSpec, Dialect
+from angle_data.errors import InputError
 
 BATCH_PRICE_FACTOR = 0.5
 """What a token costs in a batch, relative to a direct request; https://developers.openai.com/api/docs/guides/batch."""
@@ -55,13 +56,12 @@ SERVICES: dict[str, Service] = {
 class ModelAlias:
     """What a short model name stands for.
 
-    `checkpoint` is the model by default and `context` the tokens it can hold. `host` is the public service
-    that answers without `--base-url`; None for models that the user serves or loads. `dialect` is that of a
-    server of the user's own. `hosted` names the model at services that know it by another name, by host.
+    `checkpoint` is the model by default. `host` is the public service that answers without `--base-url`; None
+    for models that the user serves or loads. `dialect` is that of a server of the user's own. `hosted` names
+    the model at services that know it by another name, by host.
     """
 
     checkpoint: str
-    context: int
     host: str | None = None
     dialect: Dialect = "openai"
     hosted: Mapping[str, str] = field(default_factory=dict)
@@ -72,12 +72,42 @@ class ModelAlias:
 
 
 MODELS: dict[str, ModelAlias] = {
-    "chatglm": ModelAlias("zai-org/GLM-4-9B-0414", 32_768, dialect="vllm", hosted={_GLM: "glm-4-flash"}),
-    "chatgpt": ModelAlias("gpt-4o-mini", 128_000, host=_OPENAI),
-    "llama": ModelAlias("meta-llama/Llama-3.1-8B-Instruct", 131_072, dialect="vllm"),
+    "chatglm": ModelAlias("zai-org/GLM-4-9B-0414", dialect="vllm", hosted={_GLM: "glm-4-flash"}),
+    "chatgpt": ModelAlias("gpt-4o-mini", host=_OPENAI),
+    "llama": ModelAlias("meta-llama/Llama-3.1-8B-Instruct", dialect="vllm"),
 }
 
 
 def service_of(base_url: str) -> Service | None:
     """Return the known service behind an address, None for a server of the user's own."""
     return SERVICES.get(urlsplit(base_url).hostname or "")
+
+
+def price_of(spec: AnnotatorSpec) -> Price | None:
+    """Return what the tokens of `spec` cost, None when they cost nothing or the price is not known.
+
+    Raises:
+        InputError: `max_usd` is set and the price is not known.
+    """
+    price = Price(*spec.usd_per_million) if spec.usd_per_million is not None else _listed_price(spec)
+    if price is None and spec.max_usd is not None:
+        at = f" at {spec.base_urls[0]}" if spec.base_urls else ""
+        raise InputError(
+            f"--max-usd needs a price, and that of {spec.checkpoint!r}{at} is not known: give "
+            "--usd-per-million IN,OUT, or bound the tokens with --max-tokens-total"
+        )
+    return price
+
+
+def _listed_price(spec: AnnotatorSpec) -> Price | None:
+    if not spec.paid:
+        return None
+    if spec.base_urls:
+        service = service_of(spec.base_urls[0])
+    else:
+        alias = MODELS.get(spec.model)
+        service = SERVICES.get(alias.host or "") if alias else None
+    price = service.prices.get(spec.checkpoint) if service else None
+    if price is not None and spec.engine == "batch":
+        return Price(price.input * BATCH_PRICE_FACTOR, price.output * BATCH_PRICE_FACTOR)
+    return price

@@ -1,6 +1,8 @@
 """Answers from a file of recorded replies: for demos, tests, and replies made elsewhere. Sends nothing.
 
-Rows: `text`, `polarity`, `reply` and, where a file holds several annotators, `annotator`.
+Rows are `text`, `polarity` and `reply` for `llm-label`, or `text1`, `text2` and `reply` for `llm-score`, and
+`annotator` where a file holds several. A recorded grade is that of one pair, in either order of its texts
+unless both orders are recorded.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
 from typing import Any
 
-from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest, Failure, Reply
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import check_polarity
@@ -21,9 +23,11 @@ NOT_RECORDED = "not_recorded"
 
 _BREATHE_EVERY = 64
 
+_Replies = dict[tuple[str, str], str]  # (source, task) -> reply
+
 
 class Recorded:
-    """Matches requests with recorded replies by text and polarity."""
+    """Matches requests with recorded replies: by text and polarity, or by the two texts of a pair."""
 
     def __init__(self, spec: AnnotatorSpec) -> None:
         if spec.replies is None:
@@ -36,25 +40,36 @@ class Recorded:
             if number % _BREATHE_EVERY == 0:
                 await asyncio.sleep(0)  # nothing here waits, and an interrupt needs a moment to get through
             reply = self._replies.get((request.source, request.task))
-            if reply is None:
-                yield Failure(request.key, NOT_RECORDED, f"no recorded {request.task} reply for this text")
-            else:
+            if reply is not None:
                 yield Reply(request.key, reply)
+            elif request.task == "score":
+                message = "no recorded grade for this pair (a recorded grade needs --pairs-per-call 1)"
+                yield Failure(request.key, NOT_RECORDED, message)
+            else:
+                yield Failure(request.key, NOT_RECORDED, f"no recorded {request.task} reply for this text")
 
 
-def _load(path: Path, name: str) -> dict[tuple[str, str], str]:
-    replies: dict[tuple[str, str], str] = {}
+def _load(path: Path, name: str) -> _Replies:
+    replies: _Replies = {}
+    exchanged: _Replies = {}
     others: set[str] = set()
     for number, row in read_jsonl(path):
         where = f"{path}:{number}"
-        text, reply = _string(row, "text", where).strip(), _string(row, "reply", where)
+        graded = "text1" in row
+        texts = [
+            _string(row, field, where).strip() for field in (("text1", "text2") if graded else ("text",))
+        ]
+        reply = _string(row, "reply", where)
         annotator = row.get("annotator", name)
         if annotator != name:
             others.add(str(annotator))
             continue
-        key = (text, check_polarity(row.get("polarity"), where))
-        if replies.setdefault(key, reply) != reply:
-            raise InputError(f"{where}: a second, different {key[1]} reply for the same text; keep one")
+        task = "score" if graded else check_polarity(row.get("polarity"), where)
+        # As `llm-score` writes the source of a request about one pair.
+        if replies.setdefault(("\n".join(texts), task), reply) != reply:
+            about = "pair" if graded else "text"
+            raise InputError(f"{where}: a second, different {task} reply for the same {about}; keep one")
+        exchanged.setdefault(("\n".join(reversed(texts)), task), reply)
     if not replies and others:
         found = ", ".join(sorted(others))
         raise InputError(
@@ -62,7 +77,7 @@ def _load(path: Path, name: str) -> dict[tuple[str, str], str]:
         )
     if not replies:
         raise InputError(f"{path} holds no replies; give a file with at least one")
-    return replies
+    return exchanged | replies
 
 
 def _string(row: dict[str, Any], field: str, where: str) -> str:

@@ -1,42 +1,222 @@
-"""A fully decided annotator: what an engine needs to be built. Decides nothing itself; see `choice`."""
+"""The options of everything that asks a language model, and the annotator that follows from them.
+
+`EngineConfig` is the only place where these options are listed. The commands make their command-line options
+from its fields, and `choice` turns it into an `AnnotatorSpec`, in which nothing is left open. Add an option
+here: a field with its default and its help.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, MISSING, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from angle_data.annotators.base import Sampling
+from angle_data.errors import InputError
+from angle_data.text import normalise, stable_hash
 
 Dialect = Literal["openai", "vllm", "glm"]
 """What a server's API understands.
 
 `openai`: replies bound to a JSON Schema. `vllm`: the same, as `vllm serve` has it. `glm`: the GLM cloud,
-which knows `json_object` only and thinks aloud unless told not to.
+which has `json_object` only and adds its reasoning unless a request turns that off.
 """
+
+TIMEOUT_S = 120.0
+"""Seconds for one answer, unless the user says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotatorSpec:
-    """Everything an engine may rely on; holds the *name* of the variable with the API key, never the key.
+class Option:
+    """How a field of `EngineConfig` looks on the command line.
 
-    `name` labels the candidates. `checkpoint` is the model as the service knows it, `revision` its version
-    for engines that load it themselves. `base_urls` () is the service's own default address. `replies` is the
-    file of the recorded engine. `timeout_s` bounds one attempt of one request. `requests_per_minute` and
-    `tokens_per_minute` None are limits the engine has to find out. `run` is the run folder, where the batch
-    engine keeps its state. `engine_options` are the engine's own, from `--engine-option KEY=VALUE`.
+    `flag` replaces the field's name there, `shown` its default in the help. `read` makes the value from the
+    text that was given, or from a list of texts where the flag can be repeated (`many`).
     """
 
-    name: str
-    engine: str
-    checkpoint: str
-    base_urls: tuple[str, ...] = ()
-    api_key_env: str | None = None
-    replies: Path | None = None
-    concurrency: int = 64
-    timeout_s: float = 120.0
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
+    help: str
+    flag: str | None = None
+    metavar: str | None = None
+    shown: str | None = None
+    read: Callable[[Any], Any] | None = None
+    many: bool = False
+
+
+def _option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks: Any) -> Any:
+    return field(default=default, default_factory=factory, metadata={"option": Option(help, **looks)})
+
+
+def _read_shard(text: str) -> tuple[int, int]:
+    try:
+        index, count = map(int, text.split("/"))
+    except ValueError:
+        raise InputError(f"--shard {text!r}: give I/N, such as 1/8") from None
+    return index, count
+
+
+def _read_prices(text: str) -> tuple[float, float]:
+    try:
+        prompt, reply = map(float, text.split(","))
+    except ValueError:
+        raise InputError(f"--usd-per-million {text!r}: give two prices, such as 0.15,0.60") from None
+    return prompt, reply
+
+
+def _read_engine_options(texts: list[str]) -> dict[str, Any]:
+    """Read each KEY=VALUE; a value that is no JSON (a number, true, a list …) is a string."""
+    options: dict[str, Any] = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not (separator and key.isidentifier()):
+            raise InputError(f"--engine-option {text!r}: give KEY=VALUE, such as max_model_len=4096")
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    return options
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """Who is asked, how, and how much. Checks itself and holds no secret.
+
+    `requests_per_minute` and `tokens_per_minute` None are learnt from the server. `max_usd` and
+    `max_tokens_total` bound what a run folder costs over all its sessions. `usd_per_million` are the prices
+    of a million prompt and reply tokens. `seed` None leaves sampling to the service; `max_tokens` bounds one
+    reply. `shard` (i, n) takes the i-th of n shares, from 1.
+
+    Raises:
+        InputError: A value is out of its range.
+    """
+
+    model: str = _option("chatgpt, llama, chatglm, or another name (see --base-url).")
+    engine: str = _option(
+        "auto, server (an API), batch (the OpenAI Batch API, half the price), offline (vLLM in this "
+        "process), ray (vLLM over Ray Data) or recorded.",
+        "auto",
+    )
+    checkpoint: str | None = _option(
+        "Model as the server knows it, or to be loaded.", None, shown="the model's own"
+    )
+    _: KW_ONLY
+    revision: str | None = _option("Version of the checkpoint, for offline and ray.", None)
+    base_urls: tuple[str, ...] = _option(
+        "OpenAI-compatible server, such as http://localhost:8000/v1; repeat it to spread the work.",
+        (),
+        flag="base_url",
+        shown="the model's public API",
+        read=tuple,
+        many=True,
+    )
+    api_key_env: str | None = _option(
+        "Variable that holds the API key.", None, shown="the public API's usual one"
+    )
+    replies: Path | None = _option(  # noqa: RUF009 - makes a field
+        "Recorded replies, for --engine recorded: .jsonl[.gz] with text, polarity and reply (llm-score: "
+        "text1, text2 and reply), and annotator if there are several.",
+        None,
+    )
+    engine_options: Mapping[str, Any] = _option(
+        "Setting of the engine itself. offline, ray: any argument of vllm.LLM, and chunk=N (prompts per "
+        "call); ray: concurrency=N (engines); server: timeout_s=SECONDS for one answer (120); batch: "
+        "wait_s=SECONDS.",
+        factory=dict,
+        flag="engine_option",
+        metavar="KEY=VALUE",
+        read=_read_engine_options,
+        many=True,
+    )
+    concurrency: int = _option("Requests in flight.", 64)
+    requests_per_minute: float | None = _option(
+        "Most requests a minute.", None, shown="learnt from the server"
+    )
+    tokens_per_minute: float | None = _option("Most tokens a minute.", None, shown="learnt from the server")
+    max_usd: float | None = _option(
+        "Stop when the run folder would cost more (exit 75). The first requests count with the longest "
+        "reply allowed, later ones with the mean: replies in flight that are longer can pass the limit.",
+        None,
+    )
+    max_tokens_total: int | None = _option(
+        "Stop when the run folder would take more tokens (exit 75); counted as --max-usd.", None
+    )
+    usd_per_million: tuple[float, float] | None = _option(
+        "USD per million prompt and reply tokens; for --engine batch those of a batch.",
+        None,
+        metavar="IN,OUT",
+        shown="the known price",
+        read=_read_prices,
+    )
+    temperature: float = _option("Sampling temperature, 0 to 2.", 0.7)
+    seed: int | None = _option("Sampling seed, if the server takes one.", None)
+    max_tokens: int = _option("Longest reply in tokens.", 512)
+    shard: tuple[int, int] | None = _option(
+        "Take the I-th of N shares, each with its own --out, to be run apart.",
+        None,
+        metavar="I/N",
+        read=_read_shard,
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("max_tokens", "concurrency", "max_tokens_total"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+        for name in ("requests_per_minute", "tokens_per_minute", "max_usd"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(f"--{name.replace('_', '-')} must be more than 0, got {value}")
+        if not 0 <= self.temperature <= 2:
+            raise InputError(f"--temperature must be between 0 and 2, got {self.temperature}")
+        if self.usd_per_million is not None and not all(0 <= p < math.inf for p in self.usd_per_million):
+            raise InputError(f"--usd-per-million must hold two prices, got {self.usd_per_million}")
+        if self.shard is not None and not 1 <= self.shard[0] <= self.shard[1]:
+            raise InputError(f"--shard i/n needs 1 <= i <= n, got {self.shard[0]}/{self.shard[1]}")
+
+    def sampling(self, schema: dict[str, Any] | None = None) -> Sampling:
+        """Return the sampling settings of a request; `schema` is the JSON Schema of its reply, if any."""
+        return Sampling(self.temperature, self.max_tokens, self.seed, schema)
+
+    def takes(self, content: str) -> bool:
+        """Whether `content` (a text, or the texts of a pair) belongs to this shard.
+
+        A hash of the normalised content alone decides, so the order and the rest of a file do not matter.
+        """
+        if self.shard is None:
+            return True
+        index, count = self.shard
+        return stable_hash(normalise(content)) % count == index - 1
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorSpec(EngineConfig):
+    """An `EngineConfig` with nothing left open: everything that an engine may rely on.
+
+    It holds the *name* of the variable with the API key, never the key. `engine` is a registered one,
+    `checkpoint` the model as the service knows it, `revision` its version for engines that load it
+    themselves. `base_urls` () is the service's own default address. `timeout_s` bounds one attempt of one
+    request. `run` is the run folder, where the batch engine keeps its state.
+    """
+
+    checkpoint: str = ""
+    _: KW_ONLY
+    timeout_s: float = TIMEOUT_S
     dialect: Dialect = "openai"
-    revision: str | None = None
     run: Path | None = None
-    engine_options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Return the annotator's name, the label of its candidates: the model as the user called it."""
+        return self.model
+
+    @property
+    def identity(self) -> str:
+        """Return the model as request keys know it: the checkpoint, and its revision if one is given."""
+        return self.checkpoint if self.revision is None else f"{self.checkpoint}@{self.revision}"
+
+    @property
+    def paid(self) -> bool:
+        """Whether replies may cost money: recorded ones and those of a model loaded here do not."""
+        return self.engine not in ("offline", "ray", "recorded")

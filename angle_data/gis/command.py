@@ -150,8 +150,7 @@ def gis(
 def _selection(
     repos: Path | None, api_url: str, since: str | None, until: str | None, strategy: str, *, tell: bool
 ) -> Selection:
-    from angle_data.gis.crawl.repos import read_repos
-    from angle_data.gis.crawl.selection import Selection
+    from angle_data.gis.crawl.selection import Selection, read_repos
 
     names = read_repos(repos, api_url, tell=tell).names if repos is not None else None
     return Selection(names, since, until, strategy)  # type: ignore[arg-type]  # checked there
@@ -200,6 +199,7 @@ def _as_table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
         left_out = summary.report["left_out"]
         unread = {name: status for name, status in crawled.repos.items() if status != "ok"}
         rows += [(name, why.removeprefix("error:")) for name, why in unread.items() if name not in left_out]
+        rows += [("set aside", f"{issue}: {reason}") for issue, reason in crawled.set_aside.items()]
         if crawled.archive is not None:
             counts = asdict(crawled.archive).items()
             rows.append(("archive", ", ".join(f"{name} {count:,}" for name, count in counts if count)))

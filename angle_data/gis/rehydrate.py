@@ -19,12 +19,10 @@ from angle_data.errors import InputError
 from angle_data.gis.build.card import render_rehydrated_card
 from angle_data.gis.build.dataset import COLUMNS, Row, read_dataset, write_rows
 from angle_data.gis.build.texts import Node, Texts
-from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient
-from angle_data.gis.crawl.limits import Refused
+from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient, Refused
 from angle_data.gis.crawl.missing import ask_number, ask_numbers
-from angle_data.gis.crawl.payloads import issue_from_node
 from angle_data.gis.crawl.queries import NUMBERS_A_QUERY
-from angle_data.gis.crawl.rows import Repo
+from angle_data.gis.crawl.rows import Repo, issue_from_node
 from angle_data.gis.crawl.store import Store
 from angle_data.locking import hold
 from angle_data.text import content_id, stable_hash

@@ -1,6 +1,6 @@
 """The asking part of a session: pulls requests, journals replies, keeps to the limits, stops in good order.
 
-Derives nothing; what the replies are worth is the command's business.
+It does not read the replies; the command judges them afterwards.
 """
 
 from __future__ import annotations
@@ -10,72 +10,52 @@ import logging
 import math
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import aclosing, suppress
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from angle_data.annotators import AnnotatorSpec
-from angle_data.annotators.base import (
-    REFUSED_KINDS,
-    Annotator,
-    ChatRequest,
-    Failure,
-    Holder,
-    Reply,
-    Retrier,
-    resample,
-)
+from angle_data.annotators.base import REFUSED_KINDS, Annotator, ChatRequest, Failure, Holder, Reply, Retrier
 from angle_data.console import Progress
-from angle_data.labelling.answers import Answers
-from angle_data.labelling.engine import model_identity
-from angle_data.labelling.journal import Journal, refusal_of
-from angle_data.labelling.ledger import Ledger, Tokens
-from angle_data.labelling.tokens import estimate
+from angle_data.labelling.budget import Ledger, Tokens, estimate, guess_tokens
+from angle_data.labelling.journal import Journal, Replies, refusal_of
 from angle_data.text import counted, whole_characters
 
+if TYPE_CHECKING:
+    from angle_data.labelling.session import Job
+
 log = logging.getLogger("angle.labelling")
-
-Rejected = Callable[[ChatRequest, list[dict[str, Any]]], bool]
-"""Says of an answered request and its journal rows whether none of them is of use."""
-
 
 _ALIKE = 5
 """So many equal refusals, and nothing else, are more likely a fault of the service than of the requests."""
 
 
 class Collector:
-    """One pass over the open requests.
+    """One pass over the open requests of a job.
 
-    Afterwards `failures` holds what failed by key, `asked` how many outcomes there were, `answered_before`
-    how many requests needed no asking, `has_reply` whether any of the requests has a reply, of this session
-    or an earlier one, `stopped` whether the user ended it, and `limit_reached` whether a limit did. What
-    counts as open is decided as the requests are pulled, so nothing waits for a count. `fields` gives further
-    fields of a row, from a request without its messages: those are not kept.
+    Afterwards:
+
+    - `failures`: what failed in this session, by key
+    - `asked`: the number of replies and failures in this session
+    - `answered_before`: the number of requests that an earlier session had answered
+    - `has_reply`: whether any request has a reply, from this session or an earlier one
+    - `stopped`: whether the user ended the session
+    - `limit_reached`: whether a limit ended it
+
+    A request is checked against the journal as it is pulled, so nothing waits for a count.
     """
 
-    def __init__(
-        self,
-        requests: Callable[[], Iterator[ChatRequest]],
-        journal: Journal,
-        ledger: Ledger,
-        spec: AnnotatorSpec,
-        *,
-        label: str,
-        fields: Callable[[ChatRequest], dict[str, Any]],
-        guess: Callable[[ChatRequest], Tokens],
-        rejected: Rejected | None = None,
-    ) -> None:
+    def __init__(self, job: Job, journal: Journal, ledger: Ledger) -> None:
         self.failures: dict[str, Failure] = {}
         self.asked = 0
-        self.answered_before = self._reported = 0
+        self.answered_before = 0
         self.has_reply = self.stopped = self.limit_reached = False
         self._replied = False  # in this session
         self._refused: dict[str, ChatRequest] = {}
         self._reasons: Counter[tuple[str, str]] = Counter()
-        self._journal, self._ledger, self._spec = journal, ledger, spec
-        self._label, self._fields, self._guess, self._rejected = label, fields, guess, rejected
-        self._requests, self._open = requests, self._open_requests(requests)
+        self._job, self._spec, self._journal, self._ledger = job, job.spec, journal, ledger
+        self._open = self._open_requests()
         self._next: ChatRequest | None = None
         self._pulled = 0
         self._in_flight: dict[str, tuple[ChatRequest, Tokens | None]] = {}
@@ -88,24 +68,28 @@ class Collector:
             self._next = next(self._open, None)
         return self._next is not None
 
-    async def collect(self, annotator: Annotator, total: int | None) -> None:
-        """Ask everything open and journal what comes; `total` is the number of all requests, if known.
+    def ask(self, annotator: Annotator) -> None:
+        """Ask everything open and journal what comes.
 
         Raises:
             AnnotatorError: The annotator cannot go on.
         """
-        self._catch_interrupt(annotator)
-        with Progress(self._label, total) as progress:
+        asyncio.run(self._ask(annotator))
+
+    async def _ask(self, annotator: Annotator) -> None:
+        label = f"{self._job.command} {self._spec.name}"
+        with self._interruptible(annotator), Progress(label, self._job.total) as progress:
             try:
                 # A limit is compared with guesses while requests are in flight. Once their replies are
                 # counted there may be room again, so the annotator is asked for another round.
-                pulled = -1
+                pulled, passed = -1, 0
                 while self._pulled > pulled and not (self.stopped or self.limit_reached) and self.has_more():
                     pulled = self._pulled
                     async with aclosing(annotator.stream(self._round(annotator))) as outcomes:
                         async for outcome in outcomes:
                             self._settle(outcome)
-                            progress.skip(self._passed())
+                            progress.skip(self.answered_before - passed)
+                            passed = self.answered_before
                             count = len(self.failures)
                             progress.advance(note=f"{count} failed" if count else "")
             except asyncio.CancelledError:
@@ -123,8 +107,8 @@ class Collector:
     def keep_refusals(self) -> list[Failure]:
         """Journal what was refused for good, so that it is not asked again, and return it.
 
-        Not as long as none of the requests has a reply, and not if all were refused alike: that need not be
-        the requests' fault. What is kept is no failure any more.
+        Refusals are kept only if some request has a reply and they are not all alike: otherwise the fault may
+        lie with the service. What is kept no longer counts as a failure.
         """
         if not self.has_reply or self.refused_alike:
             return []
@@ -132,8 +116,7 @@ class Collector:
         for key, request in self._refused.items():
             failure = self.failures.pop(key)
             refused = whole_characters(f"{failure.kind}: {failure.message}")
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            self._journal.append({**self._head(request), "reply": "", "refused": refused, "time": now})
+            self._journal.append({**self._head(request), "reply": "", "refused": refused, "time": _now()})
             kept.append(failure)
         self._refused.clear()
         return kept
@@ -154,7 +137,7 @@ class Collector:
             is_held = holder is not None and holder.holds(request.key)
             if guess is not None and self._ledger.limited and not is_held:
                 if not self._ledger.affords(request, guess):
-                    # The only one in this round and still too much: there is no room left.
+                    # If even the first request of a round does not fit, there is no room left.
                     self.limit_reached = self._pulled == first
                     return
                 self._ledger.reserve(request, guess)
@@ -162,8 +145,8 @@ class Collector:
             yield self._pull(request, guess)
 
     def _held_requests(self, holder: Holder) -> Iterator[ChatRequest]:
-        """Yield what is paid for already, wherever it stands: no limit may keep its replies from coming."""
-        for request in self._requests():
+        """Yield the requests that are paid for already, whatever their place: no limit applies to them."""
+        for request in self._job.requests():
             if self.stopped:
                 return
             if holder.holds(request.key) and self._journal.claim(request.key):
@@ -172,24 +155,16 @@ class Collector:
 
     def _pull(self, request: ChatRequest, guess: Tokens | None) -> ChatRequest:
         """Note a request as in flight, without its messages: an annotator may pull all before it answers."""
-        kept = ChatRequest(
-            request.key,
-            request.source_id,
-            request.source,
-            request.task,
-            (),
-            request.model,
-            request.sampling,
-        )
+        kept = replace(request, messages=())
         self._in_flight[request.key] = (kept, guess)
         self._pulled += 1
         return request
 
-    def _open_requests(self, requests: Callable[[], Iterator[ChatRequest]]) -> Iterator[ChatRequest]:
+    def _open_requests(self) -> Iterator[ChatRequest]:
         """Yield what is neither in the journal nor in flight, and rejected ones once more if asked to."""
-        answers = Answers(self._journal, {}, model_identity(self._spec))
+        replies = Replies(self._journal, {}, self._spec.identity)
         anew: set[str] = set()
-        for request in requests():
+        for request in self._job.requests():
             if self._journal.claim(request.key):
                 yield request
                 continue
@@ -199,19 +174,16 @@ class Collector:
             self.answered_before += 1
             if not self.has_reply and (row := self._journal.row(request.key)) is not None:
                 self.has_reply = refusal_of(row) is None
-            if self._rejected is None or request.key in anew or request.key not in self._journal:
+            if not self._job.retry_rejected or request.key in anew or request.key not in self._journal:
                 continue
-            rows = answers.rows(request)
-            if self._rejected(request, rows):
-                again = resample(request, model_identity(self._spec), len(rows))
+            if self._job.is_rejected(request, replies.all(request)):
                 anew.add(request.key)
+                again = replies.next_sample(request)
                 if self._journal.claim(again.key):
                     yield again
 
-    def _passed(self) -> int:
-        """Return how many answered requests were passed since the last call."""
-        passed, self._reported = self.answered_before - self._reported, self.answered_before
-        return passed
+    def _guess(self, request: ChatRequest) -> Tokens:
+        return guess_tokens(request, self._job.reply_chars(request))
 
     def _settle(self, outcome: Reply | Failure) -> None:
         request, guess = self._in_flight.pop(outcome.key)
@@ -228,7 +200,14 @@ class Collector:
                 log.debug("%s, %s: %s: %s", request.source_id, request.task, *reason)
         else:
             self.has_reply = self._replied = True
-            self._journal.append(self._row(request, outcome, self._usage(request, guess, outcome)))
+            row = {
+                **self._head(request),
+                "reply": whole_characters(outcome.text),
+                "finish_reason": outcome.finish_reason,
+                "usage": self._usage(request, guess, outcome),
+                "seconds": round(outcome.seconds, 3),
+            }
+            self._journal.append({**row, "time": _now()})
 
     def _usage(self, request: ChatRequest, guess: Tokens | None, reply: Reply) -> dict[str, int]:
         """Return the tokens of a reply, marked as `estimated` where the service does not count them."""
@@ -252,17 +231,6 @@ class Collector:
         }
         return {**counted, **usage, "estimated": 1}
 
-    def _row(self, request: ChatRequest, reply: Reply, usage: dict[str, int]) -> dict[str, Any]:
-        """Return the journal row; `usage` and what follows stay last, see `Journal.append`."""
-        return {
-            **self._head(request),
-            "reply": whole_characters(reply.text),
-            "finish_reason": reply.finish_reason,
-            "usage": usage,
-            "seconds": round(reply.seconds, 3),
-            "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
-
     def _head(self, request: ChatRequest) -> dict[str, Any]:
         """Return what a journal row says about the request."""
         revision = {} if self._spec.revision is None else {"revision": self._spec.revision}
@@ -274,15 +242,19 @@ class Collector:
             "parameters": request.sampling.to_dict(),
             "source_id": request.source_id,
             "source": request.source,
-            **self._fields(request),
+            **self._job.fields(request),
         }
 
-    def _catch_interrupt(self, annotator: Annotator) -> None:
+    @contextmanager
+    def _interruptible(self, annotator: Annotator) -> Iterator[None]:
         """Let the first Ctrl-C end the sending and wait for replies in flight, the second stop at once.
 
-        A SIGTERM, as batch systems send it when the time is up, does the same.
-        An annotator whose `drains` is False has nothing in flight that is worth a wait (batches are fetched
-        by the next run) and is stopped by the first. One that waits before it tries again waits no longer.
+        A SIGTERM, which batch systems send when the time is up, does the same. An annotator whose `drains` is
+        False stops at the first: nothing in flight is worth a wait, since the next run fetches its batches.
+        An annotator that is about to try again gives up.
+
+        Afterwards both signals get their earlier handlers back. asyncio alone would leave SIGTERM with its
+        default, which kills the process without a message.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
@@ -298,7 +270,20 @@ class Collector:
                     "1 reply" if waiting == 1 else f"{waiting} replies",
                 )
 
+        before = {}
         # Signals can be caught in the main thread of a Unix process only; elsewhere Python's default stands.
         with suppress(NotImplementedError, RuntimeError, ValueError):
             for number in (signal.SIGINT, signal.SIGTERM):
+                handler = signal.getsignal(number)
                 loop.add_signal_handler(number, interrupted)
+                before[number] = handler or signal.SIG_DFL
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                loop.remove_signal_handler(number)
+                signal.signal(number, handler)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

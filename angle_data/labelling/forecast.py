@@ -1,21 +1,18 @@
-"""What a session would ask and cost, without asking anybody: `--dry-run` of what asks a model."""
+"""The `--dry-run` of the commands: what a session would ask and cost. Sends nothing."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import ChatRequest
-from angle_data.labelling.answers import Answers
-from angle_data.labelling.collect import Rejected
-from angle_data.labelling.engine import EngineConfig, is_paid, model_identity
-from angle_data.labelling.journal import Journal, read_journal
+from angle_data.annotators.models import price_of
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.labelling.budget import NO_TOKENS, Tokens, estimate, find_counter, guess_tokens, prompt_tokens
+from angle_data.labelling.journal import Journal, Replies, read_journal
 from angle_data.labelling.runfile import RunFile
-from angle_data.labelling.tokens import estimate, find_counter, guess_tokens, prompt_tokens
+from angle_data.labelling.session import Job
 
 # Counting tokens takes longer than all else; this many prompts give the tokens a character.
 _SAMPLE = 2000
@@ -25,9 +22,10 @@ _SAMPLE = 2000
 class SessionPlan:
     """What a session would do: its requests, how many of them the journal answers, and what the rest takes.
 
-    `shared` are requests equal to one that is asked: one reply serves them all.
-    `counted_by` names where the token counts come from; `usd` is None when no price is known, or nobody is
-    `paid`. `spent_tokens` and `spent_usd` are what the journal took so far.
+    `shared` counts requests that equal another one that is asked: one reply serves them all. `counted_by`
+    names the source of the token counts. `usd` is None when no price is known or the model is not `paid`.
+    `spent_tokens` and `spent_usd` are what the journal took so far. `passed_over` counts the rows of the
+    input that are not asked about, by reason.
     """
 
     requests: int
@@ -40,6 +38,7 @@ class SessionPlan:
     spent_tokens: int
     spent_usd: float | None
     paid: bool
+    passed_over: dict[str, int] = field(default_factory=dict)
 
     @property
     def to_ask(self) -> int:
@@ -48,38 +47,26 @@ class SessionPlan:
 
 
 @dataclass(slots=True)
-class _Open:
-    """What is left to ask: the number, the guessed tokens, and a sample of the prompts."""
+class _Survey:
+    """What one reading of the requests found.
 
-    total: int = 0
-    shared: int = 0
+    Of the open ones their number, the guessed tokens and a sample; of some answered ones what the service
+    counted for them, beside what was guessed.
+    """
+
     requests: int = 0
-    prompt: float = 0.0
-    completion: float = 0.0
+    shared: int = 0
+    open: int = 0
+    guessed: Tokens = NO_TOKENS
     longest: float = 0.0
     sample: list[ChatRequest] = field(default_factory=list)
+    known: int = 0
+    known_guess: float = 0.0
+    known_tokens: Tokens = NO_TOKENS
 
 
-@dataclass(slots=True)
-class _Known:
-    """What the service counted for the same prompts, beside what was guessed for them."""
-
-    replies: int = 0
-    guessed: float = 0.0
-    prompt: int = 0
-    completion: int = 0
-
-
-def plan_all(
-    requests: Callable[[], Iterator[ChatRequest]],
-    engine: EngineConfig,
-    run: Path,
-    *,
-    command: str,
-    reply_chars: Callable[[ChatRequest], float] = lambda request: len(request.source),
-    rejected: Rejected | None = None,
-) -> SessionPlan:
-    """Forecast what `ask_all` with the same arguments would do; reads only, contacts nobody.
+def plan_all(job: Job) -> SessionPlan:
+    """Forecast what `ask_all` would do with this job; reads files only.
 
     Tokens are counted by the best of: what the service reported for this run folder so far, the model's own
     tokenizer, tiktoken, the length. Equal requests are asked once, and counted once.
@@ -87,78 +74,71 @@ def plan_all(
     Raises:
         InputError: The settings, the requests or the journal cannot be used.
     """
-    spec = engine.spec(run, forecast=True)
-    price = engine.price(spec)
-    RunFile(run, command, spec).check()
-    with read_journal(run, spec.name) as journal:
-        answers = Answers(journal, {}, model_identity(spec))
-        left, known = _read(requests, journal, answers, reply_chars, rejected)
-        if known.replies:
-            rate, source = known.prompt / known.guessed, "the service's own counts in the journal"
-            completion = left.requests * known.completion / known.replies
-        else:
-            rate, source = _rate(spec, left.sample)
-            completion = min(left.completion * rate, left.longest)
+    spec = job.spec
+    price = price_of(spec)
+    RunFile(job).check()
+    with read_journal(job.run, spec.name) as journal:
+        found = _read(job, journal)
         spent = journal.spent
-    prompt, completion = round(left.prompt * rate), round(completion)
+    if found.known:
+        rate, source = (
+            found.known_tokens.prompt / found.known_guess,
+            "the service's own counts in the journal",
+        )
+        completion = found.open * found.known_tokens.completion / found.known
+    else:
+        rate, source = _rate(spec, found.sample)
+        completion = min(found.guessed.completion * rate, found.longest)
+    prompt, completion = round(found.guessed.prompt * rate), round(completion)
     return SessionPlan(
-        requests=left.total,
-        from_journal=left.total - left.requests - left.shared,
-        shared=left.shared,
+        requests=found.requests,
+        from_journal=found.requests - found.open - found.shared,
+        shared=found.shared,
         prompt_tokens=prompt,
         completion_tokens=completion,
         usd=None if price is None else price.of(prompt, completion),
         counted_by=source,
         spent_tokens=spent.tokens,
         spent_usd=None if price is None else price.of(spent.prompt_tokens, spent.completion_tokens),
-        paid=is_paid(spec),
+        paid=spec.paid,
     )
 
 
-def _read(
-    requests: Callable[[], Iterator[ChatRequest]],
-    journal: Journal,
-    answers: Answers,
-    reply_chars: Callable[[ChatRequest], float],
-    rejected: Rejected | None,
-) -> tuple[_Open, _Known]:
+def _read(job: Job, journal: Journal) -> _Survey:
     """Go over all requests once."""
-    left, known = _Open(), _Known()
+    found = _Survey()
+    replies = Replies(journal, {}, job.spec.identity)
     chooser = random.Random(0)
-    for request in requests():
-        left.total += 1
+    for request in job.requests():
+        found.requests += 1
         if not journal.claim(request.key):
             answered = request.key in journal
-            if answered and known.replies < _SAMPLE and (row := journal.row(request.key)) is not None:
-                _note(known, request, row)
-            again = answers.anew(request, rejected) if rejected is not None else None
-            if again is None:
-                left.shared += not answered
+            if answered and found.known < _SAMPLE and (row := journal.row(request.key)) is not None:
+                _note(found, request, row)
+            if not (answered and job.retry_rejected and job.is_rejected(request, replies.all(request))):
+                found.shared += not answered
                 continue
-            if not journal.claim(again.key):
-                left.shared += 1
+            request = replies.next_sample(request)
+            if not journal.claim(request.key):
+                found.shared += 1
                 continue
-            request = again
-        guess = guess_tokens(request, reply_chars(request))
-        left.requests += 1
-        left.prompt += guess.prompt
-        left.completion += guess.completion
-        left.longest += request.sampling.max_tokens
+        found.open += 1
+        found.guessed += guess_tokens(request, job.reply_chars(request))
+        found.longest += request.sampling.max_tokens
         # A reservoir: every open request is in the sample with the same probability.
-        if len(left.sample) < _SAMPLE:
-            left.sample.append(request)
-        elif (place := chooser.randrange(left.requests)) < _SAMPLE:
-            left.sample[place] = request
-    return left, known
+        if len(found.sample) < _SAMPLE:
+            found.sample.append(request)
+        elif (place := chooser.randrange(found.open)) < _SAMPLE:
+            found.sample[place] = request
+    return found
 
 
-def _note(known: _Known, request: ChatRequest, row: dict[str, Any]) -> None:
+def _note(found: _Survey, request: ChatRequest, row: dict[str, Any]) -> None:
     usage = row.get("usage") or {}
     if usage.get("prompt_tokens") and "completion_tokens" in usage and not usage.get("estimated"):
-        known.replies += 1
-        known.guessed += prompt_tokens(request, estimate)
-        known.prompt += usage["prompt_tokens"]
-        known.completion += usage["completion_tokens"]
+        found.known += 1
+        found.known_guess += prompt_tokens(request, estimate)
+        found.known_tokens += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
 
 
 def _rate(spec: AnnotatorSpec, sample: list[ChatRequest]) -> tuple[float, str]:

@@ -1,7 +1,7 @@
 """A table from 64-bit hashes to numbers that takes about 30 bytes an entry, where a dictionary takes 130.
 
-Open addressing with linear probing over two arrays. Knows nothing about what the numbers mean; two things
-with equal hashes are one thing here.
+Open addressing with linear probing over two arrays. Two things with equal hashes are one thing here: a chance
+of one in ten million among two million.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from array import array
 
 _SMALLEST = 1 << 10
 _FULLEST = 0.6
+_64_BITS = (1 << 64) - 1
 
 
 class HashTable:
-    """`put` and `get` of 64-bit integers under 64-bit hashes, which must be well mixed already.
+    """Signed 64-bit integers under 64-bit hashes, such as Python's `hash`, which must be well mixed already.
 
-    It grows as needed; `expected` entries fit without growing.
+    The table grows as needed; `expected` entries fit without growing.
     """
 
     def __init__(self, expected: int = 0) -> None:
@@ -33,6 +34,14 @@ class HashTable:
         slot = self._slot(key)
         return self._values[slot] if self._keys[slot] else default
 
+    def setdefault(self, key: int, value: int) -> int:
+        """Return the number under `key`; if there is none, `value`, which is put there."""
+        slot = self._slot(key)
+        if self._keys[slot]:
+            return self._values[slot]
+        self.put(key, value)
+        return value
+
     def put(self, key: int, value: int) -> None:
         """Set the number under `key`."""
         slot = self._slot(key)
@@ -41,14 +50,14 @@ class HashTable:
                 self._grow()
                 slot = self._slot(key)
             # 0 marks a free slot; the one key of 2^64 that is 0 shares its place with 1.
-            self._keys[slot] = key or 1
+            self._keys[slot] = key & _64_BITS or 1
             self._count += 1
         self._values[slot] = value
 
     def _slot(self, key: int) -> int:
         """Return where `key` is, or the free slot where it belongs."""
         keys, mask = self._keys, self._mask
-        key = key or 1
+        key = key & _64_BITS or 1
         slot = key & mask
         while (there := keys[slot]) and there != key:
             slot = (slot + 1) & mask

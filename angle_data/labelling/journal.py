@@ -1,11 +1,10 @@
 """The append-only record of every reply: the only state of a labelling run, and what makes it resumable.
 
-A request that the service refuses for good has a row too, with the words of the service in `refused`; it is
-finished like the others, and counts as no reply.
+A request that the service refuses for good has a row too, with the words of the service in `refused`. It is
+finished like the others, and counts as no reply. A request that is asked anew has one row for each sample.
 
-Knows nothing about parsing. One process writes a run at a time; a kill at any moment loses at most the line
-that was being written. Rows are found by a 64-bit hash of their key; of two requests with one hash (a chance
-of one in ten million among two million) the second counts as unanswered.
+One process writes a run at a time; a kill at any moment loses at most the line that was being written. Rows
+are found by a 64-bit hash of their key; of two requests with one hash the second counts as unanswered.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import logging
 import os
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import IO, Any
 
 import jsonlines
 
+from angle_data.annotators.base import ChatRequest, Failure, resample
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps
 from angle_data.labelling.index import HashTable
@@ -34,7 +34,6 @@ _FILE = "journal.jsonl"
 _FIELDS = ("key", "model", "reply")
 _KEY_DIGITS = 32
 _KEY = re.compile(rf"[0-9a-f]{{{_KEY_DIGITS}}}")
-_64_BITS = (1 << 64) - 1
 _MISSING, _CLAIMED = -2, -1
 _READ_AHEAD = 1 << 16
 # The order in which `append` callers write usage is the service's own; this is that of the OpenAI API.
@@ -62,9 +61,10 @@ class Spent:
         """Count one row; what is missing or no number counts as nothing."""
         usage, seconds = row.get("usage"), row.get("seconds")
         usage = usage if isinstance(usage, dict) else {}
+        prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
         self.count(
-            _number(usage.get("prompt_tokens")),
-            _number(usage.get("completion_tokens")),
+            prompt if isinstance(prompt, int) else 0,
+            completion if isinstance(completion, int) else 0,
             seconds if isinstance(seconds, int | float) else 0.0,
         )
 
@@ -74,6 +74,15 @@ class Spent:
         self.prompt_tokens += prompt_tokens
         self.completion_tokens += completion_tokens
         self.seconds.append(seconds)
+
+
+@dataclass(slots=True)
+class _Scanned:
+    """Key -> byte offset of its row, where the last whole row ends, and what the rows took."""
+
+    offsets: HashTable = field(default_factory=HashTable)
+    end: int = 0
+    spent: Spent = field(default_factory=Spent)
 
 
 class Journal:
@@ -90,18 +99,18 @@ class Journal:
         self._writer = jsonlines.Writer(writer, dumps=dumps, flush=True) if writer else None
 
     def __contains__(self, key: str) -> bool:
-        return self._offsets.get(_hash(key), _MISSING) >= 0
+        return self._offsets.get(hash(key), _MISSING) >= 0
 
     def __len__(self) -> int:
         return self.spent.rows
 
     def held_before(self, key: str) -> bool:
         """Whether the journal held this request already when it was opened."""
-        return 0 <= self._offsets.get(_hash(key), _MISSING) < self._start
+        return 0 <= self._offsets.get(hash(key), _MISSING) < self._start
 
     def claim(self, key: str) -> bool:
         """Reserve a request for this run; False when it is finished, or claimed by an equal request."""
-        identity = _hash(key)
+        identity = hash(key)
         if self._offsets.get(identity, _MISSING) != _MISSING:
             return False
         self._offsets.put(identity, _CLAIMED)
@@ -116,7 +125,7 @@ class Journal:
         assert self._writer is not None, "a journal opened for reading takes no rows"
         start = self._end
         self._end += self._writer.write(row)
-        self._offsets.put(_hash(row["key"]), start)
+        self._offsets.put(hash(row["key"]), start)
         if refusal_of(row) is None:
             self.spent.add(row)
 
@@ -126,7 +135,7 @@ class Journal:
         Raises:
             InputError: The row is damaged.
         """
-        offset = self._offsets.get(_hash(key), _MISSING)
+        offset = self._offsets.get(hash(key), _MISSING)
         if offset < 0 or self._rows is None:
             return None
         self._rows.seek(offset)
@@ -140,6 +149,46 @@ def refusal_of(row: dict[str, Any]) -> str | None:
     """Return why the service refused a request for good, from its row; None when it was answered."""
     refused = row.get("refused")
     return refused if isinstance(refused, str) else None
+
+
+class Replies:
+    """The rows of a journal by request, sample by sample.
+
+    `failures` are those of this session, by key. `identity` is the model as request keys know it.
+    """
+
+    def __init__(self, journal: Journal, failures: Mapping[str, Failure], identity: str) -> None:
+        self._journal, self._failures, self._identity = journal, failures, identity
+
+    def each(self, request: ChatRequest) -> Iterator[dict[str, Any]]:
+        """Yield the journal rows of a request, first sample first; none when it was not answered.
+
+        A request that was asked anew has several, see `resample`. Only what is taken is read.
+        """
+        sample, number = request, 0
+        while (row := self._journal.row(sample.key)) is not None:
+            yield row
+            number += 1
+            sample = resample(request, self._identity, number)
+
+    def all(self, request: ChatRequest) -> list[dict[str, Any]]:
+        """Return the journal rows of a request, see `each`."""
+        return list(self.each(request))
+
+    def next_sample(self, request: ChatRequest) -> ChatRequest:
+        """Return the request that asks the same question once more: the first sample without a row."""
+        return resample(request, self._identity, len(self.all(request)))
+
+    def from_before(self, request: ChatRequest) -> bool:
+        """Whether the journal held the first sample already when this session began."""
+        return self._journal.held_before(request.key)
+
+    def failure(self, request: ChatRequest) -> Failure | None:
+        """Return why a request failed in this session, None when it did not, or was not asked.
+
+        Of a request that was asked anew, this is the failure of the next sample.
+        """
+        return self._failures.get(self.next_sample(request).key) if self._failures else None
 
 
 @contextmanager
@@ -158,8 +207,8 @@ def open_journal(run: Path, model: str) -> Iterator[Journal]:
             if scanned.end < probe.seek(0, os.SEEK_END):
                 log.warning("%s: cut off an incomplete last line", path)
                 probe.truncate(scanned.end)
-            elif scanned.end:
-                scanned.end += _close_last_line(probe)
+            elif scanned.end and _last_byte(probe) != b"\n":
+                scanned.end += probe.write(b"\n")  # a crash can have lost no more than that
         with path.open("ab") as writer, path.open("rb", buffering=_READ_AHEAD) as rows:
             yield Journal(rows, writer, scanned)
 
@@ -179,31 +228,24 @@ def read_journal(run: Path, model: str) -> Iterator[Journal]:
         yield Journal(rows, None, _scan(path, model))
 
 
-@dataclass(slots=True)
-class _Scanned:
-    """Key -> byte offset of its row, where the last whole row ends, and what the rows took."""
-
-    offsets: HashTable = field(default_factory=HashTable)
-    end: int = 0
-    spent: Spent = field(default_factory=Spent)
-
-
 def _scan(path: Path, model: str) -> _Scanned:
     if not path.exists():
         return _Scanned()
-    found = _Scanned(HashTable(_rows_in(path)))
     head = b'{"key": "'
     middle = f'", "model": {dumps(model)}, '.encode()
     key_at, key_end = len(head), len(head) + _KEY_DIGITS
     with path.open("rb", buffering=_READ_AHEAD) as stream:
+        # About as many rows as the file holds of its first one.
+        found = _Scanned(HashTable(path.stat().st_size // max(len(stream.readline()), 1)))
+        stream.seek(0)
         for number, line in enumerate(stream, start=1):
             ending = None
             # A row as `append` writes it needs no full parsing, which would be most of the time of a resume.
             if line.startswith(head) and line.startswith(middle, key_end):
-                ending = _ending(line)
+                ending = _ENDING.fullmatch(line, line.rfind(b'"usage": {'))
             if ending is not None:
                 key = line[key_at:key_end].decode("latin-1")
-                found.spent.count(*ending)
+                found.spent.count(int(ending[1] or 0), int(ending[2] or 0), float(ending[3]))
             else:
                 row, fault = _parse(line)
                 if row is None:
@@ -218,21 +260,9 @@ def _scan(path: Path, model: str) -> _Scanned:
                 key = row["key"]
                 if refusal_of(row) is None:
                     found.spent.add(row)
-            found.offsets.put(_hash(key), found.end)
+            found.offsets.put(hash(key), found.end)
             found.end += len(line)
     return found
-
-
-def _ending(line: bytes) -> tuple[int, int, float] | None:
-    """Return prompt tokens, reply tokens and seconds of a row; None when it does not end like one of ours."""
-    match = _ENDING.fullmatch(line, line.rfind(b'"usage": {'))
-    return None if match is None else (int(match[1] or 0), int(match[2] or 0), float(match[3]))
-
-
-def _rows_in(path: Path) -> int:
-    """Guess the number of rows from the first one's length."""
-    with path.open("rb") as stream:
-        return path.stat().st_size // max(len(stream.readline()), 1)
 
 
 def _parse(line: bytes) -> tuple[dict[str, Any] | None, str]:
@@ -249,18 +279,6 @@ def _parse(line: bytes) -> tuple[dict[str, Any] | None, str]:
     return row, ""
 
 
-def _hash(key: str) -> int:
-    """Return 64 bits that stand for a key, in this process."""
-    return hash(key) & _64_BITS
-
-
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _close_last_line(stream: IO[bytes]) -> int:
-    """End the last line, whose newline a crash can have lost; return the number of bytes added."""
+def _last_byte(stream: IO[bytes]) -> bytes:
     stream.seek(-1, os.SEEK_END)
-    if stream.read(1) == b"\n":
-        return 0
-    return stream.write(b"\n")
+    return stream.read(1)

@@ -36,10 +36,6 @@ class Prompt:
         parts = _split(self.template)
         return "".join([values[part] if i % 2 else part for i, part in enumerate(parts)])
 
-    def render(self, *, size: int, text: str) -> str:
-        """Return the labelling prompt for one text."""
-        return self.fill({"size": str(size), "text": text})
-
 
 @dataclass(frozen=True, slots=True)
 class PromptSet:

@@ -1,7 +1,7 @@
 """run.json: the settings of a run folder without secrets, its counts, and the account of tokens and money.
 
-Written whole at the end of every session, and marked as unfinished before its first request; read at the
-start of the next, to refuse what belongs to another command or annotator and to tell what has changed.
+A session writes it at its end, and marks it as unfinished before its first request. The next session reads
+it, to refuse a folder of another command or annotator and to say which settings have changed.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.batch_state import open_requests
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
-from angle_data.labelling.engine import EngineConfig
-from angle_data.labelling.ledger import Ledger
+from angle_data.labelling.budget import Ledger
 from angle_data.locking import LOCK_NAME
 from angle_data.text import counted
+
+if TYPE_CHECKING:
+    from angle_data.labelling.session import Job
 
 log = logging.getLogger("angle.labelling")
 
@@ -36,9 +37,9 @@ _FIRST_COMMAND = "llm-label"
 class RunFile:
     """The run.json of one run folder, for one command and one annotator."""
 
-    def __init__(self, run: Path, command: str, spec: AnnotatorSpec) -> None:
-        self._run, self._command, self._spec = run, command, spec
-        self._path = run / "run.json"
+    def __init__(self, job: Job) -> None:
+        self._job, self._run, self._spec = job, job.run, job.spec
+        self._path = job.run / "run.json"
         self._before: dict[str, Any] = {}
 
     def check(self) -> None:
@@ -46,17 +47,17 @@ class RunFile:
 
         Raises:
             InputError: The folder is another annotator's or command's, or no run folder at all, or its
-            requests are in batches that another engine would not fetch.
+                requests are in batches that another engine would not fetch.
         """
-        run, model = self._run, self._spec.name
+        run, model, ours = self._run, self._spec.name, self._job.command
         if self._spec.engine != "batch" and (rows := open_requests(run)):
             raise InputError(
                 f"{run} has {counted(rows, 'request')} in batches that are not fetched; finish it with "
                 "--engine batch, or give another --out"
             )
         if not self._path.is_file():
-            ours = (run / "journal.jsonl").is_file() or (run / "batches.jsonl").is_file()
-            if not ours and run.is_dir() and any(item.name != LOCK_NAME for item in run.iterdir()):
+            begun = (run / "journal.jsonl").is_file() or (run / "batches.jsonl").is_file()
+            if not begun and run.is_dir() and any(item.name != LOCK_NAME for item in run.iterdir()):
                 raise InputError(
                     f"--out {run} is not empty and holds no labelling run; give another directory"
                 )
@@ -68,18 +69,17 @@ class RunFile:
             raise InputError(
                 f"{self._path} is not the run.json of a labelling run; give another --out"
             ) from None
-        if command != self._command:
-            raise InputError(f"{run} holds a run of {command}; give another --out for {self._command}")
+        if command != ours:
+            raise InputError(f"{run} holds a run of {command}; give another --out for {ours}")
         if owner != model:
             raise InputError(f"{run} holds a run of {owner!r}; give another --out for {model!r}")
         self._before = before
 
-    def warn_of_changes(self, settings: Mapping[str, Any], engine: EngineConfig) -> None:
+    def warn_of_changes(self) -> None:
         """Say in one line which settings differ from the last session's, since the results follow the new."""
-        now = self._asked(settings, engine)
         changed = [
             _change(name, _show(self._before[name]), _show(value))
-            for name, value in now.items()
+            for name, value in self._asked().items()
             if name in self._before and _differs(self._before[name], value)
         ]
         if changed:
@@ -90,17 +90,15 @@ class RunFile:
                 ", ".join(changed),
             )
 
-    def begin(self, settings: Mapping[str, Any], engine: EngineConfig) -> None:
+    def begin(self) -> None:
         """Note that a session asks: the run is unfinished until `write`, also if that is never reached.
 
         What an earlier session wrote stays, as its files do.
         """
-        self._save({**(self._before or self._head(settings, engine)), "finished": False})
+        self._save({**(self._before or self._head()), "finished": False})
 
     def write(
         self,
-        settings: Mapping[str, Any],
-        engine: EngineConfig,
         counts: Mapping[str, Any],
         ledger: Ledger,
         *,
@@ -115,11 +113,10 @@ class RunFile:
         """
         failures = Counter(self._before.get("failures") or {})
         failures.update(counts["failed"])
-        rows, prompt, completion = ledger.of_this_run()
-        spent = ledger.spent
-        price = ledger.price
+        rows, prompt, completion = ledger.of_this_session()
+        spent, price = ledger.spent, ledger.price
         content = {
-            **self._head(settings, engine),
+            **self._head(),
             "finished": finished,
             "counts": dict(counts),
             "replies": spent.rows,
@@ -146,28 +143,29 @@ class RunFile:
             json.dump(content, stream, ensure_ascii=False, indent=2, default=str)  # paths
             stream.write("\n")
 
-    def _head(self, settings: Mapping[str, Any], engine: EngineConfig) -> dict[str, Any]:
+    def _head(self) -> dict[str, Any]:
         """Return the entries that are known before anything is asked."""
         return {
-            "command": self._command,
+            "command": self._job.command,
             "finished": False,
             "model": self._spec.name,
             "engine": self._spec.engine,
             "base_urls": list(self._spec.base_urls),
-            **self._asked(settings, engine),
+            **self._asked(),
         }
 
-    def _asked(self, settings: Mapping[str, Any], engine: EngineConfig) -> dict[str, Any]:
+    def _asked(self) -> dict[str, Any]:
         """Return the settings that decide what is asked, so also what the results hold."""
+        spec = self._spec
         return {
-            "checkpoint": self._spec.checkpoint,
-            "revision": self._spec.revision,
-            "shard": None if engine.shard is None else "/".join(map(str, engine.shard)),
-            **settings,
+            "checkpoint": spec.checkpoint,
+            "revision": spec.revision,
+            "shard": None if spec.shard is None else "/".join(map(str, spec.shard)),
+            **self._job.settings(),
             "sampling": {
-                "temperature": engine.temperature,
-                "seed": engine.seed,
-                "max_tokens": engine.max_tokens,
+                "temperature": spec.temperature,
+                "seed": spec.seed,
+                "max_tokens": spec.max_tokens,
             },
         }
 

@@ -1,47 +1,102 @@
-"""One session of asking: every open request of a run folder is asked once, and what came of it is written.
+"""One session of asking: every open request of a run folder is asked once, and its files are written.
 
-Shared by the commands that ask a language model. A command brings its requests and a function that derives
-its files from the replies; the session brings the journal, the limits, the interrupt and run.json::
-
-    def requests() -> Iterator[ChatRequest]:
-        ...  # the same requests, in the same order, on every call
-
-    def derive(answers: Answers) -> dict[str, Any]:
-        ...  # writes the command's files, returns the counts
-
-    result = ask_all(requests, engine, run, command="llm-score", settings={...}, derive=derive)
-
-Knows nothing about prompts, texts or parsing.
+A command brings a `Job`: its requests, and how its files follow from the replies. The session brings the
+journal, the limits, the interrupt and run.json. `ask_all` asks; `forecast.plan_all` says what it would ask.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from angle_data.annotators import AnnotatorSpec, load_annotator
 from angle_data.annotators.base import ChatRequest, Failure
 from angle_data.annotators.batch_state import open_requests
+from angle_data.annotators.models import price_of
 from angle_data.annotators.recorded import NOT_RECORDED
-from angle_data.annotators.unused_options import unused_options
+from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError, AnnotatorError, StoppedError
-from angle_data.labelling.answers import Answers
-from angle_data.labelling.collect import Collector, Rejected
-from angle_data.labelling.engine import EngineConfig, model_identity
-from angle_data.labelling.journal import open_journal
-from angle_data.labelling.ledger import Ledger
+from angle_data.labelling.budget import Ledger
+from angle_data.labelling.collect import Collector
+from angle_data.labelling.journal import Replies, open_journal
 from angle_data.labelling.runfile import RunFile
-from angle_data.labelling.tokens import guess_tokens
 from angle_data.text import counted
 
 log = logging.getLogger("angle.labelling")
 
-Requests = Callable[[], Iterator[ChatRequest]]
+
+class Job(ABC):
+    """What a command brings to a session.
+
+    `command` is its name, `run` its run folder and `spec` who is asked. `total` is the number of requests,
+    None if it is not known; with a shard, about as many. With `retry_rejected`, answered requests that
+    `is_rejected` are asked anew, with the next sample (see `resample`). `advice` is what to do about a run
+    without a useful reply.
+    """
+
+    command: str
+    run: Path
+    spec: AnnotatorSpec
+    retry_rejected: bool = False
+    advice: str = "choose another model or prompt"
+
+    @property
+    def total(self) -> int | None:
+        """Return the number of requests, if it is known without reading them."""
+        return None
+
+    @abstractmethod
+    def requests(self) -> Iterator[ChatRequest]:
+        """Yield the requests: lazily, and the same in the same order on every call.
+
+        Their keys come from `KeyMaker(spec.identity, sampling)`.
+        """
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Return the command's own entries of run.json: whatever changes its files, and no secrets.
+
+        Files are `Path`s. A change since the last session is reported.
+        """
+
+    @abstractmethod
+    def derive(self, replies: Replies) -> dict[str, Any]:
+        """Write the command's files and return the counts; called once, also when the session ends early.
+
+        Among the counts are `requests`, `replied`, `kept`, `rejected` (reason -> number), `failed` (kind ->
+        number) and `unanswered`.
+        """
+
+    def fields(self, request: ChatRequest) -> dict[str, Any]:
+        """Return further fields of a journal row, from a request without its messages."""
+        return {"task": request.task}
+
+    def reply_chars(self, request: ChatRequest) -> float:
+        """Guess the length of a reply, for limits and forecasts before the first one is known."""
+        return len(request.source)
+
+    def is_rejected(self, request: ChatRequest, rows: list[dict[str, Any]]) -> bool:
+        """Whether none of a request's journal rows is of use."""
+        return False
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts by name, failures by kind, and rejections by reason."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+
+    def numbers(self, *names: str) -> dict[str, int]:
+        """Return some of the counts in this order."""
+        return {name: self.counts[name] for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,79 +108,41 @@ class SessionResult:
     counts: dict[str, Any]
 
 
-def ask_all(
-    requests: Requests,
-    engine: EngineConfig,
-    run: Path,
-    *,
-    command: str,
-    settings: Mapping[str, Any],
-    derive: Callable[[Answers], dict[str, Any]],
-    fields: Callable[[ChatRequest], dict[str, Any]] = lambda request: {"task": request.task},
-    reply_chars: Callable[[ChatRequest], float] = lambda request: len(request.source),
-    rejected: Rejected | None = None,
-    total: int | None = None,
-    advice: str = "choose another model or prompt",
-) -> SessionResult:
-    """Ask what the journal of `run` does not answer, derive, write run.json, and say how it ended.
-
-    `requests` is called several times and must yield the same each time; it is read lazily. Their keys come
-    from `angle_data.annotators.base.KeyMaker(model_identity(spec), sampling)`, with `spec =
-    engine.spec(run)`. `settings` are the command's own entries of run.json: whatever changes the result,
-    files as `Path`, no secrets; a change since the last run is reported. `derive` is called once, also when
-    the session ends early, and returns at least the counts `requests`, `replied`, `kept`, `rejected` (reason
-    -> number), `failed` (kind -> number) and `unanswered`. `fields` gives further fields of a journal row.
-    `reply_chars` guesses the length of a reply, for limits before the first reply. `rejected` says of a
-    request and its journal rows whether to ask it anew, with the next sample (see `resample`); None never
-    does. `total` is the number of requests, if known, for the progress display; with a shard, about as many.
-    `advice` is what to do about a run without a useful reply.
+def ask_all(job: Job) -> SessionResult:
+    """Ask what the journal does not answer, derive the files, write run.json, and say how it ended.
 
     Raises:
         InputError: The settings, the requests or the journal cannot be used.
         AnnotatorError: The annotator cannot go on, every request failed, or no reply is of any use; replies
             so far are kept.
         StoppedError: A limit was reached, or some requests failed that may be answered later; the same
-            command goes on. What the service refuses for good while it answers others is no reason.
+            command goes on. Requests that the service refuses for good do not count as failed.
         KeyboardInterrupt: The user stopped the session; replies so far are kept.
     """
-    spec = engine.spec(run)
-    if in_vain := unused_options(spec, engine):
-        log.warning(in_vain)
-    price = engine.price(spec)
-    runfile = RunFile(run, command, spec)
+    spec = job.spec
+    price = price_of(spec)
+    runfile = RunFile(job)
     runfile.check()
     started = time.monotonic()
-    with open_journal(run, spec.name) as journal:
-        runfile.warn_of_changes(settings, engine)
-        about = "" if engine.shard is None else "about "  # a hash decides whose a text is
-        count = "requests as they come" if total is None else f"{about}{counted(total, 'request')}"
+    with open_journal(job.run, spec.name) as journal:
+        runfile.warn_of_changes()
+        about = "" if spec.shard is None else "about "  # the shards are about equal
+        count = "requests as they come" if job.total is None else f"{about}{counted(job.total, 'request')}"
         log.info(
             "%s (%s): %s, %s replies in the journal", spec.name, spec.checkpoint, count, f"{len(journal):,}"
         )
-        ledger = Ledger(journal.spent, price, engine.max_usd, engine.max_tokens_total)
-        collector = Collector(
-            requests,
-            journal,
-            ledger,
-            spec,
-            label=f"{command} {spec.name}",
-            fields=fields,
-            guess=lambda request: guess_tokens(request, reply_chars(request)),
-            rejected=rejected,
-        )
-        error = _ask(collector, spec, total, begin=lambda: runfile.begin(settings, engine))
+        ledger = Ledger(journal.spent, price, spec.max_usd, spec.max_tokens_total)
+        collector = Collector(job, journal, ledger)
+        error = _ask(collector, spec, begin=runfile.begin)
         if not isinstance(error, AnnotatorError):
             _say_refused(collector.keep_refusals())
-        answers = Answers(journal, collector.failures, model_identity(spec))
-        counts = derive(answers)
+        counts = job.derive(Replies(journal, collector.failures, spec.identity))
         counts = {**counts, "asked": collector.asked}
         # What was never recorded cannot be asked for again.
         failed = {failure.kind for failure in collector.failures.values()} - {NOT_RECORDED}
         finished = error is None and not counts["unanswered"] and not failed
-        error = error or _verdict(counts, collector, ledger) or _worthless(counts, engine, advice)
+        error = error or _verdict(counts, collector, ledger) or _worthless(counts, job)
         runfile.write(
-            settings,
-            engine,
             counts,
             ledger,
             finished=finished,
@@ -134,27 +151,23 @@ def ask_all(
         )
     if error is not None:
         raise error
-    if spec.engine == "batch" and (rows := open_requests(run)):
-        log.warning(
-            "%s of other settings or texts %s still with the batch service; the command that sent them "
-            "fetches them",
-            counted(rows, "request"),
-            "is" if rows == 1 else "are",
-        )
-    return SessionResult(run, spec.name, counts)
+    if spec.engine == "batch":
+        _say_open_batches(job.run)
+    return SessionResult(job.run, spec.name, counts)
 
 
-def _ask(
-    collector: Collector, spec: AnnotatorSpec, total: int | None, begin: Callable[[], None]
-) -> BaseException | None:
-    """Ask until nothing is open or something ends it; return what did. Before the first, call `begin`."""
-    # With nothing to ask, results can be derived anew without a key and without the replies' file.
+def _ask(collector: Collector, spec: AnnotatorSpec, begin: Callable[[], None]) -> BaseException | None:
+    """Ask until nothing is open, and return the error that ended it early, if any.
+
+    `begin` is called before the first request.
+    """
+    # With nothing to ask, the files can be derived anew without an API key or a file of replies.
     if not collector.has_more():
         return None
     annotator = load_annotator(spec)
     begin()
     try:
-        asyncio.run(collector.collect(annotator, total))
+        collector.ask(annotator)
     except (AngleError, KeyboardInterrupt) as stopped:
         return stopped
     return KeyboardInterrupt() if collector.stopped else None
@@ -163,18 +176,28 @@ def _ask(
 def _say_refused(refused: list[Failure]) -> None:
     """Say in one line what this session found that the service refuses for good."""
     if refused:
-        are = "was" if len(refused) == 1 else "were"
         log.warning(
             "%s %s refused for good, most with %s; see refused_by_server in rejected.jsonl "
             "(--retry-rejected asks again)",
             counted(len(refused), "request"),
-            are,
+            "was" if len(refused) == 1 else "were",
             _commonest(refused),
         )
 
 
+def _say_open_batches(run: Path) -> None:
+    """Say in one line that other requests of this folder are still with the batch service."""
+    if rows := open_requests(run):
+        log.warning(
+            "%s of other settings or texts %s still with the batch service; the command that sent them "
+            "fetches them",
+            counted(rows, "request"),
+            "is" if rows == 1 else "are",
+        )
+
+
 def _verdict(counts: Mapping[str, Any], collector: Collector, ledger: Ledger) -> AngleError | None:
-    """Return the error that a session ends with which nothing else has ended."""
+    """Return the error that an uninterrupted session ends with, None when all is done."""
     left, failed = counts["unanswered"], len(collector.failures)
     missing = sum(failure.kind == NOT_RECORDED for failure in collector.failures.values())
     if collector.limit_reached:
@@ -205,15 +228,14 @@ def _verdict(counts: Mapping[str, Any], collector: Collector, ledger: Ledger) ->
     return None
 
 
-def _worthless(counts: Mapping[str, Any], engine: EngineConfig, advice: str) -> AnnotatorError | None:
-    """Return the error of a run that has replies and nothing else."""
+def _worthless(counts: Mapping[str, Any], job: Job) -> AnnotatorError | None:
+    """Return the error of a run that has replies, but none of any use."""
     answered = counts["replied"] + counts.get("refused", 0)
     if counts["kept"] or not answered:
         return None
     rejected = counts["rejected"]
     most = max(rejected, key=lambda name: rejected[name]) if rejected else ""
-    if most == "truncated":
-        advice = f"raise --max-tokens (now {engine.max_tokens})"
+    advice = f"raise --max-tokens (now {job.spec.max_tokens})" if most == "truncated" else job.advice
     replies = "1 reply" if answered == 1 else f"{answered:,} replies"
     return AnnotatorError(
         f"no reply is of use ({replies}{most and f', most: {most}'}); see rejected.jsonl, then {advice}"
@@ -221,8 +243,5 @@ def _worthless(counts: Mapping[str, Any], engine: EngineConfig, advice: str) -> 
 
 
 def _commonest(failures: Iterable[Failure]) -> str:
-    counts: dict[str, int] = {}
-    for failure in failures:
-        text = f"{failure.kind}: {failure.message}"
-        counts[text] = counts.get(text, 0) + 1
-    return max(counts, key=lambda text: counts[text]) if counts else "no message"
+    counts = Counter(f"{failure.kind}: {failure.message}" for failure in failures)
+    return counts.most_common(1)[0][0] if counts else "no message"

@@ -1,31 +1,33 @@
-"""The domain texts to be labelled, from .jsonl(.gz), .csv(.gz), .parquet or .txt(.gz).
+"""What a run is about: the texts to be labelled, or the pairs to be graded, from a file of rows.
 
-A file is read and checked as a whole before the first text is given out, so that a bad row near its end is
-found before anything is paid for. After that it is streamed: what stays in memory is one byte a row.
+A file is read and checked as a whole before the first text or pair is given out, so that a bad row near its
+end is found before anything is paid for. After that it is streamed, as often as needed.
 """
 
 from __future__ import annotations
 
 import gzip
-import json
 import zlib
-from array import array
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.jsonl import open_text, read_jsonl
+from angle_data.jsonl import open_text
+from angle_data.labelling.index import HashTable
 from angle_data.records import Text
 from angle_data.tables import is_table, read_table
-from angle_data.text import content_id, whole_characters
+from angle_data.text import content_id, pair_key, stable_hash, whole_characters
 
-_KINDS = ".jsonl, .jsonl.gz, .csv, .csv.gz, .parquet or .txt"
-_BATCH_LINES = 512
+_TEXT_KINDS = ".jsonl, .jsonl.gz, .csv, .csv.gz, .parquet or .txt"
+_PAIR_COLUMNS = (("text1", "text2"), ("sentence1", "sentence2"), ("source", "text"))
 
-_Place = str | int  # `file:line`, or the line alone
-_Batches = Iterator[tuple[Sequence[_Place], list[dict[str, Any]]]]
+_Rows = Iterator[tuple[str, dict[str, Any]]]
+
+
+# --- texts --------------------------------------------------------------------------------------------
 
 
 class TextFile:
@@ -33,7 +35,7 @@ class TextFile:
 
     A row without id gets one made from its text. Blank texts, null among them, and exact repetitions are
     passed over; `blank` and `repeated` count them, `count` the texts that are left. With `limit`, only the
-    first texts are used and the file is read at most about twice as far.
+    first texts are used and the rest of the file is not read. One byte a row stays in memory.
 
     Raises:
         InputError: The file is missing, of an unknown kind or holds no texts; a row lacks the text field or
@@ -44,209 +46,163 @@ class TextFile:
         self, path: Path, *, text_field: str = "text", id_field: str = "id", limit: int | None = None
     ) -> None:
         self._path, self._text_field, self._id_field = path, text_field, id_field
-        self.blank = self.repeated = 0
-        # One byte a row: whether its text is given out.
-        self._wanted = self._check(limit)
-        self.count = sum(self._wanted)
+        self.count = self.blank = self.repeated = 0
+        self._wanted = self._check(limit)  # whether the text of each row is given out
         if not self.count:
             raise InputError(f"{path} holds no texts; give a file with at least one")
 
     def __iter__(self) -> Iterator[Text]:
-        start = 0
-        for places, rows in self._batches():
-            wanted = self._wanted[start : start + len(rows)]
-            start += len(rows)
-            # Only the rows that were checked: with a limit, others may follow in the batch.
-            texts, ids = self._columns(places, rows[: len(wanted)])
-            for use, identity, text in zip(wanted, ids, texts, strict=True):
-                if use:
-                    yield Text(identity or content_id(text), text)
-            if start >= len(self._wanted):
-                return
+        for wanted, (where, row) in zip(self._wanted, self._rows(), strict=False):
+            if wanted:
+                text = self._text(where, row)
+                yield Text(self._identity(where, row) or content_id(text), text)
 
     def _check(self, limit: int | None) -> bytearray:
-        """Return which rows hold texts, for all rows or as many as hold `limit` of them."""
+        """Read up to the last text that is wanted, count, and say of each row whether its text is one."""
         wanted = bytearray()
-        hashes = _Hashes()
-        check_at = limit
-        for places, rows in self._batches():
-            texts, ids = self._columns(places, rows)
-            hashes.add(texts, ids)
-            wanted += bytes(map(bool, texts))
-            if limit is not None and check_at is not None and len(wanted) >= check_at:
-                self._pass_over(wanted, hashes)
-                if sum(wanted) >= limit:
-                    return self._cut(wanted, hashes, limit)
-                # Looking for repetitions sorts all rows so far, too much to do for every batch.
-                check_at = 2 * len(wanted)
-        self._pass_over(wanted, hashes)
-        return wanted if limit is None or sum(wanted) < limit else self._cut(wanted, hashes, limit)
-
-    def _pass_over(self, wanted: bytearray, hashes: _Hashes) -> None:
-        """Take repetitions out of `wanted` and count them; the hashes tell them for all rows at once."""
-        self.blank = hashes.blank
-        repeated, bad = hashes.repeated()
-        if bad is not None:
-            place, row = next(islice(self._each(), bad, None))
-            raise InputError(
-                f"{self._where(place)}: id {self._identity(place, row)!r} stands for two different texts; "
-                "make the ids unique"
-            )
-        for index in repeated:
-            wanted[index] = 0
-        self.repeated = len(repeated)
-
-    def _cut(self, wanted: bytearray, hashes: _Hashes, limit: int) -> bytearray:
-        """Return the rows up to the last text within the limit, and count what they pass over."""
-        last = next(islice((row for row, use in enumerate(wanted) if use), limit - 1, None))
-        del wanted[last + 1 :]
-        self.repeated = sum(row <= last for row in hashes.repeated()[0])
-        self.blank = wanted.count(0) - self.repeated
+        seen = HashTable()
+        for where, row in self._rows():
+            text, identity = self._text(where, row), self._identity(where, row)
+            new = False
+            if not text:
+                self.blank += 1
+            else:
+                # A row without id stands for itself by its text.
+                content, known = hash(text), len(seen)
+                first = seen.setdefault(hash(identity) if identity else hash((content,)), content)
+                if first != content:
+                    raise InputError(
+                        f"{where}: id {identity!r} stands for two different texts; make the ids unique"
+                    )
+                new = len(seen) > known
+                self.repeated += not new
+            wanted.append(new)
+            self.count += new
+            if self.count == limit:
+                break
         return wanted
 
-    def _columns(self, places: Sequence[_Place], rows: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
-        """Return the texts and the ids (empty: none) of some rows; column by column, which is faster."""
-        texts: list[Any] = [row.get(self._text_field) for row in rows]
-        if not all(type(text) is str for text in texts):
-            texts = list(map(self._text, places, rows))
-        if "\0" in "".join(texts):
-            place = next(place for place, text in zip(places, texts, strict=True) if "\0" in text)
-            raise InputError(
-                f"{self._where(place)}: the text holds NUL characters, as a file in UTF-16 does; convert the "
-                "file to UTF-8"
-            )
-        ids: list[Any] = [row.get(self._id_field) for row in rows]
-        if not all(type(identity) is str for identity in ids):
-            ids = list(map(self._identity, places, rows))
-        return [_clean(text) for text in texts], [_clean(identity) for identity in ids]
-
-    def _text(self, place: _Place, row: dict[str, Any]) -> str:
+    def _text(self, where: str, row: dict[str, Any]) -> str:
         value = row.get(self._text_field)
-        if isinstance(value, str):
-            return value
-        if self._text_field in row:
+        if not isinstance(value, str):
+            if self._text_field not in row:
+                found = ", ".join(sorted(map(str, row))) or "none"
+                raise InputError(
+                    f"{where}: no field {self._text_field!r}; fields found: {found} (choose with "
+                    "--text-field)"
+                )
             if value is None:  # how tables write an empty cell
                 return ""
             raise InputError(
-                f"{self._where(place)}: field {self._text_field!r} must be a string, got "
-                f"{type(value).__name__}"
+                f"{where}: field {self._text_field!r} must be a string, got {type(value).__name__}"
             )
-        found = ", ".join(sorted(map(str, row))) or "none"
-        raise InputError(
-            f"{self._where(place)}: no field {self._text_field!r}; fields found: {found} (choose with "
-            "--text-field)"
-        )
+        if "\0" in value:
+            raise InputError(f"{where}: the text {_NUL}")
+        return _clean(value)
 
-    def _identity(self, place: _Place, row: dict[str, Any]) -> str:
+    def _identity(self, where: str, row: dict[str, Any]) -> str:
         value = row.get(self._id_field)
         if value is None:
             return ""
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise InputError(
-                f"{self._where(place)}: field {self._id_field!r} must be a string or integer, got "
-                f"{type(value).__name__}"
+                f"{where}: field {self._id_field!r} must be a string or integer, got {type(value).__name__}"
             )
         return _clean(str(value))
 
-    def _where(self, place: _Place) -> str:
-        return f"{self._path}:{place}" if isinstance(place, int) else place
-
-    def _each(self) -> Iterator[tuple[_Place, dict[str, Any]]]:
-        for places, rows in self._batches():
-            yield from zip(places, rows, strict=True)
-
-    def _batches(self) -> _Batches:
-        """Yield the rows of any supported kind of file, many at a time, and where they are."""
+    def _rows(self) -> _Rows:
+        """Yield the rows of any supported kind of file, and where they are."""
         path = self._path
-        name = path.name.lower()
-        if name.endswith(".jsonl"):
-            return _json_batches(path)
         if is_table(path):
             columns = (self._text_field, self._id_field)
-            hint = " (choose with --text-field)"
-            return _batched(read_table(path, require=columns[:1], columns=columns, hint=hint))
-        if name.endswith((".txt", ".txt.gz")):
-            return _batched(_lines(path, self._text_field))
-        raise InputError(f"{path}: unknown kind of file; give {_KINDS}")
+            return read_table(path, require=columns[:1], columns=columns, hint=" (choose with --text-field)")
+        if path.name.lower().endswith((".txt", ".txt.gz")):
+            return _lines(path, self._text_field)
+        raise InputError(f"{path}: unknown kind of file; give {_TEXT_KINDS}")
 
 
-class _Hashes:
-    """Hashes of the ids and texts of rows; finds the rows whose id was there before."""
+def _lines(path: Path, text_field: str) -> _Rows:
+    with open_text(path) as stream:
+        number = 0
+        try:
+            for number, line in enumerate(stream, start=1):
+                yield f"{path}:{number}", {text_field: line}
+        except UnicodeDecodeError:
+            raise InputError(f"{path}:{number + 1}: not UTF-8 text; convert the file to UTF-8") from None
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise InputError(f"{path}: damaged gzip file ({error})") from None
 
-    def __init__(self) -> None:
-        self._ids, self._contents = array("q"), array("q")
-        self.blank = 0
 
-    def add(self, texts: list[str], ids: list[str]) -> None:
-        """Note some rows; one without id stands for itself by its text, a blank one for nothing."""
-        contents = list(map(hash, texts))
-        self._contents.extend(contents)
-        if "" in texts or "" in ids:
-            self.blank += texts.count("")
-            pairs = zip(ids, contents, strict=True)
-            self._ids.extend(
-                [hash(identity) if identity else hash((content,)) for identity, content in pairs]
-            )
-        else:
-            self._ids.extend(map(hash, ids))
+# --- pairs --------------------------------------------------------------------------------------------
 
-    def repeated(self) -> tuple[list[int], int | None]:
-        """Return the rows that repeat an earlier one, and the first with an earlier id and another text."""
-        import numpy as np  # comes with datasets
 
-        ids, contents = np.frombuffer(self._ids, np.int64), np.frombuffer(self._contents, np.int64)
-        kept = np.flatnonzero(contents != hash(""))
-        order = kept[np.argsort(ids[kept], kind="stable")]
-        again = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
-        rows = order[again + 1]
-        other = rows[contents[rows] != contents[order[again]]]
-        return rows.tolist(), int(other.min()) if len(other) else None
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two texts; `rank` is a hash of the unordered pair, an order that has nothing to do with its content."""
+
+    text1: str
+    text2: str
+    rank: int
+
+
+class PairFile:
+    """The pairs of one file, each unordered pair once; iterate over it as often as you like.
+
+    Columns are `text1, text2`, `sentence1, sentence2`, or `source, text` as in candidates.jsonl. Rows with a
+    blank text and repeated pairs are passed over; `blank` and `repeated` count them, `count` the pairs left.
+    With `limit`, only the first pairs are used. About 30 bytes a pair stay in memory.
+
+    Raises:
+        InputError: The file is missing, of an unknown kind or without pairs; a row has no two texts, or NUL
+            characters in one.
+    """
+
+    def __init__(self, path: Path, *, limit: int | None = None) -> None:
+        self._path, self._limit = path, limit
+        self.count = self.blank = self.repeated = 0
+        for _ in self:
+            pass
+        if not self.count:
+            raise InputError(f"{path} holds no pairs; give a file with at least one")
+
+    def __iter__(self) -> Iterator[Pair]:
+        self.count = self.blank = self.repeated = 0
+        seen = HashTable()
+        for where, row in read_table(self._path, columns=tuple(chain.from_iterable(_PAIR_COLUMNS))):
+            if self._limit is not None and self.count >= self._limit:
+                return
+            text1, text2 = self._texts(where, row)
+            if not (text1 and text2):
+                self.blank += 1
+                continue
+            rank = stable_hash("\n".join(pair_key(text1, text2)))
+            seen.setdefault(rank, 0)
+            if len(seen) == self.count:
+                self.repeated += 1
+                continue
+            self.count += 1
+            yield Pair(text1, text2, rank)
+
+    def _texts(self, where: str, row: dict[str, Any]) -> tuple[str, str]:
+        names = next((names for names in _PAIR_COLUMNS if all(name in row for name in names)), None)
+        if names is None:
+            # The row is read again: of a parquet file only the columns of the texts were.
+            row = next(row for place, row in read_table(self._path) if place == where)
+            known = "; ".join(" and ".join(names) for names in _PAIR_COLUMNS)
+            found = ", ".join(sorted(map(str, row))) or "none"
+            raise InputError(f"{where}: no two texts; fields found: {found}; needed: {known}")
+        for name in names:
+            value = row[name]
+            if not isinstance(value, str):
+                raise InputError(f"{where}: field {name!r} must be a string, got {type(value).__name__}")
+            if "\0" in value:
+                raise InputError(f"{where}: field {name!r} {_NUL}")
+        return _clean(row[names[0]]), _clean(row[names[1]])
+
+
+_NUL = "holds NUL characters, as a file in UTF-16 does; convert the file to UTF-8"
 
 
 def _clean(text: str) -> str:
     text = text.strip()
     return text if text.isascii() else whole_characters(text)
-
-
-def _batched(rows: Iterator[tuple[_Place, dict[str, Any]]]) -> _Batches:
-    while batch := list(islice(rows, _BATCH_LINES)):
-        yield [place for place, _ in batch], [row for _, row in batch]
-
-
-def _json_batches(path: Path) -> _Batches:
-    """Yield the rows of a file of JSON Lines; many lines are decoded at once, which takes half the time."""
-    first = 1
-    if path.is_file():
-        with path.open("rb") as stream:
-            while lines := list(islice(stream, _BATCH_LINES)):
-                rows = _decode(lines)
-                if rows is None:
-                    break
-                yield range(first, first + len(rows)), rows
-                first += len(rows)
-            else:
-                return
-    # Something is odd from here on, such as a blank line: line by line, which names what is wrong.
-    yield from _batched((number, row) for number, row in read_jsonl(path) if number >= first)
-
-
-def _decode(lines: list[bytes]) -> list[dict[str, Any]] | None:
-    """Return one object a line, None when it is not as simple as that."""
-    try:
-        rows = json.loads(b"[%b]" % b",".join(lines))
-    except ValueError:
-        return None
-    plain = len(rows) == len(lines) and all(type(row) is dict for row in rows)
-    return rows if plain else None
-
-
-def _lines(path: Path, text_field: str) -> Iterator[tuple[_Place, dict[str, Any]]]:
-    with open_text(path) as stream:
-        number = 0
-        try:
-            for number, line in enumerate(stream, start=1):
-                yield number, {text_field: line}
-        except UnicodeDecodeError:
-            raise InputError(f"{path}:{number + 1}: not UTF-8 text; convert the file to UTF-8") from None
-        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise InputError(f"{path}: damaged gzip file ({error})") from None

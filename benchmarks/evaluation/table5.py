@@ -15,7 +15,7 @@ the untuned model), so no row is quite without human labels; all 1,379 test pair
   equal texts of a batch once.
 
 Last, the share of the supervised gain that a row recovers, (row - untuned) / (supervised - untuned), seed by
-seed, with a t interval over the seeds. --limit N trains on N pairs, in another folder: a trial, no result.
+seed, with a t interval over the seeds.
 
 Kept in runs/benchmarks/stsb: a model of ours by its recipe, row and seed, refused if recipe or pairs have
 changed since; a SimCSE result by its row and seed alone, so delete stsb/simcse after a change of its settings
@@ -41,7 +41,6 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "training"))
 from common import RESULTS, data_folder, minilm, save_results, show
 from llm_supervised import Task, data_sets
 from llm_supervised import stsb as llm_task
-from ways import write_pairs
 
 from angle_data.console import configure_logging
 from angle_data.jsonl import write_jsonl
@@ -133,7 +132,7 @@ def llm_data() -> dict[str, Path]:
 
 
 @cache
-def texts_for(row: str, limit: int | None) -> list[str]:
+def texts_for(row: str) -> list[str]:
     """Return the sentences that the LLMs were given, or all distinct ones of STS-B train."""
     if row == "simcse-same":
         lines = llm_task().texts.read_text(encoding="utf-8").splitlines()
@@ -141,23 +140,16 @@ def texts_for(row: str, limit: int | None) -> list[str]:
     else:
         pairs = load_pairs(str(data_folder() / "data" / "stsb" / "train.jsonl.gz"))
         found = [*pairs.text1, *pairs.text2]
-    return list(dict.fromkeys(found))[:limit]
+    return list(dict.fromkeys(found))
 
 
-def measure(row: str, seed: int, limit: int | None) -> float:
+def measure(row: str, seed: int) -> float:
     """Return the test Spearman x 100 of a row with a seed."""
-    home = RESULTS / "stsb" if limit is None else RESULTS / "stsb" / f"trial-{limit}"
+    home = RESULTS / "stsb"
     if row in SIMCSE:
-        return 100 * simcse(texts_for(row, limit), SIMCSE[row], home / "simcse" / f"{row}-{seed}.json", seed)
+        return 100 * simcse(texts_for(row), SIMCSE[row], home / "simcse" / f"{row}-{seed}.json", seed)
     supervised = row == "supervised"
     data = data_folder() / "data" / "stsb" / "train.jsonl.gz" if supervised else llm_data()[row]
-    if limit is not None:
-        pairs = load_pairs(str(data))
-        cut = home / f"{row}.jsonl"
-        cut.parent.mkdir(parents=True, exist_ok=True)
-        # Every n-th pair: the first ones may all have the same score.
-        write_pairs(pairs.take(range(0, len(pairs), max(1, len(pairs) // limit))[:limit], row), cut)
-        data = cut
     recipe = "stsb-supervised" if supervised else llm_task().recipe
     return 100 * fitted(recipe, str(data), home / recipe / f"{row}-{seed}", seed)
 
@@ -189,7 +181,6 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--only", nargs="+", choices=ROWS, default=list(ROWS), metavar="ROW")
-    parser.add_argument("--limit", type=int, help="training pairs; default all")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
     task = llm_task()
@@ -197,7 +188,7 @@ def main() -> None:
     scores: dict[str, dict[int, float]] = {row: {} for row in arguments.only}
     for seed in arguments.seeds:
         for row in arguments.only:
-            scores[row][seed] = measure(row, seed, arguments.limit)
+            scores[row][seed] = measure(row, seed)
             print(f"{row} seed {seed}: {scores[row][seed]:.2f}", flush=True)
     values = {row: list(by_seed.values()) for row, by_seed in scores.items()}
     show("STS-B test, Spearman x 100", {"untuned": [untuned], **values})
@@ -207,8 +198,7 @@ def main() -> None:
     for row, per_seed in recovered.items():
         interval = "[{:.1f}, {:.1f}]".format(*t_interval(per_seed)) if len(per_seed) > 1 else ""
         print(f"  {row:<12} {statistics.mean(per_seed):6.1f} {interval}")
-    if arguments.limit is None:
-        save_results("table5", {"untuned": untuned, "spearman": scores, "recovered": recovered})
+    save_results("table5", {"untuned": untuned, "spearman": scores, "recovered": recovered})
 
 
 if __name__ == "__main__":

@@ -18,8 +18,6 @@ from served import ROOT
 
 from angle_data.annotators.base import ChatRequest
 
-__all__ = ["PEERS", "ask_peer", "peer_python"]
-
 _ENVIRONMENTS = ROOT / "runs" / "benchmarks" / "peers"
 _CLIENT = Path(__file__).with_name("peer_client.py")
 

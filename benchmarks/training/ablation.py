@@ -45,16 +45,11 @@ WAYS: dict[str, Way] = {
     "only angle, published, τ 0.05, no swap": ours(
         **_ONLY_ANGLE, angle_mode="published", angle_tau=0.05, swap=False
     ),
-    "only angle, fisher, τ 0.05": ours(**_ONLY_ANGLE, angle_mode="fisher", angle_tau=0.05),
-    "only angle, complex, τ 0.05": ours(**_ONLY_ANGLE, angle_mode="complex", angle_tau=0.05),
     "all, angle τ 0.05": ours(angle_tau=0.05),
     "all, published angle": ours(angle_mode="published"),
     "all, published angle, no swap": ours(angle_mode="published", swap=False),
-    "all, fisher angle": ours(angle_mode="fisher"),
-    "all, complex angle": ours(angle_mode="complex"),
     "all, ISP equal texts": ours(isp="equal"),
     "all, ISP none": ours(isp="none"),
-    "all, label-diverse": ours(label_diverse=True),
     "all, merged back": ours(merge=True),
     **{f"pooling {name}": ours(pooling=name) for name in POOLINGS},
 }

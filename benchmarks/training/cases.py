@@ -29,18 +29,6 @@ from angle_train.model.pooling import CHECKPOINT  # noqa: E402
 from angle_train.recipe import Recipe  # noqa: E402
 from angle_train.settings import BackboneConfig  # noqa: E402
 
-__all__ = [
-    "BACKBONES",
-    "CASES",
-    "Case",
-    "Way",
-    "arguments_of",
-    "kept_result",
-    "load_case",
-    "run_unit",
-    "sample",
-]
-
 BACKBONES: dict[str, tuple[int | None, float]] = {"minilm-3": (3, 1e-4), "minilm": (None, 5e-5)}
 """Name -> layers of MiniLM (none: all six) and learning rate."""
 

@@ -9,8 +9,7 @@ repetition meets the same machine; ratios are taken inside a repetition. CPU sec
 alone, without imports.
 
 Rows: `ours` and the stock trainer and angle_emb have the same loss function, CoSENT's; `published angle`
-and ST AnglELoss have another. `ours` has the default chunks, `ours, fixed 32` those of a GPU. With
---curves, dropout is off and the losses of ten steps are printed side by side: the same to rounding.
+and ST AnglELoss have another. `ours` has the default chunks, `ours, fixed 32` those of a GPU.
 `encode`: the cosines of all pairs, three times each, by the evaluator here and by
 EmbeddingSimilarityEvaluator, both in batches of 16 texts, its default (here it is 32, as of `encode` there).
 """
@@ -38,8 +37,8 @@ from angle_train.recipe import Recipe
 OUT = RESULTS / "training" / "speed.json"
 SHAPES = ("natural", "repeated")
 _SEED = 1
-Train = Callable[..., list[float]]
-"""Trains a model on pairs with a scratch folder; returns the losses of the intervals between evaluations."""
+Train = Callable[[Any, PairSet, Path], object]
+"""Trains a model on pairs with a scratch folder."""
 
 
 class Measured(NamedTuple):
@@ -77,12 +76,10 @@ def recipe_of(shape: str, **values: Any) -> Recipe:
 def ours(**values: Any) -> Train:
     """Return training with this toolkit."""
 
-    def run(model: Any, pairs: PairSet, scratch: Path, **curve: Any) -> list[float]:
+    def run(model: Any, pairs: PairSet, scratch: Path) -> None:
         from angle_train.train.trainer import train
 
-        dev = [pairs.take(range(8), "dev")] if curve else []
-        training = train(model, pairs, dev, recipe_of(pairs.name, **values, **curve), scratch)
-        return [point.terms["loss"] for point in training.curve]
+        train(model, pairs, [], recipe_of(pairs.name, **values), scratch)
 
     return run
 
@@ -90,7 +87,7 @@ def ours(**values: Any) -> Train:
 def stock(loss_name: str) -> Train:
     """Return training with sentence-transformers: its trainer, collator and loss, on the same batches."""
 
-    def run(model: Any, pairs: PairSet, scratch: Path, **curve: Any) -> list[float]:
+    def run(model: Any, pairs: PairSet, scratch: Path) -> None:
         from datasets import Dataset
         from sentence_transformers import SentenceTransformerTrainer
         from sentence_transformers.sentence_transformer import losses
@@ -101,7 +98,7 @@ def stock(loss_name: str) -> Train:
         from angle_train.train.replay import EpochSampler
 
         columns = {"text1": list(pairs.text1), "text2": list(pairs.text2), "score": pairs.score.tolist()}
-        config = recipe_of(pairs.name, **curve).training
+        config = recipe_of(pairs.name).training
         with quiet_libraries():
             args = training_arguments(config, len(pairs), scratch, model.device, select=False)
             args.batch_sampler = partial(EpochSampler, sources=pairs.sources(), block=config.source_block)
@@ -113,7 +110,6 @@ def stock(loss_name: str) -> Train:
             )
             trainer.remove_callback(PrinterCallback)
             trainer.train()
-        return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 
     return run
 
@@ -200,27 +196,6 @@ def measure_encoding(pairs: PairSet) -> dict[str, Measured]:
     return measured
 
 
-def print_curves(pairs: PairSet) -> None:
-    """Print the losses of every step of ours and of the stock trainer, without dropout."""
-    import torch
-
-    from angle_train.model.load import load_backbone
-
-    rows = [("ours", "ST CoSENTLoss"), ("ours, published angle", "ST AnglELoss")]
-    for names in rows:
-        curves = []
-        for name in names:
-            model = load_backbone(str(backbone_path("minilm")), 128)
-            for module in model.modules():
-                if isinstance(module, torch.nn.Dropout):
-                    module.p = 0.0
-            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-                curves.append(TRAININGS[name](model, pairs, Path(scratch), evals_per_epoch=10, patience=100))
-            print(f"{name:<24}" + " ".join(f"{loss:.4f}" for loss in curves[-1]), flush=True)
-        apart = max(abs(a - b) for a, b in zip(*curves, strict=True))
-        print(f"largest difference: {apart:.1e}\n", flush=True)
-
-
 def print_table(kept: list[dict[str, Any]]) -> None:
     """Print medians, ranges and the ratio to the CPU seconds of `ours` in the same repetition."""
     for shape in dict.fromkeys(row["shape"] for row in kept):
@@ -276,18 +251,12 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--only", nargs="+", choices=WAYS, default=WAYS, metavar="WAY")
-    parser.add_argument(
-        "--curves", action="store_true", help="compare the losses step by step, measure nothing"
-    )
     parser.add_argument("--table", action="store_true", help="print what there is, measure nothing")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
     import torch
 
     torch.set_num_threads(1)
-    if arguments.curves:
-        print_curves(made_up("natural"))
-        return
     kept: list[dict[str, Any]] = json.loads(OUT.read_text(encoding="utf-8")) if OUT.exists() else []
     shas = {shape: made_up(shape).sha256() for shape in SHAPES}
     kept = [row for row in kept if row.get("pairs") == shas[row["shape"]]]

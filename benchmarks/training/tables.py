@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from cases import Case, Way, kept_result
 
-__all__ = ["load_results", "print_tables"]
-
 _METRICS = ("spearman", "auc", "ap")
 _RESAMPLES = 2000
 Results = dict[str, dict[int, dict[str, Any]]]

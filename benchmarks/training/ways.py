@@ -17,8 +17,6 @@ from common import RESULTS
 from angle_train.data.pairs import PairSet
 from angle_train.recipe import Recipe
 
-__all__ = ["angle_emb", "angle_emb_python", "ours", "run_angle_emb", "stock", "write_pairs"]
-
 _PINS = ("angle-emb==0.6.1", "torch==2.13.0")
 _WORKER = Path(__file__).with_name("angle_emb_worker.py")
 

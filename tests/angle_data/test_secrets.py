@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
-from angle_data.annotators import load_annotator
+from angle_data.annotators.choice import choose_annotator
+from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import main
 from angle_data.errors import AngleError
-from angle_data.labelling.engine import EngineConfig
-from angle_data.labelling.requests import LabelConfig
-from angle_data.labelling.run import label
+from angle_data.labelling.label import LabelConfig, label
 
 KEY = "sk-secret-0123456789"
 PROGRAM = "from angle_data.cli import main; main()"
@@ -106,4 +106,4 @@ def test_the_key_is_in_no_exception(tmp_path, monkeypatch, server):
             label(LabelConfig(engine, tmp_path / "texts.txt", tmp_path / "run"))
     assert KEY not in str(raised.value) + repr(raised.value)
     assert KEY not in "".join(traceback.format_exception(raised.value))
-    assert KEY not in repr(engine) + repr(engine.spec()) + repr(load_annotator(engine.spec()))
+    assert KEY not in repr(engine) + repr(spec := choose_annotator(engine)) + repr(load_annotator(spec))

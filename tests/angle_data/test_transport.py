@@ -7,8 +7,9 @@ import traceback
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
-from angle_data.annotators import choose_annotator
+from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.masking import masked
+from angle_data.annotators.spec import EngineConfig
 from angle_data.annotators.transport import Transport
 from angle_data.cli import main
 from angle_data.errors import InputError
@@ -201,5 +202,5 @@ def test_masked(text, hidden):
 )
 def test_a_password_in_an_address_that_is_refused_is_not_repeated(address):
     with pytest.raises(InputError, match="--base-url") as raised:
-        choose_annotator("m", base_urls=(address,))
+        choose_annotator(EngineConfig("m", base_urls=(address,)))
     assert PASSWORD not in shown(raised.value)

@@ -9,7 +9,7 @@ import pytest
 from fake_gis_store import make_comment, make_event, make_issue, store_world, write_store
 from fake_github_world import make_world
 
-from angle_data.gis.store import Repo
+from angle_data.gis.crawl.rows import Repo
 
 FIXTURES = "tests/fixtures/gis"
 WHOLE_CARDS = ("vote-ordinal", "principled-graded", "gis-world-cluster", "gis-written-both")

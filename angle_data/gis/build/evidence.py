@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Any
 
 from angle_data.gis.comments.reading import MarkerLink
-from angle_data.gis.comments.kinds import WEAK_KINDS
+from angle_data.gis.comments.vocabulary import WEAK_KINDS
 from angle_data.gis.crawl.rows import Comment, Event, Issue
 from angle_data.gis.comments.threads import WRITE_ROLES
 
@@ -39,7 +39,7 @@ class Rank(IntEnum):
     STATED = 5
     """Stated outright, with nothing to back it."""
     TENTATIVE = 6
-    """A guess, a question, or an entry in a list of candidates."""
+    """A guess or a question."""
 
 
 CONFIDENCE: dict[Rank, float] = {

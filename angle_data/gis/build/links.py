@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from angle_data.gis.build.clean import is_dummy
-from angle_data.gis.comments.kinds import WEAK_KINDS
+from angle_data.gis.comments.vocabulary import WEAK_KINDS
 from angle_data.gis.build.scan import Scan, Statement
 from angle_data.gis.build.texts import Node, Texts
 from angle_data.gis.build.evidence import Rank
@@ -20,7 +20,7 @@ from angle_data.gis.build.evidence import Rank
 Status = Literal["accepted", "tentative", "rejected"]
 
 REASONS: dict[str, str] = {
-    "guess": "tentative: a guess, a question or an entry in a list of candidates",
+    "guess": "tentative: a guess or a question",
     "unbacked": "tentative: stated outright by someone without write access, and nothing backs it",
     "disputed": "tentative: somebody objected",
     "circle": "tentative: programs alone say so, and in a circle, so that no issue is the original",

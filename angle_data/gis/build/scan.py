@@ -13,15 +13,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
-from angle_data.gis.comments.kinds import Direction
+from angle_data.gis.build.evidence import Facts, Rank, confidence, gather_facts, is_duplicate_label, rank
+from angle_data.gis.build.texts import Node
+from angle_data.gis.comments.vocabulary import Direction
 from angle_data.gis.comments.references import may_refer
+from angle_data.gis.comments.threads import WRITE_ROLES, Thread, read_thread
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
 from angle_data.gis.crawl.selection import Selection
-from angle_data.gis.crawl.site import PUBLIC_WEB, hosts_of, site_of_store
-from angle_data.gis.crawl.store import Store
-from angle_data.gis.build.texts import Node
-from angle_data.gis.comments.threads import WRITE_ROLES, Thread, read_thread
-from angle_data.gis.build.evidence import Facts, Rank, confidence, gather_facts, is_duplicate_label, rank
+from angle_data.gis.crawl.store import PUBLIC_WEB, Store, hosts_of
 
 _MENTION = re.compile(r"(?:[#＃]|\bgh-|/issues/)([1-9]\d{0,8})\b", re.IGNORECASE)
 _HIDDEN = frozenset({"spam", "abuse"})
@@ -140,7 +139,7 @@ def scan_store(
     for repo in store.repos():
         if repo.id not in found.repos:
             tell(repo.name, store.count("issues", repo.id))
-    found.web = site_of_store(store)
+    found.web = store.site()
     for repo in found.repos.values():
         comments, events = _Groups(store.comments(repo.id)), _Groups(store.events(repo.id))
         found.mentions[repo.id] = array("Q")

@@ -9,185 +9,207 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from angle_data.gis.comments.cues import GAP, LIGHT, NEGATIONS, NO_GAP, NOUNS, POINTING, THIS_WORDS
 from angle_data.gis.comments.references import REF, SELF
+from angle_data.gis.comments.vocabulary import GAP, LIGHT, NEGATIONS, NO_GAP, NOUNS, POINTING, THIS_WORDS
 
 Doubt = Literal["none", "weak", "strong"]
 
 _BOUNDARY = (",", ";", ":", "(", ")", "-", "–", "—", "!", "=>", "->", "→", "/", ".", "?", "…", "|", ">")
 _WORD_EDGE = "\"'().,:;!?*[]“”«»^"
 
+# Finds: "I am seeing the "
 _FIRST_PERSON = re.compile(
-    r"\b(?:i(?:'m| am|'ve| have)?|we(?:'re| are|'ve| have)?|me|us|people|"
-    r"users?)\b[^,;:]{0,30}\b(?:have|having|got|get|getting|see|seeing|experienc\w+|fac(?:e|ing)|"
-    r"encounter\w*|hit|hitting|run|ran|running|suffer\w*|observ\w+|notic\w+)\b[^,;:]{0,25}$"
-    r"|^(?:also |still )?(?:having|getting|seeing|experiencing|facing|encountering|hitting|got|"
-    r"get|have|running into|ran into)\b[^,;:]{0,30}$"
-    r"|^\+1\b[^\w]*$",
+    r"\b(?:i(?:'m| am|'ve| have)?|we(?:'re| are|'ve| have)?|me|us|people|users?)\b[^,;:]{0,30}\b(?:have|"
+    r"having|got|get|getting|see|seeing|experienc\w+|fac(?:e|ing)|encounter\w*|hit|hitting|run|ran|running|"
+    r"suffer\w*|observ\w+|notic\w+)\b[^,;:]{0,25}$|^(?:also |still )?(?:having|getting|seeing|experiencing|"
+    r"facing|encountering|hitting|got|get|have|running into|ran into)\b[^,;:]{0,30}$|^\+1\b[^\w]*$",
     re.IGNORECASE,
 )
+# Finds: "#5 is already marked as a "
 _THIRD = re.compile(
-    rf"{REF}(?:'s)?[)\]\"']*(?P<tail>(?:[ ,:;(–—>=-]|\b(?:is|was|are|were|be|been|being|has|have|"
-    rf"had|gets?|got|which|that|who|itself|also|already|now|just|"
-    rf"really|actually|basically|clearly|probably|likely|maybe|possibly|might|may|could|should|"
-    rf"would|can|will|must|to|as|a|an|the|exact|both|all|"
-    rf"looks?|like|seems?|appears?|sounds?|considered|closed|closing|close|marked|marking|flagged|"
-    rf"tagged|labell?ed|resolved|reported|filed|it's|its|"
-    rf"obviously|definitely|turns|turned|out|then|too|in turn|another|one|possible|potential|und|"
-    rf"et|y|ist|est|es|é|è|ein|un|uma|"
-    rf"from|by|@[\w-]+|last|yesterday|today|earlier|week)\b){{0,24}})$",
+    rf"{REF}(?:'s)?[)\]\"']*(?P<tail>(?:[ ,:;(–—>=-]|\b(?:is|was|are|were|be|been|being|has|have|had|gets?|"
+    rf"got|which|that|who|itself|also|already|now|just|really|actually|basically|clearly|probably|likely|"
+    rf"maybe|possibly|might|may|could|should|would|can|will|must|to|as|a|an|the|exact|both|all|looks?|like|"
+    rf"seems?|appears?|sounds?|considered|closed|closing|close|marked|marking|flagged|tagged|labell?ed|"
+    rf"resolved|reported|filed|it's|its|obviously|definitely|turns|turned|out|then|too|in turn|another|one|"
+    rf"possible|potential|und|et|y|ist|est|es|é|è|ein|un|uma|from|by|@[\w-]+|last|yesterday|today|earlier|"
+    rf"week)\b){{0,24}})$",
     re.IGNORECASE,
 )
+# Finds: " was closed as"
 _VERB = re.compile(
     r"\b(?:is|was|are|were|be|been|being|has|have|got|gets?|which|that|who|itself|as|looks?|"
     r"seems?|appears?|might|may|could|should|to|ist|est|es|é|è|closed|marked)\b|\(",
     re.IGNORECASE,
 )
+# Finds: ", so closing"
 _OPENS_NEW = re.compile(
     r"[)\]\"']?(?: ?[,;–—-]+ ?| )(?:so |and |thus |hence |i'm |i am |therefore )*(?:closing|marking|"
     r"resolving|flagging|closed)\b|[)\]\"']? ?,? ?(?:so|and|thus|hence|therefore)\b",
     re.IGNORECASE,
 )
+# Finds: " which"
+_RELATIVE = re.compile(r"\W*(?:which|that|who|itself)\b", re.IGNORECASE)
+# Finds: "closing #5"
 _CLOSES_REF = re.compile(
     rf"\b(?:clos|mark|flag|tag|resolv|dup|label)\w*(?: (?:issue|bug|ticket|both|also|the other|old|"
     rf"newer|older|issues|out))* {REF}",
     re.IGNORECASE,
 )
+# Finds: "as for #5"
 _TOPIC_REF = re.compile(
     rf"(?:\b(?:as for|regarding|concerning|re:?|about)|^(?:and |so |but )?(?:is|are|was|were|isn't|"
     rf"could|might|should)) (?:issue )?{REF}$",
     re.IGNORECASE,
 )
+# Finds: "#5 and #6"
 _ONLY_REFS = re.compile(rf"(?:[\s{REF},;&+*:#(-]|\b(?:and|both|issues?|fyi|btw|also|the)\b)*", re.IGNORECASE)
+# Finds: ", the "
 _APPOSITION = re.compile(r" ?[,(] ?(?:an?|the)(?: \w+)? ?", re.IGNORECASE)
+# Finds: "like #5"
 _COMPARED_REF = re.compile(rf"\b(?:like|as|per|similar to|see|cf) {REF}$", re.IGNORECASE)
+# Finds: "as in #5 from today"
 _LIKE_REF = re.compile(
     rf"\b(?:like|as|see|per|similar to|in|with|to|from|by|of|siehe|voir|véase|ver|vedi|см) "
     rf"{REF}[^{REF}]*$",
     re.IGNORECASE,
 )
 
+# Finds: "but"
 _BREAK = re.compile(r"[,;:!(–—]| -+ |\b(?:but|so|because|since|although|however|though)\b", re.IGNORECASE)
+# Finds: "maybe"
 _STRONG = re.compile(
-    r"\b(?:might|may(?! \d)|maybe|perhaps|possib(?:le|ly|ility)|potential(?:ly)?|could|not "
-    r"(?:100% |entirely |totally |completely |really |quite |too |very |so )?(?:sure|certain)(?! "
-    r"(?:how|why|where))|unsure|"
-    r"wonder(?:ing)?|suspect(?:ed)?|probable|presumed|guess|candidates?|unclear|don't know|dunno|"
-    r"suggests?|related|good chance|chances|"
-    r"vielleicht|möglicherweise|könnte|evtl|eventuell|womöglich|peut[- ]être|possible|quizás?|tal "
-    r"vez|posible(?:mente)?|podría|talvez|possível|possivelmente|"
-    r"pode ser|poderia|forse|possibile|potrebbe|возможно|может|вероятно|być może|możliwe|"
-    r"misschien|kanske|måske|можливо)\b",
+    r"\b(?:might|may(?! \d)|maybe|perhaps|possib(?:le|ly|ility)|potential(?:ly)?|could|not (?:100% |"
+    r"entirely |totally |completely |really |quite |too |very |so )?(?:sure|certain)(?! (?:how|why|where))|"
+    r"unsure|wonder(?:ing)?|suspect(?:ed)?|probable|presumed|guess|candidates?|unclear|don't know|dunno|"
+    r"suggests?|related|good chance|chances|vielleicht|möglicherweise|könnte|evtl|eventuell|womöglich|"
+    r"peut[- ]être|possible|quizás?|tal vez|posible(?:mente)?|podría|talvez|possível|possivelmente|pode ser|"
+    r"poderia|forse|possibile|potrebbe|возможно|может|вероятно|być może|możliwe|misschien|kanske|måske|"
+    r"можливо)\b",
     re.IGNORECASE,
 )
+# Finds: "I think"
 _WEAK = re.compile(
-    r"\b(?:think|thinks|thought|believe|believes|seems?|seemingly|appears?|looks?(?! at| into| "
-    r"through)|sounds?|feels?|"
-    r"apparently|afaict|afaik|iiuc|iirc|pretty sure|fairly sure|quite sure|assum(?:e|ing)|"
-    r"imho|imo|presumably|probabl[ey]|likely|suppose|would say|i'd say|i would|says|said|in my "
-    r"opinion|strikes me|reminds me|reads like|feeling|hunch|impression|"
-    r"claim(?:s|ed)?|suggesting|(?:was|were|been) told|you (?:mention|state|wrote|suggest)\w*|"
-    r"vermutlich|wahrscheinlich|scheint|wohl|glaube|denke|sieht|schätze|probablement|semble|pense|"
-    r"crois|parece|creo|probablemente|acho|provavelmente|"
-    r"sembra|credo|probabilmente|penso|похоже|кажется|наверное|видимо|думаю|chyba|waarschijnlijk|"
-    r"lijkt|мабуть)\b"
-    r"|似乎|看起来|貌似|应该是|ようです|みたい|と思|でしょう|듯",
+    r"\b(?:think|thinks|thought|believe|believes|seems?|seemingly|appears?|looks?(?! at| into| through)|"
+    r"sounds?|feels?|apparently|afaict|afaik|iiuc|iirc|pretty sure|fairly sure|quite sure|assum(?:e|ing)|"
+    r"imho|imo|presumably|probabl[ey]|likely|suppose|would say|i'd say|i would|says|said|in my opinion|"
+    r"strikes me|reminds me|reads like|feeling|hunch|impression|claim(?:s|ed)?|suggesting|(?:was|were|"
+    r"been) told|you (?:mention|state|wrote|suggest)\w*|vermutlich|wahrscheinlich|scheint|wohl|glaube|denke|"
+    r"sieht|schätze|probablement|semble|pense|crois|parece|creo|probablemente|acho|provavelmente|sembra|"
+    r"credo|probabilmente|penso|похоже|кажется|наверное|видимо|думаю|chyba|waarschijnlijk|lijkt|мабуть)\b|"
+    r"似乎|看起来|貌似|应该是|ようです|みたい|と思|でしょう|듯",
     re.IGNORECASE,
 )
+# Finds: "可能"
 _DOUBT_CJK = re.compile(
     r"可能|也许|或许|好像|疑似|大概|也許|かもしれ|おそらく|たぶん|多分|아마|것 같|수도 있"
 )
+# Finds: "I might be wrong"
 _MISTAKEN = re.compile(
-    r"(?:might|could|may) be (?:wrong|mistaken)|if i'm not (?:mistaken|wrong)|correct me|not "
-    r"(?:100% |entirely |totally |completely |really |quite )?(?:sure|certain)(?! (?:how|why|"
-    r"where))|"
-    r"if i (?:understand|read|recall|remember)|unless i(?:'m| am)|can(?:'t| not|not) (?:confirm|"
-    r"verify)|haven't (?:verified|checked|confirmed)",
+    r"(?:might|could|may) be (?:wrong|mistaken)|if i'm not (?:mistaken|wrong)|correct me|not (?:100% |"
+    r"entirely |totally |completely |really |quite )?(?:sure|certain)(?! (?:how|why|where))|"
+    r"if i (?:understand|read|recall|remember)|unless i(?:'m| am)|can(?:'t| not|not) (?:confirm|verify)|"
+    r"haven't (?:verified|checked|confirmed)",
     re.IGNORECASE,
 )
+# Finds: ", I think"
 _TAIL_DOUBT = re.compile(
-    r"[)\"'\s]*[,\s(–—-]*(?:i think|i guess|i believe|i'd say|i would say|i suppose|i assume|"
-    r"probably|maybe|perhaps|possibly|presumably|it seems|apparently|afaict|afaik|iirc|imo|imho|"
-    r"likely|"
-    r"most likely|or so|or something|but (?:i'm )?not sure|not sure|perhaps not|je crois|je pense|"
-    r"creo|acho|glaube ich|denke ich|vermutlich|похоже|кажется)\b|[)\"'\s]*\(\?\)|"
-    r"[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? but (?:for|on)(?! (?:now|the other hand)\b) \w",
+    r"[)\"'\s]*[,\s(–—-]*(?:i think|i guess|i believe|i'd say|i would say|i suppose|i assume|probably|maybe|"
+    r"perhaps|possibly|presumably|it seems|apparently|afaict|afaik|iirc|imo|imho|likely|most likely|or so|"
+    r"or something|but (?:i'm )?not sure|not sure|perhaps not|je crois|je pense|creo|acho|glaube ich|"
+    r"denke ich|vermutlich|похоже|кажется)\b|[)\"'\s]*\(\?\)|[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? but (?:for|"
+    r"on)(?! (?:now|the other hand)\b) \w",
     re.IGNORECASE,
 )
+# Finds: "if"
 _IF = re.compile(
     r"\b(?:if(?! you (?:look|check|search|read|scroll|compare|see|take|follow))|unless|whether|in "
     r"case|when(?:ever)?|assuming|^to mark|how to|for example|for "
     r"instance|such as|e\.g\.?|i\.e\.|example|falls|wenn|ob|si|se|если|ли)\b|如果|もし",
     re.IGNORECASE,
 )
+# Finds: "it would be a "
 _WOULD = re.compile(r"(?:\bwould|'d)\b(?: \w+){0,4} ?$", re.IGNORECASE)
+# Finds: " if it were on v2"
 _WERE = re.compile(
     r"[^.;]{0,40}\bif\b[^.,;]{0,40}\b(?:were|was|had|did|could|still|only|weren't|wasn't|hadn't|didn't)\b",
     re.IGNORECASE,
 )
+# Finds: "if this is a "
 _IF_THIS = re.compile(r"(?:^|[,;:(–—-] ?)if (?:this|it|that|yours?)\b[^,;:]{0,40}$", re.IGNORECASE)
+# Finds: ", please close"
 _THEN_CLOSE = re.compile(
     r"[)\"']?,?(?: then)?(?: (?:please|pls|plz|kindly|just|do))+ (?:go ahead and )?clos",
     re.IGNORECASE,
 )
+# Finds: " before posting"
 _BEFORE_POSTING = re.compile(
     r"[)\"']? before (?:you )?(?:post|open|submit|creat|fil|report|rais|ask|comment)", re.IGNORECASE
 )
+# Finds: "the template asks: is this a "
 _TEMPLATE_ASKS = re.compile(
     r"\b(?:template|form|checklist|faq|guidelines?|readme)\b[^.;:]{0,30}\b(?:ask|say|read|want|tell|state|contain)"
     r"\w*\b[^.;:]{0,20}:",
     re.IGNORECASE,
 )
+# Finds: " by mistake"
 _BY_MISTAKE = re.compile(
     r"[)\"']? (?:(?:by|in) (?:a |an |the )?)?(?:mistake|accident|error|mistakenly|accidentally|erroneously|"
     r"incorrectly|wrongly)\b",
     re.IGNORECASE,
 )
+# Finds: "it was marked as a "
 _MARKS = re.compile(
     r"\b(?:mark|clos|flag|tag|label|resolv|treat|identif|consider|detect)\w*\b[^,;:]{0,30}$", re.IGNORECASE
 )
+# Finds: "不是"
 _NOT_CJK = re.compile(
     r"不是|并非|並非|不算|不属于|不屬於|不重复|没有重复|不同|无关|ではあり?ません|ではな[いく]|"
     r"じゃな[いく]|ありません|異な|아닙니다|아니|아닌|다릅니다|다른"
 )
+# Finds: "ではありません"
 _NOT_CJK_AFTER = re.compile(r".{0,8}?(?:ではあり?ません|ではな|じゃな|[이은는] ?아[닙니닌]|아님|않)")
+# Finds: ", but that one is different"
 _SEPARATE = re.compile(
     rf"[^.;{REF}]{{0,30}}?\b(?:but|however|although|though|yet|while|whereas|"
-    rf"except)\b[^.;]{{0,60}}?(?:\b(?:different|separate|unrelated|distinct|not the same|not a "
-    rf"dup\w*|not related|nothing to do|another (?:issue|problem|bug))\b|"
-    rf"(?:it|this|that|they)(?:'s| is| are)?(?:n't| not)\b|(?:that|it|that one)(?:'s| is) (?:about|"
-    rf"for|only)\b|isn't (?:the same|a dup|related)|{REF} (?:is|was) (?:about|for|only|on|fixed|"
-    rf"closed)|\bmine (?:is|isn't)\b)"
-    rf"|,? (?:which|that) (?:is|was|seems|has|looks)[^.;,]{{0,30}}\b(?:different|unrelated|"
-    rf"separate|another|nothing|incorrect|wrong|mistaken?|an? error|not (?:true|correct|the case))\b|"
-    rf"[^.;,]{{0,12}}\b(?:is|was) (?:wrong|incorrect|not (?:correct|"
-    rf"right|true|accurate)|a mistake|false|nonsense)\b|,? (?:it|this|they)(?:'s| is| are)?(?: "
-    rf"\w+)?(?:n't|n't| not| no)\b",
+    rf"except)\b[^.;]{{0,60}}?(?:\b(?:different|separate|unrelated|distinct|not the same|not a dup\w*|"
+    rf"not related|nothing to do|another (?:issue|problem|bug))\b|(?:it|this|that|they)(?:'s| is|"
+    rf" are)?(?:n't| not)\b|(?:that|it|that one)(?:'s| is) (?:about|for|only)\b|isn't (?:the same|a dup|"
+    rf"related)|{REF} (?:is|was) (?:about|for|only|on|fixed|closed)|\bmine (?:is|isn't)\b)|,? (?:which|"
+    rf"that) (?:is|was|seems|has|looks)[^.;,]{{0,30}}\b(?:different|unrelated|separate|another|nothing|"
+    rf"incorrect|wrong|mistaken?|an? error|not (?:true|correct|the case))\b|[^.;,]{{0,12}}\b(?:is|"
+    rf"was) (?:wrong|incorrect|not (?:correct|right|true|accurate)|a mistake|false|nonsense)\b|,? (?:it|this|"
+    rf"they)(?:'s| is| are)?(?: \w+)?(?:n't|n't| not| no)\b",
     re.IGNORECASE,
 )
+# Finds: ", did you search?"
 _INTERROGATIVE = re.compile(
     r"[,;:–—(-]+ ?(?:and |but |so |or )?(?:did|do|does|can|could|would|will|have|has|are|is|was|"
     r"were|what|why|how|when|which|who|where|please|any|mind|"
     r"shall|should|may)(?:n't)?\b(?! (?:it|that|this|not|right)\?)",
     re.IGNORECASE,
 )
+# Finds: "isn't this a "
 _ASKS = re.compile(
     r"(?:(?:hi|hey|hello|so|and|but|hmm+|wait|@[\w-]+)[, ]{1,2})*(?:is|are|isn't|aren't|could|can|"
     r"does|do|should|shouldn't|would|was|wasn't)\b",
     re.IGNORECASE,
 )
+# Finds: "吗"
+_ASKS_CJK = re.compile(r"吗|嗎|か[。？?]?$|인가요|나요|까요")
+# Finds: "please confirm"
 _ASKS_BACK = re.compile(r"\b(?:confirm|verify|check|correct|right|agree)\b", re.IGNORECASE)
+# Finds: "Closing as"
 _CLOSES = re.compile(
-    r"\bclosing\b|^closed\b(?! (?:by|in|with|via) )|\bclosed (?:as|it|this|mine)\b|\bi(?:'ve| "
-    r"have) closed\b|\bi (?:just )?close[d]?\b|"
-    r"\b(?:i'll|i will|i'm going to|i am going to|we're going to|we are going to|i'm gonna|we'll|"
-    r"we will|going to|gonna|let's|let me|gotta|so|will|and|i'd rather)(?: (?:just|then|therefore|"
-    r"now|also|go ahead and|have to))* close\b(?! if)|"
-    r"\bmarking\b|\bmarked as\b|/close\b|schließe|geschlossen|je ferme|fermé|fermeture|cierro|"
-    r"cerrando|cerrado|fechando|fechado|fecho|chiudo|chiusa|закрываю|закрыт|关闭|關閉|閉じ|クローズ|닫|"
-    r"zamykam|sluit",
+    r"\bclosing\b|^closed\b(?! (?:by|in|with|via) )|\bclosed (?:as|it|this|mine)\b|\bi(?:'ve| have) closed\b|"
+    r"\bi (?:just )?close[d]?\b|\b(?:i'll|i will|i'm going to|i am going to|we're going to|we are going to|"
+    r"i'm gonna|we'll|we will|going to|gonna|let's|let me|gotta|so|will|and|i'd rather)(?: (?:just|then|"
+    r"therefore|now|also|go ahead and|have to))* close\b(?! if)|\bmarking\b|\bmarked as\b|/close\b|schließe|"
+    r"geschlossen|je ferme|fermé|fermeture|cierro|cerrando|cerrado|fechando|fechado|fecho|chiudo|chiusa|"
+    r"закрываю|закрыт|关闭|關閉|閉じ|クローズ|닫|zamykam|sluit",
     re.IGNORECASE,
 )
+# Finds: "please don't close"
 _NOT_CLOSES = re.compile(
     r"\bautomatic|\b(?:should|could|can|may|might|please|shall|if|not|don't|before|instead of|"
     r"avoid)\b[^,;.]{0,25}\bclos|\byou\b[^,;.]{0,20}\bclos|\bwill be (?:\w+ )?closed",
@@ -279,7 +301,7 @@ def about_another(left: str, verb: bool = False) -> bool:
         return True
     if _OPENS_NEW.match(tail):
         return False
-    relative = re.match(r"\W*(?:which|that|who|itself)\b", tail, re.IGNORECASE)
+    relative = _RELATIVE.match(tail)
     if tail.lstrip().startswith(",") and not relative and _LIKE_REF.search(ahead):
         return False
     if _APPOSITION.fullmatch(tail):
@@ -353,7 +375,7 @@ def _clause(left: str) -> str:
 def is_question(sentence: str, end: int) -> bool:
     """Whether a sentence asks for the phrase that ends at `end`, and not for something after it."""
     right = sentence[end:]
-    if re.search(r"吗|嗎|か[。？?]?$|인가요|나요|까요", right):
+    if _ASKS_CJK.search(right):
         return True
     if not sentence.rstrip(" \"')").endswith(("?", "？")):
         return False

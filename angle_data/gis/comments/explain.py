@@ -1,7 +1,4 @@
-"""Shows what the markers find in a file of comments, so that anyone can see why a pair exists.
-
-Reads JSON Lines and yields rows; printing is the command's business.
-"""
+"""Shows what the grammar finds in a file of comments (JSON Lines): why a pair exists."""
 
 from __future__ import annotations
 
@@ -19,6 +16,7 @@ from angle_data.gis.comments.threads import read_thread
 from angle_data.jsonl import read_jsonl
 from angle_data.text import whole_characters
 
+# Finds: "lumen/editor"
 _REPO = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9._-]+")
 
 

@@ -1,8 +1,7 @@
 """From sentences to hits: which references a comment ties to its issue, how, and how surely.
 
-Phrases are matched sentence by sentence (`phrases`), judged by what surrounds them (`scope`), and joined
-with references that stand in a neighbouring sentence ("Closing as a duplicate. Please follow #5."). Knows
-sentences only; `markers` turns hits into links of the comment.
+Phrases are matched sentence by sentence (`phrases`), judged by what surrounds them (`context`), and joined
+with references that stand in a neighbouring sentence ("Closing as a duplicate. Please follow #5.").
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
-from angle_data.gis.comments import context as scope
-from angle_data.gis.comments.kinds import Direction
+from angle_data.gis.comments import context
 from angle_data.gis.comments.phrases import PHRASES, Phrase
 from angle_data.gis.comments.references import REF, Reference
 from angle_data.gis.comments.sentences import Sentence
-from angle_data.gis.comments.vocabulary import BOUND, UNBOUND, expand
+from angle_data.gis.comments.vocabulary import BOUND, UNBOUND, Direction, expand
 
 Verdict = Literal["explicit", "tentative", "denied"]
 
@@ -42,77 +40,101 @@ MOST_REFERENCES = 25
 """A sentence with more references is a list of changes, not a statement about an issue."""
 
 _MOST_MARKERS = 4
+# Finds: "duplicates"
 _PLURAL = re.compile(r"(?:s|ions|ing)$", re.IGNORECASE)
+# Finds: "it creates a "
 _MAKES = re.compile(
     r"\b(?:creat|mak|produc|generat|insert|add|show|contain|return|leav|spawn|send|remov|detect|"
     r"avoid|prevent|yield|render|print|store|keep)\w*(?: (?:up|me|us))? (?:an?|the|another|exact|"
     r"out)\b[ \w]{0,12}$",
     re.IGNORECASE,
 )
+# Finds: "remove the "
 _ADJECTIVE = re.compile(
     r"\b(?:the|any|these|those|some|no|of|more|two|many|all|find|finding|for|remove|removing|handle|"
     r"handling|detect\w*|avoid\w*|label|labels?|see|with) $",
     re.IGNORECASE,
 )
+# Finds: "the first part is a "
 _PART = re.compile(
-    r"\b(?:part|half|portion|first|second|third|last|latter|former|remaining|rest|point|item|"
-    r"question|step|option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|"
-    r"window|row|entry|line|value|section|text|test|function|class|method|array|key|"
-    r"object)s?)\b[^,;:]{0,40}$",
+    r"\b(?:part|half|portion|first|second|third|last|latter|former|remaining|rest|point|item|question|step|"
+    r"option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|window|row|entry|line|"
+    r"value|section|text|test|function|class|method|array|key|object)s?)\b[^,;:]{0,40}$",
     re.IGNORECASE,
 )
+# Finds: "fixed by "
 _NOT_TARGET = re.compile(
-    rf"\b(?:fix\w*|solv\w*|introduc\w*|caus\w*|regress\w*|since|after|before|revert\w*|block\w*|"
-    rf"depend\w*|workaround|unlike|differ\w*|unrelated|prs?|pull requests?|"
-    rf"merg\w*|bisect\w*|work(?:ed|ing) on|see also|also see|also relevant|related|patch\w*|"
-    rf"implement\w*|not|while|when|came "
-    rf"with|broke\w*|ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{{0,45}}$"
+    rf"\b(?:fix\w*|solv\w*|introduc\w*|caus\w*|regress\w*|since|after|before|revert\w*|block\w*|depend\w*|"
+    rf"workaround|unlike|differ\w*|unrelated|prs?|pull requests?|merg\w*|bisect\w*|work(?:ed|ing) on|"
+    rf"see also|also see|also relevant|related|patch\w*|implement\w*|not|while|when|came with|broke\w*|"
+    rf"ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{{0,45}}$"
     r"|\b(?:like|similar to|linked to)\s*$",
     re.IGNORECASE,
 )
+# Finds: " fixes this"
 _FIX_FOLLOWS = re.compile(
     r"[)\]]? (?:fix\w*|should fix|will fix|introduced|caused|broke|solves?|resolves?|adds?|added|"
     r"implements?|landed|was merged|got merged)\b",
     re.IGNORECASE,
 )
+# Finds: "please see"
 _POINTS = re.compile(
     r"\b(?:see|seen|follow\w*|track\w*|original\w*|main|canonical|existing|already|open\w*|creat\w*|"
-    r"discuss\w*|subscri\w*|refer\w*|use|upvot\w*|vote|thumbs?|continue|comments?|cover\w*|same|"
-    r"miss\w*|search\w*|found|filed|report\w*|request\w*|join|watch|head|instead|duplicat\w*|dup|"
-    r"dupe|favou?r|progress|updates?|check|look|exact\w*|identical|solution|answer\w*|cf|in|at|"
-    r"ref|refs|cc|re|as|have|re-?open\w*|hitting|hit|experiencing|running into|siehe|voir|véase|ver|vea|vedi|"
-    r"zie|bitte|is|over|there|here|issue|older|earlier|previous\w*|known|moved|to|of)\b|см|见|見|看|"
-    r"参|參|참고|참조|に|を|👍",
+    r"discuss\w*|subscri\w*|refer\w*|use|upvot\w*|vote|thumbs?|continue|comments?|cover\w*|same|miss\w*|"
+    r"search\w*|found|filed|report\w*|request\w*|join|watch|head|instead|duplicat\w*|dup|dupe|favou?r|"
+    r"progress|updates?|check|look|exact\w*|identical|solution|answer\w*|cf|in|at|ref|refs|cc|re|as|have|"
+    r"re-?open\w*|hitting|hit|experiencing|running into|siehe|voir|véase|ver|vea|vedi|zie|bitte|is|over|"
+    r"there|here|issue|older|earlier|previous\w*|known|moved|to|of)\b|см|见|見|看|参|參|참고|참조|に|を|👍",
     re.IGNORECASE,
 )
+# Finds: " is the original"
 _POINTS_AFTER = re.compile(
     r"[)\]]?(?: as)?(?: is| was)?(?: already)? (?:the |an? |our )?"
     r"(?:canonical|main|original|older|existing|open|tracking|same|tracks|covers|describes)\b",
     re.IGNORECASE,
 )
-_CANDIDATES = re.compile(
-    r"\b(?:possib\w+|potential\w*|similar|likely|may be|might be|candidates?|closest|resembl\w+|"
-    r"could be|suggest\w+|experimental)\b.{0,60}\b(?:duplicat\w*|dup(?:e|es|s)?|issues?|reports?|"
-    r"match\w*)\b"
-    r"|\bduplicate (?:candidates?|detection|suggestions?)\b|\bsimilar (?:issues|discussions)\b",
+# Finds: "Possible duplicates:"
+_POSSIBLE_DUPLICATES = re.compile(
+    r"\b(?:possib\w+|potential\w*|similar|likely|may be|might be|candidates?|closest|resembl\w+|could be|"
+    r"suggest\w+|experimental)\b.{0,60}\b(?:duplicat\w*|dup(?:e|es|s)?|issues?|reports?|match\w*)\b|"
+    r"\bduplicate (?:candidates?|detection|suggestions?)\b|\bsimilar (?:issues|discussions)\b",
     re.IGNORECASE,
 )
+# Finds: "similar issues: #5"
 _COLON = re.compile(rf": ?\(?{REF}")
+# Finds: "92 %"
 _PERCENT = re.compile(r"\b\d{1,3}(?:\.\d+)? ?%|\b[01]\.\d{2,}\b|\bsimilarity\b|\bscore\b", re.IGNORECASE)
+# Finds: "same cause as"
 _CAUSE = re.compile(r"\bcause as\b", re.IGNORECASE)
+# Finds: "I wonder why "
 _WHY = re.compile(r"\b(?:why|how)\b(?! about)", re.IGNORECASE)
+# Finds: " should be fixed"
 _VERB_FOLLOWS = re.compile(
     r" (?:is|was|has|fix\w*|adds?|should|will|would|can|does|superseded?s?)\b", re.IGNORECASE
 )
+# Finds: "we should "
 _INFINITIVE = re.compile(r"\b(?:to|we|you|i|should|can|could|will|would|must) $", re.IGNORECASE)
+# Finds: "duplicate #5"
 _BASE_FORM = re.compile(rf"(?:duplicate|dupe?) {REF}", re.IGNORECASE)
+# Finds: "supersedes"
 _MAY_BE_VERB = re.compile(r"dup|supersed|cover|replac|same", re.IGNORECASE)
+# Finds: "duplicate of "
 _WITH_PREPOSITION = expand(r"{D}(?: {ISSUE})?{PREP}|not |[与和跟同與是重중]")
+# Finds: "covers this"
 _ACTS_ON_THIS = re.compile(r"\w\S* (?:this|it)\b", re.IGNORECASE)
+# Finds: "its "
 _OWNED = re.compile(rf"\bits $|{REF}'s $")
+# Finds: "duplicates of"
 _PLURAL_OF = re.compile(r"(?:duplicates|dupes|dups) of", re.IGNORECASE)
+# Finds: "both are "
 _PLURAL_VERB = re.compile(r"\b(?:are|be|as|both|were|is|this|all) $", re.IGNORECASE)
+# Finds: "'s fault"
 _POSSESSED = re.compile(r"'s? (?!issue|bug|ticket|discussion)\w")
+# Finds: "this"
+_THIS = re.compile(r"\bthis\b", re.IGNORECASE)
+# Finds: "fixed; "
+_CLAUSE_END = re.compile(r"[;(]|, (?!and\b|or\b|#)")
+# Finds: "No, it is not"
 _NO = re.compile(
     r"\s*(?:no\b(?! (?:problem|worries))|nope|nah|not really|i doubt|it is not|it's not|never mind|"
     r"nevermind|nein|нет|non,)",
@@ -124,15 +146,13 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
     """Return every hit of a comment in reading order; `bot` says that a program wrote it."""
     if not any(REF in sentence.text for sentence in sentences):
         return []
-    closing = any(scope.closes(sentence.text) for sentence in sentences) and not bot
+    closing = any(context.closes(sentence.text) for sentence in sentences) and not bot
     hits: list[list[Hit]] = []
     listing = -1
     for index, sentence in enumerate(sentences):
         found: list[Hit] = []
         listing = _listing(sentences, index, listing, bot)
-        if REF in sentence.text and listing >= 0:
-            found = _candidates(sentence)
-        elif REF in sentence.text and len(sentence.refs) <= MOST_REFERENCES:
+        if REF in sentence.text and listing < 0 and len(sentence.refs) <= MOST_REFERENCES:
             found = list(_bound(sentence, closing))
             if sentence.ending == "?" and index + 1 < len(sentences) and _NO.match(sentences[index + 1].text):
                 found = [replace(hit, verdict="denied") for hit in found]
@@ -143,13 +163,13 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
     return [hit for found in hits for hit in found]
 
 
-# Lists of candidates
+# Lists of possible duplicates, which decide nothing
 
 
 def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -> int:
-    """Return the index of the heading under which the sentence stands in a list of candidates, or -1."""
+    """Return the index of the heading of the list of possible duplicates that the sentence is in, or -1."""
     sentence = sentences[index]
-    if _CANDIDATES.search(sentence.text) and not scope.closes(sentence.text):
+    if _POSSIBLE_DUPLICATES.search(sentence.text) and not context.closes(sentence.text):
         opens = (
             sentence.ending == ":" or bot or _COLON.search(sentence.text) or _PERCENT.search(sentence.text)
         )
@@ -162,11 +182,6 @@ def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -
         return index
     near = since >= 0 and (sentence.item or sentence.paragraph - sentences[since].paragraph <= 1)
     return since if near else -1
-
-
-def _candidates(sentence: Sentence) -> list[Hit]:
-    refs = sentence.refs[:1] if sentence.item else sentence.refs
-    return [_hit(ref, "this_is_dup_of", "tentative", "candidate", ref.start, ref.end) for ref in refs]
 
 
 # Phrases with their target
@@ -215,32 +230,32 @@ def _judge(
     text = sentence.text
     start, end = match.span()
     left, right = text[:start], text[end:]
-    asked = scope.is_question(text, end)
+    asked = context.is_question(text, end)
     if _is_no_statement(phrase, match, left, right) or (asked and _WHY.search(left)):
         return None
-    if scope.is_hypothetical(left, right) or scope.is_advice(left, right):
+    if context.is_hypothetical(left, right) or context.is_advice(left, right):
         return None
     if phrase.direction == "this_is_dup_of" and phrase.subject != "any":
         verb = _MAY_BE_VERB.match(match[0]) is not None
-        if scope.about_another(left, verb=verb) or _names_the_duplicate(left, right):
+        if context.about_another(left, verb=verb) or _names_the_duplicate(left, right):
             return "another"
-    if scope.is_negated(left, asked=asked) or scope.is_negated(text[: match.start("r")], asked=asked):
-        return None if scope.is_conditional(left) or asked else "denied"
-    if scope.is_refuted(right) or scope.is_mistaken(left, right):
+    if context.is_negated(left, asked=asked) or context.is_negated(text[: match.start("r")], asked=asked):
+        return None if context.is_conditional(left) or asked else "denied"
+    if context.is_refuted(right) or context.is_mistaken(left, right):
         return "denied"
-    named = phrase.subject != "this" or _ACTS_ON_THIS.match(match[0]) or scope.about_this(left)
-    if not named and not (closing and scope.closes(right)):
+    named = phrase.subject != "this" or _ACTS_ON_THIS.match(match[0]) or context.about_this(left)
+    if not named and not (closing and context.closes(right)):
         return None
     if not phrase.certain or asked:
         return "tentative"
-    if phrase.kind == "same" and not closing and (scope.is_experience(left) or _CAUSE.search(match[0])):
+    if phrase.kind == "same" and not closing and (context.is_experience(left) or _CAUSE.search(match[0])):
         return "tentative"
     return _certainty(text, start, end, closing=closing)
 
 
 def _certainty(text: str, start: int, end: int, *, closing: bool) -> Verdict:
     """A weak doubt gives way when the writer closes the issue; a strong one stays."""
-    level = scope.doubt(text, start, end)
+    level = context.doubt(text, start, end)
     return "tentative" if level == "strong" or (level == "weak" and not closing) else "explicit"
 
 
@@ -254,15 +269,15 @@ def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str
         return _VERB_FOLLOWS.match(right) is not None
     if phrase.kind != "duplicate" or phrase.direction != "this_is_dup_of":
         return False
-    if phrase.subject == "open" and not _WITH_PREPOSITION.match(match[0]) and not scope.about_this(left):
+    if phrase.subject == "open" and not _WITH_PREPOSITION.match(match[0]) and not context.about_this(left):
         return True
     if _OWNED.search(left):
         return True
     if _PLURAL_OF.match(match[0]) and left.strip() and not _PLURAL_VERB.search(left):
         return True
     infinitive = _INFINITIVE.search(left) and _BASE_FORM.match(match[0])
-    makes = _MAKES.search(left) and not scope.closes(left)
-    part = _PART.search(left) and not re.search(r"\bthis\b", left, re.IGNORECASE)
+    makes = _MAKES.search(left) and not context.closes(left)
+    part = _PART.search(left) and not _THIS.search(left)
     return bool(infinitive or makes or part)
 
 
@@ -314,20 +329,20 @@ def _list_below(sentences: Sequence[Sentence], place: int, verdict: Verdict) -> 
 def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool) -> Verdict | None:
     text = sentence.text
     left = text[: match.start()]
-    asked = scope.is_question(text, match.end())
+    asked = context.is_question(text, match.end())
     if _PLURAL.search(match[0]) and not text.endswith(":"):
         return None
     if (
-        scope.about_another(left)
-        or scope.is_negated(left, asked=asked)
-        or scope.is_refuted(text[match.end() :])
+        context.about_another(left)
+        or context.is_negated(left, asked=asked)
+        or context.is_refuted(text[match.end() :])
     ):
         return None
-    if _ADJECTIVE.search(left) or _MAKES.search(left) or not scope.about_this(left):
+    if _ADJECTIVE.search(left) or _MAKES.search(left) or not context.about_this(left):
         return None
     if asked and _WHY.search(left):
         return None
-    if asked or scope.is_conditional(left):
+    if asked or context.is_conditional(left):
         return "tentative"
     return _certainty(text, match.start(), match.end(), closing=closing)
 
@@ -352,9 +367,7 @@ def _targets(sentence: Sentence, low: int, high: int, verdict: Verdict) -> list[
     found: list[Hit] = []
     position = text.find(REF, low, high)
     while position >= 0:
-        before = re.split(r"[;(]|, (?!and\b|or\b|#)", text[max(0, low if low < position else 0) : position])[
-            -1
-        ]
+        before = _CLAUSE_END.split(text[max(0, low if low < position else 0) : position])[-1]
         ref = sentence.refs_between(position, position + 1)[0]
         if not _NOT_TARGET.search(before) and not _FIX_FOLLOWS.match(text, position + 1):
             bare = not text[low:high].replace(REF, "").strip(" .,;:!?()-–—>[]") or sentence.item

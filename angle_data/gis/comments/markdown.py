@@ -1,4 +1,4 @@
-"""Blanks what in a comment is not its writer speaking: code, quotes, mails, HTML comments, templates.
+"""Blanks what in a comment is not in its writer's own words: code, quotes, mails, HTML comments, templates.
 
 Everything keeps its place: blanked characters become spaces, line breaks stay, so an offset in the result
 is the offset in the comment. Every step is linear in the length of the comment.
@@ -9,49 +9,62 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+# Finds: "<!-- filled in by the template -->"
 _COMMENT = re.compile(r"(?<!`)<!--.*?(?:-->|\Z)", re.DOTALL)
+# Finds: "``"
 _TICKS = re.compile(r"`+")
+# Finds: "```python"
 _FENCE = re.compile(r"[ \t]*(?:[-*+][ \t]+)?(`{3,}(?=[^`]*$)|~{3,})")
+# Finds: "> Duplicate of #5"
 _QUOTE = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,2}[.)])[ \t]+)?>(?!=)")
+# Finds: "- [x] I searched"
 _CHECKBOX = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,2}[.)])[ \t]+)?\[[ xX✓✔]\](?!\()")
+# Finds: "- item"
 _BULLET = re.compile(r"[ \t]*(?:[-*+]|\d{1,2}[.)])[ \t]")
+# Finds: "### Is this a duplicate?"
 _HEADING_QUESTION = re.compile(r"[ \t]*#{1,6}[ \t].*\?|[ \t]*\*\*.{0,200}\?\*\*[ \t]*$")
+# Finds: "I have searched the issues and found no duplicate"
 _SEARCHED = re.compile(
-    r"[ \t]*(?:[-*+][ \t]+)?[*_]*(?:i(?:'ve| have)|have you|i) (?:already |also )?(?:searched|"
-    r"checked|looked|verified|confirmed|read)\b"
-    r".{0,80}\b(?:issues?|tracker|duplicates?)\b.*(?:duplicate|before|already)",
+    r"[ \t]*(?:[-*+][ \t]+)?[*_]*(?:i(?:'ve| have)|have you|i) (?:already |also )?(?:searched|checked|looked|"
+    r"verified|confirmed|read)\b.{0,80}\b(?:issues?|tracker|duplicates?)\b.*(?:duplicate|before|already)",
     re.IGNORECASE,
 )
+# Finds: "On Monday Jon wrote:"
 _MAIL = re.compile(
-    r"^[ \t]*(?:On|Am|Le|El|Il|Em|Op|Den|Dnia|W dniu|На|В|在)\b[^\n]{3,200}(?:\n[^\n]{1,200}){0,2}?"
-    r"(?:wrote|schrieb[^\n:]{0,80}\n?[^\n:]{0,80}|a écrit|escribió|ha scritto|escreveu|"
-    r"schreef[^\n:]{0,80}\n?[^\n:]{0,80}|"
-    r"skrev[^\n:]{0,80}\n?[^\n:]{0,80}|"
-    r"napisał[^\n:]{0,80}\n?[^\n:]{0,80}|писал[^\n:]{0,80}\n?[^\n:]{0,80}|写道|寫道)[ \xa0]{0,2}[:：][ \t]*$"
-    r"|^[ \t]*\d{4}[^\n]{8,120}<[^\n<>]{3,80}@[^\n<>]{3,80}>[^\n:]{0,20}:[ \t]*$"
-    r"|^[ \t]*-{2,}[ \t]*(?:Original Message|Original-Nachricht|Ursprüngliche Nachricht|Forwarded message|"
-    r"Message d'origine|Mensaje original|Messaggio originale|Mensagem original)[ \t]*-{2,}[ \t]*$"
-    r"|^(?:From|Von|De|Da|发件人)[ \t]?[:：][^\n]{2,200}\n(?:[^\n]{0,200}\n)?(?:Sent|Date|To|Subject|"
-    r"Gesendet|Datum|An|Betreff|"
-    r"Envoyé|Enviado|Inviato|发送时间|日期|收件人)[ \t]?[:：]"
-    r"|^[ \t]*(?:—|--|–|_{3,})[ \t]*\n(?:Reply to this email|You are receiving this|View it on GitHub)",
+    r"^[ \t]*(?:On|Am|Le|El|Il|Em|Op|Den|Dnia|W dniu|На|В|在)\b[^\n]{3,200}(?:\n[^\n]{1,200}){0,2}?(?:wrote|"
+    r"schrieb[^\n:]{0,80}\n?[^\n:]{0,80}|a écrit|escribió|ha scritto|escreveu|"
+    r"schreef[^\n:]{0,80}\n?[^\n:]{0,80}|skrev[^\n:]{0,80}\n?[^\n:]{0,80}|napisał[^\n:]{0,80}\n?[^\n:]{0,80}|"
+    r"писал[^\n:]{0,80}\n?[^\n:]{0,80}|写道|寫道)[ \xa0]{0,2}[:：][ \t]*$|"
+    r"^[ \t]*\d{4}[^\n]{8,120}<[^\n<>]{3,80}@[^\n<>]{3,80}>[^\n:]{0,20}:[ \t]*$|"
+    r"^[ \t]*-{2,}[ \t]*(?:Original Message|Original-Nachricht|Ursprüngliche Nachricht|Forwarded message|"
+    r"Message d'origine|Mensaje original|Messaggio originale|Mensagem original)[ \t]*-{2,}[ \t]*$|^(?:From|"
+    r"Von|De|Da|发件人)[ \t]?[:：][^\n]{2,200}\n(?:[^\n]{0,200}\n)?(?:Sent|Date|To|Subject|Gesendet|Datum|An|"
+    r"Betreff|Envoyé|Enviado|Inviato|发送时间|日期|收件人)[ \t]?[:：]|^[ \t]*(?:—|--|–|"
+    r"_{3,})[ \t]*\n(?:Reply to this email|You are receiving this|View it on GitHub)",
     re.MULTILINE,
 )
+# Finds: "<details open>"
 _BLOCK_TAG = re.compile(
     r"<(/?)(pre|code|blockquote|details|kbd|samp|tt|del|s|strike|script|style)\b[^<>]{0,300}>", re.IGNORECASE
 )
+# Finds: "~~Duplicate of #5~~"
 _STRIKE = re.compile(r"~~(?=\S)[^~\n]{1,1000}~~")
+# Finds: "\"dup of #5\""
 _SPEECH = re.compile(
     r"\"[^\"\n]{3,300}\"|“[^”\n]{3,300}”|«[^»\n]{3,300}»|„[^“”\n]{3,300}[“”]|「[^」\n]{3,300}」"
 )
+# Finds: "tracked"
 _SPEECH_MARKER = re.compile(r"dup|track|favou?r|same|clos|doublon|дубл|重复|重複|중복", re.IGNORECASE)
+# Finds: "#5"
 _SPEECH_REFERENCE = re.compile(r"#\d|/issues/\d")
 # These stand for references in marked text; nobody writes them.
+# Finds: "\ue000"
 _PRIVATE_USE = re.compile("[\ue000-\ue003]")
+# Finds: "x"
 _PRINTED = re.compile(r"[^\n]")
 
 
-def mask(body: str) -> str:
+def own_words(body: str) -> str:
     """Return `body` with everything blanked that its writer does not say in their own words.
 
     Blanked are: fenced, inline and indented code; HTML comments; `>` and `<blockquote>` quotations; mails

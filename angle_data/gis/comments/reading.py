@@ -1,21 +1,22 @@
 """From a comment to the duplicate links it states, each with its direction, certainty, kind and place.
 
-`read_comment` works on one comment alone; `threads` follows a whole thread and its retractions. Nothing
-here knows whether an issue exists, who may mark it, or what became of it: see `trust` for that.
+`read_comment` works on one comment alone; `threads` follows a whole thread and its retractions. Whether an
+issue exists and who may mark it is decided in the build.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from angle_data.gis.comments.context import is_conditional
 from angle_data.gis.comments.grammar import Hit, find_hits
-from angle_data.gis.comments.kinds import Direction
-from angle_data.gis.comments.markdown import mask
+from angle_data.gis.comments.markdown import own_words
 from angle_data.gis.comments.references import PUBLIC_HOSTS, find_references, mark_references, may_refer
-from angle_data.gis.comments.retraction import takes_back
-from angle_data.gis.comments.sentences import split_sentences
+from angle_data.gis.comments.sentences import Sentence, split_sentences
+from angle_data.gis.comments.vocabulary import Direction, expand
 
 Certainty = Literal["explicit", "tentative"]
 
@@ -25,9 +26,9 @@ class MarkerLink:
     """A statement that the commented issue and another are duplicates.
 
     `repo` and `number` name the other issue, `repo` as written (GitHub compares names without case).
-    `direction` says which of the two is the duplicate. `certainty` is `tentative` for guesses, questions,
-    conditions and lists of candidates. `kind` is one of `KINDS`, with `:pull` appended where the target was
-    named as a pull request. `span` is where in the comment the phrase and its target stand, end exclusive.
+    `direction` says which of the two is the duplicate. `certainty` is `tentative` for guesses, questions
+    and conditions. `kind` is one of `vocabulary.KINDS`, with `:pull` appended where the target was named as a
+    pull request. `span` is where in the comment the phrase and its target stand, end exclusive.
     """
 
     repo: str
@@ -49,14 +50,7 @@ class MarkerLink:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in declaration order, ready for JSON."""
-        return {
-            "repo": self.repo,
-            "number": self.number,
-            "direction": self.direction,
-            "certainty": self.certainty,
-            "kind": self.kind,
-            "span": list(self.span),
-        }
+        return {**asdict(self), "span": list(self.span)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +68,34 @@ class Reading:
 
 
 LONGEST = 65_536
-"""What GitHub allows in a comment, in characters; whatever a longer text has beyond is not read."""
+"""What GitHub allows in a comment, in characters; the rest of a longer text is not read."""
 
 _NOTHING = Reading()
+# Finds: "not a duplicate after all"
+_TAKE_BACK = expand(
+    r"(?:\bnot|n't|\bno longer|\bnever|\bno)(?: (?:a|an|actually|really|in fact|the|exact|true|be|been|"
+    r"exactly))* {D}(?! of {REF})|\b(?:is|it's|are|as|was|indeed|really|actually|'s|"
+    r"seems?) (?:an? )?(?:completely |totally |really |actually |indeed |clearly |slightly |"
+    r"quite )?(?:different|separate|distinct|unrelated) (?:issue|problem|bug|thing|case|request|topic|"
+    r"root cause|cause)\b|^(?:\w+[,:]? )?(?:an? )?(?:different|separate|distinct) (?:issue|problem|bug)|"
+    r"\bunmark\w*\b|\bun-?dup\w*\b|\bremov\w+ (?:the )?{D} (?:label|tag|mark)|\bwrong (?:issue|number|link|"
+    r"ticket|thread|one)\b|\bscratch that\b|\b(?:ignore|disregard) (?:that|my (?:last|previous)|the above|"
+    r"this comment)\b|^(?:edit|update|correction) ?\d? ?[:,–—-]+ ?(?:(?:oh|ah|ok|oops|sorry|hm+|"
+    r"actually)[,.!]* )*(?:nope|never ?mind|nvm|wrong|scratch|no(?! (?:problem|worr|longer|need|idea|other|"
+    r"more|one|news))\b)|^(?:oh |ah |ok |oops,? )?(?:never ?mind|nvm)(?: then| me| that)?[.,! ]*$|"
+    r"\bclosed (?:this )?(?:by mistake|by accident|in error|accidentally|mistakenly)\b|\b(?:i was|that was|"
+    r"was) (?:wrong|mistaken|my mistake)\b|kein duplikat|pas un doublon|no es un duplicado|"
+    r"não é (?:uma )?duplicat|non è un duplicato|не дубликат|不是重复|重複ではあり|중복이 아"
+)
+# Finds: "sorry"
+_REGRETS = re.compile(
+    r"\b(?:edit|sorry|after all|re-?open\w*|never ?mind|nvm|scratch|oops|actually|correction|wrong|"
+    r"mistake\w*|my bad|update|apolog\w+|un-?mark\w*|un-?dup\w*|turns? out|looking (?:again|closer|"
+    r"at it again)|on second thought|misread|i see now|removing|remove|ignore|disregard|hold on|wait)\b",
+    re.IGNORECASE,
+)
+
+
 _BACK = (
     "dup",
     "different",
@@ -101,32 +120,26 @@ def read_comment(
 ) -> Reading:
     """Read one comment of issue `number` in `repo` (`owner/name`).
 
-    `author` matters only for bots (logins that end in `[bot]`), whose lists are candidates, not decisions.
-    `hosts` are those whose addresses count (see `references`). A reference to the issue itself is no link.
+    `author` matters only for bots (logins that end in `[bot]`), whose lists of possible duplicates
+    decide nothing. `hosts` are those whose addresses count (see `references`). A reference to the issue
+    itself is no link.
     """
     body = body[:LONGEST]
     refers = may_refer(body)
     if not refers and not any(word in body.casefold() for word in _BACK):
         return _NOTHING
-    text = mask(body)
+    text = own_words(body)
     references = find_references(text, repo, hosts) if refers else []
     sentences = split_sentences(mark_references(text, references, repo, number), references)
     bot = author is not None and author.endswith("[bot]")
     hits = find_hits(sentences, bot=bot)
-    backs = [(sentence, takes_back(sentence)) for sentence in sentences]
+    backs = [(sentence, _takes_back(sentence)) for sentence in sentences]
     regret = max((s.offset(0) for s, back in backs if back == "retracts"), default=-1)
     kept = [hit for hit in hits if hit.verdict != "denied" and hit.end > regret]
     denied = {_key(hit) for hit in hits if hit.verdict == "denied"}
     links = _unique(hit for hit in kept if _key(hit) not in denied)
     denials = _unique(hit for hit in hits if hit.verdict == "denied")
     return Reading(links, denials, regret >= 0, any(back == "denies" for _, back in backs))
-
-
-def find_links(
-    body: str, repo: str, number: int, *, author: str | None = None, hosts: frozenset[str] = PUBLIC_HOSTS
-) -> tuple[MarkerLink, ...]:
-    """Return the links that one comment states; see `read_comment`."""
-    return read_comment(body, repo, number, author=author, hosts=hosts).links
 
 
 def _key(hit: Hit) -> tuple[str, int]:
@@ -145,3 +158,11 @@ def _unique(hits: Iterable[Hit]) -> tuple[MarkerLink, ...]:
         if known is None or (known.certainty == "tentative" and certainty == "explicit"):
             best[_key(hit)] = link
     return tuple(sorted(best.values(), key=lambda link: link.span))
+
+
+def _takes_back(sentence: Sentence) -> Literal["no", "denies", "retracts"]:
+    """Whether a sentence takes back what was said before: `denies` it, or `retracts` it with regret."""
+    match = _TAKE_BACK.search(sentence.text)
+    if match is None or sentence.ending == "?" or is_conditional(sentence.text[: match.end()]):
+        return "no"
+    return "retracts" if _REGRETS.search(sentence.text) else "denies"

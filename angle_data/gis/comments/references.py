@@ -2,8 +2,8 @@
 
 Follows GitHub's own autolinks
 (https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls)
-and adds what people write anyway: `of#26`, `＃26`, a bare number after "duplicate of". Says nothing of what
-a reference means, and does not know whether the issue exists.
+and adds what people write anyway: `of#26`, `＃26`, a bare number after "duplicate of". Whether the issue
+exists is not checked.
 """
 
 from __future__ import annotations
@@ -38,13 +38,18 @@ class Reference:
     pull: bool = False
 
 
+# Finds: "see #5"
 _MAY_REFER = re.compile(
     r"[#＃]\d|\bgh-\d|/(?:issues|pull)/\d|\b(?:dup|dupe|duplicate)(?: of)?(?: issue| bug| ticket)? +\d",
     re.IGNORECASE,
 )
+# Finds: "26"
 _NUMBER = r"[1-9]\d{0,6}(?!_{0,3}[A-Za-z0-9]|\.\d)"  # the underscores of emphasis may follow
+# Finds: "lumen"
 _OWNER = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}"
+# Finds: "of"
 _GLUED = r"issues?|bugs?|tickets?|pr|of|to|in|see|by|with|as|is|for|dupe?|duplicate"
+# Finds: "lumen/editor#26"
 _TOKEN = re.compile(
     rf"""^[ ]{{0,3}}\[[^\[\]\n]{{1,60}}\]:[ ]{{0,4}}(?P<definition>\S{{1,500}})
     | \[(?P<text>[^\[\]\n]{{0,300}})\]\(<?(?P<dest>[^()\s<>]{{1,500}})>?(?:\s"[^"\n]{{0,200}}")?\)
@@ -61,41 +66,47 @@ _TOKEN = re.compile(
         (?P<bare>[1-9]\d{{1,6}})(?=[.,;:)!]?(?:\s|$))(?![ ]\w)""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
+# Finds: "https://github.com/lumen/editor/issues/26"
 _ISSUE_URL = re.compile(
     r"(?:https?://)?(?P<host>[\w.-]+(?::\d+)?)/(?P<repo>[A-Za-z0-9][\w-]{0,38}/[\w.-]{1,100})"
     r"/(?P<kind>issues|pull)/(?P<number>[1-9]\d{0,8})(?:[/?#].*)?",
     re.IGNORECASE,
 )
+# Finds: "../issues/26"
 _RELATIVE = re.compile(
     r"(?:\.\./){0,4}/?(?P<kind>issues|pull)/(?P<number>[1-9]\d{0,8})(?:[?#].*)?", re.IGNORECASE
 )
+# Finds: "github.com:443"
 _USUAL_PORT = re.compile(r":(?:80|443)\Z")
+# Finds: "[1]: https://github.com/lumen/editor/issues/26"
 _DEFINITION = re.compile(r"^ {0,3}\[([^\[\]\n]{1,60})\]: {0,4}<?(\S{1,500}?)>? *$", re.MULTILINE)
+# Finds: "Duplicate"
 _MARKER_TEXT = re.compile(
     r"dup|track|favou?r|same|clos|already|supersed|reported|covered by|replaced by", re.IGNORECASE
 )
+# Finds: "#26"
 _LOOKS_LIKE_NUMBER = re.compile(r"\s*[\w./-]*[#＃]?\d+\s*")
 
 # "#3" counts things in these; it is no issue.
+# Finds: "see option "
 _COUNTED_BEFORE = re.compile(
     r"\b(?:priority|prio|step|option|point|item|foot-?note|note|question|answer|case|comment|section|chapter|"
-    r"figure|fig|table|example|attempt|build|run|job|pipeline|test|scenario|discussion|commit|"
-    r"milestone|release|"
-    r"version|phase|part|stage|rule|reason|bullet|line|page|slide|day|week|sprint|cl|change|"
-    r"changeset|revision|"
-    r"patch|color|colour|channel|room|apartment|candidate|cause|variant|approach|number one|todo|"
-    r"bpo|rank|"
-    r"schritt|punkt|étape|paso|шаг)s? $|\bbpo-$",
+    r"figure|fig|table|example|attempt|build|run|job|pipeline|test|scenario|discussion|commit|milestone|"
+    r"release|version|phase|part|stage|rule|reason|bullet|line|page|slide|day|week|sprint|cl|change|"
+    r"changeset|revision|patch|color|colour|channel|room|apartment|candidate|cause|variant|approach|"
+    r"number one|todo|bpo|rank|schritt|punkt|étape|paso|шаг)s? $|\bbpo-$",
     re.IGNORECASE,
 )
+# Finds: " priority"
 _COUNTED_AFTER = re.compile(
-    r"\s(?:priority|reason|cause|request(?:ed)?|feature|concern|complaint|thing|rule|most|in a "
-    r"series|in the (?:list|guide)|"
-    r"on (?:my|our|the) (?:wish|list|to-?do)|of (?:the|this|my) (?:list|series)|above|below|"
-    r"choice|pick|favou?rite)\b",
+    r"\s(?:priority|reason|cause|request(?:ed)?|feature|concern|complaint|thing|rule|most|in a series|"
+    r"in the (?:list|guide)|on (?:my|our|the) (?:wish|list|to-?do)|of (?:the|this|my) (?:list|series)|above|"
+    r"below|choice|pick|favou?rite)\b",
     re.IGNORECASE,
 )
+# Finds: "background"
 _COLOUR = re.compile(r"colou?r|palette|hex|css|rgb|background|fill|theme", re.IGNORECASE)
+# Finds: "merged PR "
 _PULL_BEFORE = re.compile(r"\b(?:pr|prs|pull requests?|merge request)[ :]*$", re.IGNORECASE)
 
 

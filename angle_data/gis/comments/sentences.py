@@ -1,7 +1,7 @@
 """Cuts marked text into sentences in which every reference is one character, and maps back to the comment.
 
-Works on the output of `masking.mask` and `references.mark_references`; knows lists, soft line breaks and the
-full stops of several scripts, nothing about meaning.
+Works on what `markdown.own_words` and `references.mark_references` leave, with lists, soft line breaks and
+the full stops of several scripts.
 """
 
 from __future__ import annotations
@@ -17,15 +17,22 @@ LONGEST = 800
 """Sentences are cut here, in characters, so that no pattern sees more."""
 
 _FOLD = str.maketrans("’‘`，：；（）、＃“”\u2060\u200b", "''',:;(),#\"\"  ")
+# Finds: "1. first"
 _BULLET = re.compile(r"\s*(?:[-*+•·‣]|\d{1,2}[.)])\s+")
+# Finds: "## Summary"
 _HEADING = re.compile(r"\s*#{1,6}\s+|\s*\|")
+# Finds: "Done."
 _STOP = re.compile(r"[.!?…]+(?=[\s\"')\]*_]|$)|[。！？]+|(?<=\s)[-=]{3,}(?=\s|$)")
+# Finds: "cf."
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|dupe?|no|nr|resp|approx|bzw|z\.\s?b|p\.\s?ej|aka|incl|ref)\.$",
     re.IGNORECASE,
 )
+# Finds: "continued here"
 _SOFT = re.compile(rf"\s*[a-z({REF}{SELF}&+]")
+# Finds: "Done."
 _ENDS = re.compile(r"[.!?:。！？…][\"')\]*_\s]*$")
+# Finds: "** "
 _SQUEEZE = re.compile(rf"{FILL}+|(?:[\s*_~|\[\]\\]|</?[A-Za-z](?![a-z]*:)[^<>]{{0,300}}>)+")
 
 

@@ -1,7 +1,6 @@
 """Follows the comments of one thread: who marked the issue as a duplicate of what, and who took it back.
 
-Works on comments in the order in which they were written. Knows nothing of events (unmarking, reopening); the
-build replays those.
+Works on comments in the order in which they were written; the build replays events (unmarking, reopening).
 """
 
 from __future__ import annotations

@@ -1,1 +1,14 @@
-"""GitHub or an archive in, the crawl store out."""
+"""GitHub, or an archive of its events, in; the crawl store out: one SQLite file that any stop leaves usable.
+
+In reading order:
+`selection`: which repositories, days and signals count; the list of repositories.
+`crawl`: the whole run over the list, and its summary.
+`listings`: one repository, page by page: issues, comments, events.
+`missing`: single issues that no listing gave, or that were too heavy for one.
+`queries`: the GraphQL queries.
+`rows`: the records of the store, and how GitHub's JSON becomes them.
+`store`: the SQLite file, and the round under way.
+`github`: one connection with its budgets, waits and retries.
+`archive`: event dumps instead of the API.
+`forecast`: what a crawl will cost.
+"""

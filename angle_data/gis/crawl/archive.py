@@ -1,9 +1,8 @@
-"""Event dumps instead of the API: GH Archive's hourly JSON lines, streamed into the same store.
+"""Reads event dumps instead of the API: GH Archive's hourly JSON lines, into the same store.
 
 Uses `IssuesEvent` and `IssueCommentEvent`; each carries the issue as it was then, and the youngest version
-wins. Where a dump tells of a deletion, the text goes. Dumps have no marks of duplicates, no edits, gaps, and
-texts that were deleted since. Only files in
-the shape of 2015 and later are read. https://www.gharchive.org
+wins. Where a dump reports a deletion, the text goes. Dumps lack marks of duplicates and edits, have gaps, and
+hold texts that were deleted since. Only files in the shape of 2015 and later are read. https://www.gharchive.org
 """
 
 from __future__ import annotations
@@ -20,9 +19,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from angle_data.errors import InputError
-from angle_data.gis.crawl.payloads import comment_from_rest, issue_from_rest, login_of
-from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
-from angle_data.gis.crawl.site import note_site
+from angle_data.gis.crawl.rows import (
+    Comment,
+    Event,
+    Issue,
+    Repo,
+    comment_from_rest,
+    issue_from_rest,
+    login_of,
+)
 from angle_data.gis.crawl.store import Store
 from angle_data.text import stable_hash
 
@@ -34,11 +39,11 @@ log = logging.getLogger("angle")
 
 @dataclass(frozen=True, slots=True)
 class ArchiveCounts:
-    """What became of the lines: `lines` is the sum of the others but `files`.
+    """How many `lines` there were: `used`, `bad`, `incomplete` and `other` add up to them.
 
-    `bad` lines are no JSON objects, `incomplete` events lack what a row needs (such as those before 2015),
-    `other` are of another type, repository or date. `damaged` files ended early; `known` files had been
-    read before.
+    `bad` lines are not JSON objects, `incomplete` events lack what a row needs (such as those before 2015),
+    `other` are of another type, repository or date. `damaged` counts files that ended early, `known` files
+    that had been read before.
     """
 
     lines: int = 0
@@ -76,7 +81,7 @@ class _Load:
         try:
             for line in _lines(path):
                 self.take(line)
-                if self.full:
+                if len(self.issues) >= _EVENTS_A_PAGE:
                     self.flush()
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             self.counts["damaged"] += 1
@@ -119,17 +124,12 @@ class _Load:
         Raises:
             InputError: The issues are of another site than those in the store.
         """
-        note_site(self.store, self.page)
+        self.store.note_site(self.page)
         for repo in self.repos:
             self.store.save_repo(repo)
         self.store.upsert_page(issues=self.issues, comments=self.comments, events=self.events)
         for rows in (self.repos, self.issues, self.comments, self.events):
             rows.clear()
-
-    @property
-    def full(self) -> bool:
-        """Whether the page is due."""
-        return len(self.issues) >= _EVENTS_A_PAGE
 
     def _sort(self, event: Mapping[str, Any]) -> Literal["used", "other"]:
         if event["type"] not in _TYPES:
@@ -147,7 +147,7 @@ class _Load:
         if event["type"] == "IssueCommentEvent":
             comment = comment_from_rest(payload["comment"], repo_id)
             if action == "deleted":
-                # An empty row that outlives the text, in whatever order the files are read.
+                # An empty row that outlives the text, in any order of the files.
                 comment = replace(comment, body="", author=None, updated_at=created)
             self.comments.append(comment)
         elif action in ("closed", "reopened"):
@@ -171,8 +171,8 @@ def load_archives(
     """Stream event dumps into `store`; with `names`, only of these repositories, renamed or not.
 
     With `since`, a time stamp, only events of that time or later. A file is read once for the same names and
-    time, whatever it is called: the hash of its bytes is noted when its last line is stored. Bad lines and a
-    file that ends early are counted and reported.
+    time, under any name: the hash of its bytes is noted when its last line is stored. Bad lines and a file
+    that ends early are counted and reported.
 
     Raises:
         InputError: A file does not exist or cannot be read.

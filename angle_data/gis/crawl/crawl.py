@@ -1,31 +1,27 @@
-"""Crawl the listed repositories into the store; running it again asks only for what changed.
+"""Crawls the listed repositories into the store; running it again asks only for what changed.
 
-Composes the list, the client, the three listings and the store. A repository that cannot be read is noted
-with its reason and the others go on. What the rows mean is the build's business.
+A repository that cannot be read is noted with its reason and the others go on.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.crawl.archive import ArchiveCounts, load_archives
-from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient
-from angle_data.gis.crawl.limits import Refused, SchemaError
-from angle_data.gis.crawl.listings import Source, read_comments, read_events, read_issues
-from angle_data.gis.crawl.missing import follow_missing
-from angle_data.gis.crawl.repos import RepoList, read_repos
-from angle_data.gis.crawl.rounds import Round
+from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient, Refused, SchemaError
+from angle_data.gis.crawl.listings import Crawler, read_comments, read_events, read_issues
+from angle_data.gis.crawl.missing import follow_missing, read_set_aside
 from angle_data.gis.crawl.rows import Repo
-from angle_data.gis.crawl.selection import Selection, Strategy
-from angle_data.gis.crawl.site import check_server, note_server, note_site
-from angle_data.gis.crawl.store import STORE_NAME, Store
+from angle_data.gis.crawl.selection import RepoList, Selection, Signals, read_repos
+from angle_data.gis.crawl.store import STORE_NAME, Round, Store
 from angle_data.locking import hold
 
 log = logging.getLogger("angle")
@@ -43,7 +39,7 @@ class CrawlConfig:
 
     repos: Path | None
     out: Path
-    strategy: Strategy = "both"
+    strategy: Signals = "both"
     api_url: str = PUBLIC_API
     token_env: str = "GITHUB_TOKEN"
     since: str | None = None
@@ -66,7 +62,8 @@ class CrawlSummary:
     """What a crawl left behind: rows in the store, requests sent, and what could not be read.
 
     `repos` maps each listed name to `ok` or `error:...`; `unchanged` counts answers that cost nothing of
-    the budget.
+    the budget; `set_aside` maps `owner/name#number` of issues that GitHub could not serve
+    whole to the reason.
     """
 
     store: Path
@@ -76,40 +73,42 @@ class CrawlSummary:
     requests: int = 0
     unchanged: int = 0
     archive: ArchiveCounts | None = None
+    set_aside: dict[str, str] = field(default_factory=dict)
 
 
-def connection_of(config: CrawlConfig) -> Connection:
-    """Return the connection that the options and the environment describe."""
-    return Connection.from_environment(config.api_url, config.token_env, config.max_requests)
+def connect(
+    config: CrawlConfig, *, sleep: Callable[[float], None], now: Callable[[], float]
+) -> tuple[GitHubClient, Signals]:
+    """Return the client that the options describe, and the signals that it can read.
 
-
-def strategy_for(config: CrawlConfig, *, authenticated: bool) -> Strategy:
-    """Return the strategy that can be carried out; GraphQL, and with it events, needs a token.
+    Without a token these are comments alone, with a warning: GraphQL, and with it events, needs one.
 
     Raises:
-        InputError: Events alone were asked for, without a token.
+        InputError: An option cannot be used, or events alone were asked for without a token.
     """
-    if authenticated or config.strategy == "comments":
-        return config.strategy
+    connection = Connection.from_environment(config.api_url, config.token_env, config.max_requests)
+    client = GitHubClient(connection, sleep=sleep, now=now)
+    if client.authenticated:
+        return client, config.strategy
     if config.strategy == "events":
         raise InputError(f"--strategy events needs a token; set {config.token_env} or give --token-env")
-    return "comments"
+    log.warning(
+        "no token in %s: GitHub allows 60 requests an hour and no events; set one to go faster",
+        config.token_env,
+    )
+    return client, "comments"
 
 
-def warn_anonymous(client: GitHubClient, config: CrawlConfig) -> None:
-    """Say what a missing token costs."""
-    if not client.authenticated:
-        log.warning(
-            "no token in %s: GitHub allows 60 requests an hour and no events; set one to go faster",
-            config.token_env,
-        )
+def check_readable(statuses: Mapping[str, str], connection: Connection) -> None:
+    """Check that not every status, by listed name, is an error.
 
-
-def none_readable(statuses: Mapping[str, str], connection: Connection) -> InputError:
-    """Return the error for a list of which nothing can be read; `statuses` are by listed name."""
-    name, status = next(iter(statuses.items()))
-    hint = connection.hint if ":404" in status else ""
-    return InputError(f"none of {len(statuses)} repositories can be read; {name}: {status}{hint}")
+    Raises:
+        InputError: Nothing of the list can be read.
+    """
+    if statuses and all(status.startswith("error:") for status in statuses.values()):
+        name, status = next(iter(statuses.items()))
+        hint = connection.hint if ":404" in status else ""
+        raise InputError(f"none of {len(statuses)} repositories can be read; {name}: {status}{hint}")
 
 
 def crawl_repos(
@@ -125,54 +124,69 @@ def crawl_repos(
         CredentialsError: The token is not accepted.
         StoppedError: `max_requests` is reached or GitHub keeps failing; run again to go on.
     """
-    listed = read_repos(config.repos, config.api_url, tell=True) if config.repos else RepoList((), ())
+    listed = read_repos(config.repos, config.api_url, tell=True) if config.repos else RepoList()
     with hold(config.out), Store.open(config.out / STORE_NAME) as store:
         if config.archives:
             counts = load_archives(store, config.archives, listed.names, config.start)
-            return _summary(config, store, listed, {}, None, counts)
-        connection = connection_of(config)
-        check_server(store, config.api_url)
-        client = GitHubClient(connection, sleep=sleep, now=now)
-        strategy = strategy_for(config, authenticated=client.authenticated)
-        warn_anonymous(client, config)
-        key = (strategy, config.since, *listed.names)
-        statuses = _Crawl(config, store, client, strategy, Round(store, key)).run(listed.names)
-        if all(status != "ok" for status in statuses.values()):
-            raise none_readable(statuses, connection)
-        return _summary(config, store, listed, statuses, client, None)
+            return CrawlSummary(store.path, {}, listed.bad, store.counts(), archive=counts)
+        client, signals = connect(config, sleep=sleep, now=now)
+        store.check_server(config.api_url)
+        round_ = Round(store, (signals, config.since, *listed.names))
+        statuses = _Crawl(config, store, client, signals, round_).run(listed.names)
+        check_readable(statuses, client.connection)
+        names = {repo.id: repo.name for repo in store.repos()}
+        return CrawlSummary(
+            store.path,
+            statuses,
+            listed.bad,
+            store.counts(),
+            requests=client.requests,
+            unchanged=client.unchanged,
+            set_aside={f"{names[repo]}#{number}": why for repo, number, why in store.all_set_aside()},
+        )
 
 
 @dataclass
 class _Crawl:
-    """One run over the list; `strategy` turns to comments when the server's GraphQL is too old."""
+    """One run over the list; `signals` turns to comments when the server's GraphQL is too old."""
 
     config: CrawlConfig
     store: Store
     client: GitHubClient
-    strategy: Strategy
+    signals: Signals
     round: Round
     items: int = 0
 
     def run(self, names: tuple[str, ...]) -> dict[str, str]:
         """Read every repository and return its status by listed name."""
         with Progress("repositories", len(names)) as progress:
+
+            def tell(name: str, what: str, count: int) -> None:
+                self.items += count
+                log.debug("%s: %d %s", name, count, what)
+                progress.advance(0, f"{name}: {self.items:,} items, {self.client.status_line()}")
+
+            crawler = Crawler(self.client, self.store, self.config.start, tell)
             for name in names:
                 if name not in self.round.statuses:
-                    self.round.settle(name, self._visit(progress, name))
+                    self.round.settle(name, self._visit(crawler, name))
                 progress.advance(1, self.client.status_line())
+            aside: defaultdict[int, list[int]] = defaultdict(list)
+            for repo_id, number, _ in self.store.all_set_aside():
+                aside[repo_id].append(number)
             # After all listings, so that an issue that moved between listed repositories is found there.
             for repo in list(self.store.repos()):
                 if self.round.has(repo.id, "read"):
-                    source = self._source(progress, repo.name)
-                    self._once(repo, "missing", partial(self._follow, source, repo))
+                    self._read_single_issues(crawler, repo, aside[repo.id])
+        statuses = {name: self.round.statuses[name] for name in names}
         self.round.complete()
-        return self.round.statuses
+        return statuses
 
-    def _visit(self, progress: Progress, name: str) -> str:
+    def _visit(self, crawler: Crawler, name: str) -> str:
         """Read what is listed under `name` and return its status."""
         try:
             repo = self._resolve(name)
-            self._once(repo, "read", partial(self._read, self._source(progress, repo.name), repo))
+            self._once(repo, "read", partial(self._read, crawler, repo))
         except Refused as error:
             return self._failed(name, error)
         return "ok"
@@ -183,14 +197,6 @@ class _Crawl:
             work()
             self.round.finish(repo.id, step)
 
-    def _source(self, progress: Progress, name: str) -> Source:
-        def tell(stream: str, count: int) -> None:
-            self.items += count
-            log.debug("%s: %d %s", name, count, stream)
-            progress.advance(0, f"{name}: {self.items:,} items, {self.client.status_line()}")
-
-        return Source(self.client, self.store, self.config.start, tell)
-
     def _resolve(self, name: str) -> Repo:
         """Find out the id and the present name; a known repository is asked for by its id."""
         known = self.store.named(name)
@@ -200,8 +206,8 @@ class _Crawl:
             return known
         assert page is not None
         raw = page.data
-        note_site(self.store, raw.get("html_url") or "")
-        note_server(self.store, self.config.api_url)
+        self.store.note_site(raw.get("html_url") or "")
+        self.store.note_server(self.config.api_url)
         same = self.store.repo(raw["id"])
         repo = Repo(
             raw["id"], raw["full_name"], name, (name,) if name != raw["full_name"] else (), etag=page.etag
@@ -213,26 +219,29 @@ class _Crawl:
             raise Refused(410, "issues are disabled")
         return repo
 
-    def _read(self, source: Source, repo: Repo) -> None:
-        if self.strategy != "comments":
-            references = self.strategy == "events"
+    def _read(self, crawler: Crawler, repo: Repo) -> None:
+        if self.signals != "comments":
+            references = self.signals == "events"
             try:
-                self._once(repo, "events", partial(read_events, source, repo, references=references))
+                self._once(repo, "events", partial(read_events, crawler, repo, references=references))
             except SchemaError as error:
                 log.warning(
                     "the server's GraphQL is too old (%s); going on with comments, without events", error
                 )
-                self.strategy = "comments"
-        if self.strategy == "comments":
-            self._once(repo, "issues", partial(read_issues, source, repo))
-        if self.strategy != "events":
-            self._once(repo, "comments", partial(read_comments, source, repo))
+                self.signals = "comments"
+        if self.signals == "comments":
+            self._once(repo, "issues", partial(read_issues, crawler, repo))
+        if self.signals != "events":
+            self._once(repo, "comments", partial(read_comments, crawler, repo))
         if not self.store.count("issues", repo.id):
             raise Refused(200, "no issues" + (" since that day" if self.config.since else ""))
 
-    def _follow(self, source: Source, repo: Repo) -> None:
+    def _read_single_issues(self, crawler: Crawler, repo: Repo, aside: list[int]) -> None:
+        graphql = self.signals != "comments"
         try:
-            follow_missing(source, repo, graphql=self.strategy != "comments")
+            if graphql:
+                read_set_aside(crawler, repo, aside)
+            self._once(repo, "missing", partial(follow_missing, crawler, repo, graphql=graphql))
         except Refused as error:
             log.warning("%s: issues that moved were not looked up (%s)", repo.name, error)
 
@@ -245,29 +254,3 @@ class _Crawl:
         else:
             self.store.save_failure(name, status)
         return status
-
-
-def _summary(
-    config: CrawlConfig,
-    store: Store,
-    listed: RepoList,
-    statuses: dict[str, str],
-    client: GitHubClient | None,
-    archive: ArchiveCounts | None,
-) -> CrawlSummary:
-    return CrawlSummary(
-        store=store.path,
-        repos=statuses,
-        bad_lines=tuple(f"{config.repos}:{line.number}: {line.text}" for line in listed.bad),
-        rows=_rows(store),
-        requests=client.requests if client else 0,
-        unchanged=client.unchanged if client else 0,
-        archive=archive,
-    )
-
-
-def _rows(store: Store) -> dict[str, int]:
-    counts = {table: store.count(table) for table in ("repos", "issues", "comments", "events")}
-    pulls = store.pulls()
-    counts["issues"] -= pulls
-    return {"repos": counts.pop("repos"), "issues": counts.pop("issues"), "pull_requests": pulls, **counts}

@@ -1,8 +1,7 @@
-"""What a crawl will cost, from one request per repository: requests, points and hours, before any is spent.
+"""Forecasts what a crawl costs, from one request per repository: requests, points and hours.
 
-Issues and pull requests share their numbers, so the newest number bounds how many there are. How many
-comments there are is not told by that request; it is estimated from what the store holds, or from large
-projects.
+Issues and pull requests share their numbers, so the newest number bounds how many there are. The number of
+comments is estimated from what the store holds, or from large projects.
 """
 
 from __future__ import annotations
@@ -13,19 +12,16 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from angle_data.gis.crawl.crawl import CrawlConfig, connection_of, none_readable, strategy_for, warn_anonymous
-from angle_data.gis.crawl.github import GitHubClient
-from angle_data.gis.crawl.limits import Refused
+from angle_data.gis.crawl.crawl import CrawlConfig, check_readable, connect
+from angle_data.gis.crawl.github import GitHubClient, Refused
 from angle_data.gis.crawl.queries import POINTS_PER_PAGE
-from angle_data.gis.crawl.repos import read_repos
-from angle_data.gis.crawl.rows import Stream
-from angle_data.gis.crawl.selection import Strategy
+from angle_data.gis.crawl.rows import LISTINGS
+from angle_data.gis.crawl.selection import RepoList, Signals, read_repos
 from angle_data.gis.crawl.store import STORE_NAME, Store
 
 COMMENTS_PER_NUMBER = 4.5
 """Comments for each number where nothing better is known; large projects have 4 to 6 (estimate)."""
 
-_STREAMS: tuple[Stream, ...] = ("issues", "events", "comments")
 _PER_PAGE = 100
 _ANONYMOUS_LIMIT, _TOKEN_LIMIT = 60, 5_000
 _REST_S, _GRAPHQL_S = 0.6, 2.0  # usual time of a full page, one request after the other (estimate)
@@ -39,10 +35,10 @@ class RepoForecast:
     """One repository: its newest number, the comments expected, and the requests still to be sent."""
 
     name: str
-    numbers: int
-    comments: int
-    rest: int
-    graphql: int
+    numbers: int = 0
+    comments: int = 0
+    rest: int = 0
+    graphql: int = 0
     status: str = "ok"
 
 
@@ -51,7 +47,7 @@ class Forecast:
     """The whole list. `limit` is the hourly budget of REST requests, `spent` what the forecast cost."""
 
     repos: tuple[RepoForecast, ...]
-    strategy: Strategy
+    strategy: Signals
     limit: int
     spent: int
     comments_per_number: float
@@ -128,34 +124,30 @@ def forecast(
     Raises:
         InputError, CredentialsError, StoppedError: As in `crawl.crawl_repos`.
     """
-    names = read_repos(config.repos, config.api_url, tell=True).names if config.repos else ()
-    connection = connection_of(config)
-    client = GitHubClient(connection, sleep=sleep, now=now)
-    strategy = strategy_for(config, authenticated=client.authenticated)
-    warn_anonymous(client, config)
+    listed = read_repos(config.repos, config.api_url, tell=True) if config.repos else RepoList()
+    client, strategy = connect(config, sleep=sleep, now=now)
     stored = _stored(config)
     ratio = _comments_per_number(stored.values())
     rows: list[RepoForecast] = []
     seen: dict[str, str] = {}
-    for name in names:
+    for name in listed.names:
         try:
             here = stored.get(name.lower(), _Stored())
             found, today = _forecast(client, name, strategy, ratio, here, config.start)
         except Refused as error:
             log.warning("%s is skipped: %s", name, error)
-            rows.append(RepoForecast(name, 0, 0, 0, 0, f"error:{error}"))
+            rows.append(RepoForecast(name, status=f"error:{error}"))
             continue
         first = seen.setdefault(today.lower(), name)
-        rows.append(found if first == name else RepoForecast(name, 0, 0, 0, 0, f"the same as {first}"))
-    if rows and all(row.status.startswith("error:") for row in rows):
-        raise none_readable({row.name: row.status for row in rows}, connection)
+        rows.append(found if first == name else RepoForecast(name, status=f"the same as {first}"))
+    check_readable({row.name: row.status for row in rows}, client.connection)
     budget = client.budgets.get("core")
     limit = budget.limit if budget else (_TOKEN_LIMIT if client.authenticated else _ANONYMOUS_LIMIT)
     return Forecast(tuple(rows), strategy, limit, client.requests, ratio)
 
 
 def _forecast(
-    client: GitHubClient, name: str, strategy: Strategy, ratio: float, stored: _Stored, since: str | None
+    client: GitHubClient, name: str, strategy: Signals, ratio: float, stored: _Stored, since: str | None
 ) -> tuple[RepoForecast, str]:
     """The forecast of one repository, and what it is called today."""
     # The first of the list is the newest even where a redirection drops the parameters.
@@ -191,14 +183,14 @@ def _stored(config: CrawlConfig) -> dict[str, _Stored]:
     with Store.open(path, read_only=True) as store:
         found: dict[str, _Stored] = {}
         for repo in store.repos():
-            cursors = {stream: store.cursor(repo.id, stream) for stream in _STREAMS}
-            done = {stream for stream, cursor in cursors.items() if cursor and cursor.done}
+            cursors = (store.cursor(repo.id, listing) for listing in LISTINGS)
+            issues, comments, events = (cursor is not None and cursor.done for cursor in cursors)
             size = _Stored(
                 newest=store.newest_number(repo.id),
                 issues=store.count("issues", repo.id),
                 comments=store.count("comments", repo.id),
-                issues_done=bool(done & {"issues", "events"}),
-                comments_done="comments" in done,
+                issues_done=issues or events,
+                comments_done=comments,
             )
-            found |= {alias.lower(): size for alias in (repo.name, repo.asked, *repo.aliases)}
+            found |= dict.fromkeys(repo.names, size)
         return found

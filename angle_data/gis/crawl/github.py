@@ -1,15 +1,19 @@
-"""One connection to GitHub's REST and GraphQL APIs: budgets, retries, pages as plain JSON.
+"""One connection to GitHub's REST and GraphQL APIs: budgets, waits, retries, pages as plain JSON.
 
-Uses PyGithub's requester for addresses, authentication and transport, and nothing of its objects: those fetch
-missing fields one request each. PyGithub's own retries and pauses are off, so that there is one retry layer
-(tenacity). Requests go one after the other, as GitHub asks. Knows nothing of what is stored.
+Uses PyGithub's requester for addresses, authentication and transport, and none of its objects, which fetch
+missing fields one request each. PyGithub's own retries and pauses are off: tenacity is the one retry layer.
+Requests go one after the other, as GitHub asks. Sources of the rules:
+https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
+https://docs.github.com/graphql/overview/rate-limits-and-node-limits-for-the-graphql-api
 """
 
 from __future__ import annotations
 
+import email.utils
 import json
 import logging
 import os
+import random
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -18,36 +22,97 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from angle_data.errors import AngleError, CredentialsError, InputError, StoppedError
-from angle_data.gis.crawl.limits import (
-    Budget,
-    Refused,
-    TooHeavy,
-    Transient,
-    clock_skew,
-    judge_graphql,
-    judge_status,
-    pause_before,
-    wait_as_told,
-)
+from angle_data.http import retry_after
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 PUBLIC_API = "https://api.github.com"
+"""The REST address of GitHub itself."""
+
+Resource = Literal["core", "graphql"]
+"""GitHub's two budgets: REST requests and GraphQL points."""
 
 _ATTEMPTS, _FIRST_ATTEMPTS = 10, 3
 _TIMEOUT_S = 30
 _WORTH_A_LINE_S = 5.0
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# GitHub's tokens could pass for the name of a variable; those of other kinds are told by their length.
+# GitHub's tokens could pass for the name of a variable; the length gives away those of other kinds.
 _LIKE_A_TOKEN = re.compile(r"gh[pousr]_\w*|github_pat_\w*|\w{36,}")
 _MOVED = frozenset({302, 307, 308})
 _NEXT = re.compile(r'<([^>]*)>\s*;[^,<]*rel="?next\b')
 _LAST = re.compile(r'<([^>]*)>\s*;[^,<]*rel="?last\b')
 
+_SECONDARY_S = 60.0
+_LONGEST_S = 300.0
+_SHORT_SHARE = 0.1
+_MARGIN_S = 1.0
+
+_HEAVY_TYPES = frozenset({"MAX_NODE_LIMIT_EXCEEDED", "RESOURCE_LIMITS_EXCEEDED", "TIMEOUT"})
+_HEAVY_WORDS = ("something went wrong while executing your query", "timeout", "timed out", "resource limits")
+_REFUSED_TYPES = frozenset({"NOT_FOUND", "FORBIDDEN", "INSUFFICIENT_SCOPES"})
+
 log = logging.getLogger("angle")
 
-Resource = Literal["core", "graphql"]
+
+# Errors
+
+
+class Refused(AngleError):
+    """GitHub refuses something that asking again would not change; `status` is the HTTP status.
+
+    Of one repository it is noted and the crawl goes on with the others.
+    """
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(f"{status} {reason}")
+        self.status, self.reason = status, reason
+
+
+class SchemaError(AngleError):
+    """The server's GraphQL lacks a field or argument that the crawl asks for (an old Enterprise version)."""
+
+
+class LostCursorError(Exception):
+    """GraphQL does not accept a page cursor any more; the listing starts again from its last time stamp."""
+
+
+class TooHeavy(Exception):
+    """GraphQL gave up on a query; one that asks for less may do."""
+
+
+class Transient(Exception):
+    """The same request may well succeed later.
+
+    `wait_s` is what the server asks for, None if it did not say; `least_s` is where the growing waits begin;
+    `heavy` says that the request may have been too large for the time the server has.
+    """
+
+    def __init__(
+        self, reason: str, wait_s: float | None = None, *, least_s: float = 1.0, heavy: bool = False
+    ) -> None:
+        super().__init__(reason)
+        self.wait_s, self.least_s, self.heavy = wait_s, least_s, heavy
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The primary limit of `core` (requests) or `graphql` (points); `reset` is in epoch seconds."""
+
+    limit: int
+    remaining: int
+    reset: float
+
+    @classmethod
+    def from_headers(cls, headers: Mapping[str, str]) -> Budget | None:
+        """Read the `x-ratelimit-*` headers, None where they are missing or no numbers."""
+        try:
+            limit, remaining, reset = (
+                float(headers[f"x-ratelimit-{name}"]) for name in ("limit", "remaining", "reset")
+            )
+        except (KeyError, ValueError):
+            return None
+        return cls(int(limit), int(remaining), reset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +181,7 @@ class Page:
 
 
 class GitHubClient:
-    """Sends requests one by one and comes back with JSON, however often that takes.
+    """Sends requests one by one, repeats those that fail for a while, and returns JSON.
 
     `requests` counts what was sent and `unchanged` the answers 304, which cost nothing of the primary limit.
     `sleep` and `now` (epoch seconds) are replaceable for tests.
@@ -132,7 +197,7 @@ class GitHubClient:
         from github import Auth, Github
         from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, Requester
 
-        self._connection, self._sleep, self._now = connection, sleep, now
+        self.connection, self._sleep, self._now = connection, sleep, now
         self._asks: Resource = "core"
         # PyGithub follows redirections by itself; counted is what goes over its connection.
         Requester.injectConnectionClasses(
@@ -162,7 +227,7 @@ class GitHubClient:
     @property
     def authenticated(self) -> bool:
         """Whether a token is sent; without one GitHub allows 60 requests an hour and no GraphQL."""
-        return self._connection.token is not None
+        return self.connection.token is not None
 
     def get(self, path: str, *, etag: str | None = None) -> Page | None:
         """Return the answer to GET `path` (or the full address of a next page), None if `etag` still holds.
@@ -192,7 +257,7 @@ class GitHubClient:
         With `smaller`, time-outs and bad gateways raise `TooHeavy` at once, for the caller to ask for less.
 
         Raises:
-            TooHeavy: See above. Others as in `get`, and those of `limits.judge_graphql`.
+            TooHeavy: See above. Others as in `get`, and those of `judge_graphql`.
         """
         body = {"query": query, "variables": dict(variables)}
 
@@ -202,10 +267,6 @@ class GitHubClient:
                 problem = judge_graphql(answer, headers, self._server_now())
                 if problem is not None:
                     raise problem
-            except TooHeavy as error:
-                if smaller:
-                    raise
-                raise Transient(f"GraphQL: {error}") from error
             except Transient as error:
                 if smaller and error.heavy and error.wait_s is None:
                     raise TooHeavy(str(error)) from error
@@ -235,7 +296,7 @@ class GitHubClient:
         try:
             return Retrying(
                 retry=retry_if_exception_type(Transient),
-                wait=wait_as_told(),
+                wait=_wait,
                 stop=self._gives_up,
                 sleep=self._sleep,
                 before_sleep=_log_retry,
@@ -244,7 +305,7 @@ class GitHubClient:
         except Transient as error:
             if not self._answers:
                 raise InputError(
-                    f"cannot reach {self._connection.api_url} ({error}); check --api-url and the network"
+                    f"cannot reach {self.connection.api_url} ({error}); check --api-url and the network"
                 ) from None
             raise StoppedError(
                 f"GitHub keeps failing ({error}); all so far is kept, run again later"
@@ -268,7 +329,7 @@ class GitHubClient:
         try:
             status, answer, text = self._requester.requestJson(verb, path, headers=dict(headers), input=body)
         except InvalidURL as error:
-            raise InputError(f"--api-url {self._connection.api_url} cannot be used: {error}") from None
+            raise InputError(f"--api-url {self.connection.api_url} cannot be used: {error}") from None
         except RequestException as error:
             # The names of transport errors say enough; their texts are long and hold addresses.
             raise Transient(type(error).__name__, heavy=isinstance(error, ReadTimeout)) from error
@@ -278,10 +339,15 @@ class GitHubClient:
         self._note(resource, answer)
         if status == 304:
             return status, answer, None
-        if status in _MOVED and hops and _same_host(answer.get("location", ""), self._connection.api_url):
+        target = answer.get("location", "")
+        here = {None, urlsplit(self.connection.api_url).hostname}
+        if status in _MOVED and hops and target and urlsplit(target).hostname in here:
             # PyGithub follows 301 by itself, and no other redirection.
-            return self._send(resource, verb, answer["location"], headers, body, hops - 1)
-        data = _json(text)
+            return self._send(resource, verb, target, headers, body, hops - 1)
+        try:
+            data = json.loads(text)
+        except ValueError:
+            data = None
         message = str(data.get("message", "")) if isinstance(data, dict) else ""
         if status == 401:
             raise self._rejected()
@@ -294,7 +360,7 @@ class GitHubClient:
 
     def _spend(self) -> None:
         resource = self._asks
-        limit = self._connection.max_requests
+        limit = self.connection.max_requests
         if limit is not None and self.requests >= limit:
             raise StoppedError(
                 f"--max-requests {limit} reached; all so far is kept, run the same command to go on"
@@ -315,11 +381,11 @@ class GitHubClient:
         return self._now() + self._skew_s
 
     def _rejected(self) -> AngleError:
-        name = self._connection.token_env
+        name = self.connection.token_env
         if self.authenticated:
             return CredentialsError(f"GitHub rejected the token in {name} (401); set {name} to a valid one")
         return CredentialsError(
-            f"{self._connection.api_url} wants a token (401); set {name} or give --token-env"
+            f"{self.connection.api_url} wants a token (401); set {name} or give --token-env"
         )
 
 
@@ -334,19 +400,98 @@ def _counted(connection: type[Any], spend: Callable[[], None]) -> type[Any]:
     return Counted
 
 
-def _same_host(address: str, api_url: str) -> bool:
-    return bool(address) and urlsplit(address).hostname in {None, urlsplit(api_url).hostname}
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
-
-
 def _log_retry(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
     seconds = state.next_action.sleep if state.next_action else 0.0
     level = logging.INFO if seconds >= _WORTH_A_LINE_S else logging.DEBUG
     log.log(level, "waiting %.0f s before the next try (%s)", seconds, error)
+
+
+# What an answer means, and how long to wait
+
+
+def pause_before(budget: Budget | None, now: float) -> float:
+    """Return the seconds to wait before the next request: none while more than a tenth of the budget is left.
+
+    Then the rest is spread evenly over the time to the reset; with nothing left, the wait lasts until then.
+    """
+    if budget is None or budget.limit <= 0 or now >= budget.reset:
+        return 0.0
+    left = budget.reset - now
+    if budget.remaining <= 0:
+        return left + _MARGIN_S
+    return left / budget.remaining if budget.remaining < budget.limit * _SHORT_SHARE else 0.0
+
+
+def clock_skew(headers: Mapping[str, str], now: float) -> float | None:
+    """Return the server's clock minus ours in seconds, by its `Date` header; None if there is none."""
+    try:
+        return email.utils.parsedate_to_datetime(headers["date"]).timestamp() - now
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def judge_status(status: int, headers: Mapping[str, str], message: str, now: float) -> Exception | None:
+    """Return the exception that an HTTP answer stands for, None for a success.
+
+    The order of the rules is GitHub's: `Retry-After`, then a used-up budget, then a minute and more.
+    """
+    if status < 300 or status == 304:
+        return None
+    words = message.lower()
+    budget = Budget.from_headers(headers)
+    limits = (
+        "retry-after" in headers
+        or (budget is not None and budget.remaining <= 0)
+        or any(word in words for word in ("rate limit", "abuse detection"))
+    )
+    if status == 429 or (status == 403 and limits):
+        return _limited(headers, now)
+    if status == 408 or status >= 500:
+        return Transient(f"HTTP {status}", retry_after(headers), heavy=True)
+    return Refused(status, message.splitlines()[0][:200] if message else "no reason given")
+
+
+def judge_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: float) -> Exception | None:
+    """Return the exception that a GraphQL answer of HTTP 200 stands for, None where its data can be used.
+
+    Errors about single nodes (a private target, say) leave the rest of the data usable.
+    """
+    errors: list[dict[str, Any]] = [error for error in answer.get("errors") or () if isinstance(error, dict)]
+    types = {str(error.get("type", "")) for error in errors}
+    text = "; ".join(str(error.get("message", "")) for error in errors)
+    words = text.lower()
+    if "RATE_LIMITED" in types or "rate limit" in words:
+        return _limited(headers, now)
+    if types & _HEAVY_TYPES or any(word in words for word in _HEAVY_WORDS):
+        return Transient(f"GraphQL: {text}", heavy=True)
+    if "INVALID_CURSOR_ARGUMENTS" in types:
+        return LostCursorError(text)
+    data = answer.get("data")
+    if isinstance(data, dict) and any(value is not None for key, value in data.items() if key != "rateLimit"):
+        return None
+    if types & _REFUSED_TYPES:
+        return Refused(404 if "NOT_FOUND" in types else 403, text[:200])
+    if any("code" in (error.get("extensions") or {}) for error in errors):
+        return SchemaError(text[:200])
+    return Transient(f"GraphQL error: {text[:200] or 'no data'}")
+
+
+def _wait(state: RetryCallState) -> float:
+    """Return the seconds that the server asks for, else growing ones with jitter, 1 to 300."""
+    error = state.outcome.exception() if state.outcome else None
+    assert isinstance(error, Transient)
+    if error.wait_s is not None:
+        # "Retry-After: 0" would be a busy loop against a service that is still overloaded.
+        return max(error.wait_s, _MARGIN_S)
+    return min(error.least_s * 2.0 ** (state.attempt_number - 1), _LONGEST_S) + random.random()
+
+
+def _limited(headers: Mapping[str, str], now: float) -> Transient:
+    told = retry_after(headers)
+    if told is not None:
+        return Transient("rate limit, the server says when to go on", told)
+    budget = Budget.from_headers(headers)
+    if budget is not None and budget.remaining <= 0:
+        return Transient("rate limit used up", max(budget.reset - now, 0.0) + _MARGIN_S)
+    return Transient("secondary rate limit", least_s=_SECONDARY_S)

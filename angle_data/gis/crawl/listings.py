@@ -1,61 +1,72 @@
-"""Reading one repository: three listings in the order of the last update, page by page, into the store.
+"""Reads one repository into the store: three listings in the order of the last update, page by page.
 
 Every page is written together with the cursor behind it. REST pages are not counted: after each page the
 listing is asked again for what is younger than the page's last item (`since`), because an item that is
 updated meanwhile moves to the end and would push another one over a page border unseen, and because paging
 by number ends at about 10,000 items. Only where a whole page shares one time stamp is `rel="next"`
-followed. GraphQL cursors hold their place by themselves. Knows nothing of which repositories there are, or
-in which order they come.
+followed. GraphQL cursors hold their place by themselves.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from angle_data.gis.crawl.github import GitHubClient
-from angle_data.gis.crawl.limits import LostCursorError, Refused, TooHeavy
-from angle_data.gis.crawl.payloads import (
+from angle_data.gis.crawl.github import GitHubClient, LostCursorError, Refused, TooHeavy
+from angle_data.gis.crawl.queries import ISSUES_QUERY, TIMELINE_QUERY
+from angle_data.gis.crawl.rows import (
+    Comment,
+    Cursor,
+    Event,
+    Issue,
+    Listing,
+    Repo,
     comment_from_rest,
     events_from_timeline,
     issue_from_node,
     issue_from_rest,
 )
-from angle_data.gis.crawl.queries import ISSUES_QUERY, TIMELINE_QUERY
-from angle_data.gis.crawl.rows import Comment, Cursor, Event, Issue, Repo, Stream
 from angle_data.gis.crawl.store import Store
 
 PER_PAGE = 100
 _GROW_AFTER = 3
 _BREATH_S = 1.0
 _CUT_TRIES = 4
+# A page of events that is not shown; it counts as cut short.
+_NO_EVENTS = {"nodes": [], "pageCount": 1, "pageInfo": {"hasPreviousPage": False, "startCursor": None}}
 
 log = logging.getLogger("angle")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """What a listing needs: who asks, where the rows go, which of them, and whom to tell (name, items).
+class Crawler:
+    """What reading a repository takes: who asks, where the rows go, which of them, and how it shows progress.
 
-    `since` bounds the last update, as a UTC time stamp; None is open.
+    `since` bounds the last update, as a UTC time stamp; None is open. `tell` gets the repository's name, what
+    was read of it, and how many.
     """
 
     client: GitHubClient
     store: Store
     since: str | None
-    tell: Callable[[str, int], None]
+    tell: Callable[[str, str, int], None]
 
-    def cursor(self, repo: Repo, stream: Stream) -> Cursor:
+    def cursor(self, repo: Repo, listing: Listing) -> Cursor:
         """Return where to go on; from the start where nothing was read, or `since` lies further back now."""
-        cursor, since = self.store.cursor(repo.id, stream), self.since
+        cursor, since = self.store.cursor(repo.id, listing), self.since
         if cursor is None or (cursor.start is not None and (since is None or since < cursor.start)):
-            return Cursor(repo.id, stream, None, done=False, start=since)
+            return Cursor(repo.id, listing, None, done=False, start=since)
         return cursor
+
+    def set_aside(self, repo: Repo, number: int, reason: str) -> None:
+        """Leave an issue that GitHub cannot serve whole to `missing.read_set_aside`."""
+        log.warning("%s#%d is set aside, the next run asks again: %s", repo.name, number, reason)
+        self.store.set_aside(repo.id, number, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,32 +85,32 @@ class _Place:
         return _Place(since) if self.since is None or since > self.since else _Place(self.since, next_page)
 
 
-def read_issues(source: Source, repo: Repo) -> None:
+def read_issues(crawler: Crawler, repo: Repo) -> None:
     """Read the texts of all issues and pull requests over REST."""
-    _read_listing(source, repo, "issues", "issues", {"state": "all"}, issue_from_rest)
+    _read_listing(crawler, repo, "issues", "issues", {"state": "all"}, issue_from_rest)
 
 
-def read_comments(source: Source, repo: Repo) -> None:
+def read_comments(crawler: Crawler, repo: Repo) -> None:
     """Read the comments of all issues and pull requests over REST, whichever issue they belong to."""
-    _read_listing(source, repo, "comments", "issues/comments", {}, comment_from_rest)
+    _read_listing(crawler, repo, "comments", "issues/comments", {}, comment_from_rest)
 
 
 def _read_listing(
-    source: Source,
+    crawler: Crawler,
     repo: Repo,
-    stream: Literal["issues", "comments"],
+    listing: Literal["issues", "comments"],
     path: str,
     parameters: Mapping[str, str],
     parse: Callable[[Mapping[str, Any], int], Issue | Comment],
 ) -> None:
-    cursor = source.cursor(repo, stream)
+    cursor = crawler.cursor(repo, listing)
     place, etag = _Place.of(cursor), cursor.etag if cursor.done else None
     query = {**parameters, "sort": "updated", "direction": "asc", "per_page": str(PER_PAGE)}
     while True:
         since = {"since": place.since} if place.since else {}
         # By id: names change, and a redirection would lose the parameters.
         address = place.next or f"/repositories/{repo.id}/{path}?{urlencode({**query, **since})}"
-        page = source.client.get(address, etag=etag)
+        page = crawler.client.get(address, etag=etag)
         if page is None:
             return
         rows = [parse(raw, repo.id) for raw in page.data]
@@ -111,13 +122,13 @@ def _read_listing(
         else:
             place = _Place(place.since)
         etag = None
-        cursor = Cursor(repo.id, stream, _dump(place), not more, cursor.start, page.etag if whole else None)
-        source.store.upsert_page(
+        cursor = Cursor(repo.id, listing, _dump(place), not more, cursor.start, page.etag if whole else None)
+        crawler.store.upsert_page(
             issues=[row for row in rows if isinstance(row, Issue)],
             comments=[row for row in rows if isinstance(row, Comment)],
             cursor=cursor,
         )
-        source.tell(stream, len(rows))
+        crawler.tell(repo.name, listing, len(rows))
         if not more:
             return
 
@@ -139,25 +150,27 @@ class _GraphPlace:
         return _GraphPlace(_second_before(self.newest) if self.newest else self.since, None, self.newest)
 
 
-def read_events(source: Source, repo: Repo, *, references: bool = False) -> None:
+def read_events(crawler: Crawler, repo: Repo, *, references: bool = False) -> None:
     """Read issues with their texts and the events that mark duplicates, over GraphQL.
 
     With `references` also which issues mention which, the last 25 of each. The size of a page is halved when
-    the server cannot serve it in time, and grows back.
+    the server cannot serve it in time, and grows back; an issue that it cannot serve even alone is set aside.
     """
-    cursor = source.cursor(repo, "events")
+    cursor = crawler.cursor(repo, "events")
     place, first, good, alone = _GraphPlace.of(cursor), PER_PAGE, 0, 0
     while True:
         try:
             connection = _ask_issues(
-                source.client, repo, place, first, references=references, strict=alone < _CUT_TRIES
+                crawler.client, repo, place, first, references=references, strict=alone < _CUT_TRIES
             )
         except TooHeavy as error:
             alone += first == 1
             first, good = max(1, first // 2), 0
             log.debug("%s: %s; %d issues a page from here", repo.name, error, first)
-            source.client.pause(_BREATH_S, "a page was too heavy")
-            continue
+            crawler.client.pause(_BREATH_S, "a page was too heavy")
+            if alone <= _CUT_TRIES:
+                continue
+            connection = _ask_the_heaviest(crawler, repo, place, references=references)
         except LostCursorError as error:
             if place.after is None:
                 raise Refused(422, str(error)) from error
@@ -174,26 +187,48 @@ def read_events(source: Source, repo: Repo, *, references: bool = False) -> None
         if not more:
             place = place.restarted()
         cursor = Cursor(repo.id, "events", _dump(place), not more, cursor.start)
-        source.store.upsert_page(
-            issues=[issue_from_node(node, repo.id) for node in nodes],
-            events=[event for node in nodes for event in issue_events(source.client, repo, node)],
-            cursor=cursor,
-        )
-        source.tell("issues", len(nodes))
+        issues, events, _ = rows_of(crawler, repo, [node for node in nodes if "id" in node])
+        crawler.store.upsert_page(issues=issues, events=events, cursor=cursor)
+        crawler.tell(repo.name, "issues", len(nodes))
         if not more:
             return
 
 
+def _ask_the_heaviest(
+    crawler: Crawler, repo: Repo, place: _GraphPlace, *, references: bool
+) -> dict[str, Any]:
+    """Return the page of one issue that failed again and again, without its text where it fails once more.
+
+    The number alone is asked for first, with all patience: while GitHub serves nothing, the issue is not to
+    blame.
+    """
+    numbers = _ask_issues(crawler.client, repo, place, 1, texts=False)
+    try:
+        return _ask_issues(crawler.client, repo, place, 1, references=references)
+    except TooHeavy as error:
+        for node in filter(None, numbers["nodes"] or []):
+            crawler.set_aside(repo, node["number"], str(error))
+        return numbers
+
+
 def _ask_issues(
-    client: GitHubClient, repo: Repo, place: _GraphPlace, first: int, *, references: bool, strict: bool
+    client: GitHubClient,
+    repo: Repo,
+    place: _GraphPlace,
+    first: int,
+    *,
+    texts: bool = True,
+    references: bool = False,
+    strict: bool = False,
 ) -> dict[str, Any]:
     owner, name = repo.name.split("/")
-    variables: dict[str, Any] = {"owner": owner, "name": name, "first": first, "references": references}
+    variables: dict[str, Any] = {"owner": owner, "name": name, "first": first}
+    variables |= {"texts": texts, "references": references}
     if place.since:
         variables["filter"] = {"since": place.since}
     if place.after:
         variables["after"] = place.after
-    repository = client.graphql(ISSUES_QUERY, variables, smaller=first > 1)["repository"]
+    repository = client.graphql(ISSUES_QUERY, variables, smaller=texts)["repository"]
     if repository is None:
         raise Refused(404, "not found by GraphQL")
     if repository["databaseId"] != repo.id:
@@ -210,32 +245,49 @@ def _is_cut(timeline: Mapping[str, Any] | None) -> bool:
     return timeline is not None and len(timeline["nodes"] or []) < timeline["pageCount"]
 
 
-def issue_events(client: GitHubClient, repo: Repo, node: Mapping[str, Any]) -> list[Event]:
-    """Return the events of an issue of a GraphQL answer; asks for the earlier ones where it has many."""
-    timeline: Mapping[str, Any] | None = node["timelineItems"]
-    if _is_cut(timeline):
-        timeline = _ask_timeline(client, repo, node, None)
+def rows_of(
+    crawler: Crawler, repo: Repo, nodes: Iterable[Mapping[str, Any]]
+) -> tuple[list[Issue], list[Event], list[int]]:
+    """Return the rows of GraphQL nodes, issues or pull requests, and the numbers of those now set aside.
+
+    The earlier events of an issue that has many are asked for; where GitHub does not show them all, the issue
+    is set aside.
+    """
+    issues: list[Issue] = []
     events: list[Event] = []
-    while timeline:
-        events += events_from_timeline(timeline, repo.id, node["number"])
-        page = timeline["pageInfo"]
-        earlier = page["hasPreviousPage"]
-        timeline = _ask_timeline(client, repo, node, page["startCursor"]) if earlier else None
-    return events + list(events_from_timeline(node.get("references"), repo.id, node["number"]))
+    cut: list[int] = []
+    for node in nodes:
+        issues.append(issue_from_node(node, repo.id))
+        timeline: Mapping[str, Any] | None = node.get("timelineItems")
+        if _is_cut(timeline):
+            timeline = _ask_timeline(crawler.client, node, None)
+        while timeline:
+            events += events_from_timeline(timeline, repo.id, node["number"])
+            earlier, start = (timeline["pageInfo"][name] for name in ("hasPreviousPage", "startCursor"))
+            if _is_cut(timeline) and node["number"] not in cut:
+                cut.append(node["number"])
+                crawler.set_aside(repo, node["number"], "GitHub does not show all of its events")
+            timeline = _ask_timeline(crawler.client, node, start) if earlier else None
+        events += events_from_timeline(node.get("references"), repo.id, node["number"])
+    return issues, events, cut
 
 
-def _ask_timeline(
-    client: GitHubClient, repo: Repo, node: Mapping[str, Any], before: str | None
-) -> Mapping[str, Any] | None:
-    found: dict[str, Any] | None = None
+def _ask_timeline(client: GitHubClient, node: Mapping[str, Any], before: str | None) -> Mapping[str, Any]:
+    """Return a page of an issue's events; as it comes where GitHub cuts it short every time."""
+    timeline: Mapping[str, Any] = _NO_EVENTS
     for _ in range(_CUT_TRIES):
-        found = client.graphql(TIMELINE_QUERY, {"id": node["id"], "before": before})["node"]
-        if not found or not _is_cut(found["timelineItems"]):
-            break
+        try:
+            variables = {"id": node["id"], "before": before}
+            found = client.graphql(TIMELINE_QUERY, variables, smaller=True)["node"]
+            if not found:
+                return {}
+            timeline = found["timelineItems"]
+            if not _is_cut(timeline):
+                break
+        except TooHeavy as error:
+            log.debug("#%d: %s", node["number"], error)
         client.pause(_BREATH_S, "a timeline was cut short")
-    else:
-        log.warning("%s#%d: GitHub does not show all of its events", repo.name, node["number"])
-    return found["timelineItems"] if found else None
+    return timeline
 
 
 def _dump(place: _Place | _GraphPlace) -> str:

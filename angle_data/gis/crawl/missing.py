@@ -1,26 +1,24 @@
-"""Issues that are named as an original and were not listed: moved, deleted, too old, or pull requests.
+"""Single issues: those that are named as an original and were not listed, and those that were set aside.
 
-Asked for once, fifty in a query where GraphQL is at hand; what is not found there by one request each, which
-says where an issue went. The answer is stored as a row or as a tombstone. What a comment means is not decided
-here: a word that often goes with duplicates and a number are enough to ask.
+An original may be missing from the listings because it moved, was deleted, is too old, or is a pull request.
+It is asked for once, fifty in a query where GraphQL is at hand; what is not found there by one request each,
+which says where an issue went. The answer is stored as a row or as a tombstone. A word that often goes with
+duplicates and a number are enough to ask; what a comment means is decided in `comments`.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from angle_data.gis.comments.references import find_references, may_refer
-from angle_data.gis.crawl.github import GitHubClient
-from angle_data.gis.crawl.limits import Refused
-from angle_data.gis.crawl.listings import Source, issue_events
-from angle_data.gis.crawl.payloads import issue_from_node, issue_from_rest, pull_from_node
+from angle_data.gis.crawl.github import GitHubClient, Refused, TooHeavy
+from angle_data.gis.crawl.listings import Crawler, rows_of
 from angle_data.gis.crawl.queries import NUMBERS_A_QUERY, numbers_query
-from angle_data.gis.crawl.rows import Event, Issue, Repo, tombstone_id
-from angle_data.gis.crawl.site import hosts_of, site_of_store
-from angle_data.gis.crawl.store import Store
+from angle_data.gis.crawl.rows import Issue, Repo, issue_from_rest, tombstone
+from angle_data.gis.crawl.store import Store, hosts_of
 
 log = logging.getLogger("angle")
 
@@ -33,34 +31,10 @@ _HINT = re.compile(
 )
 
 
-def tombstone(repo_id: int, number: int, gone: str) -> Issue:
-    """Return the row of an issue of which nothing is known but that it is `gone` (see `rows.Issue`)."""
-    return Issue(
-        id=tombstone_id(repo_id, number),
-        node_id="",
-        repo_id=repo_id,
-        number=number,
-        title="",
-        body="",
-        author=None,
-        author_association="",
-        state="closed",
-        state_reason=None,
-        labels=(),
-        is_pull=False,
-        created_at="",
-        closed_at=None,
-        closed_by=None,
-        updated_at="",
-        locked=False,
-        gone=gone,
-    )
-
-
 def missing_numbers(store: Store, repo: Repo) -> list[int]:
     """Return the numbers of `repo` that marks or likely comments point to and that have no row."""
     names = repo.names
-    hosts = hosts_of(site_of_store(store))
+    hosts = hosts_of(store.site())
     named = {
         event.target_number
         for event in store.events(repo.id)
@@ -75,55 +49,69 @@ def missing_numbers(store: Store, repo: Repo) -> list[int]:
     return sorted(n for n in named - known if n is not None and 0 < n <= newest)
 
 
-def follow_missing(source: Source, repo: Repo, *, graphql: bool) -> None:
-    """Ask once for every missing issue of `repo` and store what became of it; in bulk with `graphql`.
+def follow_missing(crawler: Crawler, repo: Repo, *, graphql: bool) -> None:
+    """Ask once for every missing issue of `repo` and store it or its tombstone; in bulk with `graphql`.
 
-    Of one that GitHub refuses to show nothing is stored.
+    Nothing is stored of an issue that GitHub refuses to show.
     """
-    rows = f"{source.store.count('comments', repo.id)} {source.store.count('events', repo.id)}"
+    rows = f"{crawler.store.count('comments', repo.id)} {crawler.store.count('events', repo.id)}"
     note = f"followed:{repo.id}"
-    if source.store.meta(note) == rows:
+    if crawler.store.meta(note) == rows:
         return
-    numbers = missing_numbers(source.store, repo)
+    numbers = missing_numbers(crawler.store, repo)
     while numbers:
         chunk, numbers = numbers[:NUMBERS_A_QUERY], numbers[NUMBERS_A_QUERY:]
         if graphql:
-            found, events = _look_up_all(source, repo, chunk)
-            source.store.upsert_page(issues=found, events=events)
-            source.tell("missing", len(found))
+            found, events, _ = rows_of(crawler, repo, ask_numbers(crawler.client, repo, chunk))
+            crawler.store.upsert_page(issues=found, events=events)
+            crawler.tell(repo.name, "missing", len(found))
             chunk = sorted(set(chunk) - {issue.number for issue in found})
         for number in chunk:
-            try:
-                source.store.upsert_page(issues=[ask_number(source.client, repo, number)])
-            except Refused as error:
-                log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
-            source.tell("missing", 1)
-    source.store.set_meta(note, rows)
+            _ask_alone(crawler, repo, number)
+    crawler.store.set_meta(note, rows)
 
 
-def _look_up_all(source: Source, repo: Repo, numbers: list[int]) -> tuple[list[Issue], list[Event]]:
-    nodes = ask_numbers(source.client, repo, numbers)
-    pulls = [pull_from_node(node, repo.id) for node in nodes if node["__typename"] == "PullRequest"]
-    issues = [node for node in nodes if node["__typename"] == "Issue"]
-    events = [event for node in issues for event in issue_events(source.client, repo, node)]
-    return [*pulls, *(issue_from_node(node, repo.id) for node in issues)], events
+def read_set_aside(crawler: Crawler, repo: Repo, numbers: Iterable[int]) -> None:
+    """Ask again for each issue that was set aside; of one that is still too heavy, store the text alone."""
+    for number in numbers:
+        found, events, cut = rows_of(crawler, repo, ask_numbers(crawler.client, repo, [number]))
+        crawler.store.upsert_page(issues=found, events=events)
+        if not found:
+            _ask_alone(crawler, repo, number)
+        elif not cut:
+            crawler.store.put_back(repo.id, number)
+
+
+def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
+    """Store what one REST request says of an issue; nothing where GitHub refuses to show it."""
+    try:
+        crawler.store.upsert_page(issues=[ask_number(crawler.client, repo, number)])
+    except Refused as error:
+        log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
+    crawler.tell(repo.name, "missing", 1)
 
 
 def ask_numbers(client: GitHubClient, repo: Repo, numbers: list[int]) -> list[Mapping[str, Any]]:
     """Return the GraphQL nodes of the issues and pull requests of these numbers that `repo` still has.
 
-    At most `queries.NUMBERS_A_QUERY` numbers; needs a token.
+    At most `queries.NUMBERS_A_QUERY` numbers; needs a token. What GitHub cannot serve in time is asked for in
+    halves, and a single issue that is still too heavy is left out.
     """
     owner, name = repo.name.split("/")
     variables = {"owner": owner, "name": name, **{f"n{i}": number for i, number in enumerate(numbers)}}
-    found = client.graphql(numbers_query(len(numbers)), variables)["repository"]
+    try:
+        found = client.graphql(numbers_query(len(numbers)), variables, smaller=True)["repository"]
+    except TooHeavy:
+        half = len(numbers) // 2
+        halves = (numbers[:half], numbers[half:]) if half else ()
+        return [node for part in halves for node in ask_numbers(client, repo, part)]
     if not found or found["databaseId"] != repo.id:
         return []
     return [node for i in range(len(numbers)) if (node := found[f"n{i}"])]
 
 
 def ask_number(client: GitHubClient, repo: Repo, number: int, *, gone: frozenset[int] = _GONE) -> Issue:
-    """Return an issue by one REST request, or the tombstone that says what became of it.
+    """Return an issue by one REST request, or a tombstone where it moved or was deleted.
 
     `gone` are the statuses that mean that it was deleted.
 

@@ -52,7 +52,8 @@ fragment Parts on Issue {{
 
 ISSUES_QUERY = f"""
 query IssuesPage(
-  $owner: String!, $name: String!, $first: Int!, $after: String, $filter: IssueFilters, $references: Boolean!
+  $owner: String!, $name: String!, $first: Int!, $after: String, $filter: IssueFilters,
+  $texts: Boolean!, $references: Boolean!
 ) {{
   {_RATE}
   repository(owner: $owner, name: $name) {{
@@ -60,7 +61,8 @@ query IssuesPage(
     issues(first: $first, after: $after, filterBy: $filter, orderBy: {{field: UPDATED_AT, direction: ASC}}) {{
       pageInfo {{ hasNextPage endCursor }}
       nodes {{
-        ...Parts
+        number updatedAt
+        ...Parts @include(if: $texts)
         references: timelineItems(last: 25, itemTypes: [CROSS_REFERENCED_EVENT]) @include(if: $references) {{
           pageCount
           nodes {{
@@ -80,7 +82,7 @@ query IssuesPage(
   }}
 }}
 {_PARTS}"""
-"""A page of issues with texts, in the order of their last update, and the events that speak of duplicates."""
+"""A page of issues in the order of their last update; without `texts` only their numbers and times."""
 
 TIMELINE_QUERY = f"""
 query Timeline($id: ID!, $before: String) {{

@@ -1,25 +1,34 @@
-"""The records of the crawl store: what GitHub said of repositories, issues, comments and events.
+"""The rows of the crawl store, and how GitHub's JSON becomes them.
 
-Data only. Times are UTC in ISO 8601 with a `Z` (`2024-01-31T12:00:00Z`), so that they order as text. Logins
-are None for deleted accounts.
+Times are UTC in ISO 8601 with a `Z` (`2024-01-31T12:00:00Z`), so that they order as text. Logins are None
+for deleted accounts. Both APIs give the same row for the same thing: a bot's login ends in `[bot]` and enums
+are in lower case, as REST has them. Unknown fields are ignored; a field that is missing where GitHub always
+sends one raises `KeyError`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
-Stream = Literal["issues", "comments", "events"]
+Json = Mapping[str, Any]
+
+Listing = Literal["issues", "comments", "events"]
 """What is read of a repository, one after the other: each has a cursor of its own."""
+
+LISTINGS: tuple[Listing, ...] = get_args(Listing)
 
 EventKind = Literal["marked", "unmarked", "closed", "reopened", "cross_referenced"]
 
+_KINDS: dict[str, EventKind] = {
+    "MarkedAsDuplicateEvent": "marked",
+    "UnmarkedAsDuplicateEvent": "unmarked",
+    "ClosedEvent": "closed",
+    "ReopenedEvent": "reopened",
+    "CrossReferencedEvent": "cross_referenced",
+}
 _NUMBER_BITS = 30
-
-
-def tombstone_id(repo_id: int, number: int) -> int:
-    """Return the negative id of an issue of which only the number is known (deleted or transferred)."""
-    return -((repo_id << _NUMBER_BITS) | number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +71,19 @@ class Issue:
     node_id: str
     repo_id: int
     number: int
-    title: str
-    body: str
-    author: str | None
-    author_association: str
-    state: str
-    state_reason: str | None
-    labels: tuple[str, ...]
-    is_pull: bool
-    created_at: str
-    closed_at: str | None
-    closed_by: str | None
-    updated_at: str
-    locked: bool
+    title: str = ""
+    body: str = ""
+    author: str | None = None
+    author_association: str = ""
+    state: str = "open"
+    state_reason: str | None = None
+    labels: tuple[str, ...] = ()
+    is_pull: bool = False
+    created_at: str = ""
+    closed_at: str | None = None
+    closed_by: str | None = None
+    updated_at: str = ""
+    locked: bool = False
     gone: str | None = None
     comments: int | None = None
 
@@ -120,15 +129,140 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a stream stands: `cursor` leads to the next page, `done` says that the last page was read.
+    """Where a listing stands: `cursor` leads to the next page, `done` says that the last page was read.
 
-    `start` is the `--since` the stream began with (None: the beginning); `etag` is that of the last page
+    `start` is the `--since` the listing began with (None: the beginning); `etag` is that of the last page
     read.
     """
 
     repo_id: int
-    stream: Stream
+    listing: Listing
     cursor: str | None
     done: bool
     start: str | None = None
     etag: str | None = None
+
+
+def tombstone(repo_id: int, number: int, gone: str) -> Issue:
+    """Return the row of an issue of which nothing is known but that it is `gone`; its id is negative."""
+    row_id = -((repo_id << _NUMBER_BITS) | number)
+    return Issue(row_id, "", repo_id, number, state="closed", gone=gone)
+
+
+def login_of(user: Json | None) -> str | None:
+    """Return the login of a REST user or GraphQL actor, None for a deleted account."""
+    if not user or not user.get("login"):
+        return None
+    login = str(user["login"])
+    return f"{login}[bot]" if user.get("__typename") == "Bot" and not login.endswith("[bot]") else login
+
+
+def number_of(address: str) -> int:
+    """Return the number at the end of an issue's address."""
+    return int(address.rstrip("/").rsplit("/", 1)[-1])
+
+
+def issue_from_rest(raw: Json, repo_id: int) -> Issue:
+    """Return the row of an element of `GET /repos/.../issues`, pull requests included.
+
+    Lists may leave out `closed_by`; the timeline has it.
+    """
+    labels = [label if isinstance(label, str) else label.get("name") for label in raw["labels"]]
+    return Issue(
+        id=raw["id"],
+        node_id=raw["node_id"],
+        repo_id=repo_id,
+        number=raw["number"],
+        title=raw["title"] or "",
+        body=raw.get("body") or "",
+        author=login_of(raw["user"]),
+        author_association=raw.get("author_association") or "",
+        state=raw["state"],
+        state_reason=raw.get("state_reason"),
+        labels=tuple(sorted(str(label) for label in labels if label)),
+        is_pull=bool(raw.get("pull_request")) or "/pull/" in raw["html_url"],
+        created_at=raw["created_at"],
+        closed_at=raw["closed_at"],
+        closed_by=login_of(raw.get("closed_by")),
+        updated_at=raw["updated_at"],
+        locked=bool(raw["locked"]),
+        comments=raw["comments"],
+    )
+
+
+def comment_from_rest(raw: Json, repo_id: int) -> Comment:
+    """Return the row of an element of `GET /repos/.../issues/comments`."""
+    minimized = raw.get("minimized")
+    return Comment(
+        id=raw["id"],
+        repo_id=repo_id,
+        number=number_of(raw["issue_url"]),
+        author=login_of(raw["user"]),
+        author_association=raw.get("author_association") or "",
+        body=raw.get("body") or "",
+        created_at=raw["created_at"],
+        updated_at=raw["updated_at"],
+        url=raw["html_url"],
+        minimized=(minimized.get("reason") or "unknown") if minimized else None,
+    )
+
+
+def issue_from_node(node: Json, repo_id: int) -> Issue:
+    """Return the row of an issue of `queries.ISSUES_QUERY`, or of a pull request of `queries.numbers_query`.
+
+    The last closing of an issue tells who closed it. Labels of pull requests are not asked for.
+    """
+    is_pull = "prState" in node
+    state = "open" if node["prState" if is_pull else "state"] == "OPEN" else "closed"
+    reason = None if is_pull else node["stateReason"]
+    labels = () if is_pull else (label["name"] for label in _items(node["labels"]))
+    timeline = [] if is_pull else _items(node["timelineItems"])
+    closings = [item for item in timeline if item["__typename"] == "ClosedEvent"]
+    return Issue(
+        id=int(node["fullDatabaseId"]),
+        node_id=node["id"],
+        repo_id=repo_id,
+        number=node["number"],
+        title=node["title"] or "",
+        body=node["body"] or "",
+        author=login_of(node["author"]),
+        author_association=node["authorAssociation"] or "",
+        state=state,
+        state_reason=reason.lower() if reason else None,
+        labels=tuple(sorted(labels)),
+        is_pull=is_pull,
+        created_at=node["createdAt"],
+        closed_at=node["closedAt"],
+        closed_by=login_of(closings[-1]["actor"]) if state == "closed" and closings else None,
+        updated_at=node["updatedAt"],
+        locked=bool(node["locked"]),
+    )
+
+
+def events_from_timeline(timeline: Json | None, repo_id: int, number: int) -> Iterator[Event]:
+    """Yield the events among the items of the timeline of issue `number`.
+
+    A mark stands in the timelines of both its ends; whichever end this is, the event is that of the
+    duplicate. Marks with an end that is hidden or deleted lead nowhere and are left out.
+    """
+    for item in _items(timeline):
+        kind = _KINDS.get(item["__typename"])
+        if kind is None:
+            continue
+        actor, created = login_of(item["actor"]), item["createdAt"]
+        if kind in ("closed", "reopened"):
+            yield Event(item["id"], kind, repo_id, number, None, None, actor, created)
+            continue
+        marks = kind in ("marked", "unmarked")
+        here, target = (item["duplicate"], item["canonical"]) if marks else (None, item["source"])
+        if not target or (marks and not here):
+            continue
+        owner = (here["repository"]["databaseId"], here["number"]) if here else (repo_id, number)
+        repo, target_number = target["repository"]["nameWithOwner"], target["number"]
+        yield Event(item["id"], kind, owner[0], owner[1], repo, target_number, actor, created)
+
+
+def _items(connection: Json | None) -> list[Json]:
+    """The nodes of a connection; single ones may be null where the token may not see them."""
+    nodes = (connection or {}).get("nodes") or []
+    return [node for node in nodes if node]

@@ -1,19 +1,93 @@
-"""What part of a crawl counts: which repositories, issues of which days, and words or marks.
+"""What part of GitHub counts: which repositories, issues of which days, and marks or words.
 
-The build leaves out what lies outside, so that a folder that holds more gives the same data set as one that
-was crawled for it alone. Knows options, not rows.
+The list of repositories has one `owner/name` or URL a line; comments and blank lines are allowed. The crawl
+finds out whether a repository exists and what it is called today. The build leaves out what lies outside a
+`Selection`, so that a folder that holds more gives the same data set as one that was crawled for it alone.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from angle_data.errors import InputError
+from angle_data.jsonl import open_text
 
-Strategy = Literal["events", "comments", "both"]
+Signals = Literal["events", "comments", "both"]
+"""What says that issues are duplicates (`--strategy`): GitHub's marks, what people write, or both."""
+
+# https://github.com/owner/name[.git][/issues/…], git@host:owner/name.git, or the bare owner/name.
+_ADDRESS = re.compile(
+    r"(?:https?://(?:[^@/]*@)?|(?:ssh://)?git@)(?P<host>[^/:]+)(?::\d+(?=/))?[:/]", re.IGNORECASE
+)
+_SECRET = re.compile(r"//[^@/\s]*@")
+_HOSTS = frozenset({"github.com"})
+_OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\Z")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z")
+
+log = logging.getLogger("angle")
+
+
+@dataclass(frozen=True, slots=True)
+class RepoList:
+    """The names in the order of the file, without repetitions (case does not count).
+
+    `bad` are the lines that name no repository, each as `file:line: text`.
+    """
+
+    names: tuple[str, ...] = ()
+    bad: tuple[str, ...] = ()
+
+
+def parse_repo(text: str, hosts: frozenset[str] = _HOSTS) -> str | None:
+    """Return `owner/name` of a name or of an address on one of `hosts`, None if it is neither."""
+    address = _ADDRESS.match(text)
+    if address and re.sub(r"^(?:www|ssh)\.", "", address["host"].lower()) not in hosts:
+        return None
+    path = text[address.end() :] if address else text
+    parts = re.split(r"[?#]", path)[0].rstrip("/").split("/")
+    if len(parts) < 2 or (len(parts) > 2 and not address):
+        return None
+    owner, name = parts[0], parts[1].removesuffix(".git")
+    if not _OWNER.match(owner) or not _NAME.match(name) or name in {"", ".", ".."}:
+        return None
+    return f"{owner}/{name}"
+
+
+def read_repos(path: Path, api_url: str = "", *, tell: bool = False) -> RepoList:
+    """Read a list of repositories; a `#` at the start of a line or after a space opens a comment.
+
+    An address must lie on github.com or on the host of `api_url`; `tell` warns of bad lines.
+
+    Raises:
+        InputError: The file cannot be read or names no repository.
+    """
+    host = (urlsplit(api_url).hostname or "").lower()
+    hosts = _HOSTS | {host, host.removeprefix("api.")}
+    names: dict[str, str] = {}
+    bad: dict[int, str] = {}
+    try:
+        with open_text(path) as stream:
+            for number, line in enumerate(stream, start=1):
+                text = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].strip()
+                name = parse_repo(text, hosts)
+                if name is not None:
+                    names.setdefault(name.lower(), name)
+                elif text:
+                    bad[number] = _SECRET.sub("//***@", text)
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text; give a list with one owner/name a line") from None
+    if not names:
+        seen = next((f" (line {number}: {text!r} is none)" for number, text in bad.items()), "")
+        raise InputError(f"{path} names no repository{seen}; write one owner/name or GitHub URL a line")
+    for number, text in bad.items() if tell else ():
+        log.warning("%s:%d: %r is no repository; skipped", path, number, text)
+    return RepoList(tuple(names.values()), tuple(f"{path}:{number}: {text}" for number, text in bad.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +95,13 @@ class Selection:
     """Which issues and statements count; checks itself.
 
     `repos` are names as they stand in the list (None: all that were crawled). `since` and `until` are days
-    (`2024-01-31`, UTC, both included) on which an issue was opened. `strategy` is whether GitHub's marks
-    (`events`), what people write (`comments`), or `both` say that issues are duplicates.
+    (`2024-01-31`, UTC, both included) on which an issue was opened.
     """
 
     repos: tuple[str, ...] | None = None
     since: str | None = None
     until: str | None = None
-    strategy: Strategy = "both"
+    strategy: Signals = "both"
 
     def __post_init__(self) -> None:
         if self.strategy not in ("events", "comments", "both"):

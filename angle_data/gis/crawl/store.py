@@ -1,8 +1,7 @@
-"""The crawl store: one SQLite file that holds what GitHub said, resumable at any kill.
+"""The crawl store: one SQLite file that holds what one GitHub server said, resumable at any kill.
 
 A page of items and the cursor that leads to the next page are written in one transaction, so that a killed
-crawl goes on exactly where it stopped. Reading streams: no call holds a whole table in memory.
-Knows rows and their keys; nothing about GitHub's API, and nothing about what makes a duplicate.
+crawl goes on exactly where it stopped. No call holds a whole table in memory.
 
 One process writes (see `angle_data.locking`); any number may read at the same time (WAL journal).
 """
@@ -11,22 +10,27 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
+from urllib.parse import urlsplit
 
 from angle_data.errors import InputError
-from angle_data.gis.crawl.rows import Comment, Cursor, Event, Issue, Repo, Stream
+from angle_data.gis.comments.references import PUBLIC_HOSTS
+from angle_data.gis.crawl.rows import Comment, Cursor, Event, Issue, Listing, Repo
 
 STORE_NAME = "crawl.sqlite"
 """File name of the store inside the output folder."""
 
 SCHEMA_VERSION = 1
 
-WEB = "web"
-"""Note of `Store.meta`: the address of the site that the issues' pages are on."""
+PUBLIC_WEB = "https://github.com"
+"""The site of GitHub itself."""
+
+_WEB, _SERVER = "web", "server"
 
 Table = Literal["repos", "issues", "comments", "events"]
 
@@ -54,13 +58,17 @@ CREATE INDEX IF NOT EXISTS events_thread ON events (repo_id, number, created_at,
 CREATE TABLE IF NOT EXISTS cursors (
   repo_id INTEGER NOT NULL, stream TEXT NOT NULL, cursor TEXT, done INTEGER NOT NULL,
   start TEXT, etag TEXT, PRIMARY KEY (repo_id, stream)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS set_aside (
+  repo_id INTEGER NOT NULL, number INTEGER NOT NULL, reason TEXT NOT NULL,
+  PRIMARY KEY (repo_id, number)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS round (entry TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
 _VERSION = f"INSERT OR IGNORE INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}');"
 
-# What is kept when an item is written again: the younger version, and who closed it if only one of the
-# two sources (REST lists leave it out, the timeline has it) knows.
+# What is kept when an item is written again: the younger version, and who closed it (REST lists leave that
+# out, the timeline has it).
 _KEEP = {
     "issues": {
         "closed_by": "CASE WHEN excluded.state = 'open' THEN NULL "
@@ -85,7 +93,8 @@ class Store:
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._db, self.path = connection, path
+        self.database, self.path = connection, path
+        self._ids: dict[str, set[int]] | None = None  # of every name a repository ever had; read on first use
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Self:
@@ -125,7 +134,7 @@ class Store:
 
     def close(self) -> None:
         """Close the file; pending readers must be done."""
-        self._db.close()
+        self.database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -145,27 +154,30 @@ class Store:
 
     def repos(self) -> Iterator[Repo]:
         """Yield the repositories whose id is known, by id; `status` says whether they could be read."""
-        for row in self._db.execute(f"SELECT {_columns(Repo)} FROM repos ORDER BY id"):
+        for row in self.database.execute(f"SELECT {_columns(Repo)} FROM repos ORDER BY id"):
             yield _repo(row)
 
     def repo(self, repo_id: int) -> Repo | None:
         """Return the repository of this id, None if it is not known."""
-        row = self._db.execute(f"SELECT {_columns(Repo)} FROM repos WHERE id = ?", (repo_id,)).fetchone()
+        row = self.database.execute(f"SELECT {_columns(Repo)} FROM repos WHERE id = ?", (repo_id,)).fetchone()
         return _repo(row) if row else None
 
     def named(self, name: str) -> Repo | None:
         """Return the repository listed or known under this name (present names go first), None if none is."""
+        if self._ids is None:
+            self._ids = {}
+            for repo in self.repos():
+                self._remember(repo)
         found: Repo | None = None
-        for repo in self.repos():
-            if repo.name.lower() == name.lower():
-                return repo
-            if name.lower() in repo.names:
-                found = repo
+        for repo_id in sorted(self._ids.get(name.lower(), ())):
+            found = self.repo(repo_id)
+            if found and found.name.lower() == name.lower():
+                return found
         return found
 
     def failures(self) -> dict[str, str]:
         """Return the names that led to no repository, each with its `error:...` status."""
-        return dict(self._db.execute("SELECT asked, status FROM failures ORDER BY asked"))
+        return dict(self.database.execute("SELECT asked, status FROM failures ORDER BY asked"))
 
     def issues(self, repo_id: int | None = None, numbers: Iterable[int] | None = None) -> Iterator[Issue]:
         """Yield issues and pull requests ordered by (repo_id, number), tombstones (`gone`) included.
@@ -188,49 +200,39 @@ class Store:
         for row in self._select(Event, "events", repo_id, numbers):
             yield Event(*row)
 
-    def pulls(self) -> int:
-        """Return how many of the issues are pull requests."""
-        return int(self._db.execute("SELECT count(*) FROM issues WHERE is_pull").fetchone()[0])
+    def counts(self) -> dict[str, int]:
+        """Return how many rows there are of each kind, pull requests apart from issues."""
+        pulls = int(self.database.execute("SELECT count(*) FROM issues WHERE is_pull").fetchone()[0])
+        return {
+            "repos": self.count("repos"),
+            "issues": self.count("issues") - pulls,
+            "pull_requests": pulls,
+            "comments": self.count("comments"),
+            "events": self.count("events"),
+        }
 
     def count(self, table: Table, repo_id: int | None = None) -> int:
         """Return how many rows `table` has, of one repository if given."""
         column = "id" if table == "repos" else "repo_id"
         where, values = ("", ()) if repo_id is None else (f" WHERE {column} = ?", (repo_id,))
-        return int(self._db.execute(f"SELECT count(*) FROM {table}{where}", values).fetchone()[0])
+        return int(self.database.execute(f"SELECT count(*) FROM {table}{where}", values).fetchone()[0])
 
     def newest_number(self, repo_id: int) -> int:
         """Return the highest issue number that is stored or commented on, 0 if there is none."""
         query = "SELECT max((SELECT coalesce(max(number), 0) FROM issues WHERE repo_id = ?1), "
         query += "(SELECT coalesce(max(number), 0) FROM comments WHERE repo_id = ?1))"
-        return int(self._db.execute(query, (repo_id,)).fetchone()[0])
+        return int(self.database.execute(query, (repo_id,)).fetchone()[0])
 
-    def cursor(self, repo_id: int, stream: Stream) -> Cursor | None:
-        """Return where the stream of this repository stands, None if it never started."""
-        row = self._db.execute(
-            f"SELECT {_columns(Cursor)} FROM cursors WHERE repo_id = ? AND stream = ?", (repo_id, stream)
-        ).fetchone()
+    def cursor(self, repo_id: int, listing: Listing) -> Cursor | None:
+        """Return where a listing of this repository stands, None if it never started."""
+        query = "SELECT * FROM cursors WHERE repo_id = ? AND stream = ?"
+        row = self.database.execute(query, (repo_id, listing)).fetchone()
         return Cursor(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) if row else None
 
     def meta(self, key: str) -> str | None:
         """Return a note kept with the store, None if there is none of this name."""
-        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        row = self.database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0]) if row else None
-
-    def dump(self) -> Iterator[str]:
-        """Yield the content as lines of JSON in a fixed order; equal stores give equal lines.
-
-        Cursors are left out: they say where a crawl stood, not what it found.
-        """
-        tables: tuple[tuple[str, type[Any], str], ...] = (
-            ("repos", Repo, "id"),
-            ("issues", Issue, _ORDER["issues"]),
-            ("comments", Comment, "id"),
-            ("events", Event, "id"),
-        )
-        for table, record, order in tables:
-            names = [name for name in _columns(record).split(", ") if (table, name) != ("repos", "etag")]
-            for row in self._db.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY {order}"):
-                yield json.dumps([table, *row], ensure_ascii=False)
 
     # Writing
 
@@ -249,15 +251,17 @@ class Store:
         with self._transaction():
             for issue in issues:
                 # A number can change hands: a tombstone becomes an issue, or the reverse.
-                self._db.execute(
+                self.database.execute(
                     "DELETE FROM issues WHERE repo_id = ? AND number = ? AND id <> ?",
                     (issue.repo_id, issue.number, issue.id),
                 )
-                self._db.execute(_UPSERTS["issues"], _values(issue))
-            self._db.executemany(_UPSERTS["comments"], map(_values, comments))
-            self._db.executemany(_UPSERTS["events"], map(_values, events))
+                self.database.execute(_UPSERTS["issues"], _values(issue))
+            self.database.executemany(_UPSERTS["comments"], map(_values, comments))
+            self.database.executemany(_UPSERTS["events"], map(_values, events))
             if cursor is not None:
-                self._db.execute("INSERT OR REPLACE INTO cursors VALUES (?, ?, ?, ?, ?, ?)", _values(cursor))
+                self.database.execute(
+                    "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?, ?, ?, ?)", _values(cursor)
+                )
 
     def save_repo(self, repo: Repo) -> None:
         """Write what is known of a repository; earlier names stay among its aliases."""
@@ -268,21 +272,77 @@ class Store:
         aliases.discard(repo.name)
         asked = known.asked if known else repo.asked
         row = (repo.id, repo.name, asked, json.dumps(sorted(aliases)), repo.status, repo.etag)
+        if self._ids is not None:
+            self._remember(repo)
         with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO repos VALUES (?, ?, ?, ?, ?, ?)", row)
-            self._db.executemany("DELETE FROM failures WHERE asked = ?", [(repo.asked,), (asked,)])
+            self.database.execute("INSERT OR REPLACE INTO repos VALUES (?, ?, ?, ?, ?, ?)", row)
+            self.database.executemany("DELETE FROM failures WHERE asked = ?", [(repo.asked,), (asked,)])
 
     def save_failure(self, asked: str, status: str) -> None:
         """Note that the listed name `asked` led to no repository; `status` starts with `error:`."""
-        with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO failures VALUES (?, ?)", (asked, status))
+        self.database.execute("INSERT OR REPLACE INTO failures VALUES (?, ?)", (asked, status))
+
+    def set_aside(self, repo_id: int, number: int, reason: str) -> None:
+        """Note that GitHub could not serve issue `number` whole, for it to be asked for again."""
+        self.database.execute("INSERT OR REPLACE INTO set_aside VALUES (?, ?, ?)", (repo_id, number, reason))
+
+    def put_back(self, repo_id: int, number: int) -> None:
+        """Forget that issue `number` was set aside."""
+        self.database.execute("DELETE FROM set_aside WHERE repo_id = ? AND number = ?", (repo_id, number))
+
+    def all_set_aside(self) -> list[tuple[int, int, str]]:
+        """Return (repository id, number, reason) of every issue that is set aside, in order."""
+        return list(self.database.execute("SELECT * FROM set_aside ORDER BY repo_id, number"))
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a note under `key`."""
-        with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        self.database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    # The server: repository ids and names mean something on one only, so a second one is refused.
+
+    def site(self) -> str:
+        """Return the site of the issues' pages, as noted by the crawl or as the first comment has it."""
+        noted = self.meta(_WEB)
+        if noted is not None:
+            return noted
+        first = next(self.comments(), None)
+        return (_site(first.url) if first is not None else "") or PUBLIC_WEB
+
+    def note_site(self, page: str) -> None:
+        """Note the site of `page`, the address of a repository or issue that goes into the store.
+
+        Raises:
+            InputError: What the store holds is from another site.
+        """
+        site, noted = _site(page), self.meta(_WEB)
+        if noted is not None and site not in ("", noted):
+            raise InputError(
+                f"{self.path} holds issues of {noted}, and these are of {site}; give another --out"
+            )
+        if noted is None and site:
+            self.set_meta(_WEB, site)
+
+    def check_server(self, api_url: str) -> None:
+        """Check that a crawl from `api_url` may go into the store.
+
+        Raises:
+            InputError: The store was crawled from another host.
+        """
+        noted = self.meta(_SERVER)
+        if noted is not None and urlsplit(noted).hostname != urlsplit(api_url).hostname:
+            raise InputError(f"{self.path} was crawled from {noted}; give another --out for {api_url}")
+
+    def note_server(self, api_url: str) -> None:
+        """Note that `api_url` has answered for the store."""
+        if self.meta(_SERVER) != api_url:
+            self.set_meta(_SERVER, api_url)
 
     # Details
+
+    def _remember(self, repo: Repo) -> None:
+        assert self._ids is not None
+        for name in repo.names:
+            self._ids.setdefault(name, set()).add(repo.id)
 
     def _select(
         self, record: type[Row], table: str, repo_id: int | None, numbers: Iterable[int] | None
@@ -304,26 +364,76 @@ class Store:
 
     def _stream(self, query: str, *values: int) -> Iterator[tuple[Any, ...]]:
         # Not `yield from`: a reader that is dropped after the store would close its cursor too late.
-        for row in self._db.execute(query, values):  # noqa: UP028
+        for row in self.database.execute(query, values):  # noqa: UP028
             yield row
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self._db)
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """`BEGIN IMMEDIATE` … `COMMIT`, rolled back on any exception."""
+        self.database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.database.execute("ROLLBACK")
+            raise
+        self.database.execute("COMMIT")
 
 
-class _Transaction:
-    """`BEGIN IMMEDIATE` … `COMMIT`, rolled back on any exception."""
+class Round:
+    """One pass over the list of repositories, which may take several runs of the program.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+    While a round is under way, what it has finished is not asked again, so that every run gets further
+    however early it is stopped. A new round, which asks only for what changed, begins when the last is
+    complete or was made for other `options`. Every entry is a row, so that noting one costs the same however
+    many there are.
+    """
 
-    def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
+    def __init__(self, store: Store, options: Sequence[str | None]) -> None:
+        self._db, made_for = store.database, json.dumps(list(options))
+        kept = dict(self._db.execute("SELECT entry, value FROM round"))
+        if kept.get("options") != made_for:
+            kept = {}
+            self.complete()
+            self._note("options", made_for)
+        self._steps = {entry for entry in kept if entry.startswith("step:")}
+        self.statuses = {
+            entry.removeprefix("status:"): value
+            for entry, value in kept.items()
+            if entry.startswith("status:")
+        }
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+    def has(self, repo_id: int, step: str) -> bool:
+        """Whether this round finished a step of a repository."""
+        return f"step:{repo_id}:{step}" in self._steps
+
+    def finish(self, repo_id: int, step: str) -> None:
+        """Note that a step is finished."""
+        self._steps.add(f"step:{repo_id}:{step}")
+        self._note(f"step:{repo_id}:{step}", "")
+
+    def settle(self, name: str, status: str) -> None:
+        """Note the status of a listed name."""
+        self.statuses[name] = status
+        self._note(f"status:{name}", status)
+
+    def complete(self) -> None:
+        """End the round: the next run starts over."""
+        self._db.execute("DELETE FROM round")
+
+    def _note(self, entry: str, value: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO round VALUES (?, ?)", (entry, value))
+
+
+def hosts_of(site: str) -> frozenset[str]:
+    """Return the hosts (with the port where it is not the usual one) whose addresses lead to a site."""
+    host = urlsplit(site).netloc
+    return PUBLIC_HOSTS if host in PUBLIC_HOSTS else frozenset({host})
+
+
+def _site(address: str) -> str:
+    parts = urlsplit(address.lower())
+    port = {"http": ":80", "https": ":443"}.get(parts.scheme, "")
+    return f"{parts.scheme}://{parts.netloc.removesuffix(port)}" if parts.netloc else ""
 
 
 def _upsert(table: str, record: type[Any]) -> str:

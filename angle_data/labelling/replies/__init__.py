@@ -1,1 +1,14 @@
-"""A raw reply in, sentences or grades out, with a reason for every dropped part."""
+"""A raw reply in; sentences or grades out, with a reason for every dropped part.
+
+Pure: no files, no network, and nothing here ever raises, so a better parser can read an old journal for free.
+It sees wording only: off-topic sentences and swapped polarity are the ensemble's business.
+
+In reading order:
+
+- `parse`: the sentences of a reply, and what was cut off, refused or echoed
+- `grades`: the grades of a reply, by the number of the pair
+- `markup`: takes off reasoning, special tokens, code fences and tags
+- `layout`: splits a reply into pieces: marked lists, headings, plain lines
+- `structured`: splits JSON, whole or broken, and tables
+- `chatter`: recognises talk around an answer, refusals and repeated prompts
+"""

@@ -1,8 +1,8 @@
-"""Recognises the parts of a reply that are no sentence: headings, closing remarks, refusals, prompt echoes.
+"""Recognises the lines of a reply that are not sentences: headings, closing remarks, refusals, prompt echoes.
 
-Judges one line at a time and knows nothing about lists or JSON; `layout` does the splitting. Domain text is
-full of colons, imperatives and apologies, so every rule here needs words about the *task* (sentence, synonym,
-generate, assist …), and most are switched off when the line shares content with the source.
+One line is judged at a time. Domain text is full of colons, imperatives and apologies, so every rule here
+needs words about the *task* (sentence, synonym, generate, assist …), and most rules are off when the line
+shares content with the source.
 """
 
 from __future__ import annotations

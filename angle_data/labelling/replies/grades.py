@@ -1,7 +1,4 @@
-"""Turns the reply to a grading request into one grade a pair, and says why a pair got none.
-
-Pure: no files, no network, never raises, so a better parser can be run over an old journal for free.
-"""
+"""Turns the reply to a grading request into one grade per pair, or the reason why a pair has none."""
 
 from __future__ import annotations
 
@@ -58,7 +55,7 @@ def parse_grades(raw: str, *, count: int, finish_reason: str | None) -> ParsedGr
 
     Understood are JSON (the asked-for object, a mapping from number to grade, a list of numbers that is the
     whole reply), a list of lines such as `2: 3.5` and, for a single pair, one number in a sentence.
-    `finish_reason` is the service's word for why the reply ended. What could be read in two ways is no grade.
+    `finish_reason` is the service's word for why the reply ended. What can be read in two ways is ambiguous.
     """
     text = without_fences(only_answer(without_thinking(raw), "")[0]).strip()
     found: dict[int, set[Any]] = {}

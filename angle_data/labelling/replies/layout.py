@@ -1,7 +1,7 @@
 """Splits a raw reply into pieces by its layout: JSON, a table, a marked list, several on one line, lines.
 
-Decides only where a piece begins and ends. What a piece is worth (refusal, echo, cut off …) is judged in
-`replies`, and which wording is talk around the answer in `chatter`.
+It decides where a piece begins and ends. `parse` judges what a piece is worth (refusal, echo, cut off …), and
+`chatter` which wording is talk around the answer.
 """
 
 from __future__ import annotations
@@ -11,8 +11,13 @@ from collections.abc import Iterator
 
 from angle_data.labelling.replies.chatter import is_chatter, is_greeting, is_heading, polarity_named
 from angle_data.labelling.replies.markup import without_fences, without_tags
-from angle_data.labelling.replies.pieces import Piece
-from angle_data.labelling.replies.structured import json_pieces, table_pieces, unquoted, without_numbers
+from angle_data.labelling.replies.structured import (
+    Piece,
+    json_pieces,
+    table_pieces,
+    unquoted,
+    without_numbers,
+)
 from angle_data.records import Polarity
 from angle_data.text import words
 
@@ -45,6 +50,9 @@ _COUNTED = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "
 # After a marker comes white space; without one, only a character that no number or identifier goes on with.
 _NEXT = r"(?=\s|$|[\"“'*\[A-Z\u4e00-\u9fff])"
 _OPEN = r"\s*(?:\*\*|__)?\s*"
+# number: "1. A", "(2) A", "[3] A"; label: "Sentence 1: A"; letter: "a) A"; chinese: "一、A"; circled: "① A";
+# roman: "(ii) A"; labelled letter: "Option B: A"; counted: "First, A"; heading: "**Sentence 1**" alone;
+# column: "#1: A"; bullet: "- A", "• [x] A"; sign: "> A", "→ A".
 _FAMILIES: dict[str, re.Pattern[str]] = {
     "number": re.compile(
         rf"{_OPEN}#?(?:\(?(?P<n>\d{{1,2}})[.)．、]|\[(?P<m>\d{{1,2}})\])(?:\*\*|__)?{_NEXT}"
@@ -194,7 +202,7 @@ _QUOTED_RUN = re.compile(r'(?:[Ee]ither\s+)?"[^"]+"(?:\s*[,;/|]?\s*(?:and\s+|or\
 _JOINER = re.compile(
     r"\W*(?:and|or|or alternatively|alternatively|another (?:one|option)|und|oder|et|ou|o|y)\W*", re.I
 )
-_SHORT = 8  # words of an opening that nobody listed
+_SHORT = 8  # most words of an opening in words that `chatter` does not list
 
 
 def _break_headings(lines: list[str], source: str) -> list[str]:
@@ -258,7 +266,7 @@ def _plain_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
 
 
 def _announces(line: str, others: list[str], source: str, size: int, *, first: bool) -> bool:
-    """Whether one of several lines is talk in words that nobody listed ("Aquí tienes dos oraciones:").
+    """Whether one of several lines is talk in words that `chatter` lacks ("Aquí tienes dos oraciones:").
 
     Judged only where enough other lines are left, so that no more than one of too many is lost: it greets, or
     it shares no word with the source and ends in a colon, or is short and comes first of lines that all do.

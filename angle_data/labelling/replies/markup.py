@@ -1,6 +1,6 @@
 """Takes off a reply what chat templates and renderers put around it: reasoning, special tokens, fences, tags.
 
-Knows no sentence and no list; `layout` and `structured` split what is left.
+`layout` and `structured` split what is left.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Turns one raw reply of an annotator into sentences, and says of every dropped part why it was dropped.
-
-Pure: no files, no network, never raises, so a better parser can be run over an old journal for free. It sees
-wording only; off-topic sentences and swapped polarity are the ensemble's business.
+"""Turns one raw reply of an annotator into sentences, and gives a reason for every dropped part.
 
 What counts as cut off (`truncated`):
 
@@ -28,7 +25,7 @@ from angle_data.labelling.replies.chatter import (
 )
 from angle_data.labelling.replies.layout import split_reply
 from angle_data.labelling.replies.markup import only_answer, without_thinking
-from angle_data.labelling.replies.pieces import Piece
+from angle_data.labelling.replies.structured import Piece
 from angle_data.records import Polarity
 from angle_data.text import normalise, whole_characters
 

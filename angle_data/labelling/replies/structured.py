@@ -1,6 +1,7 @@
-"""Finds the sentences of a reply that is, or holds, JSON or a table.
+"""Splits a reply that is, or holds, JSON or a table into its pieces; JSON may be broken or cut off.
 
-Decides only where a piece begins and ends and which field holds the sentences; `replies` judges the rest.
+It decides where a piece begins and ends and which field or column holds the sentences. `parse` judges what a
+piece is worth.
 """
 
 from __future__ import annotations
@@ -10,12 +11,39 @@ import json
 import re
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
 
 from angle_data.labelling.replies.chatter import is_chatter, polarity_named
-from angle_data.labelling.replies.pieces import Piece, around
 from angle_data.records import Polarity
 from angle_data.text import normalise, words
+
+Kind = Literal["structured", "marked", "line", "around", "open", "data", "beside"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of the reply.
+
+    `kind` says how sure we are that it is an offered sentence: `structured` (a closed JSON string), `marked`
+    (a list item or a cell of a table), `line` (an unmarked line), `around` (a line beside a list or JSON),
+    `open` (a JSON string that never closes, so certainly cut off), `data` (JSON that is the whole reply and
+    holds no sentences), `beside` (what a reply holds beside its sentences: another list, a note, a list item
+    of another kind).
+    """
+
+    text: str
+    kind: Kind
+
+
+def around(text: str) -> list[Piece]:
+    """Return the lines of `text` that hold more than punctuation, as talk around the answer."""
+    return [Piece(line, "around") for line in text.splitlines() if line.strip(" \t,.;")]
+
+
+# --- JSON ---------------------------------------------------------------------------------------------
 
 _LINE_START = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
 _INSIDE = re.compile(r"""(?=\{\s*["']|\[\s*["'{])""")
@@ -46,7 +74,8 @@ def unquoted(text: str) -> str:
             break
         if isinstance(inner, dict) and len(inner) == 1:
             (inner,) = inner.values()
-            inner = inner if isinstance(inner, str) and _LISTED.match(inner) else None
+            if isinstance(inner, str) and not _LISTED.match(inner):
+                break
         if not isinstance(inner, str) or not ("\n" in inner or inner.lstrip().startswith(("{", "["))):
             break
         text = inner
@@ -90,10 +119,8 @@ def _starts(text: str) -> list[int]:
     """Return where JSON may begin: at the start of any line, and at the first few places inside of one."""
     if "{" not in text and "[" not in text:
         return []
-    starts = {match.end() for match in _LINE_START.finditer(text)}
-    inside = (match.start() for match in _INSIDE.finditer(text))
-    starts.update(start for start, _ in zip(inside, range(_MOST_INSIDE), strict=False))
-    return sorted(starts)
+    inside = islice(_INSIDE.finditer(text), _MOST_INSIDE)
+    return sorted({m.end() for m in _LINE_START.finditer(text)} | {m.start() for m in inside})
 
 
 def _is_answer(value: Any, before: str, after: str, source: str) -> bool:
@@ -227,10 +254,10 @@ def _broken_json(text: str, source: str) -> list[Piece] | None:
     for match in _LITERAL.finditer(text, start.start()):
         end = match.end()
         if match[2] != ":":
-            try:
+            with suppress(ValueError):
                 pieces.append(Piece(json.loads(f'"{match[1]}"', strict=False), "structured"))
-            except ValueError:
-                pieces.append(Piece(match[1], "structured"))
+                continue
+            pieces.append(Piece(match[1], "structured"))
     _, quote, rest = text[end:].partition('"')
     return [*pieces, Piece(rest, "open")] if quote else pieces
 
@@ -249,8 +276,7 @@ _ANSWERED = re.compile(
 def table_pieces(lines: Sequence[str], source: str) -> list[Piece] | None:
     """Return the pieces of a reply that holds a table: the cells of the column with the sentences.
 
-    Rows open with a bar, or stand around a rule of dashes. A source that holds a bar is no subject for
-    tables.
+    Rows open with a bar, or stand around a rule of dashes. A source that holds a bar rules tables out.
     """
     rule = next((i for i, line in enumerate(lines) if _RULE.fullmatch(line)), None)
     is_row = _ROW.fullmatch if rule is None else _CELLS.search
@@ -282,15 +308,11 @@ def _cells(line: str) -> list[str]:
 
 def _column(head: list[str], rows: list[list[str]], source: str) -> int | None:
     """Return which column holds the sentences: named so, else the one with the most words."""
-    best: tuple[bool, int] | None = None
-    chosen = None
+    ranks: dict[int, tuple[bool, int]] = {}
     for i in range(max(map(len, rows), default=0)):
         cells = [row[i] for row in rows if i < len(row)]
         name = head[i] if i < len(head) else ""
         asked = _ASKED.search(name) or all(normalise(cell) == normalise(source) for cell in cells)
-        if asked or all(_MARKER.fullmatch(cell) for cell in cells):
-            continue
-        rank = (_ANSWERED.search(name) is not None, sum(len(words(cell)) for cell in cells))
-        if best is None or rank > best:
-            best, chosen = rank, i
-    return chosen
+        if not asked and not all(_MARKER.fullmatch(cell) for cell in cells):
+            ranks[i] = (_ANSWERED.search(name) is not None, sum(len(words(cell)) for cell in cells))
+    return max(ranks, key=lambda i: ranks[i]) if ranks else None

@@ -93,7 +93,7 @@ def test_the_fakes_types_are_a_part_of_githubs(github_schema, kind):
 def test_the_fakes_answers_fit_the_query_in_githubs_schema(github_schema, fake):
     """The executor checks types and nulls against the fake's schema, which is a part of GitHub's."""
     rate = {"limit": 1, "remaining": 1, "used": 0, "resetAt": "2024-01-01T00:00:00Z"}
-    ask = {"owner": "org0", "name": "project0", "first": 100, "references": True}
+    ask = {"owner": "org0", "name": "project0", "first": 100, "texts": True, "references": True}
     answer, _ = run_query(fake.world, queries.ISSUES_QUERY, ask, rate)
     assert "errors" not in answer
     assert len(answer["data"]["repository"]["issues"]["nodes"]) > 20

@@ -155,7 +155,7 @@ REPORT = {
         "| duplicates | 26.0 | 16.0 | 13.0 |",
         "| o/r | 600 | 500 |",
         "| `event` | 1,200 |",
-        "| tentative | `guess` | a guess, a question or an entry in a list of candidates | 4 |",
+        "| tentative | `guess` | a guess or a question | 4 |",
         "| rejected | `pull` | one of the ends is a pull request | 30 |",
         "  - keys, tokens and passwords scrubbed: 1.5 %",
         "In two splits at once: shared issues 0.",

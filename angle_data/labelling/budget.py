@@ -1,0 +1,235 @@
+"""What a run folder may spend: token counts, the account of what was spent, and what the limits still allow.
+
+Nothing is downloaded. Tokens are counted by the model's own tokenizer where it is at hand,
+else guessed from the length. Chat templates add a few tokens a message, which count as a constant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from angle_data.annotators.base import ChatRequest, Held, Reply
+from angle_data.annotators.models import Price
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.labelling.journal import Spent
+
+_CHARS_PER_TOKEN = 4.0
+_WIDE_PER_TOKEN = 1.5
+_TEMPLATE_TOKENS = 8.0
+# Replies after which the mean of what was counted is trusted; until then each may be as long as allowed.
+_ENOUGH = 8
+# What is in flight may turn out longer than the mean.
+_MARGIN = 1.1
+_SMOOTHING = 0.02
+
+
+# --- counting -----------------------------------------------------------------------------------------
+
+TokenCounter = Callable[[str], float]
+"""The number of tokens of a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of prompts, and of their replies."""
+
+    prompt: float = 0.0
+    completion: float = 0.0
+
+    def __add__(self, other: Tokens) -> Tokens:
+        return Tokens(self.prompt + other.prompt, self.completion + other.completion)
+
+    def __sub__(self, other: Tokens) -> Tokens:
+        return Tokens(self.prompt - other.prompt, self.completion - other.completion)
+
+
+NO_TOKENS = Tokens()
+"""Where a sum of tokens starts."""
+
+
+def estimate(text: str) -> float:
+    """Guess the tokens of a text from its length: four characters a token, one and a half beyond Latin."""
+    narrow = len(text) if text.isascii() else sum(character < "\u0370" for character in text)
+    return narrow / _CHARS_PER_TOKEN + (len(text) - narrow) / _WIDE_PER_TOKEN
+
+
+def prompt_tokens(request: ChatRequest, counter: TokenCounter) -> float:
+    """Return the tokens of a request's messages, the chat template's included."""
+    return sum(counter(message["content"]) + _TEMPLATE_TOKENS for message in request.messages)
+
+
+def guess_tokens(request: ChatRequest, reply_chars: float) -> Tokens:
+    """Guess what a request takes before any reply is known; the reply is bounded by its `max_tokens`."""
+    reply = min(reply_chars / _CHARS_PER_TOKEN + _TEMPLATE_TOKENS, request.sampling.max_tokens)
+    return Tokens(prompt_tokens(request, estimate), reply)
+
+
+def find_counter(spec: AnnotatorSpec) -> tuple[TokenCounter, str]:
+    """Return the best way to count tokens of this model that is on this machine, and what to call it."""
+    return _own_tokenizer(spec) or _tiktoken(spec) or (estimate, "an estimate by characters")
+
+
+def _own_tokenizer(spec: AnnotatorSpec) -> tuple[TokenCounter, str] | None:
+    """Return the checkpoint's tokenizer, from its folder or the hub's cache."""
+    if find_spec("tokenizers") is None or spec.engine == "recorded":
+        return None
+    folder = Path(spec.checkpoint)
+    path = folder / "tokenizer.json" if folder.is_dir() else _cached(spec)
+    if path is None or not path.is_file():
+        return None
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(path))
+    return (
+        lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
+    ), "the model's own tokenizer"
+
+
+def _cached(spec: AnnotatorSpec) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = try_to_load_from_cache(spec.checkpoint, "tokenizer.json", revision=spec.revision)
+    except HFValidationError:  # not the name of a repository
+        return None
+    return Path(found) if isinstance(found, str) else None
+
+
+def _tiktoken(spec: AnnotatorSpec) -> tuple[TokenCounter, str] | None:
+    """Return OpenAI's tokenizer for one of its models, if its vocabulary was downloaded before."""
+    if find_spec("tiktoken") is None:
+        return None
+    tiktoken: Any = import_module("tiktoken")
+    try:
+        name = tiktoken.encoding_name_for_model(spec.checkpoint)
+    except KeyError:
+        return None
+    # tiktoken's own cache, as load.py of https://github.com/openai/tiktoken stores files; it would download.
+    cache = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
+    folder = Path(cache) if cache else Path(tempfile.gettempdir()) / "data-gym-cache"
+    url = f"https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
+    if not (folder / hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()).is_file():
+        return None
+    encoding = tiktoken.get_encoding(name)
+    return (lambda text: len(encoding.encode_ordinary(text))), f"tiktoken ({name})"
+
+
+# --- spending -----------------------------------------------------------------------------------------
+
+
+class Ledger:
+    """Counts tokens and money, and reserves what requests in flight are expected to take.
+
+    `spent` is the journal's own count, so it grows with every row. `max_usd` and `max_tokens_total` bound the
+    whole journal, not this session alone. Until a few replies have come, a request counts with the longest
+    reply it may get, afterwards with what replies take on average: the limits can be passed by as much as
+    those in flight at the end are longer than those before.
+    """
+
+    def __init__(
+        self, spent: Spent, price: Price | None, max_usd: float | None, max_tokens_total: int | None
+    ) -> None:
+        self.spent = spent
+        self.price = price
+        self._max_usd, self._max_tokens = max_usd, max_tokens_total
+        self._before = (spent.rows, spent.prompt_tokens, spent.completion_tokens)
+        self._reserved: dict[str, Tokens] = {}
+        self._in_flight = self._held = NO_TOKENS
+        self._ratio = NO_TOKENS  # of what replies took to what was guessed for them
+        self._replies = 0
+
+    @property
+    def limited(self) -> bool:
+        """Whether any limit is set; without one nothing needs to be reserved."""
+        return self._max_usd is not None or self._max_tokens is not None
+
+    def hold(self, held: Held) -> None:
+        """Count requests that earlier sessions have paid for, until the next call; they are not reserved."""
+        self._held = Tokens(held.prompt_tokens, held.completion_tokens)
+
+    def affords(self, request: ChatRequest, guess: Tokens) -> bool:
+        """Whether a request with this first guess fits under the limits beside all that is on its way."""
+        if not self.limited:
+            return True
+        spent = Tokens(self.spent.prompt_tokens, self.spent.completion_tokens)
+        total = spent + self._in_flight + self._held + self._expected(request, guess)
+        if self._max_tokens is not None and total.prompt + total.completion > self._max_tokens:
+            return False
+        if self._max_usd is None or self.price is None:
+            return True
+        return self.price.of(total.prompt, total.completion) <= self._max_usd
+
+    def reserve(self, request: ChatRequest, guess: Tokens) -> None:
+        """Count a request as in flight."""
+        expected, most = self._expected(request, guess), request.sampling.max_tokens
+        reserved = Tokens(expected.prompt * _MARGIN, min(expected.completion * _MARGIN, most))
+        self._reserved[request.key] = reserved
+        self._in_flight += reserved
+
+    def settle(self, key: str, guess: Tokens, reply: Reply | None) -> None:
+        """Take a request out of flight, if it was reserved, and learn from its reply, None when it failed.
+
+        What the reply took is counted by the journal, in `spent`.
+        """
+        if not self.limited:
+            return
+        self._in_flight -= self._reserved.pop(key, NO_TOKENS)
+        usage = reply.usage if reply is not None else {}
+        if "prompt_tokens" in usage and "completion_tokens" in usage:
+            self._replies += 1
+            rate = max(1.0 / self._replies, _SMOOTHING)
+            seen = Tokens(
+                usage["prompt_tokens"] / max(guess.prompt, 1.0),
+                usage["completion_tokens"] / max(guess.completion, 1.0),
+            )
+            change = seen - self._ratio
+            self._ratio += Tokens(rate * change.prompt, rate * change.completion)
+
+    def _expected(self, request: ChatRequest, guess: Tokens) -> Tokens:
+        """Correct a first guess by what replies took; with few replies, rather too much than too little."""
+        most = request.sampling.max_tokens
+        if not self._replies:
+            return Tokens(guess.prompt, most)
+        prompt = guess.prompt * self._ratio.prompt
+        if self._replies < _ENOUGH:
+            return Tokens(prompt * (1.0 + 1.0 / self._replies), most)
+        return Tokens(prompt, min(guess.completion * self._ratio.completion, most))
+
+    def usd(self) -> float | None:
+        """Return what the whole journal cost at the price of now, None when no price is known."""
+        if self.price is None:
+            return None
+        return self.price.of(self.spent.prompt_tokens, self.spent.completion_tokens)
+
+    def of_this_session(self) -> tuple[int, int, int]:
+        """Return the replies, prompt tokens and reply tokens since the start."""
+        rows, prompt, completion = self._before
+        return (
+            self.spent.rows - rows,
+            self.spent.prompt_tokens - prompt,
+            self.spent.completion_tokens - completion,
+        )
+
+    def limit_text(self) -> str:
+        """Name the limits that are set, as options."""
+        limits = []
+        if self._max_usd is not None:
+            limits.append(f"--max-usd {self._max_usd:g}")
+        if self._max_tokens is not None:
+            limits.append(f"--max-tokens-total {self._max_tokens}")
+        return " and ".join(limits)
+
+    def spent_text(self) -> str:
+        """Say what the run folder took so far."""
+        usd = self.usd()
+        money = "" if usd is None else f"{usd:.4f} USD, "
+        return f"{money}{self.spent.tokens:,} tokens"

@@ -1,0 +1,265 @@
+"""`llm-label`: asks an annotator for sentences about every text, and derives the candidates from its replies.
+
+One request per text and polarity, in the order of the texts. `candidates.jsonl` and `rejected.jsonl` are a
+pure function of the requests and the journal, so a better parser reaches old replies without another call.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from angle_data.annotators.base import ChatRequest, KeyMaker
+from angle_data.annotators.choice import choose_annotator
+from angle_data.annotators.spec import EngineConfig
+from angle_data.errors import InputError
+from angle_data.jsonl import dumps, replace_file
+from angle_data.labelling.forecast import SessionPlan, plan_all
+from angle_data.labelling.journal import Replies, refusal_of
+from angle_data.labelling.prompts import load_prompts
+from angle_data.labelling.replies.parse import ParsedReply, parse_reply
+from angle_data.labelling.session import Job, SessionResult, Tally, ask_all
+from angle_data.labelling.texts import TextFile
+from angle_data.records import Candidate, Polarity, Rejection
+from angle_data.text import whole_characters
+
+log = logging.getLogger("angle.labelling")
+
+_POLARITIES: dict[str, tuple[Polarity, ...]] = {
+    "both": ("synonym", "antonym"),
+    "synonym": ("synonym",),
+    "antonym": ("antonym",),
+}
+# Paraphrases run a little longer than what they paraphrase; used before any reply is known.
+_REPLY_STRETCH = 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class LabelConfig:
+    """Everything a labelling run needs. Checks itself and holds no secret.
+
+    `engine` says who is asked; `size` is the number of sentences asked for per text and polarity. With
+    `retry_rejected`, requests whose replies gave no sentence at all are asked once more.
+
+    Raises:
+        InputError: A value is out of its range.
+    """
+
+    engine: EngineConfig
+    texts: Path
+    out: Path
+    size: int = 2
+    polarity: str = "both"
+    prompts: str = "paper"
+    text_field: str = "text"
+    id_field: str = "id"
+    limit: int | None = None
+    retry_rejected: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("size", "limit"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"--{name} must be at least 1, got {value}")
+        if self.polarity not in _POLARITIES:
+            raise InputError(f"--polarity must be one of {', '.join(_POLARITIES)}, got {self.polarity!r}")
+
+
+def plan_label(config: LabelConfig) -> SessionPlan:
+    """Forecast what `label` would ask and cost; reads files only.
+
+    Raises:
+        InputError: The settings, texts, prompts or journal cannot be used.
+    """
+    job = LabelJob(config, forecast=True)
+    return replace(plan_all(job), passed_over={"blank": job.texts.blank, "repeated": job.texts.repeated})
+
+
+def label(config: LabelConfig) -> SessionResult:
+    """Run or resume a labelling run and return its counts.
+
+    Writes journal.jsonl, candidates.jsonl, rejected.jsonl and run.json to `config.out`; the last three also
+    when the run ends early.
+
+    Raises:
+        InputError: The settings, texts, prompts or journal cannot be used.
+        AnnotatorError, StoppedError, KeyboardInterrupt: See `session.ask_all`; every reply so far is kept.
+    """
+    job = LabelJob(config)
+    if config.retry_rejected and config.engine.temperature == 0:
+        log.warning("--retry-rejected at temperature 0 is likely to get the same replies again")
+    if job.texts.blank:
+        log.warning("%d blank texts skipped", job.texts.blank)
+    if job.texts.repeated:
+        log.info("%d repeated rows skipped", job.texts.repeated)
+    return ask_all(job)
+
+
+class LabelJob(Job):
+    """The requests of a labelling run, and the candidates that follow from the replies.
+
+    Raises:
+        InputError: The settings, the texts or the prompts cannot be used.
+    """
+
+    command = "llm-label"
+    advice = "choose another model or prompt, or ask anew with --retry-rejected"
+
+    def __init__(self, config: LabelConfig, *, forecast: bool = False) -> None:
+        self.config = config
+        self.run, self.retry_rejected = config.out, config.retry_rejected
+        self.spec = choose_annotator(config.engine, config.out, forecast=forecast)
+        self._prompts = load_prompts(config.prompts)
+        self.texts = TextFile(
+            config.texts, text_field=config.text_field, id_field=config.id_field, limit=config.limit
+        )
+
+    @property
+    def total(self) -> int:
+        """Return the number of requests; with a shard, about as many as its share is large."""
+        count = self.texts.count * len(_POLARITIES[self.config.polarity])
+        return count if self.spec.shard is None else -(-count // self.spec.shard[1])
+
+    def requests(self) -> Iterator[ChatRequest]:
+        """Yield one request per text and polarity."""
+        size = self.config.size
+        parts = []
+        for polarity in _POLARITIES[self.config.polarity]:
+            prompt = self._prompts.of(polarity)
+            sampling = self.spec.sampling(_reply_schema(size) if prompt.reply == "json" else None)
+            parts.append((polarity, prompt, sampling, KeyMaker(self.spec.identity, sampling)))
+        for text in self.texts:
+            if not self.spec.takes(text.text):
+                continue
+            for polarity, prompt, sampling, key in parts:
+                content = prompt.fill({"size": str(size), "text": text.text})
+                messages = ({"role": "user", "content": content},)
+                yield ChatRequest(
+                    key=key(messages),
+                    source_id=text.id,
+                    source=text.text,
+                    task=polarity,
+                    messages=messages,
+                    model=self.spec.checkpoint,
+                    sampling=sampling,
+                )
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that decide what is asked, for run.json."""
+        config, prompts = self.config, self._prompts
+        return {
+            "texts": config.texts,
+            "limit": config.limit,
+            "size": config.size,
+            "polarity": config.polarity,
+            "prompts": {
+                "name": prompts.name,
+                "synonym_sha256": prompts.synonym.sha256,
+                "antonym_sha256": prompts.antonym.sha256,
+            },
+        }
+
+    def fields(self, request: ChatRequest) -> dict[str, Any]:
+        """Return what a journal row of labelling holds beside the common fields."""
+        polarity = _polarity(request)
+        return {"prompt_sha256": self._prompts.of(polarity).sha256, "polarity": polarity}
+
+    def reply_chars(self, request: ChatRequest) -> float:
+        """Guess the length of a reply."""
+        return self.config.size * len(request.source) * _REPLY_STRETCH
+
+    def is_rejected(self, request: ChatRequest, rows: list[dict[str, Any]]) -> bool:
+        """Whether none of a request's replies holds a sentence."""
+        return not any(self._parse(request, row).sentences for row in rows)
+
+    def derive(self, replies: Replies) -> dict[str, Any]:
+        """Write candidates.jsonl and rejected.jsonl in the order of the requests, and return the counts.
+
+        `requests = replied + refused + failed + unanswered`. `from_journal` of the replied ones were answered
+        before this session, `without_sentence` of them gave no sentence. `kept` and `rejected` count the
+        parts of replies. A request that was asked anew and failed counts as failed.
+        """
+        tally = Tally()
+        out = self.config.out
+        with replace_file(out / "candidates.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
+            for request in self.requests():
+                tally.counts["requests"] += 1
+                for record in self._records(request, replies, tally):
+                    (kept if isinstance(record, Candidate) else dropped).write(_line(record))
+        return {
+            "blank_texts": self.texts.blank,
+            "repeated_rows": self.texts.repeated,
+            **tally.numbers("requests", "from_journal", "replied"),
+            "failed": dict(sorted(tally.failed.items())),
+            **tally.numbers("unanswered", "refused", "without_sentence", "kept"),
+            "rejected": dict(sorted(tally.rejected.items())),
+        }
+
+    def _records(
+        self, request: ChatRequest, replies: Replies, tally: Tally
+    ) -> Iterator[Candidate | Rejection]:
+        """Yield what a request's replies give, and count it.
+
+        Of several replies the first with a sentence gives the candidates; what those before it held is
+        rejected.
+        """
+        source = (request.source_id, request.source, _polarity(request))
+        model = self.spec.name
+        state = "unanswered"
+        for row in replies.each(request):
+            if (why := refusal_of(row)) is not None:
+                tally.rejected["refused_by_server"] += 1
+                yield Rejection(*source, "", model, row["key"], "refused_by_server", why)
+                state = "refused" if state == "unanswered" else state
+                continue
+            parsed, state = self._parse(request, row), "replied"
+            for text in parsed.sentences:
+                yield Candidate(*source, text, model, row["key"])
+            for reason, text in parsed.rejected:
+                tally.rejected[reason] += 1
+                yield Rejection(*source, text, model, row["key"], reason, whole_characters(row["reply"]))
+            if parsed.sentences:
+                tally.counts["kept"] += len(parsed.sentences)
+                break
+        else:
+            if (failure := replies.failure(request)) is not None:
+                state = "failed"
+                tally.failed[failure.kind] += 1
+                why = f"{failure.kind}: {whole_characters(failure.message)}"
+                yield Rejection(*source, "", model, failure.key, "request_failed", why)
+            tally.counts["without_sentence"] += state == "replied"
+        tally.counts[state] += 1
+        if state == "replied":
+            tally.counts["from_journal"] += replies.from_before(request)
+
+    def _parse(self, request: ChatRequest, row: dict[str, Any]) -> ParsedReply:
+        return parse_reply(
+            row["reply"],
+            source=request.source,
+            finish_reason=row.get("finish_reason"),
+            size=self.config.size,
+            polarity=_polarity(request),
+        )
+
+
+def _polarity(request: ChatRequest) -> Polarity:
+    assert request.task != "score", "labelling asks for sentences only"
+    return request.task
+
+
+def _line(record: Candidate | Rejection) -> str:
+    """Return a record as a line of JSON; its fields are strings, so none needs the copy of `to_dict`."""
+    return dumps({name: getattr(record, name) for name in record.__dataclass_fields__}) + "\n"
+
+
+def _reply_schema(size: int) -> dict[str, Any]:
+    sentences = {"type": "array", "items": {"type": "string"}, "minItems": size, "maxItems": size}
+    return {
+        "type": "object",
+        "properties": {"sentences": sentences},
+        "required": ["sentences"],
+        "additionalProperties": False,
+    }

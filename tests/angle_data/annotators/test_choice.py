@@ -1,0 +1,319 @@
+"""The options of the asking, and the annotator that follows: every wrong choice says what to do."""
+
+import hashlib
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from angle_data.annotators import choice
+from angle_data.annotators.base import ChatRequest, Sampling, request_key, resample
+from angle_data.annotators.choice import choose_annotator
+from angle_data.annotators.models import MODELS, SERVICES, Price, price_of
+from angle_data.annotators.registry import ANNOTATORS, load_annotator
+from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
+from angle_data.errors import CredentialsError, InputError
+
+
+def choose(model, *, run=None, forecast=False, **options):
+    return choose_annotator(EngineConfig(model, **options), run, forecast=forecast)
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    rows = [{"text": f"Text {i}.", "polarity": "antonym", "reply": f"1. No text {i}."} for i in range(5)]
+    path = tmp_path / "replies.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_name_resolves(name):
+    spec = choose(name, base_urls=("http://localhost:8000/v1",))
+    assert spec.engine in ANNOTATORS
+    assert spec.checkpoint == MODELS[name].checkpoint
+    assert spec.name == name
+    alias = MODELS[name]  # where it is public, its price is known
+    for host, checkpoint in [(alias.host, alias.checkpoint_at(alias.host)), *alias.hosted.items()]:
+        assert host is None or checkpoint in SERVICES[host].prices
+
+
+def test_choices(recorded):
+    assert choose("chatgpt").api_key_env == "OPENAI_API_KEY"
+    assert choose("chatgpt", api_key_env="MY_KEY").api_key_env == "MY_KEY"
+    assert choose("llama", base_urls=("http://h/v1",), api_key_env="K").api_key_env == "K"
+    assert choose("chatgpt", base_urls=(OPENAI,), api_key_env="K").api_key_env == "K"
+    assert choose("chatgpt", checkpoint="gpt-x").checkpoint == "gpt-x"
+    assert choose("my-model", base_urls=("http://h/v1",)).checkpoint == "my-model"
+    assert choose("anyone", replies=recorded).engine == "recorded"
+
+
+def test_edited_replies_are_another_checkpoint(recorded):
+    before = choose("a", replies=recorded).checkpoint
+    assert choose("a", replies=recorded).checkpoint == before
+    recorded.write_text(recorded.read_text().replace("No text 3", "Never text 3"))
+    assert choose("a", replies=recorded).checkpoint != before
+
+
+OPENAI = "https://api.openai.com/v1"
+GLM = "https://open.bigmodel.cn/api/paas/v4"
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "price"),
+    [
+        ("http://proxy.example.org/v1", None, None),
+        ("https://proxy.example.org/v1", None, None),
+        (OPENAI, "OPENAI_API_KEY", Price(0.15, 0.60)),
+    ],
+)
+@pytest.mark.parametrize("engine", ["server", "batch"])
+def test_the_rules_for_key_and_price_hold_for_an_address_from_the_environment(
+    monkeypatch, engine, url, key, price
+):
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    spec = choose("chatgpt", engine=engine)
+    assert (spec.base_urls, spec.api_key_env) == ((url,), key)
+    assert (price_of(spec) is not None) == (price is not None)
+    assert choose("chatgpt", api_key_env="K").api_key_env == "K"
+    assert choose("chatgpt", base_urls=("http://h/v1",)).base_urls == ("http://h/v1",)
+    with pytest.raises(InputError, match="has no public address"):
+        choose("llama", engine=engine)
+
+
+def test_a_bad_address_from_the_environment_is_named(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "proxy.example.org")
+    with pytest.raises(
+        InputError, match=r"^OPENAI_BASE_URL, used in place of --base-url: .* must start with"
+    ):
+        choose("chatgpt")
+    monkeypatch.setenv("OPENAI_BASE_URL", " ")
+    assert choose("chatgpt").base_urls == ()
+
+
+@pytest.mark.parametrize(
+    ("model", "urls", "checkpoint", "dialect", "key"),
+    [
+        ("chatgpt", (), "gpt-4o-mini", "openai", "OPENAI_API_KEY"),
+        ("chatgpt", (OPENAI,), "gpt-4o-mini", "openai", "OPENAI_API_KEY"),
+        ("chatglm", (GLM,), "glm-4-flash", "glm", "ZHIPUAI_API_KEY"),
+        ("chatglm", ("http://h:8000/v1",), "zai-org/GLM-4-9B-0414", "vllm", None),
+        ("llama", ("http://h/v1", "http://i/v1"), "meta-llama/Llama-3.1-8B-Instruct", "vllm", None),
+        ("glm-4-air", (GLM,), "glm-4-air", "glm", "ZHIPUAI_API_KEY"),
+        ("my-model", ("http://h/v1",), "my-model", "openai", None),
+        # A key goes over an encrypted connection or not at all.
+        ("chatgpt", ("http://api.openai.com/v1",), "gpt-4o-mini", "openai", None),
+        ("chatgpt", ("https://api.openai.com.example.org/v1",), "gpt-4o-mini", "openai", None),
+    ],
+)
+def test_the_address_decides_checkpoint_dialect_and_key(model, urls, checkpoint, dialect, key):
+    spec = choose(model, base_urls=urls)
+    assert (spec.engine, spec.base_urls) == ("server", urls)
+    assert (spec.checkpoint, spec.dialect, spec.api_key_env) == (checkpoint, dialect, key)
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_a_model_without_address_is_loaded_here_if_vllm_is_installed(monkeypatch, installed, tmp_path):
+    monkeypatch.setattr(choice, "find_spec", lambda name: object() if installed else None)
+    if not installed:
+        with pytest.raises(InputError, match=r"start `vllm serve meta-llama/\S+` .* or .*pip install .*vllm"):
+            choose("llama")
+        return
+    spec = choose("llama", revision="abc", engine_options={"max_model_len": 4096}, run=tmp_path)
+    assert (spec.engine, spec.checkpoint, spec.revision) == ("offline", MODELS["llama"].checkpoint, "abc")
+    assert (spec.engine_options, spec.run) == ({"max_model_len": 4096}, tmp_path)
+    assert choose(str(tmp_path)).engine == "offline"  # a folder with a checkpoint
+    assert choose("mine", checkpoint="org/model").engine == "offline"
+    assert choose("llama", base_urls=("http://h/v1",)).engine == "server"
+    assert choose("chatgpt").engine == "server"
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        ("gpt9", {}, r"unknown model 'gpt9'; known: chatglm, chatgpt, llama\. .*--base-url URL"),
+        ("gpt9", {"engine": "server"}, r"unknown model 'gpt9'; known: .*--base-url URL"),
+        (
+            "llama",
+            {"engine": "server"},
+            r"start `vllm serve meta-llama/\S+` and pass --base-url http://local",
+        ),
+        ("chatglm", {"engine": "batch", "checkpoint": "/my/glm"}, r"start `vllm serve /my/glm` and pass"),
+        (
+            "chatgpt",
+            {"engine": "magic"},
+            r"unknown engine 'magic'; known: auto, server, batch, offline, ray, rec",
+        ),
+        ("chatgpt", {"engine": "recorded"}, r"--engine recorded needs --replies FILE"),
+        ("chatgpt", {"engine": "offline"}, r"'chatgpt' cannot be loaded here"),
+        (
+            "m",
+            {"base_urls": ("localhost:8000",)},
+            r"must start with http:// or https://, got 'localhost:8000'",
+        ),
+        ("", {"base_urls": ("http://h/v1",)}, r"--model is empty; give chatglm, chatgpt, llama or another"),
+        (" ", {}, r"--model is empty"),
+        ("m", {"base_urls": ("http://",)}, r"--base-url 'http://' names no host"),
+        ("m", {"base_urls": ("http://:8000/v1",)}, r"names no host"),
+        ("m", {"base_urls": ("http://h:port/v1",)}, r"'http://h:port/v1' is no address"),
+        ("m", {"base_urls": ("http://[::1/v1",)}, r"is no address"),
+        ("m", {"base_urls": ("http://me:pw@h/v1",)}, r"must hold no user name or password"),
+        ("m", {"base_urls": ("http://h/v1?key=s",)}, r"without \? and #; name a key with --api-key-env"),
+        ("m", {"base_urls": ("http://h/v1", "http://h/v1")}, r"the same --base-url is given twice"),
+        ("m", {"base_urls": ("http://h/v1", GLM)}, r"must speak alike"),
+        ("chatglm", {"base_urls": (GLM,), "engine": "batch"}, r"speaks OpenAI's Batch API"),
+        ("m", {"base_urls": ("http://h/v1",), "engine": "offline"}, r"--base-url is for .* not for offline"),
+        ("m", {"base_urls": ("http://h/v1", "http://i/v1"), "engine": "batch"}, r"works with one --base-url"),
+        ("m", {"base_urls": ("http://h/v1",), "revision": "r"}, r"--revision is for .* not for server"),
+        ("m", {"base_urls": ("http://h/v1",), "engine_options": {"a": 1}}, r"server knows no option 'a'; it"),
+        ("m", {"base_urls": ("http://h/v1",), "engine_options": {"timeout_s": 0}}, r"more than 0, got 0"),
+        ("m", {"base_urls": ("http://h/v1",), "engine_options": {"timeout_s": "x"}}, r"seconds, .* got 'x'"),
+        ("m", {"replies": Path("x"), "engine_options": {"a": 1}}, r"--engine-option is for .* not for rec"),
+        ("chatgpt", {"engine": "server", "replies": Path("x")}, r"--replies is only for .* not for server"),
+        ("a", {"replies": Path("nothing.jsonl")}, r"nothing.jsonl does not exist; check --replies"),
+    ],
+)
+def test_wrong_choices(monkeypatch, model, options, message):
+    monkeypatch.setattr(choice, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=message):
+        choose(model, **options)
+
+
+def test_the_time_for_an_answer_is_an_option_of_the_server_engine():
+    given = {"base_urls": ("http://h/v1",), "engine_options": {"timeout_s": 600}}
+    assert choose("m", **given).timeout_s == 600.0
+    assert choose("m", base_urls=("http://h/v1",)).timeout_s == 120.0
+
+
+@pytest.mark.parametrize("model", ["llama", "chatglm", "anything"])
+def test_a_forecast_needs_no_address(monkeypatch, model):
+    monkeypatch.setattr(choice, "find_spec", lambda name: None)
+    with pytest.raises(InputError):
+        choose(model)
+    spec = choose(model, forecast=True)
+    assert (spec.engine, spec.base_urls) == ("server", ())
+    assert spec.checkpoint == (MODELS[model].checkpoint if model in MODELS else model)
+
+
+@pytest.mark.parametrize("pasted", ["sk-secret-0123456789", "a b", "9KEY", "", "KEY\n"])
+def test_a_key_in_place_of_its_variable_is_not_repeated(pasted):
+    with pytest.raises(InputError) as caught:
+        choose("m", base_urls=("http://h/v1",), api_key_env=pasted)
+    message = "--api-key-env takes the name of the variable with the key, not the key itself"
+    assert str(caught.value) == message
+
+
+def test_a_missing_key_names_the_variable(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(CredentialsError, match="no API key: set the environment variable OPENAI_API_KEY"):
+        load_annotator(choose("chatgpt"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_tokens": -5}, "--max-tokens must be at least 1, got -5"),
+        ({"concurrency": 0}, "--concurrency must be at least 1, got 0"),
+        ({"max_tokens_total": 0}, "--max-tokens-total must be at least 1, got 0"),
+        ({"requests_per_minute": 0.0}, "--requests-per-minute must be more than 0, got 0.0"),
+        ({"tokens_per_minute": float("nan")}, "--tokens-per-minute must be more than 0, got nan"),
+        ({"max_usd": float("inf")}, "--max-usd must be more than 0, got inf"),
+        ({"temperature": 2.5}, "--temperature must be between 0 and 2, got 2.5"),
+        ({"temperature": float("nan")}, "--temperature must be between 0 and 2, got nan"),
+        ({"usd_per_million": (1.0, -1.0)}, "--usd-per-million must hold two prices"),
+        ({"shard": (0, 2)}, "--shard i/n needs 1 <= i <= n, got 0/2"),
+        ({"shard": (3, 2)}, "--shard i/n needs 1 <= i <= n, got 3/2"),
+    ],
+)
+def test_settings_out_of_range(changes, message):
+    with pytest.raises(InputError, match=message):
+        EngineConfig("m", **changes)
+
+
+def price(model, **options):
+    return price_of(choose(model, **options))
+
+
+def test_prices():
+    assert price("chatgpt") == Price(0.15, 0.60)
+    assert price("chatgpt", engine="batch") == Price(0.075, 0.30)
+    assert price("chatgpt", checkpoint="gpt-x") is None
+    assert price("chatgpt", base_urls=("http://h/v1",)) is None
+    assert price("chatgpt", base_urls=("https://api.openai.com/v1",)) == Price(0.15, 0.60)
+    assert price("chatglm", base_urls=("https://open.bigmodel.cn/api/paas/v4",)) == Price(0.0, 0.0)
+    assert price("llama", base_urls=("http://h/v1",)) is None
+    assert price("llama", base_urls=("http://h/v1",), usd_per_million=(1.0, 2.0)) == Price(1.0, 2.0)
+    assert Price(0.15, 0.60).of(2_000_000, 1_000_000) == pytest.approx(0.90)
+    assert price("chatgpt", max_usd=1.0) == Price(0.15, 0.60)
+    with pytest.raises(InputError, match="'gpt-x' is not known: give --usd-per-million IN,OUT, or bound"):
+        price("chatgpt", checkpoint="gpt-x", max_usd=1.0)
+
+
+def test_every_text_is_in_one_shard_however_it_is_written():
+    texts = [f"Node {i} has left." for i in range(300)]
+    shards = [EngineConfig("m", shard=(i, 4)) for i in (1, 2, 3, 4)]
+    counts = [sum(shard.takes(text) for text in texts) for shard in shards]
+    assert sum(counts) == 300
+    assert min(counts) > 40
+    for text in texts:
+        assert [s.takes(text) for s in shards] == [s.takes(f'  "{text.upper()}" ') for s in shards]
+        assert sum(shard.takes(text) for shard in shards) == 1
+    assert EngineConfig("m").takes("anything")
+
+
+def test_settings_of_the_engine_are_read_as_json_or_else_as_text():
+    (option,) = (f.metadata["option"] for f in fields(EngineConfig) if f.name == "engine_options")
+    given = ["max_model_len=4096", "dtype=float16", "a=b=c", "on=true"]
+    assert option.read(given) == {"max_model_len": 4096, "dtype": "float16", "a": "b=c", "on": True}
+
+
+def test_the_revision_is_part_of_the_model():
+    assert AnnotatorSpec("n", "offline", "org/model").identity == "org/model"
+    assert AnnotatorSpec("n", "offline", "org/model", revision="r1").identity == "org/model@r1"
+
+
+MESSAGES = ({"role": "user", "content": "hello"},)
+SAMPLING = Sampling(temperature=0.5, max_tokens=10)
+
+
+@pytest.mark.parametrize("text", ["hello", 'say "no"\n\t', "Ünï 好 \U0001f600 \u2028"])
+def test_a_request_key_stays_the_same_between_versions(text):
+    """A changed key would make users pay for every finished request again."""
+    content = json.dumps(text, ensure_ascii=False)
+    canonical = (
+        f'{{"messages":[{{"content":{content},"role":"user"}}],"model":"m","sample":0,'
+        '"sampling":{"max_tokens":10,"schema":null,"seed":null,"temperature":0.5},"version":1}'
+    )
+    messages = ({"role": "user", "content": text},)
+    assert request_key("m", messages, SAMPLING) == hashlib.sha256(canonical.encode()).hexdigest()[:32]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("n", MESSAGES, SAMPLING),
+        ("m", ({"role": "user", "content": "hello!"},), SAMPLING),
+        ("m", ({"role": "system", "content": "hello"},), SAMPLING),
+        ("m", MESSAGES, Sampling(temperature=0.6, max_tokens=10)),
+        ("m", MESSAGES, Sampling(temperature=0.5, max_tokens=11)),
+        ("m", MESSAGES, Sampling(temperature=0.5, max_tokens=10, seed=0)),
+        ("m", MESSAGES, Sampling(temperature=0.5, max_tokens=10, schema={"type": "object"})),
+        ("m", MESSAGES, SAMPLING, 1),
+    ],
+)
+def test_all_that_changes_the_answer_changes_the_key(other):
+    assert request_key(*other) != request_key("m", MESSAGES, SAMPLING)
+
+
+@pytest.mark.parametrize(("seed", "later"), [(None, None), (5, 7)])
+def test_another_sample_is_another_key_and_seed(seed, later):
+    sampling = Sampling(0.5, 10, seed)
+    request = ChatRequest(
+        request_key("m@r", MESSAGES, sampling), "s", "t", "antonym", MESSAGES, "m", sampling
+    )
+    assert resample(request, "m@r", 0) is request
+    again = resample(request, "m@r", 2)
+    assert again.sampling == Sampling(0.5, 10, later)
+    assert again.key == request_key("m@r", MESSAGES, again.sampling, 2) != request.key
+    assert (again.source_id, again.task, again.model) == ("s", "antonym", "m")

@@ -1,0 +1,103 @@
+"""`angle-data gis explain`: rows, errors and exit codes."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from angle_data.errors import InputError
+from angle_data.gis.command_explain import explain
+from angle_data.gis.comments.explain import explain_comments, explain_threads
+
+ROW = {"repo": "lumen/editor", "number": 9, "author": "maria", "body": "Duplicate of #5"}
+
+
+def write(tmp_path, *rows):
+    path = tmp_path / "comments.jsonl"
+    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+    return path
+
+
+def run(*arguments):
+    app = typer.Typer()
+    app.command()(explain)
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_one_line_a_comment_in_order(tmp_path):
+    path = write(tmp_path, ROW, {**ROW, "number": 10, "author": None, "body": None}, {**ROW, "extra": [1]})
+    result = run("--comments", path)
+    assert result.exit_code == 0
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    link = {
+        "repo": "lumen/editor",
+        "number": 5,
+        "direction": "this_is_dup_of",
+        "certainty": "explicit",
+        "kind": "duplicate",
+        "span": [0, 15],
+    }
+    assert rows == [
+        {"repo": "lumen/editor", "number": 9, "links": [link]},
+        {"repo": "lumen/editor", "number": 10, "links": []},
+        {"repo": "lumen/editor", "number": 9, "links": [link]},
+    ]
+
+
+def test_why_adds_the_text_and_what_is_denied(tmp_path):
+    path = write(tmp_path, {**ROW, "body": "Thanks. Dup of #5, not a duplicate of #6"})
+    (row,) = explain_comments(path, why=True)
+    assert row["links"][0]["text"] == "Dup of #5"
+    assert [denial["number"] for denial in row["denials"]] == [6]
+
+
+def test_threads_leave_out_what_was_taken_back(tmp_path):
+    path = write(tmp_path, ROW, {**ROW, "body": "Sorry, not a dup after all."}, {**ROW, "number": 10})
+    assert [len(row["links"]) for row in explain_comments(path)] == [1, 0, 1]
+    assert [len(row["links"]) for row in explain_threads(path)] == [0, 0, 1]
+
+
+def test_threads_say_why_a_link_was_cancelled(tmp_path):
+    back = {**ROW, "body": "Sorry, not a dup after all, and not a duplicate of #6 either."}
+    first, second = explain_threads(write(tmp_path, ROW, back), why=True)
+    assert (first["links"], first["retracts"], first["denials"]) == ([], False, [])
+    assert [(link["number"], link["text"], link["by"]) for link in first["cancelled"]] == [
+        (5, "Duplicate of #5", 2)
+    ]
+    assert (second["retracts"], second["cancelled"]) == (True, [])
+    assert [denial["number"] for denial in second["denials"]] == [6]
+
+
+def test_half_a_surrogate_pair_is_shown_as_a_replacement_character(tmp_path):
+    path = write(tmp_path, {**ROW, "body": "Duplicate of \ud83d #5"})
+    result = run("--comments", path, "--why")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["links"][0]["text"] == "Duplicate of \ufffd #5"
+
+
+def test_hosts_reach_the_references(tmp_path):
+    path = write(tmp_path, {**ROW, "body": "Duplicate of https://git.example.com/a/b/issues/3"})
+    assert "[]" in run("--comments", path).stdout
+    for host in ("GIT.example.com", "https://git.example.com/", "git.example.com:443"):
+        assert '"number": 3' in run("--comments", path, "--host", host).stdout
+    assert isinstance(run("--comments", path, "--host", "https:///").exception, InputError)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "comments.jsonl:2: not valid JSON"),
+        ({"repo": "a/b", "number": 1}, "comments.jsonl:2: the comment lacks author, body"),
+        ({**ROW, "repo": "editor"}, "comments.jsonl:2: repo must be owner/name, got 'editor'"),
+        ({**ROW, "repo": "a/b\n"}, r"comments.jsonl:2: repo must be owner/name, got 'a/b\n'"),
+        ({**ROW, "number": "9"}, "comments.jsonl:2: number must be a positive integer, got '9'"),
+        ({**ROW, "number": True}, "comments.jsonl:2: number must be a positive integer"),
+        ({**ROW, "author": {}}, "comments.jsonl:2: author must be a login or null"),
+        ({**ROW, "body": 3}, "comments.jsonl:2: body must be a text or null, got int"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, line, message):
+    with pytest.raises(InputError) as caught:
+        list(explain_comments(write(tmp_path, ROW, line)))
+    assert message in str(caught.value)

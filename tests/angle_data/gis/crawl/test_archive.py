@@ -1,0 +1,233 @@
+import gzip
+import json
+import logging
+import os
+import threading
+
+import pytest
+from fake_github_payloads import comment, issue
+from fake_github_world import FakeComment, FakeIssue, FakeRepo
+
+from angle_data.errors import InputError
+from angle_data.gis.crawl.archive import ArchiveCounts, load_archives
+from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
+from angle_data.gis.crawl.rows import Event
+from angle_data.gis.crawl.store import Store
+
+REPO = FakeRepo(77, "org/tool")
+
+
+def item(number=1, *, title="It crashes", updated_at="2024-01-01T10:00:00Z", **changes):
+    at = "2024-01-01T10:00:00Z"
+    return FakeIssue(500 + number, number, title, "body", "ann", "NONE", at, updated_at, **changes)
+
+
+def event(
+    kind, action, about, *, id="1", said=None, created_at="2024-01-01T10:00:00Z", actor="bob", name="org/tool"
+):
+    payload = {"action": action, "issue": issue(about, REPO, "https://api.github.com")}
+    if said:
+        payload["comment"] = comment(said, REPO, "https://api.github.com", on_pull=about.is_pull)
+    return {
+        "id": id,
+        "type": kind,
+        "actor": {"id": 1, "login": actor},
+        "repo": {"id": REPO.id, "name": name},
+        "payload": payload,
+        "public": True,
+        "created_at": created_at,
+    }
+
+
+def said(id, number, body="Duplicate of #1"):
+    return FakeComment(id, number, "bob", "MEMBER", body, "2024-01-02T10:00:00Z", "2024-01-02T10:00:00Z")
+
+
+def write(path, *events):
+    text = "".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in events)
+    data = text.encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.open(tmp_path / "crawl.sqlite") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", ["hour.json.gz", "hour.json"])
+def test_issues_comments_and_closings_are_read(tmp_path, store, name):
+    closed = item(2, state="closed", closed_at="2024-01-03T00:00:00Z", updated_at="2024-01-03T00:00:00Z")
+    path = write(
+        tmp_path / name,
+        event("IssuesEvent", "opened", item(1)),
+        event("IssueCommentEvent", "created", item(2), said=said(9, 2)),
+        event("IssuesEvent", "closed", closed, id="44", created_at="2024-01-03T00:00:00Z"),
+    )
+
+    counts = load_archives(store, [path])
+
+    assert counts == ArchiveCounts(lines=3, used=3)
+    assert [(i.number, i.state, i.closed_by) for i in store.issues(77)] == [
+        (1, "open", None),
+        (2, "closed", "bob"),
+    ]
+    assert [(c.id, c.number, c.body) for c in store.comments(77)] == [(9, 2, "Duplicate of #1")]
+    closing = Event("archive:44", "closed", 77, 2, None, None, "bob", "2024-01-03T00:00:00Z")
+    assert list(store.events(77)) == [closing]
+    assert [repo.name for repo in store.repos()] == ["org/tool"]
+
+
+def test_every_line_is_counted_and_bad_ones_are_not_fatal(tmp_path, store, caplog):
+    good = event("IssuesEvent", "opened", item(1))
+    old_shape = {**good, "payload": {"action": "opened", "issue": 123}}
+    path = write(
+        tmp_path / "hour.json.gz",
+        "{not json",
+        "[1, 2]",
+        good,
+        "",
+        {**good, "type": "PushEvent"},
+        old_shape,
+        {**good, "repo": {"id": 5, "name": "other/repo"}},
+        {"type": "IssuesEvent"},
+    )
+    counts = load_archives(store, [path], ["Org/Tool"])
+    assert counts == ArchiveCounts(lines=7, used=1, bad=2, incomplete=2, other=2)
+    assert "2 lines are no JSON, 2 events lack fields (such as 'repo'); left out" in caplog.text
+    assert store.count("issues") == 1
+
+
+def test_a_listed_repository_is_followed_through_a_rename(tmp_path, store):
+    path = write(
+        tmp_path / "hour.json",
+        event("IssuesEvent", "opened", item(1)),
+        event("IssuesEvent", "opened", item(2), name="new/name"),
+    )
+    counts = load_archives(store, [path], ["org/tool"])
+    assert counts.used == 2
+    assert [(repo.name, repo.aliases) for repo in store.repos()] == [("new/name", ("org/tool",))]
+
+
+def test_a_file_that_ends_early_is_kept_as_far_as_it_goes_and_read_again_when_whole(tmp_path, store, caplog):
+    events = [event("IssuesEvent", "opened", item(n)) for n in range(1, 400)]
+    whole = write(tmp_path / "hour.json.gz", *events)
+    data = whole.read_bytes()
+    whole.write_bytes(data[: len(data) * 3 // 4])
+
+    counts = load_archives(store, [whole])
+    assert counts.damaged == 1
+    assert "ends early" in caplog.text
+    assert 0 < store.count("issues") < 399
+
+    whole.write_bytes(data)
+    assert load_archives(store, [whole]).used == 399
+    assert store.count("issues") == 399
+
+
+def test_a_file_is_read_again_for_another_list_another_time_and_other_bytes(tmp_path, store):
+    other = {**event("IssuesEvent", "opened", item(2)), "repo": {"id": 5, "name": "other/repo"}}
+    path = write(tmp_path / "hour.json", event("IssuesEvent", "opened", item(1)), other)
+    assert load_archives(store, [path], ["org/tool"]).used == 1
+    assert load_archives(store, [path], ["other/repo"]).used == 1
+    assert load_archives(store, [path], ["Other/Repo"]) == ArchiveCounts(known=1)
+    assert load_archives(store, [path], ["other/repo"], "2024-01-01T00:00:00Z").used == 1
+    size = path.stat().st_size
+    changed = write(path, event("IssuesEvent", "opened", item(3)), other)
+    assert changed.stat().st_size == size
+    assert load_archives(store, [changed], ["org/tool"]).used == 1
+    renamed = path.rename(tmp_path / "again.json")
+    assert load_archives(store, [renamed], ["org/tool"]) == ArchiveCounts(known=1)
+    assert {(issue.repo_id, issue.number) for issue in store.issues()} == {(77, 1), (77, 3), (5, 2)}
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_what_was_deleted_loses_its_text_in_whatever_order(tmp_path, store, order):
+    later = "2024-01-05T10:00:00Z"
+    made = write(
+        tmp_path / "made.json",
+        event("IssuesEvent", "opened", item(1)),
+        event("IssueCommentEvent", "created", item(2), said=said(9, 2)),
+    )
+    gone = write(
+        tmp_path / "gone.json",
+        event("IssuesEvent", "deleted", item(1), created_at=later),
+        event("IssueCommentEvent", "deleted", item(2), said=said(9, 2), created_at=later),
+    )
+    load_archives(store, [(made, gone)[n] for n in order])
+    assert [(c.id, c.body, c.author) for c in store.comments()] == [(9, "", None)]
+    assert [(i.number, i.gone, i.title, i.body) for i in store.issues(77, [1])] == [(1, "deleted", "", "")]
+
+
+def test_dumps_of_another_site_are_refused(tmp_path, store):
+    load_archives(store, [write(tmp_path / "a.json", event("IssuesEvent", "opened", item(1)))])
+    elsewhere = event("IssuesEvent", "opened", item(2))
+    elsewhere["payload"]["issue"]["html_url"] = "https://code.example.com/org/tool/issues/2"
+    with pytest.raises(InputError, match=r"issues of https://github.com, .* give another --out"):
+        load_archives(store, [write(tmp_path / "b.json", elsewhere)])
+    assert store.count("issues") == 1
+
+
+def test_more_events_than_a_page_are_all_written_page_by_page(tmp_path, store, monkeypatch):
+    pages = []
+    write_page = store.upsert_page
+    monkeypatch.setattr(
+        store, "upsert_page", lambda **rows: (pages.append(len(rows["issues"])), write_page(**rows))
+    )
+    path = write(tmp_path / "hour.json", *(event("IssuesEvent", "opened", item(n)) for n in range(1, 2_502)))
+    load_archives(store, [path])
+    assert store.count("issues") == 2_501
+    assert pages == [1_000, 1_000, 501]
+
+
+def test_a_first_day_bounds_the_events(tmp_path, store):
+    days = ["2024-01-01", "2024-01-02", "2024-01-03"]
+    path = write(
+        tmp_path / "day.json",
+        *(
+            event("IssuesEvent", "opened", item(n), created_at=f"{day}T12:00:00Z")
+            for n, day in enumerate(days, start=1)
+        ),
+    )
+    load_archives(store, [path], (), "2024-01-02T00:00:00Z")
+    assert [i.number for i in store.issues()] == [2, 3]
+    assert load_archives(store, [path], ()).used == 3, "read for a later day only, so far"
+    assert load_archives(store, [path], ()).known == 1
+
+
+def test_archives_need_no_api_no_token_and_no_list(tmp_path, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, logger="angle")
+    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
+    path = write(tmp_path / "hour.json.gz", event("IssuesEvent", "opened", item(1)))
+    config = CrawlConfig(None, tmp_path / "out", archives=(path,), api_url="http://127.0.0.1:9")
+    summary = crawl_repos(config)
+    assert (summary.requests, summary.rows["issues"]) == (0, 1)
+    assert summary.archive == ArchiveCounts(lines=1, used=1)
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("nothing.json.gz", "does not exist"), ("", "is a directory; give its files")]
+)
+def test_what_is_no_file_is_named(tmp_path, store, name, message):
+    with pytest.raises(InputError, match=f"--archive {tmp_path / name} {message}"):
+        load_archives(store, [tmp_path / name])
+
+
+def test_a_file_that_is_no_gzip_file_is_said_to_be_none(tmp_path, store, caplog):
+    path = tmp_path / "hour.json.gz"
+    path.write_text("{}\n")
+    assert load_archives(store, [path]) == ArchiveCounts(damaged=1)
+    assert "hour.json.gz is no gzip file" in caplog.text
+
+
+def test_a_pipe_is_read_every_time(tmp_path, store):
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    for _ in range(2):
+        line = json.dumps(event("IssuesEvent", "opened", item(1))) + "\n"
+        writer = threading.Thread(target=pipe.write_text, args=(line,))
+        writer.start()
+        assert load_archives(store, [pipe]) == ArchiveCounts(lines=1, used=1)
+        writer.join()

@@ -1,0 +1,299 @@
+import dataclasses
+import logging
+import math
+import re
+
+import pytest
+from fake_github import FakeGitHub, Fault
+from fake_github_crawl import (
+    FIRST,
+    SECOND,
+    TOKEN,
+    config_for,
+    crawl,
+    dump,
+    expected_comments,
+    expected_events,
+    expected_issue,
+    rows,
+)
+from fake_github_graphql import run_query
+from fake_github_world import (
+    FakeEvent,
+    FakeIssue,
+    FakeRepo,
+    World,
+    add_comment,
+    all_comments,
+    make_world,
+    stamp,
+)
+
+from angle_data.errors import InputError
+from angle_data.gis.crawl import queries
+from angle_data.gis.crawl.crawl import CrawlConfig
+from angle_data.gis.crawl.forecast import forecast
+from angle_data.gis.crawl.rows import Event
+from angle_data.gis.crawl.store import Store
+
+
+@pytest.fixture(autouse=True)
+def _token(monkeypatch):
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+
+
+# What is found
+
+
+def test_every_issue_comment_and_event_is_stored_as_it_is(tmp_path):
+    world = make_world(3, repos=2, issues=130, comments=3)
+    next(iter(all_comments(world.repos[1_000]))).minimized = "spam"
+    reopened = next(issue for issue in world.repos[1_000].issues.values() if issue.closed_by)
+    reopened.state, reopened.closed_at, reopened.closed_by = "open", None, None
+    with FakeGitHub(world, token=TOKEN) as github:
+        summary = crawl(github, tmp_path)
+    assert summary.repos == {FIRST: "ok", SECOND: "ok"}
+    for repo in world.repos.values():
+        issues = {item.number: item for item in rows(tmp_path, "issues", repo.id)}
+        plain = [item for item in repo.issues.values() if not item.is_pull]
+        assert plain
+        assert [issues[item.number] for item in plain] == [expected_issue(item, repo.id) for item in plain]
+        assert rows(tmp_path, "comments", repo.id) == expected_comments(repo)
+        assert rows(tmp_path, "events", repo.id) == expected_events(world, repo)
+        assert any(event.kind == "marked" for event in rows(tmp_path, "events", repo.id))
+
+
+def test_rest_and_graphql_give_the_same_rows_but_for_what_only_one_of_them_knows(tmp_path):
+    with FakeGitHub(make_world(3, repos=1, issues=120)) as github:
+        crawl(github, tmp_path / "rest", FIRST, strategy="comments")
+        crawl(github, tmp_path / "graph", FIRST, strategy="events")
+    rest, graph = (
+        {
+            item.number: dataclasses.replace(item, closed_by=None, comments=None)
+            for item in rows(tmp_path / api, "issues")
+        }
+        for api in ("rest", "graph")
+    )
+    assert len(rest) == 120
+    assert graph == {number: rest[number] for number in graph}
+    assert any(item.author and item.author.endswith("[bot]") for item in graph.values())
+
+
+def test_the_events_strategy_also_tells_which_issues_mention_which(tmp_path):
+    world = make_world(3, repos=1, issues=20)
+    repo = world.repos[1_000]
+    repo.issues[3].is_pull = False
+    repo.issues[3].events.append(
+        FakeEvent("E_x", "CrossReferencedEvent", "ann", "2020-02-01T00:00:00Z", source=(repo.id, 9))
+    )
+    with FakeGitHub(world) as github:
+        crawl(github, tmp_path, FIRST, strategy="events")
+    crossed = [event for event in rows(tmp_path, "events") if event.kind == "cross_referenced"]
+    assert crossed == [Event("E_x", "cross_referenced", 1_000, 3, FIRST, 9, "ann", "2020-02-01T00:00:00Z")]
+
+
+def test_an_original_with_many_marks_gives_all_of_them(tmp_path):
+    """More events than a page shows are asked for; a mark belongs to the duplicate's own repository."""
+    world = make_world(3, repos=2, issues=30, duplicates=0)
+    hub = world.repos[1_000].issues[1]
+    for n in range(35):
+        kind = "UnmarkedAsDuplicateEvent" if n == 34 else "MarkedAsDuplicateEvent"
+        duplicate = (1_001, 2) if n == 33 else (1_000, n % 28 + 2)
+        at = stamp(10_000_000 + n)
+        hub.events.append(FakeEvent(f"E_{n}", kind, "ann", at, duplicate=duplicate, canonical=(1_000, 1)))
+        hub.updated_at = at
+    hub.events.append(FakeEvent("E_lost", "MarkedAsDuplicateEvent", "ann", at, duplicate=(1_000, 1)))
+    hub.events.append(FakeEvent("E_hidden", "MarkedAsDuplicateEvent", "ann", at, canonical=(1_000, 1)))
+    with FakeGitHub(world) as github:
+        crawl(github, tmp_path, FIRST, strategy="events")
+    events = rows(tmp_path, "events")
+    assert {event.id for event in events} == {f"E_{n}" for n in range(35)}
+    assert [event.number for event in events if event.repo_id == 1_001] == [2]
+    assert {(event.target_repo, event.target_number) for event in events} == {(FIRST, 1)}
+
+
+# What it costs
+
+
+def test_requests_stay_within_the_pages_there_are(tmp_path):
+    """The N+1 budget: nothing is asked per issue or per comment."""
+    world = make_world(3, repos=1, issues=450, comments=3)
+    repo = world.repos[1_000]
+    plain = sum(not issue.is_pull for issue in repo.issues.values())
+    comments = len(list(all_comments(repo)))
+    with FakeGitHub(world) as github:
+        crawl(github, tmp_path / "both", FIRST)
+        routes = ("repository", "graphql", "comments", "issues", "issue")
+        counts = {route: github.count(route) for route in routes}
+        assert counts == {
+            "repository": 1,
+            "graphql": math.ceil(plain / 100) + 1,  # one query for the pull requests that comments point to
+            "comments": pytest.approx(
+                math.ceil(comments / 100), abs=1
+            ),  # an item or two of each page come again
+            "issues": 0,
+            "issue": 0,
+        }
+        github.seen.clear()
+        crawl(github, tmp_path / "comments", FIRST, strategy="comments")
+        assert github.count("issues") == pytest.approx(math.ceil(450 / 100), abs=1)
+        assert github.count("issue") == github.count("graphql") == 0
+        assert {seen.query["per_page"] for seen in github.seen if seen.query} == {"100"}
+
+
+@pytest.mark.parametrize("references", [False, True])
+def test_a_full_page_costs_the_points_that_the_forecast_counts_with(references):
+    world = make_world(0, repos=1, issues=160)
+    ask = {"owner": "org0", "name": "project0", "first": 100, "texts": True, "references": references}
+    rate = {"limit": 5_000, "remaining": 5_000, "used": 0, "resetAt": "2024-01-01T00:00:00Z"}
+    _, points = run_query(world, queries.ISSUES_QUERY, ask, rate)
+    assert points == queries.POINTS_PER_PAGE + references
+
+
+def test_queries_bound_every_list():
+    for query in (queries.ISSUES_QUERY, queries.TIMELINE_QUERY, queries.numbers_query(2)):
+        for arguments in re.findall(r"\b(?:issues|labels|timelineItems)\(([^)]*)", query):
+            assert "first:" in arguments or "last:" in arguments
+
+
+def test_a_second_run_asks_only_for_what_changed(tmp_path):
+    world = make_world(3, repos=1, issues=250, comments=2)
+    with FakeGitHub(world) as github:
+        crawl(github, tmp_path, FIRST)
+        before = dump(tmp_path)
+        github.seen.clear()
+
+        again = crawl(github, tmp_path, FIRST)
+        assert [seen.route for seen in github.seen] == ["repository", "graphql", "comments"]
+        assert again.unchanged == 2
+        assert dump(tmp_path) == before
+
+        link = world.links[0]
+        issue = world.repos[1_000].issues[link.duplicate]
+        text = f"Duplicate of #{link.canonical}"
+        added = add_comment(issue, 5, "ann", "MEMBER", text, "2024-01-01T00:00:00Z")
+        issue.title = "changed"
+        world.touch()
+        github.seen.clear()
+        crawl(github, tmp_path, FIRST)
+        assert [seen.route for seen in github.seen] == ["repository", "graphql", "comments"]
+    assert added.id in {comment.id for comment in rows(tmp_path, "comments")}
+    assert [item.title for item in rows(tmp_path, "issues") if item.id == issue.id] == ["changed"]
+
+
+def test_the_forecast_takes_one_request_a_repository_and_writes_nothing(tmp_path):
+    world = make_world(3, repos=2, issues=250, comments=4)
+    world.repos[1_001].refuse = 451
+    out = tmp_path / "out"
+    with FakeGitHub(world) as github:
+        found = forecast(config_for(github, tmp_path, FIRST, SECOND, strategy="both"))
+        assert len(github.seen) == found.spent == 2
+        assert [(repo.numbers, repo.comments, repo.graphql, repo.rest) for repo in found.repos] == [
+            (250, 1_125, 3, 1 + 12),
+            (0, 0, 0, 0),
+        ]
+        assert (found.points, found.limit) == (6, 5_000)
+        assert "451" in found.table()
+        assert "13 REST requests" in found.table()
+        assert not (tmp_path / "crawl.sqlite").exists()
+
+        crawl(github, out, FIRST)
+        spent = forecast(config_for(github, out, FIRST))
+        assert (spent.rest, spent.graphql) == (2, 1), "what is stored is not counted again"
+        real = len(list(all_comments(world.repos[1_000]))) / 250
+        assert spent.comments_per_number == pytest.approx(4.5 if real * 250 < 1_000 else real)
+
+
+def test_the_forecast_of_a_large_list_is_bound_by_the_hourly_budget(tmp_path):
+    """1,000,000 numbers: 10,000 queries of 2 points and 45,000 pages of comments, 5,000 an hour."""
+    world = World({1: FakeRepo(1, FIRST)})
+    world.repos[1].issues[1] = FakeIssue(1, 1_000_000, "t", "b", None, "NONE", stamp(0), stamp(0))
+    with FakeGitHub(world) as github:
+        found = forecast(config_for(github, tmp_path, FIRST))
+    assert (found.graphql, found.rest, found.points) == (10_001, 45_002, 20_002)
+    # 45,002 pages at 0.6 s and 10,001 queries at 2 s take 13.1 hours; the budget alone would take 9.
+    assert found.hours == pytest.approx((45_002 * 0.6 + 10_001 * 2.0) / 3_600)
+    with FakeGitHub(world, limit=60) as github:
+        slow = forecast(config_for(github, tmp_path, FIRST))
+    assert slow.hours == 750, "45,002 requests at 60 an hour, the first 60 at once"
+
+
+# Tokens, servers and dates
+
+
+def test_without_a_token_comments_are_read_with_a_warning(tmp_path, monkeypatch, caplog):
+    monkeypatch.delenv("GITHUB_TOKEN")
+    with FakeGitHub(make_world(19, repos=1, issues=20), limit=60) as github:
+        crawl(github, tmp_path, FIRST)
+        assert github.count("graphql") == 0
+        assert "no token in GITHUB_TOKEN: GitHub allows 60 requests an hour" in caplog.text
+        with pytest.raises(InputError, match="--strategy events needs a token; set GITHUB_TOKEN"):
+            crawl(github, tmp_path, FIRST, strategy="events")
+    assert len(rows(tmp_path, "issues")) == 20
+
+
+def test_an_old_enterprise_server_is_read_without_events(tmp_path, caplog):
+    def old(seen):
+        return Fault("old") if seen.route == "graphql" else None
+
+    with FakeGitHub(make_world(20, repos=2, issues=20), schedule=old, prefix="/api/v3") as github:
+        crawl(github, tmp_path)
+        assert github.count("graphql") == 1
+    assert "GraphQL is too old" in caplog.text
+    assert len(rows(tmp_path, "issues")) == 40
+    assert rows(tmp_path, "comments")
+
+
+def test_the_token_is_written_nowhere(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    with FakeGitHub(make_world(21, repos=1, issues=20)) as github:
+        summary = crawl(github, tmp_path, FIRST)
+    assert TOKEN not in caplog.text + repr(summary)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) >= 3
+    assert not [path for path in files if TOKEN.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("strategy", ["both", "comments"])
+def test_a_first_day_bounds_the_last_update_and_can_be_moved_back_later(tmp_path, strategy):
+    world = make_world(22, repos=1, issues=200, duplicates=0, comments=2)  # one an hour: 1 to 9 January 2020
+    repo = world.repos[1_000]
+    for comment in all_comments(repo):
+        comment.body = "no number of another issue, which would be looked up"
+
+    def inside(since):
+        return {c.id for c in all_comments(repo) if since <= c.updated_at[:10]}
+
+    with FakeGitHub(world) as github:
+        for since in ("2020-01-05", "2020-01-07", "2020-01-02"):
+            crawl(github, tmp_path, FIRST, strategy=strategy, since=since)
+            reached = min(since, "2020-01-05")
+            assert {c.id for c in rows(tmp_path, "comments")} == inside(reached)
+            issues = {i.number for i in rows(tmp_path, "issues") if not i.is_pull and not i.gone}
+            assert issues == {
+                n for n, i in repo.issues.items() if not i.is_pull and reached <= i.updated_at[:10]
+            }  # fmt: skip
+        crawl(github, tmp_path, FIRST, strategy=strategy)
+    assert {c.id for c in rows(tmp_path, "comments")} == {c.id for c in all_comments(repo)}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strategy": "all"}, "--strategy must be events, comments or both, got 'all'"),
+        ({"since": "yesterday"}, "--since 'yesterday' is no date"),
+        ({"since": "2024-02-31"}, "--since '2024-02-31' is no date"),
+        ({"since": "20240201"}, "no date"),
+        ({"repos": None}, "give --repos"),
+    ],
+)
+def test_options_that_mean_nothing_are_named(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        CrawlConfig(**{"repos": tmp_path / "list.txt", "out": tmp_path, **options})
+
+
+def test_a_repository_is_a_row_even_where_only_the_name_is_known_twice(tmp_path):
+    with FakeGitHub(make_world(24, repos=1, issues=5)) as github:
+        crawl(github, tmp_path, FIRST.upper(), FIRST)
+        with Store.open(tmp_path / "crawl.sqlite", read_only=True) as store:
+            assert [(repo.id, repo.name) for repo in store.repos()] == [(1_000, FIRST)]

@@ -1,0 +1,83 @@
+from pathlib import Path
+
+import pytest
+
+from angle_data.errors import InputError
+from angle_data.gis.crawl.selection import parse_repo, read_repos
+
+RECIPE = Path(__file__).parents[4] / "recipes" / "gis-paper-repositories.txt"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("numpy/numpy", "numpy/numpy"),
+        ("mrdoob/three.js", "mrdoob/three.js"),
+        ("https://github.com/psf/requests", "psf/requests"),
+        ("https://github.com/psf/requests.git", "psf/requests"),
+        ("http://www.github.com/psf/requests/issues?q=is%3Aopen", "psf/requests"),
+        ("https://ghe.example.com/team/tool/", None),
+        ("https://gitlab.com/group/proj", None),
+        ("git@gitlab.com:group/proj.git", None),
+        ("ssh://git@ssh.github.com:443/psf/requests.git", "psf/requests"),
+        ("https://me:secret@GitHub.com/psf/requests", "psf/requests"),
+        ("git@github.com:psf/requests.git", "psf/requests"),
+        ("ssh://git@github.com/psf/requests", "psf/requests"),
+        ("numpy", None),
+        ("a/b/c", None),
+        ("https://github.com/psf", None),
+        ("bump tech/glide", None),
+        ("-a/b", None),
+        ("a/..", None),
+    ],
+)
+def test_names_and_addresses_become_owner_and_name(text, name):
+    assert parse_repo(text) == name
+
+
+def test_comments_blanks_and_repetitions_are_left_out_and_bad_lines_named_by_number(tmp_path):
+    path = tmp_path / "list.txt"
+    path.write_text("# ours\n\na/b  # first\nnonsense\nhttps://github.com/A/B\nc/d\n")
+
+    found = read_repos(path)
+
+    assert found.names == ("a/b", "c/d")
+    assert found.bad == (f"{path}:4: nonsense",)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "names no repository; write"),
+        ("# only a comment\n", "names no repository; write"),
+        ("\nnonsense\nmore\n", r"names no repository \(line 2: 'nonsense' is none\); write"),
+        (b"\xff\xfe\x00a", "not UTF-8"),
+    ],
+)
+def test_a_list_without_a_repository_is_an_error(tmp_path, content, message):
+    path = tmp_path / "list.txt"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError, match=message):
+        read_repos(path)
+
+
+def test_addresses_must_lie_on_the_server_that_is_asked(tmp_path, caplog):
+    path = tmp_path / "list.txt"
+    lines = ("a/b", "https://ghe.acme.com/c/d", "https://github.com/e/f", "https://x:pw@gitlab.com/g/h")
+    path.write_text("\n".join(lines))
+    found = read_repos(path, "https://ghe.acme.com/api/v3", tell=True)
+    assert found.names == ("a/b", "c/d", "e/f")
+    assert found.bad == (f"{path}:4: https://***@gitlab.com/g/h",)
+    assert "list.txt:4" in caplog.text
+    assert "pw" not in caplog.text
+    assert read_repos(path, "https://api.acme.ghe.com").names == ("a/b", "e/f")
+    path.write_text("https://acme.ghe.com/a/b\n")
+    assert read_repos(path, "https://api.acme.ghe.com").names == ("a/b",)
+
+
+def test_the_papers_repositories_can_be_read_without_its_typo_and_old_names():
+    found = read_repos(RECIPE)
+    assert len(found.names) == 55
+    assert found.bad == ()
+    assert {"bumptech/glide", "jax-ml/jax", "fastapi/fastapi"} <= set(found.names)
+    assert not {"bump.tech/glide", "google/jax", "tiangolo/fastapi"} & set(found.names)

@@ -1,0 +1,291 @@
+import logging
+
+import pytest
+from fake_github import SECONDARY, FakeGitHub, Fault
+from fake_github_world import make_world
+
+from angle_data.errors import CredentialsError, InputError, StoppedError
+from angle_data.gis.crawl.github import (
+    Budget,
+    Connection,
+    GitHubClient,
+    LostCursorError,
+    Refused,
+    SchemaError,
+    TooHeavy,
+    Transient,
+    judge_graphql,
+    pause_before,
+)
+from angle_data.gis.crawl.queries import ISSUES_QUERY
+
+TOKEN = "ghp_aVerySecretToken"
+NOW = 1_700_000_000.0
+
+
+class Clock:
+    """Time that only sleeping moves."""
+
+    def __init__(self, now=None):
+        self.slept = []
+        self._now = now
+
+    def sleep(self, seconds):
+        self.slept.append(seconds)
+        if self._now is not None:
+            self._now += seconds
+
+    def now(self):
+        import time
+
+        return time.time() if self._now is None else self._now
+
+
+def client_for(github, clock=None, **options):
+    clock = clock or Clock()
+    connection = Connection(**{"api_url": github.url, "token": TOKEN, **options})
+    return GitHubClient(connection, sleep=clock.sleep, now=clock.now), clock
+
+
+@pytest.fixture(scope="module")
+def world():
+    return make_world(1, repos=1, issues=12)
+
+
+PATH = "/repos/org0/project0"
+ASK = {"owner": "org0", "name": "project0", "first": 10, "texts": True, "references": False}
+
+
+def test_a_page_has_its_json_and_the_addresses_of_its_header(world):
+    with FakeGitHub(world) as github:
+        client, _ = client_for(github)
+        page = client.get(f"{PATH}/issues?state=all&per_page=5")
+        assert [raw["number"] for raw in page.data] == [12, 11, 10, 9, 8]
+        assert page.last_page == 3
+        following = client.get(page.next_url)
+        assert [raw["number"] for raw in following.data] == [7, 6, 5, 4, 3]
+        last = client.get(following.next_url)
+        assert last.next_url is None
+        assert client.requests == 3
+
+
+def test_an_unchanged_page_costs_nothing_of_the_budget(world):
+    with FakeGitHub(world) as github:
+        client, _ = client_for(github)
+        etag = client.get(PATH).etag
+        assert client.get(PATH, etag=etag) is None
+        assert client.unchanged == 1
+        assert client.budgets["core"].remaining == 4_999
+
+
+@pytest.mark.parametrize(
+    ("fault", "least", "most"),
+    [
+        (Fault("status", 403, SECONDARY, {"Retry-After": "7"}), 7, 7),
+        (Fault("status", 429, SECONDARY, {"Retry-After": "7"}), 7, 7),
+        (Fault("status", 429, SECONDARY, {"Retry-After": "0"}), 1, 1),
+        (Fault("status", 403, SECONDARY), 60, 61),
+        (Fault("status", 429, SECONDARY), 60, 61),
+        (Fault("status", 403, "You have triggered an abuse detection mechanism."), 60, 61),
+        (Fault("primary", 403), 3_599, 3_602),
+        (Fault("primary", 429), 3_599, 3_602),
+        (Fault("status", 503, headers={"Retry-After": "20"}), 20, 20),
+        (Fault("html", 502), 1, 2),
+        (Fault("html", 504), 1, 2),
+        (Fault("status", 500), 1, 2),
+        (Fault("garbage"), 1, 2),
+        (Fault("truncated"), 1, 2),
+        (Fault("reset"), 1, 2),
+    ],
+    ids=lambda value: f"{value.kind}-{value.status}" if isinstance(value, Fault) else str(value),
+)
+def test_a_passing_fault_is_waited_out_as_long_as_the_server_asks(world, fault, least, most):
+    with FakeGitHub(world, faults=[None, fault]) as github:
+        client, clock = client_for(github)
+        client.get(PATH)
+        assert client.get(PATH).data["id"] == 1_000
+        assert least <= clock.slept[0] <= most
+        assert len(github.seen) == 3
+
+
+def test_the_wait_for_the_reset_goes_by_the_servers_clock(world):
+    """The server's clock is an hour ahead of ours: by ours the reset would be two hours away."""
+    with FakeGitHub(world, faults=[Fault("primary", 403)], skew_s=3_600) as github:
+        client, clock = client_for(github)
+        client.get(PATH)
+        assert 3_599 <= clock.slept[0] <= 3_602
+
+
+def test_waits_without_a_told_length_grow_and_end_in_a_stop(world):
+    with FakeGitHub(world, schedule=lambda seen: Fault("status", 429, SECONDARY)) as github:
+        client, clock = client_for(github)
+        with pytest.raises(StoppedError, match=r"secondary rate limit.*run again later"):
+            client.get(PATH)
+        assert len(github.seen) == 10
+        assert [round(seconds, -1) for seconds in clock.slept[:4]] == [60, 120, 240, 300]
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (403, "Resource not accessible by personal access token"),
+        (404, "Not Found"),
+        (410, "This issue was deleted"),
+        (422, "Pagination with the page parameter is not supported for large datasets"),
+        (451, "Repository access blocked"),
+    ],
+)
+def test_a_refusal_is_not_asked_twice(world, status, message):
+    with FakeGitHub(world, faults=[Fault("status", status, message)]) as github:
+        client, clock = client_for(github)
+        with pytest.raises(Refused, match=message) as refused:
+            client.get(PATH)
+        assert refused.value.status == status
+        assert len(github.seen) == 1
+        assert clock.slept == []
+
+
+def test_a_rejected_token_is_named_by_its_variable_and_never_shown(world, caplog):
+    caplog.set_level(logging.DEBUG)
+    with FakeGitHub(world, token="another") as github:
+        client, _ = client_for(github, token_env="MY_TOKEN")
+        with pytest.raises(CredentialsError, match="rejected the token in MY_TOKEN") as rejected:
+            client.get(PATH)
+    assert len(github.seen) == 1
+    assert TOKEN not in str(rejected.value) + caplog.text + repr(Connection(token=TOKEN))
+
+
+def test_the_token_is_sent_and_without_one_nothing_is(world):
+    with FakeGitHub(world) as github:
+        client_for(github)[0].get(PATH)
+        client_for(github, token=None)[0].get(PATH)
+    sent = [seen.headers.get("Authorization") for seen in github.seen]
+    assert sent == [f"token {TOKEN}", None]
+
+
+def test_max_requests_counts_repeated_ones(world):
+    with FakeGitHub(world, faults=[None, Fault("html", 502)]) as github:
+        client, _ = client_for(github, max_requests=3)
+        client.get(PATH)
+        client.get(PATH)
+        with pytest.raises(StoppedError, match="--max-requests 3 reached"):
+            client.get(PATH)
+    assert len(github.seen) == 3
+
+
+def test_a_server_that_is_not_there_is_named_after_a_few_tries():
+    clock = Clock()
+    client = GitHubClient(Connection("http://127.0.0.1:9"), sleep=clock.sleep)
+    with pytest.raises(InputError, match=r"cannot reach http://127\.0\.0\.1:9 .*check --api-url"):
+        client.get(PATH)
+    assert len(clock.slept) == 2
+
+
+@pytest.mark.parametrize("url", ["api.github.com", "ftp://host", "http://", "https://github.com", ""])
+def test_an_address_that_is_no_api_is_an_error(url):
+    with pytest.raises(InputError, match="--api-url"):
+        Connection(url)
+
+
+def test_a_temporary_redirection_is_followed_on_the_same_host_only(world):
+    with FakeGitHub(world) as github:
+        there, away = f"{github.url}/repositories/1000", "http://other.example/repositories/1000"
+        client, _ = client_for(github)
+        github.faults = [Fault("status", 307, "", {"Location": there})]
+        assert client.get("/repos/a/b").data["id"] == 1_000
+        github.faults = [Fault("status", 302, "", {"Location": away})]
+        with pytest.raises(Refused, match="302"):
+            client.get("/repos/a/b")
+        github.faults = [Fault("status", 301, "", {"Location": away})]
+        with pytest.raises(Refused, match="another server"):
+            client.get("/repos/a/b")
+        github.schedule = lambda seen: Fault("status", 302, "", {"Location": there})
+        with pytest.raises(Refused, match="302"):
+            client.get("/repos/a/b")
+
+
+def test_the_next_page_is_never_asked_of_another_host(world):
+    """A `Link` header that points elsewhere must not carry the token there."""
+    with FakeGitHub(world) as github:
+        client, _ = client_for(github)
+        assert client.get("http://evil.example/repos/org0/project0").data["id"] == 1_000
+        assert len(github.seen) == 1
+
+
+def test_a_short_budget_is_spread_over_the_time_to_the_reset():
+    assert pause_before(None, NOW) == 0
+    assert pause_before(Budget(5_000, 501, NOW + 3_600), NOW) == 0
+    assert pause_before(Budget(5_000, 360, NOW + 3_600), NOW) == 10
+    assert pause_before(Budget(5_000, 0, NOW + 3_600), NOW) == 3_601
+    assert pause_before(Budget(5_000, 0, NOW - 1), NOW) == 0
+
+
+def test_the_client_paces_itself_before_the_limit_is_hit(world):
+    with FakeGitHub(world, limit=20) as github:
+        client, clock = client_for(github)
+        for _ in range(20):
+            client.get(PATH)
+        assert len(clock.slept) == 1  # 20 to 2 left are free, with 1 left it waits for all the time there is
+        assert clock.slept[0] == pytest.approx(3_600, abs=2)
+        assert all(seen.route == "repository" for seen in github.seen)
+
+
+# GraphQL
+
+
+@pytest.mark.parametrize(
+    ("fault", "least", "most"),
+    [(Fault("limited"), 3_599, 3_602), (Fault("primary", 403), 3_599, 3_602),
+     (Fault("status", 403, SECONDARY), 60, 61)],
+    ids=["in-a-200", "403", "secondary"],
+)  # fmt: skip
+def test_graphql_limits_are_waited_out_even_inside_a_success(world, fault, least, most):
+    with FakeGitHub(world, faults=[fault]) as github:
+        client, clock = client_for(github)
+        assert client.graphql(ISSUES_QUERY, ASK, smaller=True)["repository"]["databaseId"] == 1_000
+        assert least <= clock.slept[0] <= most
+
+
+@pytest.mark.parametrize("fault", [Fault("timeout"), Fault("html", 502), Fault("html", 504)])
+def test_a_heavy_query_goes_back_to_the_caller_at_once_or_is_repeated(world, fault):
+    with FakeGitHub(world, faults=[None, fault, None, fault]) as github:
+        client, clock = client_for(github)
+        client.graphql(ISSUES_QUERY, ASK)
+        with pytest.raises(TooHeavy):
+            client.graphql(ISSUES_QUERY, ASK, smaller=True)
+        assert clock.slept == []
+        client.graphql(ISSUES_QUERY, ASK)
+        assert client.graphql(ISSUES_QUERY, ASK)["repository"]["databaseId"] == 1_000
+        assert len(clock.slept) == 1
+
+
+@pytest.mark.parametrize("kind", ["reset", "truncated", "garbage"])
+def test_a_broken_connection_says_nothing_of_the_size(world, kind):
+    with FakeGitHub(world, faults=[None, Fault(kind)]) as github:
+        client, clock = client_for(github)
+        client.get(PATH)
+        assert client.graphql(ISSUES_QUERY, ASK, smaller=True)["repository"]["databaseId"] == 1_000
+        assert len(clock.slept) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ({"data": {"repository": {"id": 1}}}, type(None)),
+        ({"data": {"repository": {"id": 1}}, "errors": [{"type": "FORBIDDEN", "message": "m"}]}, type(None)),
+        ({"data": None, "errors": [{"type": "NOT_FOUND", "message": "m"}]}, Refused),
+        ({"data": {"rateLimit": {}, "repository": None}, "errors": [{"type": "NOT_FOUND"}]}, Refused),
+        ({"data": None, "errors": [{"type": "FORBIDDEN", "message": "SAML"}]}, Refused),
+        ({"errors": [{"type": "RATE_LIMITED", "message": "m"}]}, Transient),
+        ({"errors": [{"message": "API rate limit already exceeded for user ID 1."}]}, Transient),
+        ({"errors": [{"message": "You have exceeded a secondary rate limit."}]}, Transient),
+        ({"errors": [{"type": "MAX_NODE_LIMIT_EXCEEDED", "message": "m"}]}, Transient),
+        ({"errors": [{"message": "Something went wrong while executing your query on 2026."}]}, Transient),
+        ({"data": {"a": {}}, "errors": [{"message": "Resource limits for this query exceeded."}]}, Transient),
+        ({"data": {"repository": None}, "errors": [{"type": "INVALID_CURSOR_ARGUMENTS"}]}, LostCursorError),
+        ({"errors": [{"message": "no field x", "extensions": {"code": "undefinedField"}}]}, SchemaError),
+        ({}, Transient),
+    ],
+)  # fmt: skip
+def test_what_a_graphql_answer_stands_for(answer, kind):
+    assert isinstance(judge_graphql(answer, {}, NOW), kind)

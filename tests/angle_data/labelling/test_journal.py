@@ -1,0 +1,179 @@
+"""The journal: survives torn lines, belongs to one process and one model, and finds rows again."""
+
+import json
+
+import pytest
+
+from angle_data.errors import InputError
+from angle_data.labelling.journal import open_journal, read_journal, refusal_of
+
+KEYS = [f"{i:032x}" for i in range(4)]
+
+
+def row(number, model="m"):
+    return {"key": KEYS[number], "model": model, "reply": f"reply {number} – ü"}
+
+
+def finished(run, model="m"):
+    """The keys that a reader of the journal finds, without locking it."""
+    with read_journal(run, model) as journal:
+        return {key for key in KEYS if key in journal}
+
+
+def fill(run, *numbers):
+    with open_journal(run, "m") as journal:
+        for number in numbers:
+            journal.append(row(number))
+
+
+def test_rows_are_found_by_key_in_this_and_later_runs(tmp_path):
+    run = tmp_path / "new" / "run"
+    with open_journal(run, "m") as journal:
+        journal.append(row(0))
+        assert json.loads((run / "journal.jsonl").read_text()) == journal.row(KEYS[0]) == row(0)
+        journal.append(row(1))
+        assert journal.row(KEYS[0]) == row(0)
+    with open_journal(run, "m") as journal:
+        journal.append(row(2))
+        assert [journal.held_before(key) for key in KEYS] == [True, True, False, False]
+        assert [journal.row(key) for key in KEYS] == [row(0), row(1), row(2), None]
+        assert [key in journal for key in KEYS] == [True, True, True, False]
+    assert finished(run) == set(KEYS[:3])
+
+
+def test_a_refused_request_is_finished_and_no_reply(tmp_path):
+    refused = {"key": KEYS[1], "model": "m", "reply": "", "refused": "http_400: no", "time": "t"}
+    with open_journal(tmp_path, "m") as journal:
+        journal.append(row(0))
+        journal.append(refused)
+        assert len(journal) == 1
+    with open_journal(tmp_path, "m") as journal:
+        assert (len(journal), journal.claim(KEYS[1])) == (1, False)
+        assert [refusal_of(journal.row(key)) for key in KEYS[:2]] == [None, "http_400: no"]
+
+
+def test_a_request_is_claimed_once(tmp_path):
+    fill(tmp_path, 0)
+    with open_journal(tmp_path, "m") as journal:
+        assert not journal.claim(KEYS[0])
+        assert journal.claim(KEYS[1])
+        assert not journal.claim(KEYS[1])
+        assert KEYS[1] not in journal
+        assert journal.row(KEYS[1]) is None
+        journal.append(row(1))
+        assert journal.row(KEYS[1]) == row(1)
+
+
+def test_a_torn_last_line_is_cut_off_and_everything_before_it_kept(tmp_path):
+    fill(tmp_path, 0, 1, 2)
+    path = tmp_path / "journal.jsonl"
+    whole = path.read_bytes()
+    start_of_last = whole.rstrip(b"\n").rfind(b"\n") + 1
+    for end in range(start_of_last + 1, len(whole) - 1):
+        path.write_bytes(whole[:end])
+        assert finished(tmp_path) == set(KEYS[:2])
+        with open_journal(tmp_path, "m") as journal:
+            journal.append(row(3))
+            assert [journal.row(key) for key in KEYS] == [row(0), row(1), None, row(3)]
+        assert path.read_bytes().count(b"\n") == 3
+
+
+def test_a_row_that_only_lost_its_newline_is_kept(tmp_path):
+    fill(tmp_path, 0, 1)
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    fill(tmp_path, 2)
+    with open_journal(tmp_path, "m") as journal:
+        assert [journal.row(key) for key in KEYS[:3]] == [row(0), row(1), row(2)]
+
+
+@pytest.mark.parametrize(
+    "bad", [b"my own notes", b"[]", b'{"key": "zz", "model": "m", "reply": "x"}', b'{"key": "00"}']
+)
+@pytest.mark.parametrize("more", [0, 1], ids=["last line", "between others"])
+def test_a_whole_line_that_is_damaged_is_named_and_kept(tmp_path, bad, more):
+    fill(tmp_path, 0, 1)
+    path = tmp_path / "journal.jsonl"
+    lines = path.read_bytes().splitlines()
+    path.write_bytes(b"\n".join([lines[0], bad, *lines[1 : 1 + more]]) + b"\n")
+    before = path.read_bytes()
+    message = r"journal.jsonl:2: .*; repair or remove the line"
+    with pytest.raises(InputError, match=message), open_journal(tmp_path, "m"):
+        pass
+    assert path.read_bytes() == before
+
+
+def test_a_run_that_is_written_can_be_read_and_not_written_twice(tmp_path):
+    with open_journal(tmp_path, "m") as journal:
+        journal.append(row(0))
+        with pytest.raises(InputError, match="in use by another process"), open_journal(tmp_path, "m"):
+            pass
+        assert finished(tmp_path) == {KEYS[0]}
+
+
+def full_row(number, **changes):
+    """A row as a session writes it, with what may look like its end inside the reply."""
+    usage = {"prompt_tokens": 10 + number, "completion_tokens": 5, "total_tokens": 15 + number}
+    ending = {"usage": usage, "seconds": 0.25, "time": "2026-11-20T10:00:00+00:00"}
+    inside = json.dumps({"usage": {"prompt_tokens": 999}, "seconds": 9.0, "time": "x"})
+    return {"key": KEYS[number], "model": "m", "reply": f"{inside}\n", **ending} | changes
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}, (10, 5)),
+        ({"completion_tokens": 5, "prompt_tokens": 10}, (10, 5)),
+        ({"prompt_tokens": 10}, (10, 0)),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "details": {"cached": 3}}, (10, 5)),
+        ({}, (0, 0)),
+        (None, (0, 0)),
+        ({"prompt_tokens": "ten"}, (0, 0)),
+    ],
+)
+def test_tokens_and_seconds_are_counted_when_written_and_when_read(tmp_path, usage, tokens):
+    with open_journal(tmp_path, "m") as journal:
+        journal.append(full_row(0, usage=usage))
+        written = journal.spent
+    with read_journal(tmp_path, "m") as journal:
+        read = journal.spent
+        assert journal.row(KEYS[0]) == full_row(0, usage=usage)
+    assert (written.prompt_tokens, written.completion_tokens) == tokens
+    assert (read.prompt_tokens, read.completion_tokens, read.tokens) == (*tokens, sum(tokens))
+    assert list(read.seconds) == list(written.seconds) == [0.25]
+
+
+@pytest.mark.parametrize("model", ["m", 'm"\n', "Modell-ü"])
+def test_a_row_of_another_model_is_found_among_many(tmp_path, model):
+    with open_journal(tmp_path, model) as journal:
+        for number in range(3):
+            journal.append(full_row(number, model=model))
+    with read_journal(tmp_path, model) as journal:
+        assert len(journal) == 3
+    with (tmp_path / "journal.jsonl").open("a") as stream:
+        stream.write(json.dumps(full_row(3, model="other")) + "\n")
+    for opened in (read_journal, open_journal):
+        with pytest.raises(InputError, match="holds a run of 'other'"), opened(tmp_path, model):
+            pass
+
+
+def test_a_row_damaged_in_the_middle_is_named_when_it_is_needed(tmp_path):
+    with open_journal(tmp_path, "m") as journal:
+        journal.append(full_row(0))
+        journal.append(full_row(1))
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"reply": "', b'"reply": oops"', 1))
+    with open_journal(tmp_path, "m") as journal:
+        assert journal.row(KEYS[1]) == full_row(1)
+        with pytest.raises(
+            InputError, match=r"journal.jsonl: not a valid journal row at byte 0; repair or remove"
+        ):
+            journal.row(KEYS[0])
+
+
+def test_a_row_with_another_key_under_the_same_hash_counts_as_missing(tmp_path, monkeypatch):
+    fill(tmp_path, 0)
+    monkeypatch.setattr("angle_data.labelling.journal.hash", lambda key: 7, raising=False)
+    with open_journal(tmp_path, "m") as journal:
+        assert journal.row(KEYS[0]) == row(0)
+        assert journal.row(KEYS[1]) is None

@@ -1,0 +1,465 @@
+"""Whole labelling runs against a real socket: resume, kill, interrupt, failures, and what the files say."""
+
+import json
+import re
+import shutil
+import signal
+import time
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from fake_openai import FakeOpenAI, Fault
+from programs import angle_data, started
+
+from angle_data.annotators.spec import EngineConfig
+from angle_data.errors import AnnotatorError, InputError, StoppedError
+from angle_data.jsonl import read_jsonl
+from angle_data.labelling.label import LabelConfig, label, plan_label
+
+PROMPTS = Path(__file__).parents[3] / "prompts"
+
+
+def write_texts(path, count, start=0):
+    lines = [
+        json.dumps({"id": f"t{i}", "text": f"Node {i} has left the cluster."}) for i in range(start, count)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+ENGINE_OPTIONS = {field.name for field in fields(EngineConfig)}
+
+
+def config(tmp_path, server, **changes):
+    """Settings for a run against the server; changes go to where they belong."""
+    asked = {"model": "tiny", "base_urls": (server.url,), "concurrency": 4}
+    asked |= {name: value for name, value in changes.items() if name in ENGINE_OPTIONS}
+    settings = {"texts": tmp_path / "texts.jsonl", "out": tmp_path / "run"}
+    settings |= {name: value for name, value in changes.items() if name not in ENGINE_OPTIONS}
+    return LabelConfig(engine=EngineConfig(**asked), **settings)
+
+
+def run_json(tmp_path):
+    return json.loads((tmp_path / "run" / "run.json").read_text())
+
+
+def rows(path: Path):
+    return [row for _, row in read_jsonl(path)]
+
+
+def about(body):
+    """A reply that quotes the node of its prompt, so that mixed-up rows show."""
+    node = body["messages"][-1]["content"].split("Node ")[1].split()[0]
+    return f"1. Host {node} is gone.\n2. Host {node} went away."
+
+
+def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 30)
+    with FakeOpenAI(about) as server:
+        summary = label(config(tmp_path, server))
+    candidates = rows(tmp_path / "run" / "candidates.jsonl")
+    expected = [
+        (f"t{i}", polarity, f"Host {i} {end}")
+        for i in range(30)
+        for polarity in ("synonym", "antonym")
+        for end in ("is gone.", "went away.")
+    ]
+    assert [(row["source_id"], row["polarity"], row["text"]) for row in candidates] == expected
+    assert {row["model"] for row in candidates} == {"tiny"}
+    assert summary.counts == {
+        "blank_texts": 0,
+        "repeated_rows": 0,
+        "requests": 60,
+        "from_journal": 0,
+        "asked": 60,
+        "replied": 60,
+        "failed": {},
+        "unanswered": 0,
+        "refused": 0,
+        "without_sentence": 0,
+        "kept": 120,
+        "rejected": {},
+    }
+    settings = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert settings["counts"] == summary.counts
+    assert settings["tokens"] == {"completion_tokens": 300, "prompt_tokens": 600, "total_tokens": 900}
+    journal = rows(tmp_path / "run" / "journal.jsonl")
+    assert {row["key"] for row in journal} == {row["key"] for row in candidates}
+    assert (journal[0]["finish_reason"], journal[0]["usage"]["total_tokens"]) == ("stop", 15)
+    files = [tmp_path / "run" / name for name in ("candidates.jsonl", "rejected.jsonl", "journal.jsonl")]
+    before = [path.read_bytes() for path in files]
+    again = label(config(tmp_path, server)).counts  # the server is gone
+    assert (again["asked"], again["from_journal"]) == (0, 60)
+    assert [path.read_bytes() for path in files] == before
+
+
+def test_a_finished_run_can_be_parsed_anew_without_key_or_server(tmp_path, monkeypatch):
+    write_texts(tmp_path / "texts.jsonl", 3)
+    monkeypatch.setenv("MY_KEY", "sk-0")
+    with FakeOpenAI(about, key="sk-0") as server:
+        finished = config(tmp_path, server, api_key_env="MY_KEY")
+        label(finished)
+    (tmp_path / "run" / "candidates.jsonl").unlink()
+    monkeypatch.delenv("MY_KEY")
+    assert label(finished).counts["kept"] == 12
+    assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 12
+
+
+def test_equal_texts_under_two_ids_are_asked_once_and_answered_twice(tmp_path):
+    texts = [{"id": i, "text": "Node 3 has left."} for i in ("a", "b")]
+    (tmp_path / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in texts))
+    with FakeOpenAI(about) as server:
+        label(config(tmp_path, server, polarity="antonym"))
+        assert len(server.seen) == 1
+    assert [row["source_id"] for row in rows(tmp_path / "run" / "candidates.jsonl")] == ["a", "a", "b", "b"]
+
+
+def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 1)
+    raw = "Sure!\n1. Node 0 has left the cluster.\n2. Host 0 is"
+    with (
+        FakeOpenAI(lambda body: raw, finish_reason="length") as server,
+        pytest.raises(AnnotatorError) as caught,
+    ):
+        label(config(tmp_path, server, polarity="synonym"))
+    assert str(caught.value) == (
+        "no reply is of use (1 reply, most: chatter); see rejected.jsonl, then choose another model or "
+        "prompt, or ask anew with --retry-rejected"
+    )
+    rejected = rows(tmp_path / "run" / "rejected.jsonl")
+    assert [(row["reason"], row["text"]) for row in rejected] == [
+        ("chatter", "Sure!"),
+        ("echo_source", "Node 0 has left the cluster."),
+        ("truncated", "Host 0 is"),
+    ]
+    assert {row["raw"] for row in rejected} == {raw}
+    assert run_json(tmp_path)["counts"]["rejected"] == {"chatter": 1, "echo_source": 1, "truncated": 1}
+
+
+def test_failed_requests_are_listed_and_asked_again(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 3)
+    broken = Fault(500, {"retry-after-ms": "5"}, message="out of memory")
+    with FakeOpenAI(about, faults=[None, *[broken] * 6]) as server:
+        asked = config(tmp_path, server, polarity="synonym", concurrency=1)
+        with pytest.raises(StoppedError, match=r"^1 request failed, with http_500: out of memory; run the"):
+            label(asked)
+        first = run_json(tmp_path)
+        assert (first["counts"]["failed"], first["finished"]) == ({"http_500": 1}, False)
+        assert first["last_run"]["stopped_by"].startswith("1 request failed, with http_500: out of memory")
+        assert [first["counts"][name] for name in ("requests", "replied", "unanswered")] == [3, 2, 0]
+        ((row),) = rows(tmp_path / "run" / "rejected.jsonl")
+        assert (row["source_id"], row["reason"], row["raw"]) == (
+            "t1",
+            "request_failed",
+            "http_500: out of memory",
+        )
+        assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 4
+        counts = label(asked).counts
+        assert (counts["asked"], counts["replied"], counts["failed"]) == (1, 3, {})
+        assert len(server.seen) == 2 + 6 + 1
+    account = run_json(tmp_path)
+    assert (account["finished"], account["failures"]) == (True, {"http_500": 1})
+    assert (account["last_run"]["failures"], account["last_run"]["stopped_by"]) == ({}, None)
+
+
+def test_a_text_that_the_server_refuses_for_good_does_not_keep_the_run_from_its_end(tmp_path, caplog):
+    write_texts(tmp_path / "texts.jsonl", 3)
+    too_long = Fault(400, message="too long")
+    with FakeOpenAI(about, faults=[None, too_long, None, too_long]) as server:
+        asked = {"polarity": "synonym", "concurrency": 1}
+        first = label(config(tmp_path, server, **asked)).counts
+        assert [first[name] for name in ("requests", "replied", "refused", "kept")] == [3, 2, 1, 4]
+        assert (first["failed"], first["rejected"]) == ({}, {"refused_by_server": 1})
+        ((row),) = rows(tmp_path / "run/rejected.jsonl")
+        assert (row["source_id"], row["raw"]) == ("t1", "http_400: too long")
+        assert run_json(tmp_path)["tokens"]["total_tokens"] == 30
+        assert plan_label(config(tmp_path, server, **asked)).to_ask == 0
+        assert label(config(tmp_path, server, **asked)).counts["asked"] == 0
+        assert caplog.text.count("1 request was refused for good, most with http_400: too long; see ") == 1
+        # Once more, in vain, and with success: each attempt at the text stays on record.
+        for refused, reasons in ((1, 2), (0, 2)):
+            counts = label(config(tmp_path, server, retry_rejected=True, **asked)).counts
+            assert (counts["asked"], counts["refused"]) == (1, refused)
+            assert counts["rejected"] == {"refused_by_server": reasons}
+        assert (counts["kept"], len(server.seen)) == (6, 5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"size": 0}, "--size must be at least 1, got 0"),
+        ({"limit": 0}, "--limit must be at least 1, got 0"),
+        ({"polarity": "all"}, "--polarity must be one of both, synonym, antonym, got 'all'"),
+    ],
+)
+def test_settings_out_of_range(tmp_path, changes, message):
+    with pytest.raises(InputError, match=message):
+        LabelConfig(EngineConfig("m"), texts=tmp_path, out=tmp_path, **changes)
+
+
+def command(tmp_path, server):
+    options = {
+        "--model": "tiny",
+        "--base-url": server.url,
+        "--texts": tmp_path / "texts.jsonl",
+        "--out": tmp_path / "run",
+        "--concurrency": 4,
+    }
+    arguments = [str(part) for option in options.items() for part in option]
+    return angle_data("llm-label", *arguments)
+
+
+def wait_for_replies(server, count):
+    deadline = time.monotonic() + 60
+    while len(server.seen) < count:
+        assert time.monotonic() < deadline, "the run does not get going"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_waits_for_replies_in_flight_and_derives_the_candidates(tmp_path, number):
+    write_texts(tmp_path / "texts.jsonl", 200)
+    with FakeOpenAI(about, latency_s=0.05) as server:
+        with started(command(tmp_path, server)) as run:
+            wait_for_replies(server, 20)
+            run.send_signal(number)
+            _, errors = run.communicate()
+        asked = len(server.seen)
+    assert run.returncode == 130
+    # How many were in flight depends on when the signal came.
+    assert re.search(r"stopping: everything so far is kept; waiting for \d+ repl(y|ies) in flight", errors)
+    assert json.loads((tmp_path / "run/run.json").read_text())["finished"] is False
+    assert "Traceback" not in errors
+    journal, counts = (
+        rows(tmp_path / "run/journal.jsonl"),
+        json.loads((tmp_path / "run/run.json").read_text())["counts"],
+    )
+    assert len(journal) == asked == counts["replied"] < 400
+    assert counts["unanswered"] == 400 - asked
+    assert len(rows(tmp_path / "run/candidates.jsonl")) == 2 * asked
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_an_interrupt_does_not_wait_for_as_long_as_the_server_asked(tmp_path, status):
+    """429: everybody pauses; 503: each request sleeps before its next attempt."""
+    write_texts(tmp_path / "texts.jsonl", 20)
+    fault = Fault(status, {"Retry-After": "3600"})
+    with (
+        FakeOpenAI(about, faults=[None] * 6, always=fault) as server,
+        started(command(tmp_path, server)) as run,
+    ):
+        wait_for_replies(server, 7)
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate()
+        assert len(server.seen) <= 10
+    assert run.returncode == 130
+    assert "Traceback" not in errors
+    counts = json.loads((tmp_path / "run/run.json").read_text())["counts"]
+    assert (counts["replied"], counts["failed"], counts["unanswered"]) == (6, {}, 34)
+
+
+def test_a_second_interrupt_does_not_wait(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 20)
+    with (
+        FakeOpenAI(about, faults=[None] * 6, always=Fault(kind="hang")) as server,
+        started(command(tmp_path, server)) as run,
+    ):
+        wait_for_replies(server, 10)
+        run.send_signal(signal.SIGINT)
+        assert any("stopping" in line for line in run.stderr)
+        run.send_signal(signal.SIGINT)
+        run.communicate()
+    assert run.returncode == 130
+    assert len(rows(tmp_path / "run/journal.jsonl")) == 6
+    assert len(rows(tmp_path / "run/candidates.jsonl")) == 12
+
+
+def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 1)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "candidates.jsonl").write_text("mine\n")
+    with FakeOpenAI(about) as server:
+        with pytest.raises(InputError, match=r"other is not empty and holds no labelling run; give another"):
+            label(config(tmp_path, server, out=tmp_path / "other"))
+        assert not server.seen
+        label(config(tmp_path, server))
+        with pytest.raises(InputError, match="holds a run of 'tiny'; give another --out for 'other'"):
+            label(config(tmp_path, server, model="other"))
+    assert (tmp_path / "other" / "candidates.jsonl").read_text() == "mine\n"
+    (tmp_path / "run" / "run.json").write_text("[]")
+    with pytest.raises(InputError, match=r"run.json is not the run.json of a labelling run"):
+        plan_label(config(tmp_path, server))
+
+
+def test_a_token_limit_is_used_up_and_not_passed(tmp_path):
+    """Every reply takes 15 tokens, so 150 are ten replies, although up to about 120 are expected at first."""
+    write_texts(tmp_path / "texts.jsonl", 20)
+    limited = {"max_tokens_total": 150, "polarity": "synonym", "concurrency": 4, "max_tokens": 8}
+    with FakeOpenAI(about) as server:
+        message = r"^stopped at --max-tokens-total 150: spent 150 tokens; 10 of 20 requests are left; raise"
+        with pytest.raises(StoppedError, match=message):
+            label(config(tmp_path, server, **limited))
+        assert len(server.seen) == 10
+        with pytest.raises(StoppedError, match=message):
+            label(config(tmp_path, server, **limited))
+        assert len(server.seen) == 10
+        label(config(tmp_path, server, **(limited | {"max_tokens_total": 300})))
+        assert len(server.seen) == 20
+    settings = run_json(tmp_path)
+    assert (settings["finished"], settings["tokens"]["total_tokens"], settings["replies"]) == (True, 300, 20)
+
+
+def test_a_money_limit_counts_the_whole_journal(tmp_path):
+    """10 prompt and 5 reply tokens at 100 and 200 USD a million are 0.002 USD a request."""
+    write_texts(tmp_path / "texts.jsonl", 40)
+    priced = {"usd_per_million": (100.0, 200.0), "polarity": "synonym", "max_tokens": 8}
+    with FakeOpenAI(about) as server:
+        for limit, asked in ((0.02, 10), (0.05, 25)):
+            with pytest.raises(StoppedError, match=rf"stopped at --max-usd {limit}: spent {limit:.4f} USD, "):
+                label(config(tmp_path, server, max_usd=limit, **priced))
+            assert len(server.seen) == asked
+        assert run_json(tmp_path)["usd"] == pytest.approx(0.05)
+        assert run_json(tmp_path)["last_run"]["usd"] == pytest.approx(0.03)
+        with pytest.raises(
+            InputError, match=r"--max-usd needs a price, and that of 'tiny' at http:.* is not"
+        ):
+            label(config(tmp_path, server, max_usd=1.0))
+
+
+def test_requests_in_flight_count_for_the_limit(tmp_path):
+    """64 could be sent at once; the limit must hold although no reply has come when they are."""
+    write_texts(tmp_path / "texts.jsonl", 60)
+    with FakeOpenAI(about, latency_s=0.05) as server, pytest.raises(StoppedError):
+        label(config(tmp_path, server, max_tokens_total=600, concurrency=64, max_tokens=64))
+    assert 36 <= len(server.seen) <= 40  # 40 replies of 15 tokens
+
+
+def test_shards_share_the_texts_whatever_their_order(tmp_path, caplog):
+    caplog.set_level("INFO")
+    write_texts(tmp_path / "texts.jsonl", 40)
+    found = {}
+    with FakeOpenAI(about) as server:
+        for i in (1, 2, 3):
+            out = tmp_path / f"run{i}"
+            label(config(tmp_path, server, out=out, shard=(i, 3), polarity="synonym"))
+            found[i] = {row["source_id"] for row in rows(out / "candidates.jsonl")}
+        assert len(server.seen) == 40
+        lines = (tmp_path / "texts.jsonl").read_text().splitlines()
+        (tmp_path / "texts.jsonl").write_text("\n".join(reversed(lines)) + "\n")
+        label(config(tmp_path, server, out=tmp_path / "run2", shard=(2, 3), polarity="synonym"))
+        assert len(server.seen) == 40
+    assert "(tiny): about 14 requests, 0 replies" in caplog.text
+    assert all(found.values())
+    assert sorted(part for shard in found.values() for part in shard) == sorted(f"t{i}" for i in range(40))
+
+
+def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, caplog):
+    write_texts(tmp_path / "texts.jsonl", 1)
+    shutil.copytree(PROMPTS / "paper", tmp_path / "prompts")
+    monkeypatch.chdir(tmp_path)
+    with FakeOpenAI(about) as server:
+        label(config(tmp_path, server))
+        # The pace, the limits, and another way to write the same path change nothing that is asked.
+        label(config(tmp_path, server, concurrency=1, max_tokens_total=9000, texts=Path("texts.jsonl")))
+        assert "other settings" not in caplog.text
+        label(config(tmp_path, server, size=3, temperature=0.1, prompts="structured"))
+        said = "run with other settings (size 2 -> 3, prompts paper -> structured, sampling temperature"
+        assert caplog.text.count(said) == 1
+        assert len(server.seen) == 2 + 2
+        label(config(tmp_path, server, prompts="prompts"))
+        path = tmp_path / "prompts" / "synonym.txt"
+        path.write_text(path.read_text().replace("highly smart", "smart"))
+        write_texts(tmp_path / "others.jsonl", 1)
+        label(config(tmp_path, server, prompts="prompts", texts=Path("others.jsonl")))
+        assert len(server.seen) == 2 + 2 + 1  # the texts and the prompt of the antonym are the same
+    assert f"(texts {tmp_path}/texts.jsonl -> others.jsonl, prompts prompts edited)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("raw", "kept"),
+    [
+        (
+            "1. Host \ud83d is gone.\n2. Host \U0001f600 left.",
+            ["Host \ufffd is gone.", "Host \U0001f600 left."],
+        ),
+        ('["The pod \\ud83d is gone.", "It left."]', ["The pod \ufffd is gone.", "It left."]),
+    ],
+    ids=["in the reply", "as an escape"],
+)
+def test_half_a_surrogate_pair_is_kept_readable(tmp_path, raw, kept):
+    write_texts(tmp_path / "texts.jsonl", 1)
+    with FakeOpenAI(lambda body: raw) as server:
+        label(config(tmp_path, server, polarity="synonym"))
+    assert [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")] == kept
+
+
+def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 3)
+    answers = {
+        0: ["As an AI model, I cannot."] * 2 + ["1. Better.\n2. Best."],
+        1: ["1. Good.\n2. Fine."],
+        2: [""],
+    }
+    asked = {node: [] for node in answers}
+
+    def reply(body):
+        node = int(body["messages"][-1]["content"].split("Node ")[1].split()[0])
+        asked[node].append(body["seed"])
+        return answers[node][min(len(asked[node]), len(answers[node])) - 1]
+
+    def run(**changes):
+        counts = label(config(tmp_path, server, polarity="synonym", seed=7, **changes)).counts
+        return {name: counts[name] for name in ("asked", "replied", "without_sentence", "kept")}
+
+    with FakeOpenAI(reply) as server:
+        assert run() == {"asked": 3, "replied": 3, "without_sentence": 2, "kept": 2}
+        assert run()["asked"] == 0
+        assert run(retry_rejected=True) == {"asked": 2, "replied": 3, "without_sentence": 2, "kept": 2}
+        assert run(retry_rejected=True) == {"asked": 2, "replied": 3, "without_sentence": 1, "kept": 4}
+        assert run() == {"asked": 0, "replied": 3, "without_sentence": 1, "kept": 4}
+    assert asked == {0: [7, 8, 9], 1: [7], 2: [7, 8, 9]}
+    journal = {row["key"]: row["reply"] for row in rows(tmp_path / "run/journal.jsonl")}
+    candidates = rows(tmp_path / "run/candidates.jsonl")
+    assert [(row["source_id"], row["text"]) for row in candidates[:2]] == [("t0", "Better."), ("t0", "Best.")]
+    assert journal[candidates[0]["key"]] == answers[0][2]
+    reasons = [(row["source_id"], row["reason"]) for row in rows(tmp_path / "run/rejected.jsonl")]
+    assert reasons == [("t0", "refusal")] * 2 + [("t2", "empty")] * 3
+
+
+def test_requests_asked_anew_that_fail_are_failures(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", 3)
+    refuse = "As an AI model, I cannot."
+    again = {"polarity": "synonym", "retry_rejected": True, "concurrency": 1}
+    odd = Fault(500, {"retry-after-ms": "5"}, message="odd")
+    with FakeOpenAI(lambda body: about(body) if "Node 2 " in str(body["messages"]) else refuse) as server:
+        label(config(tmp_path, server, polarity="synonym"))
+    with FakeOpenAI(about, always=odd) as server:
+        message = r"^2 requests failed, most with http_500: odd; run the same"
+        with pytest.raises(StoppedError, match=message):
+            label(config(tmp_path, server, **again))
+    counts = run_json(tmp_path)["counts"]
+    assert run_json(tmp_path)["finished"] is False
+    assert (counts["requests"], counts["replied"], counts["failed"]) == (3, 1, {"http_500": 2})
+    reasons = [(row["source_id"], row["reason"]) for row in rows(tmp_path / "run/rejected.jsonl")]
+    assert reasons == [(f"t{i}", why) for i in (0, 1) for why in ("refusal", "request_failed")]
+    with FakeOpenAI(about) as server:
+        assert label(config(tmp_path, server, **again)).counts["kept"] == 6
+        assert len(server.seen) == 2
+    assert run_json(tmp_path)["finished"] is True
+
+
+def test_of_several_good_replies_the_first_gives_the_candidates(tmp_path):
+    """A better parser can find sentences in a reply after which others were asked for."""
+    write_texts(tmp_path / "texts.jsonl", 1)
+    answers = iter(["I cannot help with that.", "1. Late.\n2. Later."])
+    with FakeOpenAI(lambda body: next(answers)) as server:
+        asked = config(tmp_path, server, polarity="synonym", retry_rejected=True)
+        with pytest.raises(AnnotatorError, match="no reply is of use"):
+            label(asked)
+        assert label(asked).counts["kept"] == 2
+        journal = tmp_path / "run/journal.jsonl"
+        journal.write_text(journal.read_text().replace("I cannot help with that.", "1. Good.\\n2. Fine."))
+        assert label(asked).counts["asked"] == 0
+    assert [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")] == ["Good.", "Fine."]
+    assert rows(tmp_path / "run/rejected.jsonl") == []

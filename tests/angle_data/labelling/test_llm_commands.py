@@ -1,0 +1,270 @@
+"""`llm-label` and `llm-score` as their users meet them: tables, JSON, exit codes, and one-line errors."""
+
+import io
+import json
+import socket
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+
+import pytest
+from fake_openai import FakeOpenAI, Fault
+
+from angle_data.cli import main
+
+
+@dataclass
+class Done:
+    """What a command left behind, as `subprocess.run` has it."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def angle_data(line, *more):
+    """Run the program in this process, which spares the start of another."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["angle-data", *line.split(), *map(str, more)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    return Done(stop.value.code or 0, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture
+def label(tmp_path):
+    """Runs llm-label on one text, in a folder of its own."""
+    (tmp_path / "texts.jsonl").write_text('{"id": "a", "text": "One node left."}\n')
+    where = f"llm-label --texts {tmp_path}/texts.jsonl --out {tmp_path}/run"
+    return lambda line, *more: angle_data(f"{where} {line}", *more)
+
+
+@pytest.fixture
+def demo(examples, tmp_path):
+    """Runs llm-label on the demo's texts with the recorded replies of one annotator."""
+    where = f"llm-label --texts {examples}/texts.jsonl --out {tmp_path}/run --engine recorded"
+    return lambda name, line: angle_data(
+        f"{where} --model {name} --replies {examples}/replies/{name}.jsonl {line}"
+    )
+
+
+def test_a_sigterm_while_the_candidates_are_written_is_an_interrupt(examples, tmp_path):
+    """The asking catches signals in its own way, and must leave them as it found them."""
+    program = (
+        "import os, signal\n"
+        "from angle_data.cli import main\n"
+        "import angle_data.labelling.label as label\n"
+        "class Stopped(label.LabelJob):\n"
+        "    def derive(self, replies):\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        return super().derive(replies)\n"
+        "label.LabelJob = Stopped\n"
+        "main()\n"
+    )
+    options = f"--texts {examples}/texts.jsonl --replies {examples}/replies/annotator-a.jsonl --limit 3"
+    command = f"llm-label --model annotator-a --out {tmp_path}/run {options}".split()
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 130
+    assert done.stderr.endswith("angle-data: interrupted; everything so far is kept\n")
+    assert len((tmp_path / "run/journal.jsonl").read_text().splitlines()) == 6
+    assert json.loads((tmp_path / "run/run.json").read_text())["finished"] is False
+
+
+def test_recorded_replies_of_the_demo(demo):
+    """Read by eye, item by item: every rejection is right, and no talk is left among the sentences."""
+    counts = json.loads(demo("annotator-c", "--json").stdout)
+    assert counts["requests"] == counts["asked"] == counts["replied"] == 720
+    assert (counts["kept"], counts["rejected"]) == (
+        1358,
+        {"chatter": 131, "echo_source": 23, "refusal": 7, "truncated": 14},
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "shown"), [("--dry-run", False), ("--dry-run --json", True), ("", False), ("--json", True)]
+)
+def test_quiet_prints_no_table_and_still_the_json(demo, tmp_path, more, shown):
+    done = demo("annotator-a", f"--limit 3 --quiet {more}")
+    assert (done.returncode, bool(done.stdout), done.stderr) == (0, shown, "")
+    (tmp_path / "pairs.jsonl").write_text('{"text1": "Up.", "text2": "Runs."}\n')
+    (tmp_path / "grades.jsonl").write_text('{"text1": "Up.", "text2": "Runs.", "reply": "4"}\n')
+    paths = f"--pairs {tmp_path}/pairs.jsonl --replies {tmp_path}/grades.jsonl --out {tmp_path}/scores"
+    done = angle_data(f"llm-score --model m {paths} --quiet {more}")
+    assert (done.returncode, bool(done.stdout), done.stderr) == (0, shown, "")
+
+
+def test_dry_run_counts_and_writes_nothing(demo, tmp_path):
+    plan = json.loads(demo("annotator-a", "--dry-run --limit 10 --json").stdout)
+    assert (plan["requests"], plan["to_ask"]) == (20, 20)
+    assert [plan[name] for name in ("from_journal", "blank", "repeated")] == [0, 0, 0]
+    assert (plan["usd"], plan["counted_by"]) == (None, "an estimate by characters")
+    assert not (tmp_path / "run").exists()
+    plain = demo("annotator-a", "--dry-run --polarity synonym").stdout
+    assert plain.splitlines()[0].split() == ["requests", "360"]
+    assert plain.splitlines()[-1] == "source of the token counts: an estimate by characters"
+    assert "cost" not in plain
+
+
+@pytest.mark.parametrize(
+    ("recorded", "code", "said"),
+    [
+        ("One node left.", 0, "1 request without a recorded reply\n"),
+        ("Two nodes left.", 1, "every request failed (2), most with not_recorded: no recorded"),
+    ],
+)
+def test_texts_without_a_recorded_reply_are_a_warning_unless_there_is_none_at_all(
+    label, tmp_path, recorded, code, said
+):
+    row = {"text": recorded, "polarity": "synonym", "reply": "1. It left.\n2. Gone."}
+    (tmp_path / "replies.jsonl").write_text(json.dumps(row) + "\n")
+    done = label(f"--model m --replies {tmp_path}/replies.jsonl")
+    assert done.returncode == code
+    assert said in done.stderr
+    assert json.loads((tmp_path / "run/run.json").read_text())["finished"] is True
+
+
+def test_a_dry_run_of_a_public_model_forecasts_its_cost_without_a_key(label):
+    done = label("--model chatgpt --dry-run --usd-per-million 1000,0")
+    tokens = int(next(line.split()[-1] for line in done.stdout.splitlines() if "prompt tokens" in line))
+    assert f"about {tokens / 1000:.4f} USD" in done.stdout
+    assert 50 < tokens < 200
+
+
+@pytest.mark.parametrize("where", ["", "--base-url http://127.0.0.1:9/v1"])
+def test_a_dry_run_needs_no_address_and_says_what_is_missing_for_a_price(label, where):
+    done = label(f"--model some-model --dry-run {where}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2] == "cost unknown: give --usd-per-million IN,OUT"
+
+
+def test_options_reach_the_run(label, tmp_path):
+    """Every option of the asking that is not checked elsewhere, as run.json and the requests show it."""
+    with FakeOpenAI() as one, FakeOpenAI() as other:
+        done = label(
+            f"--model m --base-url {one.url} --base-url {other.url} --shard 1/1 --checkpoint big "
+            "--temperature 0.25 --seed 3 --max-tokens 99 --max-usd 5 --usd-per-million 1,2 "
+            "--max-tokens-total 100000 --requests-per-minute 6000 --tokens-per-minute 1000000"
+        )
+        bodies = [seen.body for seen in (*one.seen, *other.seen)]
+    assert done.returncode == 0, done.stderr
+    settings = json.loads((tmp_path / "run/run.json").read_text())
+    assert (settings["shard"], settings["checkpoint"]) == ("1/1", "big")
+    assert settings["base_urls"] == [one.url, other.url]
+    assert settings["usd"] == pytest.approx(2 * (10 * 1 + 5 * 2) / 1e6)
+    asked = [(body["model"], body["temperature"], body["seed"], body["max_tokens"]) for body in bodies]
+    assert asked == [("big", 0.25, 3, 99)] * 2
+
+
+def test_blank_texts_are_reported_once(label, tmp_path):
+    (tmp_path / "texts.jsonl").write_text('{"text": "One node left."}\n{"text": " "}\n{"text": ""}\n')
+    with FakeOpenAI() as server:
+        done = label(f"--model m --base-url {server.url}")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("2 blank texts skipped") == 1
+
+
+def test_verbose_names_every_failure_and_quiet_only_their_number(label):
+    with FakeOpenAI(always=Fault(400, message="too long")) as server:
+        loud, quiet = (
+            label(f"--model m --polarity synonym --base-url {server.url} {how}")
+            for how in ("--verbose", "--quiet")
+        )
+    assert "a, synonym: http_400: too long" in loud.stderr
+    assert quiet.stderr == "angle-data: error: every request failed (1), most with http_400: too long\n"
+
+
+def test_some_failures_are_exit_75_and_the_rest_is_written(label):
+    broken = Fault(500, {"retry-after-ms": "5"}, message="out of memory")
+    with FakeOpenAI(faults=[broken] * 6) as server:
+        command = f"--model m --quiet --concurrency 1 --base-url {server.url}"
+        first, second = label(command), label(command)
+    assert (first.returncode, second.returncode) == (75, 0)
+    said = "1 request failed, with http_500: out of memory; run the same command again to ask it again"
+    assert first.stderr == f"angle-data: {said}\n"
+
+
+@pytest.fixture
+def fails(label):
+    """The one line that a failing llm-label prints."""
+
+    def run(line, *more):
+        done = label(f"--quiet {line}", *more)
+        assert (done.returncode, done.stdout) == (1, ""), done.stderr
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        assert done.stderr.startswith("angle-data: error: ")
+        return done.stderr.strip()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--model gpt9", "unknown model 'gpt9'; known: chatglm, chatgpt, llama."),
+        ("--model chatgpt --api-key-env NO_SUCH_KEY", "set the environment variable NO_SUCH_KEY"),
+        ("--model chatgpt --engine offline", "'chatgpt' cannot be loaded here"),
+        ("--model m --base-url http://", "--base-url 'http://' names no host"),
+        ("--model chatgpt --shard 3", "--shard '3': give I/N, such as 1/8"),
+        ("--model chatgpt --shard a/b", "--shard 'a/b': give I/N"),
+        ("--model chatgpt --shard 3/2", "--shard i/n needs 1 <= i <= n, got 3/2"),
+        ("--model chatgpt --usd-per-million 1", "--usd-per-million '1': give two prices"),
+        ("--model chatgpt --usd-per-million 1,2,3", "--usd-per-million '1,2,3': give two prices"),
+        ("--model llama --engine offline --engine-option x", "'x': give KEY=VALUE"),
+        ("--model llama --engine-option 1a=1", "'1a=1': give KEY=VALUE"),
+        (
+            "--model m --base-url http://h/v1 --max-usd 1",
+            "needs a price, and that of 'm' at http://h/v1 is not known: give --usd-per-million IN,OUT",
+        ),
+        ("--model chatgpt --prompts nice", "--prompts nice: neither a folder nor a built-in prompt set"),
+        ("--model chatgpt --size 0", "--size must be at least 1, got 0"),
+        ("--model x --replies nothing.jsonl", "nothing.jsonl does not exist; check --replies"),
+    ],
+)
+def test_wrong_options_are_one_line(fails, options, message):
+    assert message in fails(options)
+
+
+def test_an_empty_value_is_not_passed_over(fails):
+    assert "--shard '': give I/N" in fails("--model chatgpt --shard", "")
+
+
+def test_a_model_that_nothing_here_can_load_says_how_to_serve_it(fails, monkeypatch):
+    monkeypatch.setattr("angle_data.annotators.choice.find_spec", lambda name: None)
+    assert "start `vllm serve meta-llama/" in fails("--model llama")
+
+
+def test_a_rejected_key_is_one_line_without_the_key(fails, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-wrong-123456")
+    with FakeOpenAI(key="sk-right") as server:
+        line = fails(f"--model m --base-url {server.url} --api-key-env MY_KEY")
+    said = "rejects the API key in MY_KEY (HTTP 401); set MY_KEY to a valid key"
+    assert line == f"angle-data: error: {server.url} {said}"
+
+
+def test_an_unreachable_server_is_one_line(fails):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
+    assert f"cannot reach {url}" in fails(f"--model m --base-url {url}")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "does not exist; check the path"),
+        ("", "holds no texts; give a file with at least one"),
+        ('{"text": "One."}\n{"text"\n', "texts.jsonl:2: not valid JSON"),
+    ],
+)
+def test_bad_texts_are_one_line(fails, tmp_path, content, message):
+    path = tmp_path / "texts.jsonl"
+    path.unlink() if content is None else path.write_text(content)
+    assert message in fails("--model m --base-url http://127.0.0.1:9/v1")
+
+
+def test_an_unknown_option_is_a_usage_error():
+    assert angle_data("llm-label --modle m").returncode == 2

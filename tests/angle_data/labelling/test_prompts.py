@@ -1,0 +1,100 @@
+"""Prompt files: the built-in sets, single-pass substitution, and the errors of hand-written prompts."""
+
+import hashlib
+
+import pytest
+
+from angle_data.errors import InputError
+from angle_data.labelling.prompts import builtin_names, load_prompts
+
+FRONT = '+++\nplaceholders = ["size", "text"]\nreply = "text"\ndescription = "test"\n+++\n'
+
+
+def test_the_papers_prompts_are_verbatim():
+    prompts = load_prompts("paper")
+    assert prompts.synonym.fill({"size": "2", "text": "A dog runs"}) == (
+        "You are a highly smart same-meaning sentence-generating system. Your job is to generate 2 "
+        "synonymous sentences of a given input sentence. Input sentence: A dog runs. Output:"
+    )
+    assert prompts.antonym.fill({"size": "3", "text": "A dog runs"}) == (
+        "You are a highly smart opposite-meaning sentence-generating system. Your job is to generate 3 "
+        "antonym sentences of a given input sentence. Input sentence: A dog runs. Output:"
+    )
+    assert prompts.synonym.reply == "text"
+
+
+def test_every_built_in_set_loads_and_its_polarities_differ():
+    assert builtin_names() == ["paper", "structured"]
+    for name in builtin_names():
+        prompts = load_prompts(name)
+        assert prompts.of("synonym").template != prompts.of("antonym").template
+        assert prompts.synonym.sha256 == hashlib.sha256(prompts.synonym.template.encode()).hexdigest()
+
+
+def test_the_structured_set_asks_for_json_and_puts_the_sentence_last():
+    for polarity in ("synonym", "antonym"):
+        prompt = load_prompts("structured").of(polarity)
+        rendered = prompt.fill({"size": "2", "text": "A dog runs."})
+        assert prompt.reply == "json"
+        assert '{"sentences": ["...", "..."]}' in rendered
+        assert rendered.endswith("Sentence: A dog runs.")
+
+
+def write_set(folder, synonym, antonym=FRONT + "{size} {text}"):
+    (folder / "synonym.txt").write_text(synonym)
+    (folder / "antonym.txt").write_text(antonym)
+    return str(folder)
+
+
+def test_placeholders_inside_the_text_are_not_filled(tmp_path):
+    prompts = load_prompts(write_set(tmp_path, FRONT + "{size} of {text}\n"))
+    assert (
+        prompts.synonym.fill({"size": "2", "text": "a {size} and {text} \\1"})
+        == "2 of a {size} and {text} \\1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{size} {text}", "opens with TOML front matter between two \\+\\+\\+ lines"),
+        ("+++\nreply = \n+++\n{text}", "front matter is not valid TOML"),
+        (
+            FRONT.replace('"text"\n', '"xml"\n') + "{size} {text}",
+            'reply must be "text" or "json", got \'xml\'',
+        ),
+        (
+            FRONT.replace("+++\npl", '+++\ncolour = "red"\npl') + "{size} {text}",
+            "unknown front matter key 'colour'",
+        ),
+        (
+            FRONT.replace('"size", ', "") + "{size} {text}",
+            r"placeholder \{size\} is in the template but not declared",
+        ),
+        (FRONT + "{text}", r"placeholder \{size\} is declared but not in the template"),
+        (FRONT + "{size} {txt} {text}", r"placeholder \{txt\} is in the template but not declared"),
+        (
+            FRONT.replace('"size"', '"domain"') + "{domain} {text}",
+            "unknown placeholder 'domain'; known: size, text",
+        ),
+        (FRONT.replace(', "text"', "") + "{size}", 'placeholders must be a list that holds "text"'),
+    ],
+)
+def test_a_faulty_prompt_names_its_file(tmp_path, content, message):
+    folder = write_set(tmp_path, content)
+    with pytest.raises(InputError, match=message) as caught:
+        load_prompts(folder)
+    assert str(tmp_path / "synonym.txt") in str(caught.value)
+
+
+def test_an_unknown_set_lists_the_known_ones():
+    with pytest.raises(
+        InputError, match=r"--prompts fancy: neither a folder nor a built-in .*\(paper, structured\)"
+    ):
+        load_prompts("fancy")
+
+
+def test_a_folder_without_both_prompts_is_refused(tmp_path):
+    (tmp_path / "synonym.txt").write_text(FRONT + "{size} {text}")
+    with pytest.raises(InputError, match=r"antonym.txt does not exist; a prompt folder holds"):
+        load_prompts(str(tmp_path))
