@@ -57,11 +57,9 @@ LINES_IN_A_FILE = 500
 PARAMETERS = 7
 # Rooms that do not keep the rules yet; the set only ever shrinks.
 UNDER_REPAIR = {
-    "angle_data",
     "angle_data.annotators",
     "angle_data.gis",
     "angle_data.gis.build",
-    "angle_data.publish",
     "angle_train",
     "angle_train.data",
     "angle_train.evaluate",
