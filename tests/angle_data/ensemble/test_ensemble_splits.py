@@ -150,17 +150,6 @@ def test_assign_splits_meets_the_ratios_and_stays_put_when_texts_are_added() -> 
     assert assign_splits(few, ratios=(0.8, 0.1, 0.1), seed=2) != before
 
 
-def test_assign_splits_with_one_ratio_uses_train_alone() -> None:
-    assert set(assign_splits({"a": [], "b": []}, ratios=(1.0,), seed=0).values()) == {"train"}
-
-
-@pytest.mark.parametrize(
-    "ratios", [(1.0,), (1.0, 0.0), (0.9, 0.1), (0.8, 0.1, 0.1), (0.1,) * 0 + (0.7, 0.2, 0.1)]
-)
-def test_check_ratios_accepts(ratios: tuple[float, ...]) -> None:
-    check_ratios(ratios)
-
-
 @pytest.mark.parametrize(
     ("ratios", "message"),
     [
