@@ -8,7 +8,7 @@ import pytest
 
 from angle_data.ensemble.principled import principled
 from angle_data.ensemble.read import group_by_source
-from angle_data.ensemble.strategies import Outcome
+from angle_data.ensemble.strategies import Outcome, vote
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.replies.parse import parse_reply
 from angle_data.records import Candidate, Polarity
@@ -122,6 +122,48 @@ def test_clean_data_are_hardly_touched(corpus: list[Candidate], judge: Grade) ->
     assert sum("flipped" in c.flags for c in outcome.kept) < 0.005 * len(corpus)
     assert Counter(r.reason for r in outcome.dropped)["contradicted"] < 0.04 * len(corpus)
     assert min(reliability(outcome).values()) > 0.94
+
+
+def polarities(outcome: Outcome) -> dict[tuple[str, str], Polarity]:
+    return {pair_key(c.source.text, c.candidate.text): c.candidate.polarity for c in outcome.kept}
+
+
+def test_a_wholly_swapped_annotator_is_turned_round(corpus: list[Candidate]) -> None:
+    rows, _ = flip(corpus, "annotator-b", 1.0, replies=True)
+    outcome = principled(group_by_source(rows), grade(corpus, {"x": normal, "y": normal, "z": normal}))
+    truth = {pair_key(row.source, row.text): row.polarity for row in corpus}
+    wrong = [pair for pair, polarity in polarities(outcome).items() if polarity != truth[pair]]
+    assert len(wrong) < 0.01 * len(corpus)
+    assert reliability(outcome)["annotator-b"] < 0.15 < 0.97 < reliability(outcome)["annotator-a"]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_without_grades_it_keeps_what_the_vote_keeps(corpus: list[Candidate], share: float) -> None:
+    sources = group_by_source(flip(corpus, "annotator-b", share, replies=False)[0])
+    mine, theirs = polarities(principled(sources)), polarities(vote(sources))
+    assert mine.items() <= theirs.items()
+    assert len(theirs) - len(mine) < 0.005 * len(theirs)  # near-duplicates, joined
+    assert not any("flipped" in choice.flags for choice in principled(sources).kept)
+
+
+@pytest.mark.parametrize("high", [0.0, 5.0], ids=["useless", "upside down"])
+def test_a_grader_that_tells_nothing_changes_nothing(corpus: list[Candidate], high: float) -> None:
+    def poor(is_synonym: bool, rng: random.Random) -> float:
+        return rng.uniform(0, 5) if high == 0 else (0.0 if is_synonym else high)
+
+    rows = [row for row in corpus if row.source_id < "t0060"]
+    sources = group_by_source(rows)
+    assert polarities(principled(sources, grade(rows, {"x": poor}))) == polarities(principled(sources))
+
+
+def test_copies_of_a_grader_count_for_hardly_more_than_one(corpus: list[Candidate]) -> None:
+    rows, _ = flip(corpus, "annotator-b", 0.2, replies=False)
+    one = grade(corpus, {"x": normal})
+    copies = {pair: dict.fromkeys("wxyz", found["x"]) for pair, found in one.items()}
+    alone, four = (principled(group_by_source(rows), grades) for grades in (one, copies))
+    apart = principled(group_by_source(rows), grade(corpus, dict.fromkeys("wxyz", normal)))
+    found_by = [len(found(outcome, "annotator-b")) for outcome in (alone, four, apart)]
+    assert found_by[1] < 1.3 * found_by[0] < found_by[2]
 
 
 SOURCES = [
