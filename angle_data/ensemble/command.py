@@ -117,7 +117,7 @@ def _as_table(summary: EnsembleSummary) -> str:
         ("dropped", _counts(summary.dropped) or "none"),
     ]
     if summary.flipped:
-        rows.append(("flipped", f"{summary.flipped} of those kept: the polarity was turned round"))
+        rows.append(("flipped", f"{summary.flipped} of those kept: now with the other polarity"))
     for name, counts in summary.annotators.items():
         lost = f", dropped {_counts(counts.dropped)}" if counts.dropped else ""
         rows.append((name, f"{counts.candidates} candidates, in {counts.supports} pairs{lost}"))

@@ -343,7 +343,7 @@ def _verdict(items: Sequence[Item], families: Mapping[str, str], family: str) ->
     shown = f", {_shown(areas)}" if len(areas) > 1 else ""
     shown = f"(area under the curve {auc:.2f}{shown}, {_LEAST_AUC:g} is needed)"
     if auc <= 1 - _LEAST_AUC:
-        what = f"grades antonyms above synonyms {shown}: either grades or polarities are turned round"
+        what = f"grades antonyms above synonyms {shown}: either grades or polarities are swapped"
     else:
         what = f"hardly tells synonyms from antonyms {shown}"
     return Verdict(auc, areas, what)

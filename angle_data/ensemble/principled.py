@@ -6,7 +6,7 @@ claims, the graders' distributions and the polarities are learned in turn (expec
 share is shrunk, so that few pairs teach little: that of a reply towards its annotator's, that of an annotator
 towards the mean of all, that of a grader towards "its grades tell nothing".
 
-A pair keeps the polarity that somebody asked for if that is the likelier one. It is turned round only where
+A pair keeps the polarity that somebody asked for if that is the likelier one. It is flipped only where
 grades speak clearly for it, and dropped where the evidence supports neither. Without grades only pairs that
 annotators contradict each other about can be judged: a vote, weighed by how reliable each has proved.
 """
@@ -55,7 +55,7 @@ _ROUNDS, _TOLERANCE = 40, 5e-4
 
 
 def principled(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
-    """Keep each pair with its likely polarity, turned round where need be; weigh it by how likely that is.
+    """Keep each pair with its likely polarity, flipped where need be; weigh it by how likely that is.
 
     Equal and nearly equal pairs become one with all of their supporters first; grades by a pair's own
     supporters do not count. Last, an antonym of two texts that kept synonyms connect is dropped. `grades`
@@ -231,7 +231,7 @@ def _shrink(total: float, count: int, prior: float) -> float:
 
 
 def _settle(pair: Merged, item: Item, synonym: float, outcome: Outcome, flips: Counter[Kind]) -> None:
-    """Keep, turn round or drop one pair that is synonymous with probability `synonym`."""
+    """Keep, flip or drop one pair that is synonymous with probability `synonym`."""
     likely: Polarity = "synonym" if synonym > 0.5 else "antonym"
     same, others = (pair.synonyms, pair.antonyms) if likely == "synonym" else (pair.antonyms, pair.synonyms)
     sure = max(synonym, 1 - synonym)
@@ -276,7 +276,7 @@ def _warn(beliefs: Beliefs) -> None:
 
 
 def _details(items: Sequence[Item], beliefs: Beliefs, flips: Counter[Kind]) -> dict[str, Any]:
-    """Return what `report.json` says: reliability, pairs turned round, pairs that two annotators share."""
+    """Return what `report.json` says: reliability, flipped pairs, pairs that two annotators share."""
     annotators = sorted({annotator for annotator, _ in beliefs.wrong})
     shared: dict[str, Counter[str]] = {}
     for item in items:

@@ -35,7 +35,7 @@ class AnnotatorCounts:
 class EnsembleSummary:
     """The counts of one build: `candidates` = `kept` + the sum of `dropped` (by reason code).
 
-    `flipped` counts the kept pairs whose polarity was turned round, `pairs` the rows by split and polarity,
+    `flipped` counts the kept pairs whose polarity was flipped, `pairs` the rows by split and polarity,
     `annotators` the candidates by annotator; `dataset` is the folder written.
     """
 
@@ -130,7 +130,7 @@ def make_card(
             *annotators,
             *notes,
             f"{summary.candidates} candidates = {summary.kept} kept + {summary.candidates - summary.kept} "
-            f"dropped ({dropped}); {summary.flipped} kept with the polarity turned round",
+            f"dropped ({dropped}); {summary.flipped} kept with the polarity flipped",
             "angle-data ensemble: " + ", ".join(f"{name} {value}" for name, value in settings.items()),
         ),
         limits=(

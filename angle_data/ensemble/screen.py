@@ -26,7 +26,7 @@ REASONS: dict[str, str] = {
     "off_topic": "shares far fewer words with source and other annotators than is usual for its annotator",
     "conflict": "the same pair was offered as synonym and as antonym, and this side did not win",
     "chain_conflict": "offered as antonym, but kept synonyms connect the two texts by way of others",
-    "contradicted": "grades or annotators speak against its polarity, not clearly enough to turn it round",
+    "contradicted": "grades or annotators speak against its polarity, not clearly enough to flip it",
     "duplicate": "the same pair is kept once; this annotator counts as its supporter",
     "near_duplicate": "a pair that differs in articles or inflection alone is kept; this one supports it",
     "near_copies": "a near copy of its source beyond --max-near-copies of the antonyms",

@@ -32,7 +32,7 @@ class Choice:
     """A pair that a strategy keeps: the candidate that stands for it and who supports it.
 
     `models` are the annotators that offered it, sorted; `weight` in (0, 1] says how far it is trusted. A
-    choice whose polarity was turned round has the flag `flipped`, and its candidate the new polarity.
+    choice whose polarity was flipped has the flag `flipped`, and its candidate the new polarity.
     """
 
     source: Source
@@ -119,7 +119,7 @@ def keep(
 ) -> None:
     """Keep the first of the equal offers `same` with all of their annotators; the rest are duplicates.
 
-    With a `polarity` other than the candidate's the pair is turned round and flagged `flipped`.
+    With a `polarity` other than the candidate's the pair is flipped, and flagged so.
     """
     first = same[0]
     asked = first.candidate.polarity

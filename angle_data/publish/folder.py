@@ -1,6 +1,6 @@
 """Puts a data set folder in its place: readers see the old one or the new one, never a part.
 
-Knows the layout (`README.md`, `data/*.parquet`, `figures/*.png`), nothing of rows.
+The layout is `README.md`, `data/*.parquet` and `figures/*.png`.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def test_ensemble_with_grades(tmp_path: Path) -> None:
     assert result.stdout.splitlines()[:3] == [
         "candidates  300 = 200 kept + 100 dropped",
         "dropped     blank 100",
-        "flipped     1 of those kept: the polarity was turned round",
+        "flipped     1 of those kept: now with the other polarity",
     ]
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["flipped"]["m"] == {"synonym_to_antonym": 1, "antonym_to_synonym": 0}

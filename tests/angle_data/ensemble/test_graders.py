@@ -170,7 +170,7 @@ def test_most_annotators_turned_round_or_the_scale_upside_down(names: str, wrong
     if names == "a":
         assert str(judgement.verdicts["x"].reason) == (
             "grades antonyms above synonyms (area under the curve 0.00, 0.75 is needed): either grades or "
-            "polarities are turned round"
+            "polarities are swapped"
         )
     else:
         assert "(area under the curve 0.33, a 0.00, b 0.00, c 1.00, 0.75 is needed)" in str(
@@ -192,7 +192,7 @@ def test_a_grader_weak_on_most_annotators_is_left_out(errors: tuple[float, ...],
 
 
 def test_annotators_of_few_pairs_do_not_judge_a_grader() -> None:
-    """One with 19 sources has no area of its own: what is left is the one that was turned round."""
+    """One with 19 sources has no area of its own: what is left is the one that was swapped."""
     rows = [*candidates("b"), *candidates("a", sources=19)]
     verdict = judge(group_by_source(turned(rows, 1.0, "b")), graded(rows, "x")).verdicts["x"]
     assert verdict.annotators == {"b": 0.0}

@@ -164,7 +164,7 @@ def test_an_annotator_at_odds_with_good_grades_is_named_and_not_the_grader(
     found = report(run, "out")
     assert found["graders"]["good"]["auc_by_annotator"] == {"m": 1.0, "n": 0.0, "o": 1.0}
     assert found["graders"]["good"]["used"] is True
-    if strategy == "principled":  # few replies: most of n's are doubted rather than turned round
+    if strategy == "principled":  # few replies: most of n's are doubted rather than flipped
         assert found["annotators"]["n"]["dropped"]["contradicted"] > 24
 
 

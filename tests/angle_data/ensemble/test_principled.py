@@ -49,9 +49,9 @@ def whole_numbers(is_synonym: bool, rng: random.Random) -> float:
 def flip(
     rows: list[Candidate], annotator: str, share: float, *, replies: bool
 ) -> tuple[list[Candidate], set[str]]:
-    """Turn round a share of one annotator's polarities; return the rows and the texts turned round.
+    """Flip a share of one annotator's polarities; return the rows and the flipped texts.
 
-    Sentence by sentence, each gets a request of its own: nothing tells which were turned round together.
+    Sentence by sentence, each gets a request of its own: nothing tells which were flipped together.
     """
     rng = random.Random(7)
     coins: dict[str, float] = {}
@@ -66,7 +66,7 @@ def flip(
 
 
 def grade(rows: list[Candidate], graders: dict[str, Grade]) -> dict[tuple[str, str], dict[str, float]]:
-    """Grade the corpus as it was before anything was turned round: what was asked for is the truth."""
+    """Grade the corpus as it was before anything was flipped: what was asked for is the truth."""
     rng = random.Random(11)
     truth = {pair_key(row.source, row.text): row.polarity == "synonym" for row in rows}
     return {
@@ -83,7 +83,7 @@ def reliability(outcome: Outcome) -> dict[str, float]:
 
 
 def found(outcome: Outcome, annotator: str) -> set[str]:
-    """Texts of an annotator that were turned round, or dropped because of their polarity."""
+    """Texts of an annotator that were flipped, or dropped because of their polarity."""
     texts = {
         c.candidate.text for c in outcome.kept if "flipped" in c.flags and c.candidate.model == annotator
     }
