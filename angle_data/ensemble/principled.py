@@ -39,10 +39,11 @@ _TOPICAL = 0.2  # least share of an antonym's content words that its source has,
 _DOUBTFUL = 0.6  # reliability below which the graders may be the ones that err
 
 # Prior shares, and how many observations each is worth.
-_WRONG, _MOST_WRONG, _WRONG_STRENGTH = 0.03, 0.2, 40.0
-_REPLY_STRENGTH = 0.5
-_LEAST_WRONG = 0.001
-_GRADER_STRENGTH = 5.0
+_WRONG, _WRONG_STRENGTH = 0.03, 40.0  # of wrong claims, before anything is known
+_MOST_WRONG = 0.2  # bound of the mean of all annotators; _WRONG is the other
+_LEAST_WRONG = 0.001  # bound of the share in any reply
+_REPLY_STRENGTH = 0.5  # what an annotator's share is worth beside a reply's other sentences
+_GRADER_STRENGTH = 5.0  # pairs of each polarity by which a grader's grades tell nothing
 # Language models err together, so n of them count as n / (1 + (n - 1) c) times their mean. For claims c is
 # fixed; for grades it is learned, from this share, which is worth so many pairs of grades.
 _CLAIM_CORRELATION = 0.5
@@ -123,6 +124,7 @@ class Beliefs:
         self._learn_polarities()
 
     def _learn_graders(self) -> None:
+        """Learn how often synonyms and antonyms, as believed now, get each level of a grader's grades."""
         counts: dict[str, list[list[float]]] = {}
         for synonym, levels in zip(self.synonym, self.levels, strict=True):
             for family, level in levels:
@@ -159,6 +161,7 @@ class Beliefs:
         return worth if claim.polarity == "synonym" else -worth
 
     def _learn_annotators(self) -> None:
+        """Learn the share of wrong claims of each annotator and polarity, shrunk towards the mean of all."""
         sums: dict[Kind, float] = dict.fromkeys(self.wrong, 0.0)
         for claim, numbers in self.replies.items():
             sums[kind_of(claim)] += sum(
@@ -171,6 +174,7 @@ class Beliefs:
         self.wrong = {kind: _shrink(total, self.checked[kind], mean) for kind, total in sums.items()}
 
     def _learn_correlation(self) -> None:
+        """Learn the mean correlation of two grades of one pair whose polarity is known, in 0..1."""
         total, count = _CORRELATION * _CORRELATION_STRENGTH, _CORRELATION_STRENGTH
         for side in (False, True):
             rows = [
