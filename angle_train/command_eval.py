@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import math
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,10 +13,8 @@ from angle_data.console import configure_logging
 from angle_data.errors import InputError
 from angle_train.command_options import PAIRS, AsJson, Device, Quiet, Scale, Verbose
 
-log = logging.getLogger("angle.evaluate")
-
 _PAGES = (".html", ".htm")  # a slip must not replace a file of data
-_MOST_SEED = 2**32 - 1  # numpy's generators take no more
+_SEED = 1111  # SentEval's
 _TASKS_HELP = (
     "Task or group to measure on: sts, transfer, pairs, inference, retrieval, all, stsb, trec … Repeatable. "
     "An unknown name lists them all."
@@ -39,10 +36,10 @@ def eval_models(
     ] = None,
     seeds_of: Annotated[
         list[str] | None,
-        typer.Option(help="Models that differ in their seed, as one (--task only): 'gis-seed*'. Repeatable."),
+        typer.Option(help="Models that differ in their seed alone, as one: 'gis-seed*'. Repeatable."),
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(help="Model to compare the others with; with --task also a pattern.")
+        str | None, typer.Option(help="Model to compare the others with, or a pattern of seeds.")
     ] = None,
     split: Annotated[
         str | None,
@@ -63,9 +60,8 @@ def eval_models(
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of the folds of tasks with classifiers.", show_default="1111")
+        int | None, typer.Option(help="Of the folds of tasks with classifiers.", show_default=str(_SEED))
     ] = None,
-    cache: Annotated[Path | None, typer.Option(help="Folder that keeps embeddings for later runs.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write the result as a page, FILE.html.")] = None,
     device: Device = None,
     quiet: Quiet = False,
@@ -83,179 +79,74 @@ def eval_models(
     for_pairs = {"--split": split, "--scale": scale}
     for_tasks = {
         "--data-dir": data_dir,
-        "--seeds-of": seeds_of or None,
-        "--analysis": analysis or None,
-        "--cache": cache,
         "--seed": seed,
         "--no-query-in-index" if query_in_index is False else "--query-in-index": query_in_index,
     }
-    _check_options(model, pairs, task, seeds_of, for_tasks if pairs else for_pairs)
-    if seed is not None and not 0 <= seed <= _MOST_SEED:
-        raise InputError(f"--seed {seed}: give a whole number from 0 to {_MOST_SEED}")
+    _check_options(bool(pairs), bool(task), bool(model or seeds_of), for_tasks if pairs else for_pairs)
     if analysis and not as_json:
         raise InputError("--analysis adds to what --json prints; give --json too")
-    if report and (report.is_dir() or report.suffix.lower() not in _PAGES):
-        raise InputError(f"--report {report}: give the name of a page, such as report.html")
+    if report:
+        _check_page(report)
     if data_dir and not data_dir.is_dir():
         raise InputError(f"--data-dir {data_dir} is no folder; check the path")
     from angle_train.model.load import check_device, check_training_extra
 
     check_training_extra("angle-train eval")
     check_device(device)
+    from angle_train.evaluate.seeds import systems_of
+    from angle_train.evaluate.suite import evaluate, own_pairs
+    from angle_train.evaluate.task import Settings, Task, tasks_named
+    from angle_train.evaluate.tasks.sources import DataFolder, Hub
+    from angle_train.places import check_inputs
+    from angle_train.report.text import results_table
+
+    settings = Settings(_SEED if seed is None else seed, query_in_index is not False, analysis, device)
+    systems, base = systems_of(model or [], seeds_of or [], baseline)
+    tasks: Mapping[str, Task]
     if pairs:
-        from angle_train.places import check_inputs
+        check_inputs(pairs, [name for system in systems for name in system.members])
+        tasks = own_pairs(pairs, split, scale)
+    else:
+        tasks = tasks_named(task or [], on_hub=data_dir is None)
+    found = evaluate(systems, tasks, DataFolder(data_dir) if data_dir else Hub(), base, settings)
+    if report:
+        from angle_train.report.eval_html import write_eval_html
+        from angle_train.report.repeat import command_line, portable
 
-        check_inputs(pairs, [*([baseline] if baseline else ()), *(model or ())])
-        _on_pairs(model or [], pairs, baseline, split, scale, device, report, as_json)
-        return
-    from angle_train.evaluate.tasks.registry import Settings, expand_names
-
-    chosen: dict[str, Any] = {"seed": seed, "query_in_index": query_in_index}
-    settings = Settings(**{name: value for name, value in chosen.items() if value is not None})
-    names = expand_names(task or [])
-    if data_dir is None:
-        names = _on_hub(names, task or [])
-    _on_tasks(
-        model or [],
-        seeds_of or [],
-        baseline,
-        names,
-        data_dir,
-        settings,
-        cache,
-        device,
-        report,
-        analysis,
-        as_json,
-    )
+        given = {
+            "--model": [portable(name) for name in model or []],
+            "--seeds-of": [portable(pattern) for pattern in seeds_of or []],
+            "--baseline": portable(baseline) if baseline else None,
+            "--pairs": [portable(spec) for spec in pairs or []],
+            "--split": split,
+            "--scale": scale,
+            "--task": list(tasks) if task else None,
+            "--data-dir": portable(str(data_dir)) if data_dir else None,
+            "--seed": str(settings.seed) if task else None,
+            "--no-query-in-index": not settings.query_in_index,
+        }
+        write_eval_html(report, found, command_line("angle-train eval", list(given.items())))
+    if as_json or not quiet:
+        typer.echo(found.to_json() if as_json else results_table([*found.results, *found.averages]))
+    if found.failed:
+        raise InputError(found.what_failed(tasks))
 
 
-def _check_options(
-    model: list[str] | None,
-    pairs: list[str] | None,
-    task: list[str] | None,
-    seeds_of: list[str] | None,
-    unused: dict[str, Any],
-) -> None:
-    """Check that options go together; `unused`: those the chosen way does not have, None if not given."""
-    if bool(pairs) == bool(task):
+def _check_options(pairs: bool, task: bool, models: bool, unused: Mapping[str, object]) -> None:
+    """Check that the options given go together; `unused`: those of the other way, None if not given."""
+    if pairs == task:
         raise InputError("give either --pairs FILE or --task NAME")
-    if not model and not seeds_of:
-        raise InputError("give --model DIR, or --seeds-of PATTERN with --task")
+    if not models:
+        raise InputError("give --model DIR or --seeds-of PATTERN")
     for name, value in unused.items():
         if value is not None:
             raise InputError(f"{name} goes with {'--task' if pairs else '--pairs'} only; leave it out")
 
 
-def _on_hub(names: list[str], asked: list[str]) -> list[str]:
-    """Return the tasks whose data is on the hub; of the others a group is told about, a name refused."""
-    from angle_train.evaluate.tasks.registry import load_task
-
-    local = [name for name in names if load_task(name).data.hub is None]
-    named = [name for name in local if name in asked]
-    if named or len(local) == len(names):
-        raise InputError(f"no data on the hub: {', '.join(named or local)}; give a folder with --data-dir")
-    if local:
-        log.warning("left out, as their data is not on the hub: %s; --data-dir has them", ", ".join(local))
-    return [name for name in names if name not in local]
-
-
-def _on_pairs(
-    models: list[str],
-    pairs: list[str],
-    baseline: str | None,
-    split: str | None,
-    scale: str | None,
-    device: str | None,
-    report: Path | None,
-    as_json: bool,
-) -> None:
-    from angle_train.evaluate.run import evaluate_closely
-    from angle_train.report.table import results_table
-
-    found = evaluate_closely(models, pairs, baseline=baseline, split=split, scale=scale, device=device)
-    if report:
-        from angle_train.report.eval_html import write_eval_html
-        from angle_train.report.repeat import command_line, portable
-
-        given = [
-            ("--model", [portable(name) for name in models]),
-            ("--baseline", portable(baseline) if baseline else None),
-            ("--pairs", [portable(spec) for spec in pairs]),
-            ("--split", split),
-            ("--scale", scale),
-        ]
-        write_eval_html(report, found.results, found.views, command_line("angle-train eval", given))
-    if as_json:
-        _print_json({"results": [result.to_dict() for result in found.results]})
-    else:
-        typer.echo(results_table(found.results))
-
-
-def _on_tasks(
-    models: list[str],
-    patterns: list[str],
-    baseline: str | None,
-    names: list[str],
-    data_dir: Path | None,
-    settings: Any,
-    cache: Path | None,
-    device: str | None,
-    report: Path | None,
-    analysis: bool,
-    as_json: bool,
-) -> None:
-    from angle_train.evaluate.seeds import systems_of
-    from angle_train.evaluate.suite import run_suite
-    from angle_train.evaluate.suite_table import suite_table
-    from angle_train.evaluate.tasks.sources import DataFolder, Hub
-
-    systems, base = systems_of(models, patterns, baseline)
-    found = run_suite(
-        systems,
-        names,
-        DataFolder(data_dir) if data_dir else Hub(),
-        baseline=base,
-        settings=settings,
-        cache=cache,
-        device=device,
-        analysis=analysis,
-        views=report is not None,
-    )
-    if report:
-        from angle_train.report.eval_html import write_suite_html
-        from angle_train.report.repeat import command_line, portable
-
-        given = [
-            ("--model", [portable(name) for name in models]),
-            ("--seeds-of", [portable(pattern) for pattern in patterns]),
-            ("--baseline", portable(baseline) if baseline else None),
-            ("--task", names),
-            ("--data-dir", portable(str(data_dir)) if data_dir else None),
-            ("--seed", str(settings.seed)),
-            ("--no-query-in-index", not settings.query_in_index),
-        ]
-        write_suite_html(report, found, command_line("angle-train eval", given))
-    if as_json:
-        _print_json(found.to_dict())
-    else:
-        typer.echo(suite_table([*found.scores, *found.averages]))
-    tasks = [name for name in found.failed if name in names]
-    others = [name for name in found.failed if name not in names]
-    parts = [f"{len(tasks)} of {len(names)} tasks could not be measured: {', '.join(tasks)}"] if tasks else []
-    parts += [f"not loaded: {', '.join(others)}"] if others else []
-    if parts:
-        raise InputError("; ".join(parts))
-
-
-def _print_json(content: dict[str, Any]) -> None:
-    typer.echo(json.dumps(_finite(content), ensure_ascii=False, indent=1, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    """Return plain values with null in place of numbers that JSON does not have."""
-    if isinstance(value, dict):
-        return {key: _finite(inside) for key, inside in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inside) for inside in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _check_page(report: Path) -> None:
+    """Check that a page can be written there; missing folders will be made."""
+    if report.is_dir() or report.suffix.lower() not in _PAGES:
+        raise InputError(f"--report {report}: give the name of a page, such as report.html")
+    place = next(folder for folder in report.absolute().parents if folder.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise InputError(f"--report {report}: nothing can be written in {place}; choose another place")

@@ -111,7 +111,7 @@ def fit_model(
     check_inputs([*(data or ()), *(human or ()), *(dev or ()), *(test or ())], [backbone])
     check_run_directory(out)
     from angle_train.fit import FitConfig, fit
-    from angle_train.report.table import results_table
+    from angle_train.report.text import results_table
     from angle_train.train.processes import is_first
 
     result = fit(

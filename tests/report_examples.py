@@ -5,11 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from angle_train.evaluate.bootstrap import Difference, Interval
-from angle_train.evaluate.compare import Result
-from angle_train.evaluate.scores import Score
+from angle_train.evaluate.compare import Result, View, sample
 from angle_train.evaluate.seeds import SeedTest
-from angle_train.evaluate.suite import SuiteReport
-from angle_train.evaluate.views import View, sample
+from angle_train.evaluate.suite import Evaluation
 from angle_train.report.sections import analyses_of
 from angle_train.report.summary import DataNote, FitReport
 
@@ -104,15 +102,13 @@ def made_report():
 
 def score(task, system, values, difference=None, **more):
     mean = sum(values) / len(values)
-    return Score(
-        task=task,
-        metric="spearman",
+    return Result(
+        pairs=task,
+        role="test",
         count=1379,
-        system=system,
-        values=list(values),
+        model=system,
+        values=tuple(values) if len(values) > 1 else (),
         score=Interval(mean, mean - 0.02, mean + 0.02),
-        main=True,
-        spread=0.0123 if len(values) > 1 else None,
         baseline="backbone" if difference else None,
         difference=Difference(*difference, p_not_better=0.1) if difference else None,
         **more,
@@ -125,8 +121,8 @@ def made_suite():
     scores = [
         score("stsb", "backbone", [0.8203]),
         score("stsb", "seeds-*", [0.8611, 0.8722, 0.8833], BETTER, seed_test=test),
-        score("sick-r", "backbone", [0.7777], standard=False),
-        score("sick-r", "seeds-*", [0.7888, 0.7999, 0.7555], SAME, standard=False),
+        score("sick-r", "backbone", [0.7777], standard_size=False),
+        score("sick-r", "seeds-*", [0.7888, 0.7999, 0.7555], SAME, standard_size=False),
     ]
     shown = [view("stsb", models=("backbone", "seeds-*")), view("sick-r", models=("backbone", "seeds-*"))]
-    return SuiteReport(scores, [], {"trec": "data/trec/test.jsonl.gz is missing"}, {}, shown)
+    return Evaluation(scores, failed={"trec": "data/trec/test.jsonl.gz is missing"}, views=shown)

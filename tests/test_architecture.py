@@ -57,13 +57,8 @@ LINES_IN_A_FILE = 500
 PARAMETERS = 7
 # Rooms that do not keep the rules yet; the set only ever shrinks.
 UNDER_REPAIR = {
-    "angle_data.annotators",
-    "angle_data.gis",
-    "angle_data.gis.build",
     "angle_train",
     "angle_train.data",
-    "angle_train.evaluate",
-    "angle_train.evaluate.tasks",
     "angle_train.model",
     "angle_train.objective",
     "angle_train.recipe",

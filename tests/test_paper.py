@@ -17,7 +17,7 @@ from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_train.cli import app as train_app
 from angle_train.evaluate.seeds import seeds_of
-from angle_train.evaluate.tasks.registry import expand_names
+from angle_train.evaluate.task import expand_names
 from angle_train.evaluate.tasks.sources import DataFolder, Hub
 from angle_train.recipe import Recipe, builtin_recipes, find_recipe, parse_settings
 

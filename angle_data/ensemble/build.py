@@ -21,13 +21,14 @@ from angle_data.ensemble.graders import Grading, read_grading
 from angle_data.ensemble.labels import LABELS, grade_choices, label_choice, random_pairs
 from angle_data.ensemble.read import group_by_source, read_runs
 from angle_data.ensemble.report import EnsembleSummary, make_card, make_report, summarise
-from angle_data.ensemble.splits import SPLITS, assign_splits, check_ratios
+from angle_data.ensemble.splits import assign_splits
 from angle_data.ensemble.strategies import Choice, Outcome, load_strategy, synonym_sets
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file, write_jsonl
 from angle_data.locking import LOCK_NAME, hold
 from angle_data.publish.dataset import write_dataset
 from angle_data.records import LabelledPair
+from angle_data.splits import check_ratios
 from angle_data.text import normalise, pair_key
 
 log = logging.getLogger("angle.ensemble")
@@ -198,9 +199,10 @@ def _split(
     partners: dict[str, list[str]] = {key: [] for key in sources}
     for choice in kept:
         partners[choice.source.key].append(normalise(choice.candidate.text))
-    where = assign_splits(partners, ratios=config.ratios, seed=config.seed)
+    shares = check_ratios(config.ratios)
+    where = assign_splits(partners, shares=shares, seed=config.seed)
     taken = {pair_key(choice.source.text, choice.candidate.text) for choice in kept}
-    splits: dict[str, list[LabelledPair]] = {name: [] for name in SPLITS[: len(config.ratios)]}
+    splits: dict[str, list[LabelledPair]] = {name: [] for name in shares}
     for choice in kept:
         grade = combined.get(pair_key(choice.source.text, choice.candidate.text))
         pair = label_choice(choice, labels=config.labels, antonym_score=config.antonym_score, grade=grade)
@@ -213,10 +215,10 @@ def _split(
         pairs.sort(key=lambda pair: _rank(pair, config.seed))
     if not splits["train"]:
         raise InputError(f"none of {len(sources)} texts fell into train; give more texts, or --ratios 1")
-    for name, ratio in zip(splits, config.ratios, strict=True):
-        if ratio and not splits[name]:
+    for name, share in shares.items():
+        if not splits[name]:
             log.warning(
-                "no text fell into %s (%d texts, share %g): it is left out", name, len(sources), ratio
+                "no text fell into %s (%d texts, share %g): it is left out", name, len(sources), share
             )
     return {name: pairs for name, pairs in splits.items() if pairs}
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from angle_data.console import configure_logging, say_result
-from angle_data.errors import InputError
 
 if TYPE_CHECKING:
     from angle_data.ensemble.report import EnsembleSummary
@@ -79,6 +78,7 @@ def ensemble(
     configure_logging(quiet=quiet, verbose=verbose)
     from angle_data.ensemble.balance import Limits
     from angle_data.ensemble.build import EnsembleConfig, build_ensemble
+    from angle_data.splits import parse_ratios
 
     config = EnsembleConfig(
         runs=tuple(runs),
@@ -89,7 +89,7 @@ def ensemble(
         antonym_score=antonym_score,
         random_per_source=random_per_source,
         limits=Limits(max_per_source, max_near_copies, equal_polarities, max_share),
-        ratios=_parse_ratios(ratios),
+        ratios=parse_ratios(ratios),
         seed=seed,
     )
     summary = build_ensemble(config)
@@ -97,13 +97,6 @@ def ensemble(
         typer.echo(_as_json(summary))
     else:
         say_result(_as_table(summary))
-
-
-def _parse_ratios(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(f"--ratios {text!r}: give numbers separated by commas, such as 0.9,0.1") from None
 
 
 def _as_json(summary: EnsembleSummary) -> str:

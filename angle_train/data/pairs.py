@@ -40,7 +40,7 @@ class PairSet:
         name: Short name for logs and reports.
         text1: First texts.
         text2: Second texts.
-        score: Gold similarity (B,), 0..1.
+        score: Gold similarity (B,), 0..1; the pairs of evaluation tasks keep their own scale.
         weight: Trust in each pair (B,), in (0, 1] as loaded.
         source_ids: Source each pair was made from, if the data says.
         scale: The scale the scores were on, and how that is known.

@@ -1,3 +1,15 @@
-"""How good a model is on labelled pairs, how sure that is, and whether another one is better."""
+"""How good models are, how sure that is, and whether one is better than another.
 
-__all__: list[str] = []
+In: models, and tasks: those of the papers by name, or sets of the user's own scored pairs. Out: an
+`Evaluation`, which holds a `Result` for every figure of every model, and the pairs as the models see them.
+
+Read in this order:
+`similarity`: texts to embeddings, each once; embeddings to cosines; Spearman's correlation.
+`statistics`: figures of n items (Spearman, mean, F1, area under the curve) on any resample of them.
+`bootstrap`: intervals of a figure and of the difference of two, from resamples.
+`task`: what a task is, and the tasks by name; the tasks themselves are in the folder `tasks`.
+`seeds`: models that differ in their seed as one system, and the t-tests between systems.
+`compare`: what models did on one task, compared; the `Result`.
+`analysis`: score densities, saturation, alignment and uniformity of pairs.
+`suite`: models on tasks, from names to the `Evaluation`.
+"""

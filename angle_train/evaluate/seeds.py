@@ -68,7 +68,7 @@ class SeedTest:
 def seeds_of(pattern: str) -> System:
     """Return the model directories that a pattern such as `runs/gis-seed*` names as one system.
 
-    They stand in the order of what the wildcards matched, numbers by their size: seed 2 before seed 10.
+    They are sorted by what the wildcards matched, numbers by their size: seed 2 before seed 10.
 
     Raises:
         InputError: It names fewer than two.
@@ -113,7 +113,7 @@ def systems_of(
         if spec not in seeded:
             return System(names[spec], (spec,))
         found = seeds_of(spec)
-        # A pattern whose wildcard stands higher up keeps its whole: its last part says nothing.
+        # A pattern with a wildcard in a parent folder keeps its whole path: its last part says nothing.
         return System(names[spec] if found.name != spec else spec, found.members, found.seeds)
 
     systems = [system(spec) for spec in dict.fromkeys([*models, *patterns])]

@@ -1,11 +1,11 @@
-"""Similarities of pairs by a model or by word overlap, and their Spearman correlation with the gold scores.
+"""From texts to embeddings, from embeddings to cosines, from cosines to Spearman's rank correlation.
 
 Correlations are in [-1, 1] here; only reports and tables multiply by 100.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,38 +14,100 @@ from numpy.typing import NDArray
 from angle_data.errors import InputError
 from angle_data.text import jaccard, words
 from angle_train.data.pairs import PairSet
+from angle_train.model.load import quiet_libraries
+from angle_train.model.prompt import has_template
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+Array = NDArray[np.float64]
+Item = str | tuple[str, str]
+"""What a model encodes: a text, or two as one input, `[CLS]a[SEP]b[SEP]`."""
+Encode = Callable[[Sequence[Item]], NDArray[np.float32]]
+"""Gives embeddings (N, D) of N items in their order."""
 
 COSINE_DECIMALS = 10
 """Cosines that agree to so many places are ties. Equal texts have a cosine of 1, but 1 ± 4e-16 is what comes
 out, and where they differ in case alone and stood in other batches, 1 - 5e-13: their order would be chance.
 It is far finer than the embeddings, whose single precision moves other cosines by 2e-7."""
-_BLOCK = 4096
+_DAMAGED = (
+    "its weights are damaged or its training diverged: take another model, a lower learning rate or fp32"
+)
+_BLOCK = 4096  # rows of embeddings worked on together
+_BLOCK_CELLS = 10_000_000  # similarities held at once: 80 MB
 
 
-def evaluate_model(model: SentenceTransformer, pairs: PairSet, batch_size: int = 32) -> NDArray[np.float64]:
-    """Return the cosine similarity (B,) of the two texts of every pair under `model`."""
-    return cosine_rows(*embed_pairs(model, pairs, batch_size))
+class Embedder:
+    """Embeds texts with one model, each text once; all embeddings stay in memory.
 
+    Embeddings are what `SentenceTransformer.encode` gives, with the model's own prompt.
 
-def embed_pairs(
-    model: SentenceTransformer, pairs: PairSet, batch_size: int = 32
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the embeddings (B, D) of the first and of the second texts of all pairs under `model`.
-
-    Each distinct text is encoded once; `encode` sorts them by length and applies the model's own prompt.
+    Args:
+        model: The model.
+        name: What errors call it.
+        batch_size: Texts in one forward pass.
+        finite: Whether embeddings that are not numbers are an error. They are not while a model is trained:
+            training that diverges must be able to go back to an earlier checkpoint.
     """
-    texts = sorted({*pairs.text1, *pairs.text2})
-    row = {text: number for number, text in enumerate(texts)}
-    embeddings = model.encode(texts, batch_size=batch_size, show_progress_bar=False, convert_to_numpy=True)
-    first = [row[text] for text in pairs.text1]
-    second = [row[text] for text in pairs.text2]
-    return embeddings[first], embeddings[second]
+
+    def __init__(
+        self, model: SentenceTransformer, name: str, batch_size: int = 32, *, finite: bool = True
+    ) -> None:
+        self._model, self._name, self._batch_size, self._finite = model, name, batch_size, finite
+        self._known: dict[Item, NDArray[np.float32]] = {}
+
+    @property
+    def computed(self) -> int:
+        """How many texts the model has been run on."""
+        return len(self._known)
+
+    def __call__(self, items: Sequence[Item]) -> NDArray[np.float32]:
+        """Return the embeddings (N, D) of N items in their order.
+
+        Raises:
+            InputError: An embedding is not finite, or the model has no place for two sentences as one input.
+        """
+        if not all(isinstance(item, str) for item in items) and has_template(self._model):
+            raise InputError(
+                f"{self._name} puts a template around every text, which has no place for two sentences as "
+                "one input; measure such tasks with a model that has none"
+            )
+        new = sorted(set(items) - self._known.keys(), key=str)
+        if new:
+            with quiet_libraries():
+                rows = self._model.encode(
+                    new, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
+                )
+            broken = int((~np.isfinite(rows).all(axis=1)).sum())
+            if broken and self._finite:
+                raise InputError(
+                    f"{self._name}: {broken} of {len(rows)} embeddings are not numbers; {_DAMAGED}"
+                )
+            self._known |= zip(new, rows.astype(np.float32, copy=False), strict=True)
+        # Row by row: stacking them would hold them twice more.
+        found = np.empty((len(items), len(self._known[items[0]])), dtype=np.float32)
+        for number, item in enumerate(items):
+            found[number] = self._known[item]
+        return found
 
 
-def cosine_rows(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
+def pair_embeddings(pairs: PairSet, encode: Encode) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the embeddings (B, D) of the first and of the second texts of all pairs."""
+    first, second = np.split(encode([*pairs.text1, *pairs.text2]), 2)
+    return first, second
+
+
+def pair_similarity(pairs: PairSet, encode: Encode) -> Array:
+    """Return the cosine (B,) of the two texts of every pair."""
+    return cosine_rows(*pair_embeddings(pairs, encode))
+
+
+def evaluate_model(model: SentenceTransformer, pairs: PairSet, batch_size: int = 32) -> Array:
+    """Return the cosine (B,) of the two texts of every pair; NaN where the model gives no numbers."""
+    return pair_similarity(pairs, Embedder(model, "", batch_size, finite=False))
+
+
+def cosine_rows(first: NDArray[Any], second: NDArray[Any]) -> Array:
     """Return the cosine (B,) of the rows of two (B, D) matrices; 0 for zero rows.
 
     In double precision, to `COSINE_DECIMALS`. Works through blocks of rows: no second copy of the matrices
@@ -58,7 +120,22 @@ def cosine_rows(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64
     return similarity.round(COSINE_DECIMALS)
 
 
-def unit_rows(embeddings: NDArray[Any]) -> NDArray[np.float64]:
+def cosine_blocks(queries: Array, documents: Array) -> Iterator[tuple[slice, Array]]:
+    """Yield the cosines (q, N) of blocks of queries with all documents, and which queries they are.
+
+    Those of equal documents are equal, whatever their block.
+
+    Args:
+        queries: Unit rows (Q, D).
+        documents: Unit rows (N, D), at least one.
+    """
+    size = max(1, _BLOCK_CELLS // len(documents))
+    for start in range(0, len(queries), size):
+        rows = slice(start, start + size)
+        yield rows, (queries[rows] @ documents.T).round(COSINE_DECIMALS)
+
+
+def unit_rows(embeddings: NDArray[Any]) -> Array:
     """Return the rows (N, D) scaled to length 1 in double precision; zero rows stay zero."""
     rows = embeddings.astype(np.float64)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -66,7 +143,7 @@ def unit_rows(embeddings: NDArray[Any]) -> NDArray[np.float64]:
     return rows
 
 
-def check_finite(similarity: NDArray[np.float64], pairs: PairSet, model: str) -> None:
+def check_finite(similarity: Array, pairs: PairSet, model: str) -> None:
     """Check that a model gave a number (B,) for every pair.
 
     Raises:
@@ -75,19 +152,18 @@ def check_finite(similarity: NDArray[np.float64], pairs: PairSet, model: str) ->
     broken = int((~np.isfinite(similarity)).sum())
     if broken:
         raise InputError(
-            f"{model}: {broken} of {len(pairs)} similarities of {pairs.name} are not numbers; its weights "
-            "are damaged or its training diverged: take another model, a lower learning rate or fp32"
+            f"{model}: {broken} of {len(pairs)} similarities of {pairs.name} are not numbers; {_DAMAGED}"
         )
 
 
-def word_overlap(pairs: PairSet) -> NDArray[np.float64]:
+def word_overlap(pairs: PairSet) -> Array:
     """Return the Jaccard overlap (B,) of the two texts' words: the baseline that understands nothing."""
     return np.array(
         [jaccard(words(a), words(b)) for a, b in zip(pairs.text1, pairs.text2, strict=True)], dtype=np.float64
     )
 
 
-def spearman(gold: Sequence[float] | NDArray[np.float64], similarity: NDArray[np.float64]) -> float:
+def spearman(gold: Sequence[float] | Array, similarity: Array) -> float:
     """Return Spearman's rank correlation, ties ranked by their mean.
 
     0 where one side is constant or a similarity is not finite (a model that diverged): it ranks nothing.

@@ -1,8 +1,8 @@
 """Numbers that follow from n scored items, of the whole set and of any resample of it.
 
 A resample is a row of counts: how often each item was drawn. Every statistic handles many resamples at
-once, without drawing rows of data, so that `bootstrap` can give an interval for all of them. One that a
-resample says nothing about is NaN there. Knows no model and no task.
+once, without drawing rows of data, so that `bootstrap` can give an interval for all of them. Where a
+resample lacks the items that a statistic needs, it is NaN.
 """
 
 from __future__ import annotations

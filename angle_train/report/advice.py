@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from angle_train.evaluate.bootstrap import Difference
+from angle_train.report.text import seeds_note
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,6 @@ def tone(found: Sequence[Compared]) -> str:
     if "worse" in verdicts:
         return "bad"
     return "good" if "better" in verdicts else ""
-
-
-def seeds_note(difference: Difference) -> str:
-    """Return what to say where the items decide and the seeds do not agree; else nothing."""
-    return " over seeds" if difference.decided and difference.seeds_agree is False else ""
 
 
 def _of_one(compared: Compared, old: str, use: str) -> str:

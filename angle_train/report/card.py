@@ -10,7 +10,7 @@ from pathlib import Path
 
 from angle_data.jsonl import replace_file
 from angle_train.report.summary import FitReport
-from angle_train.report.table import results_table
+from angle_train.report.text import results_table
 
 _NEXT = "\n## Model Details\n"
 

@@ -1,4 +1,4 @@
-"""The figures of a report: intervals, learning curve, densities, clouds, the vectors' two halves.
+"""The figures of a report: intervals, learning curve, densities, clouds, alignment and uniformity.
 
 Each function returns panels, `(title, SVG)`; what their colours mean is said by `LEGEND`-like lists of
 `(class, name)` that the page writes below them.
@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluate.analysis import density, density_by_band, halves, plane
+from angle_train.evaluate.analysis import density, density_by_band
 from angle_train.evaluate.bootstrap import Interval
-from angle_train.evaluate.compare import WORD_OVERLAP
-from angle_train.evaluate.similarity import cosine_rows
-from angle_train.evaluate.views import View, sample
+from angle_train.evaluate.compare import WORD_OVERLAP, View
 from angle_train.report.svg import Plot
 
 Panel = tuple[str, str]
@@ -25,8 +23,6 @@ Panel = tuple[str, str]
 _ROW = 40
 _COLOURS = 5
 _MOST_DOTS = 1000
-_MAPPED_PAIRS = 100
-_FEWEST_MAPPED = 5
 
 
 def series(number: int) -> str:
@@ -156,60 +152,6 @@ def uniformity_panel(points: Mapping[str, tuple[float, float]]) -> Panel:
             plot.ring(x, y, series(number))
     told = "; ".join(f"{model} {x:.3f}, {y:.3f}" for model, (x, y) in points.items())
     return "alignment and uniformity", plot.svg(f"alignment and uniformity: {told}")
-
-
-def halves_panels(view: View) -> list[Panel]:
-    """Return for every model the density of the pairs' distances in each half of the vector."""
-    found = {model: halves(*sampled) for model, sampled in view.embeddings.items()}
-    kept = {model: parts for model, parts in found.items() if parts}
-    if not kept:
-        return []
-    far = max(max(*parts.real, *parts.imaginary) for parts in kept.values()) or 1.0
-    panels = []
-    for model, parts in kept.items():
-        curves = [density(np.array(part), 0.0, far) for part in (parts.real, parts.imaginary)]
-        plot = Plot((0, far), (0, max(max(curve.y) for curve in curves)))
-        plot.y_axis("density", numbers=False)
-        plot.x_axis("distance between the two texts")
-        for style, curve in zip(("s3", "s4 dashed"), curves, strict=True):
-            plot.line(curve.x, curve.y, style)
-        panels.append(
-            (model, plot.svg(f"distances of real and imaginary parts under {model}; see the table"))
-        )
-    return panels
-
-
-def map_panels(view: View) -> list[Panel]:
-    """Return maps (t-SNE) of both halves of the vectors of pairs with cosines above 0.95, for every model.
-
-    Models with fewer than 5 such pairs among the sampled ones have none, nor have those of odd width; at
-    most 100 pairs are mapped. See `no_map`.
-    """
-    panels = []
-    for model, (first, second) in view.embeddings.items():
-        inside = np.flatnonzero(cosine_rows(first, second) > 0.95)[:_MAPPED_PAIRS]
-        if len(inside) < _FEWEST_MAPPED or first.shape[1] % 2:
-            continue
-        stacked = np.vstack([first[inside], second[inside]])
-        for name, half in zip(("real", "imaginary"), np.split(stacked, 2, axis=1), strict=True):
-            points = plane(half)
-            plot = Plot(_around(points[:, 0]), _around(points[:, 1]))
-            for style, part in zip(("s3", "s4"), np.split(points, 2), strict=True):
-                plot.dots(part[:, 0], part[:, 1], style)
-            title = f"{model}, {name} parts"
-            panels.append((title, plot.svg(f"t-SNE map of {len(inside)} pairs: {title}")))
-    return panels
-
-
-def no_map(view: View) -> str:
-    """Return why `map_panels` has nothing to show."""
-    if not view.embeddings:
-        return "the vectors of these pairs were not kept"
-    if all(first.shape[1] % 2 for first, _ in view.embeddings.values()):
-        return "vectors of odd width have no two halves"
-    count, total = len(sample(len(view.gold))), len(view.gold)
-    of = "pairs" if count == total else f"of the {count:,} pairs that were looked at, of {total:,},"
-    return f"fewer than {_FEWEST_MAPPED} {of} have a cosine above 0.95"
 
 
 def histogram_panel(title: str, counts: Mapping[str, int]) -> Panel:

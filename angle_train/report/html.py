@@ -12,18 +12,24 @@ from html import escape
 from pathlib import Path
 from typing import TypeVar
 
-from angle_train.evaluate.compare import Result
-from angle_train.evaluate.views import View
+from angle_train.evaluate.compare import SPEARMAN, Result, View
 from angle_train.report.advice import tone
 from angle_train.report.figures import interval_panel
 from angle_train.report.markup import Row, figure, section, table, write_page
 from angle_train.report.run_sections import data_section, learning_section, reproduce_section
 from angle_train.report.sections import view_section
 from angle_train.report.summary import BACKBONE, NAMING_NOTES, TUNED, FitReport
-from angle_train.report.table import COLUMNS, NUMBERS, cells
+from angle_train.report.text import notes_on, table_of
 
 _TONES = {"better": "good", "worse": "bad"}
 _Value = TypeVar("_Value")
+_ON_FIGURES = "95 % bootstrap intervals over items; differences are paired, to the baseline."
+_ON_SPEARMAN = (
+    "Spearman × 100: 100 is the order of the gold scores, 0 is chance. Where many gold scores are equal "
+    "no model reaches 100: of labels 0 and 1, as many of each, the best order has 86.6. Differences are "
+    "paired, to the baseline; an interval that does not hold 0 is reliable. Word overlap is the Jaccard "
+    "overlap of the two texts' words: what needs no model."
+)
 
 
 def write_fit_html(path: Path, report: FitReport, views: Sequence[View]) -> None:
@@ -82,42 +88,36 @@ def results_section(
         roles: Whether to say what each set was used for.
         coloured: Whether the verdicts are for or against a model that can be had.
     """
+    made = table_of(results, roles=roles)
+    alone = all(result.metric == SPEARMAN for result in results)
     rows: list[Row] = []
     sets = [(result.role, result.pairs) for result in results]
-    for position, result in enumerate(results):
+    for position, (result, cells) in enumerate(zip(results, made.rows, strict=True)):
         first = position == 0 or sets[position - 1] != sets[position]
         kind = _TONES.get(result.difference.verdict, "") if result.difference and coloured else ""
-        name, *others = cells(result)
-        shown = [name, *([result.role] if roles else []), *others]
-        rows.append((" ".join(filter(None, ["first" if first else "", kind])), shown))
-    low = min(100 * result.score.low for result in results)
-    high = max(100 * result.score.high for result in results)
+        rows.append((" ".join(filter(None, ["first" if first else "", kind])), cells))
+    main = [result for result in results if result.main]
+    reach = (min(100 * result.score.low for result in main), max(100 * result.score.high for result in main))
     panels = [
         interval_panel(
             f"{pairs} ({role})" if roles else pairs,
-            [
-                (result.model, result.score)
-                for result in results
-                if (result.role, result.pairs) == (role, pairs)
-            ],
-            (low, high),
-            "Spearman × 100",
+            [(r.model, r.score) for r in main if (r.role, r.pairs) == (role, pairs)],
+            reach,
+            f"{'Spearman' if metric == SPEARMAN else metric} × 100",
         )
-        for role, pairs in dict.fromkeys(sets)
+        for role, pairs, metric in dict.fromkeys((r.role, r.pairs, r.metric) for r in main)
     ]
     note = (
-        "Spearman × 100: 100 is the order of the gold scores, 0 is chance. Where many gold scores are equal "
-        "no model reaches 100: of labels 0 and 1, as many of each, the best order has 86.6. Differences are "
-        "paired, to the baseline; an interval that does not hold 0 is reliable. Word overlap is the Jaccard "
-        "overlap of the two texts' words: what needs no model."
+        _ON_SPEARMAN
+        if alone
+        else "95 % bootstrap intervals over items; differences are paired, to the baseline."
     )
-    columns = (COLUMNS[0], *(["role"] if roles else []), *COLUMNS[1:])
-    numbers = [position + roles for position in NUMBERS]
+    what = "Rank correlation with the gold scores" if alone else "Figures × 100"
     return section(
         title,
-        table("Rank correlation with the gold scores, with 95 % intervals", columns, rows, numbers),
-        f'<p class="note">{escape(note)}</p>',
-        figure(panels, "Dots with 95 % bootstrap intervals over pairs."),
+        table(f"{what}, with 95 % intervals", made.columns, rows, made.numbers),
+        f'<p class="note">{escape(" ".join([note, *notes_on(results)]))}</p>',
+        figure(panels, f"Dots with 95 % bootstrap intervals over {'pairs' if alone else 'items'}."),
     )
 
 

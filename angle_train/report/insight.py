@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluate.analysis import BANDS, alignment, halves, saturation, uniformity
-from angle_train.evaluate.views import Sampled, View, sample
+from angle_train.evaluate.analysis import BANDS, alignment, uniformity
+from angle_train.evaluate.compare import Sampled, View, sample
 
 Array = NDArray[np.float64]
 Figures = dict[str, float | None]
@@ -113,8 +113,8 @@ def space_figures(similarity: Array, gold: Array, sampled: Sampled | None) -> Fi
     """Return the papers' figures of one model on one set of pairs.
 
     Shares of pairs with cosines above 0.95 and 0.8 are over all pairs; the others, which need embeddings,
-    over the sampled ones: see `evaluate.analysis` for what each is. The gradients are medians over the pairs
-    above 0.95 and over the rest. Alignment is over the highest fifth of the gold scores.
+    over the sampled ones: see `evaluate.analysis` for what each is. Alignment is over the highest fifth of
+    the gold scores.
     """
     figures: Figures = {
         "cosine above 0.95": float((similarity > 0.95).mean()),
@@ -127,14 +127,6 @@ def space_figures(similarity: Array, gold: Array, sampled: Sampled | None) -> Fi
     close = chosen >= gold.max() - np.ptp(gold) / BANDS
     figures["alignment"] = alignment(first[close], second[close]) if close.any() else None
     figures["uniformity"] = uniformity(np.vstack([first, second]))
-    parts = halves(first, second)
-    if parts:
-        figures["distance of real parts"] = parts.mean_real
-        figures["distance of imaginary parts"] = parts.mean_imaginary
-    zone = saturation(first, second)
-    for name, inside in zone.gradient.items():
-        figures[f"gradient of {name}, cosine above 0.95"] = inside
-        figures[f"gradient of {name}, elsewhere"] = zone.gradient_elsewhere[name]
     return figures
 
 

@@ -18,10 +18,8 @@ from sentence_transformers import SentenceTransformer
 from angle_train.data.inputs import RunData, unused_in_run
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
-from angle_train.evaluate.compare import compare
-from angle_train.evaluate.similarity import check_finite, cosine_rows, embed_pairs, spearman
-from angle_train.evaluate.views import Sampled, View, sample
-from angle_train.model.load import quiet_libraries
+from angle_train.evaluate.compare import Sampled, View, compare, sampled_embeddings
+from angle_train.evaluate.similarity import Embedder, check_finite, pair_similarity, spearman
 from angle_train.objective.losses import CONTRASTIVE
 from angle_train.recipe import Recipe
 from angle_train.report.sections import analyses_of
@@ -98,13 +96,11 @@ def measure(name: str, model: SentenceTransformer, sets: Sequence[tuple[str, Pai
         InputError: Some are not numbers; calls the model by `name`.
     """
     found = Measured([], [])
-    with quiet_libraries():
-        for _, pairs in sets:
-            first, second = embed_pairs(model, pairs)
-            found.columns.append(cosine_rows(first, second))
-            check_finite(found.columns[-1], pairs, name)
-            chosen = sample(len(pairs))
-            found.sampled.append((first[chosen], second[chosen]))
+    embed = Embedder(model, name, finite=False)
+    for _, pairs in sets:
+        found.columns.append(pair_similarity(pairs, embed))
+        check_finite(found.columns[-1], pairs, name)
+        found.sampled.append(sampled_embeddings(pairs, embed))
     return found
 
 

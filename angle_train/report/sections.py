@@ -10,15 +10,12 @@ from html import escape
 
 import numpy as np
 
-from angle_train.evaluate.views import View, sample
+from angle_train.evaluate.compare import View, sample
 from angle_train.report.figures import (
     band_panels,
     cloud_panels,
     density_panel,
     dots_caption,
-    halves_panels,
-    map_panels,
-    no_map,
     series,
     uniformity_panel,
 )
@@ -161,33 +158,21 @@ def _space(view: View, analyses: Analyses) -> str:
         + table(
             f"Saturation, alignment, uniformity{part}", ("figure", *models), rows, range(1, 1 + len(models))
         )
-        + folded("Figures of the papers", _space_figures(view, analyses, models, legend))
+        + _plane(analyses, models, legend)
     )
 
 
-def _space_figures(
-    view: View, analyses: Analyses, models: Sequence[str], legend: Sequence[tuple[str, str]]
-) -> str:
+def _plane(analyses: Analyses, models: Sequence[str], legend: Sequence[tuple[str, str]]) -> str:
     plane: dict[str, tuple[float, float]] = {}
     for model in models:
         x, y = analyses[model].get("alignment"), analyses[model].get("uniformity")
         if x is not None and y is not None:
             plane[model] = (x, y)
-    parts = []
-    if len(plane) == len(models):
-        parts.append(figure([uniformity_panel(plane)], "Lower left is better.", legend))
-    two = [("s3", "real part"), ("s4", "imaginary part")]
-    apart = halves_panels(view)
-    if apart:
-        caption = "How far apart the two texts of a pair are in each half of the vector, taken as complex."
-        parts.append(figure(apart, caption, [two[0], ("s4 dashed", two[1][1])]))
-    maps = map_panels(view)
-    if maps:
-        texts = [("s3", "first texts"), ("s4", "second texts")]
-        parts.append(figure(maps, "Maps (t-SNE) of the pairs with cosines above 0.95.", texts))
-    else:
-        parts.append(f"<p class='note'>No map of the pairs with cosines above 0.95: {no_map(view)}.</p>")
-    return "".join(parts)
+    if len(plane) < len(models):
+        return ""
+    return folded(
+        "Alignment and uniformity", figure([uniformity_panel(plane)], "Lower left is better.", legend)
+    )
 
 
 def _value(name: str, value: float | None) -> str:

@@ -13,7 +13,7 @@ from angle_train.data.pairs import PairSet
 from angle_train.evaluate.compare import Result
 from angle_train.report.advice import Compared, advice
 from angle_train.report.insight import score_counts
-from angle_train.report.table import verdict_sentence
+from angle_train.report.text import verdict_sentence
 from angle_train.settings import AUTO
 
 BACKBONE, TUNED = "backbone", "tuned"

@@ -12,7 +12,8 @@ from html import escape
 import pytest
 from report_examples import made_report, made_suite, views
 
-from angle_train.report.eval_html import write_eval_html, write_suite_html
+from angle_train.evaluate.suite import Evaluation
+from angle_train.report.eval_html import write_eval_html
 from angle_train.report.html import write_fit_html
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
@@ -62,10 +63,9 @@ def pages(tmp_path_factory):
     """The three kinds of page, by name, with long and awkward names and texts."""
     directory = tmp_path_factory.mktemp("pages")
     write_fit_html(directory / "fit", made_report(), views())
-    write_eval_html(
-        directory / "eval", made_report().results, views(), "angle-train eval --model " + "x" * 300
-    )
-    write_suite_html(directory / "suite", made_suite(), "angle-train eval --task sts")
+    found = Evaluation(made_report().results, views=views())
+    write_eval_html(directory / "eval", found, "angle-train eval --model " + "x" * 300)
+    write_eval_html(directory / "suite", made_suite(), "angle-train eval --task sts")
     return {path.name: path.read_text() for path in directory.iterdir()}
 
 

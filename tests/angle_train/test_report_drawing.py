@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from angle_train.evaluate.bootstrap import Interval
-from angle_train.evaluate.compare import WORD_OVERLAP
-from angle_train.evaluate.views import View
+from angle_train.evaluate.compare import WORD_OVERLAP, View
 from angle_train.report import figures
-from angle_train.report.insight import space_figures
 from angle_train.report.style import STYLE
 from angle_train.report.svg import Plot
 
@@ -139,54 +137,6 @@ def test_of_many_pairs_a_thousand_are_drawn_and_that_is_said():
 def test_lower_left_of_the_plane_is_the_smaller_figures():
     _, svg = figures.uniformity_panel({"old": (1.0, -1.0), "new": (0.5, -2.0)})
     assert paths(svg) == [("dots huge s1", [297, 29.2]), ("dots huge s2", [77, 170.8])]
-
-
-def test_real_and_imaginary_parts_are_the_first_and_the_second_half():
-    # Unit vectors that differ in their first half alone: 1.2 apart there, 0 in the second.
-    sampled = np.array([[0.6, 0.8]] * 3, dtype=np.float32), np.array([[-0.6, 0.8]] * 3, dtype=np.float32)
-    ((_, svg),) = figures.halves_panels(view(embeddings={"old": sampled}, old=[0.3, 0.3, 0.3]))
-    (real, far), (imaginary, near) = paths(svg)
-    assert (real, imaginary) == ("line s3", "line s4 dashed")
-    assert (peak(far)[0], peak(near)[0]) == (330, 44)
-    found = space_figures(np.full(3, 0.28), np.array([0.0, 0.5, 1.0]), sampled)
-    assert found["distance of real parts"] == pytest.approx(1.2)
-    assert found["distance of imaginary parts"] == pytest.approx(0)
-
-
-def test_maps_show_both_texts_of_the_saturated_pairs(monkeypatch):
-    monkeypatch.setattr(
-        figures, "plane", lambda half: half.astype(float)
-    )  # two columns: the places themselves
-    first = np.array([[x, 0, 10, 10 - x] for x in (0, 2, 4, 6, 10)], dtype=np.float32)
-    apart = np.array([[-10, 0, 1, 0]], dtype=np.float32)
-    # The last pair's cosine is 0.8: outside the zone.
-    second = np.vstack([first + np.float32([0, 1, 0, 0]), apart + np.float32([0, 7.5, 0, 0])])
-    shown = View("set", [], [], np.arange(6.0), {}, {"old": (np.vstack([first, apart]), second)})
-    (real, drawn), (imaginary, other) = figures.map_panels(shown)
-    assert (real, imaginary) == ("old, real parts", "old, imaginary parts")
-    (kind, firsts), (other_kind, seconds) = paths(drawn)
-    assert (kind, other_kind) == ("dots s3", "dots s4")
-    # x from -1.5 to 11.5: a unit is 22 wide; y from -0.15 to 1.15.
-    assert firsts[::2] == seconds[::2] == [77, 121, 165, 209, 297]
-    assert (set(firsts[1::2]), set(seconds[1::2])) == ({170.8}, {29.2})
-    assert paths(other)[0][1] == paths(other)[1][1]
-
-
-@pytest.mark.parametrize(
-    ("width", "kept", "count", "told"),
-    [
-        (4, True, 60, "fewer than 5 pairs have a cosine above 0.95"),
-        (4, True, 900, "fewer than 5 of the 500 pairs that were looked at, of 900, have a cosine above 0.95"),
-        (3, True, 60, "vectors of odd width have no two halves"),
-        (4, False, 60, "the vectors of these pairs were not kept"),
-    ],
-)
-def test_why_there_is_no_map(width, kept, count, told):
-    saturated = np.ones(count)  # what the cosines of all pairs say is not the reason
-    sampled = np.eye(width, dtype=np.float32)[:2], np.eye(width, dtype=np.float32)[1:3]
-    shown = View("set", [], [], saturated, {"old": saturated}, {"old": sampled} if kept else {})
-    assert figures.map_panels(shown) == []
-    assert figures.no_map(shown) == told
 
 
 def test_bars_are_as_high_as_their_counts():

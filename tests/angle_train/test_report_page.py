@@ -10,10 +10,11 @@ from report_examples import BETTER, SAME, WORSE, made_report, made_suite, report
 
 from angle_train.evaluate.bootstrap import Interval
 from angle_train.evaluate.similarity import spearman
-from angle_train.report.eval_html import write_eval_html, write_suite_html
+from angle_train.evaluate.suite import Evaluation
+from angle_train.report.eval_html import write_eval_html
 from angle_train.report.html import results_section, write_fit_html
 from angle_train.report.summary import NAMING_NOTES, FitReport
-from angle_train.report.table import results_table
+from angle_train.report.text import results_table
 
 NOT_SAVED = "best checkpoint, not saved"
 FOLDS = {
@@ -175,23 +176,20 @@ def test_changes_and_legends_of_a_closer_look(tmp_path):
     models = [("s1", "backbone"), ("s2", "tuned")]
     assert [("s0 dashed", "gold scores"), *models] in legends(html)
     assert models in legends(html)
-    assert [("s3", "real part"), ("s4 dashed", "imaginary part")] in legends(html)
-    assert [("s3", "first texts"), ("s4", "second texts")] in legends(html)
     bands = next(legend for legend in legends(html) if legend[0][0].startswith("b"))
     assert (bands[0], bands[-1]) == (("b0", "gold 0 to 0.2"), ("b4", "gold 0.8 to 1"))
 
 
-def test_pages_say_why_there_is_no_map_and_how_many_dots(tmp_path):
+def test_pages_say_how_many_dots(tmp_path):
     bare = replace(view("set0", count=1500, saturated=9), embeddings={})
     html = plain(fit_page(tmp_path, report(BETTER), [bare]))
-    assert "No map of the pairs with cosines above 0.95: the vectors of these pairs were not kept." in html
     assert "A dot for each of 1,000 of the 1,500 pairs: better models lift" in html
 
 
 def test_seven_models_can_be_told_apart(tmp_path):
     models = [f"m{i}" for i in range(7)]
     found = [result("x", model, 0.5 + i / 100) for i, model in enumerate(models)]
-    write_eval_html(tmp_path / "page", found, [view("x", models=models)], "command")
+    write_eval_html(tmp_path / "page", Evaluation(found, views=[view("x", models=models)]), "command")
     html = (tmp_path / "page").read_text()
     assert not re.findall(r'class="[^"]*\bs[6-9]\b', html)
     whole = next(legend for legend in legends(html) if legend[0][1] == "gold scores")
@@ -306,7 +304,7 @@ def test_parts_that_chose_a_length_are_told(tmp_path):
 
 def test_highest_scores_name_all_that_share_them(tmp_path):
     found = [result("x", "a", 0.5), result("x", "b", 0.8), result("x", "c", 0.80004), result("y", "a", 0.1)]
-    write_eval_html(tmp_path / "page", found, [], "command")
+    write_eval_html(tmp_path / "page", Evaluation(found), "command")
     text = plain((tmp_path / "page").read_text())
     assert "x: b and c, 80.0" in text
     assert "y: a, 10.0" in text
@@ -315,7 +313,7 @@ def test_highest_scores_name_all_that_share_them(tmp_path):
 def test_suite_page_compares_main_figures_with_the_baseline(tmp_path):
     made = made_suite()
     side = replace(score("stsb", "seeds-*", [0.1], WORSE), metric="pearson", main=False)
-    write_suite_html(tmp_path / "page", replace(made, scores=[*made.scores, side]), "command")
+    write_eval_html(tmp_path / "page", replace(made, results=[*made.results, side]), "command")
     text = plain((tmp_path / "page").read_text())
     assert (
         "seeds-*: Better than backbone on 1 of 2 sets, not reliably different on the others: use it." in text
@@ -323,9 +321,9 @@ def test_suite_page_compares_main_figures_with_the_baseline(tmp_path):
     assert "Where “seeds-*” ranks pairs worse, and better, than “backbone”" in text
     assert "to the baseline. ± standard deviation over seeds. p: over seeds, paired t-test." in text
     assert rows((tmp_path / "page").read_text(), "Figures × 100 over seeds")[1][1][-1] == "paired"
-    assert "* is not of the published size: not comparable with published figures." in text
-    alone = [replace(s, spread=None, standard=True) for s in made.scores]
-    write_suite_html(tmp_path / "page", replace(made, scores=alone), "command")
+    assert "* not of the published size: not comparable with published figures." in text
+    alone = [replace(s, values=(), standard_size=True) for s in made.results]
+    write_eval_html(tmp_path / "page", replace(made, results=alone), "command")
     text = plain((tmp_path / "page").read_text())
     assert "deviation over seeds" not in text
     assert "published size" not in text
@@ -335,13 +333,13 @@ def test_seeds_that_do_not_agree_with_the_items_are_named(tmp_path):
     made = made_suite()
     shaky = [
         replace(s, difference=replace(s.difference, seeds_agree=False)) if s.difference else s
-        for s in made.scores
+        for s in made.results
     ]
-    write_suite_html(tmp_path / "page", replace(made, scores=shaky[:2]), "command")
+    write_eval_html(tmp_path / "page", replace(made, results=shaky[:2]), "command")
     text = plain((tmp_path / "page").read_text())
-    assert "Not reliably better than backbone over seeds (+5.0 [+1.0, +9.0] on 1,379 items of stsb)" in text
+    assert "Not reliably better than backbone over seeds (+5.0 [+1.0, +9.0] on 1,379 pairs)" in text
     assert "stsb: no reliable difference over seeds, +5.0 [+1.0, +9.0]" in text
-    write_suite_html(tmp_path / "page", replace(made, scores=shaky), "command")
+    write_eval_html(tmp_path / "page", replace(made, results=shaky), "command")
     # On sick-r the items do not decide either: seeds are not what it fails at.
     assert "sick-r: no reliable difference, +1.0" in plain((tmp_path / "page").read_text())
 

@@ -99,7 +99,7 @@ def test_files_of_one_name_are_told_apart_everywhere(
         write_jsonl(tmp_path / name / "test.jsonl", part)
     run(
         *("eval", "--model", tiny_model_dir, "--pairs", "a/test.jsonl", "--pairs", "b/test.jsonl"),
-        *("--report", "page.html", "--quiet"),
+        *("--report", "page.html"),
     )
     table = capsys.readouterr().out.splitlines()[2:-1]
     assert [line.split()[0] for line in table] == ["a/test", "a/test", "b/test", "b/test"]

@@ -177,7 +177,7 @@ def test_models_are_measured_on_tasks(check, run, backbone, tasks, fitted):
     out, err = run(
         "angle_train", "eval", "--model", model, "--seeds-of", run.tmp / "models" / "llm-*",
         "--baseline", backbone,
-        "--data-dir", tasks, *names, "--device", "cpu", "--json", "--analysis", "--cache", run.tmp / "cache",
+        "--data-dir", tasks, *names, "--device", "cpu", "--json", "--analysis",
     )  # fmt: skip
     check("eval-tasks", {"json": shortened(run.plain(json.loads(out))), "stderr": err.splitlines()})
 

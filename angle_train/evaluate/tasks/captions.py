@@ -12,17 +12,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_train.evaluate.similarity import unit_rows
+from angle_train.evaluate.similarity import Encode, cosine_blocks, unit_rows
 from angle_train.evaluate.statistics import MeanOf
-from angle_train.evaluate.tasks.neighbours import top_k
-from angle_train.evaluate.tasks.registry import Encode, Outcome, ScoredPairs, Settings
-from angle_train.evaluate.tasks.sources import HubData, Source, TaskData, read_rows_of
+from angle_train.evaluate.task import HubData, Outcome, Settings, Source, TaskData
+from angle_train.evaluate.tasks.sources import read_rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +56,6 @@ class CaptionTask:
             )
         return Captions(texts, counts.pop())
 
-    def pairs(self, data: Captions) -> ScoredPairs | None:
-        """Return None: there are no graded pairs."""
-        return None
-
     def measure(self, data: Captions, encode: Encode, settings: Settings) -> Outcome:
         """Search with the first caption of every image."""
         unit = unit_rows(encode(data.texts))
@@ -89,14 +83,19 @@ def _own(data: Captions, found: NDArray[np.int64], first: NDArray[np.int64], k: 
     return np.array([(a & b).total() for a, b in zip(wanted, read, strict=True)])
 
 
-FLICKR30K = CaptionTask(
-    TaskData(
-        "flickr30k",
-        HubData(
-            "nlphuji/flickr_1k_test_image_text_retrieval",
-            splits=MappingProxyType({"test": "test"}),
-            revision="refs/convert/parquet",
-        ),
-    ),
-    1000,
-)
+def top_k(queries: NDArray[np.float64], documents: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+    """Return the k documents (Q, k) most similar to each query, best first, equal ones by position.
+
+    Args:
+        queries: Unit rows (Q, D).
+        documents: Unit rows (N, D), N at least k.
+        k: How many.
+    """
+    found = np.empty((len(queries), k), dtype=np.int64)
+    for rows, similarity in cosine_blocks(queries, documents):
+        found[rows] = np.argsort(-similarity, axis=1, kind="stable")[:, :k]
+    return found
+
+
+_HUB = HubData("nlphuji/flickr_1k_test_image_text_retrieval", None, {"test": "test"}, "refs/convert/parquet")
+FLICKR30K = CaptionTask(TaskData("flickr30k", _HUB), 1000)

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_train.evaluate.similarity import unit_rows
+from angle_train.evaluate.similarity import Encode, cosine_blocks, unit_rows
 from angle_train.evaluate.statistics import MeanOf
-from angle_train.evaluate.tasks.neighbours import ranks_of
-from angle_train.evaluate.tasks.registry import Encode, Outcome, ScoredPairs, Settings
-from angle_train.evaluate.tasks.sources import Source, TaskData, read_rows_of, text_in
+from angle_train.evaluate.task import Outcome, Settings, Source, TaskData
+from angle_train.evaluate.tasks.sources import read_rows_of, text_in
 
 _DEPTHS = (1, 5, 10, 100)
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,6 @@ class DuplicateTask:
             np.array([cluster for _, _, cluster in found]),
         )
 
-    def pairs(self, data: Pool) -> ScoredPairs | None:
-        """Return None: there are no graded pairs."""
-        return None
-
     def measure(self, data: Pool, encode: Encode, settings: Settings) -> Outcome:
         """Rank the pool for every query."""
         ranks = ranks_of(data.relevant, data.queries, unit_rows(encode(data.texts)))
@@ -89,6 +85,28 @@ def _over_clusters(values: Sequence[float], cluster: NDArray[np.int64]) -> MeanO
     """Return the mean over queries (Q,), each with its cluster, as a statistic whose items are clusters."""
     sizes = np.bincount(cluster).astype(np.float64)
     return MeanOf(np.bincount(cluster, weights=values) / sizes, sizes)
+
+
+def ranks_of(relevant: Sequence[Rows], queries: Rows, embeddings: NDArray[np.float64]) -> list[Rows]:
+    """Return for every query the ranks, from 1 up and ascending, of the documents it should find.
+
+    All rows of `embeddings` are documents, except for the query itself. Of equally similar documents the
+    relevant one comes last: a model that gives everything the same embedding finds nothing.
+
+    Args:
+        relevant: For every query the rows (at least one) that it should find.
+        queries: Row of each query (Q,).
+        embeddings: Unit rows (N, D).
+    """
+    ranks: list[Rows] = []
+    for block, similarity in cosine_blocks(embeddings[queries], embeddings):
+        similarity[np.arange(len(similarity)), queries[block]] = -np.inf
+        for line, wanted in zip(similarity, relevant[block], strict=True):
+            wanted_similarity = np.sort(line[wanted])[::-1]
+            at_least = np.array([np.count_nonzero(line >= value) for value in wanted_similarity])
+            found = np.searchsorted(-wanted_similarity, -wanted_similarity, side="right")
+            ranks.append(at_least - found + np.arange(1, len(wanted) + 1))
+    return ranks
 
 
 BUG_DUPLICATES = DuplicateTask(TaskData("bug-duplicates"), None, split="issues-validation")

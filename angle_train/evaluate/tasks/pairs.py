@@ -3,21 +3,21 @@
 Spearman with the binary label (the papers' Table 3), area under the ROC curve, average precision, and
 accuracy and F1 at the best threshold, which is found on other pairs than those it is judged on.
 
-Intervals take pairs as independent; where texts stand in several pairs they are somewhat too narrow.
+Intervals take pairs as independent; where a text is in several pairs they are somewhat too narrow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_train.evaluate.similarity import cosine_rows
+from angle_train.data.pairs import PairSet
+from angle_train.evaluate.similarity import Encode, pair_similarity
 from angle_train.evaluate.statistics import (
     AreaUnderCurve,
     AveragePrecision,
@@ -26,8 +26,8 @@ from angle_train.evaluate.statistics import (
     SpearmanOf,
     Statistic,
 )
-from angle_train.evaluate.tasks.registry import Encode, Outcome, ScoredPairs, Settings
-from angle_train.evaluate.tasks.sources import HubData, Source, TaskData, class_in, pair_in, read_rows_of
+from angle_train.evaluate.task import HubData, Outcome, Settings, Source, TaskData
+from angle_train.evaluate.tasks.sources import class_in, pair_set, read_rows_of
 
 MOST_DEV_PAIRS = 10_000  # enough to place one threshold; QQP's training pairs would be encoded for nothing
 Array = NDArray[np.float64]
@@ -37,8 +37,8 @@ Array = NDArray[np.float64]
 class PairData:
     """The pairs that are judged, gold 1 or 0, and those, if any, that the thresholds are found on."""
 
-    test: ScoredPairs
-    dev: ScoredPairs | None
+    test: PairSet
+    dev: PairSet | None
     dev_split: str | None
 
 
@@ -47,7 +47,7 @@ class PairTask:
     """Pairs with a binary label.
 
     Attributes:
-        data: Where they stand.
+        data: Where they are.
         standard_size: Pairs of the published test set.
         split: The split that is judged.
         dev_splits: Splits to find thresholds on; the first that exists is taken.
@@ -62,50 +62,46 @@ class PairTask:
 
     def load(self, source: Source) -> PairData:
         """Read both splits; see `Task`."""
-        dev = next((name for name in self.dev_splits if source.has(self.data, name)), None)
-        return PairData(
-            test=self._read(source, self.split),
-            dev=_sample(self._read(source, dev)) if dev else None,
-            dev_split=dev,
-        )
-
-    def pairs(self, data: PairData) -> ScoredPairs:
-        """Return the pairs that are judged."""
-        return data.test
+        test = self._read(source, self.split)
+        split = next((name for name in self.dev_splits if source.has(self.data, name)), None)
+        dev = self._read(source, split) if split else None
+        if dev is not None and len(dev) > MOST_DEV_PAIRS:
+            chosen = np.sort(np.random.default_rng(0).permutation(len(dev))[:MOST_DEV_PAIRS])
+            dev = dev.take(chosen.tolist(), dev.name)
+        return PairData(test, dev, split)
 
     def measure(self, data: PairData, encode: Encode, settings: Settings) -> Outcome:
         """Compute the cosines and judge them."""
-        similarity = _cosines(data.test, encode)
-        gold = data.test.gold == 1
+        similarity = pair_similarity(data.test, encode)
+        gold = data.test.score == 1
         statistics: dict[str, Statistic] = {
-            "spearman": SpearmanOf(data.test.gold, similarity),
+            "spearman": SpearmanOf(data.test.score, similarity),
             "auc": AreaUnderCurve(gold, similarity),
             "average_precision": AveragePrecision(gold, similarity),
         }
-        if data.dev is None:
-            return Outcome(statistics, {"threshold_found_on": None}, similarity)
-        dev_similarity, dev_gold = _cosines(data.dev, encode), data.dev.gold == 1
-        by_accuracy = best_threshold(dev_gold, dev_similarity, "accuracy")
-        by_f1 = best_threshold(dev_gold, dev_similarity, "f1")
-        statistics["accuracy"] = MeanOf(((similarity > by_accuracy) == gold).astype(np.float64))
-        statistics["f1"] = FScore(gold, similarity > by_f1)
-        details = {
-            "threshold_found_on": f"{data.dev_split} ({len(dev_gold)} pairs)",
-            "accuracy_threshold": by_accuracy,
-            "f1_threshold": by_f1,
-        }
-        return Outcome(statistics, details, similarity)
+        details: dict[str, Any] = {"threshold_found_on": None}
+        if data.dev is not None:
+            dev_similarity, dev_gold = pair_similarity(data.dev, encode), data.dev.score == 1
+            by_accuracy = best_threshold(dev_gold, dev_similarity, "accuracy")
+            by_f1 = best_threshold(dev_gold, dev_similarity, "f1")
+            statistics["accuracy"] = MeanOf(((similarity > by_accuracy) == gold).astype(np.float64))
+            statistics["f1"] = FScore(gold, similarity > by_f1)
+            details = {
+                "threshold_found_on": f"{data.dev_split} ({len(dev_gold)} pairs)",
+                "accuracy_threshold": by_accuracy,
+                "f1_threshold": by_f1,
+            }
+        return Outcome(statistics, details, data.test, similarity)
 
-    def _read(self, source: Source, split: str) -> ScoredPairs:
+    def _read(self, source: Source, split: str) -> PairSet:
         rows = read_rows_of(source, self.data, split)
-        texts = [pair_in(row, place) for place, row in rows]
-        labels = [_binary(row, place) for place, row in rows]
-        gold = np.array([label == self.positive for label in labels], dtype=np.float64)
-        if gold.min() == gold.max():
+        labels = [float(_binary(row, place) == self.positive) for place, row in rows]
+        pairs = pair_set(self.data.folder, rows, labels)
+        if np.ptp(pairs.score) == 0:
             raise InputError(
-                f"{self.data.folder}/{split}: all {len(gold)} labels say the same; both kinds are needed"
+                f"{self.data.folder}/{split}: all {len(pairs)} labels say the same; both kinds are needed"
             )
-        return ScoredPairs([a for a, _ in texts], [b for _, b in texts], gold)
+        return pairs
 
 
 def best_threshold(gold: NDArray[np.bool_], similarity: Array, measure: str) -> float:
@@ -141,32 +137,8 @@ def _binary(row: Mapping[str, Any], place: str) -> int:
     return int(label)
 
 
-def _cosines(pairs: ScoredPairs, encode: Encode) -> Array:
-    return cosine_rows(encode(pairs.text1), encode(pairs.text2))
-
-
-def _sample(pairs: ScoredPairs) -> ScoredPairs:
-    """Return at most `MOST_DEV_PAIRS` of the pairs, always the same ones."""
-    if len(pairs.gold) <= MOST_DEV_PAIRS:
-        return pairs
-    rows = np.sort(np.random.default_rng(0).permutation(len(pairs.gold))[:MOST_DEV_PAIRS])
-    return ScoredPairs([pairs.text1[i] for i in rows], [pairs.text2[i] for i in rows], pairs.gold[rows])
-
-
-def _splits(**names: str) -> Mapping[str, str]:
-    return MappingProxyType(names)
-
-
-GIS = PairTask(
-    TaskData(
-        "gis",
-        HubData(
-            "WhereIsAI/github-issue-similarity",
-            splits=_splits(train="train", validation="valid", test="test"),
-        ),
-    ),
-    1548,
-)
+_GIS_SPLITS = {"train": "train", "validation": "valid", "test": "test"}
+GIS = PairTask(TaskData("gis", HubData("WhereIsAI/github-issue-similarity", splits=_GIS_SPLITS)), 1548)
 MRPC = PairTask(TaskData("mrpc", HubData("nyu-mll/glue", "mrpc")), 1725)
 QQP = PairTask(
     TaskData("qqp", HubData("nyu-mll/glue", "qqp")), 40_430, split="validation", dev_splits=("train",)

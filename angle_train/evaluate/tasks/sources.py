@@ -1,7 +1,7 @@
-"""Where the rows of an evaluation task come from: a folder of the user's, or data sets on the hub.
+"""The rows of evaluation tasks, from a folder of the user's or from data sets on the hub.
 
-A folder holds one folder a task with `SPLIT.jsonl.gz` (or .jsonl, .csv, .parquet). Knows how text pairs
-and labels are called in the usual data sets, but not what a task does with them.
+A folder holds one folder a task with `SPLIT.jsonl.gz` (or .jsonl, .csv, .parquet). The functions at the end
+find texts, classes and numbers in a row under the names that the usual data sets give them.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
+
+import numpy as np
 
 from angle_data.errors import InputError
 from angle_data.tables import Rows, read_table
 from angle_data.text import whole_characters
 from angle_train.data.hub import load_hub_dataset
+from angle_train.data.pairs import PairSet
+from angle_train.evaluate.task import Source, TaskData
 
 log = logging.getLogger("angle.evaluate")
 
@@ -32,49 +35,7 @@ _PAIR_COLUMNS = (
     ("sentence_A", "sentence_B"),
 )
 _WHOLE_NUMBER = re.compile(r"([+-]?\d+)(?:\.0*)?")
-_TRUTH = MappingProxyType({"true": "1", "false": "0"})
-_SPLITS: Mapping[str, str] = MappingProxyType({name: name for name in ("train", "validation", "test")})
-
-
-@dataclass(frozen=True, slots=True)
-class HubData:
-    """A data set on the Hugging Face hub.
-
-    Attributes:
-        id: `USER/NAME`.
-        config: Its configuration, where it has several.
-        splits: Our name of a split -> the hub's, several joined by `+`.
-        revision: A branch other than main: `refs/convert/parquet` where main holds a loading script.
-    """
-
-    id: str
-    config: str | None = None
-    splits: Mapping[str, str] = field(default_factory=lambda: _SPLITS)
-    revision: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TaskData:
-    """Where a task's rows stand: the folder's name under the data folder, and the data set on the hub."""
-
-    folder: str
-    hub: HubData | None = None
-
-
-class Source(Protocol):
-    """A place to read tasks' rows from."""
-
-    def has(self, data: TaskData, split: str) -> bool:
-        """Return whether the split exists there, as far as that is known without the network."""
-        ...
-
-    def rows(self, data: TaskData, split: str) -> Rows:
-        """Yield `(place, row)` of every row.
-
-        Raises:
-            InputError: The split is not there or cannot be read.
-        """
-        ...
+_TRUTH = {"true": "1", "false": "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +108,18 @@ def read_rows_of(source: Source, data: TaskData, split: str) -> list[tuple[str, 
     return rows
 
 
+def pair_set(name: str, rows: Sequence[tuple[str, Mapping[str, Any]]], scores: Sequence[float]) -> PairSet:
+    """Return the text pairs of rows with the given scores, which stay on their own scale."""
+    texts = [pair_in(row, place) for place, row in rows]
+    first, second = [a for a, _ in texts], [b for _, b in texts]
+    return PairSet(name, first, second, np.array(scores, np.float64), np.ones(len(rows)), scale="as given")
+
+
 def pair_in(row: Mapping[str, Any], place: str) -> tuple[str, str]:
     """Return the two texts of a row, whichever of the usual names they have.
 
     Raises:
-        InputError: The row has none of the names, or what stands there is no text.
+        InputError: The row has none of the names, or its value is no text.
     """
     names = next((names for names in _PAIR_COLUMNS if names[0] in row and names[1] in row), None)
     if names is None:
@@ -179,7 +147,7 @@ def class_in(row: Mapping[str, Any], columns: Sequence[str], place: str) -> str:
     writes text, and a column with gaps makes fractions of whole numbers.
 
     Raises:
-        InputError: It has none, or what stands there is empty, a fraction or no single value.
+        InputError: It has none, or its value is empty, a fraction or no single value.
     """
     column = next((name for name in columns if row.get(name) is not None), columns[0])
     value = row.get(column)
@@ -196,7 +164,7 @@ def number_in(row: Mapping[str, Any], columns: Sequence[str], place: str) -> flo
     """Return the number of the first of `columns` that the row has.
 
     Raises:
-        InputError: It has none, or what stands there is no finite number.
+        InputError: It has none, or its value is no finite number.
     """
     column = next((name for name in columns if name in row), None)
     if column is None:

@@ -11,14 +11,15 @@ import math
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
+from angle_train.evaluate.similarity import Encode, Item
 from angle_train.evaluate.statistics import FScore, MeanOf, Statistic
+from angle_train.evaluate.task import HubData, Outcome, Settings, Source, TaskData
 from angle_train.evaluate.tasks.logistic import (
     FOLDS,
     Classified,
@@ -27,16 +28,7 @@ from angle_train.evaluate.tasks.logistic import (
     nested_cross_validation,
     split_validated,
 )
-from angle_train.evaluate.tasks.registry import Encode, Item, Outcome, ScoredPairs, Settings
-from angle_train.evaluate.tasks.sources import (
-    HubData,
-    Source,
-    TaskData,
-    class_in,
-    pair_in,
-    read_rows_of,
-    text_in,
-)
+from angle_train.evaluate.tasks.sources import class_in, pair_in, read_rows_of, text_in
 
 Input = Literal["text", "difference", "joined"]
 _NO_LABEL = ("-1", "-")  # annotators did not agree; SNLI has some, by both names
@@ -65,7 +57,7 @@ class TransferTask:
     """Classes of texts or of text pairs, by logistic regression.
 
     Attributes:
-        data: Where they stand.
+        data: Where they are.
         standard_size: Judged texts of the published set.
         protocol: `nested` judges the one split in folds; `folds` chooses C in folds of train; `split` chooses
             it on the validation split, or on a tenth of train where there is none.
@@ -102,10 +94,6 @@ class TransferTask:
             self._read(source, "validation", classes) if validation else None,
             self._read(source, self.test, classes),
         )
-
-    def pairs(self, data: TransferData) -> ScoredPairs | None:
-        """Return None: there are classes, no graded pairs."""
-        return None
 
     def measure(self, data: TransferData, encode: Encode, settings: Settings) -> Outcome:
         """Train the classifiers and judge them."""
@@ -210,7 +198,7 @@ def _hold_out(train: Examples, seed: int) -> tuple[Examples, Examples]:
 
 
 def _nested(name: str, size: int, hub: str, splits: str) -> TransferTask:
-    data = TaskData(f"transfer/{name}", HubData(hub, splits=MappingProxyType({"all": splits})))
+    data = TaskData(f"transfer/{name}", HubData(hub, splits={"all": splits}))
     return TransferTask(data, size, "nested", train="all")
 
 
@@ -224,25 +212,15 @@ SST2 = TransferTask(
     "split",
     note="trained on whole sentences; SentEval trains on 67,349 phrases of them",
 )
+_TREC_SPLITS = {"train": "train", "test": "test"}
 TREC = TransferTask(
-    TaskData(
-        "transfer/trec",
-        HubData(
-            "CogComp/trec",
-            splits=MappingProxyType({"train": "train", "test": "test"}),
-            revision="refs/convert/parquet",
-        ),
-    ),
+    TaskData("transfer/trec", HubData("CogComp/trec", None, _TREC_SPLITS, "refs/convert/parquet")),
     500,
     "folds",
 )
+_MRPC_SPLITS = {"train": "train+validation", "test": "test"}
 MRPC = TransferTask(
-    TaskData(
-        "mrpc",
-        HubData(
-            "nyu-mll/glue", "mrpc", splits=MappingProxyType({"train": "train+validation", "test": "test"})
-        ),
-    ),
+    TaskData("mrpc", HubData("nyu-mll/glue", "mrpc", _MRPC_SPLITS)),
     1725,
     "folds",
     features="difference",
@@ -250,15 +228,7 @@ MRPC = TransferTask(
 )
 NLI = TransferTask(TaskData("nli"), None, "split", test="validation", features="joined")
 SNLI = TransferTask(TaskData("snli", HubData("stanfordnlp/snli")), 9824, "split", features="joined")
+_MNLI_SPLITS = {"train": "train", "test": "validation_matched+validation_mismatched"}
 MNLI = TransferTask(
-    TaskData(
-        "mnli",
-        HubData(
-            "nyu-mll/multi_nli",
-            splits=MappingProxyType({"train": "train", "test": "validation_matched+validation_mismatched"}),
-        ),
-    ),
-    19_647,
-    "split",
-    features="joined",
+    TaskData("mnli", HubData("nyu-mll/multi_nli", splits=_MNLI_SPLITS)), 19_647, "split", features="joined"
 )

