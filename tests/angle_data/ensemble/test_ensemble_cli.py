@@ -19,10 +19,13 @@ def angle_data(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    path = tmp_path / "run"
+    return write_run(tmp_path / "run", 20)
+
+
+def write_run(path: Path, sources: int) -> Path:
     path.mkdir()
     rows = []
-    for i in range(20):
+    for i in range(sources):
         for polarity, text in (
             ("synonym", f"Host alpha{i} is down."),
             ("antonym", f"Host alpha{i} is up."),
@@ -46,6 +49,8 @@ def run(tmp_path: Path) -> Path:
 def test_ensemble_prints_where_everything_went(run: Path, tmp_path: Path) -> None:
     result = angle_data(run, "--out", tmp_path / "out", "--labels", "ordinal", "--ratios", "1")
     assert (result.returncode, result.stderr) == (0, "")
+    again = angle_data(run, "--out", tmp_path / "out", "--labels", "ordinal", "--ratios", "1", "--quiet")
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
     assert result.stdout.splitlines() == [
         "candidates  60 = 40 kept + 20 dropped",
         "dropped     blank 20",
@@ -91,10 +96,10 @@ def test_ensemble_json(run: Path, tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--strategy", "best"], "unknown strategy 'best'; choose one of concat, principled, vote"),
-        (["--labels", "best"], "unknown labels 'best'; choose one of binary, graded, ordinal"),
-        (["--ratios", "0.9;0.1"], "--ratios '0.9;0.1': give numbers separated by commas, such as 0.9,0.1"),
-        (["--ratios", "0.9,0.2"], "ratios '0.9,0.2' sum to 1.1; make them sum to 1"),
-        (["--antonym-score", "5"], "antonym score must lie in 0..1, got 5"),
+        (
+            ["--ratios", "0.9;0.1"],
+            "--ratios '0.9;0.1': give numbers separated by commas, such as 0.86,0.07,0.07",
+        ),
     ],
 )
 def test_ensemble_mistakes_are_one_line(run: Path, tmp_path: Path, options: list[str], message: str) -> None:
@@ -102,8 +107,9 @@ def test_ensemble_mistakes_are_one_line(run: Path, tmp_path: Path, options: list
     assert (result.returncode, result.stdout, result.stderr) == (1, "", f"angle-data: error: {message}\n")
 
 
-def test_ensemble_with_grades(run: Path, tmp_path: Path) -> None:
-    """Of the 40 pairs that pass the gate one antonym was offered as a synonym; all options are passed on."""
+def test_ensemble_with_grades(tmp_path: Path) -> None:
+    """Of the 200 pairs that pass the gate one antonym was offered as a synonym; all options are passed on."""
+    run = write_run(tmp_path / "run", 100)
     rows = [json.loads(line) for line in (run / "candidates.jsonl").read_text().splitlines()]
     folders = []
     for grader in ("x", "y", "z"):
@@ -113,7 +119,7 @@ def test_ensemble_with_grades(run: Path, tmp_path: Path) -> None:
             {
                 "text1": r["source"],
                 "text2": r["text"],
-                "score": 4.5 if "down" in r["text"] else 0.5,
+                "score": (4 if "down" in r["text"] else 0) + sum(map(ord, grader + r["source"])) % 7 / 10,
                 "model": grader,
             }
             for r in rows
@@ -139,9 +145,9 @@ def test_ensemble_with_grades(run: Path, tmp_path: Path) -> None:
     )
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines()[:3] == [
-        "candidates  60 = 40 kept + 20 dropped",
-        "dropped     blank 20",
-        "flipped     1 of those kept: the polarity was turned round",
+        "candidates  300 = 200 kept + 100 dropped",
+        "dropped     blank 100",
+        "flipped     1 of those kept: now with the other polarity",
     ]
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["flipped"]["m"] == {"synonym_to_antonym": 1, "antonym_to_synonym": 0}
@@ -152,12 +158,3 @@ def test_ensemble_without_run_directory(tmp_path: Path) -> None:
     assert result.returncode == 1
     assert result.stderr.startswith(f"angle-data: error: {tmp_path} is no run directory")
     assert angle_data("--out", tmp_path / "out").returncode == 2
-
-
-def test_help_has_an_example_and_imports_nothing_heavy() -> None:
-    assert "Example: angle-data ensemble runs/chatgpt runs/llama" in angle_data("--help").stdout
-    check = (
-        "import sys, angle_data.ensemble.command; print({'datasets', 'pyarrow', 'openai'} & {*sys.modules})"
-    )
-    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
-    assert result.stdout == "set()\n"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.ensemble.splits import assign_splits, check_ratios, group_sources
-from angle_data.errors import InputError
+from angle_data.ensemble.splits import assign_splits, group_sources
+from angle_data.splits import check_ratios
 from angle_data.text import jaccard, words
 
 
@@ -47,6 +47,7 @@ def test_group_sources(members: dict[str, list[str]], groups: list[list[str]]) -
     assert all(leader == min(keys) for leader, keys in found.items())
 
 
+SHARES = {"train": 0.4, "validation": 0.3, "test": 0.3}
 SENTENCES = st.lists(
     st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8).map(" ".join), max_size=25, unique=True
 )
@@ -127,51 +128,24 @@ def test_group_sources_does_not_compare_what_is_joined_already() -> None:
 @given(SENTENCES, st.integers(0, 5))
 def test_assign_splits_keeps_groups_and_partners_together(texts: list[str], seed: int) -> None:
     members = {text: [f"{text[:2]} partner"] for text in texts}
-    splits = assign_splits(members, ratios=(0.4, 0.3, 0.3), seed=seed)
+    splits = assign_splits(members, shares=SHARES, seed=seed)
     assert splits.keys() == members.keys()
     where: dict[str, set[str]] = {}
     for key, partners in members.items():
         for text in (key, *partners):
             where.setdefault(text, set()).add(splits[key])
     assert all(len(names) == 1 for names in where.values())
-    assert assign_splits(dict(reversed(members.items())), ratios=(0.4, 0.3, 0.3), seed=seed) == splits
+    assert assign_splits(dict(reversed(members.items())), shares=SHARES, seed=seed) == splits
 
 
 def test_assign_splits_meets_the_ratios_and_stays_put_when_texts_are_added() -> None:
     few = {f"alpha{i} beta{i} gamma{i}": [] for i in range(1000)}
     many = {f"alpha{i} beta{i} gamma{i}": [] for i in range(2000)}
-    before = assign_splits(few, ratios=(0.8, 0.1, 0.1), seed=1)
-    after = assign_splits(many, ratios=(0.8, 0.1, 0.1), seed=1)
+    before = assign_splits(few, shares=check_ratios((0.8, 0.1, 0.1)), seed=1)
+    after = assign_splits(many, shares=check_ratios((0.8, 0.1, 0.1)), seed=1)
     assert {key: after[key] for key in few} == before
     counts = [list(after.values()).count(name) for name in ("train", "validation", "test")]
     # 2000 draws: three standard deviations are 54 for train and 40 for the others.
     assert abs(counts[0] - 1600) < 54
     assert abs(counts[1] - 200) < 40
-    assert assign_splits(few, ratios=(0.8, 0.1, 0.1), seed=2) != before
-
-
-def test_assign_splits_with_one_ratio_uses_train_alone() -> None:
-    assert set(assign_splits({"a": [], "b": []}, ratios=(1.0,), seed=0).values()) == {"train"}
-
-
-@pytest.mark.parametrize(
-    "ratios", [(1.0,), (1.0, 0.0), (0.9, 0.1), (0.8, 0.1, 0.1), (0.1,) * 0 + (0.7, 0.2, 0.1)]
-)
-def test_check_ratios_accepts(ratios: tuple[float, ...]) -> None:
-    check_ratios(ratios)
-
-
-@pytest.mark.parametrize(
-    ("ratios", "message"),
-    [
-        ((), "ratios '': give one to three numbers"),
-        ((0.25, 0.25, 0.25, 0.25), "ratios '0.25,0.25,0.25,0.25': give one to three numbers"),
-        ((0.9, 0.2), r"ratios '0.9,0.2' sum to 1.1; make them sum to 1"),
-        ((0.0, 1.0), r"ratios '0,1': each must lie in 0..1, and the first \(train\) above 0"),
-        ((1.5, -0.5), "ratios '1.5,-0.5': each must lie in 0..1"),
-        ((float("nan"), 1.0), "ratios 'nan,1': each must lie in 0..1"),
-    ],
-)
-def test_check_ratios_refuses(ratios: tuple[float, ...], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        check_ratios(ratios)
+    assert assign_splits(few, shares=check_ratios((0.8, 0.1, 0.1)), seed=2) != before

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from angle_data.ensemble.balance import Limits
 from angle_data.ensemble.build import EnsembleConfig, build_ensemble
 from angle_data.ensemble.report import EnsembleSummary
 from angle_data.errors import InputError
@@ -163,7 +164,7 @@ def test_an_annotator_at_odds_with_good_grades_is_named_and_not_the_grader(
     found = report(run, "out")
     assert found["graders"]["good"]["auc_by_annotator"] == {"m": 1.0, "n": 0.0, "o": 1.0}
     assert found["graders"]["good"]["used"] is True
-    if strategy == "principled":  # few replies: most of n's are doubted rather than turned round
+    if strategy == "principled":  # few replies: most of n's are doubted rather than flipped
         assert found["annotators"]["n"]["dropped"]["contradicted"] > 24
 
 
@@ -237,7 +238,7 @@ def test_graded_labels_without_a_graded_pair_among_the_kept_are_refused(run: Pat
     write(run / "candidates.jsonl", [copy, *rows])
     scores = grade(run, "good", first=1)
     with pytest.raises(InputError) as caught:
-        build(run, "out", scores, labels="graded", max_near_copies=0.0)
+        build(run, "out", scores, labels="graded", limits=Limits(near_copies=0.0))
     assert str(caught.value) == (
         "--labels graded: none of the 48 pairs that are kept is graded (graded 1 of 49 candidate pairs); "
         "grade more candidates, or choose --labels ordinal"

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from angle_data.ensemble.runs import Unfinished
-from angle_data.ensemble.scores import peer_grades, read_scores
+from angle_data.ensemble.read import Unfinished, read_scores
 from angle_data.errors import InputError
 from angle_data.text import pair_key
 
@@ -39,17 +38,12 @@ def test_grades_of_several_runs_and_graders(tmp_path: Path) -> None:
         pair_key("Disk full.", "Disk empty."): {"judge": 1.5},
     }
     assert graded.rows == {"judge": 3, "other": 1}
-    assert graded.unknown({key}) == 1
     assert read_scores([two, one]) == graded
 
 
 def test_the_digest_tells_other_grades_apart(tmp_path: Path) -> None:
     one, two = write(tmp_path / "one", ROW), write(tmp_path / "two", ROW | {"score": 4.5})
     assert read_scores([one]).digest != read_scores([two]).digest
-
-
-def test_no_runs_are_no_grades() -> None:
-    assert (read_scores([]).grades, read_scores([]).rows) == ({}, {})
 
 
 @pytest.mark.parametrize(
@@ -117,10 +111,3 @@ def test_a_run_of_the_other_command_is_not_taken_for_an_unfinished_one(tmp_path:
     (tmp_path / "candidates.jsonl").write_text("")
     with pytest.raises(InputError, match=r"holds no scores.jsonl; grade pairs with"):
         read_scores([tmp_path])
-
-
-def test_nobody_grades_their_own_work() -> None:
-    key = pair_key("a", "b")
-    grades = {key: {"annotator-a": 5.0, "judge": 2.0}}
-    assert peer_grades(grades, key, ("annotator-a", "annotator-b")) == {"judge": 2.0}
-    assert peer_grades(grades, pair_key("x", "y"), ()) == {}

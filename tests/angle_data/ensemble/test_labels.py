@@ -1,10 +1,10 @@
 import pytest
 
-from angle_data.ensemble import labels as labels_module
-from angle_data.ensemble.labels import default_random_pairs, grade_choices, label_choice, random_pairs
-from angle_data.ensemble.sources import Choice, Source
+from angle_data.ensemble.labels import grade_choices, label_choice, random_pairs
+from angle_data.ensemble.read import Source
+from angle_data.ensemble.strategies import Choice
 from angle_data.records import Candidate, LabelledPair, Polarity
-from angle_data.text import jaccard, normalise, pair_key
+from angle_data.text import normalise, pair_key
 
 
 def source(text: str, number: int = 1) -> Source:
@@ -26,10 +26,6 @@ def test_label_choice(labels: str, polarity: Polarity, label: int, score: float)
     assert label_choice(choice, labels=labels, antonym_score=0.3) == LabelledPair(
         "The disk is full.", "No space left.", label, score, 0.7, polarity, "t1", ["a", "b"], ["near_copy"]
     )
-
-
-def test_default_random_pairs() -> None:
-    assert [default_random_pairs(labels) for labels in ("binary", "ordinal", "graded")] == [0, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -120,20 +116,6 @@ def test_random_pairs_depend_on_the_seed_but_not_on_the_order() -> None:
 @pytest.mark.parametrize("sources", [[], SOURCES[:1]])
 def test_random_pairs_of_too_few_sources(sources: list[Source]) -> None:
     assert random_pairs(sources, per_source=2, seed=0, taken=()) == []
-
-
-def test_random_pairs_of_texts_that_are_all_alike_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = 0
-
-    def count(one: frozenset[str], other: frozenset[str]) -> float:
-        nonlocal looked
-        looked += 1
-        return jaccard(one, other)
-
-    monkeypatch.setattr(labels_module, "jaccard", count)
-    alike = [source(f"The disk of host {i} is full again.", i) for i in range(600)]
-    assert random_pairs(alike, per_source=1, seed=0, taken=()) == []
-    assert looked <= 100 * len(alike)
 
 
 def test_random_pairs_are_found_beyond_a_long_row_of_texts_that_are_alike() -> None:

@@ -1,6 +1,7 @@
-"""Reads run directories written by `angle-data llm-label`: `candidates.jsonl` and `run.json`.
+"""Reads runs of `llm-label` (`candidates.jsonl`) and `llm-score` (`scores.jsonl`), with their `run.json`.
 
-Never writes to them and never reads the journal.
+Candidates come out grouped by source text, grades by unordered pair of normalised texts. Run directories are
+never written to, and journals never read.
 """
 
 from __future__ import annotations
@@ -8,19 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import Candidate, check_polarity
-from angle_data.text import normalise
+from angle_data.text import normalise, pair_key
 
 log = logging.getLogger("angle.ensemble")
 
+TOP_GRADE = 5
 _SETTINGS = (
     "engine",
     "checkpoint",
@@ -34,6 +38,11 @@ _SETTINGS = (
 )
 _FIELDS = tuple(field.name for field in fields(Candidate))
 _values = attrgetter(*_FIELDS)
+
+Grades = Mapping[tuple[str, str], Mapping[str, float]]
+"""Similarity 0 (unrelated) to 5 (same meaning) of pairs by `text.pair_key`, and of each pair by grader."""
+
+NO_GRADES: Grades = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run directory: its annotator's name, its candidates and its recorded settings.
+    """One run of an annotator: its name, its candidates and its recorded settings.
 
     `digest` is a sha256 of the candidates that does not depend on the order of their rows; `unfinished` is
     None for a finished run.
@@ -65,6 +74,40 @@ class Run:
     unfinished: Unfinished | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One source text with every candidate offered for it, in canonical order.
+
+    `key` is the normalised text; `id` and `text` are the smallest of those that share the key.
+    """
+
+    key: str
+    id: str
+    text: str
+    candidates: tuple[Candidate, ...]
+
+
+class Offer(NamedTuple):
+    """One candidate together with the source it belongs to."""
+
+    source: Source
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class GradeSet:
+    """The grades of all runs: `grades` by pair, `rows` read by grader, and a `digest` of them.
+
+    A pair that a grader graded more than once has the mean. `digest` does not depend on the order of rows.
+    `unfinished` is what is open in all runs together, None if they are finished.
+    """
+
+    grades: Grades
+    rows: dict[str, int]
+    digest: str
+    unfinished: Unfinished | None = None
+
+
 def read_runs(paths: Sequence[Path]) -> list[Run]:
     """Read every run; runs of one annotator are shards if they share their settings and no source text.
 
@@ -74,30 +117,102 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     """
     if not paths:
         raise InputError("no run directory given; name at least one written by `angle-data llm-label`")
-    seen: set[Path] = set()
-    for path in paths:
-        if path.resolve() in seen:
-            raise InputError(f"{path} is given twice; name each run once")
-        seen.add(path.resolve())
+    _check_named_once(paths)
     runs = [_read_run(path) for path in paths]
     _check_shards(runs)
     return runs
 
 
+def group_by_source(candidates: Iterable[Candidate]) -> list[Source]:
+    """Return the sources in the order of their keys; the order of `candidates` does not matter.
+
+    Two sources are one when their normalised texts are equal, whatever their ids.
+    """
+    groups: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        groups.setdefault(normalise(candidate.source), []).append(candidate)
+    sources = []
+    for key, group in sorted(groups.items()):
+        group.sort(
+            key=lambda c: (c.polarity, normalise(c.text), c.model, c.text, c.key, c.source_id, c.source)
+        )
+        source_id, text = min((c.source_id, c.source) for c in group)
+        sources.append(Source(key, source_id, text, tuple(group)))
+    return sources
+
+
+def offers(sources: Iterable[Source]) -> Iterator[Offer]:
+    """Yield every candidate with its source, in order."""
+    for source in sources:
+        for candidate in source.candidates:
+            yield Offer(source, candidate)
+
+
+def read_scores(paths: Sequence[Path]) -> GradeSet:
+    """Read the grades of every run; runs may be shards, or of different graders.
+
+    A row holds `text1`, `text2`, `score` from 0 to 5 and the grader's name as `model`.
+
+    Raises:
+        InputError: A path holds no grades, is given twice, or a row is malformed (`file:line`).
+    """
+    _check_named_once(paths, "--scores ")
+    grades: dict[tuple[str, str], dict[str, list[float]]] = {}
+    rows: dict[str, int] = {}
+    unfinished: list[Unfinished] = []
+    for path in paths:
+        file = path / "scores.jsonl"
+        if not file.is_file() and _is_begun(path, "llm-score"):
+            raise InputError(
+                f"{path} is unfinished (no {file.name} yet): run the same llm-score command again"
+            )
+        if not file.is_file():
+            raise InputError(
+                f"{path} holds no {file.name}; grade pairs with `angle-data llm-score --out {path}`"
+            )
+        if still := _read_unfinished(path, "llm-score"):
+            unfinished.append(still)
+        for line, row in read_jsonl(file):
+            pair, grader, score = _read_grade(row, f"{file}:{line}")
+            grades.setdefault(pair, {}).setdefault(grader, []).append(score)
+            rows[grader] = rows.get(grader, 0) + 1
+    means = {
+        pair: {grader: math.fsum(values) / len(values) for grader, values in sorted(found.items())}
+        for pair, found in sorted(grades.items())
+    }
+    digest = hashlib.sha256()
+    for (one, other), found in means.items():
+        digest.update(f"{one}\n{other}\n{found}\n".encode())
+    return GradeSet(means, dict(sorted(rows.items())), digest.hexdigest(), _sum(unfinished))
+
+
+def peer_grades(grades: Grades, pair: tuple[str, str], supporters: Collection[str]) -> dict[str, float]:
+    """Return a pair's grades by grader, without those of its supporters: nobody grades their own work."""
+    return {grader: grade for grader, grade in grades.get(pair, {}).items() if grader not in supporters}
+
+
+def _check_named_once(paths: Sequence[Path], option: str = "") -> None:
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise InputError(f"{option}{path} is given twice; name each run once")
+        seen.add(path.resolve())
+
+
 def _read_run(path: Path) -> Run:
     file = path / "candidates.jsonl"
     if not file.is_file():
-        if is_begun(path, "llm-label"):
+        if _is_begun(path, "llm-label"):
             raise InputError(
                 f"{path} is unfinished (no candidates.jsonl yet): run the same llm-label command again"
             )
-        if (path / "scores.jsonl").is_file() or is_begun(path, "llm-score"):
+        if (path / "scores.jsonl").is_file() or _is_begun(path, "llm-score"):
             raise InputError(f"{path} holds grades, no candidates; give it with --scores")
         raise InputError(
             f"{path} is no run directory (no candidates.jsonl); make one with `angle-data llm-label`"
         )
     candidates = tuple(_read_candidate(row, f"{file}:{line}") for line, row in read_jsonl(file))
-    unfinished = read_unfinished(path, "llm-label", warn=bool(candidates))
+    unfinished = _read_unfinished(path, "llm-label", warn=bool(candidates))
     if not candidates and unfinished:
         raise InputError(
             f"{file} holds no candidates; {path} is unfinished ({unfinished}): "
@@ -122,10 +237,20 @@ def _read_candidate(row: dict[str, Any], where: str) -> Candidate:
     return candidate
 
 
-def is_begun(path: Path, command: str) -> bool:
+def _read_grade(row: dict[str, Any], where: str) -> tuple[tuple[str, str], str, float]:
+    for name in ("text1", "text2", "model"):
+        if not isinstance(row.get(name), str) or not row[name]:
+            raise InputError(f"{where}: {name} must be a non-empty string, got {row.get(name)!r}")
+    score = row.get("score")
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= TOP_GRADE:
+        raise InputError(f"{where}: score must be a number from 0 to {TOP_GRADE}, got {score!r}")
+    return pair_key(row["text1"], row["text2"]), row["model"], float(score)
+
+
+def _is_begun(path: Path, command: str) -> bool:
     """Return whether `path` holds a run of `command` that has written no results yet.
 
-    Without a run.json a journal is taken to be of either command.
+    Without a run.json a journal counts for either command.
     """
     if any((path / name).is_file() for name in ("candidates.jsonl", "scores.jsonl")):
         return False
@@ -134,8 +259,8 @@ def is_begun(path: Path, command: str) -> bool:
     return begun and run.get("command", command) == command
 
 
-def read_unfinished(path: Path, command: str, *, warn: bool = True) -> Unfinished | None:
-    """Return what is open in a run, by its run.json, and say so in one line; without one it is finished."""
+def _read_unfinished(path: Path, command: str, *, warn: bool = True) -> Unfinished | None:
+    """Return what is open in a run, by its run.json, and warn of it; a run without run.json is finished."""
     run = _read_run_file(path / "run.json")
     if run.get("finished", True) is not False:
         return None
@@ -150,6 +275,13 @@ def read_unfinished(path: Path, command: str, *, warn: bool = True) -> Unfinishe
             path, unfinished, command,
         )  # fmt: skip
     return unfinished
+
+
+def _sum(unfinished: Sequence[Unfinished]) -> Unfinished | None:
+    if not unfinished:
+        return None
+    known = [one.open for one in unfinished if one.open is not None]
+    return Unfinished(sum(known) if len(known) == len(unfinished) else None)
 
 
 def _read_run_file(file: Path) -> dict[str, Any]:
@@ -170,7 +302,7 @@ def _read_run_file(file: Path) -> dict[str, Any]:
 
 
 def _read_settings(file: Path) -> dict[str, str | int | float]:
-    """Return the settings of a run that tell how its sentences came about; unset ones are left out."""
+    """Return the settings of a run that shape its sentences; unset ones are left out."""
     run = _read_run_file(file)
     found: dict[str, str | int | float] = {}
     for name in _SETTINGS:

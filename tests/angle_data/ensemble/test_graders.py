@@ -2,11 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from angle_data.ensemble.beliefs import infer
-from angle_data.ensemble.judging import Verdict, judge, make_items
-from angle_data.ensemble.merge import merge
-from angle_data.ensemble.network import Claim
-from angle_data.ensemble.sources import Grades, group_by_source, offers
+from angle_data.ensemble.graders import Verdict, judge
+from angle_data.ensemble.principled import principled
+from angle_data.ensemble.read import Grades, group_by_source
 from angle_data.records import Candidate, Polarity
 from angle_data.text import pair_key
 
@@ -52,13 +50,12 @@ def test_a_grader_that_hardly_tells_the_polarities_apart_is_left_out() -> None:
     grades = join(graded(rows, "poor", wrong=20), graded(rows, "good"))
     judgement = judge(group_by_source(rows), grades)
     assert judgement.verdicts == {
-        "good": Verdict(40, 1.0, 20, 20, {"a": 1.0}),
-        "poor": Verdict(40, 0.5, 20, 20, {"a": 0.5}),
+        "good": Verdict(1.0, {"a": 1.0}, None),
+        "poor": Verdict(
+            0.5, {"a": 0.5}, "hardly tells synonyms from antonyms (area under the curve 0.50, 0.75 is needed)"
+        ),
     }
     assert judgement.used == ["good"]
-    assert judgement.unused == {
-        "poor": "hardly tells synonyms from antonyms (area under the curve 0.50, 0.75 is needed)"
-    }
     assert judgement.grades == graded(rows, "good")
 
 
@@ -68,7 +65,7 @@ def test_the_limit(wrong: int, auc: float, used: bool) -> None:
     rows = candidates("a")
     judgement = judge(group_by_source(rows), graded(rows, "x", wrong=wrong))
     assert judgement.verdicts["x"].auc == pytest.approx(auc)
-    assert judgement.verdicts["x"].used is used
+    assert judgement.used == ["x"] * used
 
 
 def test_a_grader_of_too_few_pairs_to_know_is_used() -> None:
@@ -76,7 +73,7 @@ def test_a_grader_of_too_few_pairs_to_know_is_used() -> None:
     antonyms = [row for row in rows if row.polarity == "antonym"]
     some = [row for row in rows if row not in antonyms[:1]]
     judgement = judge(group_by_source(rows), graded(some, "x", wrong=len(some)))
-    assert judgement.verdicts == {"x": Verdict(39, 0.0, 20, 19)}
+    assert judgement.verdicts == {"x": Verdict(0.0, {}, None)}
     assert judgement.used == ["x"]
     assert (judgement.graded, judgement.pairs) == (39, 40)
 
@@ -85,7 +82,7 @@ def test_a_grader_of_one_polarity_is_used() -> None:
     rows = candidates("a", sources=25)
     synonyms = [row for row in rows if row.polarity == "synonym"]
     judgement = judge(group_by_source(rows), graded(synonyms, "x"))
-    assert judgement.verdicts == {"x": Verdict(25, None, 25, 0)}
+    assert judgement.verdicts == {"x": Verdict(None, {}, None)}
     assert judgement.used == ["x"]
 
 
@@ -95,7 +92,7 @@ def test_a_grader_of_its_own_or_of_other_pairs_is_not_used() -> None:
     grades = join(graded(mine, "a"), {pair_key("What else?", "Nothing."): {"stray": 3.0}})
     judgement = judge(group_by_source(rows), grades)
     why = "graded none of the candidates, or only those it wrote itself"
-    assert judgement.unused == {"a": why, "stray": why}
+    assert judgement.verdicts == {"a": Verdict(None, {}, why), "stray": Verdict(None, {}, why)}
     assert (judgement.grades, judgement.graded, judgement.pairs) == ({}, 0, 80)
 
 
@@ -116,7 +113,7 @@ def test_disputed_pairs_do_not_judge_a_grader() -> None:
     rows = candidates("a")
     disputed = replace(rows[0], polarity="antonym", model="b")  # a calls it a synonym
     judgement = judge(group_by_source([*rows, disputed]), graded(rows, "x"))
-    assert judgement.verdicts["x"] == Verdict(40, 1.0, 19, 20)
+    assert judgement.verdicts["x"] == Verdict(1.0, {}, None)  # 19 synonyms of a are left
 
 
 def test_graders_of_one_annotator_each_are_judged_together() -> None:
@@ -124,10 +121,6 @@ def test_graders_of_one_annotator_each_are_judged_together() -> None:
     rows = candidates("a", "b", sources=10)
     parts = (graded([row for row in rows if row.model == name], f"of-{name}", wrong=20) for name in "ab")
     judgement = judge(group_by_source(rows), join(*parts))
-    assert {name: verdict.synonyms for name, verdict in judgement.verdicts.items()} == {
-        "of-a": 20,
-        "of-b": 20,
-    }
     assert judgement.used == []
 
 
@@ -162,10 +155,10 @@ def test_an_annotator_turned_round_does_not_condemn_a_good_grader(
     assert (verdict.auc or 0.0) < 0.75
     assert verdict.annotators == pytest.approx(dict.fromkeys(names, 1.0) | {"b": own})
     assert judgement.used == ["x", "y"]
-    assert judgement.odd == {
-        "b": "its polarities disagree with grades that fit the other annotators' (area under the curve: "
+    assert judgement.remarks == [
+        "b: its polarities disagree with grades that fit the other annotators' (area under the curve: "
         f"x {own:.2f}, y {own:.2f}). Read some of its candidates: replies may be swapped"
-    }
+    ]
 
 
 @pytest.mark.parametrize(("names", "wrong"), [("a", "a"), ("abc", "ab")])
@@ -175,12 +168,14 @@ def test_most_annotators_turned_round_or_the_scale_upside_down(names: str, wrong
     judgement = judge(group_by_source(turned(rows, 1.0, *wrong)), graded(rows, "x"))
     assert judgement.used == []
     if names == "a":
-        assert judgement.unused["x"] == (
+        assert str(judgement.verdicts["x"].reason) == (
             "grades antonyms above synonyms (area under the curve 0.00, 0.75 is needed): either grades or "
-            "polarities are turned round"
+            "polarities are swapped"
         )
     else:
-        assert "(area under the curve 0.33, a 0.00, b 0.00, c 1.00, 0.75 is needed)" in judgement.unused["x"]
+        assert "(area under the curve 0.33, a 0.00, b 0.00, c 1.00, 0.75 is needed)" in str(
+            judgement.verdicts["x"].reason
+        )
 
 
 @pytest.mark.parametrize(("errors", "used"), [((0.25, 0.5, 0.0), True), ((0.3, 0.6, 0.15), False)])
@@ -193,23 +188,23 @@ def test_a_grader_weak_on_most_annotators_is_left_out(errors: tuple[float, ...],
     )
     verdict = judge(group_by_source(rows), join(*parts)).verdicts["x"]
     assert verdict.annotators == pytest.approx({n: 1 - e for n, e in zip("abc", errors, strict=True)})
-    assert verdict.used is used
+    assert (verdict.reason is None) is used
 
 
 def test_annotators_of_few_pairs_do_not_judge_a_grader() -> None:
-    """One with 19 sources has no area of its own: what is left is the one that was turned round."""
+    """One with 19 sources has no area of its own: what is left is the one that was swapped."""
     rows = [*candidates("b"), *candidates("a", sources=19)]
     verdict = judge(group_by_source(turned(rows, 1.0, "b")), graded(rows, "x")).verdicts["x"]
     assert verdict.annotators == {"b": 0.0}
-    assert not verdict.used
+    assert verdict.reason
 
 
 def test_without_grades_there_is_nothing_to_judge() -> None:
     judgement = judge(group_by_source(candidates("a")), {})
-    assert (judgement.used, judgement.unused, judgement.grades) == ([], {}, {})
+    assert (judgement.verdicts, judgement.grades) == ({}, {})
 
 
-def test_a_weak_grader_with_a_taste_in_style_condemns_nobody_once_it_is_judged() -> None:
+def test_a_weak_grader_with_a_taste_in_style_condemns_nobody() -> None:
     """It gives b's sentences 0 throughout, as one that goes by shared words does where b shares few."""
     rows = candidates("a", "b", "c", sources=30)
     grades = {
@@ -222,26 +217,7 @@ def test_a_weak_grader_with_a_taste_in_style_condemns_nobody_once_it_is_judged()
     assert judgement.verdicts["g"].auc == pytest.approx(6.5 / 9)
     # Neither a nor c speaks against it; that b's grades are below all others does.
     assert judgement.verdicts["g"].annotators == {"a": 1.0, "b": 0.5, "c": 1.0}
-    assert judgement.verdicts["g"].bias == 0.5
     assert judgement.used == []
-    pairs = merge(offers(sources))
-    prior = dict.fromkeys("abc", 0.03)
-    assert infer(make_items(pairs, judgement.grades), prior) == infer(make_items(pairs, {}), prior)
-    believed = infer(make_items(pairs, grades), prior).reliability["b", "synonym"].value
+    assert principled(sources, judgement.grades) == principled(sources)
+    believed = principled(sources, grades).details["reliability"]["b"]["synonym"]["reliability"]
     assert believed < 0.6  # what it would do if it were let in
-
-
-def test_items_hold_the_claims_and_the_grades_of_others() -> None:
-    rows = candidates("a", sources=1)
-    same = replace(rows[0], model="b", key="k9")
-    key = pair_key(rows[0].source, rows[0].text)
-    (_, item) = sorted(
-        make_items(merge(offers(group_by_source([*rows, same]))), {key: {"b": 5.0, "x": 2.0, "y": 3.0}}),
-        key=lambda item: len(item.claims),
-    )
-    place = "the disk of unit 0 is down"
-    assert item.claims == (
-        Claim("a", "synonym", f"{place}\nk0"),
-        Claim("b", "synonym", f"{place}\nk9"),
-    )
-    assert item.grades == {"x": 2.0, "y": 3.0}

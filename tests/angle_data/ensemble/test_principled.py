@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from angle_data.ensemble.principled import principled
-from angle_data.ensemble.sources import Outcome, group_by_source
+from angle_data.ensemble.read import group_by_source
+from angle_data.ensemble.strategies import Outcome, vote
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.replies.parse import parse_reply
 from angle_data.records import Candidate, Polarity
@@ -20,7 +21,7 @@ Grade = Callable[[bool, random.Random], float]
 @pytest.fixture(scope="module")
 def corpus() -> list[Candidate]:
     """The recorded candidates for half of the demo corpus, polarities as the annotators were asked for."""
-    folder = Path(__file__).parents[2] / "examples" / "cloud-ops" / "replies"
+    folder = Path(__file__).parents[3] / "examples" / "cloud-ops" / "replies"
     rows = []
     for file in sorted(folder.glob("*.jsonl")):
         for number, row in read_jsonl(file):
@@ -48,9 +49,9 @@ def whole_numbers(is_synonym: bool, rng: random.Random) -> float:
 def flip(
     rows: list[Candidate], annotator: str, share: float, *, replies: bool
 ) -> tuple[list[Candidate], set[str]]:
-    """Turn round a share of one annotator's polarities; return the rows and the texts turned round.
+    """Flip a share of one annotator's polarities; return the rows and the flipped texts.
 
-    Sentence by sentence, each gets a request of its own: nothing tells which were turned round together.
+    Sentence by sentence, each gets a request of its own: nothing tells which were flipped together.
     """
     rng = random.Random(7)
     coins: dict[str, float] = {}
@@ -65,7 +66,7 @@ def flip(
 
 
 def grade(rows: list[Candidate], graders: dict[str, Grade]) -> dict[tuple[str, str], dict[str, float]]:
-    """Grade the corpus as it was before anything was turned round: what was asked for is the truth."""
+    """Grade the corpus as it was before anything was flipped: what was asked for is the truth."""
     rng = random.Random(11)
     truth = {pair_key(row.source, row.text): row.polarity == "synonym" for row in rows}
     return {
@@ -82,7 +83,7 @@ def reliability(outcome: Outcome) -> dict[str, float]:
 
 
 def found(outcome: Outcome, annotator: str) -> set[str]:
-    """Texts of an annotator that were turned round, or dropped because of their polarity."""
+    """Texts of an annotator that were flipped, or dropped because of their polarity."""
     texts = {
         c.candidate.text for c in outcome.kept if "flipped" in c.flags and c.candidate.model == annotator
     }
@@ -123,6 +124,48 @@ def test_clean_data_are_hardly_touched(corpus: list[Candidate], judge: Grade) ->
     assert min(reliability(outcome).values()) > 0.94
 
 
+def polarities(outcome: Outcome) -> dict[tuple[str, str], Polarity]:
+    return {pair_key(c.source.text, c.candidate.text): c.candidate.polarity for c in outcome.kept}
+
+
+def test_a_wholly_swapped_annotator_is_turned_round(corpus: list[Candidate]) -> None:
+    rows, _ = flip(corpus, "annotator-b", 1.0, replies=True)
+    outcome = principled(group_by_source(rows), grade(corpus, {"x": normal, "y": normal, "z": normal}))
+    truth = {pair_key(row.source, row.text): row.polarity for row in corpus}
+    wrong = [pair for pair, polarity in polarities(outcome).items() if polarity != truth[pair]]
+    assert len(wrong) < 0.01 * len(corpus)
+    assert reliability(outcome)["annotator-b"] < 0.15 < 0.97 < reliability(outcome)["annotator-a"]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_without_grades_it_keeps_what_the_vote_keeps(corpus: list[Candidate], share: float) -> None:
+    sources = group_by_source(flip(corpus, "annotator-b", share, replies=False)[0])
+    mine, theirs = polarities(principled(sources)), polarities(vote(sources))
+    assert mine.items() <= theirs.items()
+    assert len(theirs) - len(mine) < 0.005 * len(theirs)  # near-duplicates, joined
+    assert not any("flipped" in choice.flags for choice in principled(sources).kept)
+
+
+@pytest.mark.parametrize("high", [0.0, 5.0], ids=["useless", "upside down"])
+def test_a_grader_that_tells_nothing_changes_nothing(corpus: list[Candidate], high: float) -> None:
+    def poor(is_synonym: bool, rng: random.Random) -> float:
+        return rng.uniform(0, 5) if high == 0 else (0.0 if is_synonym else high)
+
+    rows = [row for row in corpus if row.source_id < "t0060"]
+    sources = group_by_source(rows)
+    assert polarities(principled(sources, grade(rows, {"x": poor}))) == polarities(principled(sources))
+
+
+def test_copies_of_a_grader_count_for_hardly_more_than_one(corpus: list[Candidate]) -> None:
+    rows, _ = flip(corpus, "annotator-b", 0.2, replies=False)
+    one = grade(corpus, {"x": normal})
+    copies = {pair: dict.fromkeys("wxyz", found["x"]) for pair, found in one.items()}
+    alone, four = (principled(group_by_source(rows), grades) for grades in (one, copies))
+    apart = principled(group_by_source(rows), grade(corpus, dict.fromkeys("wxyz", normal)))
+    found_by = [len(found(outcome, "annotator-b")) for outcome in (alone, four, apart)]
+    assert found_by[1] < 1.3 * found_by[0] < found_by[2]
+
+
 SOURCES = [
     f"The {noun} of rack {i} is down." for i, noun in enumerate(["disk", "fan", "node", "link", "probe"] * 8)
 ]
@@ -146,10 +189,10 @@ HONEST = pairs(
 
 
 def judged(
-    rows: list[Candidate], odd: dict[tuple[str, str], float]
+    rows: list[Candidate], odd: dict[tuple[str, str], float], seed: int = 1
 ) -> dict[tuple[str, str], dict[str, float]]:
     """Two judges that give synonyms 4 or 5 and antonyms 0 or 1; `odd` overrides."""
-    rng = random.Random(1)
+    rng = random.Random(seed)
     return {
         key: {
             name: odd.get(key, rng.choice((4.0, 5.0) if polarity == "synonym" else (0.0, 1.0)))
@@ -188,9 +231,10 @@ def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(text: str, fli
     """Its reply is on topic thanks to the other sentence; all judges give it 0."""
     poor = replace(HONEST[0], text=text)
     grades = judged(HONEST, {}) | {pair_key(poor.source, text): {"judge": 0.0, "jury": 0.0}}
-    for more in ("third", "fourth"):
+    for number, more in enumerate(("third", "fourth")):
         grades = {
-            key: found | {more: judged(HONEST, {}).get(key, found)["judge"]} for key, found in grades.items()
+            key: found | {more: judged(HONEST, {}, number).get(key, found)["judge"]}
+            for key, found in grades.items()
         }
     outcome = principled(group_by_source([*HONEST, poor]), grades)
     assert [c.candidate.text for c in outcome.kept if "flipped" in c.flags] == [text] * flipped
@@ -199,7 +243,7 @@ def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(text: str, fli
 
 def test_an_undecided_pair_is_dropped_as_contradicted() -> None:
     text = "We lost the disk of rack 0 again."
-    grades = judged(HONEST, {}) | {pair_key(SOURCES[0], text): {"judge": 0.0}}  # one judge is not enough
+    grades = judged(HONEST, {}) | {pair_key(SOURCES[0], text): {"judge": 0.0, "jury": 0.0}}
     outcome = principled(group_by_source(HONEST), grades)
     assert [(r.reason, r.text) for r in outcome.dropped] == [("contradicted", text)]
 
@@ -213,14 +257,16 @@ def test_grades_decide_where_annotators_contradict_each_other() -> None:
     assert [(r.reason, r.model, r.text) for r in outcome.dropped] == [("conflict", "b", text)]
     (kept,) = [c for c in outcome.kept if c.candidate.text == text]
     assert (kept.candidate.polarity, kept.models) == ("antonym", ("a",))
-    assert outcome.details["annotator_agreement"]["a"]["b"] == {"same": 0, "contradicting": 1}
+    assert outcome.details["annotator_agreement"] == {"a, b": {"same": 0, "contradicting": 1}}
 
 
 def test_an_annotators_grades_of_its_own_pairs_do_not_count() -> None:
-    own = {key: {"a": 5.0 - grades["judge"]} for key, grades in judged(HONEST, {}).items()}
-    mine = {pair_key(row.source, row.text) for row in HONEST if row.model == "a"}
-    outcome = principled(group_by_source(HONEST), {key: own[key] for key in mine})
-    assert "graders" not in outcome.details
+    mine = {
+        key: {"a": 5.0 - grades["judge"]}
+        for key, grades in judged([row for row in HONEST if row.model == "a"], {}).items()
+    }
+    outcome = principled(group_by_source(HONEST), mine)
+    assert {row["checked"] for row in outcome.details["reliability"]["a"].values()} == {0}
     assert outcome.dropped == []
 
 
@@ -238,8 +284,6 @@ def test_near_duplicates_support_each_other_and_share_their_grades() -> None:
         ("near_duplicate", "b"),
     }
     assert len(outcome.dropped) == len(SOURCES)
-    graders = outcome.details["graders"]["judge"]["accepts"]
-    assert graders["b"]["graded"] == len(SOURCES)
 
 
 def test_weights_are_probabilities_and_rise_with_evidence() -> None:
@@ -247,9 +291,9 @@ def test_weights_are_probabilities_and_rise_with_evidence() -> None:
     del grades[pair_key(SOURCES[0], HONEST[0].text)]
     weights = {c.candidate.text: c.weight for c in principled(group_by_source(HONEST), grades).kept}
     alone = principled(group_by_source(HONEST)).kept
-    assert all(0.9 < c.weight < 0.97 for c in alone)
+    assert {c.weight for c in alone} == {0.97}  # the prior: nobody speaks against anybody
     assert (
-        0.9 < weights[HONEST[0].text] < min(w for text, w in weights.items() if text != HONEST[0].text) <= 1
+        0.97 < weights[HONEST[0].text] < min(w for text, w in weights.items() if text != HONEST[0].text) <= 1
     )
 
 
@@ -283,28 +327,3 @@ def test_graders_that_contradict_one_annotator_throughout_are_questioned_too(
     principled(group_by_source(rows), grades)
     assert "b: the graders contradict most of its synonyms" in caplog.text
     assert "a: the graders" not in caplog.text
-
-
-def test_a_careless_annotator_is_trusted_less_from_the_start() -> None:
-    blank = [replace(row, text="...", model="b") for row in HONEST[:40]]
-    weights = Counter({c.models: c.weight for c in principled(group_by_source(HONEST + blank)).kept})
-    assert weights["b",] < weights["a",]
-
-
-def test_details_hold_every_table(corpus: list[Candidate]) -> None:
-    rows = [row for row in corpus if row.source_id < "t0040"]
-    details = principled(group_by_source(rows), grade(rows, {"x": normal, "y": normal})).details
-    assert set(details) == {
-        "reliability",
-        "flipped",
-        "annotator_agreement",
-        "graders",
-        "grader_agreement",
-        "krippendorff_alpha",
-        "grader_confusion",
-        "grader_correlation",
-        "rounds",
-    }
-    assert 0.8 < details["graders"]["x"]["auc"] < 1
-    assert 0.2 < details["grader_agreement"]["x"]["y"]["kappa"] < 0.9
-    assert 0.2 < details["krippendorff_alpha"] < 0.8
