@@ -41,8 +41,8 @@ def check_ratios(ratios: tuple[float, ...]) -> dict[str, float]:
     Raises:
         InputError: Not one to three shares, one below 0, the first is 0, or the sum is not 1.
     """
-    known = 1 <= len(ratios) <= len(SPLITS) and min(ratios) >= 0 < ratios[0]
-    if not known or not abs(sum(ratios) - 1) <= 0.01:  # not of nan either
+    known = 1 <= len(ratios) <= len(SPLITS) and ratios[0] > 0 and min(ratios) >= 0
+    if not known or not abs(sum(ratios) - 1) <= 0.01:  # also refuses nan
         shown = ",".join(f"{ratio:g}" for ratio in ratios)
         raise InputError(
             f"--ratios {shown}: give the shares of {', '.join(SPLITS)}, in sum 1, such as 0.86,0.07,0.07"
@@ -98,10 +98,6 @@ def fill_shares(
 def missed_shares(sizes: Mapping[str, int], shares: Mapping[str, float]) -> str:
     """Return which splits miss their share of `sizes` by more than three hundredths, empty if none does."""
     total = max(sum(sizes.values()), 1)
-    got = ((name, sizes.get(name, 0) / total, share) for name, share in shares.items())
-    missed = (
-        f"{name} {part:.0%} instead of {share:.0%}"
-        for name, part, share in got
-        if abs(part - share) > _MISSED
-    )
-    return ", ".join(missed)
+    got = {name: sizes.get(name, 0) / total for name in shares}
+    missed = [name for name, share in shares.items() if abs(got[name] - share) > _MISSED]
+    return ", ".join(f"{name} {got[name]:.0%} instead of {shares[name]:.0%}" for name in missed)

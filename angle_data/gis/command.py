@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import typer
 from typer.core import TyperGroup
 
-from angle_data.console import configure_logging
+from angle_data.console import configure_logging, say_result
 from angle_data.errors import InputError
 
 if TYPE_CHECKING:
@@ -152,11 +152,11 @@ def gis(
         if dry_run:
             found = forecast(crawl)
             sums = {name: getattr(found, name) for name in ("rest", "graphql", "points", "hours")}
-            _show({**asdict(found), **sums}, found.table(), as_json=as_json, quiet=quiet)
+            _show({**asdict(found), **sums}, found.table(), as_json=as_json)
             return
         crawled = crawl_repos(crawl)
     summary = build_gis(build)
-    _show(_counts(crawled, summary), _table(crawled, summary), as_json=as_json, quiet=quiet)
+    _show(_counts(crawled, summary), _table(crawled, summary), as_json=as_json)
 
 
 def explain(
@@ -258,15 +258,14 @@ def rehydrate(
         f"pairs     {found.kept:,} of {found.rows:,}\nleft out  {left_out or 'none'}\n{lost}"
         f"edited    {found.edited:,}\nrequests  {found.requests:,}\ndata set  {found.dataset}"
     )
-    _show({**asdict(found), "dataset": str(found.dataset)}, table, as_json=as_json, quiet=quiet)
+    _show({**asdict(found), "dataset": str(found.dataset)}, table, as_json=as_json)
 
 
-def _show(found: dict[str, Any], table: str, *, as_json: bool, quiet: bool) -> None:
-    """Print a result: as JSON if asked, else as a table unless quiet."""
+def _show(found: dict[str, Any], table: str, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False))
-    elif not quiet:
-        typer.echo(table)
+    else:
+        say_result(table)
 
 
 def _counts(crawled: CrawlSummary | None, summary: GisSummary) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Reads the store once, thread by thread, and collects who calls which issues duplicates, and what backs it.
 
-Nothing is judged here. The raw facts are kept beside every statement, so that others can judge differently.
-Memory grows with the number of issues and statements, not with the number or length of comments.
+Nothing is judged here; the raw facts stand beside every statement. Memory grows with the number of issues
+and statements, not with the number or length of comments.
 """
 
 from __future__ import annotations
