@@ -38,11 +38,10 @@ def test_overlap_of_ngrams():
     assert measures.summary()["repositories"] == {"o/r": {"negatives": 1, "positives": 2}}
 
 
-@pytest.mark.parametrize(("text", "count"), [("", 0), ("word", 1), ("segmentation fault!", 5), ("日本", 1)])
-def test_the_estimate_of_tokens(text, count):
-    name, counter = token_counter(None)
+def test_the_estimate_of_tokens():
+    name, count = token_counter(None)
     assert name == ESTIMATE
-    assert counter(text) == count
+    assert list(map(count, ("", "word", "segmentation fault!", "日本"))) == [0, 1, 5, 1]
 
 
 def test_a_tokenizer_file(tmp_path):
@@ -59,9 +58,7 @@ def test_a_tokenizer_file(tmp_path):
         assert (name, counter("a b c d")) == ("tiny-model", 4)
 
 
-def test_a_tokenizer_that_is_none(tmp_path):
-    with pytest.raises(InputError, match=r"no tokenizer\.json there"):
-        token_counter(str(tmp_path / "nothing"))
+def test_a_file_that_is_no_tokenizer(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(InputError, match="not a tokenizer file"):
         token_counter(str(tmp_path))
