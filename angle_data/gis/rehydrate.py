@@ -188,7 +188,10 @@ def _write(
     dropped = {name: counts[name] for name in ("gone", "repository_gone", "empty") if counts[name]}
     total = counts["kept"] + sum(dropped.values())
     splits = {name: pairs for name, pairs in kept.items() if pairs}
-    labels = {name: Counter(row["label"] for row, _ in pairs) for name, pairs in splits.items()}
+    labels = {
+        name: Counter("positives" if row["label"] else "negatives" for row, _ in pairs)
+        for name, pairs in splits.items()
+    }
     card = render_rehydrated_card(labels, dropped, counts["edited"], origin=origin, repositories=lost)
     write_rows(dataset, {name: rows(pairs) for name, pairs in splits.items()}, COLUMNS, lambda _: card)
     return RehydrateSummary(dataset, total, counts["kept"], dropped, counts["edited"], requests, lost)
