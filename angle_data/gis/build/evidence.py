@@ -16,7 +16,7 @@ from typing import Any
 from angle_data.gis.comments.reading import MarkerLink
 from angle_data.gis.comments.vocabulary import WEAK_KINDS
 from angle_data.gis.crawl.rows import Comment, Event, Issue
-from angle_data.gis.comments.threads import WRITE_ROLES
+from angle_data.gis.comments.reading import WRITE_ROLES
 
 CLOSED_WITHIN_S = 600
 """A close by the marker's writer this many seconds before or after the comment corroborates it."""

@@ -17,7 +17,7 @@ from angle_data.gis.build.evidence import Facts, Rank, confidence, gather_facts,
 from angle_data.gis.build.texts import Node
 from angle_data.gis.comments.vocabulary import Direction
 from angle_data.gis.comments.references import may_refer
-from angle_data.gis.comments.threads import WRITE_ROLES, Thread, read_thread
+from angle_data.gis.comments.reading import WRITE_ROLES, Thread, read_thread
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import PUBLIC_WEB, Store, hosts_of
