@@ -39,6 +39,10 @@ _BREATH_S = 1.0
 _CUT_TRIES = 4
 # A page of events that is not shown; it counts as cut short.
 _NO_EVENTS = {"nodes": [], "pageCount": 1, "pageInfo": {"hasPreviousPage": False, "startCursor": None}}
+_REST: dict[str, tuple[str, Callable[[Mapping[str, Any], int], Issue | Comment]]] = {
+    "issues": ("issues?state=all&", issue_from_rest),
+    "comments": ("issues/comments?", comment_from_rest),
+}
 
 log = logging.getLogger("angle")
 
@@ -71,83 +75,62 @@ class Crawler:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A cursor's content: the time to ask from, and the next page where time does not move on."""
+    """A cursor's content: the time to ask from, and the page to go on with from there.
+
+    `next` is the address of REST's next page where time does not move on, `after` GraphQL's cursor, and
+    `newest` the youngest time stamp that GraphQL gave.
+    """
 
     since: str | None
     next: str | None = None
+    after: str | None = None
+    newest: str | None = None
 
     @classmethod
     def of(cls, cursor: Cursor) -> _Place:
         return cls(**json.loads(cursor.cursor)) if cursor.cursor else cls(cursor.start)
 
-    def after(self, newest: str, next_page: str) -> _Place:
+    def __str__(self) -> str:
+        return json.dumps(asdict(self))
+
+    def behind(self, newest: str, next_page: str) -> _Place:
+        """The place behind a page of REST whose youngest item is `newest`."""
         since = _second_before(newest)
         return _Place(since) if self.since is None or since > self.since else _Place(self.since, next_page)
 
-
-def read_issues(crawler: Crawler, repo: Repo) -> None:
-    """Read the texts of all issues and pull requests over REST."""
-    _read_listing(crawler, repo, "issues", "issues", {"state": "all"}, issue_from_rest)
-
-
-def read_comments(crawler: Crawler, repo: Repo) -> None:
-    """Read the comments of all issues and pull requests over REST, whichever issue they belong to."""
-    _read_listing(crawler, repo, "comments", "issues/comments", {}, comment_from_rest)
+    def restarted(self) -> _Place:
+        """A place in GraphQL by time instead of by cursor."""
+        return _Place(_second_before(self.newest) if self.newest else self.since, newest=self.newest)
 
 
-def _read_listing(
-    crawler: Crawler,
-    repo: Repo,
-    listing: Literal["issues", "comments"],
-    path: str,
-    parameters: Mapping[str, str],
-    parse: Callable[[Mapping[str, Any], int], Issue | Comment],
-) -> None:
+def read_listing(crawler: Crawler, repo: Repo, listing: Literal["issues", "comments"]) -> None:
+    """Read the texts, or the comments, of all issues and pull requests over REST."""
+    path, parse = _REST[listing]
     cursor = crawler.cursor(repo, listing)
     place, etag = _Place.of(cursor), cursor.etag if cursor.done else None
-    query = {**parameters, "sort": "updated", "direction": "asc", "per_page": str(PER_PAGE)}
+    query = {"sort": "updated", "direction": "asc", "per_page": str(PER_PAGE)}
     while True:
         since = {"since": place.since} if place.since else {}
         # By id: names change, and a redirection would lose the parameters.
-        address = place.next or f"/repositories/{repo.id}/{path}?{urlencode({**query, **since})}"
+        address = place.next or f"/repositories/{repo.id}/{path}{urlencode({**query, **since})}"
         page = crawler.client.get(address, etag=etag)
         if page is None:
             return
         rows = [parse(raw, repo.id) for raw in page.data]
-        more = page.next_url is not None and len(rows) > 0
         # The tag may be used again only for the same address and if that page was the last.
-        whole = page.next_url is None and place.next is None
-        if more and page.next_url:
-            place = place.after(max(row.updated_at for row in rows), page.next_url)
-        else:
-            place = _Place(place.since)
-        etag = None
-        cursor = Cursor(repo.id, listing, _dump(place), not more, cursor.start, page.etag if whole else None)
+        etag = page.etag if page.next_url is None and place.next is None else None
+        done = page.next_url is None or not rows
+        newest = max((row.updated_at for row in rows), default="")
+        place = place.behind(newest, page.next_url) if page.next_url and rows else _Place(place.since)
+        cursor = Cursor(repo.id, listing, str(place), done, cursor.start, etag)
         crawler.store.upsert_page(
             issues=[row for row in rows if isinstance(row, Issue)],
             comments=[row for row in rows if isinstance(row, Comment)],
             cursor=cursor,
         )
         crawler.tell(repo.name, listing, len(rows))
-        if not more:
+        if done:
             return
-
-
-@dataclass(frozen=True, slots=True)
-class _GraphPlace:
-    """A GraphQL cursor's content: the filter it belongs to, the cursor, the youngest time stamp so far."""
-
-    since: str | None
-    after: str | None = None
-    newest: str | None = None
-
-    @classmethod
-    def of(cls, cursor: Cursor) -> _GraphPlace:
-        return cls(**json.loads(cursor.cursor)) if cursor.cursor else cls(cursor.start)
-
-    def restarted(self) -> _GraphPlace:
-        """The same place by time instead of by cursor."""
-        return _GraphPlace(_second_before(self.newest) if self.newest else self.since, None, self.newest)
 
 
 def read_events(crawler: Crawler, repo: Repo, *, references: bool = False) -> None:
@@ -157,7 +140,7 @@ def read_events(crawler: Crawler, repo: Repo, *, references: bool = False) -> No
     the server cannot serve it in time, and grows back; an issue that it cannot serve even alone is set aside.
     """
     cursor = crawler.cursor(repo, "events")
-    place, first, good, alone = _GraphPlace.of(cursor), PER_PAGE, 0, 0
+    place, first, good, alone = _Place.of(cursor), PER_PAGE, 0, 0
     while True:
         try:
             connection = _ask_issues(
@@ -183,10 +166,8 @@ def read_events(crawler: Crawler, repo: Repo, *, references: bool = False) -> No
         info = connection["pageInfo"]
         more = bool(info["hasNextPage"])
         newest = max((node["updatedAt"] for node in nodes), default=place.newest)
-        place = _GraphPlace(place.since, info["endCursor"], newest)
-        if not more:
-            place = place.restarted()
-        cursor = Cursor(repo.id, "events", _dump(place), not more, cursor.start)
+        place = _Place(place.since, after=info["endCursor"], newest=newest)
+        cursor = Cursor(repo.id, "events", str(place if more else place.restarted()), not more, cursor.start)
         issues, events, _ = rows_of(crawler, repo, [node for node in nodes if "id" in node])
         crawler.store.upsert_page(issues=issues, events=events, cursor=cursor)
         crawler.tell(repo.name, "issues", len(nodes))
@@ -194,9 +175,7 @@ def read_events(crawler: Crawler, repo: Repo, *, references: bool = False) -> No
             return
 
 
-def _ask_the_heaviest(
-    crawler: Crawler, repo: Repo, place: _GraphPlace, *, references: bool
-) -> dict[str, Any]:
+def _ask_the_heaviest(crawler: Crawler, repo: Repo, place: _Place, *, references: bool) -> dict[str, Any]:
     """Return the page of one issue that failed again and again, without its text where it fails once more.
 
     The number alone is asked for first, with all patience: while GitHub serves nothing, the issue is not to
@@ -214,7 +193,7 @@ def _ask_the_heaviest(
 def _ask_issues(
     client: GitHubClient,
     repo: Repo,
-    place: _GraphPlace,
+    place: _Place,
     first: int,
     *,
     texts: bool = True,
@@ -288,10 +267,6 @@ def _ask_timeline(client: GitHubClient, node: Mapping[str, Any], before: str | N
             log.debug("#%d: %s", node["number"], error)
         client.pause(_BREATH_S, "a timeline was cut short")
     return timeline
-
-
-def _dump(place: _Place | _GraphPlace) -> str:
-    return json.dumps(asdict(place))
 
 
 def _second_before(stamp: str) -> str:

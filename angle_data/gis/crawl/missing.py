@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from angle_data.gis.comments.references import find_references, may_refer
@@ -71,15 +71,15 @@ def follow_missing(crawler: Crawler, repo: Repo, *, graphql: bool) -> None:
     crawler.store.set_meta(note, rows)
 
 
-def read_set_aside(crawler: Crawler, repo: Repo, numbers: Iterable[int]) -> None:
+def read_set_aside(crawler: Crawler, repo: Repo) -> None:
     """Ask again for each issue that was set aside; of one that is still too heavy, store the text alone."""
-    for number in numbers:
+    for _, number, _ in crawler.store.all_set_aside(repo.id):
         found, events, cut = rows_of(crawler, repo, ask_numbers(crawler.client, repo, [number]))
         crawler.store.upsert_page(issues=found, events=events)
         if not found:
             _ask_alone(crawler, repo, number)
         elif not cut:
-            crawler.store.put_back(repo.id, number)
+            crawler.store.set_aside(repo.id, number, None)
 
 
 def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
