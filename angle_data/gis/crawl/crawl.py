@@ -16,8 +16,13 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.crawl.archive import ArchiveCounts, load_archives
 from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient, Refused, SchemaError
-from angle_data.gis.crawl.listings import Crawler, read_events, read_listing
-from angle_data.gis.crawl.missing import follow_missing, read_set_aside
+from angle_data.gis.crawl.listings import (
+    Crawler,
+    follow_missing,
+    read_events,
+    read_listing,
+    read_set_aside,
+)
 from angle_data.gis.crawl.rows import Repo
 from angle_data.gis.crawl.selection import Selection, Signals, read_repos
 from angle_data.gis.crawl.store import STORE_NAME, Round, Store
