@@ -81,13 +81,8 @@ class Forecast:
         width = max([len(repo.name) for repo in self.repos] + [len("repository")])
         lines = [f"{'repository':<{width}} {'numbers':>9} {'comments':>11} {'REST':>8} {'GraphQL':>8}"]
         for repo in self.repos:
-            if repo.status != "ok":
-                lines.append(f"{repo.name:<{width}} {repo.status}")
-                continue
-            lines.append(
-                f"{repo.name:<{width}} {repo.numbers:>9,} {f'~{repo.comments:,}':>11} {repo.rest:>8,} "
-                f"{repo.graphql:>8,}"
-            )
+            cells = f"{repo.numbers:>9,} {f'~{repo.comments:,}':>11} {repo.rest:>8,} {repo.graphql:>8,}"
+            lines.append(f"{repo.name:<{width}} {cells if repo.status == 'ok' else repo.status}")
         lines.append(
             f"about {self.rest:,} REST requests and at most {self.graphql:,} GraphQL queries "
             f"({self.points:,} points), {self.hours:.1f} hours at {self.limit:,} requests an hour"
