@@ -4,7 +4,7 @@ import dataclasses
 import json
 
 from fake_github import FakeGitHub
-from fake_github_world import all_comments
+from fake_github_world import add_comment, all_comments, stamp
 
 from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
 from angle_data.gis.crawl.rows import LISTINGS, Comment, Event, Issue
@@ -37,6 +37,13 @@ def dump(out):
 def rows(out, table, repo_id=None):
     with Store.open(out / "crawl.sqlite", read_only=True) as store:
         return list(getattr(store, table)(repo_id))
+
+
+def say(repo, *said):
+    """A maintainer comments on the issue of each number; (number, text) pairs."""
+    for number, text in said:
+        repo.issues[number].is_pull = False
+        add_comment(repo.issues[number], 10_000 + number, "ann", "MEMBER", text, stamp(9_000_000))
 
 
 def shared(kind, item):
