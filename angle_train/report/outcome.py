@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from angle_train.data.inputs import RunData, unused_in_run
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
+from angle_train.data.splits import RunData
 from angle_train.evaluate.compare import Sampled, View, compare, sampled_embeddings
 from angle_train.evaluate.similarity import Embedder, check_finite, pair_similarity, spearman
-from angle_train.objective.losses import CONTRASTIVE
 from angle_train.recipe import Recipe
 from angle_train.report.sections import analyses_of
 from angle_train.report.summary import BACKBONE, NAMING_NOTES, TUNED, DataNote, FitReport
@@ -135,7 +134,6 @@ def make_report(
     """
     training = trained.training
     notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]
-    notes += unused_in_run(recipe, data)
     texts, total = trained.details.get("folds", {}).get("shared_texts", (0, 0))
     if texts:
         notes.append(
@@ -148,7 +146,7 @@ def make_report(
     kept: Literal["tuned", "backbone"] = "tuned" if better else "backbone"
     if kept == BACKBONE:
         notes.append(NAMING_NOTES[0 if training.steps else 1])
-    if training.equal_batches and recipe.objective.loss not in CONTRASTIVE:
+    if training.equal_batches:
         notes.append(f"{training.equal_batches} batches had equal scores throughout and taught no ranking")
         log.warning("warning: %s", notes[-1])
     results = [

@@ -190,11 +190,8 @@ def _left_out(report: FitReport) -> str:
     ]
     lengths = details.get("lengths")
     if lengths:
-        told = {
-            "head_tail": "of these the start and the end were read",
-            "windows": f"these were read in at most {backbone.get('max_windows')} overlapping windows",
-        }
-        how = told.get(backbone.get("long_text", "cut"), "these were cut")
+        both_ends = backbone.get("long_text", "cut") == "head_tail"
+        how = "of these the start and the end were read" if both_ends else "these were cut"
         lines.append(
             f"{100 * lengths['truncated']:.1f} % of the training texts are longer than the "
             f"{lengths['max_seq_length']:,} tokens that were read at once"

@@ -11,10 +11,10 @@ from angle_data.jsonl import replace_file
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
 from angle_train.evaluate.compare import Result
+from angle_train.recipe import AUTO
 from angle_train.report.advice import Compared, advice
 from angle_train.report.insight import score_counts
 from angle_train.report.text import verdict_sentence
-from angle_train.settings import AUTO
 
 BACKBONE, TUNED = "backbone", "tuned"
 _MANY_LEAKS = 0.01  # of the pairs: from then on they cannot decide

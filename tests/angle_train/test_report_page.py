@@ -148,7 +148,6 @@ def test_leaks_and_changed_settings_stand_out(tmp_path):
         ({}, "1.7 % of the training texts are longer than the 264 tokens that were read at once: these"),
         ({"long_text": "cut"}, "at once: these were cut; the longest has 1,893."),
         ({"long_text": "head_tail"}, "of these the start and the end were read; the longest has 1,893."),
-        ({"long_text": "windows", "max_windows": 5}, "these were read in at most 5 overlapping windows;"),
     ],
 )  # fmt: skip
 def test_what_became_of_long_texts(tmp_path, backbone, told):
