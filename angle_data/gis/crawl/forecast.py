@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from angle_data.gis.crawl.crawl import CrawlConfig, check_readable, connect
 from angle_data.gis.crawl.github import GitHubClient, Refused
+from angle_data.gis.crawl.listings import PER_PAGE
 from angle_data.gis.crawl.queries import POINTS_PER_PAGE
 from angle_data.gis.crawl.rows import LISTINGS
 from angle_data.gis.crawl.selection import Signals, read_repos
@@ -22,7 +23,6 @@ from angle_data.gis.crawl.store import STORE_NAME, Store
 COMMENTS_PER_NUMBER = 4.5
 """Comments for each number where nothing better is known; large projects have 4 to 6 (estimate)."""
 
-_PER_PAGE = 100
 _ANONYMOUS_LIMIT, _TOKEN_LIMIT = 60, 5_000
 _REST_S, _GRAPHQL_S = 0.6, 2.0  # usual time of a full page, one request after the other (estimate)
 _ENOUGH_COMMENTS = 1_000
@@ -155,8 +155,8 @@ def _forecast(
         # Pages of one item: as many as there are items since then.
         numbers = min(numbers, page.last_page or len(page.data))
     comments = max(round(numbers * ratio), stored.comments)
-    issue_pages = 1 + max(0, numbers - stored.read) // _PER_PAGE
-    comment_pages = 1 + (0 if stored.comments_done else max(0, comments - stored.comments) // _PER_PAGE)
+    issue_pages = 1 + max(0, numbers - stored.read) // PER_PAGE
+    comment_pages = 1 + (0 if stored.comments_done else max(0, comments - stored.comments) // PER_PAGE)
     # One request is for its name and id.
     rest = 1 + issue_pages * (strategy == "comments") + comment_pages * (strategy != "events")
     today = "/".join(page.data[0]["repository_url"].rsplit("/", 2)[1:]) if page.data else name
