@@ -181,13 +181,12 @@ def explain(
     Example: angle-data gis explain --comments comments.jsonl --why
     """
     configure_logging(quiet=quiet, verbose=verbose)
-    from angle_data.gis.comments.explain import explain_comments, explain_threads
+    from angle_data.gis.comments.explain import explain_comments
     from angle_data.jsonl import dumps
 
     hosts = frozenset(map(_host, host or ()))
     source = Path("/dev/stdin") if str(comments) == "-" else comments
-    rows = (explain_threads if threads else explain_comments)(source, why=why, hosts=hosts)
-    for row in rows:
+    for row in explain_comments(source, threads=threads, why=why, hosts=hosts):
         sys.stdout.write(dumps(row) + "\n")
 
 

@@ -17,9 +17,8 @@ from heapq import merge
 from itertools import groupby
 from typing import Literal
 
-from angle_data.gis.comments.reading import MarkerLink
+from angle_data.gis.comments.reading import WRITE_ROLES, MarkerLink, read_thread
 from angle_data.gis.comments.references import may_refer
-from angle_data.gis.comments.threads import WRITE_ROLES, read_thread
 from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
 from angle_data.gis.crawl.selection import Selection
