@@ -7,6 +7,7 @@ pure function of the requests and the journal, so a better parser reaches old re
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.forecast import SessionPlan, plan_all
-from angle_data.labelling.journal import Replies, refusal_of
+from angle_data.labelling.journal import Journal, refusal_of
 from angle_data.labelling.prompts import load_prompts
 from angle_data.labelling.replies.parse import ParsedReply, parse_reply
 from angle_data.labelling.session import Job, SessionResult, Tally, ask_all
@@ -116,12 +117,8 @@ class LabelJob(Job):
         self.texts = TextFile(
             config.texts, text_field=config.text_field, id_field=config.id_field, limit=config.limit
         )
-
-    @property
-    def total(self) -> int:
-        """Return the number of requests; with a shard, about as many as its share is large."""
-        count = self.texts.count * len(_POLARITIES[self.config.polarity])
-        return count if self.spec.shard is None else -(-count // self.spec.shard[1])
+        shards = 1 if self.spec.shard is None else self.spec.shard[1]
+        self.total = math.ceil(self.texts.count * len(_POLARITIES[config.polarity]) / shards)
 
     def requests(self) -> Iterator[ChatRequest]:
         """Yield one request per text and polarity."""
@@ -175,7 +172,7 @@ class LabelJob(Job):
         """Whether none of a request's replies holds a sentence."""
         return not any(self._parse(request, row).sentences for row in rows)
 
-    def derive(self, replies: Replies) -> dict[str, Any]:
+    def derive(self, journal: Journal) -> dict[str, Any]:
         """Write candidates.jsonl and rejected.jsonl in the order of the requests, and return the counts.
 
         `requests = replied + refused + failed + unanswered`. `from_journal` of the replied ones were answered
@@ -187,7 +184,7 @@ class LabelJob(Job):
         with replace_file(out / "candidates.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for request in self.requests():
                 tally.counts["requests"] += 1
-                for record in self._records(request, replies, tally):
+                for record in self._records(request, journal, tally):
                     (kept if isinstance(record, Candidate) else dropped).write(_line(record))
         return {
             "blank_texts": self.texts.blank,
@@ -199,7 +196,7 @@ class LabelJob(Job):
         }
 
     def _records(
-        self, request: ChatRequest, replies: Replies, tally: Tally
+        self, request: ChatRequest, journal: Journal, tally: Tally
     ) -> Iterator[Candidate | Rejection]:
         """Yield what a request's replies give, and count it.
 
@@ -209,7 +206,7 @@ class LabelJob(Job):
         source = (request.source_id, request.source, _polarity(request))
         model = self.spec.name
         state = "unanswered"
-        for row in replies.each(request):
+        for row in journal.samples(request):
             if (why := refusal_of(row)) is not None:
                 tally.rejected["refused_by_server"] += 1
                 yield Rejection(*source, "", model, row["key"], "refused_by_server", why)
@@ -225,7 +222,7 @@ class LabelJob(Job):
                 tally.counts["kept"] += len(parsed.sentences)
                 break
         else:
-            if (failure := replies.failure(request)) is not None:
+            if (failure := journal.failure(request)) is not None:
                 state = "failed"
                 tally.failed[failure.kind] += 1
                 why = f"{failure.kind}: {whole_characters(failure.message)}"
@@ -233,7 +230,7 @@ class LabelJob(Job):
             tally.counts["without_sentence"] += state == "replied"
         tally.counts[state] += 1
         if state == "replied":
-            tally.counts["from_journal"] += replies.from_before(request)
+            tally.counts["from_journal"] += journal.held_before(request.key)
 
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> ParsedReply:
         return parse_reply(

@@ -20,7 +20,7 @@ from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.forecast import SessionPlan, plan_all
-from angle_data.labelling.journal import Replies, refusal_of
+from angle_data.labelling.journal import Journal, refusal_of
 from angle_data.labelling.prompts import load_prompt
 from angle_data.labelling.replies.grades import parse_grades
 from angle_data.labelling.session import Job, SessionResult, Tally, ask_all
@@ -169,7 +169,7 @@ class ScoreJob(Job):
         """Whether the service refused a request every time."""
         return all(refusal_of(row) is not None for row in rows)
 
-    def derive(self, replies: Replies) -> dict[str, Any]:
+    def derive(self, journal: Journal) -> dict[str, Any]:
         """Write scores.jsonl and rejected.jsonl in the order of the calls, and return the counts.
 
         `requests = replied + refused + failed + unanswered`, and `pairs = kept + rejected + failed_pairs +
@@ -181,7 +181,7 @@ class ScoreJob(Job):
         with replace_file(out / "scores.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for call in self._calls():
                 graded = [
-                    self._grades(request, replies, len(call), tally) for request in self._requests_of(call)
+                    self._grades(request, journal, len(call), tally) for request in self._requests_of(call)
                 ]
                 for number, pair in enumerate(call, start=1):
                     grades = [one[number] for one in graded if one]
@@ -227,10 +227,10 @@ class ScoreJob(Job):
         sampling = self.spec.sampling(_reply_schema(count) if self._prompt.reply == "json" else None)
         return sampling, KeyMaker(self.spec.identity, sampling)
 
-    def _grades(self, request: ChatRequest, replies: Replies, count: int, tally: Tally) -> dict[int, _Grade]:
+    def _grades(self, request: ChatRequest, journal: Journal, count: int, tally: Tally) -> dict[int, _Grade]:
         """Return what a request says of its pairs by number; nothing when it was not asked yet."""
         tally.counts["requests"] += 1
-        rows = replies.all(request)
+        rows = list(journal.samples(request))
         row = next((row for row in rows if refusal_of(row) is None), None)
         numbers = range(1, count + 1)
         if row is not None:
@@ -240,7 +240,7 @@ class ScoreJob(Job):
             return {
                 n: _Grade(request.key, parsed.grades.get(n), parsed.rejected.get(n, ""), raw) for n in numbers
             }
-        failure = replies.failure(request)
+        failure = journal.failure(request)
         if failure is not None:
             tally.failed[failure.kind] += 1
             reason, raw = "request_failed", whole_characters(f"{failure.kind}: {failure.message}")

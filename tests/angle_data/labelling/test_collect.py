@@ -58,7 +58,7 @@ class Questions(Job):
     def settings(self):
         return {}
 
-    def derive(self, replies):
+    def derive(self, journal):
         return {}
 
     def reply_chars(self, request):
