@@ -45,7 +45,8 @@ class Option:
     many: bool = False
 
 
-def _option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks: Any) -> Any:
+def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks: Any) -> Any:
+    """Make a field that is an option of the command line; `looks` are those of `Option`."""
     return field(default=default, default_factory=factory, metadata={"option": Option(help, **looks)})
 
 
@@ -92,18 +93,18 @@ class EngineConfig:
         InputError: A value is out of its range.
     """
 
-    model: str = _option("chatgpt, llama, chatglm, or another name (see --base-url).")
-    engine: str = _option(
+    model: str = option("chatgpt, llama, chatglm, or another name (see --base-url).")
+    engine: str = option(
         "auto, server (an API), batch (the OpenAI Batch API, half the price), offline (vLLM in this "
         "process), ray (vLLM over Ray Data) or recorded.",
         "auto",
     )
-    checkpoint: str | None = _option(
+    checkpoint: str | None = option(
         "Model as the server knows it, or to be loaded.", None, shown="the model's own"
     )
     _: KW_ONLY
-    revision: str | None = _option("Version of the checkpoint, for offline and ray.", None)
-    base_urls: tuple[str, ...] = _option(
+    revision: str | None = option("Version of the checkpoint, for offline and ray.", None)
+    base_urls: tuple[str, ...] = option(
         "OpenAI-compatible server, such as http://localhost:8000/v1; repeat it to spread the work.",
         (),
         flag="base_url",
@@ -111,15 +112,15 @@ class EngineConfig:
         read=tuple,
         many=True,
     )
-    api_key_env: str | None = _option(
+    api_key_env: str | None = option(
         "Variable that holds the API key.", None, shown="the public API's usual one"
     )
-    replies: Path | None = _option(  # noqa: RUF009 - makes a field
+    replies: Path | None = option(  # noqa: RUF009 - makes a field
         "Recorded replies, for --engine recorded: .jsonl[.gz] with text, polarity and reply (llm-score: "
         "text1, text2 and reply), and annotator if there are several.",
         None,
     )
-    engine_options: Mapping[str, Any] = _option(
+    engine_options: Mapping[str, Any] = option(
         "Setting of the engine itself. offline, ray: any argument of vllm.LLM, and chunk=N (prompts per "
         "call); ray: concurrency=N (engines); server: timeout_s=SECONDS for one answer (120); batch: "
         "wait_s=SECONDS.",
@@ -129,30 +130,30 @@ class EngineConfig:
         read=_read_engine_options,
         many=True,
     )
-    concurrency: int = _option("Requests in flight.", 64)
-    requests_per_minute: float | None = _option(
+    concurrency: int = option("Requests in flight.", 64)
+    requests_per_minute: float | None = option(
         "Most requests a minute.", None, shown="learnt from the server"
     )
-    tokens_per_minute: float | None = _option("Most tokens a minute.", None, shown="learnt from the server")
-    max_usd: float | None = _option(
+    tokens_per_minute: float | None = option("Most tokens a minute.", None, shown="learnt from the server")
+    max_usd: float | None = option(
         "Stop when the run folder would cost more (exit 75). The first requests count with the longest "
         "reply allowed, later ones with the mean: replies in flight that are longer can pass the limit.",
         None,
     )
-    max_tokens_total: int | None = _option(
+    max_tokens_total: int | None = option(
         "Stop when the run folder would take more tokens (exit 75); counted as --max-usd.", None
     )
-    usd_per_million: tuple[float, float] | None = _option(
+    usd_per_million: tuple[float, float] | None = option(
         "USD per million prompt and reply tokens; for --engine batch those of a batch.",
         None,
         metavar="IN,OUT",
         shown="the known price",
         read=_read_prices,
     )
-    temperature: float = _option("Sampling temperature, 0 to 2.", 0.7)
-    seed: int | None = _option("Sampling seed, if the server takes one.", None)
-    max_tokens: int = _option("Longest reply in tokens.", 512)
-    shard: tuple[int, int] | None = _option(
+    temperature: float = option("Sampling temperature, 0 to 2.", 0.7)
+    seed: int | None = option("Sampling seed, if the server takes one.", None)
+    max_tokens: int = option("Longest reply in tokens.", 512)
+    shard: tuple[int, int] | None = option(
         "Take the I-th of N shares, each with its own --out, to be run apart.",
         None,
         metavar="I/N",

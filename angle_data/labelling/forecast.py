@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.models import price_of
@@ -42,6 +43,12 @@ class SessionPlan:
     def to_ask(self) -> int:
         """Return how many requests are left."""
         return self.requests - self.from_journal - self.shared
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """Return all of it as one table."""
+        counts = {**asdict(self), "to_ask": self.to_ask}
+        return counts | counts.pop("passed_over")
 
 
 @dataclass(slots=True)

@@ -9,15 +9,13 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest, KeyMaker
 from angle_data.annotators.choice import choose_annotator
-from angle_data.annotators.spec import EngineConfig
-from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
+from angle_data.labelling.config import POLARITIES, LabelConfig
 from angle_data.labelling.forecast import SessionPlan, plan_all
 from angle_data.labelling.journal import Journal, refusal_of
 from angle_data.labelling.prompts import load_prompts
@@ -29,44 +27,8 @@ from angle_data.text import whole_characters
 
 log = logging.getLogger("angle.labelling")
 
-_POLARITIES: dict[str, tuple[Polarity, ...]] = {
-    "both": ("synonym", "antonym"),
-    "synonym": ("synonym",),
-    "antonym": ("antonym",),
-}
 # Paraphrases run a little longer than what they paraphrase; used before any reply is known.
 _REPLY_STRETCH = 1.3
-
-
-@dataclass(frozen=True, slots=True)
-class LabelConfig:
-    """Everything a labelling run needs. Checks itself and holds no secret.
-
-    `engine` says who is asked; `size` is the number of sentences asked for per text and polarity. With
-    `retry_rejected`, requests whose replies gave no sentence at all are asked once more.
-
-    Raises:
-        InputError: A value is out of its range.
-    """
-
-    engine: EngineConfig
-    texts: Path
-    out: Path
-    size: int = 2
-    polarity: str = "both"
-    prompts: str = "paper"
-    text_field: str = "text"
-    id_field: str = "id"
-    limit: int | None = None
-    retry_rejected: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("size", "limit"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"--{name} must be at least 1, got {value}")
-        if self.polarity not in _POLARITIES:
-            raise InputError(f"--polarity must be one of {', '.join(_POLARITIES)}, got {self.polarity!r}")
 
 
 def plan_label(config: LabelConfig) -> SessionPlan:
@@ -118,13 +80,13 @@ class LabelJob(Job):
             config.texts, text_field=config.text_field, id_field=config.id_field, limit=config.limit
         )
         shards = 1 if self.spec.shard is None else self.spec.shard[1]
-        self.total = math.ceil(self.texts.count * len(_POLARITIES[config.polarity]) / shards)
+        self.total = math.ceil(self.texts.count * len(POLARITIES[config.polarity]) / shards)
 
     def requests(self) -> Iterator[ChatRequest]:
         """Yield one request per text and polarity."""
         size = self.config.size
         parts = []
-        for polarity in _POLARITIES[self.config.polarity]:
+        for polarity in POLARITIES[self.config.polarity]:
             prompt = self._prompts.of(polarity)
             sampling = self.spec.sampling(_reply_schema(size) if prompt.reply == "json" else None)
             parts.append((polarity, prompt, sampling, KeyMaker(self.spec.identity, sampling)))

@@ -11,14 +11,12 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest, KeyMaker, Sampling
 from angle_data.annotators.choice import choose_annotator
-from angle_data.annotators.spec import EngineConfig
-from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
+from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.forecast import SessionPlan, plan_all
 from angle_data.labelling.journal import Journal, refusal_of
 from angle_data.labelling.prompts import load_prompt
@@ -30,41 +28,10 @@ from angle_data.text import content_id, pair_key, whole_characters
 
 log = logging.getLogger("angle.labelling")
 
-_MOST_PER_CALL = 50
 _CHARS_PER_GRADE = 30
 
 Call = tuple[Pair, ...]
 """The pairs of one request, numbered from 1 in this order."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreConfig:
-    """Everything a grading run needs. Checks itself and holds no secret.
-
-    `engine` says who is asked. A call holds at most `pairs_per_call` pairs. With `both_orders`, every pair is
-    also graded with its texts exchanged and gets the mean. `prompt` None is the toolkit's own. With
-    `retry_rejected`, what the service refused is asked once more.
-
-    Raises:
-        InputError: A value is out of its range.
-    """
-
-    engine: EngineConfig
-    pairs: Path
-    out: Path
-    pairs_per_call: int = 1
-    both_orders: bool = False
-    prompt: Path | None = None
-    limit: int | None = None
-    retry_rejected: bool = False
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.pairs_per_call <= _MOST_PER_CALL:
-            raise InputError(
-                f"--pairs-per-call must be from 1 to {_MOST_PER_CALL}, got {self.pairs_per_call}"
-            )
-        if self.limit is not None and self.limit < 1:
-            raise InputError(f"--limit must be at least 1, got {self.limit}")
 
 
 def plan_score(config: ScoreConfig) -> SessionPlan:

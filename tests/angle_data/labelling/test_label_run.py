@@ -15,7 +15,8 @@ from programs import angle_data, started
 from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.label import LabelConfig, label, plan_label
+from angle_data.labelling.config import LabelConfig
+from angle_data.labelling.label import label, plan_label
 
 PROMPTS = Path(__file__).parents[3] / "prompts"
 

@@ -14,7 +14,8 @@ from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import app
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.score import ScoreConfig, group_pairs, plan_score, score
+from angle_data.labelling.config import ScoreConfig
+from angle_data.labelling.score import group_pairs, plan_score, score
 from angle_data.labelling.texts import Pair, PairFile
 from angle_data.text import stable_hash
 
