@@ -58,10 +58,7 @@ PARAMETERS = 7
 # Rooms that do not keep the rules yet; the set only ever shrinks.
 UNDER_REPAIR = {
     "angle_data",
-    "angle_data.annotators",
     "angle_data.ensemble",
-    "angle_data.gis",
-    "angle_data.gis.build",
     "angle_data.publish",
     "angle_train",
     "angle_train.data",
