@@ -87,7 +87,7 @@ class LabelJob(Job):
         size = self.config.size
         parts = []
         for polarity in POLARITIES[self.config.polarity]:
-            prompt = self._prompts.of(polarity)
+            prompt = self._prompts[polarity]
             sampling = self.spec.sampling(_reply_schema(size) if prompt.reply == "json" else None)
             parts.append((polarity, prompt, sampling, KeyMaker(self.spec.identity, sampling)))
         for text in self.texts:
@@ -108,23 +108,20 @@ class LabelJob(Job):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide what is asked, for run.json."""
-        config, prompts = self.config, self._prompts
+        config = self.config
+        prompts = {f"{polarity}_sha256": prompt.sha256 for polarity, prompt in self._prompts.items()}
         return {
             "texts": config.texts,
             "limit": config.limit,
             "size": config.size,
             "polarity": config.polarity,
-            "prompts": {
-                "name": prompts.name,
-                "synonym_sha256": prompts.synonym.sha256,
-                "antonym_sha256": prompts.antonym.sha256,
-            },
+            "prompts": {"name": config.prompts, **prompts},
         }
 
     def fields(self, request: ChatRequest) -> dict[str, Any]:
         """Return what a journal row of labelling holds beside the common fields."""
         polarity = _polarity(request)
-        return {"prompt_sha256": self._prompts.of(polarity).sha256, "polarity": polarity}
+        return {"prompt_sha256": self._prompts[polarity].sha256, "polarity": polarity}
 
     def reply_chars(self, request: ChatRequest) -> float:
         """Guess the length of a reply."""
