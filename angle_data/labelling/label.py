@@ -18,7 +18,7 @@ from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.config import POLARITIES, LabelConfig
 from angle_data.labelling.forecast import SessionPlan, plan_all
 from angle_data.labelling.journal import Journal, refusal_of
-from angle_data.labelling.prompts import load_prompts
+from angle_data.labelling.prompts import list_schema, load_prompts
 from angle_data.labelling.replies.parse import ParsedReply, parse_reply
 from angle_data.labelling.session import Job, SessionResult, Tally, ask_all
 from angle_data.labelling.texts import TextFile
@@ -85,10 +85,11 @@ class LabelJob(Job):
     def requests(self) -> Iterator[ChatRequest]:
         """Yield one request per text and polarity."""
         size = self.config.size
+        schema = list_schema("sentences", {"type": "string"}, size)
         parts = []
         for polarity in POLARITIES[self.config.polarity]:
             prompt = self._prompts[polarity]
-            sampling = self.spec.sampling(_reply_schema(size) if prompt.reply == "json" else None)
+            sampling = self.spec.sampling(schema if prompt.reply == "json" else None)
             parts.append((polarity, prompt, sampling, KeyMaker(self.spec.identity, sampling)))
         for text in self.texts:
             if not self.spec.takes(text.text):
@@ -148,10 +149,8 @@ class LabelJob(Job):
         return {
             "blank_texts": self.texts.blank,
             "repeated_rows": self.texts.repeated,
-            **tally.numbers("requests", "from_journal", "replied"),
-            "failed": dict(sorted(tally.failed.items())),
-            **tally.numbers("unanswered", "refused", "without_sentence", "kept"),
-            "rejected": dict(sorted(tally.rejected.items())),
+            **tally.table("requests", "from_journal", "replied", "failed", "unanswered", "refused"),
+            **tally.table("without_sentence", "kept", "rejected"),
         }
 
     def _records(
@@ -209,13 +208,3 @@ def _polarity(request: ChatRequest) -> Polarity:
 def _line(record: Candidate | Rejection) -> str:
     """Return a record as a line of JSON; its fields are strings, so none needs the copy of `to_dict`."""
     return dumps({name: getattr(record, name) for name in record.__dataclass_fields__}) + "\n"
-
-
-def _reply_schema(size: int) -> dict[str, Any]:
-    sentences = {"type": "array", "items": {"type": "string"}, "minItems": size, "maxItems": size}
-    return {
-        "type": "object",
-        "properties": {"sentences": sentences},
-        "required": ["sentences"],
-        "additionalProperties": False,
-    }

@@ -87,6 +87,21 @@ def load_prompt(
     return Prompt(template, front["reply"], hashlib.sha256(template.encode()).hexdigest())
 
 
+def object_schema(**properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema of an object that has these properties and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def list_schema(name: str, items: dict[str, Any], count: int) -> dict[str, Any]:
+    """Return the JSON Schema of the replies to a prompt for JSON: an object with a list of `count` items."""
+    return object_schema(**{name: {"type": "array", "items": items, "minItems": count, "maxItems": count}})
+
+
 def _check(
     front: dict[str, Any], template: str, path: Path, known: Sequence[str], required: Sequence[str]
 ) -> None:

@@ -19,7 +19,7 @@ from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.forecast import SessionPlan, plan_all
 from angle_data.labelling.journal import Journal, refusal_of
-from angle_data.labelling.prompts import load_prompt
+from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades
 from angle_data.labelling.session import Job, SessionResult, Tally, ask_all
 from angle_data.labelling.texts import Pair, PairFile
@@ -158,10 +158,8 @@ class ScoreJob(Job):
         counts = {
             "blank_pairs": self.pairs.blank,
             "repeated_pairs": self.pairs.repeated,
-            **tally.numbers("requests", "replied"),
-            "failed": dict(sorted(tally.failed.items())),
-            **tally.numbers("unanswered", "refused", "pairs", "kept", "failed_pairs", "unanswered_pairs"),
-            "rejected": dict(sorted(tally.rejected.items())),
+            **tally.table("requests", "replied", "failed", "unanswered", "refused"),
+            **tally.table("pairs", "kept", "failed_pairs", "unanswered_pairs", "rejected"),
         }
         if differences:
             counts["order_difference"] = round(sum(differences) / len(differences), 3)
@@ -191,7 +189,9 @@ class ScoreJob(Job):
         )
 
     def _make_sampling(self, count: int) -> tuple[Sampling, KeyMaker]:
-        sampling = self.spec.sampling(_reply_schema(count) if self._prompt.reply == "json" else None)
+        grade = object_schema(id={"type": "integer"}, score={"type": "number"})
+        schema = list_schema("grades", grade, count) if self._prompt.reply == "json" else None
+        sampling = self.spec.sampling(schema)
         return sampling, KeyMaker(self.spec.identity, sampling)
 
     def _grades(self, request: ChatRequest, journal: Journal, count: int, tally: Tally) -> dict[int, _Grade]:
@@ -242,18 +242,3 @@ class ScoreJob(Job):
         else:
             tally.rejected[first.reason] += 1
         return {**row, "model": model, "key": first.key, "reason": first.reason, "raw": first.raw}
-
-
-def _reply_schema(count: int) -> dict[str, Any]:
-    grade = {
-        "type": "object",
-        "properties": {"id": {"type": "integer"}, "score": {"type": "number"}},
-        "required": ["id", "score"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"grades": {"type": "array", "items": grade, "minItems": count, "maxItems": count}},
-        "required": ["grades"],
-        "additionalProperties": False,
-    }

@@ -89,9 +89,12 @@ class Tally:
     failed: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
 
-    def numbers(self, *names: str) -> dict[str, int]:
-        """Return some of the counts in this order."""
-        return {name: self.counts[name] for name in names}
+    def table(self, *names: str) -> dict[str, Any]:
+        """Return some of the counts in this order; `failed` and `rejected` are tables of their own."""
+        split = {"failed": self.failed, "rejected": self.rejected}
+        return {
+            name: dict(sorted(split[name].items())) if name in split else self.counts[name] for name in names
+        }
 
 
 @dataclass(frozen=True, slots=True)
