@@ -171,14 +171,12 @@ def _check_addresses(config: EngineConfig, base_urls: tuple[str, ...], alias: Mo
         raise InputError("the same --base-url is given twice; name each server once")
     if len({_dialect(alias, (url,)) for url in base_urls}) > 1:
         raise InputError("the servers of one run must speak alike; give other services their own runs")
-    if base_urls:
-        return
-    if alias is None:
+    if not base_urls and alias is None:
         raise InputError(
             f"unknown model {config.model!r}; known: {', '.join(MODELS)}. Any other name needs the address "
             "of a server (--base-url URL)"
         )
-    if alias.host is None:
+    if not base_urls and alias is not None and alias.host is None:
         raise InputError(_unserved(config, alias))
 
 

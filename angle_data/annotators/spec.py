@@ -50,20 +50,17 @@ def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks
     return field(default=default, default_factory=factory, metadata={"option": Option(help, **looks)})
 
 
-def _read_shard(text: str) -> tuple[int, int]:
-    try:
-        index, count = map(int, text.split("/"))
-    except ValueError:
-        raise InputError(f"--shard {text!r}: give I/N, such as 1/8") from None
-    return index, count
+def _two(kind: type, separator: str, flag: str, wanted: str) -> Callable[[str], tuple[Any, Any]]:
+    """Return what reads two numbers with a separator between them."""
 
+    def read(text: str) -> tuple[Any, Any]:
+        try:
+            first, second = map(kind, text.split(separator))
+        except ValueError:
+            raise InputError(f"{flag} {text!r}: give {wanted}") from None
+        return first, second
 
-def _read_prices(text: str) -> tuple[float, float]:
-    try:
-        prompt, reply = map(float, text.split(","))
-    except ValueError:
-        raise InputError(f"--usd-per-million {text!r}: give two prices, such as 0.15,0.60") from None
-    return prompt, reply
+    return read
 
 
 def _read_engine_options(texts: list[str]) -> dict[str, Any]:
@@ -82,12 +79,10 @@ def _read_engine_options(texts: list[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
-    """Who is asked, how, and how much. Checks itself and holds no secret.
+    """Who is asked, how, and how much; the help of each field says what it means. Holds no secret.
 
-    `requests_per_minute` and `tokens_per_minute` None are learnt from the server. `max_usd` and
-    `max_tokens_total` bound what a run folder costs over all its sessions. `usd_per_million` are the prices
-    of a million prompt and reply tokens. `seed` None leaves sampling to the service; `max_tokens` bounds one
-    reply. `shard` (i, n) takes the i-th of n shares, from 1.
+    `max_usd` and `max_tokens_total` bound what a run folder costs over all its sessions. `seed` None leaves
+    sampling to the service. `shard` (i, n) takes the i-th of n shares, from 1.
 
     Raises:
         InputError: A value is out of its range.
@@ -148,7 +143,7 @@ class EngineConfig:
         None,
         metavar="IN,OUT",
         shown="the known price",
-        read=_read_prices,
+        read=_two(float, ",", "--usd-per-million", "two prices, such as 0.15,0.60"),
     )
     temperature: float = option("Sampling temperature, 0 to 2.", 0.7)
     seed: int | None = option("Sampling seed, if the server takes one.", None)
@@ -157,7 +152,7 @@ class EngineConfig:
         "Take the I-th of N shares, each with its own --out, to be run apart.",
         None,
         metavar="I/N",
-        read=_read_shard,
+        read=_two(int, "/", "--shard", "I/N, such as 1/8"),
     )
 
     def __post_init__(self) -> None:
@@ -195,10 +190,9 @@ class EngineConfig:
 class AnnotatorSpec(EngineConfig):
     """An `EngineConfig` with nothing left open: everything that an engine may rely on.
 
-    It holds the *name* of the variable with the API key, never the key. `engine` is a registered one,
-    `checkpoint` the model as the service knows it, `revision` its version for engines that load it
-    themselves. `base_urls` () is the service's own default address. `timeout_s` bounds one attempt of one
-    request. `run` is the run folder, where the batch engine keeps its state.
+    `engine` is a registered one, `checkpoint` the model as the service knows it. `base_urls` () is the
+    service's own default address. `timeout_s` bounds one attempt of one request. `run` is the run folder,
+    where the batch engine keeps its state.
     """
 
     checkpoint: str = ""
