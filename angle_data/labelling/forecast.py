@@ -47,8 +47,9 @@ class SessionPlan:
     @property
     def counts(self) -> dict[str, Any]:
         """Return all of it as one table."""
-        counts = {**asdict(self), "to_ask": self.to_ask}
-        return counts | counts.pop("passed_over")
+        counts: dict[str, Any] = {**asdict(self), "to_ask": self.to_ask}
+        counts.update(counts.pop("passed_over"))
+        return counts
 
 
 @dataclass(slots=True)

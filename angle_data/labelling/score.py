@@ -147,12 +147,10 @@ class ScoreJob(Job):
         out = self.config.out
         with replace_file(out / "scores.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for call in self._calls():
-                graded = [
-                    self._grades(request, journal, len(call), tally) for request in self._requests_of(call)
-                ]
-                for number, pair in enumerate(call, start=1):
-                    grades = [one[number] for one in graded if one]
-                    row = self._row(pair, grades, tally, differences)
+                requests = self._requests_of(call)
+                graded = [self._grades(request, journal, len(call), tally) for request in requests]
+                for number, pair in enumerate(call):
+                    row = self._row(pair, [one[number] for one in graded if one], tally, differences)
                     if row is not None:
                         (kept if "score" in row else dropped).write(dumps(row) + "\n")
         counts = {
@@ -194,19 +192,17 @@ class ScoreJob(Job):
         sampling = self.spec.sampling(schema)
         return sampling, KeyMaker(self.spec.identity, sampling)
 
-    def _grades(self, request: ChatRequest, journal: Journal, count: int, tally: Tally) -> dict[int, _Grade]:
-        """Return what a request says of its pairs by number; nothing when it was not asked yet."""
+    def _grades(self, request: ChatRequest, journal: Journal, count: int, tally: Tally) -> list[_Grade]:
+        """Return what a request says of each of its pairs; nothing when it was not asked yet."""
         tally.counts["requests"] += 1
         rows = list(journal.samples(request))
         row = next((row for row in rows if refusal_of(row) is None), None)
-        numbers = range(1, count + 1)
         if row is not None:
             tally.counts["replied"] += 1
             raw = whole_characters(row["reply"])
             parsed = parse_grades(raw, count=count, finish_reason=row.get("finish_reason"))
-            return {
-                n: _Grade(request.key, parsed.grades.get(n), parsed.rejected.get(n, ""), raw) for n in numbers
-            }
+            found = [(parsed.grades.get(n), parsed.rejected.get(n, "")) for n in range(1, count + 1)]
+            return [_Grade(request.key, grade, reason, raw) for grade, reason in found]
         failure = journal.failure(request)
         if failure is not None:
             tally.failed[failure.kind] += 1
@@ -216,8 +212,8 @@ class ScoreJob(Job):
             reason, raw = "refused_by_server", refusal_of(rows[-1]) or ""
         else:
             tally.counts["unanswered"] += 1
-            return {}
-        return {n: _Grade(request.key, None, reason, raw) for n in numbers}
+            return []
+        return [_Grade(request.key, None, reason, raw)] * count
 
     def _row(
         self, pair: Pair, grades: list[_Grade], tally: Tally, differences: list[float]
@@ -229,13 +225,12 @@ class ScoreJob(Job):
             return None
         row: dict[str, Any] = {"text1": pair.text1, "text2": pair.text2}
         model = self.spec.name
-        values = [grade.value for grade in grades if grade.value is not None]
-        if values:
-            first = next(grade for grade in grades if grade.value is not None)
+        if given := [(grade.value, grade.key) for grade in grades if grade.value is not None]:
+            values, keys = zip(*given, strict=True)
             tally.counts["kept"] += 1
             if len(values) == 2:
                 differences.append(abs(values[0] - values[1]))
-            return {**row, "score": sum(values) / len(values), "model": model, "key": first.key}
+            return {**row, "score": sum(values) / len(values), "model": model, "key": keys[0]}
         first = grades[0]
         if first.reason == "request_failed":
             tally.counts["failed_pairs"] += 1

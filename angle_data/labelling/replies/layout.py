@@ -83,11 +83,9 @@ _FAMILIES: dict[str, re.Pattern[str]] = {
 # and its source does not open with one.
 _SURE = frozenset({"number", "label", "chinese", "circled", "bullet"})
 _ORDINALS = {
-    **{letter: i for i, letter in enumerate("abcdefgh", start=1)},
-    **{sign: i for i, sign in enumerate("一二三四五六七八九", start=1)},
-    **{sign: i for i, sign in enumerate("①②③④⑤⑥⑦⑧⑨", start=1)},
-    **{numeral: i for i, numeral in enumerate(_ROMAN, start=1)},
-    **{word: i for i, word in enumerate(_COUNTED, start=1)},
+    sign: i
+    for signs in ("abcdefgh", "一二三四五六七八九", "①②③④⑤⑥⑦⑧⑨", _ROMAN, _COUNTED)
+    for i, sign in enumerate(signs, start=1)
 }
 _ENDS = re.compile(r"[.!?…。！？][\"”'’*_)\]]*\s*$")
 

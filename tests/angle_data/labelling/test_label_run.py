@@ -183,19 +183,6 @@ def test_a_text_that_the_server_refuses_for_good_does_not_keep_the_run_from_its_
         assert (counts["kept"], len(server.seen)) == (6, 5)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"size": 0}, "--size must be at least 1, got 0"),
-        ({"limit": 0}, "--limit must be at least 1, got 0"),
-        ({"polarity": "all"}, "--polarity must be one of both, synonym, antonym, got 'all'"),
-    ],
-)
-def test_settings_out_of_range(tmp_path, changes, message):
-    with pytest.raises(InputError, match=message):
-        LabelConfig(EngineConfig("m"), texts=tmp_path, out=tmp_path, **changes)
-
-
 def command(tmp_path, server):
     options = {
         "--model": "tiny",

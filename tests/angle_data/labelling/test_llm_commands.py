@@ -11,7 +11,10 @@ from dataclasses import dataclass
 import pytest
 from fake_openai import FakeOpenAI, Fault
 
+from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import main
+from angle_data.errors import InputError
+from angle_data.labelling.config import LabelConfig, ScoreConfig
 
 
 @dataclass
@@ -247,6 +250,22 @@ def test_an_unreachable_server_is_one_line(fails):
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
     assert f"cannot reach {url}" in fails(f"--model m --base-url {url}")
+
+
+@pytest.mark.parametrize(
+    ("config", "changes", "message"),
+    [
+        (LabelConfig, {"size": 0}, "--size must be at least 1, got 0"),
+        (LabelConfig, {"limit": 0}, "--limit must be at least 1, got 0"),
+        (LabelConfig, {"polarity": "all"}, "--polarity must be one of both, synonym, antonym, got 'all'"),
+        (ScoreConfig, {"pairs_per_call": 0}, "--pairs-per-call must be from 1 to 50, got 0"),
+        (ScoreConfig, {"pairs_per_call": 51}, "--pairs-per-call must be from 1 to 50, got 51"),
+        (ScoreConfig, {"limit": 0}, "--limit must be at least 1, got 0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(tmp_path, config, changes, message):
+    with pytest.raises(InputError, match=message):
+        config(EngineConfig("m"), tmp_path, tmp_path, **changes)
 
 
 def test_an_unknown_option_is_a_usage_error():
