@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 
 from angle_data.labelling.replies.chatter import is_chatter, is_greeting, is_heading, polarity_named
 from angle_data.labelling.replies.structured import (
@@ -103,7 +102,7 @@ def _list_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
     first = min(found)
     from_two = _value(found[first]) == 2
     bullets = not found[first].groups()
-    items = list(_items(lines, found, source, size))
+    items = _items(lines, found, source, size)
     texts = without_numbers([item.text for item in items]) if bullets else [item.text for item in items]
     before: list[Piece] = []
     for line in filter(str.strip, lines[:first]):
@@ -141,30 +140,26 @@ def _is_list(name: str, hits: dict[int, re.Match[str]], lines: list[str], source
     return counted and (name == "letter" or _FAMILIES[name].match(source) is None)
 
 
-def _items(lines: list[str], found: dict[int, re.Match[str]], source: str, size: int) -> Iterator[Piece]:
-    """Yield the list items and the lines between and after them."""
-    item: str | None = None
-    gap = False
+def _items(lines: list[str], found: dict[int, re.Match[str]], source: str, size: int) -> list[Piece]:
+    """Return the list items and the lines between and after them."""
+    pieces: list[Piece] = []
+    within = gap = False  # an item, and a blank line after it
     for i in range(min(found), len(lines)):
         line = lines[i]
         if (match := found.get(i)) is not None:
-            if item is not None:
-                yield Piece(item, "marked")
-            item, gap = line[match.end() :].strip(), False
+            parts = [line[match.end() :].strip()]
+            if len(found) == 1:
+                parts = _split_inline(parts[0], _value(match), source, size)
+            pieces += [Piece(part, "marked") for part in parts]
+            within, gap = True, False
         elif not line.strip():
             gap = True
-        elif item is not None and _continues(item, line, gap):
-            item = f"{item} {line.strip()}".strip()
+        elif within and _continues(pieces[-1].text, line, gap):
+            pieces[-1] = Piece(f"{pieces[-1].text} {line.strip()}".strip(), "marked")
         else:
-            if item is not None:
-                yield Piece(item, "marked")
-            item = None
-            yield Piece(line, "around")
-        if item is not None and match is not None and len(found) == 1:
-            *complete, item = _split_inline(item, _value(match), source, size)
-            yield from (Piece(part, "marked") for part in complete)
-    if item is not None:
-        yield Piece(item, "marked")
+            pieces.append(Piece(line, "around"))
+            within = False
+    return pieces
 
 
 def _continues(item: str, line: str, gap: bool) -> bool:
