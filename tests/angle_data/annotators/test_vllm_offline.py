@@ -18,7 +18,6 @@ from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.vllm_offline import (
     ChunkServer,
-    EngineSettings,
     VLLMOffline,
     decode,
     encode,
@@ -226,7 +225,7 @@ def test_without_vllm_the_error_names_the_install_command(monkeypatch):
 
 def test_a_machine_of_a_cluster_without_vllm_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
-    answer = ChunkServer(EngineSettings("tiny", None, {}))(encode([]))
+    answer = ChunkServer({"model": "tiny"})(encode([]))
     with pytest.raises(MissingExtraError, match='loading a model needs the "vllm" extra'):
         decode(answer)
 
