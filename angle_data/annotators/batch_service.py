@@ -37,11 +37,11 @@ _RUN, _PART = "angle_run", "angle_part"
 
 
 class BatchService:
-    """A service with the Batch API of OpenAI; use as an asynchronous context manager.
+    """An asynchronous context manager; `address` names the service in messages.
 
-    `address` names it in messages. Every method raises `CredentialsError` when the key is rejected,
-    `AnnotatorError` when asking again would not help, and `StoppedError` when the service is too busy to take
-    more now. A first retry comes after up to `retry_s` seconds.
+    Every method raises `CredentialsError` when the key is rejected, `AnnotatorError` when asking again would
+    not help, and `StoppedError` when the service is too busy to take more now. A first retry comes after up
+    to `retry_s` seconds.
     """
 
     def __init__(self, spec: AnnotatorSpec, retry_s: float = 0.5) -> None:

@@ -288,15 +288,15 @@ class Pace:
 
         `pause_s` is for how long nothing will be sent.
         """
-        sent_at = self._forget(number)
-        if sent_at is None:
-            return False
+        position = number - self._before
+        if position < 0:
+            return False  # sent too long ago to be remembered
+        sent_at, self._sent[position] = self._sent[position], math.nan
         if self._events and sent_at <= self._reacted_at:
             return False
         passed = [at for at in self._sent if at < sent_at]
         if self._events == 0:
             self._first(passed, sent_at, now)
-            self._first_reacted_at = now
             # A dear refusal is worth a slow search, which tells the limit more exactly.
             self._doubles_s = min(max(_DOUBLES_PAUSES * pause_s, _DOUBLES_S), _SLOWEST_DOUBLES_S)
         else:
@@ -306,16 +306,9 @@ class Pace:
         self._empty.append(sent_at)
         return True
 
-    def _forget(self, number: int) -> float | None:
-        position = number - self._before
-        if position < 0:
-            return None
-        sent_at, self._sent[position] = self._sent[position], math.nan
-        return sent_at
-
     def _first(self, passed: list[float], sent_at: float, now: float) -> None:
         recent = [at for at in passed if at >= sent_at - _RECENT_S]
-        self._began = recent[0] if recent else sent_at
+        self._began, self._first_reacted_at = recent[0] if recent else sent_at, now
         self._first_count, self._first_span = len(recent), sent_at - self._began
         seen = max(len(recent), 1) / max(self._first_span, now - sent_at, 1e-3)
         self._base = max(seen * _FIRST_SHARE, _SLOWEST)
@@ -334,12 +327,11 @@ class Pace:
             bound = max(bound, _FALL * min(self.limit, tried))
             bound = min(bound, tried)
         # Without a limit yet, more was proved than tried when requests of the first burst arrive late.
-        late = bound > tried
-        self.limit = limit = bound
-        self._doubt = _WIDEST if late else min(max(_NOISE / counted, _NARROWEST), _WIDEST)
+        self._doubt = _WIDEST if bound > tried else min(max(_NOISE / counted, _NARROWEST), _WIDEST)
+        self.limit = bound
         patience = _NARROWEST / self._doubt
-        self._creep_s = patience * max(_PATIENCE_REQUESTS / limit, _PATIENCE_PAUSES * pause_s)
-        self._base = limit * (1.0 - self._doubt * _UNDER)
+        self._creep_s = patience * max(_PATIENCE_REQUESTS / bound, _PATIENCE_PAUSES * pause_s)
+        self._base = bound * (1.0 - self._doubt * _UNDER)
 
     def _bound(self, passed: list[float], sent_at: float) -> tuple[float, float]:
         """Return the greatest lower bound that the passed requests prove, and how many it rests on."""
@@ -382,11 +374,8 @@ def _stated(headers: Mapping[str, str], kind: str) -> tuple[float, float, float]
     unknown). The limit is taken to be per minute. Services differ in that, so the other two count for more
     here. See https://platform.openai.com/docs/guides/rate-limits, "Rate limits in headers".
     """
-    stated = headers.get(f"x-ratelimit-limit-{kind}")
-    if stated is None:
-        return None
     try:
-        limit = float(stated)
+        limit = float(headers.get(f"x-ratelimit-limit-{kind}", ""))
         remaining = float(headers.get(f"x-ratelimit-remaining-{kind}", ""))
     except ValueError:
         return None

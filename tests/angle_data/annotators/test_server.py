@@ -430,7 +430,7 @@ def test_an_unreachable_server_is_set_aside_while_another_works(caplog):
         outcomes, ended = ask(spec, requests(50))
     assert ended is None
     assert [type(outcome) for outcome in outcomes] == [Reply] * 50
-    assert caplog.text.count(f"{gone} is set aside for now") == 1
+    assert caplog.text.count(f"{gone} is away (") == 1
 
 
 def test_a_server_that_keeps_failing_is_set_aside_while_another_works(caplog):
@@ -440,7 +440,7 @@ def test_a_server_that_keeps_failing_is_set_aside_while_another_works(caplog):
     assert ended is None
     assert len(outcomes) == 60
     assert len(broken.seen) < 20
-    assert caplog.text.count(f"{broken.url} is set aside for now") == 1
+    assert caplog.text.count(f"{broken.url} is away (") == 1
 
 
 @pytest.mark.parametrize(("status", "words"), [(404, "knows no model"), (401, "wants an API key")])
