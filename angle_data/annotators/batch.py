@@ -304,7 +304,7 @@ class _Batches:
                     elif isinstance(outcome, Reply):
                         counts["kept"] += 1
                         spares.write(dumps({**row, "seconds": outcome.seconds}) + "\n")
-        except ValueError as error:
+        except InputError as error:
             raise AnnotatorError(
                 f"the results of batch {part.batch} came damaged ({error}); run the same command again to "
                 "fetch them once more"

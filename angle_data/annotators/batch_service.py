@@ -21,8 +21,9 @@ from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import api_key, credentials_message, one_line, read_reply
-from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
+from angle_data.errors import AngleError, AnnotatorError, CredentialsError, InputError, StoppedError
 from angle_data.http import BadAnswer, CallError, NoAnswer, ServiceError, is_retryable, retry_pause
+from angle_data.jsonl import read_jsonl
 
 if TYPE_CHECKING:
     from openai.types import Batch
@@ -257,17 +258,13 @@ def read_rows(paths: list[Path]) -> Iterator[dict[str, Any]]:
     """Yield the rows of those result files that are there, one in memory at a time.
 
     Raises:
-        ValueError: A line is no JSON object with a `custom_id`; the file was cut short or is something else.
+        InputError: A line is no JSON object with a `custom_id`; the file was cut short or is something else.
     """
-    for path in (path for path in paths if path.exists()):
-        with path.open("rb") as stream:
-            for line in stream:
-                if not line.strip():
-                    continue
-                row = json.loads(line)
-                if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):
-                    raise ValueError("a row of a result file has no custom_id")
-                yield row
+    for path in filter(Path.exists, paths):
+        for number, row in read_jsonl(path):
+            if not isinstance(row.get("custom_id"), str):
+                raise InputError(f"{path}:{number}: no custom_id")
+            yield row
 
 
 def row_outcome(row: dict[str, Any], seconds: float) -> Reply | Failure:

@@ -112,10 +112,8 @@ class Limiter:
         self.pace = Pace()
         self._ceiling = math.inf if requests_per_minute is None else requests_per_minute / 60
         self._requests = _Bucket(self._ceiling, 2.0, 1.0, 0.0)
-        self._tokens: _Bucket | None = None
-        if tokens_per_minute is not None:
-            per_s = tokens_per_minute / 60
-            self._tokens = _Bucket(per_s, per_s, per_s, 0.0)
+        per_s = math.inf if tokens_per_minute is None else tokens_per_minute / 60
+        self._tokens = _Bucket(per_s, per_s, per_s, 0.0)
         self._stated: dict[str, _Bucket] = {}
         self._started: float | None = None
         self._number = -1
@@ -128,12 +126,10 @@ class Limiter:
             return math.inf if self.in_flight >= self._concurrency else 1.0 / _WINDOW_PER_S
         if now < self.paused_until:
             return self.paused_until - now
-        wait = 0.0
+        wait = self._tokens.wait(now, min(self._per_request, self._tokens.size))
         if self._paced:
             self._retarget(now)
-            wait = self._requests.wait(now, 1.0)
-        if self._tokens is not None:
-            wait = max(wait, self._tokens.wait(now, min(self._per_request, self._tokens.size)))
+            wait = max(wait, self._requests.wait(now, 1.0))
         for kind, bucket in self._stated.items():
             wait = max(wait, bucket.wait(now, self._cost(kind)))
         return wait
@@ -146,8 +142,7 @@ class Limiter:
         self._number = self.pace.sent(now)
         if self._paced:
             self._requests.level -= 1.0
-        if self._tokens is not None:
-            self._tokens.level -= self._per_request
+        self._tokens.level -= self._per_request
         for kind, bucket in self._stated.items():
             bucket.level -= self._cost(kind)
         return Ticket(now, self._number, self._per_request)
@@ -161,15 +156,13 @@ class Limiter:
         self._refused_in_a_row = 0
         if tokens is not None:
             self._per_request += (tokens - self._per_request) / min(self._replies, _AVERAGE_OVER)
-            if self._tokens is not None:
-                self._tokens.level += ticket.tokens - tokens
+            self._tokens.level += ticket.tokens - tokens
         self._listen(ticket, now, headers)
 
     def dropped(self, ticket: Ticket) -> None:
         """Take note of a request without an answer; its tokens are given back."""
         self.in_flight -= 1
-        if self._tokens is not None:
-            self._tokens.level += ticket.tokens
+        self._tokens.level += ticket.tokens
 
     def refused(self, ticket: Ticket, now: float, told_s: float | None, headers: Mapping[str, str]) -> float:
         """Take note of a 429 and pause everybody; returns the seconds until the next request.

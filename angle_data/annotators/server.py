@@ -197,8 +197,9 @@ class OpenAIServer:
         """Make one attempt, and let limits and address know how it went."""
         endpoint, started = place.endpoint, time.monotonic()
         try:
-            answer = await self._transport.post(endpoint.url, request_body(request, self._spec.dialect, form))
-            reply = read_reply(request.key, answer.body, time.monotonic() - started)
+            body = request_body(request, self._spec.dialect, form)
+            answer, headers = await self._transport.post(endpoint.url, body)
+            reply = read_reply(request.key, answer, time.monotonic() - started)
         except CallError as error:
             self._judge(place, error)
             raise
@@ -206,7 +207,7 @@ class OpenAIServer:
             self._endpoints.dropped(place)
             raise
         endpoint.answered()
-        self._endpoints.settled(place, answer.headers, reply.usage.get("total_tokens"))
+        self._endpoints.settled(place, headers, reply.usage.get("total_tokens"))
         return reply
 
     def _judge(self, place: Place, error: CallError) -> None:

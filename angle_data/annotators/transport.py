@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
@@ -134,14 +133,6 @@ def read_reply(key: str, answer: Any, seconds: float) -> Reply:
     return Reply(key, str(text), finish_reason, tokens, seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A decoded answer with status 200, and its headers (names in any case)."""
-
-    body: Any
-    headers: Mapping[str, str]
-
-
 class Transport:
     """An asynchronous context manager that holds the connections of a run; `timeout_s` bounds one attempt.
 
@@ -170,8 +161,8 @@ class Transport:
         await self._session.close()
         await asyncio.sleep(0)  # closed connections let go of their sockets a moment later
 
-    async def post(self, url: str, body: Mapping[str, Any]) -> Answer:
-        """Post `body` as JSON to `url` and return the answer.
+    async def post(self, url: str, body: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
+        """Post `body` as JSON to `url`; returns the decoded answer and its headers (names in any case).
 
         Raises:
             NoAnswer: No connection, it broke, or time ran out.
@@ -211,7 +202,7 @@ class Transport:
             raise _proxy_error(status, response.reason or "")
         if status != 200:
             raise _service_error(status, content, headers, self._secret)
-        return Answer(_decoded(content, headers), headers)
+        return _decoded(content, headers), headers
 
 
 def _trust() -> Any:

@@ -142,7 +142,11 @@ class _Worker:
         assert self._process.stdout is not None
         answer = self._process.stdout.readline()
         if not answer.endswith(b"\n"):
-            raise AnnotatorError(self._death() + self._log_place)
+            status, message = self._process.wait(), "the vLLM process was killed, perhaps for want of memory"
+            if status != -signal.SIGKILL:
+                cause = root_cause(self._tail())
+                message = f"the vLLM process ended with status {status}" + (f": {cause}" if cause else "")
+            raise AnnotatorError(message + self._log_place)
         try:
             return decode(answer)
         except AnnotatorError as error:
@@ -160,13 +164,6 @@ class _Worker:
         with suppress(BrokenPipeError):  # the worker has died; reading its answer finds out why
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
-
-    def _death(self) -> str:
-        status = self._process.wait()
-        if status == -signal.SIGKILL:
-            return "the vLLM process was killed, perhaps for want of memory"
-        cause = root_cause(self._tail())
-        return f"the vLLM process ended with status {status}" + (f": {cause}" if cause else "")
 
     def _tail(self) -> str:
         if self._log is None:
