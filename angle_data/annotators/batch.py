@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("angle.annotators")
 
-_MAX_ROWS, _MAX_BYTES = 50_000, 200_000_000  # of one input file, as the guide says
 _BREATHE_EVERY = 64
 _POLL_GROWTH, _LONGEST_POLL_S = 1.5, 120.0
 _DONE = ("completed", "expired", "cancelled")
@@ -58,11 +57,11 @@ _BYTES_PER_TOKEN, _TEMPLATE_TOKENS = 4, 8  # a guess at a prompt's tokens by its
 class Limits:
     """How much one input file may hold, and the seconds between two looks at first; later pauses grow.
 
-    `retry_s` bounds the pause before the first retry of a call.
+    `retry_s` bounds the pause before the first retry of a call. The defaults are those of the guide.
     """
 
-    max_rows: int = _MAX_ROWS
-    max_bytes: int = _MAX_BYTES
+    max_rows: int = 50_000
+    max_bytes: int = 200_000_000
     poll_s: float = 5.0
     retry_s: float = 0.5
 

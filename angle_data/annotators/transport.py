@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -145,19 +144,24 @@ class Transport:
         self._proxies: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:
+        import ssl
+
         import aiohttp
 
+        trusted = ssl.create_default_context()  # the system's certificates
+        with suppress(ImportError):
+            import certifi
+
+            trusted.load_verify_locations(certifi.where())
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=_trust()),
+            connector=aiohttp.TCPConnector(limit=0, ssl=trusted),
             timeout=aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=_CONNECT_S),
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._session.close()
         await asyncio.sleep(0)  # closed connections let go of their sockets a moment later
 
@@ -203,18 +207,6 @@ class Transport:
         if status != 200:
             raise _service_error(status, content, headers, self._secret)
         return _decoded(content, headers), headers
-
-
-def _trust() -> Any:
-    """Return the certificates to trust: the system's and, where it is installed, certifi's."""
-    import ssl
-
-    context = ssl.create_default_context()
-    with suppress(ImportError):
-        import certifi
-
-        context.load_verify_locations(certifi.where())
-    return context
 
 
 def _proxy(url: str) -> str | None:

@@ -174,11 +174,6 @@ def label(texts, out):
     return done
 
 
-def journal(out):
-    rows = [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
-    return {row["key"]: (row["reply"], row["parameters"]["seed"]) for row in rows}
-
-
 def test_a_run_of_the_program_and_the_same_again(tmp_path, monkeypatch):
     """As a user starts it: vLLM's engine in a process of its own, and its noise in the log."""
     texts = tmp_path / "texts.jsonl"

@@ -1,17 +1,15 @@
 """The offline engine around a fake vLLM: chunks, failures, options, signals, and what is left running."""
 
 import asyncio
-import json
 import os
 import signal
 import sys
-import time
 from contextlib import aclosing, contextmanager
 from pathlib import Path
 
 import pytest
-from programs import angle_data, journalled, plain_prompts, started
-from tiny_llm import ask, chat_request, collect
+from programs import journalled
+from tiny_llm import ask, chat_request, collect, wait_until
 
 from angle_data.annotators.base import Reply
 from angle_data.annotators.registry import load_annotator
@@ -25,8 +23,6 @@ from angle_data.annotators.vllm_offline import (
 )
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
 
-PATIENCE_S = 30
-
 
 @contextmanager
 def annotator(run=None, checkpoint="tiny", revision=None, **options):
@@ -39,13 +35,6 @@ def annotator(run=None, checkpoint="tiny", revision=None, **options):
 
 def requests(*contents):
     return [chat_request(content, number, seed=None) for number, content in enumerate(contents)]
-
-
-def wait_until(condition):
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
 
 
 def runs(pid):
@@ -76,18 +65,13 @@ def test_chunks_are_whole_calls_of_one_engine(calls):
     assert len(calls("start")) == 1
 
 
-def test_a_later_stream_uses_the_loaded_model(calls):
+def test_the_model_is_loaded_once_and_not_before_the_first_request(calls):
     with annotator() as engine:
+        assert ask(engine, []) == []
+        assert calls("start") == []
         ask(engine, requests("a"))
         ask(engine, requests("b"))
-        assert ask(engine, []) == []
     assert len(calls("start")) == 1
-
-
-def test_nothing_is_loaded_before_it_is_needed(calls):
-    with annotator() as engine:
-        assert ask(engine, []) == []
-    assert calls("start") == []
 
 
 def test_what_vllm_is_told(calls):
@@ -107,24 +91,12 @@ def test_what_vllm_is_told(calls):
         }
     ]
     structured = {"json": schema, "disable_any_whitespace": True}
-    expected = {
-        "temperature": 0.7,
-        "top_p": 0.9,
-        "max_tokens": 9,
-        "seed": 3,
-        "structured_outputs": structured,
-    }
-    assert calls("params") == [[expected]]
+    expected = {"temperature": 0.7, "top_p": 0.9, "max_tokens": 9, "seed": 3}
+    assert calls("params") == [[{**expected, "structured_outputs": structured}]]
     assert reply.text == "two words #3"
     assert reply.finish_reason == "stop"
     assert reply.usage == {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5}
     assert reply.seconds > 0
-
-
-def test_draws_of_one_question_differ_by_their_seeds(calls):
-    with annotator() as engine:
-        replies = ask(engine, [chat_request("a", number, seed=7 + number) for number in range(3)])
-    assert [reply.text for reply in replies] == ["a #7", "a #8", "a #9"]
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["errors of its own", "ValueErrors only"])
@@ -258,19 +230,10 @@ def test_an_idle_engine_ends_with_its_annotator(calls):
     wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
 
 
-def start_run(tmp_path, contents):
-    texts = tmp_path / "texts.jsonl"
-    texts.write_text("".join(json.dumps({"text": content}) + "\n" for content in contents))
-    options = ["--texts", texts, "--out", tmp_path / "run", "--polarity", "synonym"]
-    options += ["--prompts", plain_prompts(tmp_path / "prompts")]
-    options += ["--engine-option", "chunk=2", "--engine-option", "max_model_len=4096"]
-    return started(angle_data("llm-label", "--model", "tiny", "--engine", "offline", *options), PATIENCE_S)
-
-
-def test_ctrl_c_drains_the_chunk_and_a_second_run_asks_the_rest(calls, tmp_path):
+def test_ctrl_c_drains_the_chunk_and_a_second_run_asks_the_rest(calls, tmp_path, start_run):
     gate = tmp_path / "gate"
     contents = ["one", "two", f"please wait for {gate}", "four", "five"]
-    with start_run(tmp_path, contents) as program:
+    with start_run(tmp_path, contents, "offline", 2) as program:
         wait_until(lambda: len(calls("chat")) == 2)
         os.killpg(program.pid, signal.SIGINT)
         assert any("stopping" in line for line in program.stderr)
@@ -278,15 +241,15 @@ def test_ctrl_c_drains_the_chunk_and_a_second_run_asks_the_rest(calls, tmp_path)
         program.communicate()
     assert program.returncode == 130
     assert journalled(tmp_path / "run") == contents[:4]
-    with start_run(tmp_path, contents) as again:
+    with start_run(tmp_path, contents, "offline", 2) as again:
         _, errors = again.communicate()
     assert again.returncode == 0, errors
     assert journalled(tmp_path / "run") == contents
     assert [len(prompts) for prompts in calls("chat")] == [2, 2, 1]
 
 
-def test_a_killed_program_leaves_no_engine_behind(calls, tmp_path):
-    with start_run(tmp_path, [f"please wait for {tmp_path / 'never'}"]) as program:
+def test_a_killed_program_leaves_no_engine_behind(calls, tmp_path, start_run):
+    with start_run(tmp_path, [f"please wait for {tmp_path / 'never'}"], "offline", 2) as program:
         wait_until(lambda: calls("chat"))
         program.kill()
     wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
