@@ -161,7 +161,6 @@ class _Batches:
         self._queue: deque[Part] = deque()  # to be submitted
         self._crowded: list[Part] = []  # refused for want of room
         self._made: set[str] = set()  # names of the parts of this run
-        self._has_learnt = False  # the keys of earlier runs' parts
         self._short = False  # the service was short of room in this run
         self._blocked = False  # there was no room, and none of our batches has finished since
 
@@ -179,7 +178,6 @@ class _Batches:
 
     async def look(self) -> None:
         """Ask how every batch stands that is not known to be done; deal with those refused as a whole."""
-        crowded = len(self._crowded)
         for part in self._working():
             if part.batch is None or self._is_done(part):
                 continue
@@ -189,12 +187,16 @@ class _Batches:
             self._looks[part.name] = batch
             if batch.status == "failed":
                 self._refused(part, batch)
-        if len(self._crowded) > crowded:  # a refusal from before this run may be out of date
-            self._blocked = self._has_learnt or bool(self._working())
 
     def hold(self) -> Held:
-        """Learn the keys of all open parts, before requests are taken; returns what these parts hold."""
-        self._has_learnt = True
+        """Learn the keys of all open parts, before requests are taken; returns what these parts hold.
+
+        Parts without room that are larger than a batch may be now are closed: their requests are asked anew.
+        """
+        for part in [part for part in self._crowded if part.rows > self._limits.max_rows]:
+            self._crowded.remove(part)  # its requests can still go into smaller ones
+            self._state.refused(part, [_TOKEN_LIMIT])
+        self._blocked = self._blocked and bool(self._working())  # a refusal may be from long ago
         parts = self._state.parts.values()
         for part in parts:
             self.asked.update((bytes.fromhex(key), False) for key in self._state.keys(part))
@@ -400,12 +402,8 @@ class _Batches:
         rows = counted(part.rows, "request")
         if any(error.code == _TOKEN_LIMIT for error in errors):
             log.warning("batch %s (%s) has no room: %s", part.batch, rows, lines[0])
-            self._short = True
-            # Before requests are taken, those of too large a part can still go into smaller ones.
-            if self._has_learnt or part.rows <= self._limits.max_rows:
-                self._crowded.append(part)
-            else:
-                self._state.refused(part, lines)
+            self._short = self._blocked = True
+            self._crowded.append(part)
             return
         self._state.refused(part, lines)
         more = f" and {len(lines) - _SHOWN_ERRORS} more errors" if len(lines) > _SHOWN_ERRORS else ""
