@@ -131,9 +131,16 @@ class BatchService:
         async def attempt() -> bool:
             try:
                 size = getattr(await self._client.files.retrieve(file), "bytes", None)
-                await self._stream_to(file, path)
+                async with self._client.files.with_streaming_response.content(file) as response:
+                    with path.open("wb") as stream:
+                        async for chunk in response.iter_bytes():
+                            stream.write(chunk)
             except openai.NotFoundError:
                 return False
+            except (openai.OpenAIError, OSError):  # a full disk, say; the transport has classes of its own
+                raise
+            except Exception as error:
+                raise BadAnswer(f"the download of {file} broke off ({type(error).__name__})") from error
             if isinstance(size, int) and path.stat().st_size < size:
                 raise BadAnswer(f"{path.stat().st_size} of {size} bytes of {file} arrived")
             return True
@@ -144,17 +151,6 @@ class BatchService:
         """Return `text` from the service on one line, without the key and not endlessly."""
         hidden = self._key if self._spec.api_key_env is not None else None
         return one_line(str(text).replace(hidden, "[key]") if hidden else text)
-
-    async def _stream_to(self, file: str, path: Path) -> None:
-        async with self._client.files.with_streaming_response.content(file) as response:
-            try:
-                with path.open("wb") as stream:
-                    async for chunk in response.iter_bytes():
-                        stream.write(chunk)
-            except OSError:
-                raise  # a full disk, say; the transport has classes of its own
-            except Exception as error:
-                raise BadAnswer(f"the download of {file} broke off ({type(error).__name__})") from error
 
     async def _search(self, run: str) -> dict[str, tuple[str, str]]:
         found: dict[str, tuple[str, str]] = {}

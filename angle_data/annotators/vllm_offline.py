@@ -119,7 +119,12 @@ class _Worker:
     """The process with the engine, in a session of its own: signals of the terminal do not reach it."""
 
     def __init__(self, arguments: Mapping[str, Any], run: Path | None) -> None:
-        self._log, self._log_place = _open_log(run)
+        self._log: IO[bytes] | None = None  # to our stderr
+        self._log_place = ""
+        if not log.isEnabledFor(logging.DEBUG):
+            path = run and run / _LOG_NAME
+            self._log = path.open("w+b") if path else tempfile.TemporaryFile()  # noqa: SIM115 - see _end
+            self._log_place = f" (more in {path})" if path else ""
         self._process = subprocess.Popen(
             # -P: a folder named vllm or torch in the working directory is not meant.
             [sys.executable, "-P", "-m", __spec__.name],
@@ -144,13 +149,13 @@ class _Worker:
         if not answer.endswith(b"\n"):
             status, message = self._process.wait(), "the vLLM process was killed, perhaps for want of memory"
             if status != -signal.SIGKILL:
-                cause = root_cause(self._tail())
+                cause = self._cause()
                 message = f"the vLLM process ended with status {status}" + (f": {cause}" if cause else "")
             raise AnnotatorError(message + self._log_place)
         try:
             return decode(answer)
         except AnnotatorError as error:
-            cause = root_cause(self._tail()) if "root cause above" in str(error) else None
+            cause = self._cause() if "root cause above" in str(error) else None
             message = f"vLLM cannot load the model: {cause}" if cause else str(error)
             raise type(error)(message + self._log_place) from None
 
@@ -165,30 +170,15 @@ class _Worker:
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
 
-    def _tail(self) -> str:
+    def _cause(self) -> str | None:
+        """Return the first error in the log that is not the consequence of another."""
         if self._log is None:
-            return ""
-        size = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(size - _LOG_TAIL_BYTES, 0))
-        return self._log.read().decode(errors="replace")
-
-
-def root_cause(output: str) -> str | None:
-    """Return the first error in the output of vLLM's processes that is not the consequence of another."""
-    for name, message in _RAISED.findall(output):
-        if "root cause above" not in message:
-            return one_line(f"{name}: {message}")
-    return None
-
-
-def _open_log(run: Path | None) -> tuple[IO[bytes] | None, str]:
-    """Return where the worker's output goes (None: our stderr), and how a message names the place."""
-    if log.isEnabledFor(logging.DEBUG):
-        return None, ""
-    if run is None:
-        return tempfile.TemporaryFile(), ""
-    path = run / _LOG_NAME
-    return path.open("w+b"), f" (more in {path})"
+            return None
+        self._log.seek(max(self._log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES, 0))
+        for name, message in _RAISED.findall(self._log.read().decode(errors="replace")):
+            if "root cause above" not in message:
+                return one_line(f"{name}: {message}")
+        return None
 
 
 def _end(process: subprocess.Popen[bytes], output: IO[bytes] | None) -> None:

@@ -19,7 +19,6 @@ from angle_data.annotators.vllm_offline import (
     VLLMOffline,
     decode,
     encode,
-    root_cause,
 )
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
 
@@ -253,17 +252,3 @@ def test_a_killed_program_leaves_no_engine_behind(calls, tmp_path, start_run):
         wait_until(lambda: calls("chat"))
         program.kill()
     wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
-
-
-@pytest.mark.parametrize(
-    ("output", "cause"),
-    [
-        ("ValueError: plain", "ValueError: plain"),
-        ("(EngineCore pid=1) ERROR 11-21 [core.py:1] a.b.MemoryError: CUDA", "a.b.MemoryError: CUDA"),
-        ("KeyError: first\nRuntimeError: second", "KeyError: first"),
-        ("RuntimeError: it failed. See root cause above.", None),
-        ("INFO 11-21 [x.py:1] nothing wrong: no Error here", None),
-    ],
-)  # fmt: skip
-def test_root_cause(output, cause):
-    assert root_cause(f"noise\n{output}\nmore noise\n") == cause
