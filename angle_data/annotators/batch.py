@@ -342,10 +342,12 @@ class _Batches:
                 "command again when other batches of the account have finished, or with smaller batches: "
                 "--engine-option batch_size=N"
             )
-        rows = counted(sum(part.rows for part in self._working()), "request")
-        said = f"{self._service.address} is working on {rows}"
+        parts = self._working()
+        noun = "batch is" if len(parts) == 1 else "batches are"
+        rows = counted(sum(part.rows for part in parts), "request")
+        said = f"{len(parts)} {noun} being worked on ({rows})"
         if self._queue or self._crowded:
-            said += f" and has no room yet for {unsent}"
+            said += f", without room yet for {unsent}"
         if self._short:
             said += (
                 "; smaller batches fit the account's limit on enqueued tokens sooner (--engine-option "

@@ -85,7 +85,7 @@ def test_submit_leave_come_back_fetch(tmp_path):
         client = Client(server, tmp_path)
         first = client.run(requests(5))
         assert isinstance(first, StoppedError)
-        assert "is working on 5 requests; run" in str(first)
+        assert "1 batch is being worked on (5 requests)" in str(first)
         assert "same command again" in str(first)
         assert isinstance(client.run(requests(5)), StoppedError)
         server.held = False
@@ -405,7 +405,9 @@ def test_what_waits_for_room_is_said(tmp_path):
     with FakeBatch(max_enqueued=60, held=True) as server:
         client = Client(server, tmp_path, batch_size=4)
         stops = [str(client.run(requests(8))) for _ in range(4)]
-    assert any("is working on 4 requests and has no room yet for 4 requests" in stop for stop in stops)
+    assert any(
+        "1 batch is being worked on (4 requests), without room yet for 4 requests" in stop for stop in stops
+    )
 
 
 REFUSED = Fault(429, {"retry-after-ms": "1"})

@@ -257,17 +257,14 @@ def test_winding_down_waits_for_the_answer_under_way_and_makes_no_second_attempt
     assert len(server.seen) == 1
 
 
-def test_a_wrong_key_names_its_variable_and_shows_no_key(monkeypatch, caplog):
+def test_a_wrong_key_names_its_variable(monkeypatch):
     monkeypatch.setenv("MY_KEY", "sk-wrong-987654321")
-    caplog.set_level(logging.DEBUG)
     with FakeOpenAI(key=KEY) as server:
-        spec = server_spec(server.url, api_key_env="MY_KEY")
-        outcomes, ended = ask(spec, requests(50))
+        outcomes, ended = ask(server_spec(server.url, api_key_env="MY_KEY"), requests(50))
     assert outcomes == []
     assert isinstance(ended, CredentialsError)
-    assert str(ended) == (f"{server.url} rejects the API key in MY_KEY (HTTP 401); set MY_KEY to a valid key")
+    assert str(ended) == f"{server.url} rejects the API key in MY_KEY (HTTP 401); set MY_KEY to a valid key"
     assert len(server.seen) <= 4
-    assert "sk-wrong" not in caplog.text + repr(ended) + repr(spec)
 
 
 def test_a_server_that_wants_a_key_gets_none_unasked(monkeypatch):
@@ -358,24 +355,15 @@ def test_several_servers_share_the_work_and_a_slow_one_gets_less():
     assert 0 < len(slow.seen) < len(fast.seen) / 2
 
 
-def test_an_unreachable_server_is_set_aside_while_another_works(caplog):
-    gone = closed_port()
-    with FakeOpenAI() as server:
-        spec = server_spec(gone, base_urls=(gone, server.url))
-        outcomes, ended = ask(spec, requests(50))
-    assert ended is None
-    assert [type(outcome) for outcome in outcomes] == [Reply] * 50
-    assert caplog.text.count(f"{gone} is away (") == 1
-
-
-def test_a_server_that_keeps_failing_is_set_aside_while_another_works(caplog):
+@pytest.mark.parametrize("unreachable", [True, False])
+def test_a_server_that_fails_is_set_aside_while_another_works(caplog, unreachable):
     with FakeOpenAI(always=Fault(503, {"retry-after-ms": "5"})) as broken, FakeOpenAI() as server:
-        spec = server_spec(broken.url, base_urls=(broken.url, server.url))
-        outcomes, ended = ask(spec, requests(60))
+        url = closed_port() if unreachable else broken.url
+        outcomes, ended = ask(server_spec(url, base_urls=(url, server.url)), requests(60))
     assert ended is None
-    assert len(outcomes) == 60
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 60
     assert len(broken.seen) < 20
-    assert caplog.text.count(f"{broken.url} is away (") == 1
+    assert caplog.text.count(f"{url} is away (") == 1
 
 
 @pytest.mark.parametrize(("status", "words"), [(404, "knows no model"), (401, "wants an API key")])
