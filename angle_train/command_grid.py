@@ -85,7 +85,7 @@ def search_recipe(
         return
     typer.echo(grid_table(result))
     typer.echo(f"\n{result.verdict()}\nrecipe: {out / 'recipe.toml'}   table: {out / 'grid.jsonl'}")
-    from angle_train.report.repeat import command_line
+    from angle_train.report.text import command_line
 
     sources: dict[str, Any] = {"--data": data, "--human": human, "--dev": dev, "--scale": scale}
     options = [("--recipe", str(out / "recipe.toml")), ("--backbone", backbone), *sources.items()]

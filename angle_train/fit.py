@@ -36,11 +36,18 @@ from angle_train.model.prepare import finish_training, load_for_training, starts
 from angle_train.objective.loss import widths
 from angle_train.objective.losses import OWN_LOSS
 from angle_train.recipe import Recipe
-from angle_train.report.card import add_results
-from angle_train.report.html import write_fit_html
-from angle_train.report.outcome import Trained, make_report, mean_spearman, measure, spearmans
-from angle_train.report.repeat import command_line, portable
-from angle_train.report.summary import BACKBONE, TUNED, FitReport
+from angle_train.report.page import write_fit_page
+from angle_train.report.result import (
+    BACKBONE,
+    TUNED,
+    FitReport,
+    Trained,
+    make_report,
+    mean_spearman,
+    measure,
+    spearmans,
+)
+from angle_train.report.text import command_line, portable
 from angle_train.settings import AUTO, BackboneConfig
 from angle_train.train.arguments import Schedule, resolve_precision, warn_of_emulation
 from angle_train.train.checkpoints import RunDirectory
@@ -284,7 +291,7 @@ def _finish(
             record_dev_scores(model, data.dev, spearmans(data.dev, trained.after.columns))
     with disk_errors_in_one_line(config.out):
         _save(config, model, report)
-    write_fit_html(config.out / "report.html", report, trained.views())
+    write_fit_page(config.out / "report.html", report, trained.views())
     directory.finish()
     return report
 
@@ -386,7 +393,7 @@ def untouched(config: FitConfig, model: SentenceTransformer) -> SentenceTransfor
 def _save(config: FitConfig, model: SentenceTransformer, report: FitReport) -> None:
     with quiet_libraries():
         model.save_pretrained(str(config.out))
-    add_results(config.out / "README.md", report)
+    report.add_to_card(config.out / "README.md")
     with replace_file(config.out / "recipe.toml") as stream:
         stream.write(config.recipe.to_toml_text())
     report.write(config.out / "report.json")

@@ -14,8 +14,7 @@ from angle_train.cli import main
 from angle_train.data.inputs import RunData, load_run_data, run_leaks
 from angle_train.data.pairs import PairSet, distinct_names
 from angle_train.recipe import Recipe
-from angle_train.report.outcome import Measured, Trained, make_report
-from angle_train.report.summary import NAMING_NOTES
+from angle_train.report.result import NAMING_NOTES, Measured, Trained, make_report
 from angle_train.train.trainer import Training
 from angle_train.train.watch import Evaluation
 
