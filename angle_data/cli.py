@@ -12,9 +12,7 @@ import typer
 
 from angle_data.console import run_app
 from angle_data.ensemble.command import ensemble
-from angle_data.gis.command import GisGroup, gis
-from angle_data.gis.command_audit import rehydrate, sample
-from angle_data.gis.command_explain import explain
+from angle_data.gis.command import GisGroup, explain, gis, rehydrate, sample
 from angle_data.labelling.command import llm_label, llm_score
 
 app = typer.Typer(

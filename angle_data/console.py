@@ -1,6 +1,6 @@
 """What both command-line programs share: exit codes, error lines, logging and progress.
 
-Results go to stdout, everything here writes to stderr.
+Only `say_result` writes to stdout; everything else here goes to stderr.
 """
 
 from __future__ import annotations
@@ -31,6 +31,17 @@ def configure_logging(*, quiet: bool = False, verbose: bool = False) -> None:
     log.handlers[:] = [handler]
     log.propagate = False
     log.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
+
+
+def say_result(text: str) -> None:
+    """Print a command's table or summary on stdout, unless `--quiet` asked for silence.
+
+    For people only: what a program reads (`--json`, rows, paths to pipe on) goes to `typer.echo` directly.
+    """
+    if log.isEnabledFor(logging.INFO):
+        import typer
+
+        typer.echo(text)
 
 
 def run_app(app: Callable[[], Any], program: str) -> None:

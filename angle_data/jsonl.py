@@ -1,7 +1,4 @@
-"""JSON Lines in and out: reading with `file:line` errors, appending, and atomic replacement.
-
-Knows nothing about what the objects mean; see `records` and `texts` for that.
-"""
+"""JSON Lines in and out: reading with `file:line` errors, and atomic replacement of files."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from angle_data.errors import InputError
@@ -17,12 +17,10 @@ def hold(directory: Path) -> Iterator[None]:
     """Keep other processes out of `directory`, which is made if missing, until the block ends.
 
     Raises:
-        InputError: Another process holds it, which is named by number; or the system has no such locks.
+        InputError: Another process holds it; the message gives its number.
     """
-    try:
-        import fcntl
-    except ModuleNotFoundError:
-        raise InputError("run directories need Linux or macOS; on Windows use WSL") from None
+    from filelock import FileLock, Timeout
+
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -30,36 +28,32 @@ def hold(directory: Path) -> Iterator[None]:
         file = next(path for path in (directory, *directory.parents) if os.path.lexists(path))
         within = "" if file == directory else f" goes through {file}, which"
         raise InputError(f"--out {directory}{within} is a file; give a directory") from None
-    with (directory / LOCK_NAME).open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise _in_use(directory) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
+    path = directory / LOCK_NAME
+    lock = FileLock(path, timeout=0, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        owner = "unknown"  # on Windows nobody else may read or write a locked file
+        with suppress(OSError):
+            owner = path.read_text().strip() or owner
+        place = directory.parent if directory.name.startswith(".") else directory
+        raise InputError(
+            f"{place} is in use by another process (pid {owner}); wait for it or give another --out"
+        ) from None
+    try:
+        with suppress(OSError):
+            path.write_text(str(os.getpid()))
         yield
+    finally:
+        lock.release()
 
 
 def check_free(directory: Path) -> None:
     """Check that no process holds `directory` now, to refuse early; only `hold` keeps others out.
 
     Raises:
-        InputError: Another process holds it, which is named by number.
+        InputError: Another process holds it; the message gives its number.
     """
-    try:
-        import fcntl
-
-        with (directory / LOCK_NAME).open("r+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise _in_use(directory) from None
-    except (ModuleNotFoundError, OSError):
-        return  # there is nothing to hold, or `hold` says why not
-
-
-def _in_use(directory: Path) -> InputError:
-    owner = (directory / LOCK_NAME).read_text().strip() or "unknown"
-    return InputError(
-        f"{directory} is in use by another process (pid {owner}); wait for it or give another --out"
-    )
+    if (directory / LOCK_NAME).is_file():
+        with suppress(OSError), hold(directory):  # `hold` itself says why a directory cannot be used
+            pass

@@ -1,6 +1,6 @@
 """Rows of .jsonl(.gz), .csv(.gz) and .parquet files as dictionaries, each with its place for error messages.
 
-Reads lazily, so that millions of rows fit. Knows nothing of what the columns mean.
+Reads lazily, so that millions of rows fit.
 """
 
 from __future__ import annotations

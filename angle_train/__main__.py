@@ -1,12 +1,11 @@
-"""Where the `angle-train` program starts, also as `python -m angle_train`; loads it and runs it.
+"""Where the `angle-train` program starts, also as `python -m angle_train`.
 
-The program takes about half a second to load. A Ctrl-C in that time ends it in one line, like any later one;
-for that nothing is imported before `main` but what Python has loaded already.
+Loading the program takes about half a second. A Ctrl-C in that time ends it with one line, like any later
+one, because `main` does the importing.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 
 
@@ -16,10 +15,7 @@ def main() -> None:
         from angle_train.cli import main as program
     except KeyboardInterrupt:
         sys.stderr.write("angle-train: interrupted; everything so far is kept\n")
-        sys.stderr.flush()
-        # Not `sys.exit`: where the signal met code from a string, as dataclasses are made of, Python would
-        # end itself with the signal all the same.
-        os._exit(130)
+        sys.exit(130)
     program()
 
 

@@ -8,13 +8,43 @@ angle-train encode --model model --texts texts.jsonl --out texts.npy
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
 import typer
 
-from angle_data.console import run_app
-from angle_train.command_encode import encode_texts
-from angle_train.command_eval import eval_models
-from angle_train.command_fit import fit_model
-from angle_train.command_grid import search_recipe
+from angle_data.console import configure_logging, run_app
+from angle_data.errors import InputError
+
+PAIRS = ".jsonl[.gz], .csv[.gz] or .parquet"
+"""The kinds of files that hold pairs, as the help texts name them."""
+Scale = Annotated[
+    str | None,
+    typer.Option(help="Scale of the scores, LOW-HIGH such as 0-5.", show_default="detected"),
+]
+SetValue = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any value of the recipe. Repeatable."),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(help="cpu, cuda or mps (Apple).", show_default="the fastest there is"),
+]
+DropLeaks = Annotated[
+    bool, typer.Option("--drop-leaks", help="Leave out training pairs that are dev or test pairs too.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Warnings only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="More detail.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+_PAGES = (".html", ".htm")  # a slip must not replace a file of data
+_SEED = 1111  # SentEval's
+_TASKS_HELP = (
+    "Task or group to measure on: sts, transfer, pairs, inference, retrieval, all, stsb, trec … Repeatable. "
+    "An unknown name lists them all."
+)
 
 app = typer.Typer(
     name="angle-train",
@@ -31,10 +61,416 @@ def _program() -> None:
     """Labelled sentence pairs in, embedding model and report out."""
 
 
-app.command("fit")(fit_model)
-app.command("grid")(search_recipe)
-app.command("eval")(eval_models)
-app.command("encode")(encode_texts)
+@app.command("fit")
+def fit_model(
+    backbone: Annotated[str, typer.Option(help="Model to start from: directory or hub id.")],
+    out: Annotated[
+        Path, typer.Option(help="Directory for model and report; the same command goes on there.")
+    ],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Training pairs: dataset directory, {PAIRS} file, or hub:ID. Repeatable."),
+    ] = None,
+    human: Annotated[
+        list[str] | None,
+        typer.Option(help="Human-graded training pairs; without --dev they also choose when to stop."),
+    ] = None,
+    recipe: Annotated[str, typer.Option(help="Name of a built-in recipe, or a .toml file.")] = "default",
+    dev: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Pairs that choose the checkpoint (rows with split dev, if split). Repeatable.",
+            show_default="--human in turn, or validation split, or a tenth of the data",
+        ),
+    ] = None,
+    test: Annotated[
+        list[str] | None,
+        typer.Option(help="Pairs to report on (rows with split test, if split). Repeatable."),
+    ] = None,
+    scale: Scale = None,
+    epochs: Annotated[
+        float | None, typer.Option(help="Passes over the data.", show_default="recipe's")
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Pairs per step, of all processes.", show_default="recipe's")
+    ] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Peak rate.", show_default="recipe's")] = None,
+    max_seq_length: Annotated[
+        str | None,
+        typer.Option(
+            help="Tokens per text, or auto: from the data.", show_default="recipe's or checkpoint's"
+        ),
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="auto, fp32, bf16 or fp16.", show_default="recipe's")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seeds everything random.", show_default="recipe's")
+    ] = None,
+    merge_back: Annotated[
+        str | None,
+        typer.Option(help="Share of the backbone in the final weights, or auto.", show_default="recipe's"),
+    ] = None,
+    setting: SetValue = None,
+    drop_leaks: DropLeaks = False,
+    report_to: Annotated[
+        str | None,
+        typer.Option(help="tensorboard, wandb, trackio, with commas between.", show_default="none"),
+    ] = None,
+    device: Device = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in --out.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fine-tune a model on labelled pairs and report whether that helped.
+
+    Example: angle-train fit --data pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2
+    --dev dev.jsonl --test test.jsonl --out model
+
+    On several GPUs: torchrun --nproc-per-node 4 -m angle_train.cli fit …
+    """
+    if not data and not human:
+        raise typer.BadParameter("give --data, or --human, or both", param_hint="--data")
+    configure_logging(quiet=quiet, verbose=verbose)
+    from angle_train.model.load import check_training_extra
+    from angle_train.recipe import Recipe, find_recipe, overrides_of, toml_value
+
+    named = {
+        "epochs": ("--epochs", epochs),
+        "batch_size": ("--batch-size", batch_size),
+        "learning_rate": ("--learning-rate", learning_rate),
+        "max_seq_length": ("--max-seq-length", max_seq_length and toml_value(max_seq_length)),
+        "precision": ("--precision", precision),
+        "seed": ("--seed", seed),
+        "average_with_backbone": ("--merge-back", merge_back and toml_value(merge_back)),
+    }
+    overrides = overrides_of(setting or (), named)
+    chosen = Recipe.from_toml(find_recipe(recipe)).with_overrides(overrides)
+    check_training_extra("angle-train fit")
+    check_inputs([*(data or ()), *(human or ()), *(dev or ()), *(test or ())], [backbone])
+    from angle_data.locking import check_free
+    from angle_train.train.checkpoints import HIDDEN, check_out
+    from angle_train.train.processes import is_first, process_count
+
+    if process_count() == 1:  # of several processes the first takes the directory
+        check_out(out)
+        check_free(out / HIDDEN)
+    from angle_train.fit import FitConfig, fit
+    from angle_train.report.text import results_table
+
+    result = fit(
+        FitConfig(
+            data or (),
+            backbone,
+            out,
+            chosen,
+            dev=dev or (),
+            test=test or (),
+            human=human or (),
+            scale=scale,
+            drop_leaks=drop_leaks,
+            overwrite=overwrite,
+            device=device,
+            report_to=[name.strip() for name in (report_to or "").split(",") if name.strip()],
+        )
+    )
+    if not is_first():
+        return
+    if as_json:
+        typer.echo((out / "report.json").read_text(encoding="utf-8"), nl=False)
+        return
+    if quiet:
+        return
+    typer.echo(results_table(result.report.shown()))
+    typer.echo("\n" + "\n".join(result.report.verdict()))
+    typer.echo(f"model: {out}   report: {out / 'report.html'}")
+
+
+@app.command("grid")
+def search_recipe(
+    data: Annotated[
+        list[str],
+        typer.Option(help=f"Training pairs: dataset directory, {PAIRS} file, or hub:ID. Repeatable."),
+    ],
+    backbone: Annotated[str, typer.Option(help="Model to start from: directory or hub id.")],
+    dev: Annotated[
+        list[str], typer.Option(help="Pairs to choose on (rows with split dev, if split). Repeatable.")
+    ],
+    out: Annotated[
+        Path, typer.Option(help="Directory for table and recipe; the same command goes on there.")
+    ],
+    human: Annotated[list[str] | None, typer.Option(help="Human-graded training pairs. Repeatable.")] = None,
+    recipe: Annotated[str, typer.Option(help="Recipe to search around: a name or .toml file.")] = "default",
+    setting: SetValue = None,
+    space: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML file of ranges: KEY = { low = 1e-5, high = 1e-4 }.",
+            show_default="weights, temperatures, learning rate",
+        ),
+    ] = None,
+    trials: Annotated[int, typer.Option(min=2, help="Recipes to try, the given one among them.")] = 27,
+    rungs: Annotated[
+        int,
+        typer.Option(min=1, help="Rounds; each trains the best third, and RECIPE, for three times as long."),
+    ] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Decides which recipes are tried.")] = 0,
+    scale: Scale = None,
+    drop_leaks: DropLeaks = False,
+    device: Device = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier grid in --out.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> None:
+    """Search weights, temperatures and learning rate on a few labels by successive halving.
+
+    Example: angle-train grid --data pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2
+    --dev few.jsonl --out grid && angle-train fit --recipe grid/recipe.toml --data pairs/dataset …
+    """
+    configure_logging(quiet=quiet, verbose=verbose)
+    from angle_train.model.load import check_training_extra
+    from angle_train.recipe import Recipe, find_recipe, parse_settings
+
+    chosen = Recipe.from_toml(find_recipe(recipe)).with_overrides(parse_settings(setting or ()))
+    check_training_extra("angle-train grid")
+    check_inputs([*data, *(human or ()), *dev], [backbone])
+    from angle_data.locking import check_free
+    from angle_train.train.checkpoints import HIDDEN
+
+    check_free(out / HIDDEN)
+    from angle_train.fit import FitConfig
+    from angle_train.grid import SPACE, GridConfig, grid_table, read_space, search
+
+    run = FitConfig(
+        data,
+        backbone,
+        out,
+        chosen,
+        dev=dev,
+        human=human or (),
+        scale=scale,
+        drop_leaks=drop_leaks,
+        overwrite=overwrite,
+        device=device,
+    )
+    result = search(GridConfig(run, trials, rungs, seed, read_space(space) if space else SPACE))
+    if as_json:
+        typer.echo((out / "grid.json").read_text(encoding="utf-8"), nl=False)
+        return
+    if quiet:
+        return
+    typer.echo(grid_table(result))
+    typer.echo(f"\n{result.verdict()}\nrecipe: {out / 'recipe.toml'}   table: {out / 'grid.jsonl'}")
+    from angle_train.report.text import command_line
+
+    sources: dict[str, Any] = {"--data": data, "--human": human, "--dev": dev, "--scale": scale}
+    options = [("--recipe", str(out / "recipe.toml")), ("--backbone", backbone), *sources.items()]
+    options += [("--drop-leaks", drop_leaks), ("--out", "model")]
+    typer.echo(f"train with it: {command_line('angle-train fit', options)}")
+
+
+@app.command("eval")
+def eval_models(
+    model: Annotated[
+        list[str] | None, typer.Option(help="Model to measure: directory or hub id. Repeatable.")
+    ] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Scored pairs: {PAIRS} file, dataset directory, or hub:ID. Repeatable."),
+    ] = None,
+    task: Annotated[list[str] | None, typer.Option(help=_TASKS_HELP)] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the tasks' data, TASK/SPLIT.jsonl.gz.", show_default="from the hub"),
+    ] = None,
+    seeds_of: Annotated[
+        list[str] | None,
+        typer.Option(help="Models that differ in their seed alone, as one: 'gis-seed*'. Repeatable."),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Model to compare the others with, or a pattern of seeds.")
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Rows of a file with a split column (else all), or split of a dataset (else test)."
+        ),
+    ] = None,
+    scale: Scale = None,
+    analysis: Annotated[
+        bool, typer.Option("--analysis", help="Add densities, saturation, uniformity … to --json.")
+    ] = False,
+    query_in_index: Annotated[
+        bool | None,
+        typer.Option(
+            "--query-in-index/--no-query-in-index",
+            help="flickr30k: whether the query is among the captions to be found.",
+            show_default="query-in-index",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the folds of tasks with classifiers.", show_default=str(_SEED))
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write the result as a page, FILE.html.")] = None,
+    device: Device = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure models on scored pairs or on tasks, with intervals and paired differences to a baseline.
+
+    Example: angle-train eval --model model --baseline sentence-transformers/all-MiniLM-L6-v2
+    --pairs test.jsonl
+
+    Example: angle-train eval --model model --task sts --task transfer --data-dir data
+    """
+    configure_logging(quiet=quiet, verbose=verbose)
+    for_pairs = {"--split": split, "--scale": scale}
+    for_tasks = {
+        "--data-dir": data_dir,
+        "--seed": seed,
+        "--no-query-in-index" if query_in_index is False else "--query-in-index": query_in_index,
+    }
+    _check_options(bool(pairs), bool(task), bool(model or seeds_of), for_tasks if pairs else for_pairs)
+    if analysis and not as_json:
+        raise InputError("--analysis adds to what --json prints; give --json too")
+    if report:
+        _check_page(report)
+    if data_dir and not data_dir.is_dir():
+        raise InputError(f"--data-dir {data_dir} is no folder; check the path")
+    from angle_train.model.load import check_device, check_training_extra
+
+    check_training_extra("angle-train eval")
+    check_device(device)
+    from angle_train.evaluate.seeds import systems_of
+    from angle_train.evaluate.suite import evaluate, own_pairs
+    from angle_train.evaluate.task import Settings, Task, tasks_named
+    from angle_train.evaluate.tasks.sources import DataFolder, Hub
+    from angle_train.report.text import results_table
+
+    settings = Settings(_SEED if seed is None else seed, query_in_index is not False, analysis, device)
+    systems, base = systems_of(model or [], seeds_of or [], baseline)
+    tasks: Mapping[str, Task]
+    if pairs:
+        check_inputs(pairs, [name for system in systems for name in system.members])
+        tasks = own_pairs(pairs, split, scale)
+    else:
+        tasks = tasks_named(task or [], on_hub=data_dir is None)
+    found = evaluate(systems, tasks, DataFolder(data_dir) if data_dir else Hub(), base, settings)
+    if report:
+        from angle_train.report.page import write_eval_page
+        from angle_train.report.text import command_line, portable
+
+        given = {
+            "--model": [portable(name) for name in model or []],
+            "--seeds-of": [portable(pattern) for pattern in seeds_of or []],
+            "--baseline": portable(baseline) if baseline else None,
+            "--pairs": [portable(spec) for spec in pairs or []],
+            "--split": split,
+            "--scale": scale,
+            "--task": list(tasks) if task else None,
+            "--data-dir": portable(str(data_dir)) if data_dir else None,
+            "--seed": str(settings.seed) if task else None,
+            "--no-query-in-index": not settings.query_in_index,
+        }
+        write_eval_page(report, found, command_line("angle-train eval", list(given.items())))
+    if as_json or not quiet:
+        typer.echo(found.to_json() if as_json else results_table([*found.results, *found.averages]))
+    if found.failed:
+        raise InputError(found.what_failed(tasks))
+
+
+@app.command("encode")
+def encode_texts(
+    model: Annotated[str, typer.Option(help="Model to embed with: directory or hub id.")],
+    texts: Annotated[
+        Path,
+        typer.Option(help="Texts: .jsonl[.gz], .csv[.gz], .parquet or .txt (one a line)."),
+    ],
+    out: Annotated[
+        Path, typer.Option(help=".npy (one array, rows as in --texts) or .parquet (id, embedding).")
+    ],
+    text_field: Annotated[str, typer.Option(help="Field that holds the text.")] = "text",
+    id_field: Annotated[
+        str | None, typer.Option(help="Field that holds the id.", show_default="id, if there is one")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(help="Texts per forward pass.")] = 32,
+    normalize: Annotated[
+        bool, typer.Option("--normalize", help="Scale every embedding to length 1.")
+    ] = False,
+    prompt: Annotated[
+        str | None, typer.Option(help="Text before every text.", show_default="model's")
+    ] = None,
+    max_seq_length: Annotated[
+        int | None, typer.Option(help="Tokens per text.", show_default="model's")
+    ] = None,
+    device: Device = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> None:
+    """Embed the texts of a file, one embedding a row, in the order of the rows.
+
+    Example: angle-train encode --model model --texts texts.jsonl --out texts.npy --normalize
+    """
+    configure_logging(quiet=quiet, verbose=verbose)
+    from angle_train.model.load import check_training_extra
+
+    check_training_extra("angle-train encode")
+    from angle_train.encode import EncodeConfig, encode
+
+    result = encode(
+        EncodeConfig(
+            model, texts, out, text_field, id_field, batch_size, normalize, prompt, max_seq_length, device
+        )
+    )
+    if as_json:
+        summary = {
+            "out": str(result.out),
+            "texts": result.texts,
+            "blank": result.blank,
+            "width": result.width,
+        }
+        typer.echo(json.dumps(summary, ensure_ascii=False))
+    elif not quiet:
+        typer.echo(f"{result.texts} texts, embeddings of width {result.width}: {result.out}")
+
+
+def _check_options(pairs: bool, task: bool, models: bool, unused: Mapping[str, object]) -> None:
+    """Check that the options given go together; `unused`: those of the other way, None if not given."""
+    if pairs == task:
+        raise InputError("give either --pairs FILE or --task NAME")
+    if not models:
+        raise InputError("give --model DIR or --seeds-of PATTERN")
+    for name, value in unused.items():
+        if value is not None:
+            raise InputError(f"{name} goes with {'--task' if pairs else '--pairs'} only; leave it out")
+
+
+def _check_page(report: Path) -> None:
+    """Check that a page can be written there; missing folders will be made."""
+    if report.is_dir() or report.suffix.lower() not in _PAGES:
+        raise InputError(f"--report {report}: give the name of a page, such as report.html")
+    place = next(folder for folder in report.absolute().parents if folder.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise InputError(f"--report {report}: nothing can be written in {place}; choose another place")
+
+
+def check_inputs(sources: Iterable[str], models: Iterable[str]) -> None:
+    """Check that pairs and models exist before anything is imported that takes seconds; the hub is not asked.
+
+    Raises:
+        InputError: One does not exist, or is of another kind.
+    """
+    from angle_train.data.sources import check_source
+    from angle_train.model.load import check_model_path
+
+    for source in sources:
+        check_source(source)
+    for model in models:
+        check_model_path(model)
 
 
 def main() -> None:

@@ -2,37 +2,42 @@
 
 `.npy` is one array (N, D) of float32: row i is the embedding of the i-th text. `.parquet` has a row a text
 with the columns `id` (as in the texts, else made from the text) and `embedding` (D float32). A file appears
-when it is whole. Does not know what the embeddings are for.
+when it is whole.
 """
 
 from __future__ import annotations
 
+import gzip
 import logging
 import os
-from array import array
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_train.data.texts import ID_FIELD, STANDARD_INPUT, TextRow, read_texts, standard_input
+from angle_data.jsonl import open_text
+from angle_data.tables import is_table, read_table
+from angle_data.text import content_id, whole_characters
 from angle_train.model.load import check_device, check_model_path, load_backbone, quiet_libraries
 from angle_train.model.prompt import TEXT_SLOT, has_template
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
 
 log = logging.getLogger("angle.encode")
 
+_ID_FIELD = "id"
+_TEXT_KINDS = (".txt", ".txt.gz")
 _SAMPLE = 1000  # texts that say how many are longer than the model reads
 _BLOCK = 4096  # texts held at once; sorted by length inside, so batches pad little
-_Write = Callable[[Sequence["TextRow"], "NDArray[np.float32]"], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +46,14 @@ class EncodeConfig:
 
     Attributes:
         model: Directory or hub id.
-        texts: .jsonl[.gz], .csv[.gz], .parquet, or .txt with a text a line; `-` is standard input, as JSON
-            Lines if it begins with a JSON object, or else a text a line.
+        texts: .jsonl[.gz], .csv[.gz], .parquet, or .txt[.gz] with a text a line.
         out: .npy or .parquet file.
-        text_field: Where the texts are in a row.
-        id_field: Where their ids are; rows without one get one made from the text. Default `id`, which no row
-            need have.
+        text_field: The field of the texts.
+        id_field: The field of their ids; rows without one get one made from the text. Default `id`, which no
+            row need have.
         batch_size: Texts per forward pass.
         normalize: Scale every embedding to length 1.
-        prompt: Stands before every text in place of the model's own; none keeps that.
+        prompt: Precedes every text in place of the model's own prompt; none keeps that.
         max_seq_length: Tokens per text; default the model's own.
         device: `cpu`, `cuda` …; default the best there is.
     """
@@ -76,8 +80,20 @@ class EncodeResult:
     width: int
 
 
+@dataclass(frozen=True, slots=True)
+class TextRow:
+    """One text, the id of its embedding, and whether the row itself gave that id."""
+
+    id: str
+    text: str
+    named: bool = True
+
+
+_Write = Callable[[Sequence[TextRow], NDArray[np.float32]], None]
+
+
 def encode(config: EncodeConfig) -> EncodeResult:
-    """Embed every text of a file; repeated and blank ones too, so that rows stay where they are.
+    """Embed every text of a file, also repeated and blank ones, so that rows keep their positions.
 
     The texts are read twice: once to count and to check them, before the model is loaded.
 
@@ -90,12 +106,9 @@ def encode(config: EncodeConfig) -> EncodeResult:
         raise InputError(f"--batch-size must be at least 1, got {config.batch_size}")
     check_device(config.device)
     check_model_path(config.model)
-    if str(config.texts) == STANDARD_INPUT:
-        with standard_input() as path:
-            return encode(replace(config, texts=path))
     if config.out.resolve() == config.texts.resolve():
         raise InputError(f"--out {config.out} is the file of texts itself; give another one")
-    count, blank = _survey(config)
+    count, blank = _check_texts(config)
     if config.out.exists():
         log.info("%s is there already and will be replaced", config.out)
     model = load_backbone(config.model, config.max_seq_length, config.device)
@@ -112,28 +125,26 @@ def encode(config: EncodeConfig) -> EncodeResult:
         quiet_libraries(),
     ):
         while block := list(islice(rows, _BLOCK)):
-            write(block, _embeddings(model, [row.text for row in block], config, prompt))
+            embeddings = model.encode(
+                [row.text for row in block],
+                prompt=prompt,
+                batch_size=config.batch_size,
+                normalize_embeddings=config.normalize,
+                show_progress_bar=False,
+                convert_to_numpy=True,
+            )
+            write(block, np.asarray(embeddings, dtype=np.float32))
             progress.advance(len(block))
     return EncodeResult(config.out, count, blank, width)
 
 
-def _rows(config: EncodeConfig) -> Iterator[TextRow]:
-    return read_texts(config.texts, config.text_field, config.id_field or ID_FIELD)
-
-
-def _survey(config: EncodeConfig) -> tuple[int, int]:
-    """Read and check all rows; return how many there are and how many are blank, and warn of what is odd."""
+def _check_texts(config: EncodeConfig) -> tuple[int, int]:
+    """Read and check all rows; return how many there are and how many are blank."""
     count = blank = named = 0
-    # Hashes, eight bytes each: of the ids that are written, and of these with their texts.
-    ids, both = array("q"), array("q")
-    writes_ids = config.out.suffix == ".parquet"
     for row in _rows(config):
         count += 1
         blank += not row.text.strip()
         named += row.named
-        if writes_ids:
-            ids.append(hash(row.id))
-            both.append(hash((row.id, row.text)))
     if not count:
         raise InputError(f"{config.texts} holds no texts; give a file with at least one")
     if config.id_field is not None and not named:
@@ -142,18 +153,63 @@ def _survey(config: EncodeConfig) -> tuple[int, int]:
         )
     if blank:
         log.warning("warning: %d of %d texts are blank; their embeddings mean nothing", blank, count)
-    shared = _distinct(both) - _distinct(ids)
-    if shared:
-        log.warning(
-            "warning: %d texts have the id of another text; --id-field chooses the column of the ids", shared
-        )
     return count, blank
 
 
-def _distinct(numbers: array[int]) -> int:
-    import numpy as np
+def _rows(config: EncodeConfig) -> Iterator[TextRow]:
+    return read_texts(config.texts, config.text_field, config.id_field or _ID_FIELD)
 
-    return len(np.unique(np.asarray(numbers)))
+
+def read_texts(path: Path, text_field: str = "text", id_field: str = _ID_FIELD) -> Iterator[TextRow]:
+    """Yield the texts of a file in order, lazily.
+
+    Raises:
+        InputError: The file is missing, damaged or of an unknown kind, or a row has no text; names the row.
+    """
+    if path.name.lower().endswith(_TEXT_KINDS):
+        for number, line in _lines(path):
+            yield _row(f"{path}:{number}", {text_field: line.rstrip("\r\n")}, text_field, id_field)
+    elif is_table(path):
+        for place, row in read_table(path, require=(text_field,), columns=(text_field, id_field)):
+            yield _row(place, row, text_field, id_field)
+    else:
+        raise InputError(
+            f"{path}: unknown kind of file; give .jsonl, .jsonl.gz, .csv, .csv.gz, .parquet or .txt"
+        )
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    with open_text(path) as stream:
+        number = 0
+        try:
+            for number, line in enumerate(stream, start=1):
+                yield number, line
+        except UnicodeDecodeError:
+            raise InputError(f"{path}:{number + 1}: not UTF-8 text; convert the file to UTF-8") from None
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise InputError(f"{path}: damaged gzip file ({error})") from None
+
+
+def _row(place: str, row: dict[str, Any], text_field: str, id_field: str) -> TextRow:
+    text = row.get(text_field)
+    if not isinstance(text, str):
+        if text_field in row:
+            kind = type(text).__name__
+            raise InputError(f"{place}: field {text_field!r} must be a string, got {kind}")
+        found = ", ".join(sorted(map(str, row))) or "none"
+        raise InputError(
+            f"{place}: no field {text_field!r}; fields found: {found} (choose with --text-field)"
+        )
+    if "\0" in text:
+        raise InputError(f"{place}: the text holds NUL characters; convert the file to UTF-8")
+    identity = row.get(id_field)
+    if identity is not None and (isinstance(identity, bool) or not isinstance(identity, str | int)):
+        kind = type(identity).__name__
+        raise InputError(f"{place}: field {id_field!r} must be a string or integer, got {kind}")
+    text = whole_characters(text)
+    if identity is None:
+        return TextRow(content_id(text), text, named=False)
+    return TextRow(whole_characters(str(identity)), text)
 
 
 def _checked_prompt(config: EncodeConfig, model: SentenceTransformer) -> str | None:
@@ -164,7 +220,7 @@ def _checked_prompt(config: EncodeConfig, model: SentenceTransformer) -> str | N
     before, _, after = config.prompt.partition(TEXT_SLOT)
     if after:
         raise InputError(
-            f"--prompt {config.prompt!r}: only what stands before the text can be given here; train with it "
+            f"--prompt {config.prompt!r}: only what precedes the text can be given here; train with it "
             "instead, and the model applies it"
         )
     return before
@@ -187,23 +243,6 @@ def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer, prompt: st
         )
 
 
-def _embeddings(
-    model: SentenceTransformer, texts: list[str], config: EncodeConfig, prompt: str | None
-) -> NDArray[np.float32]:
-    """Return the embeddings (B, D) of some texts."""
-    import numpy as np
-
-    found = model.encode(
-        texts,
-        prompt=prompt,
-        batch_size=config.batch_size,
-        normalize_embeddings=config.normalize,
-        show_progress_bar=False,
-        convert_to_numpy=True,
-    )
-    return np.asarray(found, dtype=np.float32)
-
-
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
     """Yield a path beside `path` that takes its place when the block ends without an exception."""
@@ -219,8 +258,6 @@ def _beside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _npy(path: Path, count: int, width: int) -> Iterator[_Write]:
-    import numpy as np
-
     open_memmap: Any = np.lib.format.open_memmap  # typed in some versions of numpy only
     array = open_memmap(path, mode="w+", dtype=np.float32, shape=(count, width))
     start = 0

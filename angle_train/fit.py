@@ -1,13 +1,13 @@
 """One training run from files to files: pairs and a backbone in, model and report out.
 
-Composes the steps; what each does is in its module. The untouched backbone is always measured on the same
-pairs, and is what gets saved if no checkpoint ranks the dev pairs better.
+`fit` is the table of contents of a run. The untouched backbone is always measured on the same pairs, and is
+what gets saved if no checkpoint ranks the dev pairs better.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,28 +19,30 @@ from torch import Tensor
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.locking import hold
-from angle_train.data.inputs import RunData, load_run_data, run_leaks, unused_in_run
 from angle_train.data.pairs import PairSet
+from angle_train.data.splits import RunData, load_run_data, run_leaks
 from angle_train.evaluate.similarity import evaluate_model
 from angle_train.model.adapters import has_adapters
 from angle_train.model.load import (
     backbone_identity,
     check_device,
+    finish_training,
     load_backbone,
+    load_for_training,
     quiet_libraries,
+    save_model,
+    starts_as_backbone,
     usable_positions,
 )
 from angle_train.model.long_text import choose_length
-from angle_train.model.merge import best_share, blend, blended, shares_to_try, snapshot
-from angle_train.model.prepare import finish_training, load_for_training, starts_as_backbone
 from angle_train.objective.loss import widths
-from angle_train.objective.losses import OWN_LOSS
-from angle_train.recipe import Recipe
+from angle_train.recipe import AUTO, BackboneConfig, Recipe
 from angle_train.report.page import write_fit_page
 from angle_train.report.result import (
     BACKBONE,
     TUNED,
     FitReport,
+    Measured,
     Trained,
     make_report,
     mean_spearman,
@@ -48,16 +50,25 @@ from angle_train.report.result import (
     spearmans,
 )
 from angle_train.report.text import command_line, portable
-from angle_train.settings import AUTO, BackboneConfig
-from angle_train.train.arguments import Schedule, resolve_precision, warn_of_emulation
-from angle_train.train.checkpoints import RunDirectory
-from angle_train.train.choosing import CrossFit, cross_fit
-from angle_train.train.memory import memory_errors_in_one_line
+from angle_train.train.arguments import (
+    Schedule,
+    check_trackers,
+    resolve_precision,
+    tracker_folder,
+    warn_of_emulation,
+)
+from angle_train.train.checkpoints import HIDDEN, RunDirectory
+from angle_train.train.choosing import (
+    best_share,
+    blend,
+    blended,
+    cross_fit,
+    shares_to_try,
+    snapshot,
+)
 from angle_train.train.processes import connect, on_first
-from angle_train.train.saving import disk_errors_in_one_line
-from angle_train.train.sharding import check_can_shard, is_sharded
-from angle_train.train.trackers import check_trackers, tracker_folder
-from angle_train.train.trainer import Training, record_dev_scores, train
+from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, record_dev_scores, train
+from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
 
@@ -79,7 +90,7 @@ class FitConfig:
         drop_leaks: Leave out training pairs that are dev or test pairs too.
         overwrite: Replace an earlier run in `out`.
         device: `cpu`, `cuda` …; default the best there is.
-        report_to: Programs that follow the run, see `trackers.TRACKERS`.
+        report_to: Programs that follow the run, see `arguments.TRACKERS`.
     """
 
     data: Sequence[str]
@@ -105,6 +116,30 @@ class FitResult:
     already_finished: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run under way: what was asked for, with `auto` lengths settled, and the checkpoint to go on from."""
+
+    config: FitConfig
+    data: RunData
+    directory: RunDirectory
+    resume: Path | None
+
+    def train(
+        self, model: SentenceTransformer, dev: DevEvaluator | None = None, stop_at: int | None = None
+    ) -> Training:
+        """Train `model` in place on all training pairs."""
+        return train(
+            model,
+            self.data.train,
+            self.config.recipe,
+            self.directory.checkpoints,
+            evaluator=dev,
+            resume=self.resume,
+            options=TrainOptions(stop_at=stop_at, trackers=self.config.report_to),
+        )
+
+
 def fit(config: FitConfig) -> FitResult:
     """Run, or go on with, the training run that `config` describes.
 
@@ -120,199 +155,39 @@ def fit(config: FitConfig) -> FitResult:
     check_trackers(config.report_to)
     check_device(config.device, numbered=False)
     with connect(config.device), memory_errors_in_one_line(), ExitStack() as held:
-        return _fit(config, held)
-
-
-def _fit(config: FitConfig, held: ExitStack) -> FitResult:
-    recipe = config.recipe
-    data = load_run_data(
-        config.data,
-        config.human,
-        config.dev,
-        config.test,
-        recipe=recipe,
-        scale=config.scale,
-        drop_leaks=config.drop_leaks,
-    )
-    directory = RunDirectory(config.out, _fingerprint(config, data))
-    status = on_first(lambda: directory.status(overwrite=config.overwrite))
-    if status == "finished":
-        on_first(directory.tidy)
-        log.info("%s: already finished; --overwrite runs it again", config.out)
-        return FitResult(config.out, FitReport.read(config.out / "report.json"), already_finished=True)
-    for note in unused_in_run(recipe, data):
-        log.warning("warning: %s", note)
-    details: dict[str, Any] = {
-        "leaks": [asdict(leak) for leak in run_leaks(data)],
-        "command": _command(config),
-    }
-    config, model, lengths = load_at_length(config, data)
-    if is_sharded():
-        check_can_shard(model, recipe)  # before anything is measured
-    details |= {"lengths": lengths} if lengths else {}
-    warn_of_emulation(resolve_precision(recipe.training.precision, model.device), model.device)
-
-    def claim() -> Path | None:
-        held.enter_context(hold(config.out))
-        # Asked again: another process may have written here while the model was loaded.
-        return directory.claim(directory.status(overwrite=config.overwrite), overwrite=config.overwrite)
-
-    resume = on_first(claim)
-    if resume:
-        log.info("going on from %s", resume)
-    with tracker_folder(config.out):
-        trained = _train(config, data, model, directory, resume)
-    report = on_first(
-        lambda: _finish(replace(config, recipe=recipe), data, model, directory, trained, details)
-    )
+        data = load_data(config)
+        directory = RunDirectory(config.out, _fingerprint(config, data))
+        if on_first(lambda: directory.status(overwrite=config.overwrite)) == "finished":
+            on_first(directory.tidy)
+            log.info("%s: already finished; --overwrite runs it again", config.out)
+            return FitResult(config.out, FitReport.read(config.out / "report.json"), already_finished=True)
+        leaks = run_leaks(data)
+        sized, model, lengths = load_at_length(config, data)
+        warn_of_emulation(resolve_precision(config.recipe.training.precision, model.device), model.device)
+        run = _Run(sized, data, directory, on_first(lambda: _claim(config, directory, held)))
+        with tracker_folder(config.out):
+            before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
+            trained = _train_with_dev(run, model, before) if data.dev else _train_by_parts(run, model, before)
+        details = {"leaks": [asdict(leak) for leak in leaks], "command": _command(config), **lengths}
+        report = on_first(lambda: _finish(replace(run, config=config), model, trained, details))
     return FitResult(config.out, report, already_finished=False)
 
 
-def _train(
-    config: FitConfig, data: RunData, model: SentenceTransformer, directory: RunDirectory, resume: Path | None
-) -> Trained:
-    """Measure, train and measure again; the model holds the final weights in the first process."""
-    recipe, human = config.recipe, data.human
-    before = on_first(lambda: measure(BACKBONE, untouched(config, model), data.evaluated))
-    if data.dev:
-        score = mean_spearman(data.dev, before.columns)
-        log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
-        training = train(
-            model,
-            data.train,
-            data.dev,
-            recipe,
-            directory.checkpoints,
-            resume,
-            score,
-            trackers=config.report_to,
-        )
-        details = on_first(lambda: _merge(config, model, data.dev))
-        after = on_first(lambda: measure(TUNED, model, data.evaluated))
-        dev_after = mean_spearman(data.dev, after.columns)
-        return Trained(training, data.evaluated, before, after, score, dev_after, details)
-    if human is None:
-        raise ValueError("neither dev nor human-graded pairs")
-
-    graded = [("human", human)]
-    cross = cross_fit(
-        lambda: load_for_run(config),
-        human,
-        data.others,
-        recipe,
-        directory.folds,
-        directory.fingerprint,
-        on_first(lambda: measure(BACKBONE, untouched(config, model), graded).columns[0]),
-    )
-    training = _train_as_chosen(config, data, model, directory, resume, cross)
-    if cross.share and cross.choice.evaluation:
-        on_first(lambda: blend(model, _backbone_of(config, model), cross.share))
-    after = on_first(lambda: measure(TUNED, model, data.evaluated))
-    held_out = replace(human, name=f"{human.name}/held out in turn")
-    return Trained(
-        training,
-        [("dev", held_out), *data.evaluated],
-        before.after([cross.before]),
-        after.after([cross.after]),
-        cross.backbone,
-        cross.choice.mean,
-        {"folds": cross.to_dict()},
-    )
-
-
-def _train_as_chosen(
-    config: FitConfig,
-    data: RunData,
-    model: SentenceTransformer,
-    directory: RunDirectory,
-    resume: Path | None,
-    cross: CrossFit,
-) -> Training:
-    """Train on all pairs for as long as the parts say; the curve is the parts' mean."""
-    recipe, chosen = config.recipe, cross.choice.evaluation
-    schedule = Schedule(recipe.training, len(data.train))
-    training = Training([], 0, schedule.steps, 0, 0)
-    step = schedule.step_at(cross.progress[chosen - 1]) if chosen else 0
-    if chosen:
-        log.info("training on all %d pairs, up to step %d of %d", len(data.train), step, schedule.steps)
-        training = train(
-            model,
-            data.train,
-            [],
-            recipe,
-            directory.checkpoints,
-            resume,
-            stop_at=step,
-            trackers=config.report_to,
-        )
-    return replace(training, curve=schedule.curve(cross.progress, cross.means), best_step=step)
-
-
-def _merge(config: FitConfig, model: SentenceTransformer, dev: Sequence[PairSet]) -> dict[str, Any]:
-    """Mix the backbone into the tuned weights as the recipe says; return what the report shows of that."""
-    setting = config.recipe.training.average_with_backbone
-    if not setting:
-        return {}
-    backbone = _backbone_of(config, model)
-    shares, scores = shares_to_try(setting), []
-    if setting == AUTO:
-        for share in shares:
-            with blended(model, backbone, share), quiet_libraries():
-                scores.append(mean_spearman(dev, [evaluate_model(model, pairs) for pairs in dev]))
-            log.info("%.0f %% of the backbone: dev Spearman %.2f", 100 * share, 100 * scores[-1])
-    share = shares[best_share(scores)] if scores else shares[0]
-    blend(model, backbone, share)
-    return {"merge": {"share": share, "shares": list(shares), "dev": scores}}
-
-
-def _backbone_of(config: FitConfig, model: SentenceTransformer) -> dict[str, Tensor]:
-    """Return the weights to mix into those of `model`; with adapters, none have to be loaded."""
-    return snapshot(model if has_adapters(model) else load_for_run(config))
-
-
-def _finish(
-    config: FitConfig,
-    data: RunData,
-    model: SentenceTransformer,
-    directory: RunDirectory,
-    trained: Trained,
-    details: Mapping[str, Any],
-) -> FitReport:
-    """Write model and reports, and mark the run as finished."""
-    report = make_report(config.recipe, data, trained, directory.fingerprint["backbone"], details, model)
-    if report.kept == BACKBONE:
-        log.info("%s", report.verdict()[0])
-        model = _load_backbone(config)
-    else:
-        model = finish_training(
-            model, config.recipe.backbone, lambda other: _load_for_training(config, other)
-        )
-        if data.dev:  # the parts held out in turn measured other models
-            record_dev_scores(model, data.dev, spearmans(data.dev, trained.after.columns))
-    with disk_errors_in_one_line(config.out):
-        _save(config, model, report)
-    write_fit_page(config.out / "report.html", report, trained.views())
-    directory.finish()
-    return report
-
-
-def _command(config: FitConfig) -> str:
-    """Return the command that repeats the run, from the recipe that lies beside its report."""
-    sources = {"--data": config.data, "--human": config.human, "--dev": config.dev, "--test": config.test}
-    return command_line(
-        "angle-train fit",
-        [
-            ("--recipe", "recipe.toml"),
-            ("--backbone", portable(config.backbone)),
-            *((name, [portable(spec) for spec in specs]) for name, specs in sources.items()),
-            ("--scale", config.scale),
-            ("--drop-leaks", config.drop_leaks),
-            ("--out", "again"),
-        ],
+def load_data(config: FitConfig, *, test: bool = True) -> RunData:
+    """Return the pairs of a run, those to report on only with `test`, see `splits.load_run_data`."""
+    return load_run_data(
+        config.data,
+        config.human,
+        config.dev,
+        config.test if test else (),
+        recipe=config.recipe,
+        scale=config.scale,
+        drop_leaks=config.drop_leaks,
     )
 
 
 def _fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:
+    """Return what decides the run, by part: two runs are the same if these are."""
     parts = {
         "recipe": replace(config.recipe, description="").to_toml_text(),
         "backbone": backbone_identity(config.backbone),
@@ -323,8 +198,44 @@ def _fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:
     return parts | ({"human-graded pairs": data.human.sha256()} if data.human is not None else {})
 
 
-def _load_backbone(config: FitConfig) -> SentenceTransformer:
-    return load_backbone(config.backbone, _tokens(config), config.device)
+def _claim(config: FitConfig, directory: RunDirectory, held: ExitStack) -> Path | None:
+    """Take the directory for as long as `held` is open; return the checkpoint to go on from, if any."""
+    held.enter_context(hold(config.out / HIDDEN))
+    # The status again: another process may have written here while the model was loaded.
+    resume = directory.claim(directory.status(overwrite=config.overwrite), overwrite=config.overwrite)
+    if resume:
+        log.info("going on from %s", resume)
+    return resume
+
+
+def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, SentenceTransformer, dict[str, Any]]:
+    """Return the run with its number of tokens per text, the model to train, and the report's note on it."""
+    recipe = config.recipe
+    automatic = recipe.training.max_seq_length == AUTO
+    model = load_for_run(config)
+    width = model.get_embedding_dimension()
+    if width is not None:
+        widths(recipe.objective, width)  # refuses before anything is measured
+    if model.transformers_model is None or model.max_seq_length is None:
+        return config, model, {}
+    texts = [*data.train.text1, *data.train.text2]
+    choice = choose_length(model, texts, recipe.training.prompt or None, 99.0 if automatic else 100.0)
+    if automatic:
+        log.info(
+            "max_seq_length %d: the longest training text has %d tokens",
+            choice.max_seq_length,
+            choice.longest,
+        )
+        recipe = recipe.with_overrides({"max_seq_length": choice.max_seq_length})
+        config = replace(config, recipe=recipe)
+        model = load_for_run(config)
+    if choice.truncated and recipe.backbone.long_text == "cut":
+        positions, tokens = usable_positions(model), model.max_seq_length
+        longer = positions is not None and tokens is not None and tokens < positions
+        more = f"there are positions for --max-seq-length {positions}, and " if longer else ""
+        more += "--set long_text=head_tail reads both ends"
+        log.info("%.1f %% of the training texts are longer and are cut; %s", 100 * choice.truncated, more)
+    return config, model, {"lengths": asdict(choice) | {"max_seq_length": model.max_seq_length}}
 
 
 def load_for_run(config: FitConfig) -> SentenceTransformer:
@@ -339,61 +250,124 @@ def _load_for_training(config: FitConfig, backbone: BackboneConfig) -> SentenceT
     )
 
 
+def untouched(config: FitConfig, model: SentenceTransformer) -> SentenceTransformer:
+    """Return the backbone as it is: `model` itself, not trained yet, if the recipe changed nothing of it."""
+    recipe = config.recipe
+    same = starts_as_backbone(recipe.backbone, recipe.training.prompt)
+    return model if same else load_backbone(config.backbone, _tokens(config), config.device)
+
+
 def _tokens(config: FitConfig) -> int | None:
     """Return the stated tokens per text; none where they are the checkpoint's or not chosen yet."""
     stated = config.recipe.training.max_seq_length
     return stated if isinstance(stated, int) else None
 
 
-def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, SentenceTransformer, dict[str, Any]]:
-    """Return the run with its number of tokens per text, the model to train, and the report's note on it."""
-    recipe = config.recipe
-    automatic = recipe.training.max_seq_length == AUTO
-    model = load_for_run(config)
-    width = model.get_embedding_dimension()
-    if recipe.objective.loss == OWN_LOSS and width is not None:
-        widths(recipe.objective, width)  # refuses before anything is measured
-    if model.transformers_model is None or model.max_seq_length is None:
-        return config, model, {}
-    percentile = 99.0 if automatic else 100.0
-    texts = [*data.train.text1, *data.train.text2]
-    choice = choose_length(model, texts, recipe.training.prompt or None, percentile)
-    if automatic:
-        log.info(
-            "max_seq_length %d: the longest training text has %d tokens",
-            choice.max_seq_length,
-            choice.longest,
-        )
-        training = replace(recipe.training, max_seq_length=choice.max_seq_length)
-        config = replace(config, recipe=replace(recipe, training=training))
-        model = load_for_run(config)
-    if choice.truncated and recipe.backbone.long_text == "cut":
-        log.info(
-            "%.1f %% of the training texts are longer and are cut%s",
-            100 * choice.truncated,
-            _to_cut_less(model),
-        )
-    return config, model, asdict(choice) | {"max_seq_length": model.max_seq_length}
+def _train_with_dev(run: _Run, model: SentenceTransformer, before: Measured) -> Trained:
+    """Train with dev pairs choosing the weights; `model` holds the final ones in the first process."""
+    data = run.data
+    score = mean_spearman(data.dev, before.columns)
+    log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
+    training = run.train(model, DevEvaluator(data.dev, score))
+    details = on_first(lambda: _mix_in_backbone(run.config, model, data.dev))
+    after = on_first(lambda: measure(TUNED, model, data.evaluated))
+    dev_after = mean_spearman(data.dev, after.columns)
+    return Trained(training, data.evaluated, before, after, score, dev_after, details)
 
 
-def _to_cut_less(model: SentenceTransformer) -> str:
-    positions, tokens = usable_positions(model), model.max_seq_length
-    longer = positions is not None and tokens is not None and tokens < positions
-    more = f"there are positions for --max-seq-length {positions}, and " if longer else ""
-    return f"; {more}--set long_text=head_tail reads both ends"
+def _mix_in_backbone(config: FitConfig, model: SentenceTransformer, dev: Sequence[PairSet]) -> dict[str, Any]:
+    """Mix the backbone into the tuned weights as the recipe says; return the report's note on it."""
+    setting = config.recipe.training.average_with_backbone
+    if not setting:
+        return {}
+    backbone = _backbone_weights(config, model)
+    shares, scores = shares_to_try(setting), []
+    if setting == AUTO:
+        for share in shares:
+            with blended(model, backbone, share), quiet_libraries():
+                scores.append(mean_spearman(dev, [evaluate_model(model, pairs) for pairs in dev]))
+            log.info("%.0f %% of the backbone: dev Spearman %.2f", 100 * share, 100 * scores[-1])
+    share = shares[best_share(scores)] if scores else shares[0]
+    blend(model, backbone, share)
+    return {"merge": {"share": share, "shares": list(shares), "dev": scores}}
 
 
-def untouched(config: FitConfig, model: SentenceTransformer) -> SentenceTransformer:
-    """Return the backbone as it is: the model itself, before its first step, if nothing was made of it."""
-    recipe = config.recipe
-    same = starts_as_backbone(recipe.backbone, recipe.training.prompt)
-    return model if same else _load_backbone(config)
+def _backbone_weights(config: FitConfig, model: SentenceTransformer) -> dict[str, Tensor]:
+    """Return the weights to mix into those of `model`; with adapters, none have to be loaded."""
+    return snapshot(model if has_adapters(model) else load_for_run(config))
 
 
-def _save(config: FitConfig, model: SentenceTransformer, report: FitReport) -> None:
-    with quiet_libraries():
-        model.save_pretrained(str(config.out))
-    report.add_to_card(config.out / "README.md")
-    with replace_file(config.out / "recipe.toml") as stream:
-        stream.write(config.recipe.to_toml_text())
-    report.write(config.out / "report.json")
+def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> Trained:
+    """Train for as long as parts of the human-graded pairs, held out in turn, say."""
+    config, data, human = run.config, run.data, run.data.human
+    if human is None:
+        raise ValueError("neither dev nor human-graded pairs")
+    graded = [("human", human)]
+    cross = cross_fit(
+        lambda: load_for_run(config),
+        human,
+        data.others,
+        config.recipe,
+        run.directory.folds,
+        run.directory.fingerprint,
+        on_first(lambda: measure(BACKBONE, untouched(config, model), graded).columns[0]),
+    )
+    schedule, chosen = Schedule(config.recipe.training, len(data.train)), cross.choice.evaluation
+    training, step = Training([], 0, schedule.steps, 0, 0), 0
+    if chosen:
+        step = schedule.step_at(cross.progress[chosen - 1])
+        log.info("training on all %d pairs, up to step %d of %d", len(data.train), step, schedule.steps)
+        training = run.train(model, stop_at=step)
+        if cross.share:
+            on_first(lambda: blend(model, _backbone_weights(config, model), cross.share))
+    training = replace(training, curve=schedule.curve(cross.progress, cross.means), best_step=step)
+    after = on_first(lambda: measure(TUNED, model, data.evaluated))
+    held_out = replace(human, name=f"{human.name}/held out in turn")
+    return Trained(
+        training,
+        [("dev", held_out), *data.evaluated],
+        before.after([cross.before]),
+        after.after([cross.after]),
+        cross.backbone,
+        cross.choice.mean,
+        {"folds": cross.to_dict()},
+    )
+
+
+def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: dict[str, Any]) -> FitReport:
+    """Write model and reports, and mark the run as finished."""
+    config, data, directory = run.config, run.data, run.directory
+    report = make_report(config.recipe, data, trained, directory.fingerprint["backbone"], details, model)
+    if report.kept == BACKBONE:
+        log.info("%s", report.verdict()[0])
+        model = load_backbone(config.backbone, _tokens(config), config.device)
+    else:
+        backbone = config.recipe.backbone
+        model = finish_training(model, backbone, lambda other: _load_for_training(config, other))
+        if data.dev:  # the parts held out in turn measured other models
+            record_dev_scores(model, data.dev, spearmans(data.dev, trained.after.columns))
+    with disk_errors_in_one_line(config.out):
+        save_model(model, config.out)
+        report.add_to_card(config.out / "README.md")
+        with replace_file(config.out / "recipe.toml") as stream:
+            stream.write(config.recipe.to_toml_text())
+        report.write(config.out / "report.json")
+    write_fit_page(config.out / "report.html", report, trained.views())
+    directory.finish()
+    return report
+
+
+def _command(config: FitConfig) -> str:
+    """Return the command that repeats the run, from the recipe beside its report."""
+    sources = {"--data": config.data, "--human": config.human, "--dev": config.dev, "--test": config.test}
+    return command_line(
+        "angle-train fit",
+        [
+            ("--recipe", "recipe.toml"),
+            ("--backbone", portable(config.backbone)),
+            *((name, [portable(spec) for spec in specs]) for name, specs in sources.items()),
+            ("--scale", config.scale),
+            ("--drop-leaks", config.drop_leaks),
+            ("--out", "again"),
+        ],
+    )

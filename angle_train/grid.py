@@ -1,42 +1,84 @@
-"""A search for the recipe that ranks the dev pairs best, by successive halving; no test pairs come near it.
+"""A search for the recipe that ranks the dev pairs best, by successive halving; test pairs are not read.
 
-Composes drawing, training and comparing; finished trainings are kept in a journal, so that a search that was
-cut off goes on with the next one.
+Finished trainings are kept in a journal, so that a search that was interrupted goes on with the next one.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import math
+import random
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, replace_file, write_jsonl
-from angle_data.locking import LOCK_NAME, hold
-from angle_train.data.inputs import RunData, load_run_data, run_leaks, unused_in_run
+from angle_data.locking import hold
+from angle_train.data.splits import RunData, run_leaks
 from angle_train.evaluate.bootstrap import Difference, paired_bootstrap
-from angle_train.evaluate.similarity import evaluate_model, spearman
-from angle_train.fit import FitConfig, load_at_length, load_for_run, untouched
+from angle_train.evaluate.similarity import evaluate_model
+from angle_train.fit import FitConfig, load_at_length, load_data, load_for_run, untouched
 from angle_train.model.load import backbone_identity, check_device
-from angle_train.recipe import Recipe, changed_parts
-from angle_train.space import Range, check_space, draw_trials, space_for
+from angle_train.recipe import SECTIONS, Recipe, changed_parts, read_toml
+from angle_train.report.result import mean_spearman
 from angle_train.train.arguments import warn_of_emulation
-from angle_train.train.halving import most_rungs, planned, ranked, rung_share, survivors
-from angle_train.train.memory import memory_errors_in_one_line
+from angle_train.train.checkpoints import HIDDEN
 from angle_train.train.processes import process_count
-from angle_train.train.trainer import train
+from angle_train.train.trainer import DevEvaluator, train
+from angle_train.train.watch import memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
 
 _JOURNAL, _RESULT, _RECIPE = "grid.jsonl", "grid.json", "recipe.toml"
+_FACTOR = 3  # each round keeps the best third and trains it three times as long
+_MOST_REFUSED = 1000  # draws in a row
+_NOT_SEARCHED = {
+    "epochs": "the rounds decide how long a trial trains",
+    "average_with_backbone": "trials are compared before the backbone is mixed in",
+    "human_weight": "it is given to the pairs before the search",
+    "folds": "a grid has dev pairs",
+    "seed": "it is no better for being lucky on the dev pairs",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A positive value on a logarithmic scale.
+
+    Attributes:
+        low: The least.
+        high: The most.
+        zero: Share of the draws that are 0 instead: a term that is switched off.
+    """
+
+    low: float
+    high: float
+    zero: float = 0.0
+
+    def draw(self, generator: random.Random) -> float:
+        """Return a value, rounded to three digits."""
+        if generator.random() < self.zero:
+            return 0.0
+        value = math.exp(generator.uniform(math.log(self.low), math.log(self.high)))
+        return float(f"{value:.3g}")
+
+
+SPACE: dict[str, Range] = {
+    **{weight: Range(0.02, 2.0, zero=0.2) for weight in ("cosine_weight", "in_batch_weight", "angle_weight")},
+    "cosine_tau": Range(0.02, 0.2),
+    "in_batch_tau": Range(0.02, 0.2),
+    "angle_tau": Range(0.2, 5.0),
+    "learning_rate": Range(5e-6, 3e-4),
+}
+"""The default: the three weights, the temperatures and the learning rate, around the papers' values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +91,14 @@ class GridConfig:
         rungs: Rounds; each trains the best third of the trials of the one before, and the given recipe, for
             three times as long.
         seed: Decides which recipes.
-        space: What they are drawn from; default what plays a part in the recipe.
+        space: What they are drawn from.
     """
 
     run: FitConfig
     trials: int = 27
     rungs: int = 3
     seed: int = 0
-    space: Mapping[str, Range] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not self.space:
-            object.__setattr__(self, "space", space_for(self.run.recipe))
+    space: Mapping[str, Range] = field(default_factory=lambda: SPACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +146,15 @@ class GridResult:
         """Return in one sentence whether the winner is worth taking."""
         if not self.best.trial:
             return "No trial was better than the recipe as given."
-        told = ", ".join(
+        gains = ", ".join(
             f"{name}: {100 * d.delta:+.1f} [{100 * d.low:+.1f}, {100 * d.high:+.1f}]"
             for name, d in self.differences.items()
         )
         trial = f"Trial {self.best.trial} is"
         if any(difference.low > 0 for difference in self.differences.values()):
-            return f"{trial} better than the recipe as given ({told}), on the pairs that it was chosen on."
+            return f"{trial} better than the recipe as given ({gains}), on the pairs that it was chosen on."
         return (
-            f"{trial} within the noise of the recipe as given ({told}); nothing is lost by keeping that one."
+            f"{trial} within the noise of the recipe as given ({gains}); nothing is lost by keeping that one."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,17 +192,18 @@ def search(config: GridConfig) -> GridResult:
     check_device(run.device, numbered=False)
     check_space(config.space, run.recipe)
     draw_trials(config.space, config.trials, config.seed, run.recipe)  # refuses before anything is loaded
-    data = load_run_data(
-        run.data,
-        run.human,
-        run.dev,
-        (),
-        recipe=run.recipe,
-        scale=run.scale,
-        drop_leaks=run.drop_leaks,
+    data = load_data(run, test=False)
+    sizes = planned(config.trials, config.rungs)
+    cost = sum(size * rung_share(rung, config.rungs) for rung, size in enumerate(sizes))
+    log.info(
+        "rounds of %s trainings at most, the given recipe in each: as long as %.1f trainings in full",
+        ", ".join(map(str, sizes)),
+        cost,
     )
-    _tell(config, data)
-    with memory_errors_in_one_line(), hold(out):
+    run_leaks(data)
+    if run.recipe.training.average_with_backbone:
+        log.info("trials are compared before the backbone is mixed in; fit does that with what is found")
+    with memory_errors_in_one_line(), hold(out / HIDDEN):
         rows = _read_journal(config, data)
         _write_journal(config, data, rows)
         result = _Grid(config, data, rows).finish()
@@ -177,22 +216,6 @@ def search(config: GridConfig) -> GridResult:
     return result
 
 
-def _tell(config: GridConfig, data: RunData) -> None:
-    """Log what the search takes, and what of the recipe plays no part in it."""
-    sizes = planned(config.trials, config.rungs)
-    cost = sum(size * rung_share(rung, config.rungs) for rung, size in enumerate(sizes))
-    log.info(
-        "rounds of %s trainings at most, the given recipe in each: as long as %.1f trainings in full",
-        ", ".join(map(str, sizes)),
-        cost,
-    )
-    for note in unused_in_run(config.run.recipe, data):
-        log.warning("warning: %s", note)
-    run_leaks(data)
-    if config.run.recipe.training.average_with_backbone:
-        log.info("trials are compared before the backbone is mixed in; fit does that with what is found")
-
-
 class _Grid:
     """A search under way: its inputs and the trainings so far."""
 
@@ -201,7 +224,7 @@ class _Grid:
         self.run, model, _ = load_at_length(config.run, data)
         warn_of_emulation(config.run.recipe.training.precision, model.device)
         backbone = untouched(self.run, model)
-        self.backbone = _mean([spearman(p.score, evaluate_model(backbone, p)) for p in data.dev])
+        self.backbone = mean_spearman(data.dev, [evaluate_model(backbone, pairs) for pairs in data.dev])
         log.info("the untouched backbone: dev Spearman %.2f", 100 * self.backbone)
 
     def finish(self) -> GridResult:
@@ -211,8 +234,7 @@ class _Grid:
         chosen = list(range(len(recipes)))
         for rung in range(config.rungs):
             scores = self._round(rung, {trial: recipes[trial] for trial in chosen})
-            if rung < config.rungs - 1:
-                chosen = survivors(scores)
+            chosen = survivors(scores)
         best = ranked(scores)[0]
         recipe = config.run.recipe.with_overrides(recipes[best])
         return GridResult(
@@ -225,7 +247,6 @@ class _Grid:
 
     def _round(self, rung: int, recipes: Mapping[int, dict[str, float]]) -> dict[int, float]:
         """Train every recipe of a round that is not in the journal and return the dev score of each."""
-        last = rung == self.config.rungs - 1
         epochs = self.run.recipe.training.epochs * rung_share(rung, self.config.rungs)
         log.info("round %d of %d: %d recipes, %.2f epochs", rung + 1, self.config.rungs, len(recipes), epochs)
         done = {row.trial: row for row in self.rows if row.rung == rung}
@@ -233,45 +254,42 @@ class _Grid:
             progress.skip(len(done))
             for trial, values in recipes.items():
                 if trial not in done:
-                    row = self._train(rung, trial, values, epochs, keep=last)
-                    done[trial] = row
+                    done[trial] = row = self._train(rung, trial, values, epochs)
                     self.rows.append(row)
                     _write_journal(self.config, self.data, self.rows)
                     log.info("trial %d: dev Spearman %.2f", trial, 100 * row.dev)
                     progress.advance()
         return {trial: done[trial].dev for trial in recipes}
 
-    def _train(self, rung: int, trial: int, values: dict[str, float], epochs: float, *, keep: bool) -> Row:
+    def _train(self, rung: int, trial: int, values: dict[str, float], epochs: float) -> Row:
         run = replace(self.run, recipe=self.run.recipe.with_overrides({**values, "epochs": epochs}))
         folder = run.out / "trials" / f"round-{rung + 1}-trial-{trial}"
         shutil.rmtree(folder, ignore_errors=True)
         model = load_for_run(run)
         with _quiet():
-            done = train(model, self.data.train, self.data.dev, run.recipe, folder, None, self.backbone)
+            evaluator = DevEvaluator(self.data.dev, self.backbone)
+            done = train(model, self.data.train, run.recipe, folder, evaluator=evaluator)
         columns = [evaluate_model(model, pairs) for pairs in self.data.dev]
-        if keep:
-            np.save(self._column_file(trial), np.concatenate(columns))
+        if rung == self.config.rungs - 1:
+            file = self._similarities(trial)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            np.save(file, np.concatenate(columns))
         shutil.rmtree(folder, ignore_errors=True)
-        dev = _mean([spearman(p.score, c) for p, c in zip(self.data.dev, columns, strict=True)])
+        dev = mean_spearman(self.data.dev, columns)
         return Row(rung, trial, epochs, dev, done.best_step, done.steps, values)
 
-    def _column_file(self, trial: int) -> Path:
-        folder = self.run.out / "similarities"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / f"trial-{trial}.npy"
+    def _similarities(self, trial: int) -> Path:
+        """Return the file with the similarities of all dev pairs under a trial of the last round."""
+        return self.run.out / "similarities" / f"trial-{trial}.npy"
 
     def _differences(self, best: int) -> dict[str, Difference]:
         """Return how much better trial `best` ranks each dev set than the given recipe."""
-        before, after = (np.load(self._column_file(trial)) for trial in (0, best))
+        before, after = (np.load(self._similarities(trial)) for trial in (0, best))
         found, start = {}, 0
         for pairs in self.data.dev:
             part = slice(start, start := start + len(pairs))
             found[pairs.name] = paired_bootstrap(pairs.score, before[part], after[part])
         return found
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 @contextmanager
@@ -307,15 +325,16 @@ def _read_journal(config: GridConfig, data: RunData) -> list[Row]:
     out = config.run.out
     journal = out / _JOURNAL
     if not journal.is_file():
-        if any(item.name != LOCK_NAME for item in out.iterdir()) and not config.run.overwrite:
+        if any(item.name != HIDDEN for item in out.iterdir()) and not config.run.overwrite:
             raise InputError(f"--out {out} is not empty and holds no earlier grid; give another one")
         return []
-    if config.run.overwrite and (out / _RECIPE).is_file():
-        return _nothing_left(out)
     (_, head), *lines = read_jsonl(journal)
     changed = changed_parts(head.get("fingerprint", {}), _fingerprint(config, data))
-    if config.run.overwrite and (changed or not head.get("overwrite")):
-        return _nothing_left(out)
+    finished = (out / _RECIPE).is_file()
+    if config.run.overwrite and (finished or changed or not head.get("overwrite")):
+        for name in (_RECIPE, _RESULT, _JOURNAL):
+            (out / name).unlink(missing_ok=True)
+        return []
     if changed:
         raise InputError(
             f"--out {out} holds a grid with different {', '.join(changed)}; "
@@ -324,40 +343,151 @@ def _read_journal(config: GridConfig, data: RunData) -> list[Row]:
     return [Row(**row) for _, row in lines]
 
 
-def _nothing_left(out: Path) -> list[Row]:
-    """Delete what an earlier grid wrote into `out`, the journal last; return its trainings: none."""
-    for name in (_RECIPE, _RESULT, _JOURNAL):
-        (out / name).unlink(missing_ok=True)
-    return []
-
-
 def _write_journal(config: GridConfig, data: RunData, rows: Sequence[Row]) -> None:
     # That it began with --overwrite is noted, so that the same command goes on with it.
     head = {"fingerprint": _fingerprint(config, data), "overwrite": config.run.overwrite}
     write_jsonl(config.run.out / _JOURNAL, [head, *map(asdict, rows)])
 
 
+# Successive halving (Jamieson and Talwalkar 2016, https://arxiv.org/abs/1502.07943).
+
+
+def rung_share(rung: int, rungs: int) -> float:
+    """Return the share of the full training that rung `rung`, from 0, takes; the last takes all."""
+    return float(_FACTOR) ** (rung + 1 - rungs)
+
+
+def ranked(scores: Mapping[int, float]) -> list[int]:
+    """Return the trials by their dev scores, the best first and the earlier of equals before the later."""
+    return sorted(scores, key=lambda trial: (-scores[trial], trial))
+
+
+def survivors(scores: Mapping[int, float]) -> list[int]:
+    """Return the trials that go on to the next rung: the best third, and always trial 0, in order of number.
+
+    Trial 0, to compare the winner with, does not take another one's place: of 27 go on 9, or 10 with it.
+
+    Args:
+        scores: Dev score of every trial of the rung; the earlier of equals goes on.
+    """
+    return sorted({0, *ranked(scores)[: _third(len(scores))]})
+
+
+def planned(trials: int, rungs: int) -> list[int]:
+    """Return how many trials each rung trains at most, which is where trial 0 is never among the best."""
+    sizes = [trials]
+    while len(sizes) < rungs:
+        sizes.append(min(sizes[-1], _third(sizes[-1]) + 1))
+    return sizes
+
+
+def most_rungs(trials: int) -> int:
+    """Return how many rungs make sense: in one after that, none could drop out any more."""
+    sizes = planned(trials, trials + 1)
+    return sum(size > sizes[-1] for size in sizes) + 2
+
+
+def _third(count: int) -> int:
+    return -(-count // _FACTOR)
+
+
+def read_space(path: Path) -> dict[str, Range]:
+    """Read ranges from a TOML file of lines such as `learning_rate = { low = 1e-5, high = 1e-4 }`.
+
+    `zero` may be given too. Numbers of a recipe can be searched, whole ones too, apart from those that a
+    trial does not follow: `epochs`, `average_with_backbone`, `human_weight`, `folds` and `seed`.
+
+    Raises:
+        InputError: The file is missing or malformed, or a value is unknown, out of its range or not searched.
+    """
+    tables = read_toml(path, "file of ranges")
+    if not tables:
+        raise InputError(f"{path}: no ranges in it; write KEY = {{ low = …, high = … }}")
+    return {name: _range(path, name, table) for name, table in tables.items()}
+
+
+def _range(path: Path, name: str, table: Any) -> Range:
+    items = table.items() if isinstance(table, dict) else ()
+    numbers = {key: value for key, value in items if type(value) in (int, float)}
+    low, high, zero = (float(numbers.get(key, 0)) for key in ("low", "high", "zero"))
+    legal = numbers == table and numbers.keys() <= {"low", "high", "zero"}
+    if not (legal and 0 < low < high < math.inf and 0 <= zero <= 1):
+        raise InputError(
+            f"{path}: {name} must be {{ low = …, high = … }} with 0 < low < high, and zero in 0..1 if given"
+        )
+    try:
+        for value in [numbers["low"], numbers["high"], *([0] if zero else [])]:
+            Recipe().with_overrides({name: value})
+        check_space({name: Range(low, high, zero)}, Recipe())
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    return Range(low, high, zero)
+
+
+def check_space(space: Mapping[str, Range], recipe: Recipe) -> None:
+    """Check that every range makes a difference to the trials of a grid around `recipe`.
+
+    Raises:
+        InputError: One does not; says why.
+    """
+    for name in space:
+        if name in _NOT_SEARCHED:
+            raise InputError(f"{name} cannot be searched: {_NOT_SEARCHED[name]}; set it in the recipe")
+        if name == "negative_score" and recipe.training.skip_near_copies:
+            raise InputError(
+                "negative_score cannot be searched: skip_near_copies leaves pairs out by it before the search"
+            )
+
+
+def draw_trials(space: Mapping[str, Range], count: int, seed: int, recipe: Recipe) -> list[dict[str, float]]:
+    """Return the values of `count` trials; the first has none, which is `recipe` as it is.
+
+    Args:
+        space: What to draw from.
+        count: How many trials.
+        seed: Decides the draws; more trials begin with the same ones.
+        recipe: What the values will be set in. Draws that it does not allow (all weights 0) are drawn again.
+
+    Raises:
+        InputError: It allows hardly any draw, or none.
+    """
+    generator = random.Random(seed)
+    whole = _whole_numbers()
+    trials: list[dict[str, float]] = [{}]
+    refused = 0
+    while len(trials) < count:
+        drawn = {name: space[name].draw(generator) for name in space}
+        values = {name: round(value) if name in whole else value for name, value in drawn.items()}
+        try:
+            recipe.with_overrides(values)
+        except InputError as error:
+            refused += 1
+            if refused == _MOST_REFUSED:
+                raise InputError(
+                    f"{refused} draws in a row from the ranges are no recipe ({error}); give other ranges"
+                ) from None
+            continue
+        refused = 0
+        trials.append(values)
+    return trials
+
+
+def _whole_numbers() -> set[str]:
+    """Return the names of the recipe values that are whole numbers."""
+    hints = {name: hint for section in SECTIONS.values() for name, hint in get_type_hints(section).items()}
+    return {name for name, hint in hints.items() if hint is int or int in get_args(hint)}
+
+
 def grid_table(result: GridResult) -> str:
     """Return every training as a line, the last round and the best first."""
     names = list(dict.fromkeys(name for row in result.rows for name in row.values))
-    header = ["round", "trial", "epochs", "step", "dev", *names]
-    rows = sorted(result.rows, key=lambda row: (-row.rung, -row.dev))
-    cells = [
-        [
-            str(row.rung + 1),
-            str(row.trial),
-            f"{row.epochs:.2f}",
-            str(row.best_step),
-            f"{100 * row.dev:.2f}",
-            *(f"{row.values[name]:g}" if name in row.values else "as given" for name in names),
-        ]
-        for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-    lines = [
-        "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True))
-        for line in [header, *cells]
-    ]
+    cells = [["round", "trial", "epochs", "step", "dev", *names]]
+    for row in sorted(result.rows, key=lambda row: (-row.rung, -row.dev)):
+        values = [f"{row.values[name]:g}" if name in row.values else "as given" for name in names]
+        figures = [row.rung + 1, row.trial, f"{row.epochs:.2f}", row.best_step, f"{100 * row.dev:.2f}"]
+        cells.append([*map(str, figures), *values])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in cells]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(
         [*lines, f"Spearman x 100 on the dev pairs; the backbone has {100 * result.backbone:.2f}."]

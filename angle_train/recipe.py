@@ -1,6 +1,6 @@
-"""One frozen, self-validating recipe is one run; read from TOML, where unknown keys are errors.
+"""One frozen, validated recipe is one run: its sections, what their values may be, TOML files and overrides.
 
-Loads nothing heavy. What the values of its sections may be is in `settings`.
+Loads pydantic, and nothing heavier.
 """
 
 from __future__ import annotations
@@ -9,27 +9,237 @@ import difflib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from pathlib import Path
-from typing import Any, Self, get_args, get_type_hints
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
 
 from angle_data.errors import InputError
 from angle_data.resources import packaged_folder
-from angle_train.settings import (
-    SECTIONS,
-    BackboneConfig,
-    ObjectiveConfig,
-    TrainingConfig,
-    problems_of_values,
-    raise_if,
-)
+
+AUTO = "auto"
+"""The value of a setting that is chosen from the data."""
+CHECKPOINT = "checkpoint"
+"""The value of `pooling` that keeps what the checkpoint has."""
+
+AngleMode = Literal["symmetric", "published"]
+Pooling = Literal["checkpoint", "cls", "last-avg", "last-max", "cls-last-avg", "first-last-avg", "last-token"]
+
+_AtLeast0 = Annotated[float, Field(ge=0)]
+_Above0 = Annotated[float, Field(gt=0)]
+_Share = Annotated[float, Field(ge=0, le=1)]
+_Below1 = Annotated[float, Field(ge=0, lt=1)]
+_Count = Annotated[int, Field(ge=1)]
+_Two = Annotated[int, Field(ge=2)]
+_RULES = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+# Words of pydantic's messages that are put more simply.
+_WORDS = {
+    "Input should be ": "",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a finite number": "a number",
+    "a valid boolean": "true or false",
+    "a valid string": "a text",
+    "a valid tuple": "a list",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "greater than": "above",
+    "less than": "below",
+}
 
 # They decide how a result is computed; what it is changes by rounding and by which activations dropout draws.
 _SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing")
-_TOLD = ("backbone", "number of trials, rounds or seed")  # parts of a fingerprint that a user can read
+_READABLE = ("backbone", "number of trials, rounds or seed")  # parts of a fingerprint that a user can read
 
 
-@dataclass(frozen=True, slots=True)
+def _refuse(problems: Sequence[str]) -> None:
+    """Let pydantic refuse a section of which single values are right, but do not go together."""
+    if problems:
+        raise ValueError("; ".join(problems))
+
+
+@dataclass(frozen=True, slots=True, config=_RULES)
+class ObjectiveConfig:
+    """The combined objective w1·cosine + w2·in-batch + w3·angle (AnglE Eq. 8), in the papers' units.
+
+    Attributes:
+        cosine_weight: w1; 0 switches the term off.
+        in_batch_weight: w2.
+        angle_weight: w3.
+        cosine_tau: Temperature of the cosine objective; divides.
+        in_batch_tau: Temperature of the in-batch objective.
+        angle_tau: Temperature of the angle objective.
+        angle_mode: `symmetric` or `published`, see `terms.ANGLE_SIMILARITIES`.
+        positive_score: Pairs with at least this score (0..1) are positives of the in-batch objective.
+        negative_score: Pairs with a score above this one and below `positive_score` are neither positives
+            nor negatives of the in-batch objective: antonyms that are on topic, say.
+        transitive: Rank also the pairs of a batch whose label follows from others: what is known of a text
+            holds for its paraphrases, see `batches.transitive_pairs`.
+        isp: Which texts of a batch are no in-batch negatives of each other (identical-sentence-pair
+            detection): `groups` those that equal texts and positive pairs connect, `equal` equal texts only,
+            `none` detects nothing; a text that several pairs share is encoded and counted once in any case.
+        matryoshka_dims: The objective is also computed on the first d dimensions, for each d here, and the
+            sum is trained, so that embeddings can be cut to d (https://arxiv.org/abs/2205.13147).
+    """
+
+    cosine_weight: _AtLeast0 = 1.0
+    in_batch_weight: _AtLeast0 = 1.0
+    angle_weight: _AtLeast0 = 1.0
+    cosine_tau: _Above0 = 0.05
+    in_batch_tau: _Above0 = 0.05
+    angle_tau: _Above0 = 1.0
+    angle_mode: AngleMode = "symmetric"
+    positive_score: _Share = 0.8
+    negative_score: _Share = 0.0
+    transitive: bool = False
+    isp: Literal["groups", "equal", "none"] = "groups"
+    matryoshka_dims: Annotated[tuple[_Two, ...], Field(strict=False)] = ()
+
+    def __post_init__(self) -> None:
+        problems = []
+        if not (self.cosine_weight or self.in_batch_weight or self.angle_weight):
+            problems.append("at least one of the three weights must be above 0")
+        if self.negative_score >= self.positive_score:
+            problems.append("negative_score must be below positive_score")
+        if len(set(self.matryoshka_dims)) < len(self.matryoshka_dims):
+            problems.append(f"matryoshka_dims must be different numbers, got {list(self.matryoshka_dims)}")
+        _refuse(problems)
+
+
+@dataclass(frozen=True, slots=True, config=_RULES)
+class BackboneConfig:
+    """What is made of the checkpoint before it is trained.
+
+    Attributes:
+        pooling: From token embeddings to one per text, see `pooling.POOLINGS`. `checkpoint` keeps what the
+            checkpoint has; a plain transformer is averaged, a causal language model read at its last token.
+        lora_rank: Rank of LoRA adapters, which then are all that is trained; 0 trains every weight.
+        lora_alpha: The adapters' output is scaled by lora_alpha / lora_rank.
+        lora_dropout: Share of the adapters' inputs that is dropped in training.
+        lora_targets: `auto` (the attention projections that peft knows for the architecture), `all` (every
+            linear layer), or names of layers with commas between.
+        lora_save: `merged` saves an ordinary model, `adapter` the adapters alone; these load as long as the
+            checkpoint can be reached where it was.
+        quantization: `4bit` holds the frozen weights in 4-bit NormalFloat (QLoRA); needs LoRA and a GPU.
+        gradient_checkpointing: Compute activations again in the backward pass, which saves memory for time.
+        attention: Implementation of attention; `auto` is what transformers chooses.
+        long_text: What becomes of texts of more tokens than `max_seq_length`, see `long_text`: `cut` keeps
+            the start, `head_tail` the start and the end.
+    """
+
+    pooling: Pooling = "checkpoint"
+    lora_rank: Annotated[int, Field(ge=0)] = 0
+    lora_alpha: _Above0 = 32.0
+    lora_dropout: _Below1 = 0.05
+    lora_targets: str = "auto"
+    lora_save: Literal["merged", "adapter"] = "merged"
+    quantization: Literal["none", "4bit"] = "none"
+    gradient_checkpointing: bool = False
+    attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
+    long_text: Literal["cut", "head_tail"] = "cut"
+
+    def __post_init__(self) -> None:
+        problems = []
+        if not self.lora_targets.replace(",", " ").split():
+            problems.append(
+                f"lora_targets must be auto, all, or names with commas between, got {self.lora_targets!r}"
+            )
+        if self.quantization != "none" and not self.lora_rank:
+            problems.append(f"quantization {self.quantization} trains adapters only; set lora_rank too")
+        if self.attention == "flash_attention_2" and not self.lora_rank:
+            # Without adapters all weights are fp32, and so is what is measured.
+            problems.append("flash_attention_2 computes in half precision only; set lora_rank too, or sdpa")
+        if self.lora_save == "adapter" and not self.lora_rank:
+            problems.append("lora_save adapter needs adapters; set lora_rank too")
+        if self.lora_save == "adapter" and self.pooling == "first-last-avg":
+            # The setting that makes the checkpoint give out all its layers is lost with its config.json.
+            problems.append("lora_save adapter cannot keep pooling first-last-avg; set lora_save = merged")
+        _refuse(problems)
+
+
+@dataclass(frozen=True, slots=True, config=_RULES)
+class TrainingConfig:
+    """How one run trains; the defaults suit a few thousand pairs and a pre-trained sentence encoder.
+
+    Attributes:
+        epochs: Passes over the training pairs; fractions are allowed.
+        batch_size: Pairs per forward pass.
+        learning_rate: Peak learning rate of AdamW.
+        warmup_ratio: Share of all steps over which the learning rate rises.
+        weight_decay: AdamW's.
+        scheduler: What the learning rate does after warming up.
+        max_seq_length: Tokens per text, longer texts are cut; none keeps the checkpoint's own, `auto` chooses
+            the shortest that cuts hardly any training text, see `long_text.choose_length`.
+        evals_per_epoch: Evaluations on the dev pairs, and checkpoints, per epoch.
+        patience: Stop after this many evaluations without a new best one.
+        seed: Seeds everything that is random. On a CPU the same seed, `chunking` and number of threads
+            give the same bytes; on a GPU, which adds up in no fixed order, the last digits differ.
+        precision: `auto` is bf16 on a GPU that has it and fp32 elsewhere. Weights stay fp32.
+        source_block: Pairs of one source text that are drawn into a batch together; 1 draws every pair alone,
+            more saves encoding the source again and compares its pairs with each other.
+        freeze_embeddings: Leave the token embeddings as they are. With few texts most of the vocabulary is
+            never seen, and moving only the words that are pulls them away from the rest.
+        chunk_size: Texts per forward pass inside a batch, for memory and speed. Loss and gradient are the
+            same but for which activations dropout draws: a run ends as one with another seed does.
+        chunking: `fixed` puts `chunk_size` texts into each forward pass. `adaptive` puts in at most so many,
+            fewer where that saves padding: the fastest on one CPU thread, too many small passes for several
+            threads or a GPU. `auto` is `adaptive` for one process with one thread and `fixed` elsewhere;
+            dropout draws differently, see `chunk_size`.
+        gradient_cache: Hold the activations of one chunk at a time and encode every text twice, so that a
+            large batch fits a small memory, see `gradient_cache`; the result stays the same.
+        swap: Exchange the two texts of a pair at random, see `batches.PairCollator`.
+        gradient_accumulation: Batches per optimiser step.
+        max_grad_norm: Gradients are scaled down to this norm.
+        prompt: Put around every text, in training and later by the saved model. `{text}` says where the text
+            goes; without it the prompt stands before the text.
+        average_with_backbone: a in [0, 1]; the final weights are (1-a)·tuned + a·backbone, which keeps
+            more of what the backbone knew. `auto` takes what is best on the dev pairs, see `merge`.
+        human_weight: The weight of a human-graded pair (`--human`) beside that of the other training pairs.
+        folds: Without dev pairs, how many parts the human-graded pairs are cut into to choose the number of
+            steps, see `folds`.
+        skip_near_copies: Leave out training pairs scored at most `negative_score` whose texts are nearly the
+            same words, see `leaks.without_near_copies`.
+    """
+
+    epochs: _Above0 = 3.0
+    batch_size: _Two = 64
+    learning_rate: _Above0 = 2e-5
+    warmup_ratio: _Below1 = 0.1
+    weight_decay: _AtLeast0 = 0.01
+    scheduler: Literal["linear", "cosine", "constant"] = "linear"
+    max_seq_length: _Two | Literal["auto"] | None = None
+    evals_per_epoch: _Count = 4
+    patience: _Count = 8
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    source_block: _Count = 1
+    freeze_embeddings: bool = False
+    chunk_size: _Count = 32
+    chunking: Literal["auto", "fixed", "adaptive"] = "auto"
+    gradient_cache: bool = False
+    swap: bool = True
+    gradient_accumulation: _Count = 1
+    max_grad_norm: _Above0 = 1.0
+    prompt: str = ""
+    average_with_backbone: _Share | Literal["auto"] = 0.0
+    human_weight: _Above0 = 1.0
+    folds: _Two = 5
+    skip_near_copies: bool = False
+
+
+SECTIONS: dict[str, Any] = {
+    "objective": ObjectiveConfig,
+    "backbone": BackboneConfig,
+    "training": TrainingConfig,
+}
+"""The sections of a recipe, in the order in which it is written."""
+_SECTION_OF = {f.name: name for name, section in SECTIONS.items() for f in fields(section)}
+
+
+@dataclass(frozen=True, slots=True, config=_RULES)
 class Recipe:
     """Everything that decides one run apart from the data and the backbone."""
 
@@ -46,56 +256,37 @@ class Recipe:
             InputError: The file is missing or no TOML, or holds unknown keys or illegal values: all of
                 them are named in one line.
         """
+        tables = read_toml(path, "recipe file")
         try:
-            text = path.read_text(encoding="utf-8")
-        except (FileNotFoundError, IsADirectoryError):
-            raise InputError(f"{path}: no such recipe file; check the path") from None
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: not a valid TOML file: {error}") from None
-        try:
-            return cls.from_toml_text(text)
+            return cls.from_tables(tables)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
     @classmethod
-    def from_toml_text(cls, text: str) -> Self:
-        """Read a recipe from its text, see `from_toml`."""
-        try:
-            tables = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"not a valid TOML file: {error}") from None
-        return cls._from_tables(tables)
-
-    @classmethod
-    def _from_tables(cls, tables: Mapping[str, Any]) -> Self:
-        problems = _unknown(tables, [f.name for f in fields(cls)], "section")
+    def from_tables(cls, tables: Mapping[str, Any]) -> Self:
+        """Make a recipe of what a TOML file holds, see `from_toml`."""
+        problems = _unknown(tables, [*SECTIONS, "description"], "section")
+        given: dict[str, Any] = {name: tables[name] for name in SECTIONS if name in tables}
+        for name in [name for name, table in given.items() if not isinstance(table, dict)]:
+            problems.append(f"{name} must be a section: [{name}]")
+            del given[name]
+        found = _sections(given, problems)
         description = tables.get("description", "")
         if not isinstance(description, str):
-            problems.append("description must be a text")
-        for name, section in SECTIONS.items():
-            table = tables.get(name, {})
-            if isinstance(table, dict):
-                problems += _unknown(table, [f.name for f in fields(section)], f"[{name}] key")
-                problems += problems_of_values(section, table, name)
-            else:
-                problems.append(f"{name} must be a section: [{name}]")
-        raise_if(problems)
-        return cls(
-            **{name: section(**tables.get(name, {})) for name, section in SECTIONS.items()},
-            description=description,
-        )
+            problems.append(f"description must be a text, got {description!r}")
+        _raise_if(problems)
+        return cls(**found, description=description)
 
     def to_toml_text(self) -> str:
-        """Return the recipe as TOML with every value spelt out; `from_toml` reads the same recipe back."""
+        """Return the recipe as TOML with every value spelt out; `from_toml` reads the same recipe back.
+
+        Equal recipes have equal texts: two runs are the same if these are.
+        """
         lines = [f"description = {_toml(self.description)}"] if self.description else []
         for name in SECTIONS:
-            section = getattr(self, name)
             lines += ["", f"[{name}]"] if lines else [f"[{name}]"]
-            hints = get_type_hints(type(section))
-            for key, value in ((f.name, getattr(section, f.name)) for f in fields(section)):
-                if value is not None:
-                    # One text for 1 and 1.0: the text decides whether two runs are the same.
-                    lines.append(f"{key} = {_toml(_canonical(value, hints[key]))}")
+            values = asdict(getattr(self, name))
+            lines += [f"{key} = {_toml(value)}" for key, value in values.items() if value is not None]
         return "\n".join(lines) + "\n"
 
     def with_overrides(self, overrides: Mapping[str, object]) -> Self:
@@ -108,13 +299,66 @@ class Recipe:
             InputError: A key is unknown or a value illegal.
         """
         given = {key: value for key, value in overrides.items() if value is not None}
-        owner = {f.name: name for name, section in SECTIONS.items() for f in fields(section)}
-        raise_if(_unknown(given, list(owner), "recipe key"))
-        changes = {
-            name: replace(getattr(self, name), **{k: v for k, v in given.items() if owner[k] == name})
-            for name in SECTIONS
+        problems = _unknown(given, list(_SECTION_OF), "recipe key")
+        _raise_if(problems)
+        tables = {
+            name: asdict(getattr(self, name)) | {k: v for k, v in given.items() if _SECTION_OF[k] == name}
+            for name in {_SECTION_OF[key]: None for key in given}
         }
-        return replace(self, **changes)
+        found = _sections(tables, problems)
+        _raise_if(problems)
+        return replace(self, **found)
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """Return the tables of a TOML file.
+
+    Raises:
+        InputError: There is no such file (it is called `what`), or it is no TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, IsADirectoryError):
+        raise InputError(f"{path}: no such {what}; check the path") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a valid TOML file: {error}") from None
+
+
+def _sections(tables: Mapping[str, Mapping[str, Any]], problems: list[str]) -> dict[str, Any]:
+    """Return sections by name, made of their values; add to `problems` what is wrong with these."""
+    found = {}
+    for name, table in tables.items():
+        known = [f.name for f in fields(SECTIONS[name])]
+        problems += _unknown(table, known, f"[{name}] key")
+        try:
+            found[name] = SECTIONS[name](**{key: value for key, value in table.items() if key in known})
+        except ValidationError as error:
+            problems += _problems(error, name, table)
+    return found
+
+
+def _problems(error: ValidationError, section: str, table: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for every key that pydantic refuses, and one for keys that do not go together."""
+    wanted: dict[str, dict[str, None]] = {}
+    found = []
+    for detail in error.errors(include_url=False):
+        message = detail["msg"]
+        for theirs, ours in _WORDS.items():
+            message = message.replace(theirs, ours)
+        if detail["loc"]:
+            # A value that may be of several kinds is refused once for each of them.
+            wanted.setdefault(str(detail["loc"][0]), {})[message] = None
+        else:
+            found.append(f"[{section}] {message.removeprefix('Value error, ')}")
+    for key, wishes in wanted.items():
+        found.append(f"[{section}] {key} must be {' or '.join(wishes)}, got {table[key]!r}")
+    return found
+
+
+def _raise_if(problems: Sequence[str]) -> None:
+    """Raise an InputError that names all problems in one line, if there are any."""
+    if problems:
+        raise InputError("; ".join(problems))
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, object]:
@@ -132,7 +376,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, object]:
         section, _, key = name.strip().rpartition(".")
         if not equals or not key:
             raise InputError(f"--set {setting}: write KEY=VALUE, such as --set weight_decay=0.1")
-        if section and (section not in SECTIONS or key not in {f.name for f in fields(SECTIONS[section])}):
+        if section and _SECTION_OF.get(key) != section:
             raise InputError(f"--set {setting}: section {section!r} has no key {key!r}")
         values[key] = toml_value(text)
     return values
@@ -173,16 +417,15 @@ def recipe_changes(earlier: str, now: str) -> list[str]:
     settings that leave the result the same do not count.
     """
     try:
-        old, new = Recipe.from_toml_text(earlier), Recipe.from_toml_text(now)
-    except InputError:
+        old, new = (Recipe.from_tables(tomllib.loads(text)) for text in (earlier, now))
+    except (InputError, tomllib.TOMLDecodeError):
         return [] if earlier == now else ["of another version"]
     found = []
-    for name, section in SECTIONS.items():
-        for f in (f for f in fields(section) if f.name not in _SAME_RESULT):
-            values = [getattr(getattr(recipe, name), f.name) for recipe in (old, new)]
-            if values[0] != values[1]:
-                before, after = ("none" if value is None else _toml(value) for value in values)
-                found.append(f"{f.name} {before} -> {after}")
+    for key, name in _SECTION_OF.items():
+        values = [getattr(getattr(recipe, name), key) for recipe in (old, new)]
+        if key not in _SAME_RESULT and values[0] != values[1]:
+            before, after = ("none" if value is None else _toml(value) for value in values)
+            found.append(f"{key} {before} -> {after}")
     return found
 
 
@@ -195,7 +438,7 @@ def changed_parts(earlier: Mapping[str, str], now: Mapping[str, str]) -> list[st
             changes = recipe_changes(old, text)
             found += [f"recipe ({', '.join(changes)})"] if changes else []
         elif old != text:
-            found.append(f"{part} ({old} -> {text})" if part in _TOLD else part)
+            found.append(f"{part} ({old} -> {text})" if part in _READABLE else part)
     return found
 
 
@@ -232,12 +475,6 @@ def _unknown(table: Mapping[str, Any], known: list[str], what: str) -> list[str]
         for name in table
         if name not in known
     ]
-
-
-def _canonical(value: object, hint: Any) -> object:
-    """Return a number as a float where the field takes floats."""
-    number = isinstance(value, int) and not isinstance(value, bool)
-    return float(value) if number and (hint is float or float in get_args(hint)) else value  # type: ignore[arg-type]
 
 
 def _toml(value: object) -> str:

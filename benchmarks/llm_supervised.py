@@ -17,11 +17,10 @@ from pathlib import Path
 
 from common import RESULTS, ROOT, data_folder, minilm, save_results, show
 
+from angle_data.annotators.spec import EngineConfig
 from angle_data.console import configure_logging
 from angle_data.ensemble.build import EnsembleConfig, build_ensemble
-from angle_data.labelling.engine import EngineConfig
-from angle_data.labelling.requests import LabelConfig
-from angle_data.labelling.run import label
+from angle_data.labelling.label import LabelConfig, label
 from angle_train.fit import FitConfig, fit
 from angle_train.recipe import Recipe, find_recipe
 

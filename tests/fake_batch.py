@@ -100,7 +100,7 @@ class FakeBatch:
         self.held, self.ending, self.failing, self.max_enqueued = held, ending, failing, max_enqueued
         self.looks, self.refusals = looks, list(refusals)
         self.faults = {name: list(some) for name, some in (faults or {}).items()}
-        self._reply, self._key, self._vanishing, self._strangers = reply, key, vanishing, strangers
+        self._reply, self._key, self.vanishing, self._strangers = reply, key, vanishing, strangers
         self._max_rows, self._random = max_rows, random.Random(seed)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
@@ -155,7 +155,9 @@ class FakeBatch:
                 request.transport.abort()
                 return web.Response()
             if fault.kind == "status":
-                return error_response(fault.status, fault.message, fault.code, fault.headers)
+                return error_response(
+                    fault.status, fault.message, fault.code, fault.headers, fault.error_type
+                )
             if fault.kind == "html":
                 return web.Response(text="<html>gateway</html>", content_type="text/html")
             answer = await handler(request)
@@ -227,20 +229,20 @@ class FakeBatch:
 
     async def _cancel(self, request: web.Request) -> web.Response:
         batch = self.batches[request.match_info["id"]]
-        self._end(batch, "cancelled")
+        self.end(batch, "cancelled")
         return web.json_response(batch.to_dict())
 
     def _advance(self, batch: StoredBatch) -> None:
         if batch.status == "validating":
-            self._validate(batch)
+            self.validate(batch)
         elif batch.status == "in_progress":
             batch.looks += 1
             if batch.looks >= self.looks and not self.held:
                 batch.status = "finalizing"
         elif batch.status == "finalizing":
-            self._end(batch, self.ending)
+            self.end(batch, self.ending)
 
-    def _validate(self, batch: StoredBatch) -> None:
+    def validate(self, batch: StoredBatch) -> None:
         lines = self.files[batch.input_file][1].splitlines()
         batch.rows = [json.loads(line) for line in lines]
         batch.errors = [error for number, row in enumerate(batch.rows, 1) for error in check_row(row, number)]
@@ -256,7 +258,12 @@ class FakeBatch:
             batch.errors.append({"code": self.refusals.pop(0), "message": "not today", "line": 1})
         batch.status = "failed" if batch.errors else "in_progress"
 
-    def _end(self, batch: StoredBatch, status: str) -> None:
+    def complete(self, batch: StoredBatch) -> None:
+        """Take a batch and end it now, whatever it waits for."""
+        self.validate(batch)
+        self.end(batch, "completed")
+
+    def end(self, batch: StoredBatch, status: str) -> None:
         """Write the result files: half of the rows are done when the batch did not complete."""
         good, bad = [], []
         worked = len(batch.rows) if status == "completed" else len(batch.rows) // 2
@@ -268,7 +275,7 @@ class FakeBatch:
             luck = self._random.random()
             if luck < self.failing:
                 bad.append(result(row, 500, {"error": {"message": "The server had an error", "code": None}}))
-            elif luck >= self.failing + self._vanishing:
+            elif luck >= self.failing + self.vanishing:
                 good.append(result(row, 200, completion(row["body"], self._reply(row["body"]))))
         for number in range(self._strangers):
             good.append(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fake_github_world import FakeRepo, World, all_comments
 
+from angle_data.gis.build.clean import Cleaned
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
 from angle_data.gis.crawl.store import STORE_NAME, Store
 
@@ -116,3 +117,26 @@ def _events(world: World, repo: FakeRepo):
                 event.id, KINDS[event.type], *owner, world.repos[target[0]].full_name if target else None,
                 target[1] if target else None, event.actor, event.created_at,
             )  # fmt: skip
+
+
+class SomeTexts:
+    """A text of its own for every issue, but one and the same for those in `same`."""
+
+    def __init__(self, same=()):
+        self._same = same
+
+    def get(self, node) -> Cleaned:
+        """The text of an issue."""
+        n = 0 if node[1] in self._same else node[1]
+        return Cleaned(" ".join(f"{n}x{i}" for i in range(40)))
+
+
+class Listed:
+    """Given texts, by the number of the issue."""
+
+    def __init__(self, *texts):
+        self.texts = texts
+
+    def get(self, node) -> Cleaned:
+        """The text of an issue."""
+        return Cleaned(self.texts[node[1]])

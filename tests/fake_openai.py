@@ -202,8 +202,8 @@ class FakeOpenAI:
 
     async def _close(self) -> None:
         await self._runner.cleanup()
-        for _ in range(5):
-            await asyncio.sleep(0)  # closed connections let go of their sockets a moment later
+        # Closed connections let go of their sockets a moment later, those just accepted are closed first.
+        await asyncio.sleep(0.01)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = json.loads(await request.read())

@@ -56,24 +56,11 @@ FILES_IN_A_ROOM = 15
 LINES_IN_A_FILE = 500
 PARAMETERS = 7
 # Rooms that do not keep the rules yet; the set only ever shrinks.
-UNDER_REPAIR = {
-    "angle_data",
-    "angle_data.annotators",
-    "angle_data.ensemble",
-    "angle_data.gis",
-    "angle_data.gis.build",
-    "angle_data.publish",
-    "angle_train",
-    "angle_train.data",
-    "angle_train.model",
-    "angle_train.objective",
-    "angle_train.recipe",
-    "angle_train.report",
-    "angle_train.runs",
-    "angle_train.cli",
-    "angle_train.train",
-}
-HEAVY = ("torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "numpy", "openai", "github")
+UNDER_REPAIR: set[str] = set()
+HEAVY = (
+    "torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "numpy", "openai", "github",
+    "jinja2",
+)  # fmt: skip
 
 
 def module_name(path):

@@ -43,7 +43,20 @@ COMMON = {
 }
 
 needs_vllm = pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed; run: make vllm")
-needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed; run: make vllm")
+RAY_MARKS = [
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed; run: make vllm"),
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    # Ray's own: deprecated fields of its settings, and sockets and files that it closes late.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+
+
+def ray_marks(function):
+    """Mark a test that needs Ray."""
+    return functools.reduce(lambda marked, mark: mark(marked), RAY_MARKS, function)
 
 
 def chat_request(content, number=0, *, model="m", **sampling):
@@ -79,7 +92,8 @@ def shared_llama() -> Path:
 @functools.cache
 def shared_engine():
     """An offline engine for the whole session, four prompts a chunk: a start takes a quarter of a minute."""
-    from angle_data.annotators import AnnotatorSpec, load_annotator
+    from angle_data.annotators.registry import load_annotator
+    from angle_data.annotators.spec import AnnotatorSpec
 
     options = {**ENGINE_OPTIONS, "chunk": 4}
     return load_annotator(AnnotatorSpec("m", "offline", str(shared_llama()), engine_options=options))

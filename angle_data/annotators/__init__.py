@@ -1,22 +1,21 @@
-"""The annotators: engines that answer chat requests, short model names, and the choice between them.
+"""Who answers: engines that take chat requests and give replies, and the choice between them.
 
-Add an engine in `registry`, a model name in `models`.
+In come the options of a command and an iterator of `ChatRequest`; out comes a stream of `Reply` and
+`Failure`, in any order. In reading order:
+
+- `base`: requests, replies, failures, the key of a request, and what every engine can do
+- `spec`: a decided annotator
+- `models`: short model names, services and prices
+- `choice`: from options to a spec
+- `registry`: engine name -> class, imported on use; add an engine there
+- `recorded`: replies from a file, the shortest engine
+- `server`: any OpenAI-compatible address, and its retries
+- `endpoints`: which address takes the next request
+- `limits`: when the next request to an address may go out
+- `transport`: the chat protocol over HTTP, keys and proxies
+- `batch`: OpenAI's Batch API; what a run submits and fetches
+- `batch_service`: the calls of the Batch API and the rows of its files
+- `batch_state`: what a run has submitted, on disk
+- `vllm_offline`: a model loaded on this machine
+- `ray_offline`: the same, spread over a Ray cluster
 """
-
-from __future__ import annotations
-
-from angle_data.annotators.choice import choose_annotator
-from angle_data.annotators.models import MODELS, ModelAlias
-from angle_data.annotators.registry import ANNOTATORS, load_annotator
-from angle_data.annotators.spec import AnnotatorSpec, Dialect, EngineConfig
-
-__all__ = [
-    "ANNOTATORS",
-    "MODELS",
-    "AnnotatorSpec",
-    "Dialect",
-    "EngineConfig",
-    "ModelAlias",
-    "choose_annotator",
-    "load_annotator",
-]

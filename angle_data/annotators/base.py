@@ -1,6 +1,6 @@
 """What every annotator takes and gives: chat requests, replies, failures, and the key of a request.
 
-Knows no service. How many requests are in flight, and in which order answers come, is each annotator's own.
+How many requests are in flight, and in which order answers come, is up to each annotator.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field, replace
 from json.encoder import encode_basestring
 from typing import Any, Literal, Protocol, runtime_checkable
+
+from angle_data.errors import InputError
 
 _KEY_VERSION = 1
 
@@ -170,3 +172,15 @@ def resample(request: ChatRequest, identity: str, sample: int) -> ChatRequest:
     sampling = replace(request.sampling, seed=None if seed is None else seed + sample)
     key = request_key(identity, request.messages, sampling, sample)
     return replace(request, key=key, sampling=sampling)
+
+
+def take_count(options: dict[str, Any], name: str, default: int) -> int:
+    """Remove an engine option from `options` and return it: a whole number of at least 1.
+
+    Raises:
+        InputError: The value is something else.
+    """
+    value = options.pop(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"--engine-option {name} must be a whole number of at least 1, got {value!r}")
+    return value

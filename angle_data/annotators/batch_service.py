@@ -1,52 +1,52 @@
-"""The calls of the Batch API that a run needs: upload, create, find, look, download.
+"""The Batch API: its calls (upload, create, find, look, download) and the rows of its files.
 
 All retries are here, the client's own are off: no connection, timeout, 408, 409, 5xx and broken answers six
 times, a 429 twenty times. A batch is never created twice: when the answer to a creation was lost, the service
 is searched for the batch before it is asked again. What is left in the end is one of the toolkit's errors.
-Reference: https://developers.openai.com/api/reference/resources/batches. Knows no run and no rows.
+Reference: https://developers.openai.com/api/reference/resources/batches, and for the files
+https://developers.openai.com/api/docs/guides/batch.
 """
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
-import logging
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from angle_data.annotators import AnnotatorSpec
-from angle_data.annotators.batch_files import ENDPOINT
-from angle_data.annotators.chat import api_key, credentials_message
+from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.models import DEFAULT_URL
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.transport import api_key, credentials_message, one_line, read_reply
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
-from angle_data.http import BadAnswer, is_retryable, lacks_connection, status_of, wait_as_told
+from angle_data.http import BadAnswer, CallError, NoAnswer, ServiceError, is_retryable, retry_pause
 
 if TYPE_CHECKING:
     from openai.types import Batch
-    from tenacity import RetryCallState
-
-log = logging.getLogger("angle.annotators")
 
 _T = TypeVar("_T")
 
-_ATTEMPTS = 6
-_ATTEMPTS_UNREACHED = 3
-_ATTEMPTS_429 = 20
+_ENDPOINT: Final = "/v1/chat/completions"
+_ATTEMPTS, _ATTEMPTS_UNREACHED, _ATTEMPTS_429 = 6, 3, 20
 _CONNECT_S = 10.0
 _PAGE = 100
-_MESSAGE_CHARS = 300
 _RUN, _PART = "angle_run", "angle_part"
 
 
 class BatchService:
     """A service with the Batch API of OpenAI; use as an asynchronous context manager.
 
-    Every method raises `CredentialsError` when the key is rejected, `AnnotatorError` when asking again would
-    not help, and `StoppedError` when the service is too busy to take more now.
+    `address` names it in messages. Every method raises `CredentialsError` when the key is rejected,
+    `AnnotatorError` when asking again would not help, and `StoppedError` when the service is too busy to take
+    more now. A first retry comes after up to `retry_s` seconds.
     """
 
-    def __init__(self, spec: AnnotatorSpec) -> None:
-        self._spec = spec
+    def __init__(self, spec: AnnotatorSpec, retry_s: float = 0.5) -> None:
+        self.address = spec.base_urls[0] if spec.base_urls else "the OpenAI API"
+        self._spec, self._retry_s = spec, retry_s
         self._key = api_key(spec)
         self._reached = False
 
@@ -88,13 +88,13 @@ class BatchService:
             try:
                 batch = await self._client.batches.create(
                     completion_window="24h",
-                    endpoint=ENDPOINT,
+                    endpoint=_ENDPOINT,
                     input_file_id=input_file,
                     metadata={_RUN: run, _PART: part},
                 )
                 return str(_field(batch, "id"))
             except Exception as error:
-                unsure = unsure or status_of(error) != 429
+                unsure = unsure or getattr(error, "status_code", None) != 429
                 raise
 
         return await self._call(attempt, f"{self.address} has no Batch API (use --engine server)")
@@ -139,10 +139,10 @@ class BatchService:
 
         return await self._call(attempt, "")
 
-    @property
-    def address(self) -> str:
-        """The service's name for messages."""
-        return self._spec.base_urls[0] if self._spec.base_urls else "the OpenAI API"
+    def clean(self, text: object) -> str:
+        """Return `text` from the service on one line, without the key and not endlessly."""
+        hidden = self._key if self._spec.api_key_env is not None else None
+        return one_line(str(text).replace(hidden, "[key]") if hidden else text)
 
     async def _stream_to(self, file: str, path: Path) -> None:
         async with self._client.files.with_streaming_response.content(file) as response:
@@ -172,42 +172,48 @@ class BatchService:
     async def _call(self, operation: Callable[[], Awaitable[_T]], absent: str) -> _T:
         """Run `operation` with retries; `absent` opens the message when the service answers 404."""
         import openai
-        from tenacity import AsyncRetrying, retry_if_exception
 
-        async def attempt() -> _T:
+        used: Counter[bool] = Counter()
+        for number in itertools.count(1):
             try:
                 result = await operation()
-            except openai.APIStatusError:
+            except (openai.OpenAIError, BadAnswer, json.JSONDecodeError) as caught:
+                error = self._plain(caught)
+            else:
                 self._reached = True
-                raise
-            except json.JSONDecodeError as error:
-                raise BadAnswer(f"the answer is broken JSON ({error})") from error
-            self._reached = True
-            return result
+                return result
+            self._reached = self._reached or error.status_code is not None
+            used[error.status_code == 429] += 1
+            attempts = _ATTEMPTS if self._reached else _ATTEMPTS_UNREACHED
+            if not is_retryable(error) or used[False] >= attempts or used[True] >= _ATTEMPTS_429:
+                raise self._ending(error, absent) from None
+            await asyncio.sleep(retry_pause(error, number, self._retry_s))
+        raise AssertionError  # the loop above ends by returning
 
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(is_retryable), wait=wait_as_told(), stop=self._patience(), reraise=True
-        )
-        try:
-            return await retrying(attempt)
-        except (openai.OpenAIError, BadAnswer) as error:
-            raise self._ending(error, absent) from None
+    def _plain(self, error: Exception) -> CallError:
+        """Return an exception of the client as one of ours, with what the service said but without the key.
 
-    def _patience(self) -> Callable[[RetryCallState], bool]:
-        used = {True: 0, False: 0}
+        The client reports a missing connection as a timeout under some transports; the chain of causes tells.
+        """
+        import openai
 
-        def exhausted(state: RetryCallState) -> bool:
-            error = state.outcome.exception() if state.outcome else None
-            if error is not None:
-                used[status_of(error) == 429] += 1
-            limit = _ATTEMPTS if self._reached else _ATTEMPTS_UNREACHED
-            return used[False] >= limit or used[True] >= _ATTEMPTS_429
+        if isinstance(error, openai.APIStatusError):
+            said = error.body.get("message") if isinstance(error.body, dict) else None
+            codes = frozenset(str(getattr(error, name, None)) for name in ("code", "type"))
+            return ServiceError(error.status_code, self.clean(said or error), codes, error.response.headers)
+        if isinstance(error, openai.APIConnectionError):
+            cause: BaseException | None = error
+            while cause is not None and not _lacks_connection(cause):
+                cause = cause.__cause__
+            connected = cause is None
+            return NoAnswer(self.clean(error.__cause__ or error), connected=connected, timeout=connected)
+        if isinstance(error, json.JSONDecodeError):
+            return BadAnswer(f"the answer is broken JSON ({error})")
+        return BadAnswer(self.clean(error))
 
-        return exhausted
-
-    def _ending(self, error: Exception, absent: str) -> AngleError:
+    def _ending(self, error: CallError, absent: str) -> AngleError:
         """Return the error that ends the run for a call that failed for good."""
-        status, message = status_of(error), self._message(error)
+        status, message = error.status_code, str(error)
         if status in (401, 403):
             return CredentialsError(credentials_message(self._spec, self.address, status, message))
         if status == 404:
@@ -219,7 +225,7 @@ class BatchService:
                 f"{self.address} is too busy to take more now ({message}); everything submitted is kept: run "
                 "the same command again later"
             )
-        if lacks_connection(error) and not self._reached:
+        if not (error.connected or self._reached):
             return AnnotatorError(
                 f"cannot reach {self.address} ({message}); start the server or correct --base-url"
             )
@@ -227,19 +233,10 @@ class BatchService:
             return AnnotatorError(f"{self.address}: {message}; run the same command again to go on")
         return AnnotatorError(f"{self.address} rejects the batch: {message}")
 
-    def _message(self, error: Exception) -> str:
-        """Return what the service said, on one line, without the key and not endlessly."""
-        body: Any = getattr(error, "body", None)
-        said = body.get("message") if isinstance(body, dict) else None
-        cause = error.__cause__ if status_of(error) is None and not isinstance(error, BadAnswer) else None
-        return self.clean(str(said or cause or error))
 
-    def clean(self, text: str) -> str:
-        """Return `text` from the service on one line, without the key and not endlessly."""
-        line = " ".join(text.split())
-        if self._spec.api_key_env is not None:
-            line = line.replace(self._key, "[key]")
-        return line[:_MESSAGE_CHARS]
+def _lacks_connection(error: BaseException) -> bool:
+    names = ("Connect", "ClientConnect")  # of httpx and aiohttp
+    return isinstance(error, ConnectionError) or type(error).__name__.startswith(names)
 
 
 def _field(answer: object, name: str) -> Any:
@@ -248,3 +245,50 @@ def _field(answer: object, name: str) -> Any:
     if value is None:
         raise BadAnswer("the answer is none of the Batch API; does --base-url end in /v1?")
     return value
+
+
+def request_line(key: str, body: dict[str, Any]) -> bytes:
+    """Return one row of an input file, with its line end; `body` is that of a chat completion."""
+    row = {"custom_id": key, "method": "POST", "url": _ENDPOINT, "body": body}
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def read_rows(paths: list[Path]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of those result files that are there, one in memory at a time.
+
+    Raises:
+        ValueError: A line is no JSON object with a `custom_id`; the file was cut short or is something else.
+    """
+    for path in (path for path in paths if path.exists()):
+        with path.open("rb") as stream:
+            for line in stream:
+                if not line.strip():
+                    continue
+                row = json.loads(line)
+                if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):
+                    raise ValueError("a row of a result file has no custom_id")
+                yield row
+
+
+def row_outcome(row: dict[str, Any], seconds: float) -> Reply | Failure:
+    """Return what a result row says about its request; `seconds` is how long its batch took.
+
+    A row carries the response to the request (of any HTTP status), or an error of the batch itself such as
+    `batch_expired`.
+    """
+    key, response, error = row["custom_id"], row.get("response"), row.get("error")
+    if not isinstance(response, dict):
+        code = error.get("code") if isinstance(error, dict) else None
+        return Failure(key, str(code or "no_response"), _said(error))
+    status, body = response.get("status_code"), response.get("body")
+    if status != 200:
+        return Failure(key, f"http_{status}", _said(body.get("error") if isinstance(body, dict) else body))
+    try:
+        return read_reply(key, body, seconds)
+    except BadAnswer as error:
+        return Failure(key, "bad_answer", str(error))
+
+
+def _said(error: Any) -> str:
+    message = error.get("message") if isinstance(error, dict) else error
+    return one_line(message or "no message")

@@ -2,8 +2,8 @@
 
 A part is one input file and becomes one batch. It is *prepared* before anything is sent, *submitted* once the
 service has named its batch, and closed when its rows are read (`finished`), when the service refused it as a
-whole (`refused`) or when it never arrived (`dropped`). Every event can be lost to a crash: what is true then
-is found again at the service, by the metadata of the batches. Knows no network.
+whole (`refused`) or when it never arrived (`dropped`). A crash can lose any event: the metadata of the
+batches at the service then say what is true.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, read_jsonl
@@ -34,15 +34,16 @@ class Part:
     """The requests of one batch.
 
     `name` is unique in its run, `rows` the number of requests, `digest` the SHA-256 of the keys' file,
-    `batch` the service's id once there is one. `kept` parts are read, and hold replies that nobody has asked
-    for since. `prompt_tokens` is a guess, `completion_tokens` what the replies can take at most; both are 0
-    where an earlier version made the part.
+    `batch` and `input_file` the service's ids once there are any. A `kept` part is read, and holds replies
+    that no run has asked for since. `prompt_tokens` is a guess, `completion_tokens` what the replies can take
+    at most; both are 0 where an earlier version made the part.
     """
 
     name: str
     rows: int
     digest: str
     batch: str | None = None
+    input_file: str = ""
     kept: bool = False
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -54,122 +55,133 @@ def open_requests(directory: Path) -> int:
     Raises:
         InputError: RUN/batches.jsonl is damaged.
     """
-    path, rows = directory / _FILE, dict[str, int]()
-    if not path.exists():
-        return 0
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.endswith(b"\n"):
-                break  # torn by a crash; the service knows what it would have said
-            try:
-                event = json.loads(line)
-                if event["event"] == "prepared":
-                    rows[event["part"]] = event["rows"]
-                elif event["event"] in ("finished", "refused", "dropped"):
-                    rows.pop(event["part"], None)
-            except (ValueError, KeyError, TypeError):
-                raise _damaged(path, number) from None
-    return sum(rows.values())
+    parts = _Events.read(directory / _FILE).parts.values()
+    return sum(part.rows for part in parts if not part.kept)
+
+
+class _Events:
+    """What the events of a run come to: its name, the parts that are not closed, and how many were made."""
+
+    def __init__(self) -> None:
+        self.run, self.made = "", 0
+        self.parts: dict[str, Part] = {}
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a file of events, if there is one; a last line that a crash has torn does not count."""
+        found = cls()
+        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+        for number, line in enumerate(lines, start=1):
+            if line.endswith(b"\n"):
+                try:
+                    found.apply(json.loads(line))
+                except (ValueError, KeyError, TypeError):
+                    raise InputError(
+                        f"{path}:{number}: not an event of a batch run; repair or remove the line"
+                    ) from None
+        return found
+
+    def apply(self, row: dict[str, Any]) -> None:
+        """Note one event."""
+        event, name = row["event"], row.get("part", "")
+        if event == "run":
+            self.run = row["run"]
+        elif event == "prepared":
+            self.made += 1
+            tokens = row.get("prompt_tokens", 0), row.get("completion_tokens", 0)
+            self.parts[name] = Part(
+                name, row["rows"], row["keys_sha256"], prompt_tokens=tokens[0], completion_tokens=tokens[1]
+            )
+        elif event == "submitted":
+            part = self.parts[name]
+            self.parts[name] = replace(part, batch=row["batch"], input_file=row.get("input_file", ""))
+        elif event == "finished" and row["kept"]:
+            part, rows = self.parts[name], row["kept"]
+            self.parts[name] = replace(
+                part,
+                rows=rows,
+                kept=True,
+                prompt_tokens=part.prompt_tokens * rows // part.rows,  # as if spread evenly
+                completion_tokens=part.completion_tokens * rows // part.rows,
+            )
+        elif event in ("finished", "refused", "dropped"):
+            del self.parts[name]
+        elif event != "shrunk":  # earlier versions cut batches into halves
+            raise KeyError(event)
 
 
 class BatchState:
-    """The parts that are not closed, in the order of their making, and what is known of the service's room.
+    """The parts that are not closed, in the order of their making; every change is on disk before it counts.
 
-    `run` is a random name that tells the batches of this run from all others of the account. `row_limit` is
-    None, or the number of requests a part may hold since the service refused a part for its tokens;
-    `largest_done` is the largest number of requests that a finished part held.
+    `run` is a random name that tells the batches of this run from all others of the account.
 
     Raises:
         InputError: RUN/batches.jsonl is damaged.
     """
 
     def __init__(self, directory: Path) -> None:
-        self.parts: dict[str, Part] = {}
-        self.row_limit: int | None = None
-        self.largest_done = 0
-        self.run = ""
-        self.folder = directory / _FOLDER
-        self._path = directory / _FILE
-        self._made = 0
+        self.folder, self._path = directory / _FOLDER, directory / _FILE
         self.folder.mkdir(parents=True, exist_ok=True)
-        if self._path.exists():
-            _cut_torn_line(self._path)
-            for number, row in read_jsonl(self._path):
-                try:
-                    self._apply(row)
-                except (KeyError, TypeError):
-                    raise _damaged(self._path, number) from None
-        if not self.run:
-            self._record({"event": "run", "run": secrets.token_hex(8)})
+        self._events = _Events.read(self._path)
+        self.parts = self._events.parts
+        _cut_torn_line(self._path)
+        if not self._events.run:
+            self._record("run", run=secrets.token_hex(8))
+        self.run = self._events.run
         self.tidy()
 
-    def prepared(self, keys: Path, rows: int, *, prompt_tokens: int = 0, completion_tokens: int = 0) -> Part:
-        """Note a part that is about to be submitted, and take over the file of its keys; see `Part`."""
-        digest = _digest(keys)
-        name = f"{self._made + 1:04d}-{digest[:_DIGEST_DIGITS]}"
-        keys.replace(self.keys_file(name))
+    def prepared(self, keys: list[str], prompt_tokens: int, completion_tokens: int) -> Part:
+        """Note a part that is about to be submitted, by the keys of its requests; see `Part`."""
+        content = "".join(f"{key}\n" for key in keys).encode("ascii")
+        digest = hashlib.sha256(content).hexdigest()
+        name = f"{self._events.made + 1:04d}-{digest[:_DIGEST_DIGITS]}"
+        self.keys_file(name).write_bytes(content)
         self._record(
-            {
-                "event": "prepared",
-                "part": name,
-                "rows": rows,
-                "keys_sha256": digest,
-                "prompt_tokens": prompt_tokens,
-                "completion_tokens": completion_tokens,
-            }
+            "prepared",
+            part=name,
+            rows=len(keys),
+            keys_sha256=digest,
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
         )
         return self.parts[name]
 
     def submitted(self, part: Part, batch: str, input_file: str) -> None:
-        """Note the service's names for a part."""
+        """Note the service's names for a part; its requests need not lie here any more."""
         self._record(
-            {
-                "event": "submitted",
-                "part": part.name,
-                "batch": batch,
-                "input_file": input_file,
-                "rows": part.rows,
-                "keys_sha256": part.digest,
-            }
+            "submitted",
+            part=part.name,
+            batch=batch,
+            input_file=input_file,
+            rows=part.rows,
+            keys_sha256=part.digest,
         )
+        self.input_file(part.name).unlink(missing_ok=True)
 
     def finished(self, part: Part, status: str, *, replied: int, failed: int, kept: int) -> None:
         """Close a part whose rows are read; one with `kept` replies left over stays, to be asked for."""
-        self._record(
-            {
-                "event": "finished",
-                "part": part.name,
-                "batch": part.batch,
-                "status": status,
-                "replied": replied,
-                "failed": failed,
-                "kept": kept,
-            }
-        )
+        counts = {"replied": replied, "failed": failed, "kept": kept}
+        self._record("finished", part=part.name, batch=part.batch, status=status, **counts)
         self.tidy(inputs=False)
 
     def refused(self, part: Part, errors: list[str]) -> None:
         """Close a part that the service refused as a whole: its requests can be asked again."""
-        self._record({"event": "refused", "part": part.name, "batch": part.batch, "errors": errors})
+        self._record("refused", part=part.name, batch=part.batch, errors=errors)
 
     def dropped(self, part: Part) -> None:
         """Close a part that never became a batch."""
-        self._record({"event": "dropped", "part": part.name})
-
-    def shrunk(self, rows: int) -> None:
-        """Note that parts may hold `rows` requests from now on."""
-        self._record({"event": "shrunk", "rows": rows})
+        self._record("dropped", part=part.name)
 
     def keys_file(self, name: str) -> Path:
         """Return where the keys of a part lie, one a line."""
         return self.folder / f"{name}.keys"
 
     def input_file(self, name: str) -> Path:
-        """Return where the requests of a part lie until its batch is accepted."""
+        """Return where the requests of a part lie until they are submitted."""
         return self.folder / f"{name}.jsonl"
 
     def kept_file(self, name: str) -> Path:
-        """Return where the replies lie that nobody has asked for since they came."""
+        """Return where the replies lie that no run has asked for since they came."""
         return self.folder / f"{name}.kept.jsonl"
 
     def keys(self, part: Part) -> Iterator[str]:
@@ -201,53 +213,13 @@ class BatchState:
             if path not in wanted and path.suffix in _SUFFIXES:
                 path.unlink()
 
-    def _record(self, row: dict[str, Any]) -> None:
+    def _record(self, event: str, **fields: Any) -> None:
         """Write one event and hand it to the operating system before it counts."""
+        row = {"event": event, **fields}
         stamped = {**row, "time": datetime.now(UTC).isoformat(timespec="seconds")}
         with self._path.open("a", encoding="utf-8") as stream:
             stream.write(dumps(stamped) + "\n")
-        self._apply(row)
-
-    def _apply(self, row: dict[str, Any]) -> None:
-        event = row["event"]
-        if event == "finished" and not self.parts[row["part"]].kept:
-            self.largest_done = max(self.largest_done, self.parts[row["part"]].rows)
-        if event == "run":
-            self.run = row["run"]
-        elif event == "shrunk":
-            self.row_limit = row["rows"]
-        elif event == "prepared":
-            self._made += 1
-            self.parts[row["part"]] = Part(
-                row["part"],
-                row["rows"],
-                row["keys_sha256"],
-                prompt_tokens=row.get("prompt_tokens", 0),
-                completion_tokens=row.get("completion_tokens", 0),
-            )
-        elif event == "submitted":
-            self.parts[row["part"]] = replace(self.parts[row["part"]], batch=row["batch"])
-        elif event == "finished" and row["kept"]:
-            self.parts[row["part"]] = _left_over(self.parts[row["part"]], row["kept"])
-        elif event in ("finished", "refused", "dropped"):
-            del self.parts[row["part"]]
-        else:
-            raise KeyError(event)
-
-
-def _left_over(part: Part, rows: int) -> Part:
-    """Return a part that is read but for `rows` replies; tokens are taken to be spread evenly."""
-    return replace(
-        part,
-        rows=rows,
-        kept=True,
-        prompt_tokens=part.prompt_tokens * rows // part.rows,
-        completion_tokens=part.completion_tokens * rows // part.rows,
-    )
-
-
-def _damaged(path: Path, number: int) -> InputError:
-    return InputError(f"{path}:{number}: not an event of a batch run; repair or remove the line")
+        self._events.apply(row)
 
 
 def _digest(path: Path) -> str:
@@ -257,6 +229,8 @@ def _digest(path: Path) -> str:
 
 def _cut_torn_line(path: Path) -> None:
     """Remove what a crash left of a last line; the service knows what it would have said."""
+    if not path.exists():
+        return
     with path.open("r+b") as stream:
         content = stream.read()
         end = content.rfind(b"\n") + 1

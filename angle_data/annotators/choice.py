@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from angle_data.annotators.masking import masked
 from angle_data.annotators.models import DEFAULT_URL, MODELS, ModelAlias, service_of
 from angle_data.annotators.registry import ANNOTATORS
 from angle_data.annotators.spec import TIMEOUT_S, AnnotatorSpec, Dialect, EngineConfig
+from angle_data.annotators.transport import masked
 from angle_data.errors import InputError
 from angle_data.resources import install_command
 

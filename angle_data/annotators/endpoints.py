@@ -1,8 +1,7 @@
-"""The addresses of a run and whose turn it is: the next request goes where it may go first.
+"""The addresses of a run: the next request goes to the one that may take it first.
 
-Every address has its own limits. One that cannot be reached, or keeps failing, is set aside, and tried again
-later with one request at a time until it answers. The others go on; without others, everything waits.
-Knows nothing of what is asked.
+Every address has its own limits. One that cannot be reached, or keeps failing, is set aside and tried again
+later, with one request at a time until it answers. The others go on; without others, everything waits.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from angle_data.annotators.chat import Form
-from angle_data.annotators.limiter import Limiter, Ticket
+from angle_data.annotators.limits import Limiter, Ticket
+from angle_data.annotators.transport import Form
 
 log = logging.getLogger("angle.annotators")
 
@@ -30,19 +29,22 @@ class Closed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """The pauses for an address that is set aside, in seconds: they double from `first_s` up to `longest_s`.
+    """How long a run waits for its addresses, in seconds.
 
-    When no address of a run that once answered has done so for `total_s`, the run gives up. Three minutes:
+    An address that is set aside pauses for `first_s`, then twice as long each time up to `longest_s`. When no
+    address of a run that once answered has done so for `total_s`, the run gives up. Three minutes:
     `vllm serve` takes about half a minute to load a small model and more for a large one, a proxy seconds.
+    One request pauses between its attempts for a random time that grows from `retry_s`.
     """
 
+    retry_s: float = 0.5
     first_s: float = 1.0
     longest_s: float = 30.0
     total_s: float = 180.0
 
 
 class Endpoint:
-    """One address: its limits, the form of JSON it knows, and how it has been doing.
+    """One address: its limits, the form of JSON it understands, and how it is doing.
 
     `reached`: something there answered, an error perhaps. `worked`: it took a request for what it is.
     `refused_since`: when the first of the 429s came that no other answer interrupted, None after another one.
@@ -95,7 +97,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Leave to send one request to `endpoint`; given back with one of the methods of `Endpoints`.
+    """Leave to send one request to `endpoint`; `Endpoints` has the methods that give it back.
 
     `probe`: the request finds out whether an address that was set aside works again.
     """
@@ -106,10 +108,15 @@ class Place:
 
 
 class Endpoints:
-    """The addresses of one run. Has to be used within one running event loop."""
+    """The addresses of one run, for use within one event loop; `clock` gives the seconds that have passed."""
 
-    def __init__(self, endpoints: Sequence[Endpoint], patience: Patience) -> None:
-        self._endpoints, self._patience = tuple(endpoints), patience
+    def __init__(
+        self,
+        endpoints: Sequence[Endpoint],
+        patience: Patience,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._endpoints, self._patience, self._clock = tuple(endpoints), patience, clock
         self._retrying: deque[asyncio.Future[Place | None]] = deque()
         self._fresh: deque[asyncio.Future[Place | None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -136,7 +143,7 @@ class Endpoints:
 
     def failed(self, endpoint: Endpoint, message: str, *, connected: bool, told_s: float | None) -> bool:
         """Note a failure of a server, see `Endpoint.failed`; True when no address has worked for too long."""
-        now = time.monotonic()
+        now = self._clock()
         if endpoint.failed(connected=connected, now=now, patience=self._patience, told_s=told_s):
             if self.others_work(endpoint):
                 log.warning("%s is set aside for now (%s); the other addresses go on", endpoint.name, message)
@@ -160,7 +167,7 @@ class Endpoints:
             return None
         waiting = self._retrying if retrying else self._fresh
         if not (self._retrying or self._fresh):
-            place, _ = self._try(time.monotonic())
+            place, _ = self.take(self._clock())
             if place is not None:
                 return place
         future: asyncio.Future[Place | None] = asyncio.get_running_loop().create_future()
@@ -170,7 +177,7 @@ class Endpoints:
 
     def settled(self, place: Place, headers: Mapping[str, str], tokens: int | None = None) -> None:
         """Give a place back after an answer other than 429; `tokens` is what it used, if known."""
-        place.endpoint.limiter.settled(place.ticket, time.monotonic(), headers, tokens)
+        place.endpoint.limiter.settled(place.ticket, self._clock(), headers, tokens)
         place.endpoint.refused_since = None
         self._returned(place)
 
@@ -181,7 +188,7 @@ class Endpoints:
 
     def refused(self, place: Place, told_s: float | None, headers: Mapping[str, str], message: str) -> None:
         """Give a place back after a 429 that said `message` and, unless None, to wait `told_s` seconds."""
-        endpoint, now = place.endpoint, time.monotonic()
+        endpoint, now = place.endpoint, self._clock()
         paused = endpoint.limiter.paused_until
         wait = endpoint.limiter.refused(place.ticket, now, told_s, headers)
         if wait >= _LONG_WAIT_S and paused < now:
@@ -197,8 +204,10 @@ class Endpoints:
     def drain(self) -> None:
         """There is nothing more to send: whoever waits for a first place gets None."""
         self._drained = True
-        while self._fresh:
-            _resolve(self._fresh.popleft(), None)
+        for future in self._fresh:
+            if not future.done():
+                future.set_result(None)
+        self._fresh.clear()
 
     def close(self) -> None:
         """The run ends: whoever waits, or will, gets `Closed`."""
@@ -211,7 +220,7 @@ class Endpoints:
         self._retrying.clear()
         self._fresh.clear()
 
-    def _try(self, now: float) -> tuple[Place | None, float]:
+    def take(self, now: float) -> tuple[Place | None, float]:
         """Take a place at the best address, or return the seconds until that is worth trying again."""
         pauses = [endpoint.pause(now) for endpoint in self._endpoints]
         usable = [endpoint for endpoint, pause in zip(self._endpoints, pauses, strict=True) if not pause]
@@ -245,14 +254,9 @@ class Endpoints:
                 if waiting[0].done():  # cancelled
                     waiting.popleft()
                     continue
-                place, wait = self._try(time.monotonic())
+                place, wait = self.take(self._clock())
                 if place is None:
                     if math.isfinite(wait) and not self._closed:
                         self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
                     return
                 waiting.popleft().set_result(place)
-
-
-def _resolve(future: asyncio.Future[Place | None], place: Place | None) -> None:
-    if not future.done():
-        future.set_result(place)

@@ -19,10 +19,17 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply
+from angle_data.annotators.base import ChatRequest, Failure, Reply, take_count
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.annotators.vllm_chunks import ChunkServer, check_refusals, decode, encode
-from angle_data.annotators.vllm_engine import DEFAULT_CHUNK, EngineSettings, one_line, take_count
+from angle_data.annotators.transport import one_line
+from angle_data.annotators.vllm_offline import (
+    DEFAULT_CHUNK,
+    ChunkServer,
+    EngineSettings,
+    check_refusals,
+    decode,
+    encode,
+)
 from angle_data.errors import AnnotatorError, MissingExtraError
 
 log = logging.getLogger("angle.annotators")

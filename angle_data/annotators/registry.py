@@ -12,8 +12,8 @@ from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.resources import load_object
 
 ANNOTATORS: dict[str, str] = {
-    "server": "angle_data.annotators.openai_server:OpenAIServer",
-    "batch": "angle_data.annotators.openai_batch:OpenAIBatch",
+    "server": "angle_data.annotators.server:OpenAIServer",
+    "batch": "angle_data.annotators.batch:OpenAIBatch",
     "offline": "angle_data.annotators.vllm_offline:VLLMOffline",
     "ray": "angle_data.annotators.ray_offline:RayOffline",
     "recorded": "angle_data.annotators.recorded:Recorded",

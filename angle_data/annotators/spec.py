@@ -122,7 +122,7 @@ class EngineConfig:
     engine_options: Mapping[str, Any] = _option(
         "Setting of the engine itself. offline, ray: any argument of vllm.LLM, and chunk=N (prompts per "
         "call); ray: concurrency=N (engines); server: timeout_s=SECONDS for one answer (120); batch: "
-        "wait_s=SECONDS.",
+        "wait_s=SECONDS, batch_size=N.",
         factory=dict,
         flag="engine_option",
         metavar="KEY=VALUE",

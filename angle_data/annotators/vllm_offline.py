@@ -1,8 +1,11 @@
 """Loads a model with vLLM on this machine and answers in chunks: no server, one start for all requests.
 
-The engine lives in a process of its own (`vllm_worker`), so a Ctrl-C drains the chunk that is worked on. What
-vLLM prints goes to vllm.log in the run folder. A kill loses at most one chunk. Does not spread over machines;
-see `ray_offline`.
+`VLLMOffline` is the annotator. It keeps the engine in a process of its own, because vLLM prints on stdout,
+starts processes that a Ctrl-C in the terminal would end in the middle of a chunk, and takes its process along
+when memory runs out. What vLLM prints goes to vllm.log in the run folder. A kill loses at most one chunk.
+
+`ChunkServer` is the other end: it loads a `VLLMEngine` and answers encoded chunks, each a line of JSON. This
+module as a program serves them on stdin and stdout; `ray_offline` runs the same in the actors of a cluster.
 """
 
 from __future__ import annotations
@@ -11,34 +14,45 @@ import asyncio
 import json
 import logging
 import os
+import queue
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import weakref
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply
+from angle_data import errors
+from angle_data.annotators.base import ChatRequest, Failure, Reply, take_count
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.annotators.vllm_chunks import check_refusals, decode, encode
-from angle_data.annotators.vllm_engine import DEFAULT_CHUNK, EngineSettings, one_line, take_count
-from angle_data.errors import AngleError, AnnotatorError, MissingExtraError
+from angle_data.annotators.transport import one_line
+from angle_data.errors import AngleError, AnnotatorError, InputError, MissingExtraError
 
 log = logging.getLogger("angle.annotators")
 
-_WORKER = "angle_data.annotators.vllm_worker"
+DEFAULT_CHUNK = 2048
+"""Prompts per call. Enough to keep a GPU full for most of the call; the price of a kill is one call."""
+
+_OURS = {
+    "model": "--checkpoint",
+    "tokenizer_revision": "--revision",
+    "revision": "--revision",
+    "hf_token": "the environment variable HF_TOKEN",
+}
 _LOG_NAME = "vllm.log"
 _END_S = 10.0
 _LOG_TAIL_BYTES = 200_000
-# The last line of a traceback, with or without the process name and time that vLLM puts before it.
+# The last line of a traceback, with or without the process name and time that vLLM puts before it:
+# `(EngineCore pid=1) ERROR 11-21 [core.py:1] ValueError: no room`
 _RAISED = re.compile(r"^(?:.*\] )?([A-Za-z_][\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
 
 
@@ -108,7 +122,7 @@ class _Worker:
         self._log, self._log_place = _open_log(run)
         self._process = subprocess.Popen(
             # -P: a folder named vllm or torch in the working directory is not meant.
-            [sys.executable, "-P", "-m", _WORKER],
+            [sys.executable, "-P", "-m", __spec__.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -196,3 +210,271 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """What is loaded: a model id or folder, its revision, and keyword arguments for `vllm.LLM`."""
+
+    checkpoint: str
+    revision: str | None
+    options: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        for name, instead in _OURS.items():
+            if name in self.options:
+                raise InputError(f"--engine-option {name} cannot be set; use {instead}")
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `vllm.LLM`: the user's, on top of what labelling needs.
+
+        Prompts share their head, so prefix caching is on. White space between JSON tokens is off: small
+        models can fill a reply with it. `max_model_len` -1 is the longest context that fits into memory.
+        """
+        defaults = {
+            "enable_prefix_caching": True,
+            "max_model_len": -1,
+            "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
+        }
+        return {**defaults, **self.options, "model": self.checkpoint, "revision": self.revision}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The part of a request that an engine needs; `encode` writes its fields."""
+
+    key: str
+    messages: list[dict[str, str]]
+    temperature: float
+    max_tokens: int
+    seed: int | None
+    schema: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The outcomes of one chunk in the order of its questions, and how far the prefix cache helped."""
+
+    outcomes: list[Reply | Failure]
+    prompt_tokens: int
+    cached_tokens: int
+
+
+class VLLMEngine:
+    """A loaded model. Loading takes from seconds to minutes; nothing is loaded twice.
+
+    Raises:
+        MissingExtraError: vLLM is not installed.
+        InputError: An option that vLLM does not know.
+        AnnotatorError: The model cannot be loaded, or it has no chat template.
+    """
+
+    def __init__(self, settings: EngineSettings) -> None:
+        try:
+            from vllm import LLM
+        except ModuleNotFoundError:
+            raise MissingExtraError("loading a model", "vllm") from None
+        self._faulty = _faulty()
+        try:
+            self._llm = LLM(**settings.arguments())
+        except TypeError as error:
+            unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+            if unknown is None:
+                raise
+            raise InputError(
+                f"--engine-option {unknown[1]}: vLLM has no such option; see its engine arguments"
+            ) from None
+        # The loaders raise errors of a dozen libraries; every one means that the model is not there.
+        except Exception as error:
+            raise AnnotatorError(f"vLLM cannot load {settings.checkpoint}: {one_line(error)}") from error
+        self._context = int(self._llm.model_config.max_model_len)
+        self._tokenizer = self._llm.get_tokenizer()
+        if not (getattr(self._tokenizer, "chat_template", None) or self._llm.chat_template):
+            raise AnnotatorError(
+                f"{settings.checkpoint} has no chat template, so it may not be a chat model; name one with "
+                "--engine-option chat_template=FILE"
+            )
+
+    def answer(self, questions: Sequence[Question]) -> Answers:
+        """Answer a chunk in one call of vLLM. A question that cannot be asked costs none of the others."""
+        started = time.monotonic()
+        outcomes: dict[str, Reply | Failure] = {}
+        fitting = []
+        for question, tokens in zip(questions, self._prompt_lengths(questions), strict=True):
+            if tokens < self._context:
+                fitting.append(question)
+                continue
+            message = f"the prompt has {tokens} tokens, the model holds {self._context} with the reply"
+            outcomes[question.key] = Failure(question.key, "too_long", message)
+        # Neighbours with a common head find its blocks in the prefix cache before they are evicted.
+        fitting.sort(key=lambda question: [message["content"] for message in question.messages])
+        prompt_tokens = cached_tokens = 0
+        for question, output in self._chat(fitting):
+            if isinstance(output, Failure):
+                outcomes[question.key] = output
+                continue
+            prompt_tokens += len(output.prompt_token_ids)
+            cached_tokens += output.num_cached_tokens or 0
+            outcomes[question.key] = _outcome(question.key, output, time.monotonic() - started)
+        return Answers([outcomes[question.key] for question in questions], prompt_tokens, cached_tokens)
+
+    def _prompt_lengths(self, questions: Sequence[Question]) -> list[int]:
+        prompts = [
+            self._tokenizer.apply_chat_template(
+                question.messages,
+                chat_template=self._llm.chat_template,
+                add_generation_prompt=True,
+                tokenize=False,
+            )
+            for question in questions
+        ]
+        if not prompts:
+            return []
+        return [len(ids) for ids in self._tokenizer(prompts, add_special_tokens=False)["input_ids"]]
+
+    def _chat(self, questions: list[Question]) -> list[tuple[Question, Any]]:
+        """Return a vLLM output or a failure for each question.
+
+        vLLM checks every question before it starts on the first, and refuses all for the fault of one: the
+        faulty ones are found by halving.
+        """
+        if not questions:
+            return []
+        try:
+            outputs = self._llm.chat(
+                [question.messages for question in questions],
+                [self._sampling(question) for question in questions],
+                use_tqdm=False,
+            )
+        except self._faulty as error:
+            if len(questions) > 1:
+                half = len(questions) // 2
+                return self._chat(questions[:half]) + self._chat(questions[half:])
+            return [(questions[0], Failure(questions[0].key, "refused", one_line(error)))]
+        return list(zip(questions, outputs, strict=True))
+
+    def _sampling(self, question: Question) -> Any:
+        """Return vLLM's parameters: the model's own defaults (top-p …), as its server has them, and ours."""
+        from vllm.sampling_params import StructuredOutputsParams
+
+        params = self._llm.get_default_sampling_params()
+        params.temperature = question.temperature
+        params.max_tokens = question.max_tokens
+        params.seed = question.seed
+        if question.schema is not None:
+            params.structured_outputs = StructuredOutputsParams(
+                json=question.schema, disable_any_whitespace=True
+            )
+        return params
+
+
+def _faulty() -> tuple[type[Exception], ...]:
+    """Return what vLLM raises for a faulty request; before it had an error of its own, a ValueError."""
+    try:
+        from vllm.exceptions import VLLMClientError
+    except ImportError:
+        return (ValueError,)
+    return (ValueError, VLLMClientError)
+
+
+def _outcome(key: str, output: Any, seconds: float) -> Reply | Failure:
+    (completion,) = output.outputs
+    if completion.finish_reason not in ("stop", "length"):
+        return Failure(key, "aborted", f"vLLM ended the reply early: {completion.finish_reason}")
+    prompt, reply = len(output.prompt_token_ids), len(completion.token_ids)
+    usage = {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply}
+    return Reply(key, completion.text, completion.finish_reason, usage, seconds)
+
+
+class ChunkServer:
+    """Answers encoded chunks; loads the model on the first, which may be empty, and after an error never."""
+
+    def __init__(self, settings: EngineSettings) -> None:
+        self._settings = settings
+        self._engine: VLLMEngine | None = None
+        self._error: dict[str, str] | None = None
+
+    def __call__(self, line: str) -> str:
+        """Return the encoded answer to an encoded chunk; errors of the engine travel as answers."""
+        if self._error is None:
+            try:
+                self._engine = self._engine or VLLMEngine(self._settings)
+                started = time.monotonic()
+                answers = self._engine.answer([Question(**fields) for fields in json.loads(line)])
+                return json.dumps({**asdict(answers), "seconds": time.monotonic() - started})
+            except AngleError as error:
+                self._error = {"error": type(error).__name__, "message": str(error)}
+            except Exception as error:
+                # A defect of the model's code or of vLLM: the log has its traceback, the user one line.
+                log.exception("vLLM failed")
+                self._error = {"error": "AnnotatorError", "message": f"vLLM failed: {one_line(error)}"}
+        return json.dumps(self._error)
+
+
+def encode(requests: Iterable[ChatRequest]) -> str:
+    """Return a chunk as one line, without its end."""
+    return json.dumps(
+        [{"key": one.key, "messages": one.messages, **one.sampling.to_dict()} for one in requests]
+    )
+
+
+def decode(line: str | bytes) -> list[Reply | Failure]:
+    """Return the outcomes of an encoded answer, in the order of the chunk.
+
+    Raises:
+        AngleError: The error that the engine ended with.
+    """
+    answer: dict[str, Any] = json.loads(line)
+    if "error" in answer:
+        kind: type[AngleError] = getattr(errors, answer["error"], AnnotatorError)
+        raise kind.__new__(kind, answer["message"])  # complete; some classes build theirs from parts
+    outcomes = [Failure(**fields) if "kind" in fields else Reply(**fields) for fields in answer["outcomes"]]
+    log.debug(
+        "%d requests in %.1f s; %d of %d prompt tokens from the prefix cache",
+        len(outcomes),
+        answer["seconds"],
+        answer["cached_tokens"],
+        answer["prompt_tokens"],
+    )
+    return outcomes
+
+
+def check_refusals(outcomes: list[Reply | Failure]) -> None:
+    """End a run that gets nothing but the same refusal.
+
+    Raises:
+        AnnotatorError: Every request of a chunk was refused for the same reason.
+    """
+    refusals = [outcome for outcome in outcomes if isinstance(outcome, Failure) and outcome.kind == "refused"]
+    if len(refusals) == len(outcomes) and len({refusal.message for refusal in refusals}) == 1:
+        raise AnnotatorError(f"vLLM refuses every request: {refusals[0].message}")
+
+
+def main() -> None:
+    """Serve the process on the other end of stdin and stdout until it closes them."""
+    # What vLLM and its libraries print must not mix with the answers: it goes to stderr.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    server = ChunkServer(EngineSettings(**json.loads(sys.stdin.readline())))
+    working = threading.Event()
+    chunks: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(sys.stdin, chunks, working), daemon=True).start()
+    while (chunk := chunks.get()) is not None:
+        answer = server(chunk)
+        working.clear()  # before the answer is out: the next chunk may follow at once
+        answers.write(answer + "\n")
+        answers.flush()
+
+
+def _read(source: IO[str], chunks: queue.SimpleQueue[str | None], working: threading.Event) -> None:
+    for line in source:
+        working.set()
+        chunks.put(line)
+    # Nobody waits for the answer any more, and the engine's own processes would outlive this one.
+    if working.is_set() and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    chunks.put(None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,31 +1,17 @@
-"""Ensembling: the candidates of several annotators in, one labelled data set out.
+"""Candidates of several annotators, and grades of them, in; one labelled data set out.
 
-A strategy decides which candidates are kept; adding one is one entry in `STRATEGIES` and never an edit of
-an existing function. Nothing here calls a model or the network.
+Read in this order:
+
+- `command`: the options of `angle-data ensemble` and the table it prints
+- `build`: one build from runs to files, step by step
+- `read`: runs and grades from disk; candidates grouped by source text
+- `screen`: which candidates are usable at all (gate and topic check), and every reason code
+- `merge`: which offers are one pair, and who wins a vote about it
+- `strategies`: what is kept: `concat`, `vote`, and the registry of strategies
+- `principled`: the strategy that weighs annotators and grades (Dawid and Skene)
+- `graders`: which graders are believed, and what is said about their grades
+- `balance`: limits on sources, near copies, polarities and annotators
+- `labels`: polarity and grade to label and score; random pairs
+- `splits`: which split a source belongs to
+- `report`: the counts on the terminal, `report.json` and the card
 """
-
-from __future__ import annotations
-
-from angle_data.ensemble.sources import Strategy
-from angle_data.errors import InputError
-from angle_data.resources import load_object
-
-__all__ = ["STRATEGIES", "load_strategy"]
-
-STRATEGIES: dict[str, str] = {
-    "concat": "angle_data.ensemble.strategies:concat",
-    "principled": "angle_data.ensemble.principled:principled",
-    "vote": "angle_data.ensemble.strategies:vote",
-}
-
-
-def load_strategy(name: str) -> Strategy:
-    """Import and return the strategy registered under `name`.
-
-    Raises:
-        InputError: There is no such strategy; the message lists those there are.
-    """
-    if name not in STRATEGIES:
-        raise InputError(f"unknown strategy {name!r}; choose one of {', '.join(sorted(STRATEGIES))}")
-    strategy: Strategy = load_object(STRATEGIES[name])
-    return strategy

@@ -1,6 +1,6 @@
-"""How many pairs of which kind stay: limits on a source, on near copies, on one annotator.
+"""How many pairs of which kind stay: limits on a source, on near copies, on polarities and on annotators.
 
-Knows nothing about what is right; of the pairs that could go, those of least weight go first.
+The limits say nothing about what is right; of the pairs that could go, those of least weight go first.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from angle_data.ensemble.sources import Choice, Outcome, reject
+from angle_data.ensemble.screen import reject
+from angle_data.ensemble.strategies import Choice, Outcome
 from angle_data.errors import InputError
-from angle_data.records import Polarity
-
-_SIDES: tuple[Polarity, Polarity] = ("synonym", "antonym")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,7 @@ class Limits:
 
     `per_source`: most pairs of a source and polarity. `near_copies`: largest share of near copies among the
     antonyms. `equal`: as many synonyms as antonyms of a source, as far as neither side loses more than half.
-    `share`: largest share of the pairs that one annotator may supply.
+    `share`: largest share of the pairs that one annotator alone may supply.
 
     Raises:
         InputError: A value is out of its range.
@@ -53,7 +51,7 @@ def balance(kept: Sequence[Choice], limits: Limits, *, seed: int) -> Outcome:
     it has no other antonym, so their share can end above the limit.
 
     Raises:
-        InputError: `limits.share` is less than an equal share of each annotator.
+        InputError: `limits.share` cannot hold: too few annotators supply the pairs.
     """
     outcome = Outcome(list(kept), [])
     _cut(outcome, _surplus_copies(outcome.kept, limits.near_copies, seed), "near_copies")
@@ -61,7 +59,8 @@ def balance(kept: Sequence[Choice], limits: Limits, *, seed: int) -> Outcome:
         _cut(outcome, _surplus_per_source(outcome.kept, limits.per_source, seed), "capped")
     if limits.equal:
         _cut(outcome, _surplus_side(outcome.kept, seed), "unequal")
-    _cut(outcome, _surplus_share(outcome.kept, limits.share, seed), "annotator_share")
+    if limits.share < 1:
+        _cut(outcome, _surplus_share(outcome.kept, limits.share, seed), "annotator_share")
     return outcome
 
 
@@ -77,11 +76,10 @@ def _cut(outcome: Outcome, surplus: Iterable[Choice], reason: str) -> None:
 def _surplus_copies(kept: Sequence[Choice], share: float, seed: int) -> list[Choice]:
     antonyms = [choice for choice in kept if choice.candidate.polarity == "antonym"]
     copies = [choice for choice in antonyms if "near_copy" in choice.flags]
-    others = len(antonyms) - len(copies)
     if len(copies) <= share * len(antonyms):
         return []
     covered = {choice.source.key for choice in antonyms if "near_copy" not in choice.flags}
-    allowed = math.floor(share / (1 - share) * others + 1e-9)
+    allowed = math.floor(share / (1 - share) * (len(antonyms) - len(copies)) + 1e-9)
     spare = []
     for choice in sorted(copies, key=lambda c: (-c.weight, _rank(c, seed))):
         if choice.source.key in covered:
@@ -92,64 +90,44 @@ def _surplus_copies(kept: Sequence[Choice], share: float, seed: int) -> list[Cho
     return spare[max(0, allowed) :]
 
 
-def _groups(kept: Sequence[Choice]) -> dict[str, dict[Polarity, list[Choice]]]:
-    groups: dict[str, dict[Polarity, list[Choice]]] = {}
-    for choice in kept:
-        sides = groups.setdefault(choice.source.key, {side: [] for side in _SIDES})
-        sides[choice.candidate.polarity].append(choice)
-    return groups
-
-
 def _surplus_per_source(kept: Sequence[Choice], count: int, seed: int) -> list[Choice]:
-    return [
-        choice
-        for sides in _groups(kept).values()
-        for group in sides.values()
-        for choice in _pick(group, seed)[count:]
-    ]
+    return [choice for sides in _sides(kept) for group in sides for choice in _pick(group, seed)[count:]]
 
 
 def _surplus_side(kept: Sequence[Choice], seed: int) -> list[Choice]:
     surplus = []
-    for sides in _groups(kept).values():
-        fewer, more = sorted(sides.values(), key=len)
+    for sides in _sides(kept):
+        fewer, more = sorted(sides, key=len)
         if fewer:
             surplus += _pick(more, seed)[max(len(fewer), math.ceil(len(more) / 2)) :]
     return surplus
 
 
 def _surplus_share(kept: Sequence[Choice], share: float, seed: int) -> list[Choice]:
-    """Return pairs that only one annotator offered, until no annotator has more than its share of the rest.
-
-    A pair counts for its annotators in equal parts.
-    """
-    credit: dict[str, float] = {}
+    """Return what each annotator alone supplies beyond its share; a pair of several counts for nobody."""
     own: dict[str, list[Choice]] = {}
-    for choice in kept:
-        for model in choice.models:
-            credit[model] = credit.get(model, 0.0) + 1 / len(choice.models)
+    for choice in sorted(kept, key=lambda c: (-c.weight, _rank(c, seed))):
         if len(choice.models) == 1:
             own.setdefault(choice.models[0], []).append(choice)
-    if share == 1 or not credit:
-        return []
-    if share * len(credit) < 1:
+    shared = len(kept) - sum(map(len, own.values()))
+    most = max(map(len, own.values()), default=0)
+    while most and most > share * (shared + sum(min(most, len(group)) for group in own.values())):
+        most -= 1
+    if own and not most:
         raise InputError(
-            f"max share {share:g} cannot hold for {len(credit)} annotators; "
-            f"give at least {math.ceil(100 / len(credit)) / 100:g}"
+            f"max share {share:g} cannot hold for {len(own)} annotators; give at least "
+            f"{math.ceil(100 / len(own)) / 100:g}"
         )
-    for group in own.values():
-        group.sort(key=lambda choice: (-choice.weight, _rank(choice, seed)))
-    total = float(len(kept))
-    surplus: list[Choice] = []
-    while True:
-        model = min(credit, key=lambda name: (-credit[name], name))
-        excess = math.ceil((credit[model] - share * total) / (1 - share) - 1e-9)
-        if excess <= 0 or not own.get(model):
-            return surplus
-        for _ in range(min(excess, len(own[model]))):
-            surplus.append(own[model].pop())
-            credit[model] -= 1
-            total -= 1
+    return [choice for group in own.values() for choice in group[most:]]
+
+
+def _sides(kept: Sequence[Choice]) -> Iterable[tuple[list[Choice], list[Choice]]]:
+    """Return the synonyms and the antonyms of each source."""
+    groups: dict[str, tuple[list[Choice], list[Choice]]] = {}
+    for choice in kept:
+        synonym = choice.candidate.polarity == "synonym"
+        groups.setdefault(choice.source.key, ([], []))[0 if synonym else 1].append(choice)
+    return groups.values()
 
 
 def _pick(group: Sequence[Choice], seed: int) -> list[Choice]:

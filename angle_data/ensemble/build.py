@@ -1,7 +1,7 @@
 """`angle-data ensemble`: runs in; `dataset/`, `rejected.jsonl` and `report.json` out.
 
-Composes the steps of this package in their order; each can be used alone. Same runs, options and seed give
-the same bytes, in whatever order the runs are named and their rows stand.
+The steps of this folder in their order. Same runs, options and seed give the same bytes, in whatever order
+the runs are named and their rows stand.
 """
 
 from __future__ import annotations
@@ -16,36 +16,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from angle_data.disjoint import DisjointSets
-from angle_data.ensemble import load_strategy
 from angle_data.ensemble.balance import Limits, balance
-from angle_data.ensemble.chains import synonym_sets
-from angle_data.ensemble.grading import Grading, Labelled, read_grading
-from angle_data.ensemble.labels import (
-    LABELS,
-    default_random_pairs,
-    label_choice,
-    random_pairs,
-)
+from angle_data.ensemble.graders import Grading, read_grading
+from angle_data.ensemble.labels import LABELS, grade_choices, label_choice, random_pairs
+from angle_data.ensemble.read import group_by_source, read_runs
 from angle_data.ensemble.report import EnsembleSummary, make_card, make_report, summarise
-from angle_data.ensemble.runs import read_runs
-from angle_data.ensemble.sources import Choice, Outcome, group_by_source
-from angle_data.ensemble.splits import SPLITS, assign_splits, check_ratios
+from angle_data.ensemble.splits import assign_splits
+from angle_data.ensemble.strategies import Choice, Outcome, load_strategy, synonym_sets
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file, write_jsonl
 from angle_data.locking import LOCK_NAME, hold
 from angle_data.publish.dataset import write_dataset
 from angle_data.records import LabelledPair
+from angle_data.splits import check_ratios
 from angle_data.text import normalise, pair_key
 
 log = logging.getLogger("angle.ensemble")
 
 _ANTONYM_SCORE = 0.5
+_NO_LIMITS = Limits()
 # What a build leaves behind at whatever moment it is stopped.
 _OURS = re.compile(
     r"dataset|rejected\.jsonl|\.(dataset|rejected\.jsonl|report\.json)\..*|" + re.escape(LOCK_NAME)
 )
-# What a strategy limits unless told otherwise; one that is not named here limits nothing.
-_LIMITS = {"principled": Limits(near_copies=0.3, equal=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +46,8 @@ class EnsembleConfig:
     """Settings of one build; checked when made.
 
     `scores` are run directories with grades. `antonym_score` in 0..1 applies to all labels but `binary`;
-    `random_per_source` None means the default of `labels`; `max_per_source` None means no cap;
-    `max_near_copies`, `equal_polarities` and `max_share` (see `balance.Limits`) None mean the default of
-    `strategy`; `ratios` are the shares of train, validation and test.
+    `random_per_source` None means 0 for `binary` labels and 1 for the others, which need a lower end;
+    `limits` say what the data set may hold; `ratios` are the shares of train, validation and test.
 
     Raises:
         InputError: A value is unknown or out of its range.
@@ -68,10 +60,7 @@ class EnsembleConfig:
     scores: tuple[Path, ...] = ()
     antonym_score: float = _ANTONYM_SCORE
     random_per_source: int | None = None
-    max_per_source: int | None = None
-    max_near_copies: float | None = None
-    equal_polarities: bool | None = None
-    max_share: float | None = None
+    limits: Limits = _NO_LIMITS
     ratios: tuple[float, ...] = (0.9, 0.1)
     seed: int = 0
 
@@ -89,24 +78,12 @@ class EnsembleConfig:
         if self.random_per_source is not None and self.random_per_source < 0:
             raise InputError(f"random pairs per source must be 0 or more, got {self.random_per_source}")
         check_ratios(self.ratios)
-        _ = self.limits  # checks them
-
-    @property
-    def limits(self) -> Limits:
-        """What the data set may hold, the defaults of `strategy` resolved."""
-        default = _LIMITS.get(self.strategy, Limits())
-        return Limits(
-            per_source=self.max_per_source,
-            near_copies=default.near_copies if self.max_near_copies is None else self.max_near_copies,
-            equal=default.equal if self.equal_polarities is None else self.equal_polarities,
-            share=default.share if self.max_share is None else self.max_share,
-        )
 
     @property
     def random_pairs(self) -> int:
         """Random pairs per source, the default of `labels` resolved."""
         if self.random_per_source is None:
-            return default_random_pairs(self.labels)
+            return 0 if self.labels == "binary" else 1
         return self.random_per_source
 
 
@@ -122,20 +99,29 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     runs = read_runs(config.runs)
     sources = group_by_source(candidate for run in runs for candidate in run.candidates)
     grading = read_grading(config.scores, sources, labels=config.labels)
-    outcome = strategy(sources, grading.grades)
+    outcome = strategy(sources, grading.judgement.grades)
     alike = synonym_sets(outcome.kept)  # before pairs go that are good, but too many
     balanced = balance(outcome.kept, config.limits, seed=config.seed)
     outcome = Outcome(balanced.kept, outcome.dropped + balanced.dropped, outcome.details)
     if not outcome.kept:
         raise InputError(_nothing_left(outcome))
-    combined = grading.combine(outcome.kept) if config.labels == "graded" else {}
+    combined: Mapping[tuple[str, str], float] = {}
+    labelled = None
+    if config.labels == "graded":
+        combined = grade_choices(outcome.kept, grading.judgement.grades)
+        graded = sum(pair_key(kept.source.text, kept.candidate.text) in combined for kept in outcome.kept)
+        labelled = {"graded": graded, "ordinal": len(outcome.kept) - graded}
+        if not combined:
+            raise InputError(
+                f"--labels graded: none of the {len(outcome.kept)} pairs that are kept is graded "
+                f"({grading.share}); grade more candidates, or choose --labels ordinal"
+            )
     splits = _split(outcome.kept, config, combined, alike)
-    labelled = _count(outcome.kept, combined) if config.labels == "graded" else None
     for gap in grading.gaps(labelled):
         log.warning("%s", gap)
     settings = _settings(config, grading)
     summary = summarise(runs, outcome, splits, config.out / "dataset")
-    report = make_report(runs, settings, summary, grading.report(outcome.details, labelled))
+    report = make_report(runs, settings, summary, outcome.details | grading.report(labelled))
     card = make_card(runs, settings, summary, grading.notes(labelled))
     with hold(config.out):
         _clear_leftovers(config.out)
@@ -202,11 +188,6 @@ def _nothing_left(outcome: Outcome) -> str:
     return f"none of {len(outcome.dropped)} candidates is left ({shown}); look at the candidates of the runs"
 
 
-def _count(kept: Sequence[Choice], combined: Mapping[tuple[str, str], float]) -> Labelled:
-    graded = sum(pair_key(choice.source.text, choice.candidate.text) in combined for choice in kept)
-    return Labelled(graded, len(kept) - graded)
-
-
 def _split(
     kept: Sequence[Choice],
     config: EnsembleConfig,
@@ -218,9 +199,10 @@ def _split(
     partners: dict[str, list[str]] = {key: [] for key in sources}
     for choice in kept:
         partners[choice.source.key].append(normalise(choice.candidate.text))
-    where = assign_splits(partners, ratios=config.ratios, seed=config.seed)
+    shares = check_ratios(config.ratios)
+    where = assign_splits(partners, shares=shares, seed=config.seed)
     taken = {pair_key(choice.source.text, choice.candidate.text) for choice in kept}
-    splits: dict[str, list[LabelledPair]] = {name: [] for name in SPLITS[: len(config.ratios)]}
+    splits: dict[str, list[LabelledPair]] = {name: [] for name in shares}
     for choice in kept:
         grade = combined.get(pair_key(choice.source.text, choice.candidate.text))
         pair = label_choice(choice, labels=config.labels, antonym_score=config.antonym_score, grade=grade)
@@ -233,10 +215,10 @@ def _split(
         pairs.sort(key=lambda pair: _rank(pair, config.seed))
     if not splits["train"]:
         raise InputError(f"none of {len(sources)} texts fell into train; give more texts, or --ratios 1")
-    for name, ratio in zip(splits, config.ratios, strict=True):
-        if ratio and not splits[name]:
+    for name, share in shares.items():
+        if not splits[name]:
             log.warning(
-                "no text fell into %s (%d texts, share %g): it is left out", name, len(sources), ratio
+                "no text fell into %s (%d texts, share %g): it is left out", name, len(sources), share
             )
     return {name: pairs for name, pairs in splits.items() if pairs}
 

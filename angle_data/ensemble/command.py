@@ -1,7 +1,4 @@
-"""The `angle-data ensemble` command: options in, one call, a short table out.
-
-Holds no logic of its own and imports nothing heavy.
-"""
+"""The `angle-data ensemble` command: options in, one call, a short table out."""
 
 from __future__ import annotations
 
@@ -12,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from angle_data.console import configure_logging
-from angle_data.errors import InputError
+from angle_data.console import configure_logging, say_result
 
 if TYPE_CHECKING:
     from angle_data.ensemble.report import EnsembleSummary
@@ -50,23 +46,17 @@ def ensemble(
         int | None, typer.Option(help="Most pairs per source text and polarity.", show_default="no cap")
     ] = None,
     max_near_copies: Annotated[
-        float | None,
-        typer.Option(
-            help="Largest share of antonyms that hardly differ from their source.",
-            show_default="principled 0.3, others 1",
-        ),
-    ] = None,
+        float, typer.Option(help="Largest share of antonyms that hardly differ from their source.")
+    ] = 1.0,
     equal_polarities: Annotated[
-        bool | None,
+        bool,
         typer.Option(
-            "--equal-polarities/--unequal-polarities",
-            help="As many synonyms as antonyms of each source.",
-            show_default="principled equal, others unequal",
+            "--equal-polarities/--unequal-polarities", help="As many synonyms as antonyms of each source."
         ),
-    ] = None,
+    ] = False,
     max_share: Annotated[
-        float | None, typer.Option(help="Largest share of pairs from one annotator.", show_default="1")
-    ] = None,
+        float, typer.Option(help="Largest share of pairs that one annotator alone may supply.")
+    ] = 1.0,
     ratios: Annotated[
         str, typer.Option(help="Shares of train, validation and test; by source text.")
     ] = "0.9,0.1",
@@ -86,7 +76,9 @@ def ensemble(
     --strategy principled
     """
     configure_logging(quiet=quiet, verbose=verbose)
+    from angle_data.ensemble.balance import Limits
     from angle_data.ensemble.build import EnsembleConfig, build_ensemble
+    from angle_data.splits import parse_ratios
 
     config = EnsembleConfig(
         runs=tuple(runs),
@@ -96,22 +88,15 @@ def ensemble(
         scores=tuple(scores or ()),
         antonym_score=antonym_score,
         random_per_source=random_per_source,
-        max_per_source=max_per_source,
-        max_near_copies=max_near_copies,
-        equal_polarities=equal_polarities,
-        max_share=max_share,
-        ratios=_parse_ratios(ratios),
+        limits=Limits(max_per_source, max_near_copies, equal_polarities, max_share),
+        ratios=parse_ratios(ratios),
         seed=seed,
     )
     summary = build_ensemble(config)
-    typer.echo(_as_json(summary) if as_json else _as_table(summary))
-
-
-def _parse_ratios(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(f"--ratios {text!r}: give numbers separated by commas, such as 0.9,0.1") from None
+    if as_json:
+        typer.echo(_as_json(summary))
+    else:
+        say_result(_as_table(summary))
 
 
 def _as_json(summary: EnsembleSummary) -> str:
@@ -125,7 +110,7 @@ def _as_table(summary: EnsembleSummary) -> str:
         ("dropped", _counts(summary.dropped) or "none"),
     ]
     if summary.flipped:
-        rows.append(("flipped", f"{summary.flipped} of those kept: the polarity was turned round"))
+        rows.append(("flipped", f"{summary.flipped} of those kept: now with the other polarity"))
     for name, counts in summary.annotators.items():
         lost = f", dropped {_counts(counts.dropped)}" if counts.dropped else ""
         rows.append((name, f"{counts.candidates} candidates, in {counts.supports} pairs{lost}"))

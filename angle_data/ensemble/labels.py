@@ -8,11 +8,11 @@ single pairs from their grades.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from statistics import median
 
 from angle_data.disjoint import DisjointSets
-from angle_data.ensemble.graders import combine
-from angle_data.ensemble.scores import peer_grades
-from angle_data.ensemble.sources import Choice, Grades, Source
+from angle_data.ensemble.read import TOP_GRADE, Grades, Source, peer_grades
+from angle_data.ensemble.strategies import Choice
 from angle_data.records import LabelledPair, Polarity
 from angle_data.text import jaccard, pair_key, stable_hash, words
 
@@ -23,20 +23,14 @@ LABELS: dict[str, str] = {
 }
 _MAX_OVERLAP = 0.5
 _TRIES = 50  # partners looked at in order, and as many more anywhere; a search of all would be quadratic
-_TOP = 5  # of the grades' scale
 _SMOOTHING = 0.1  # the share of the ordinal value in a graded score
-
-
-def default_random_pairs(labels: str) -> int:
-    """Return how many random pairs a source gets by default: all labels but `binary` need a lower end."""
-    return 0 if labels == "binary" else 1
 
 
 def grade_choices(choices: Sequence[Choice], grades: Grades) -> Mapping[tuple[str, str], float]:
     """Return the combined grade 0..5 of each choice that has grades of others than its supporters, by pair.
 
-    `grades` are those of graders that are used (see `judging`). See also `graders.combine`; what is usual is
-    the mean over the choices of one polarity.
+    `grades` are those of graders that are used (`graders.judge`). Three or more give their median. Fewer give
+    their mean, shrunk towards the mean of all choices of that polarity, which counts as half a grade.
     """
     found: dict[tuple[str, str], tuple[Polarity, list[float]]] = {}
     for choice in choices:
@@ -48,7 +42,12 @@ def grade_choices(choices: Sequence[Choice], grades: Grades) -> Mapping[tuple[st
     for polarity, values in found.values():
         sums.setdefault(polarity, []).append(sum(values) / len(values))
     usual = {polarity: sum(means) / len(means) for polarity, means in sums.items()}
-    return {key: combine(values, usual[polarity]) for key, (polarity, values) in found.items()}
+    return {
+        key: float(median(values))
+        if len(values) > 2
+        else (sum(values) + usual[polarity] / 2) / (len(values) + 0.5)
+        for key, (polarity, values) in found.items()
+    }
 
 
 def label_choice(
@@ -62,7 +61,7 @@ def label_choice(
     synonym = choice.candidate.polarity == "synonym"
     score = 1.0 if synonym else 0.0 if labels == "binary" else antonym_score
     if labels == "graded" and grade is not None:
-        score = round((1 - _SMOOTHING) * grade / _TOP + _SMOOTHING * score, 4)
+        score = round((1 - _SMOOTHING) * grade / TOP_GRADE + _SMOOTHING * score, 4)
     return LabelledPair(
         text1=choice.source.text,
         text2=choice.candidate.text,
@@ -88,10 +87,10 @@ def random_pairs(
 
     A partner is drawn by sha256 of the seed and the source. It is passed over, for the next source in
     alphabetical order, when word Jaccard is above 0.5, when both keys are in one set of `alike` (see
-    `chains.synonym_sets`), when the unordered pair is in `taken` (see `text.pair_key`) or when it was drawn
-    before; after 50 that were, another 50 are drawn one by one. The order of `sources` does not matter. A
-    source for which no partner is found gets fewer pairs: where nearly all texts are alike (lines of one log)
-    there may be none at all.
+    `strategies.synonym_sets`), when the unordered pair is in `taken` (see `text.pair_key`) or when it was
+    drawn before; after 50 that were, another 50 are drawn one by one. The order of `sources` does not matter.
+    A source for which no partner is found gets fewer pairs: where nearly all texts are alike (lines of one
+    log) there may be none at all.
     """
     ordered = sorted(sources, key=lambda source: source.key)
     bags = [words(source.text) for source in ordered]

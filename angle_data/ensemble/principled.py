@@ -1,79 +1,251 @@
-"""The `principled` strategy: annotators and graders check each other; a pair's polarity is what they find.
+"""The `principled` strategy: weigh who claimed a polarity against what graders saw.
 
-Gate and topic check, then equal and nearly equal pairs become one with all of their supporters, then
-`beliefs.infer` weighs who claimed what against what graders saw. A pair keeps the polarity that somebody
-asked for if that is the likelier one; it is turned round only where the evidence is strong; it is dropped
-where it is neither. Its weight is the probability of the polarity it ends up with. Last, an antonym
-of two texts that kept synonyms connect is dropped.
+The model is that of Dawid and Skene (1979, doi:10.2307/2346806). Every pair has a hidden polarity. Annotators
+claim one and err now and then; graders give a grade whose distribution depends on it. The shares of wrong
+claims, the graders' distributions and the polarities are learned in turn (expectation maximisation). Every
+share is shrunk, so that few pairs teach little: that of a reply towards its annotator's, that of an annotator
+towards the mean of all, that of a grader towards "its grades tell nothing".
 
-Without grades only pairs that annotators contradict each other about can be judged; a reply of the wrong
-polarity that nobody contradicts stays.
+A pair keeps the polarity that somebody asked for if that is the likelier one. It is flipped only where
+grades speak clearly for it, and dropped where the evidence supports neither. Without grades only pairs that
+annotators contradict each other about can be judged: a vote, weighed by how reliable each has proved.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
-from angle_data.ensemble.agreement import annotator_matrix, grader_table, krippendorff_alpha, verdict_matrix
-from angle_data.ensemble.beliefs import Beliefs, infer
-from angle_data.ensemble.chains import drop_chained
-from angle_data.ensemble.judging import make_items
-from angle_data.ensemble.merge import Merged, merge
-from angle_data.ensemble.near import join_near
-from angle_data.ensemble.network import Item, probability
-from angle_data.ensemble.sources import NO_GRADES, Grades, Offer, Outcome, Source, reject
-from angle_data.ensemble.strategies import keep, pass_rates, screen
-from angle_data.ensemble.topic import content_words
+from angle_data.ensemble.graders import Claim, Item, make_items, rank_shares, share_families
+from angle_data.ensemble.merge import Merged, join_near, merge
+from angle_data.ensemble.read import NO_GRADES, Grades, Offer, Source
+from angle_data.ensemble.screen import content_words, reject, screen
+from angle_data.ensemble.strategies import Outcome, drop_chained, keep
 from angle_data.records import Polarity
 
 log = logging.getLogger("angle.ensemble")
 
-_SETTLED = 0.75  # least probability of the winning side where annotators contradict each other
-_DOUBTFUL = 0.6  # reliability below which the graders may be the ones that err
-_FLIP = 0.9  # least probability of a polarity that nobody asked for
+Kind = tuple[str, Polarity]
+"""An annotator and the polarity that was asked for."""
+
+# Decisions, by the probability of the likelier polarity.
+_SETTLED = 0.75  # least where annotators contradict each other
+_FLIP = 0.9  # least of a polarity that nobody asked for
 _TOPICAL = 0.2  # least share of an antonym's content words that its source has, to be turned into one
-_WRONG = (0.02, 0.2)  # bounds of the prior share of wrong sentences
+_DOUBTFUL = 0.6  # reliability below which the graders may be the ones that err
+
+# Prior shares, and how many observations each is worth.
+_WRONG, _WRONG_STRENGTH = 0.03, 40.0  # of wrong claims, before anything is known
+_MOST_WRONG = 0.2  # bound of the mean of all annotators; _WRONG is the other
+_LEAST_WRONG = 0.001  # bound of the share in any reply
+_REPLY_STRENGTH = 0.5  # what an annotator's share is worth beside a reply's other sentences
+_GRADER_STRENGTH = 5.0  # pairs of each polarity by which a grader's grades tell nothing
+# Language models err together, so n of them count as n / (1 + (n - 1) c) times their mean. For claims c is
+# fixed; for grades it is learned, from this share, which is worth so many pairs of grades.
+_CLAIM_CORRELATION = 0.5
+_CORRELATION, _CORRELATION_STRENGTH = 0.3, 20.0
+_SURE = 0.9  # least probability of the polarity of a pair that teaches how graders err together
+_LEVELS = 12  # of a grader's grades, by rank
+_MISTAKEN = 0.03  # share of grades that are of the other polarity, whatever the distributions say
+_TELLING = 0.1  # least difference of log-odds between a grader's best and worst grades
+_ROUNDS, _TOLERANCE = 40, 5e-4
 
 
 def principled(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
-    """Keep each pair with its likely polarity, turned round where need be; weigh it by how likely that is.
+    """Keep each pair with its likely polarity, flipped where need be; weigh it by how likely that is.
 
-    An annotator's prior share of wrong sentences is its share of candidates that fail gate or topic check,
-    within 0.02..0.2; grades by a pair's own supporters do not count. `grades` should be of graders that can
-    tell synonyms from antonyms (`judging.judge`).
+    Equal and nearly equal pairs become one with all of their supporters first; grades by a pair's own
+    supporters do not count. Last, an antonym of two texts that kept synonyms connect is dropped. `grades`
+    should be of graders that tell synonyms from antonyms (`graders.judge`).
     """
     passed, dropped = screen(sources)
     pairs = join_near(merge(passed))
     items = make_items(pairs, grades)
-    low, high = _WRONG
-    wrong = {model: min(high, max(low, 1 - rate)) for model, rate in pass_rates(sources, passed).items()}
-    beliefs = infer(items, wrong)
-    _say(items, beliefs)
+    beliefs = Beliefs(items)
+    beliefs.learn()
+    _warn(beliefs)
     outcome = Outcome([], dropped)
-    flips: Counter[tuple[str, str]] = Counter()
-    for pair, odds in zip(pairs, beliefs.log_odds, strict=True):
-        _settle(pair, probability(odds), outcome, flips)
+    flips: Counter[Kind] = Counter()
+    for pair, item, synonym in zip(pairs, items, beliefs.synonym, strict=True):
+        _settle(pair, item, synonym, outcome, flips)
     drop_chained(outcome)
     outcome.details.update(_details(items, beliefs, flips))
     return outcome
 
 
-def _settle(pair: Merged, synonym: float, outcome: Outcome, flips: Counter[tuple[str, str]]) -> None:
-    """Keep, turn round or drop one pair that is synonymous with probability `synonym`."""
+class Beliefs:
+    """What is believed of `items`: `synonym` holds the probability that each is synonymous.
+
+    `wrong` is the share of wrong claims by annotator and polarity asked for, `checked` how many of these
+    claims anything else speaks about (0: the prior stands). `odds` holds the log-odds of synonym against
+    antonym that each level of a grader's grades stands for, by family of graders (`graders.share_families`).
+    """
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self.families = share_families(items)
+        shares = rank_shares(items)
+        self.levels = [
+            [
+                (self.families[grader], min(_LEVELS - 1, int(_LEVELS * shares[grader][grade])))
+                for grader, grade in item.grades.items()
+            ]
+            for item in items
+        ]
+        self.claims = [len(item.claims) for item in items]
+        self.replies: dict[Claim, list[int]] = {}
+        self.checked: Counter[Kind] = Counter()
+        for number, item in enumerate(items):
+            for claim in item.claims:
+                self.replies.setdefault(claim, []).append(number)
+                self.checked[kind_of(claim)] += self._is_checked(number)
+        self.wrong: dict[Kind, float] = dict.fromkeys(sorted(self.checked), _WRONG)
+        self.odds: dict[str, list[float]] = {}
+        self.correlation = _CORRELATION
+        self.synonym = [
+            sum(1 - _WRONG if claim.polarity == "synonym" else _WRONG for claim in item.claims)
+            / len(item.claims)
+            for item in items
+        ]
+
+    def learn(self) -> None:
+        """Learn polarities, distributions of grades and shares in turn until the shares change no more."""
+        for _ in range(_ROUNDS):
+            before = self.wrong
+            self._learn_graders()
+            self._learn_polarities()
+            self._learn_annotators()
+            self._learn_correlation()
+            if max((abs(before[kind] - share) for kind, share in self.wrong.items()), default=0) < _TOLERANCE:
+                break
+        self._learn_polarities()
+
+    def _learn_graders(self) -> None:
+        """Learn how often synonyms and antonyms, as believed now, get each level of a grader's grades."""
+        counts: dict[str, list[list[float]]] = {}
+        for synonym, levels in zip(self.synonym, self.levels, strict=True):
+            for family, level in levels:
+                row = counts.setdefault(family, [[0.0, 0.0] for _ in range(_LEVELS)])[level]
+                row[0] += synonym
+                row[1] += 1 - synonym
+        self.odds = {family: grade_odds(rows) for family, rows in counts.items()}
+
+    def _learn_polarities(self) -> None:
+        """Weigh every pair alone, then again with what the other sentences of its replies showed."""
+        log_odds = [
+            sum(self.odds[family][level] for family, level in levels)
+            / (1 + (len(levels) - 1) * self.correlation)
+            if levels
+            else 0.0
+            for levels in self.levels
+        ]
+        for claim, numbers in self.replies.items():
+            for number in numbers:
+                log_odds[number] += self._worth(claim, number, self.wrong[kind_of(claim)])
+        self.synonym = [1 / (1 + math.exp(-odds)) for odds in log_odds]
+        for claim, numbers in self.replies.items():
+            usual, wrong = self.wrong[kind_of(claim)], self._wrong_in(claim)
+            total = sum(wrong)
+            for number, own in zip(numbers, wrong, strict=True):
+                share = (total - own + _REPLY_STRENGTH * usual) / (len(numbers) - 1 + _REPLY_STRENGTH)
+                log_odds[number] += self._worth(claim, number, share) - self._worth(claim, number, usual)
+        self.synonym = [1 / (1 + math.exp(-odds)) for odds in log_odds]
+
+    def _worth(self, claim: Claim, number: int, wrong: float) -> float:
+        """Return the log-odds that a claim adds to a pair if `wrong` is the share of such claims that err."""
+        wrong = min(1 - _LEAST_WRONG, max(_LEAST_WRONG, wrong))
+        worth = math.log((1 - wrong) / wrong) / (1 + (self.claims[number] - 1) * _CLAIM_CORRELATION)
+        return worth if claim.polarity == "synonym" else -worth
+
+    def _learn_annotators(self) -> None:
+        """Learn the share of wrong claims of each annotator and polarity, shrunk towards the mean of all."""
+        sums: dict[Kind, float] = dict.fromkeys(self.wrong, 0.0)
+        for claim, numbers in self.replies.items():
+            sums[kind_of(claim)] += sum(
+                wrong
+                for number, wrong in zip(numbers, self._wrong_in(claim), strict=True)
+                if self._is_checked(number)
+            )
+        mean = _shrink(sum(sums.values()), self.checked.total(), _WRONG)
+        mean = min(_MOST_WRONG, max(_WRONG, mean))
+        self.wrong = {kind: _shrink(total, self.checked[kind], mean) for kind, total in sums.items()}
+
+    def _learn_correlation(self) -> None:
+        """Learn the mean correlation of two grades of one pair whose polarity is known, in 0..1."""
+        total, count = _CORRELATION * _CORRELATION_STRENGTH, _CORRELATION_STRENGTH
+        for side in (False, True):
+            rows = [
+                [level for _, level in levels]
+                for levels, synonym in zip(self.levels, self.synonym, strict=True)
+                if len(levels) > 1 and (synonym if side else 1 - synonym) > _SURE
+            ]
+            values = [value for row in rows for value in row]
+            if not values:
+                continue
+            mean = sum(values) / len(values)
+            variance = sum((value - mean) ** 2 for value in values) / len(values)
+            for row in rows if variance else ():
+                rest = [value - mean for value in row]
+                total += (sum(rest) ** 2 - sum(value * value for value in rest)) / 2 / variance
+                count += len(row) * (len(row) - 1) / 2
+        self.correlation = min(1.0, max(0.0, total / count))
+
+    def _wrong_in(self, claim: Claim) -> list[float]:
+        """Return, for each sentence of a reply, the probability that it has the other polarity."""
+        synonym = [self.synonym[number] for number in self.replies[claim]]
+        return [1 - share for share in synonym] if claim.polarity == "synonym" else synonym
+
+    def _is_checked(self, number: int) -> bool:
+        return bool(self.levels[number]) or self.claims[number] > 1
+
+
+def kind_of(claim: Claim) -> Kind:
+    """Return the annotator of a claim and the polarity that was asked for."""
+    return claim.annotator, claim.polarity
+
+
+def grade_odds(counts: Sequence[Sequence[float]]) -> list[float]:
+    """Return ln(p(level | synonym) / p(level | antonym)) of each level of grades, from low to high.
+
+    `counts` holds the synonyms and the antonyms of each level. The odds never fall as grades rise: where
+    they would, neighbours are pooled, so that a grader that ranks pairs the wrong way tells nothing.
+    """
+    totals = [sum(side) for side in zip(*counts, strict=True)]
+    blocks: list[tuple[float, float, int]] = []  # p(synonym), p(antonym), levels
+    for row in counts:
+        usual = _GRADER_STRENGTH * sum(row) / sum(totals)
+        one, other = ((n + usual) / (total + _GRADER_STRENGTH) for n, total in zip(row, totals, strict=True))
+        size = 1
+        while blocks and blocks[-1][0] * other >= one * blocks[-1][1]:
+            below = blocks.pop()
+            one, other, size = one + below[0], other + below[1], size + below[2]
+        blocks.append((one, other, size))
+    return [
+        math.log((one + _MISTAKEN * (other - one)) / (other + _MISTAKEN * (one - other)))
+        for one, other, size in blocks
+        for _ in range(size)
+    ]
+
+
+def _shrink(total: float, count: int, prior: float) -> float:
+    return (total + _WRONG_STRENGTH * prior) / (count + _WRONG_STRENGTH)
+
+
+def _settle(pair: Merged, item: Item, synonym: float, outcome: Outcome, flips: Counter[Kind]) -> None:
+    """Keep, flip or drop one pair that is synonymous with probability `synonym`."""
     likely: Polarity = "synonym" if synonym > 0.5 else "antonym"
-    sides: dict[Polarity, tuple[Offer, ...]] = {"synonym": pair.synonyms, "antonym": pair.antonyms}
+    same, others = (pair.synonyms, pair.antonyms) if likely == "synonym" else (pair.antonyms, pair.synonyms)
     sure = max(synonym, 1 - synonym)
     weight = round(sure, 4)
-    same, others = sides[likely], sides["antonym" if likely == "synonym" else "synonym"]
     if same and (not others or sure >= _SETTLED):
         keep(outcome, same, weight)
         outcome.dropped.extend(reject(offer.candidate, "conflict") for offer in others)
     elif same:
         outcome.dropped.extend(reject(offer.candidate, "conflict") for offer in pair.offers)
-    elif sure >= _FLIP and (likely == "synonym" or _is_topical(others[0])):
+    elif item.grades and sure >= _FLIP and (likely == "synonym" or _is_topical(others[0])):
         keep(outcome, others, weight, polarity=likely)
         flips.update((model, likely) for model in {offer.candidate.model for offer in others})
     else:
@@ -86,60 +258,53 @@ def _is_topical(offer: Offer) -> bool:
     return len(bag & content_words(offer.source.text)) >= _TOPICAL * len(bag)
 
 
-def _say(items: Sequence[Item], beliefs: Beliefs) -> None:
-    if not any(item.grades for item in items):
+def _warn(beliefs: Beliefs) -> None:
+    if not beliefs.odds:
         log.info(
             "no grades to go by: only contradictions between annotators are seen; --scores RUN of "
             "`angle-data llm-score` would show swapped polarities too"
         )
-    for grader, shape in beliefs.shapes.items():
-        if shape.synonym <= shape.antonym:
+    for grader, family in beliefs.families.items():
+        if beliefs.odds[family][-1] - beliefs.odds[family][0] < _TELLING:
             log.warning(
                 "%s has too few grades, or all alike, to learn from: they tell nothing about polarities",
                 grader,
             )
-    for (annotator, polarity), found in beliefs.reliability.items():
-        if beliefs.shapes and found.value < _DOUBTFUL:
+    for (annotator, polarity), wrong in beliefs.wrong.items():
+        if beliefs.odds and 1 - wrong < _DOUBTFUL:
             log.warning(
                 "%s: the graders contradict most of its %ss (reliability %.2f). Read some: either they "
                 "are wrong, or the graders are; without --scores the annotator is believed",
-                annotator, polarity, found.value,
+                annotator, polarity, 1 - wrong,
             )  # fmt: skip
 
 
-def _details(items: Sequence[Item], beliefs: Beliefs, flips: Counter[tuple[str, str]]) -> dict[str, Any]:
-    annotators = sorted({claim.annotator for item in items for claim in item.claims})
-    details: dict[str, Any] = {
+def _details(items: Sequence[Item], beliefs: Beliefs, flips: Counter[Kind]) -> dict[str, Any]:
+    """Return what `report.json` says: reliability, flipped pairs, pairs that two annotators share."""
+    annotators = sorted({annotator for annotator, _ in beliefs.wrong})
+    shared: dict[str, Counter[str]] = {}
+    for item in items:
+        for one, other in combinations(item.claims, 2):
+            if one.annotator != other.annotator:
+                row = shared.setdefault(
+                    f"{one.annotator}, {other.annotator}", Counter(same=0, contradicting=0)
+                )
+                row["same" if one.polarity == other.polarity else "contradicting"] += 1
+    return {
         "reliability": {
-            annotator: {
-                polarity: {
-                    "reliability": round(found.value, 4),
-                    "swapped_replies": round(found.swapped, 4),
-                    "wrong_sentences": round(found.wrong, 4),
-                    "checked": found.checked,
-                }
-                for (name, polarity), found in beliefs.reliability.items()
-                if name == annotator
+            name: {
+                polarity: {"reliability": round(1 - wrong, 4), "checked": beliefs.checked[name, polarity]}
+                for (annotator, polarity), wrong in beliefs.wrong.items()
+                if annotator == name
             }
-            for annotator in annotators
+            for name in annotators
         },
         "flipped": {
-            annotator: {
-                "synonym_to_antonym": flips[annotator, "antonym"],
-                "antonym_to_synonym": flips[annotator, "synonym"],
+            name: {
+                "synonym_to_antonym": flips[name, "antonym"],
+                "antonym_to_synonym": flips[name, "synonym"],
             }
-            for annotator in annotators
+            for name in annotators
         },
-        "annotator_agreement": annotator_matrix(items),
+        "annotator_agreement": {names: dict(row) for names, row in sorted(shared.items())},
     }
-    if beliefs.shapes:
-        alpha = krippendorff_alpha([list(item.grades.values()) for item in items])
-        details |= {
-            "graders": grader_table(items, beliefs),
-            "grader_agreement": verdict_matrix(items, beliefs),
-            "krippendorff_alpha": None if alpha is None else round(alpha, 4),
-            "grader_confusion": round(beliefs.confusion, 4),
-            "grader_correlation": round(beliefs.correlation, 4),
-            "rounds": beliefs.rounds,
-        }
-    return details

@@ -1,19 +1,19 @@
 """What a build says about itself: the counts on the terminal, `report.json` and the data set's card.
 
-Pure functions of the runs, the outcome and the splits; no path, time or host is recorded, so that the same
-inputs give the same bytes.
+No path, time or host is recorded, so that the same inputs give the same bytes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from angle_data.ensemble.runs import Run
-from angle_data.ensemble.sources import REASONS, Outcome
+from angle_data.ensemble.read import Run
+from angle_data.ensemble.screen import REASONS
+from angle_data.ensemble.strategies import Outcome
 from angle_data.publish.card import Card
 from angle_data.records import LabelledPair
 
@@ -35,7 +35,7 @@ class AnnotatorCounts:
 class EnsembleSummary:
     """The counts of one build: `candidates` = `kept` + the sum of `dropped` (by reason code).
 
-    `flipped` counts the kept pairs whose polarity was turned round, `pairs` the rows by split and polarity,
+    `flipped` counts the kept pairs whose polarity was flipped, `pairs` the rows by split and polarity,
     `annotators` the candidates by annotator; `dataset` is the folder written.
     """
 
@@ -81,7 +81,7 @@ def make_report(
     summary: EnsembleSummary,
     details: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the content of `report.json`; `details` is what the strategy said, and what was graded."""
+    """Return the content of `report.json`; `details` are the strategy's and those of the grades."""
     return {
         "settings": dict(settings),
         "candidates": summary.candidates,
@@ -90,15 +90,7 @@ def make_report(
         "dropped": summary.dropped,
         "reasons": {reason: REASONS[reason] for reason in summary.dropped},
         "pairs": summary.pairs,
-        "annotators": {
-            model: {
-                "candidates": counts.candidates,
-                "kept": counts.kept,
-                "supports": counts.supports,
-                "dropped": counts.dropped,
-            }
-            for model, counts in summary.annotators.items()
-        },
+        "annotators": {model: asdict(counts) for model, counts in summary.annotators.items()},
         **details,
         "runs": [
             {
@@ -119,7 +111,7 @@ def make_card(
     summary: EnsembleSummary,
     notes: Sequence[str] = (),
 ) -> Card:
-    """Return what the data set's card says about its making; `notes` tell what the grades lack."""
+    """Return what the data set's card says about its making; `notes` are lines on what the grades lack."""
     annotators = []
     for run in sorted(runs, key=lambda run: (run.model, run.digest)):
         shown = ", ".join(f"{name} {_short(name, value)}" for name, value in run.settings.items())
@@ -138,7 +130,7 @@ def make_card(
             *annotators,
             *notes,
             f"{summary.candidates} candidates = {summary.kept} kept + {summary.candidates - summary.kept} "
-            f"dropped ({dropped}); {summary.flipped} kept with the polarity turned round",
+            f"dropped ({dropped}); {summary.flipped} kept with the polarity flipped",
             "angle-data ensemble: " + ", ".join(f"{name} {value}" for name, value in settings.items()),
         ),
         limits=(

@@ -1,51 +1,34 @@
 """Which split a source belongs to, so that no text and no near-copy of a source stands in two of them.
 
 A split is drawn by hash of the source text: adding texts moves none of the others, unless a new text ties
-two groups together. Knows nothing about labels or files.
+two groups together.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from angle_data.disjoint import DisjointSets
-from angle_data.errors import InputError
-from angle_data.text import stable_hash, words
+from angle_data.splits import draw_split
+from angle_data.text import words
 
-SPLITS = ("train", "validation", "test")
 _NEAR = 0.75
 
 Bag = frozenset[str]
 Bucket = dict[str, list[Bag]]  # leader of a group -> sets of words of its members
 
 
-def check_ratios(ratios: Sequence[float]) -> None:
-    """Check the shares of train, validation and test.
-
-    Raises:
-        InputError: Not one to three numbers in 0..1 that sum to 1, the first above 0.
-    """
-    shown = ",".join(f"{ratio:g}" for ratio in ratios)
-    if not 1 <= len(ratios) <= len(SPLITS):
-        raise InputError(f"ratios {shown!r}: give one to three numbers, for train, validation and test")
-    if not all(0 <= ratio <= 1 for ratio in ratios) or ratios[0] == 0:
-        raise InputError(f"ratios {shown!r}: each must lie in 0..1, and the first (train) above 0")
-    if not math.isclose(sum(ratios), 1.0, abs_tol=1e-6):
-        raise InputError(f"ratios {shown!r} sum to {sum(ratios):g}; make them sum to 1")
-
-
 def assign_splits(
-    members: Mapping[str, Collection[str]], *, ratios: Sequence[float], seed: int
+    members: Mapping[str, Collection[str]], *, shares: Mapping[str, float], seed: int
 ) -> dict[str, str]:
     """Return the split of every source.
 
     `members` maps a source's normalised text to the normalised texts it is paired with. Sources of one group
-    (see `group_sources`) share a split. A split's share of the groups is its ratio in expectation only.
+    (see `group_sources`) share a split. A split's share of the groups is met in expectation only.
     """
     return {
-        key: _draw_split(f"{seed}\nsplit\n{leader}", ratios) for key, leader in group_sources(members).items()
+        key: draw_split(f"{seed}\nsplit\n{leader}", shares) for key, leader in group_sources(members).items()
     }
 
 
@@ -111,13 +94,3 @@ def _join_one(groups: DisjointSets[str], bag: Bag, text: str, bucket: Bucket) ->
 def _is_near(shared: int, one: int, other: int) -> bool:
     """Return whether the Jaccard of sets of so many words, `shared` of them common, reaches `_NEAR`."""
     return shared >= _NEAR * (one + other - shared)
-
-
-def _draw_split(text: str, ratios: Sequence[float]) -> str:
-    point = stable_hash(text) / 2**64
-    edge = 0.0
-    for name, ratio in zip(SPLITS, ratios, strict=False):
-        edge += ratio
-        if point < edge:
-            return name
-    return SPLITS[len(ratios) - 1]  # the ratios may sum to a rounding error less than 1

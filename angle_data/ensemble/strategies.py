@@ -1,22 +1,72 @@
-"""The strategies that ask no grader, and the steps that all strategies share.
+"""Which candidates are kept, with which polarity and weight: the strategies, and what they share.
 
-A strategy is a function from sources and grades to an `Outcome` that accounts for every candidate once. It
-knows nothing of labels, splits or files.
+A strategy is a function from sources and grades to an `Outcome` that accounts for every candidate once. To
+add one, add an entry to `STRATEGIES`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from angle_data.ensemble.chains import drop_chained
-from angle_data.ensemble.gate import gate, is_near_copy
+from angle_data.disjoint import DisjointSets
 from angle_data.ensemble.merge import merge, winner
-from angle_data.ensemble.sources import NO_GRADES, Choice, Grades, Offer, Outcome, Source, offers, reject
-from angle_data.ensemble.topic import off_topic
-from angle_data.records import Polarity, Rejection
-from angle_data.text import pair_key
+from angle_data.ensemble.read import NO_GRADES, Grades, Offer, Source, offers
+from angle_data.ensemble.screen import is_near_copy, pass_gate, reject, screen
+from angle_data.errors import InputError
+from angle_data.records import Candidate, Polarity, Rejection
+from angle_data.resources import load_object
+from angle_data.text import normalise, pair_key
+
+STRATEGIES: dict[str, str] = {
+    "concat": "angle_data.ensemble.strategies:concat",
+    "principled": "angle_data.ensemble.principled:principled",
+    "vote": "angle_data.ensemble.strategies:vote",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A pair that a strategy keeps: the candidate that stands for it and who supports it.
+
+    `models` are the annotators that offered it, sorted; `weight` in (0, 1] says how far it is trusted. A
+    choice whose polarity was flipped has the flag `flipped`, and its candidate the new polarity.
+    """
+
+    source: Source
+    candidate: Candidate
+    models: tuple[str, ...]
+    weight: float = 1.0
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was made of the candidates: each stands for one choice in `kept`, or is in `dropped`, once.
+
+    `details` is what the strategy reports about its work, ready for JSON; it goes into `report.json`.
+    """
+
+    kept: list[Choice] = field(default_factory=list)
+    dropped: list[Rejection] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+Strategy = Callable[[Sequence[Source], Grades], Outcome]
+
+
+def load_strategy(name: str) -> Strategy:
+    """Import and return the strategy registered under `name`.
+
+    Raises:
+        InputError: There is no such strategy; the message lists those there are.
+    """
+    if name not in STRATEGIES:
+        raise InputError(f"unknown strategy {name!r}; choose one of {', '.join(sorted(STRATEGIES))}")
+    strategy: Strategy = load_object(STRATEGIES[name])
+    return strategy
 
 
 def concat(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
@@ -25,7 +75,7 @@ def concat(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
     The likely ensemble of "LLM-supervised AnglE": the annotators' data put together. Where annotators
     contradict each other, both pairs stay. Grades are not looked at.
     """
-    passed, dropped = _pass_gate(sources)
+    passed, dropped = pass_gate(sources)
     outcome = Outcome([], dropped)
     for merged in merge(passed):
         for same in (merged.synonyms, merged.antonyms):
@@ -43,32 +93,21 @@ def vote(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
     texts that kept synonyms connect is dropped. Grades are not looked at.
     """
     passed, dropped = screen(sources)
-    reliability = pass_rates(sources, passed)
+    offered = Counter(offer.candidate.model for offer in offers(sources))
+    good = Counter(offer.candidate.model for offer in passed)
+    reliability = {model: (good[model] + 4) / (count + 5) for model, count in offered.items()}
     outcome = Outcome([], dropped)
     for merged in merge(passed):
         polarity = winner(merged, reliability)
         for side, same in (("synonym", merged.synonyms), ("antonym", merged.antonyms)):
             if side == polarity:
-                keep(outcome, same, _weight(same, reliability))
+                models = sorted({offer.candidate.model for offer in same})
+                mean = sum(reliability[model] for model in models) / len(models)
+                keep(outcome, same, round(min(1.0, max(0.3, mean + 0.1 * (len(models) - 1))), 4))
             else:
                 outcome.dropped.extend(reject(offer.candidate, "conflict") for offer in same)
     drop_chained(outcome)
     return outcome
-
-
-def screen(sources: Sequence[Source]) -> tuple[list[Offer], list[Rejection]]:
-    """Return the offers that pass the gate and are on topic, and the rejections of the others."""
-    passed, dropped = _pass_gate(sources)
-    lost = {id(offer) for offer in off_topic(passed)}
-    dropped += [reject(offer.candidate, "off_topic") for offer in passed if id(offer) in lost]
-    return [offer for offer in passed if id(offer) not in lost], dropped
-
-
-def pass_rates(sources: Sequence[Source], passed: Sequence[Offer]) -> dict[str, float]:
-    """Return each annotator's share of offers that `passed`, shrunk towards 0.8 as by five offers."""
-    offered = Counter(offer.candidate.model for offer in offers(sources))
-    good = Counter(offer.candidate.model for offer in passed)
-    return {model: (good[model] + 4) / (count + 5) for model, count in offered.items()}
 
 
 def keep(
@@ -80,7 +119,7 @@ def keep(
 ) -> None:
     """Keep the first of the equal offers `same` with all of their annotators; the rest are duplicates.
 
-    With a `polarity` other than the candidate's the pair is turned round and flagged `flipped`.
+    With a `polarity` other than the candidate's the pair is flipped, and flagged so.
     """
     first = same[0]
     asked = first.candidate.polarity
@@ -99,18 +138,27 @@ def keep(
         outcome.dropped.append(reject(offer.candidate, "duplicate" if equal else "near_duplicate"))
 
 
-def _pass_gate(sources: Sequence[Source]) -> tuple[list[Offer], list[Rejection]]:
-    passed, dropped = [], []
-    for offer in offers(sources):
-        reason = gate(offer.source.text, offer.candidate.text)
-        if reason is None:
-            passed.append(offer)
+def synonym_sets(kept: Iterable[Choice]) -> DisjointSets[str]:
+    """Return the sets of normalised texts that the synonyms among `kept` connect."""
+    groups: DisjointSets[str] = DisjointSets()
+    for choice in kept:
+        if choice.candidate.polarity == "synonym":
+            groups.join(choice.source.key, normalise(choice.candidate.text))
+    return groups
+
+
+def drop_chained(outcome: Outcome) -> None:
+    """Move the kept antonyms whose two texts the kept synonyms connect to the dropped ones.
+
+    Where A means B and A means C, B is not the opposite of C. The antonym goes, one claim against two or
+    more; which link of the chain is the wrong one cannot be told.
+    """
+    groups = synonym_sets(outcome.kept)
+    kept = []
+    for choice in outcome.kept:
+        text = normalise(choice.candidate.text)
+        if choice.candidate.polarity == "antonym" and groups.leader(choice.source.key) == groups.leader(text):
+            outcome.dropped.append(reject(choice.candidate, "chain_conflict"))
         else:
-            dropped.append(reject(offer.candidate, reason))
-    return passed, dropped
-
-
-def _weight(same: Sequence[Offer], reliability: dict[str, float]) -> float:
-    models = sorted({offer.candidate.model for offer in same})
-    mean = sum(reliability[model] for model in models) / len(models)
-    return round(min(1.0, max(0.3, mean + 0.1 * (len(models) - 1))), 4)
+            kept.append(choice)
+    outcome.kept[:] = kept

@@ -1,14 +1,16 @@
-"""The `angle-data gis` command: options in, crawl and build, a short table out.
+"""The commands `angle-data gis`, `gis explain`, `gis sample` and `gis rehydrate`: options in, a table out.
 
-Holds no logic of its own and imports nothing heavy.
+They import nothing heavy until they run.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 from typer.core import TyperGroup
@@ -17,9 +19,20 @@ from angle_data.console import configure_logging
 from angle_data.errors import InputError
 
 if TYPE_CHECKING:
-    from angle_data.gis.build.build import BuildConfig, GisSummary
-    from angle_data.gis.crawl.crawl import CrawlConfig, CrawlSummary
+    from angle_data.gis.build.build import GisSummary
+    from angle_data.gis.crawl.crawl import CrawlSummary
     from angle_data.gis.crawl.selection import Selection
+    from angle_data.gis.sample import ErrorRate
+
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show details.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")]
+ApiUrl = Annotated[str, typer.Option(help="REST address; GitHub Enterprise: https://HOST/api/v3.")]
+TokenEnv = Annotated[str, typer.Option(help="Variable that holds the token.")]
+MaxRequests = Annotated[
+    int | None, typer.Option(help="Stop after so many requests; the same command goes on.")
+]
+PUBLIC_API = "https://api.github.com"
 
 
 class GisGroup(TyperGroup):
@@ -47,10 +60,8 @@ def gis(
     strategy: Annotated[
         str, typer.Option(help="events: marks by GitHub's own button. comments: what people write. both.")
     ] = "both",
-    api_url: Annotated[
-        str, typer.Option(help="REST address; GitHub Enterprise: https://HOST/api/v3.")
-    ] = "https://api.github.com",
-    token_env: Annotated[str, typer.Option(help="Variable that holds the token.")] = "GITHUB_TOKEN",
+    api_url: ApiUrl = PUBLIC_API,
+    token_env: TokenEnv = "GITHUB_TOKEN",
     since: Annotated[
         str | None,
         typer.Option(
@@ -62,9 +73,7 @@ def gis(
         str | None,
         typer.Option(help="Only issues opened on this day or earlier, whenever they were marked."),
     ] = None,
-    max_requests: Annotated[
-        int | None, typer.Option(help="Stop after so many requests; the same command goes on.")
-    ] = None,
+    max_requests: MaxRequests = None,
     archive: Annotated[
         list[Path] | None,
         typer.Option(
@@ -95,9 +104,9 @@ def gis(
             help="tokenizer.json, or its folder, for the statistics of length.", show_default="an estimate"
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Show details.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: Json = False,
 ) -> None:
     """Crawl duplicate issues from GitHub and build labelled pairs from them.
 
@@ -113,38 +122,141 @@ def gis(
         return
     if out is None:
         raise InputError("give --out, the folder to write to")
+    if dry_run and no_crawl:
+        raise InputError("--dry-run forecasts the crawl and --no-crawl leaves it out; give one of them")
+    if dry_run and archive:
+        raise InputError("--dry-run forecasts requests, and --archive sends none; give one of them")
     configure_logging(quiet=quiet, verbose=verbose)
-    build = _build_config(
-        out=out, seed=seed, negatives=negatives, split_by=split_by, ratios=_parse_ratios(ratios),
+    from angle_data.gis.build.build import BuildConfig, build_gis
+    from angle_data.gis.build.report import token_counter
+    from angle_data.splits import parse_ratios
+
+    # All options are checked before hours of crawling, the tokenizer too.
+    build = BuildConfig(
+        out=out, seed=seed, negatives=negatives, split_by=split_by, ratios=parse_ratios(ratios),
         max_pairs_per_cluster=max_pairs_per_cluster, cross_repo=cross_repo, ids_only=ids_only,
         tokenizer=tokenizer, selection=_selection(repos, api_url, since, until, strategy, tell=no_crawl),
     )  # fmt: skip
+    token_counter(tokenizer)
+    crawled = None
     if not no_crawl:
         from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
+        from angle_data.gis.crawl.forecast import forecast
 
-        config = CrawlConfig(
-            repos=repos,
-            out=out,
-            strategy=strategy,  # type: ignore[arg-type]  # checked by the configuration
-            api_url=api_url,
-            token_env=token_env,
-            since=since,
-            max_requests=max_requests,
-            archives=tuple(archive or ()),
-        )
-        if dry_run and archive:
-            raise InputError("--dry-run forecasts requests, and --archive sends none; give one of them")
+        crawl = CrawlConfig(
+            repos=repos, out=out, strategy=build.selection.strategy, api_url=api_url, token_env=token_env,
+            since=since, max_requests=max_requests, archives=tuple(archive or ()),
+        )  # fmt: skip
         if dry_run:
-            _forecast(config, as_json=as_json)
+            found = forecast(crawl)
+            sums = {name: getattr(found, name) for name in ("rest", "graphql", "points", "hours")}
+            _show({**asdict(found), **sums}, found.table(), as_json=as_json, quiet=quiet)
             return
-    elif dry_run:
-        raise InputError("--dry-run forecasts the crawl and --no-crawl leaves it out; give one of them")
-    crawled = None if no_crawl else crawl_repos(config)
-
-    from angle_data.gis.build.build import build_gis
-
+        crawled = crawl_repos(crawl)
     summary = build_gis(build)
-    typer.echo(_as_json(crawled, summary) if as_json else _as_table(crawled, summary))
+    _show(_counts(crawled, summary), _table(crawled, summary), as_json=as_json, quiet=quiet)
+
+
+def explain(
+    comments: Annotated[
+        Path,
+        typer.Option(help="Comments: .jsonl[.gz] with repo, number, author and body a line; - reads stdin."),
+    ],
+    threads: Annotated[
+        bool,
+        typer.Option("--threads", help="Leave out links that a later comment of the same issue takes back."),
+    ] = False,
+    why: Annotated[bool, typer.Option("--why", help="Add the text that each link was read from.")] = False,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(help="Host or address that counts as GitHub beside github.com; repeatable."),
+    ] = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Show which duplicate links the comments state: one JSON object a comment, in the order of the file.
+
+    Example: angle-data gis explain --comments comments.jsonl --why
+    """
+    configure_logging(quiet=quiet, verbose=verbose)
+    from angle_data.gis.comments.explain import explain_comments, explain_threads
+    from angle_data.jsonl import dumps
+
+    hosts = frozenset(map(_host, host or ()))
+    source = Path("/dev/stdin") if str(comments) == "-" else comments
+    rows = (explain_threads if threads else explain_comments)(source, why=why, hosts=hosts)
+    for row in rows:
+        sys.stdout.write(dumps(row) + "\n")
+
+
+def sample(
+    out: Annotated[
+        Path | None, typer.Option(help="Folder that `gis --out` wrote (or a data set folder itself).")
+    ] = None,
+    n: Annotated[int, typer.Option("--n", help="How many pairs to draw.")] = 100,
+    seed: Annotated[int, typer.Option(help="Another seed draws other pairs.")] = 0,
+    to: Annotated[
+        Path | None, typer.Option(help="File to write; default sample.csv in the --out folder.")
+    ] = None,
+    verdicts: Annotated[
+        Path | None, typer.Option(help="The file, read and filled in: compute the error rate.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Write pairs to a CSV for reading by hand, or turn the verdicts in it into an error rate.
+
+    Fill the column `verdict` with right, wrong or unclear (r, w, u): is the label right?
+
+    Example: angle-data gis sample --out gis --n 100
+
+    Example: angle-data gis sample --verdicts gis/sample.csv
+    """
+    configure_logging()
+    from angle_data.gis.sample import error_rates, read_verdicts, write_sample
+
+    if verdicts is not None:
+        rates = error_rates(read_verdicts(verdicts))
+        typer.echo(json.dumps([asdict(rate) for rate in rates]) if as_json else _rates(rates))
+        return
+    if out is None:
+        raise InputError("give --out, a folder with a data set to draw from, or --verdicts, a file to count")
+    if not out.is_dir():
+        raise InputError(f"{out} does not exist; give the folder that `angle-data gis --out` wrote")
+    dataset = out / "dataset" if (out / "dataset").is_dir() else out
+    target = to or out / "sample.csv"
+    if to is None and dataset == out:
+        raise InputError(f"{out} is a data set folder, to be pushed as it is; give --to, a file to write")
+    count = write_sample(dataset, target, count=n, seed=seed)
+    typer.echo(json.dumps({"pairs": count, "file": str(target)}) if as_json else f"{count} pairs in {target}")
+
+
+def rehydrate(
+    data: Annotated[Path, typer.Option(help="Data set folder without texts.")],
+    out: Annotated[Path, typer.Option(help="Another folder, to write dataset/ to.")],
+    api_url: ApiUrl = PUBLIC_API,
+    token_env: TokenEnv = "GITHUB_TOKEN",
+    max_requests: MaxRequests = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: Json = False,
+) -> None:
+    """Fetch the texts of a data set of ids again; pairs with a deleted issue are left out and counted.
+
+    Fifty issues a request with a token, one without.
+
+    Example: angle-data gis rehydrate --data ids/dataset --out texts
+    """
+    configure_logging(quiet=quiet, verbose=verbose)
+    from angle_data.gis.rehydrate import RehydrateConfig, rehydrate_dataset
+
+    found = rehydrate_dataset(RehydrateConfig(data, out, api_url, token_env, max_requests))
+    left_out = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found.dropped.items())
+    lost = "".join(f"left out  {name}: {reason}\n" for name, reason in found.repositories.items())
+    table = (
+        f"pairs     {found.kept:,} of {found.rows:,}\nleft out  {left_out or 'none'}\n{lost}"
+        f"edited    {found.edited:,}\nrequests  {found.requests:,}\ndata set  {found.dataset}"
+    )
+    _show({**asdict(found), "dataset": str(found.dataset)}, table, as_json=as_json, quiet=quiet)
 
 
 def _selection(
@@ -156,42 +268,25 @@ def _selection(
     return Selection(names, since, until, strategy)  # type: ignore[arg-type]  # checked there
 
 
-def _build_config(**options: Any) -> BuildConfig:
-    from angle_data.gis.build.build import BuildConfig
-    from angle_data.gis.build.tokens import token_counter
-
-    config = BuildConfig(**options)
-    # A tokenizer that is none should not be found out after hours of crawling.
-    token_counter(config.tokenizer)
-    return config
+def _show(found: dict[str, Any], table: str, *, as_json: bool, quiet: bool) -> None:
+    """Print a result: as JSON if asked, else as a table unless quiet."""
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False))
+    elif not quiet:
+        typer.echo(table)
 
 
-def _forecast(config: CrawlConfig, *, as_json: bool) -> None:
-    from angle_data.gis.crawl.forecast import forecast
-
-    found = forecast(config)
-    sums = {"rest": found.rest, "graphql": found.graphql, "points": found.points, "hours": found.hours}
-    typer.echo(json.dumps({**asdict(found), **sums}) if as_json else found.table())
-
-
-def _parse_ratios(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(
-            f"--ratios {text!r}: give numbers separated by commas, such as 0.86,0.07,0.07"
-        ) from None
+def _counts(crawled: CrawlSummary | None, summary: GisSummary) -> dict[str, Any]:
+    found = {
+        "counts": summary.counts,
+        "dataset": str(summary.dataset),
+        "left_out": summary.report["left_out"],
+    }
+    crawl = {"crawl": {**asdict(crawled), "store": str(crawled.store)}} if crawled else {}
+    return {**found, **crawl}
 
 
-def _as_json(crawled: CrawlSummary | None, summary: GisSummary) -> str:
-    shown: dict[str, Any] = {"counts": summary.counts, "dataset": str(summary.dataset)}
-    shown["left_out"] = summary.report["left_out"]
-    if crawled is not None:
-        shown["crawl"] = {**asdict(crawled), "store": str(crawled.store)}
-    return json.dumps(shown, ensure_ascii=False)
-
-
-def _as_table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
+def _table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
     rows: list[tuple[str, str]] = []
     if crawled is not None:
         rows += [(name.replace("_", " "), f"{count:,}") for name, count in crawled.rows.items()]
@@ -214,3 +309,27 @@ def _as_table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
 def _split_by(report: dict[str, Any]) -> str:
     borders = ", ".join(f"{name} until {last[:10]}" for name, last in report["periods"].items() if last)
     return f"{report['options']['split_by']}{f' ({borders})' if borders else ''}"
+
+
+def _rates(rates: list[ErrorRate]) -> str:
+    lines = [f"{'kind':<24}{'read':>6}{'wrong':>7}{'unclear':>9}  {'error rate (95 %)':<26}not clearly right"]
+    for rate in rates:
+        error = f"{rate.rate:.1%} ({rate.low:.1%} to {rate.high:.1%})"
+        if rate.read == rate.unclear:
+            error = "unknown: all unclear"
+        unclear = f"{rate.not_clear:.1%} ({rate.not_clear_low:.1%} to {rate.not_clear_high:.1%})"
+        lines.append(f"{rate.kind:<24}{rate.read:>6}{rate.wrong:>7}{rate.unclear:>9}  {error:<26}{unclear}")
+    return "\n".join(lines)
+
+
+def _host(text: str) -> str:
+    """The name of the host in a name or address."""
+    try:
+        parts = urlsplit(text if "//" in text else f"//{text}")
+        port = f":{parts.port}" if parts.port not in (None, 80, 443) else ""
+        name = parts.hostname and parts.hostname + port
+    except ValueError:
+        name = None
+    if not name:
+        raise InputError(f"--host {text!r} is no host; give one such as git.example.com")
+    return name.casefold()

@@ -17,14 +17,16 @@ from pathlib import Path
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.build.card import render_rehydrated_card
+from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, Row, read_dataset, write_rows
-from angle_data.gis.build.texts import Node, Texts
+from angle_data.gis.build.evidence import Node
 from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient, Refused
 from angle_data.gis.crawl.missing import ask_number, ask_numbers
 from angle_data.gis.crawl.queries import NUMBERS_A_QUERY
 from angle_data.gis.crawl.rows import Repo, issue_from_node
 from angle_data.gis.crawl.store import Store
 from angle_data.locking import hold
+from angle_data.splits import SPLITS
 from angle_data.text import content_id, stable_hash
 
 log = logging.getLogger("angle")
@@ -47,7 +49,7 @@ class RehydrateConfig:
 
 @dataclass(frozen=True, slots=True)
 class RehydrateSummary:
-    """What came of it: `rows` read, `kept`, `dropped` by reason, and kept rows with an edited text.
+    """Counts: `rows` read, `kept`, `dropped` by reason, and kept rows with an `edited` text.
 
     Reasons: `gone`, an issue was deleted, hidden or moved; `repository_gone`, its whole repository cannot be
     read any more (`repositories`, with GitHub's answer); `empty`, nothing is left of its text.
@@ -63,10 +65,7 @@ class RehydrateSummary:
 
 
 def rehydrate_dataset(
-    config: RehydrateConfig,
-    *,
-    sleep: Callable[[float], None] = time.sleep,
-    now: Callable[[], float] = time.time,
+    config: RehydrateConfig, *, sleep: Callable[[float], None] = time.sleep
 ) -> RehydrateSummary:
     """Write `out`/dataset with the texts that GitHub still has.
 
@@ -79,7 +78,7 @@ def rehydrate_dataset(
     wanted, origin = _wanted(config.data)
     _check_target(config, origin)
     connection = Connection.from_environment(config.api_url, config.token_env, config.max_requests)
-    client = GitHubClient(connection, sleep=sleep, now=now)
+    client = GitHubClient(connection, sleep=sleep)
     if not client.authenticated:
         log.warning("no token in %s: GitHub allows 60 requests an hour", config.token_env)
     with hold(config.out):
@@ -116,18 +115,17 @@ def _check_target(config: RehydrateConfig, origin: str) -> None:
         raise InputError(f"--out {config.out} would write into --data {config.data}; give another --out")
     card = target / "README.md"
     ours = card.is_file() and origin in card.read_text(encoding="utf-8", errors="replace")
-    if target.exists() and not ours and any(target.iterdir()):
+    if not ours and (card.exists() or (target / "data").exists()):
         raise InputError(f"{config.out / 'dataset'} holds another data set; give another --out")
 
 
-def _ends(row: Row) -> tuple[tuple[str, int], tuple[str, int]]:
-    ends = []
+def _ends(row: Row) -> Iterator[tuple[str, int]]:
+    """Yield repository and number of both issues of a row."""
     for column in ("url1", "url2"):
         match = _ADDRESS.match(row[column])
         if match is None:
             raise InputError(f"{row[column]!r} is no address of an issue; the data set is damaged")
-        ends.append((match[1], int(match[2])))
-    return ends[0], ends[1]
+        yield match[1], int(match[2])
 
 
 def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], progress: Progress) -> str:
@@ -166,46 +164,41 @@ def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], pr
 def _write(
     config: RehydrateConfig, store: Store, requests: int, origin: str, lost: dict[str, str]
 ) -> RehydrateSummary:
+    """Write the rows whose two issues are there, and their card; `lost` are repositories that are gone."""
     texts, ids = Texts(store), {repo.asked: repo.id for repo in store.repos()}
     counts: Counter[str] = Counter()
-    sizes: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    kept: dict[str, list[tuple[Row, list[Node]]]] = {name: [] for name in SPLITS}
     for split, row in read_dataset(config.data):
-        nodes = _nodes(row, ids)
+        nodes = [(ids[name], number) for name, number in _ends(row) if name in ids]
         reason = _reason(nodes, store, texts)
         counts[reason or "kept"] += 1
         if not reason:
-            sizes[split][row["label"]] += 1
-            hashes = [content_id(texts.get(node).text) for node in nodes if node]
+            kept[split].append((row, nodes))
+            hashes = [content_id(texts.get(node).text) for node in nodes]
             counts["edited"] += hashes != [row["hash1"], row["hash2"]]
     if not counts["kept"]:
         raise InputError(f"nothing of {config.data} is left on {config.api_url}; check --api-url")
 
-    def rows(wanted: str) -> Iterator[Row]:
-        for split, row in read_dataset(config.data):
-            nodes = _nodes(row, ids)
-            if split == wanted and not _reason(nodes, store, texts):
-                one, other = (texts.get(node).text for node in nodes if node)
-                yield {"text1": one, "text2": other, **{name: row[name] for name in list(COLUMNS)[2:]}}
+    def rows(pairs: list[tuple[Row, list[Node]]]) -> Iterator[Row]:
+        for row, (one, other) in pairs:
+            found = {"text1": texts.get(one).text, "text2": texts.get(other).text, **row}
+            yield {name: found[name] for name in COLUMNS}
 
     dataset = config.out / "dataset"
     dropped = {name: counts[name] for name in ("gone", "repository_gone", "empty") if counts[name]}
     total = counts["kept"] + sum(dropped.values())
-    order = [name for name in ("train", "validation", "test") if name in sizes]
-    kept = {name: sizes[name] for name in order}
-    card = render_rehydrated_card(kept, dropped, counts["edited"], origin=origin, repositories=lost)
-    write_rows(dataset, {name: rows(name) for name in order}, COLUMNS, lambda _: card)
+    splits = {name: pairs for name, pairs in kept.items() if pairs}
+    labels = {name: Counter(row["label"] for row, _ in pairs) for name, pairs in splits.items()}
+    card = render_rehydrated_card(labels, dropped, counts["edited"], origin=origin, repositories=lost)
+    write_rows(dataset, {name: rows(pairs) for name, pairs in splits.items()}, COLUMNS, lambda _: card)
     return RehydrateSummary(dataset, total, counts["kept"], dropped, counts["edited"], requests, lost)
 
 
-def _nodes(row: Row, ids: dict[str, int]) -> tuple[Node | None, Node | None]:
-    one, other = ((ids[name], number) if name in ids else None for name, number in _ends(row))
-    return one, other
-
-
-def _reason(nodes: tuple[Node | None, Node | None], store: Store, texts: Texts) -> str:
+def _reason(nodes: list[Node], store: Store, texts: Texts) -> str:
+    """Why a pair is dropped, empty if it is kept; `nodes` are those whose repository is there."""
+    if len(nodes) < 2:
+        return "repository_gone"
     for node in nodes:
-        if node is None:
-            return "repository_gone"
         issue = next(store.issues(node[0], [node[1]]), None)
         if issue is None or issue.gone or issue.is_pull:
             return "gone"

@@ -22,15 +22,8 @@ FIELDS = (
 )  # fmt: skip
 """Columns of the file; the reader fills in the first."""
 
-VERDICTS = {
-    "right": "right",
-    "r": "right",
-    "wrong": "wrong",
-    "w": "wrong",
-    "unclear": "unclear",
-    "u": "unclear",
-}
-"""What a reader may write -> what it means: whether the label is right."""
+VERDICTS = {said[:end]: said for said in ("right", "wrong", "unclear") for end in (1, None)}
+"""What a reader may write, such as `r` or `right` -> what it means: whether the label is right."""
 
 _Z = 1.959964  # the 97.5 % point of the normal distribution
 _FORMULA = ("=", "+", "-", "@", "\t")
@@ -77,7 +70,7 @@ def write_sample(dataset: Path, target: Path, *, count: int, seed: int = 0) -> i
     writer = csv.DictWriter(stream, FIELDS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for _, _, split, row in drawn:
-        writer.writerow(_cells({**row, "split": split, "verdict": ""}))
+        writer.writerow(_safe({**row, "split": split, "verdict": ""}))
     with replace_file(target) as file:
         file.write(stream.getvalue())
     return len(drawn)
@@ -132,17 +125,15 @@ def wilson(hits: int, total: int) -> tuple[float, float]:
 
 
 def _rate(kind: str, found: Counter[str]) -> ErrorRate:
-    decided, read = found["right"] + found["wrong"], found.total()
-    bad = found["wrong"] + found["unclear"]
-    rate = found["wrong"] / decided if decided else 0.0
-    return ErrorRate(
-        kind, read, found["wrong"], found["unclear"], rate, *wilson(found["wrong"], decided),
-        bad / read, *wilson(bad, read),
-    )  # fmt: skip
+    wrong, unclear, read = found["wrong"], found["unclear"], found.total()
+    decided, bad = read - unclear, wrong + unclear
+    rate = wrong / decided if decided else 0.0
+    shares = (rate, *wilson(wrong, decided), bad / read, *wilson(bad, read))
+    return ErrorRate(kind, read, wrong, unclear, *shares)
 
 
-def _cells(row: Row) -> Row:
-    """Text that a spreadsheet would take for a formula gets an apostrophe before it."""
+def _safe(row: Row) -> Row:
+    """Put an apostrophe before text that a spreadsheet would take for a formula."""
     return {
         name: f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
         for name, value in row.items()

@@ -1,3 +1,6 @@
-"""Publishing: labelled pairs as a data set that the ecosystem's own tools open."""
+"""Labelled pairs and what their maker says about them in; a data set folder with its card out.
 
-__all__: list[str] = []
+- `dataset`: writes the parquet files and the card
+- `folder`: puts a finished folder in the place of the old one
+- `card`: the card's text and statistics
+"""

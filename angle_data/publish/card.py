@@ -60,7 +60,7 @@ tags:
 - sentence-pairs
 - sentence-embeddings
 size_categories:
-- {_size(total)}
+- {size_class(total)}
 ---
 # {card.title}
 
@@ -131,7 +131,7 @@ def _mean(values: Iterable[float]) -> float:
     return sum(numbers) / len(numbers)
 
 
-def _size(total: int) -> str:
+def size_class(total: int) -> str:
     """Return the hub's name of the size class."""
     classes = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M")
     return next((name for power, name in enumerate(classes, start=3) if total < 10**power), "n>100M")

@@ -1,22 +1,38 @@
 """Puts a data set folder in its place: readers see the old one or the new one, never a part.
 
-Knows the layout (`README.md`, `data/*.parquet`, `figures/*.png`), nothing of rows.
+What the user added stays: files that no build writes, and fields of the card's front matter such as
+`license:`. A card whose text was edited is written anew, and the edited one is kept beside it as
+`README.md.bak`. To tell an edited card, the last line of every card holds a digest of what was generated.
 """
 
 from __future__ import annotations
 
 import glob
+import json
+import logging
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from angle_data.errors import InputError
+from angle_data.text import content_id
 
-_FILE = re.compile(r"data/.*\.parquet|figures/[^/]+\.png")
+log = logging.getLogger("angle")
+
+# What a build writes, and may therefore remove.
+_OURS = re.compile(
+    r"README\.md|data/(train|validation|test)-\d{5}-of-\d{5}\.parquet"
+    r"|figures/(token-lengths|repositories|overlap)\.png"
+)
+_FRONT = re.compile(r"\A---\n(.*?\n)---\n", re.DOTALL)
+_NO_LICENCE = re.compile(r"^# No licence is stated.*\n", re.MULTILINE)
+_SEAL = "<!-- written by angle-data; {} shows whether anything above was edited -->\n"
+_SEALED = re.compile(re.escape(_SEAL).replace(r"\{\}", r"([0-9a-f]{16})") + r"\Z")
 
 
 @contextmanager
@@ -27,9 +43,10 @@ def replace_dataset(directory: Path) -> Iterator[Path]:
     data set stays or is put back. One process at a time may write there.
 
     Raises:
-        InputError: `directory` is a file, holds files that a data set does not, or cannot be written.
+        InputError: `directory` is a file, or cannot be written.
     """
-    _check_replaceable(directory)
+    if directory.exists() and not directory.is_dir():
+        raise InputError(f"{directory} is a file; give another folder")
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         _clear_leftovers(directory)
@@ -42,6 +59,9 @@ def replace_dataset(directory: Path) -> Iterator[Path]:
         new, old = temporary / "new", temporary / "old"
         (new / "data").mkdir(parents=True)
         yield new
+        if (new / "README.md").exists():
+            _finish_card(directory, new / "README.md")
+        _keep_files(directory, new)
         if directory.exists():
             os.replace(directory, old)
         os.replace(new, directory)
@@ -66,12 +86,65 @@ def _clear(temporary: Path, directory: Path) -> None:
     shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _check_replaceable(directory: Path) -> None:
-    """Refuse to replace a folder that holds anything but an earlier data set."""
-    if directory.exists() and not directory.is_dir():
-        raise InputError(f"{directory} is a file; give another folder")
+def _keep_files(directory: Path, new: Path) -> None:
+    """Give `new` the files of `directory` that no build writes; as links, for one folder is removed soon."""
     for path in sorted(directory.rglob("*")):
-        name = path.relative_to(directory).as_posix()
-        known = name in ("README.md", "data", "figures") or _FILE.fullmatch(name)
-        if not known:
-            raise InputError(f"{directory} holds {name}, which is not of a data set; choose another folder")
+        name = path.relative_to(directory)
+        target = new / name
+        file = path.is_symlink() or not path.is_dir()
+        if file and not _OURS.fullmatch(name.as_posix()) and not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(path, target, follow_symlinks=False)
+            except OSError:  # a file system without links
+                shutil.copy2(path, target, follow_symlinks=False)
+
+
+def _finish_card(directory: Path, card: Path) -> None:
+    """Add to the new `card` what the user wrote into the front matter of the old one, and the seal."""
+    old, own = directory / "README.md", _fields(card)
+    written = _fields(old) if old.exists() else {}
+    front, body = _parts(card)
+    seal = _SEAL.format(_digest(own, body))
+    if added := {name: value for name, value in written.items() if name not in own}:
+        from huggingface_hub import CardData
+
+        if "license" in added:
+            front = _NO_LICENCE.sub("", front)
+        front = f"{front}{CardData(**added).to_yaml()}\n"
+    head = f"---\n{front}---\n" if front else ""
+    card.write_text(f"{head}{body}{seal}", encoding="utf-8", newline="\n")
+    if old.exists() and card.read_bytes() != old.read_bytes() and _edited(old, own.keys(), written):
+        spare = (f"README.md.bak{number}" for number in ("", *range(2, 1_000)))
+        kept = next(name for name in spare if not (directory / name).exists())
+        shutil.copy2(old, card.with_name(kept))
+        log.warning("%s was edited: it is written anew, and the edited one is kept as %s", old, kept)
+
+
+def _edited(card: Path, names: Collection[str], fields: Mapping[str, Any]) -> bool:
+    """Whether the text of a card or the fields `names` are other than its seal says."""
+    _, body = _parts(card)
+    seal = _SEALED.search(body)
+    generated = {name: value for name, value in fields.items() if name in names}
+    return seal is None or seal[1] != _digest(generated, body[: seal.start()])
+
+
+def _parts(card: Path) -> tuple[str, str]:
+    """The lines of the front matter, and the text below it."""
+    text = card.read_text(encoding="utf-8", errors="replace")
+    front = _FRONT.match(text)
+    return (front[1], text[front.end() :]) if front else ("", text)
+
+
+def _fields(card: Path) -> dict[str, Any]:
+    """The fields of the front matter; none where it cannot be read."""
+    from huggingface_hub import metadata_load
+
+    try:
+        return metadata_load(card) or {}
+    except Exception:  # noqa: BLE001 - whatever its YAML library raises for what a user wrote
+        return {}
+
+
+def _digest(fields: Mapping[str, Any], body: str) -> str:
+    return content_id(json.dumps(fields, sort_keys=True, default=str) + body)

@@ -1,1 +1,8 @@
-"""Labelled pairs: sources, checks, scales, splits and leaks."""
+"""Sources of labelled pairs in, checked pairs on one scale out, with a use for each in a run.
+
+In reading order:
+`sources`: rows from files, dataset directories and the Hugging Face hub, each with its place.
+`pairs`: rows as scored pairs: columns, triplets, score scales, weights, names.
+`leaks`: pairs and texts that two sets share, and pairs left out for it.
+`splits`: the pairs of a run: training, dev, test; pairs held out, and parts that take turns.
+"""

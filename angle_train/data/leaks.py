@@ -42,7 +42,7 @@ class Leak:
 def find_leaks(origin: str, seen: PairSet, role: str, measured: PairSet) -> Leak:
     """Return what `measured` shares with `seen`; that a text is shared is no fault, that a pair is shared is.
 
-    A model that was taught the one pair of a text may well be asked about another: only the share is told.
+    A model that has learned one pair of a text may well be asked about another, so texts are only counted.
     """
     keys = _keys(seen)
     texts = {normalise(text) for text in (*seen.text1, *seen.text2)}

@@ -1,6 +1,6 @@
-"""Labelled pairs as the trainer and the evaluators want them: checked, on one scale from 0 to 1.
+"""Scored pairs: rows of a source checked, on one scale from 0 to 1, rows with negatives turned into pairs.
 
-Reads through `rows`; imports no torch.
+Imports no torch.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import hashlib
 import itertools
 import logging
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,18 +19,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
 from angle_data.text import normalise, whole_characters
-from angle_train.data.scales import Scale, detect_scale, parse_scale
 from angle_train.data.sources import HUB_PREFIX, is_dataset, read_rows
-from angle_train.data.triplets import Item, pairs_of_triplets
 
 log = logging.getLogger("angle.pairs")
+
+Item = tuple[str, dict[str, Any]]
+"""The place of a row, for error messages, and the row."""
 
 _TEXT_COLUMNS = (("text1", "text2"), ("sentence1", "sentence2"))
 _SCORE_COLUMNS = ("score", "label")
 _SPLIT_NAMES = {"dev": ("dev", "validation"), "validation": ("validation", "dev")}
+_STATED_SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
+
+_PAIRED = (("anchor", "positive"), ("query", "positive"))  # columns of positives alone
+_ANCHORS = ("anchor", "query", "text1", "sentence1")
+_POSITIVES = ("positive", "text2", "sentence2")
+_NEGATIVE = re.compile(r"negative(?:_\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +98,12 @@ def load_pairs(
 ) -> PairSet:
     """Load and check the labelled pairs of a file, a dataset directory or a hub dataset.
 
-    Texts stand in `text1`/`text2` or `sentence1`/`sentence2`, the gold score in `score` or else `label`;
+    Texts are in `text1`/`text2` or `sentence1`/`sentence2`, the gold score in `score` or else `label`;
     `weight` and `source_id` are used where present. Rows of anchors, positives and negatives in place of a
-    score become pairs, see `triplets.pairs_of_triplets`.
+    score become pairs, see `pairs_of_triplets`.
 
     Args:
-        spec: What to read, see `rows.read_rows`.
+        spec: What to read, see `sources.read_rows`.
         split: Split of a directory or hub dataset; default train.
         scale: The scale of the scores as `LOW-HIGH`; detected when not stated. A dataset directory whose
             scores lie in 0..1, as `angle-data` writes them, keeps them: the scale is that of files beside it.
@@ -113,125 +120,73 @@ def load_pairs(
     first_text, second_text, score_column = _columns(spec, items[0][1])
     if not is_dataset(spec):
         items = _select(spec, items, rows)
-    scores, note = _unit_scores(spec, items, score_column, scale)
-    if not one_score and scores.min() == scores.max():
-        raw = _number(items[0][1], score_column, items[0][0])
-        raise InputError(f"{spec}: all {len(scores)} scores are {raw:g}; nothing can be ranked")
+    raw = np.array([_number(row, score_column, place) for place, row in items])
+    found = _scale(spec, raw, [place for place, _ in items], scale)
+    if not one_score and raw.min() == raw.max():
+        raise InputError(f"{spec}: all {len(raw)} scores are {raw[0]:g}; nothing can be ranked")
     has_source = all(row.get("source_id") is not None for _, row in items)
     pairs = PairSet(
         name=_name(spec, split if is_dataset(spec) else rows if "split" in items[0][1] else None),
-        text1=[_text(row, first_text, place) for place, row in items],
-        text2=[_text(row, second_text, place) for place, row in items],
-        score=scores,
+        text1=[whole_characters(_text(row, first_text, place)) for place, row in items],
+        text2=[whole_characters(_text(row, second_text, place)) for place, row in items],
+        score=(raw - found.low) / (found.high - found.low),
         weight=np.array([_weight(row, place) for place, row in items]),
         source_ids=[str(row["source_id"]) for _, row in items] if has_source else None,
-        scale=note,
+        scale=found.note,
     )
-    log.info("%s: %d pairs, score scale %s", pairs.name, len(pairs), note)
+    log.info("%s: %d pairs, score scale %s", pairs.name, len(pairs), found.note)
+    if found.assumed:
+        log.warning(
+            "warning: %s: score scale %s; state --scale 0-5 or --scale 1-5 to be sure", pairs.name, found.note
+        )
     return pairs
 
 
-def check_stated_scale(stated: str | None, sets: Sequence[PairSet]) -> None:
-    """Check that the scale stated for several sources was applied to at least one of them.
+def pairs_of_triplets(items: list[Item]) -> list[Item]:
+    """Return rows `text1, text2, score, source_id`: the positive scored 1 and every negative scored 0.
+
+    Rows of triplets have a column `negative` or `negative_1`, `negative_2` … and no score or label; the first
+    row decides what all are, and rows of scored pairs pass through unchanged. The pairs of one anchor have
+    one source, and a pair that several rows hold comes once. Negatives after the first may be missing; beside
+    `anchor` or `query` and `positive` there need be none at all.
 
     Raises:
-        InputError: It was not: all are dataset directories with scores in 0..1.
+        InputError: A row lacks its anchor, its positive or all negatives.
     """
-    if stated and not any(pairs.scale == parse_scale(stated).note for pairs in sets):
+    first = items[0][1] if items else {}
+    negatives = [name for name in first if _NEGATIVE.fullmatch(str(name))]
+    paired = any(first.keys() >= set(columns) for columns in _PAIRED)
+    if not (negatives or paired) or first.keys() & set(_SCORE_COLUMNS):
+        return items
+    anchor, positive = (_triplet_column(names, items[0]) for names in (_ANCHORS, _POSITIVES))
+    found: dict[tuple[str, str, int], Item] = {}
+    for place, row in items:
+        present = [name for name in negatives if row.get(name) is not None and str(row[name]).strip()]
+        if negatives and not present:
+            raise InputError(f"{place}: {negatives[0]} must be a text that is not blank; remove the row")
+        text = _text(row, anchor, place)
+        shared = {"source_id": str(row.get("source_id") or normalise(text))}
+        shared |= {key: row[key] for key in ("split", "weight") if key in row}
+        for name, score in [(positive, 1), *((name, 0) for name in present)]:
+            partner = _text(row, name, place)
+            pair = {"text1": text, "text2": partner, "score": score} | shared
+            found.setdefault((text, partner, score), (place, pair))
+    return list(found.values())
+
+
+def _triplet_column(names: Sequence[str], item: Item) -> str:
+    place, row = item
+    column = next((name for name in names if name in row), None)
+    if column is None:
         raise InputError(
-            f"--scale {stated} fits none of the pairs: all are dataset directories with scores in 0-1; "
-            "leave it out"
+            f"{place}: a row with negatives needs a column {', '.join(names[:-1])} or {names[-1]}; "
+            f"found: {', '.join(map(str, row))}"
         )
-
-
-def distinct_names(sets: Sequence[PairSet], specs: Sequence[str]) -> list[PairSet]:
-    """Return sets under names that differ: those of one name get the folders that tell them apart.
-
-    What lies in one folder, such as a file that was given twice, is numbered.
-
-    Args:
-        sets: What was loaded.
-        specs: What each was loaded from, see `load_pairs`.
-    """
-    places: dict[str, list[tuple[str, ...]]] = {}
-    for pairs, spec in zip(sets, specs, strict=True):
-        places.setdefault(pairs.name, []).append(_folders(spec))
-    names = []
-    for pairs, spec in zip(sets, specs, strict=True):
-        distinct = set(places[pairs.name])
-        depth = next(d for d in itertools.count() if len({_last(f, d) for f in distinct}) == len(distinct))
-        names.append("/".join([*_last(_folders(spec), depth), pairs.name]))
-    return [
-        replace(pairs, name=f"{name} #{names[: i + 1].count(name)}" if names.count(name) > 1 else name)
-        for i, (pairs, name) in enumerate(zip(sets, names, strict=True))
-    ]
-
-
-def join(sets: Sequence[PairSet]) -> PairSet:
-    """Return all pairs of several sets as one; source ids are kept if every set has them."""
-    if len(sets) == 1:
-        return sets[0]
-    known = [
-        [f"{number}/{source}" for source in s.source_ids]
-        for number, s in enumerate(sets)
-        if s.source_ids is not None
-    ]
-    return PairSet(
-        name=" + ".join(s.name for s in sets),
-        text1=[text for s in sets for text in s.text1],
-        text2=[text for s in sets for text in s.text2],
-        score=np.concatenate([s.score for s in sets]),
-        weight=np.concatenate([s.weight for s in sets]),
-        source_ids=[source for ids in known for source in ids] if len(known) == len(sets) else None,
-        scale="; ".join(f"{s.name}: {s.scale}" for s in sets),
-    )
-
-
-def hold_out(pairs: PairSet, fraction: float, seed: int) -> tuple[PairSet, PairSet]:
-    """Divide pairs into `(train, dev)` so that no source has pairs in both.
-
-    Without source ids, pairs that share a text, directly or through others, stay together. If that ties
-    nearly everything together, single pairs are drawn instead, with a warning.
-
-    Args:
-        pairs: What to divide.
-        fraction: Share of the pairs that dev should get, at most.
-        seed: Chooses which sources.
-    """
-    groups: dict[str, list[int]] = {}
-    for position, key in enumerate(pairs.source_ids or connected(pairs)):
-        groups.setdefault(key, []).append(position)
-    wanted = fraction * len(pairs)
-    dev = _fill(list(groups.values()), wanted, list(groups), seed)
-    if len(dev) < wanted / 2:
-        log.warning("%s: nearly all pairs share texts, so single pairs are held out", pairs.name)
-        positions = [[position] for position in range(len(pairs))]
-        dev = _fill(positions, wanted, [str(position) for position in range(len(pairs))], seed)
-    chosen = set(dev)
-    train = [position for position in range(len(pairs)) if position not in chosen]
-    return pairs.take(train, pairs.name), pairs.take(sorted(dev), f"{pairs.name}/held-out")
-
-
-def _fill(groups: list[list[int]], wanted: float, keys: list[str], seed: int) -> list[int]:
-    """Return the positions of whole groups, taken in hashed order as long as they fit."""
-    order = sorted(range(len(groups)), key=lambda i: hashlib.sha256(f"{seed}/{keys[i]}".encode()).digest())
-    taken: list[int] = []
-    for i in order:
-        if len(taken) + len(groups[i]) <= wanted:
-            taken += groups[i]
-    return taken
-
-
-def connected(pairs: PairSet) -> list[str]:
-    """Return for each pair the first of the texts, normalised, that it shares a chain of pairs with."""
-    sets: DisjointSets[str] = DisjointSets()
-    keys = [(normalise(a), normalise(b)) for a, b in zip(pairs.text1, pairs.text2, strict=True)]
-    for a, b in keys:
-        sets.join(a, b)
-    return [sets.leader(a) for a, _ in keys]
+    return column
 
 
 def _columns(spec: str, row: dict[str, Any]) -> tuple[str, str, str]:
+    """Return the names of the columns of both texts and of the score."""
     found = ", ".join(map(str, row)) or "none"
     texts = next((names for names in _TEXT_COLUMNS if set(names) <= row.keys()), None)
     if texts is None and "hash1" in row:
@@ -269,35 +224,99 @@ def _select(spec: str, items: list[Item], rows: str | None) -> list[Item]:
     return kept
 
 
-def _unit_scores(
-    spec: str, items: list[Item], column: str, stated: str | None
-) -> tuple[NDArray[np.float64], str]:
-    """Return the scores mapped to 0..1 and a note on their scale."""
-    places = [place for place, _ in items]
-    raw = np.array([_number(row, column, place) for place, row in items])
-    scale = _scale(spec, raw, places, stated)
-    for position in np.flatnonzero((raw < scale.low) | (raw > scale.high)):
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A scale of scores; `note` says how it is known, `assumed` whether the scores leave it open.
+
+    Which one is taken makes no difference to rank correlations; the thresholds of the objective depend on it.
+    """
+
+    low: float
+    high: float
+    note: str
+    assumed: bool = False
+
+
+def parse_scale(text: str) -> Scale:
+    """Read a stated scale such as `0-5`, `1-5` or `-1-1`.
+
+    Raises:
+        InputError: It is not of the form LOW-HIGH with LOW below HIGH.
+    """
+    match = _STATED_SCALE.fullmatch(text.strip())
+    if match is None or float(match[1]) >= float(match[2]):
+        raise InputError(f"scale {text!r} must be LOW-HIGH with LOW below HIGH, such as 0-5 or 1-5")
+    return Scale(float(match[1]), float(match[2]), f"{match[0]}, as stated")
+
+
+def detect_scale(scores: NDArray[np.float64], places: Sequence[str]) -> Scale:
+    """Return the scale that scores (B,) are on: 0-1, or 0-5, or 1-5 where none is below 1.
+
+    Scores from 1 on that do not reach both ends of 1-5 could be on either scale. Real files on 0-5 nearly
+    always hold a score below 1, so 1-5 is assumed, and the note says so.
+
+    Args:
+        scores: Finite gold scores.
+        places: The place of each, for the error.
+
+    Raises:
+        InputError: They fit none of these; names the first score that does not and the way to state it.
+    """
+    low, high = float(scores.min()), float(scores.max())
+    if low >= 0 and high <= 1:
+        return Scale(0.0, 1.0, "0-1, detected")
+    for misfit in np.flatnonzero((scores < 0) | (scores > 5)):
         raise InputError(
-            f"{places[position]}: score {raw[position]:g} is outside the scale {scale.low:g}-{scale.high:g}"
+            f"{places[misfit]}: score {scores[misfit]:g} is on no scale that is recognised (0-1, 0-5, 1-5); "
+            "state it with --scale LOW-HIGH"
         )
-    return scale.to_unit(raw), scale.note
+    if high <= 2 and not (scores % 1).any():
+        # 0, 1, 2 may be grades, but are just as often the classes of an inference corpus, which rank nothing.
+        raise InputError(
+            f"{places[int(scores.argmax())]}: scores {low:g} to {high:g} may be classes or grades; "
+            f"if they are grades, state --scale 0-{high:g}"
+        )
+    span = f"(lowest score {low:g}, highest {high:g})"
+    if low < 1:
+        return Scale(0.0, 5.0, f"0-5, detected {span}")
+    if (low, high) == (1, 5):
+        return Scale(1.0, 5.0, f"1-5, detected {span}")
+    return Scale(1.0, 5.0, f"1-5, assumed {span}", assumed=True)
 
 
-def _scale(spec: str, raw: NDArray[np.float64], places: list[str], stated: str | None) -> Scale:
+def _scale(spec: str, raw: NDArray[np.float64], places: Sequence[str], stated: str | None) -> Scale:
+    """Return the scale of a source, having checked that all its scores are on it."""
     if not stated:
         return detect_scale(raw, places)
     scale = parse_scale(stated)
     if (scale.low, scale.high) != (0, 1) and Path(spec).is_dir() and raw.min() >= 0 and raw.max() <= 1:
         # What `angle-data` writes is in 0..1 whatever the scale of the files beside it.
         return Scale(0.0, 1.0, f"0-1, detected; the stated {stated} is for the other sources")
+    for misfit in np.flatnonzero((raw < scale.low) | (raw > scale.high)):
+        raise InputError(
+            f"{places[misfit]}: score {raw[misfit]:g} is outside the scale {scale.low:g}-{scale.high:g}"
+        )
     return scale
+
+
+def check_stated_scale(stated: str | None, sets: Sequence[PairSet]) -> None:
+    """Check that the scale stated for several sources was applied to at least one of them.
+
+    Raises:
+        InputError: It was not: all are dataset directories with scores in 0..1.
+    """
+    if stated and not any(pairs.scale == parse_scale(stated).note for pairs in sets):
+        raise InputError(
+            f"--scale {stated} fits none of the pairs: all are dataset directories with scores in 0-1; "
+            "leave it out"
+        )
 
 
 def _text(row: dict[str, Any], column: str, place: str) -> str:
     text = row.get(column)
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"{place}: {column} must be a text that is not blank, got {text!r}; remove the row")
-    return whole_characters(text)
+    return text
 
 
 def _number(row: dict[str, Any], column: str, place: str) -> float:
@@ -329,8 +348,29 @@ def _name(spec: str, part: str | None) -> str:
     return f"{base}/{part}" if part else base
 
 
+def distinct_names(sets: Sequence[PairSet], specs: Sequence[str]) -> list[PairSet]:
+    """Return sets under names that differ: those of one name get the folders that tell them apart.
+
+    Sets from one folder, such as a file that was given twice, are numbered.
+
+    Args:
+        sets: The sets as loaded.
+        specs: The source of each, see `load_pairs`.
+    """
+    folders = [_folders(spec) for spec in specs]
+    names = []
+    for pairs, own in zip(sets, folders, strict=True):
+        same = {other for other, rival in zip(folders, sets, strict=True) if rival.name == pairs.name}
+        depth = next(d for d in itertools.count() if len({_last(f, d) for f in same}) == len(same))
+        names.append("/".join([*_last(own, depth), pairs.name]))
+    return [
+        replace(pairs, name=f"{name} #{names[: i + 1].count(name)}" if names.count(name) > 1 else name)
+        for i, (pairs, name) in enumerate(zip(sets, names, strict=True))
+    ]
+
+
 def _folders(spec: str) -> tuple[str, ...]:
-    """Return the folders that what `_name` calls by its own name lies in."""
+    """Return the folders above the file or directory that `_name` names a set after."""
     path = Path(spec.removeprefix(HUB_PREFIX))
     parts = path.relative_to(path.anchor).parts
     return parts[:-2] if path.name == "dataset" else parts[:-1]
@@ -338,3 +378,23 @@ def _folders(spec: str) -> tuple[str, ...]:
 
 def _last(parts: tuple[str, ...], count: int) -> tuple[str, ...]:
     return parts[max(0, len(parts) - count) :]
+
+
+def join(sets: Sequence[PairSet]) -> PairSet:
+    """Return all pairs of several sets as one; source ids are kept if every set has them."""
+    if len(sets) == 1:
+        return sets[0]
+    known = [
+        [f"{number}/{source}" for source in s.source_ids]
+        for number, s in enumerate(sets)
+        if s.source_ids is not None
+    ]
+    return PairSet(
+        name=" + ".join(s.name for s in sets),
+        text1=[text for s in sets for text in s.text1],
+        text2=[text for s in sets for text in s.text2],
+        score=np.concatenate([s.score for s in sets]),
+        weight=np.concatenate([s.weight for s in sets]),
+        source_ids=[source for ids in known for source in ids] if len(known) == len(sets) else None,
+        scale="; ".join(f"{s.name}: {s.scale}" for s in sets),
+    )

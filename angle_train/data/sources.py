@@ -1,20 +1,23 @@
-"""Rows of labelled pairs from any supported source, each with the place it came from for error messages.
+"""Rows of labelled pairs from files, dataset directories and the Hugging Face hub, each with its place.
 
-Sources: .jsonl(.gz), .csv and .parquet files, dataset directories, `hub:ID`. Knows nothing about columns.
+A source is a .jsonl[.gz], .csv[.gz] or .parquet file, a dataset directory, or `hub:ID`.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import re
 from pathlib import Path
+from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.tables import TABLE_KINDS, Rows, is_table, read_table
-from angle_train.data.hub import load_hub_dataset
 
 log = logging.getLogger("angle.pairs")
 
 HUB_PREFIX = "hub:"
+TOKEN_REFUSED = "the hub refuses the access token (401); check HF_TOKEN, or log in with `hf auth login`"
 
 
 def read_rows(spec: str, split: str) -> Rows:
@@ -31,15 +34,23 @@ def read_rows(spec: str, split: str) -> Rows:
     check_source(spec)
     path = Path(spec)
     if spec.startswith(HUB_PREFIX):
-        return _hub_rows(spec.removeprefix(HUB_PREFIX), split)
-    return _directory_rows(path, split) if path.is_dir() else read_table(path)
+        log.info("loading %s (split %s) from the hub", spec.removeprefix(HUB_PREFIX), split)
+        rows = load_hub_dataset(spec.removeprefix(HUB_PREFIX), split)
+        return ((f"{spec}: row {number}", dict(row)) for number, row in enumerate(rows, start=1))
+    if not path.is_dir():
+        return read_table(path)
+    files = sorted(_data_directory(path).glob(f"{split}-*.parquet"))
+    if not files:
+        found = ", ".join(dataset_splits(spec)) or "none"
+        raise InputError(f"{path} has no split {split!r}; splits found: {found}")
+    return (item for file in files for item in read_table(file))
 
 
 def check_source(spec: str) -> None:
-    """Check that a source is there and of a known kind, without reading it; a hub dataset is taken on trust.
+    """Check that a source exists and is of a known kind, without reading it; the hub is not asked.
 
     Raises:
-        InputError: It is not.
+        InputError: It does not, or is not.
     """
     path = Path(spec)
     if spec.startswith(HUB_PREFIX):
@@ -54,7 +65,7 @@ def check_source(spec: str) -> None:
 
 
 def is_dataset(spec: str) -> bool:
-    """Return whether `spec` names something that is divided into splits: a directory or a hub dataset."""
+    """Return whether a source has splits: whether it is a directory or a hub dataset."""
     return spec.startswith(HUB_PREFIX) or Path(spec).is_dir()
 
 
@@ -78,15 +89,51 @@ def _data_directory(path: Path) -> Path:
     raise InputError(f"{path} is no dataset directory: it has neither dataset/data nor data; give a file?")
 
 
-def _directory_rows(path: Path, split: str) -> Rows:
-    files = sorted(_data_directory(path).glob(f"{split}-*.parquet"))
-    if not files:
-        found = ", ".join(dataset_splits(str(path))) or "none"
-        raise InputError(f"{path} has no split {split!r}; splits found: {found}")
-    return (item for file in files for item in read_table(file))
+def load_hub_dataset(
+    dataset_id: str,
+    split: str | None,
+    *,
+    config: str | None = None,
+    revision: str | None = None,
+    instead: str = "",
+) -> Any:
+    """Return a split of a dataset on the hub, or all splits by name.
+
+    The library downloads every split in any case, once.
+
+    Args:
+        dataset_id: As `owner/name`.
+        split: Which; none for all.
+        config: Name of a part of the dataset that has splits of its own.
+        revision: Branch, tag or commit; default the newest.
+        instead: What else the user can do, for the error.
+
+    Raises:
+        InputError: It cannot be loaded; says why, as far as that is known.
+    """
+    from datasets import load_dataset
+    from datasets.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    # It warns of every attempt, and tries for half a minute before the error below.
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+    try:
+        return load_dataset(dataset_id, config, split=split, revision=revision)
+    except Exception as error:  # noqa: BLE001 - the hub's HTTP library has errors of its own kinds
+        part = f" (split {split})" if split else ""
+        raise InputError(f"hub:{dataset_id}{part} cannot be loaded: {_hub_cause(error)}{instead}") from None
 
 
-def _hub_rows(dataset_id: str, split: str) -> Rows:
-    log.info("loading %s (split %s) from the hub", dataset_id, split)
-    rows = load_hub_dataset(dataset_id, split)
-    return ((f"hub:{dataset_id}: row {number}", dict(row)) for number, row in enumerate(rows, start=1))
+def _hub_cause(error: Exception) -> str:
+    """Return what went wrong in a few words, and what to check."""
+    message = " ".join(str(error).split())
+    reason = message.split(". ")[0][:200] or type(error).__name__
+    if re.search(r"\b401 (Client Error|Unauthorized)", message):
+        return TOKEN_REFUSED
+    if isinstance(error, FileNotFoundError) and "data file" in reason:
+        # The library looks for a folder of that name once the hub gave nothing that it can use.
+        reason = "the hub has no such data set, or gave no answer that can be used"
+    endpoint = os.environ.get("HF_ENDPOINT")
+    if endpoint:
+        return f"{reason}; check the id, the split, and HF_ENDPOINT, which is {endpoint}"
+    return f"{reason}; check the id and the split, or that the hub can be reached"

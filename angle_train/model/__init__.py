@@ -1,1 +1,9 @@
-"""The model: load, pooling, prompt, adapters, long text."""
+"""A directory or hub id and a recipe's `[backbone]` section in, a Sentence Transformers model out.
+
+In reading order:
+`load`: loads a model as it is or as a recipe wants it trained, and finishes a trained one.
+`pooling`: how token embeddings become one embedding of a text.
+`prompt`: what stands around every text, kept in the saved model.
+`adapters`: LoRA adapters and 4-bit weights.
+`long_text`: what becomes of texts of more tokens than the model reads at once.
+"""

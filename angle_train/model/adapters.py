@@ -1,8 +1,7 @@
 """LoRA adapters on the transformer of a model: added, scaled, merged, and read back; and its 4-bit weights.
 
 Low-rank adapters (Hu et al. 2021, https://arxiv.org/abs/2106.09685) are all that trains; QLoRA (Dettmers
-et al. 2023, https://arxiv.org/abs/2305.14314) holds the frozen weights in 4 bits besides. The adapters are
-peft's. Knows nothing of training itself.
+et al. 2023, https://arxiv.org/abs/2305.14314) also holds the frozen weights in 4 bits. Both are peft's.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from angle_data.errors import InputError, MissingExtraError
-from angle_train.settings import BackboneConfig
+from angle_train.recipe import BackboneConfig
 
 if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
-    from torch import nn
 
 _ADAPTER = "default"  # peft's own name for the only adapter
 _SAVED_PREFIX = "base_model.model."
@@ -102,7 +100,12 @@ def merge_adapters(model: SentenceTransformer) -> None:
         layer.merge(safe_merge=True)
         parent, _, leaf = name.rpartition(".")
         setattr(transformer.get_submodule(parent), leaf, layer.get_base_layer())
-    _forget_adapters(transformer)
+    # Undo what transformers notes about adapters, so that it saves the whole model again.
+    transformer._hf_peft_config_loaded = False
+    del transformer.peft_config
+    # How saved adapters were renamed when they were loaded: whole weights would be saved under such names,
+    # and not be found again. Without it transformers takes what the architecture itself asks for.
+    transformer.__dict__.pop("_weight_conversions", None)
 
 
 def merge_into(plain: SentenceTransformer, model: SentenceTransformer) -> None:
@@ -129,10 +132,10 @@ def load_adapters(model: SentenceTransformer, directory: Path) -> None:
 
 
 def training_weights(model: SentenceTransformer, precision: str) -> SentenceTransformer:
-    """Return `model` with its weights as training wants them: in fp32.
+    """Return `model` with its weights in fp32, as training needs them.
 
     Frozen weights under adapters keep their type where the run computes in half precision, since only what
-    the optimiser moves needs the digits.
+    the optimiser changes needs the precision.
     """
     import torch
 
@@ -145,7 +148,7 @@ def training_weights(model: SentenceTransformer, precision: str) -> SentenceTran
 
 
 def four_bit_settings(device: torch.device) -> dict[str, Any]:
-    """Return what makes transformers load the weights in 4 bits, as QLoRA does; it computes in bf16.
+    """Return the options with which transformers loads 4-bit weights, as QLoRA does; it computes in bf16.
 
     Raises:
         MissingExtraError: bitsandbytes is not installed.
@@ -186,12 +189,3 @@ def _put(model: SentenceTransformer, weights: dict[str, Any]) -> None:
     missing = [name for name in done.missing_keys if "lora_" in name]
     if missing or done.unexpected_keys:
         raise ValueError(f"adapters of another shape: {[*missing, *done.unexpected_keys][:3]}")
-
-
-def _forget_adapters(transformer: nn.Module) -> None:
-    """Undo what transformers notes about adapters, so that it saves the whole model again."""
-    transformer._hf_peft_config_loaded = False  # type: ignore[assignment]
-    del transformer.peft_config
-    # How saved adapters were renamed when they were loaded: whole weights would be saved under such names,
-    # and not be found again. Without it transformers takes what the architecture itself asks for.
-    transformer.__dict__.pop("_weight_conversions", None)

@@ -1,7 +1,6 @@
-"""Loads the model to be trained or evaluated, quietly, from a directory or from the hub.
+"""Loads a model to be trained or evaluated, from a directory or from the hub, and finishes a trained one.
 
-Only modules that Sentence Transformers brings itself: code from a model repository is never run. What a
-recipe makes of a checkpoint before it is trained is in `tuning`.
+Only modules that Sentence Transformers brings itself: code from a model repository is never run.
 """
 
 from __future__ import annotations
@@ -13,19 +12,25 @@ import logging
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from angle_data.errors import InputError, MissingExtraError
-from angle_train.model.adapters import four_bit_settings
-from angle_train.model.pooling import freeze_fixed_weights, set_pooling
-from angle_train.model.prompt import use_plain_text
+from angle_train.model.adapters import (
+    add_adapters,
+    four_bit_settings,
+    has_adapters,
+    merge_adapters,
+    merge_into,
+)
+from angle_train.model.pooling import FIRST_TOKEN, freeze_fixed_weights, set_pooling
+from angle_train.model.prompt import set_prompt, use_plain_text
+from angle_train.recipe import CHECKPOINT, BackboneConfig
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-    from angle_train.model.long_text import LongText
 
 log = logging.getLogger("angle.backbones")
 
@@ -34,7 +39,6 @@ _NEEDED = (
     "accelerate",
     "datasets",
     "huggingface_hub",
-    "matplotlib",
     "numpy",
     "peft",
     "pyarrow",
@@ -63,14 +67,14 @@ def check_training_extra(feature: str) -> None:
 
 
 def check_device(device: str | None, *, numbered: bool = True) -> None:
-    """Check that torch can compute on `device`; None, the best there is, always will do.
+    """Check that torch can compute on `device`; None, the best there is, is always right.
 
     Args:
         device: `cpu`, `cuda`, `mps`, or one GPU of several as `cuda:1`.
         numbered: Whether the last kind is allowed; a training takes the first GPU that it sees.
 
     Raises:
-        InputError: It cannot; names what there is.
+        InputError: It cannot; names the devices that there are.
     """
     if device is None:
         return
@@ -88,7 +92,7 @@ def check_device(device: str | None, *, numbered: bool = True) -> None:
 
 
 def backbone_identity(id_or_path: str) -> str:
-    """Return what a model is, whatever machine it lies on: `NAME@DIGEST` of a directory, a hub id as it is.
+    """Return a name for a model that is the same on every machine: `NAME@DIGEST`, or the hub id.
 
     DIGEST is the start of the SHA-256 over weights, settings and vocabulary, so that another model put into
     the same directory is another backbone. Those of an adapter include its base where that is a directory.
@@ -157,21 +161,21 @@ def load_backbone(
     *,
     attention: str = "auto",
     quantization: str = "none",
-    long_text: LongText | None = None,
+    long_text: str = "cut",
 ) -> SentenceTransformer:
     """Load a Sentence Transformers model, or a plain transformers checkpoint, as it is.
 
     A plain checkpoint is given plain text, whatever chat template it has, and averaged over its tokens, one
     of a causal language model read at its last token; its vocabulary head is not loaded. A model with a
-    `long_text.json` reads long texts as that says. What else a recipe makes of a model is in `tuning`.
+    `long_text.json` reads both ends of long texts.
 
     Args:
         id_or_path: A local directory, or an id on the Hugging Face hub.
         max_seq_length: Tokens per text; default the checkpoint's own.
         device: `cpu`, `cuda` …; default the best there is.
-        attention: Implementation of attention, see `settings.BackboneConfig`.
+        attention: Implementation of attention, see `recipe.BackboneConfig`.
         quantization: `4bit` loads the weights in 4 bits.
-        long_text: How to read long texts; default as the model says.
+        long_text: `head_tail` reads both ends of long texts; `cut` does what the model says.
 
     Raises:
         InputError: There is no such directory or id, the hub cannot be reached, it is no embedding model,
@@ -185,13 +189,14 @@ def load_backbone(
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.util import load_file_path
 
-    from angle_train.model.long_text import LONG_TEXT_FILE, LongText, LongTextModel
+    from angle_train.model.long_text import HEAD_TAIL, LONG_TEXT_FILE, LongTextModel, read_long_text
 
     with quiet_libraries():
         try:
             saved = load_file_path(id_or_path, LONG_TEXT_FILE, local_files_only=cached_only)
-            long_text = long_text or (LongText.read(Path(saved)) if saved else None)
-            model = (LongTextModel if long_text else SentenceTransformer)(
+            if long_text != HEAD_TAIL and saved:
+                long_text = read_long_text(Path(saved))
+            model = (LongTextModel if long_text == HEAD_TAIL else SentenceTransformer)(
                 id_or_path,
                 device=device,
                 trust_remote_code=False,
@@ -217,9 +222,9 @@ def load_backbone(
     model.model_card_data.local_files_only = True
     _complete(model, id_or_path, bare=bare)
     _limit_length(model, max_seq_length, id_or_path)
-    if isinstance(model, LongTextModel) and long_text:
-        model.use(long_text)
-        say_once(f"{id_or_path}: long texts are read by {long_text.mode}")
+    if isinstance(model, LongTextModel):
+        model.check_tokenizer()
+        say_once(f"{id_or_path}: the start and the end of long texts are read")
     return model
 
 
@@ -247,14 +252,14 @@ def usable_positions(model: SentenceTransformer) -> int | None:
 
 
 def _reason(error: Exception) -> str:
-    """Return what a library says in one line, which may be long; the kind of error if it says nothing."""
+    """Return a library's message as one line; the kind of error if there is none."""
     if "trust_remote_code" in str(error):
         return "it needs code of its own, which is never run here; take a model of a built-in architecture"
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def _loading_options(attention: str, quantization: str, device: str | None) -> dict[str, Any]:
-    """Return what transformers is told when it loads the weights."""
+    """Return the options with which transformers loads the weights."""
     options: dict[str, Any] = {}
     if attention != "auto":
         options["attn_implementation"] = attention
@@ -282,7 +287,7 @@ def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
     rows = getattr(model.transformers_model.get_input_embeddings(), "num_embeddings", None)
     if rows is not None and tokenizer.vocab_size > rows:
         raise InputError(
-            f"{name}: its tokenizer knows {tokenizer.vocab_size} tokens, its weights hold embeddings for "
+            f"{name}: its tokenizer has {tokenizer.vocab_size} tokens, its weights hold embeddings for "
             f"{rows}; the two belong to different models, fetch or save them again"
         )
     if not bare:
@@ -329,7 +334,7 @@ def _hub_answers(model_id: str) -> bool:
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError
 
-    from angle_train.data.hub import TOKEN_REFUSED
+    from angle_train.data.sources import TOKEN_REFUSED
 
     # Short names are Sentence Transformers' own models there.
     candidates = [model_id] if "/" in model_id else [model_id, f"sentence-transformers/{model_id}"]
@@ -362,3 +367,120 @@ def _limit_length(model: SentenceTransformer, max_seq_length: int | None, name: 
         model.max_seq_length = max_seq_length
     elif positions is not None and (model.max_seq_length or 0) > positions:
         model.max_seq_length = positions
+
+
+def load_for_training(
+    id_or_path: str,
+    config: BackboneConfig,
+    prompt: str = "",
+    max_seq_length: int | None = None,
+    device: str | None = None,
+    seed: int = 0,
+) -> SentenceTransformer:
+    """Load a backbone and apply what a recipe says of it: prompt, pooling, adapters, long texts.
+
+    Args:
+        id_or_path: A local directory, or an id on the Hugging Face hub.
+        config: The recipe's `[backbone]` section.
+        prompt: Put around every text, see `prompt.set_prompt`.
+        max_seq_length: Tokens per text; default the checkpoint's own.
+        device: `cpu`, `cuda` …; default the best there is.
+        seed: Decides what is random in new adapters.
+
+    Raises:
+        InputError: As `load_backbone`, or the model cannot take something of `config`.
+        MissingExtraError: Something that is needed is not installed.
+    """
+    model = load_backbone(
+        id_or_path,
+        max_seq_length,
+        device,
+        attention=config.attention,
+        quantization=config.quantization,
+        long_text=config.long_text,
+    )
+    _prepare(model, config, seed)
+    if config.pooling != CHECKPOINT:
+        say_once(f"{id_or_path}: what is trained on it is pooled by {config.pooling}, as the recipe says")
+    set_prompt(model, prompt)
+    return model
+
+
+def starts_as_backbone(config: BackboneConfig, prompt: str = "") -> bool:
+    """Return whether a model loaded for training computes what the untouched backbone does."""
+    asks = (config.pooling, config.quantization, config.long_text, prompt)
+    return asks == (CHECKPOINT, "none", "cut", "")
+
+
+def finish_training(
+    model: SentenceTransformer,
+    config: BackboneConfig,
+    load_plain: Callable[[BackboneConfig], SentenceTransformer],
+) -> SentenceTransformer:
+    """Return a trained model as it is to be saved: with its adapters merged, unless they are saved alone.
+
+    Args:
+        model: What was trained.
+        config: Of the run.
+        load_plain: Loads the model that was trained for another config: one without adapters and
+            quantization, whose weights a quantized model's adapters go into.
+    """
+    if not has_adapters(model) or config.lora_save == "adapter":
+        return model
+    if config.quantization == "none":
+        merge_adapters(model)
+        return model
+    plain = load_plain(replace(config, quantization="none", lora_rank=0))
+    merge_into(plain, model)
+    plain.model_card_data = model.model_card_data
+    return plain
+
+
+def save_model(model: SentenceTransformer, directory: Path) -> None:
+    """Write the model as a folder that Sentence Transformers opens.
+
+    Its weights can be read by whoever can read the files beside them; safetensors writes for the owner alone.
+    """
+    with quiet_libraries():
+        model.save_pretrained(str(directory))
+    mode = (directory / "modules.json").stat().st_mode
+    for path in directory.rglob("*.safetensors"):
+        path.chmod(mode)
+
+
+def _prepare(model: SentenceTransformer, config: BackboneConfig, seed: int) -> None:
+    if has_adapters(model):  # of an earlier run
+        if config.lora_save == "adapter":
+            raise InputError("this backbone is itself saved as adapters; set lora_save = merged")
+        merge_adapters(model)
+        # Their loading froze the weights, which are to be trained now, unless new adapters are: then they may
+        # be 4-bit integers, which have no gradient.
+        if not config.lora_rank:
+            model.requires_grad_(True)
+            freeze_fixed_weights(model)
+    if config.pooling != CHECKPOINT:
+        _pool(model, config.pooling)
+    if config.lora_rank:
+        add_adapters(model, config, seed)
+    transformer = model.transformers_model
+    if config.gradient_checkpointing:
+        if transformer is None:
+            raise InputError("gradient_checkpointing is for transformer models; set it to false")
+        if not transformer.supports_gradient_checkpointing:
+            raise InputError("this backbone has no gradient_checkpointing; set it to false")
+        transformer.gradient_checkpointing_enable({"use_reentrant": False})
+
+
+def _pool(model: SentenceTransformer, pooling: str) -> None:
+    if pooling in FIRST_TOKEN and is_causal(model):
+        raise InputError(
+            f"pooling {pooling} reads the first token, which in a causal language model does not see the "
+            "text after it; set pooling = last-token"
+        )
+    try:
+        set_pooling(model, pooling)
+    except ValueError:
+        raise InputError(
+            f"pooling {pooling} needs a transformer with a pooling after it, which this backbone is not; set "
+            f"pooling = {CHECKPOINT}"
+        ) from None

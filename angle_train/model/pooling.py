@@ -1,15 +1,14 @@
 """From the token embeddings of a text to one embedding, with modules that Sentence Transformers brings.
 
 A pooling is a list of such modules, so a saved model holds it and needs nothing of this toolkit. Two of the
-papers' poolings are no module of their own but a fixed weighting: that weighting is frozen here, in new
-models and in loaded ones. Knows nothing of texts or of training.
+papers' poolings are no module of their own but a fixed weighting, which is frozen here, in new models and in
+loaded ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
-
-from angle_data.resources import load_object
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -17,22 +16,6 @@ if TYPE_CHECKING:
     from sentence_transformers.sentence_transformer.modules import Pooling
     from sentence_transformers.sentence_transformer.modules.pooling import PoolingMode
     from torch import nn
-
-CHECKPOINT = "checkpoint"
-"""Stands for the pooling that the checkpoint itself has."""
-
-POOLINGS: dict[str, str] = {
-    "cls": "angle_train.model.pooling:cls_pooling",
-    "last-avg": "angle_train.model.pooling:last_avg",
-    "last-max": "angle_train.model.pooling:last_max",
-    "cls-last-avg": "angle_train.model.pooling:cls_last_avg",
-    "first-last-avg": "angle_train.model.pooling:first_last_avg",
-    "last-token": "angle_train.model.pooling:last_token",
-}
-"""Name, as in AnglE Table 4, to `module:function`: a transformer in, the modules that follow it out."""
-
-FIRST_TOKEN = ("cls", "cls-last-avg")
-"""Those that read the first token, of use only where it sees the whole text."""
 
 
 def set_pooling(model: SentenceTransformer, name: str) -> None:
@@ -56,31 +39,22 @@ def set_pooling(model: SentenceTransformer, name: str) -> None:
     if after and _is_fixed_mean(after[0]):
         after = after[1:]
     modules[0].model.config.output_hidden_states = False
-    pooling = load_object(POOLINGS[name])(modules[0])
+    pooling = POOLINGS[name](modules[0])
     del model[1:]
     for module in (*pooling, *after):
         model.append(module.to(model.device))
     freeze_fixed_weights(model)
 
 
-def cls_pooling(transformer: Transformer) -> list[nn.Module]:
-    """The first token, [CLS] in an encoder."""
-    return [_pool(transformer, "cls")]
+def _pooling(transformer: Transformer, *modes: PoolingMode) -> Pooling:
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    pooling: Pooling = Pooling(transformer.get_embedding_dimension(), modes)
+    return pooling
 
 
-def last_avg(transformer: Transformer) -> list[nn.Module]:
-    """Mean of the tokens of the last layer."""
-    return [_pool(transformer, "mean")]
-
-
-def last_max(transformer: Transformer) -> list[nn.Module]:
-    """The largest value of each dimension over the tokens of the last layer."""
-    return [_pool(transformer, "max")]
-
-
-def last_token(transformer: Transformer) -> list[nn.Module]:
-    """The last token that is no padding: the only one that has seen the whole text in a causal model."""
-    return [_pool(transformer, "lasttoken")]
+def _last_layer(mode: PoolingMode) -> Callable[[Transformer], list[nn.Module]]:
+    return lambda transformer: [_pooling(transformer, mode)]
 
 
 def cls_last_avg(transformer: Transformer) -> list[nn.Module]:
@@ -91,7 +65,7 @@ def cls_last_avg(transformer: Transformer) -> list[nn.Module]:
     width = transformer.get_embedding_dimension()
     halves = torch.eye(width).repeat(1, 2) / 2
     mean = Dense(2 * width, width, bias=False, activation_function=torch.nn.Identity(), init_weight=halves)
-    return [_pool(transformer, "cls", "mean"), mean]
+    return [_pooling(transformer, "cls", "mean"), mean]
 
 
 def first_last_avg(transformer: Transformer) -> list[nn.Module]:
@@ -106,24 +80,35 @@ def first_last_avg(transformer: Transformer) -> list[nn.Module]:
     # Entry 0 of the layers is the embedding layer.
     width, kept = transformer.get_embedding_dimension(), torch.nn.Parameter(weights)
     weighted = WeightedLayerPooling(width, layers, layer_start=1, layer_weights=kept)
-    return [weighted, _pool(transformer, "mean")]
+    return [weighted, _pooling(transformer, "mean")]
+
+
+POOLINGS: dict[str, Callable[[Transformer], list[nn.Module]]] = {
+    "cls": _last_layer("cls"),
+    "last-avg": _last_layer("mean"),
+    "last-max": _last_layer("max"),
+    "cls-last-avg": cls_last_avg,
+    "first-last-avg": first_last_avg,
+    "last-token": _last_layer("lasttoken"),
+}
+"""Name, as in AnglE Table 4, to a function from a transformer to the modules that follow it.
+
+`cls` takes the first token, `last-token` the last one that is no padding: the only one that has seen the
+whole text in a causal model. `last-avg` and `last-max` take mean and maximum over the last layer's tokens.
+"""
+
+FIRST_TOKEN = ("cls", "cls-last-avg")
+"""Those that read the first token, of use only where it sees the whole text."""
 
 
 def freeze_fixed_weights(model: SentenceTransformer) -> None:
     """Take the weights that only spell out a pooling out of training: neither gradient nor weight decay.
 
-    They are told by their values, since files do not say what was frozen.
+    They are recognised by their values, since files do not say what was frozen.
     """
     for module in model:
         if _is_fixed_mean(module) or _is_fixed_ends(module):
             module.requires_grad_(False)
-
-
-def _pool(transformer: Transformer, *modes: PoolingMode) -> Pooling:
-    from sentence_transformers.sentence_transformer.modules import Pooling
-
-    pooling: Pooling = Pooling(transformer.get_embedding_dimension(), modes)
-    return pooling
 
 
 def _is_fixed_mean(module: nn.Module) -> bool:

@@ -1,9 +1,8 @@
 """The prompt around every text, kept in the model so that a saved one applies it by itself.
 
-Sentence Transformers knows prompts as prefixes. One with something after the text too, such as the papers'
+Sentence Transformers takes prompts as prefixes. One with text after its slot too, such as the papers'
 `Summarize sentence "{text}" in one word:"`, becomes the chat template of the model's tokenizer: native to the
 saved model, and its end survives the cutting of long texts, which a causal model's last token depends on.
-Knows nothing of training.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def _special_tokens(tokenizer: Any) -> tuple[str, str]:
     whole = tokenizer("a")["input_ids"]
     starts = [i for i in range(len(whole) - len(bare) + 1) if whole[i : i + len(bare)] == bare]
     if not starts:
-        raise InputError("this tokenizer's markers cannot be told; give a prompt without text after {text}")
+        raise InputError("this tokenizer's markers cannot be found; give a prompt without text after {text}")
     tokens = tokenizer.convert_ids_to_tokens(whole)
     return "".join(tokens[: starts[0]]), "".join(tokens[starts[0] + len(bare) :])
 

@@ -1,1 +1,8 @@
-"""The training objective: plain torch terms, the loss, the batches."""
+"""Labelled pairs in, the loss of a batch out.
+
+In reading order:
+`terms`: the cosine, in-batch and angle objectives as functions of embeddings, in plain torch.
+`batches`: from pairs to batches: which pairs stand together, each distinct text once, in chunks.
+`encoding`: from the chunks of a batch to its embeddings, with little memory or in several processes.
+`loss`: the weighted sum of the terms, as a loss for the Sentence Transformers trainer.
+"""

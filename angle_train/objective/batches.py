@@ -1,25 +1,95 @@
 """From labelled pairs to batches: each distinct text is encoded once, in chunks of similar length.
 
-The composition of a batch is never changed, only the way it is computed, so the statistics of training
-stay those of random batches (sorting whole batches by length would not keep them: length goes with label).
-Knows the trainer's column convention (`PREFIX_input_ids` …) but not the model.
+Which pairs are in a batch never depends on their lengths (sorting all pairs by length would not leave batches
+random: length goes with label). A batch's columns are named as the trainer expects (`PREFIX_input_ids` …).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import torch
+from datasets import Dataset
+from sentence_transformers.base.sampler import DefaultBatchSampler
 from torch import Tensor
 
 from angle_data.disjoint import DisjointSets
-from angle_data.text import normalise
-from angle_train.objective.chunks import adaptive_chunks, fixed_chunks
+from angle_data.text import normalise, stable_hash
 
 LABEL_COLUMNS = ("score", "weight")
-_MOST_LEVELS = 32  # more than a batch needs to have something to rank
+# What one more forward and backward pass costs, in characters of padding: about 20 tokens of a small encoder
+# on one CPU core, measured. Half or twice as much changes the time by a few per cent.
+_PASS = 100
+_TOKENS_AROUND = 8  # the two special tokens of each text, in characters
+
+
+class EpochSampler(DefaultBatchSampler):
+    """Random batches that depend on seed and epoch alone, so that a resumed run sees the same ones.
+
+    Attributes:
+        sources: Source of each row, where pairs of one source are to stand together.
+        block: Rows of one source that stand together, see `blocked_order`.
+    """
+
+    sampler: Dataset  # the trainer hands over the data itself
+    sources: Sequence[str] | None = None
+    block: int = 1
+
+    def __iter__(self) -> Iterator[list[int]]:
+        # Their sum would give seed 1 in its second epoch the batches of seed 2 in its first.
+        generator = torch.Generator().manual_seed(stable_hash(f"{self.seed}\n{self.epoch}"))
+        order = blocked_order(self.sources or [""] * len(self.sampler), self.block, generator)
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size]
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield batch
+
+
+def blocked_order(keys: Sequence[str], block: int, generator: torch.Generator) -> list[int]:
+    """Return a random order of 0..len(keys)-1 in which rows of one key stand together, `block` at a time.
+
+    With `block` 1 it is a plain shuffle. Larger blocks put the pairs of one source text into one batch, which
+    encodes the source once for all of them and lets the objectives compare its synonyms with its antonyms.
+
+    Args:
+        keys: Source of each row.
+        block: Rows of one source that stand together.
+        generator: Decides the order.
+    """
+    order: list[int] = torch.randperm(len(keys), generator=generator).tolist()
+    if block == 1:
+        return order
+    rows: dict[str, list[int]] = {}
+    for index in order:
+        rows.setdefault(keys[index], []).append(index)
+    blocks = [own[start : start + block] for own in rows.values() for start in range(0, len(own), block)]
+    return [index for pick in torch.randperm(len(blocks), generator=generator) for index in blocks[pick]]
+
+
+def count_equal_batches(
+    sampler: EpochSampler, scores: Sequence[float], steps: int, accumulation: int = 1
+) -> int:
+    """Return how many batches of the first `steps` steps have equal scores throughout: they rank nothing.
+
+    Counted from the sampler, so that a resumed run counts the batches before its checkpoint too.
+
+    Args:
+        sampler: Makes the batches; its epoch is changed.
+        scores: Gold score of each row of the data.
+        steps: Optimiser steps, from the first on.
+        accumulation: Batches per step; the last step of an epoch takes what is left.
+    """
+    per_epoch = -(-len(sampler) // accumulation)
+    count = 0
+    for epoch in range(-(-steps // per_epoch)):
+        sampler.set_epoch(epoch)
+        batches = islice(sampler, (steps - epoch * per_epoch) * accumulation)
+        count += sum(len({scores[row] for row in batch}) == 1 for batch in batches)
+    return count
 
 
 def positive_groups(first: Tensor, second: Tensor, positive: Tensor, identity: Tensor) -> Tensor:
@@ -84,70 +154,35 @@ def transitive_pairs(
     return left, right, scores[left, right], weights[left, right]
 
 
-def blocked_order(
-    keys: Sequence[str], block: int, generator: torch.Generator, scores: Sequence[float] | None = None
-) -> list[int]:
-    """Return a random order of 0..len(keys)-1 in which rows of one key stand together, `block` at a time.
-
-    With `block` 1 it is a plain shuffle. Larger blocks put the pairs of one source text into one batch, which
-    encodes the source once for all of them and lets the objectives compare its synonyms with its antonyms.
-
-    Args:
-        keys: Source of each row.
-        block: Rows of one source that stand together.
-        generator: Decides the order.
-        scores: Score of each row, to spread the levels evenly over the order, see `spread_levels`; a block
-            counts as its mean level.
-    """
-    order: list[int] = torch.randperm(len(keys), generator=generator).tolist()
-    blocks = [[index] for index in order]
-    if block > 1:
-        rows: dict[str, list[int]] = {}
-        for index in order:
-            rows.setdefault(keys[index], []).append(index)
-        blocks = [own[start : start + block] for own in rows.values() for start in range(0, len(own), block)]
-    elif scores is None:
-        return order
-    if scores is None:
-        picks = torch.randperm(len(blocks), generator=generator)
-    else:
-        level = _score_levels(scores)
-        picks = spread_levels([round(sum(level[i] for i in own) / len(own)) for own in blocks], generator)
-    return [index for pick in picks for index in blocks[pick]]
+def fixed_chunks(texts: Sequence[str], size: int) -> list[Sequence[str]]:
+    """Return consecutive chunks of `size` texts, the last one of what is left."""
+    return [texts[start : start + size] for start in range(0, len(texts), size)]
 
 
-def spread_levels(levels: Sequence[int], generator: torch.Generator) -> Tensor:
-    """Return a random order (N,) of 0..N-1 in which each level comes at even distances.
+def adaptive_chunks(texts: Sequence[str], most: int) -> list[Sequence[str]]:
+    """Return consecutive chunks of at most `most` texts that cost least in padding and forward passes.
 
-    Every stretch of b places holds the share of a level that it has in all, rounded up or down for the rarest
-    level: with at least N/b members it is in every batch of b. Starting with the rarest, each level takes
-    every (free places / members)-th of the places that are still free, from a random one on.
+    A chunk costs its number of texts times the length of its longest, plus a constant for the pass. The best
+    cuts follow from the best cuts of every beginning of the list, in O(N · most) steps. Lengths are in
+    characters: the chunks are made before they are tokenised, so that each is padded by itself.
 
     Args:
-        levels: Level (N,) of each item.
-        generator: Decides the order inside a level and where it starts.
+        texts: Sorted by length.
+        most: Texts per chunk, at least 1.
     """
-    items: dict[int, list[int]] = {}
-    for item, level in enumerate(levels):
-        items.setdefault(level, []).append(item)
-    free = torch.arange(len(levels))
-    order = torch.empty_like(free)
-    for _, own in sorted(items.items(), key=lambda level: (len(level[1]), level[0])):
-        members = torch.tensor(own)[torch.randperm(len(own), generator=generator)]
-        start = torch.randint(len(free), (1,), generator=generator)
-        taken = (torch.arange(len(members)) * len(free) + start) // len(members)
-        order[free[taken]] = members
-        kept = torch.ones(len(free), dtype=torch.bool)
-        kept[taken] = False
-        free = free[kept]
-    return order
-
-
-def _score_levels(scores: Sequence[float]) -> list[int]:
-    """Return the rank of each score among the distinct ones, at most `_MOST_LEVELS` of about equal width."""
-    rank = {score: number for number, score in enumerate(sorted(set(scores)))}
-    width = max(1.0, len(rank) / _MOST_LEVELS)
-    return [int(rank[score] / width) for score in scores]
+    cost, cut = [0.0], [0]
+    for end in range(1, len(texts) + 1):
+        longest = len(texts[end - 1]) + _TOKENS_AROUND
+        choices = [(cost[start] + (end - start) * longest, start) for start in range(max(0, end - most), end)]
+        least, start = min(choices)
+        cost.append(least + _PASS)
+        cut.append(start)
+    chunks: list[Sequence[str]] = []
+    end = len(texts)
+    while end:
+        chunks.append(texts[cut[end] : end])
+        end = cut[end]
+    return chunks[::-1]
 
 
 @dataclass
@@ -160,7 +195,7 @@ class PairCollator:
     `weight` (B,); `positive`, `neutral` (B,), boolean; `group` (N,), see `positive_groups`. With
     `transitive` these describe more pairs than rows.
 
-    Several processes each get the rows of the whole batch and the same labels, and share the texts out among
+    Several processes each get the rows of the whole batch and the same labels, and divide the texts among
     them. Two labels more then say how to put the embeddings together: `counts` (processes,), how many each
     process encodes, and `rows` (N,), where each text stands in all of them, one process after the other.
 
@@ -169,9 +204,11 @@ class PairCollator:
         positive_score: Rows with at least this score are in-batch positives.
         negative_score: Rows with a score strictly between this and `positive_score` are neutral.
         chunk_size: Texts per forward pass.
-        chunking: `fixed` fills every chunk, `adaptive` cuts where it saves time, see `chunking`.
+        chunking: `fixed` fills every chunk, `adaptive` cuts where it saves time, see `adaptive_chunks`.
         swap: Whether to exchange the two texts of a row with probability one half. The published angle
             depends on their order, and in LLM-labelled pairs the second text is always the machine's.
+        seed: Decides the swaps, together with the rows: not what was drawn before, since the data loader
+            fetches ahead and a resumed run would swap other pairs. None leaves them to torch's generator.
         prompt: Put before every text.
         transitive: Whether rows also label the pairs that follow from them, see `transitive_pairs`.
         isp: What makes a `group`: `groups` both relations of `positive_groups`, `equal` equal texts alone,
@@ -186,6 +223,7 @@ class PairCollator:
     chunk_size: int = 32
     chunking: str = "fixed"
     swap: bool = True
+    seed: int | None = None
     prompt: str | None = None
     transitive: bool = False
     isp: str = "groups"
@@ -193,15 +231,14 @@ class PairCollator:
     processes: int = 1
     valid_label_columns: list[str] = field(default_factory=lambda: list(LABEL_COLUMNS))
 
-    def __call__(
-        self, rows: Sequence[Mapping[str, Any]], generator: torch.Generator | None = None
-    ) -> dict[str, Any]:
-        """Return the batch of `rows`; see the class for its keys.
-
-        Args:
-            rows: What to collate.
-            generator: Decides the swaps; default torch's global one.
-        """
+    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the batch of `rows`; see the class for its keys."""
+        generator = None
+        if self.seed is not None:
+            key = repr((self.seed, [(row["text1"], row["text2"]) for row in rows]))
+            generator = torch.Generator().manual_seed(
+                int.from_bytes(hashlib.sha256(key.encode()).digest()[:8])
+            )
         pairs = [(str(row["text1"]), str(row["text2"])) for row in rows]
         if self.swap:
             flips = torch.rand(len(pairs), generator=generator).lt(0.5).tolist()
@@ -268,7 +305,8 @@ def _shares(
 ) -> list[list[Sequence[str]]]:
     """Return the chunks of each process; it gets every n-th text, so that all have about as much to do.
 
-    All get equally many chunks, as sharded models need: one that lacks a chunk encodes a text for nothing.
+    All get equally many chunks, since data-parallel models wait for each other at every forward pass: a
+    process that lacks a chunk encodes a text for nothing.
     """
     shares = [cut(texts[process::processes] or texts[:1]) for process in range(processes)]
     most = max(map(len, shares))

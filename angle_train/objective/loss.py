@@ -1,22 +1,27 @@
 """The combined AnglE objective as a Sentence Transformers loss: one forward pass, three terms.
 
-Expects the batches of `batching.PairCollator`; the mathematics is in `objectives`. Where processes train
-together, the objective is that of the whole batch, see `distributed`.
+Takes the batches of `batches.PairCollator`. Where several processes train together, the loss is that of the
+whole batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from angle_data.errors import InputError
-from angle_train.objective.distributed import check_same_batch, gather_embeddings, world_size
-from angle_train.objective.gradient_cache import encode_cached
-from angle_train.objective.terms import COMPLEX_ANGLES, angle_objective, cosine_objective, in_batch_objective
-from angle_train.settings import ObjectiveConfig
+from angle_train.objective.encoding import (
+    check_same_batch,
+    encode,
+    encode_cached,
+    gather_embeddings,
+    world_size,
+)
+from angle_train.objective.terms import angle_objective, cosine_objective, in_batch_objective, not_negatives
+from angle_train.recipe import ObjectiveConfig
 
 _CITATION = """
 @article{li2023angle,
@@ -64,9 +69,9 @@ def widths(config: ObjectiveConfig, width: int) -> list[int]:
             f"backbone's embeddings have; give at most {width}"
         )
     odd = [d for d in found if d % 2]
-    if odd and config.angle_weight and config.angle_mode in COMPLEX_ANGLES:
+    if odd and config.angle_weight and config.angle_mode == "published":
         raise InputError(
-            f"[objective] angle_mode {config.angle_mode} pairs the halves of a vector and cannot take "
+            f"[objective] angle_mode published pairs the halves of a vector and cannot take "
             f"{odd[0]} dimensions; give an even number or another angle_mode"
         )
     return found
@@ -86,12 +91,9 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
             first,
             second,
             labels["positive"],
-            labels["group"],
+            not_negatives(labels["group"], first, second, labels["neutral"]),
             tau=config.in_batch_tau,
             weight=weight,
-            neutral=labels["neutral"],
-            hard=score <= config.negative_score,
-            hard_weight=config.hard_negative_weight,
         )
         terms["in_batch"] = config.in_batch_weight * term
     if config.angle_weight:
@@ -101,25 +103,17 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
 
 
 class CombinedLoss(nn.Module):
-    """Sentence Transformers loss around `combined_objective`; its terms are logged one by one.
+    """Sentence Transformers loss around `combined_objective`, with each term on its own for the log.
 
-    Inputs: the chunks of a `PairCollator` batch as `features`, its label dictionary as `labels`. `watch` is
-    called with the terms of every batch. With `gradient_cache` the activations of one chunk are held at a
-    time, see `gradient_cache.encode_cached`. In each of several processes the terms are those of the whole
-    batch.
+    Inputs: the chunks of a `PairCollator` batch as `features`, its label dictionary as `labels`. With
+    `gradient_cache` the activations of one chunk are held at a time, see `encoding.encode_cached`. In each of
+    several processes the terms are those of the whole batch.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        config: ObjectiveConfig,
-        watch: Callable[[Mapping[str, Tensor]], None] | None = None,
-        gradient_cache: bool = False,
-    ) -> None:
+    def __init__(self, model: nn.Module, config: ObjectiveConfig, gradient_cache: bool = False) -> None:
         super().__init__()
         self.model = model
         self.config = config
-        self._watch = watch
         self._gradient_cache = gradient_cache
         self._batches_compared = False
 
@@ -132,13 +126,8 @@ class CombinedLoss(nn.Module):
         if self._gradient_cache:
             embeddings = encode_cached(self.model, list(features))
         else:
-            embeddings = torch.cat([self.model(chunk)["sentence_embedding"] for chunk in features])
-        if shared:
-            embeddings = gather_embeddings(embeddings, labels)
-        terms = self.terms(embeddings, labels)
-        if self._watch is not None:
-            self._watch(terms)
-        return terms
+            embeddings = torch.cat([encode(self.model, chunk) for chunk in features])
+        return self.terms(gather_embeddings(embeddings, labels) if shared else embeddings, labels)
 
     def terms(self, embeddings: Tensor, labels: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the terms (scalars) for the distinct texts (N, D) of a batch; other losses replace this."""

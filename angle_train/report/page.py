@@ -85,12 +85,7 @@ def write_eval_page(path: Path, found: Evaluation, command: str) -> None:
         warnings=[f"{name} was not measured: {reason}" for name, reason in found.failed.items()],
         scores=_scores(results),
         seeds=list(_seed_rows(results)),
-        looks=[
-            _look(
-                view, [(baseline, other) for other in [*view.similarity][1:] if baseline in view.similarity]
-            )
-            for view in found.views
-        ],
+        looks=[_look(view, _against(view, baseline)) for view in found.views],
         command=command,
     )
 
@@ -116,6 +111,12 @@ def _named(view: View, name: str | None) -> View:
     similarity = {names[model]: column for model, column in view.similarity.items() if model in names}
     embeddings = {names[model]: rows for model, rows in view.embeddings.items() if model in names}
     return replace(view, similarity=similarity, embeddings=embeddings)
+
+
+def _against(view: View, baseline: str) -> list[tuple[str, str]]:
+    """Return the baseline with each other model, as pairs of before and after."""
+    others = [model for model in view.similarity if model != baseline]
+    return [(baseline, model) for model in others] if baseline in view.similarity else []
 
 
 def _verdict(main: Sequence[Result], baseline: str) -> tuple[str, list[str], str]:

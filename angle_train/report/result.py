@@ -13,16 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.jsonl import replace_file
-from angle_train.data.inputs import RunData, unused_in_run
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
+from angle_train.data.splits import RunData
 from angle_train.evaluate.analysis import BANDS, alignment, saturation, uniformity
 from angle_train.evaluate.compare import Result, Sampled, View, compare, sample, sampled_embeddings
 from angle_train.evaluate.similarity import Embedder, check_finite, pair_similarity, spearman
-from angle_train.objective.losses import CONTRASTIVE
-from angle_train.recipe import Recipe
+from angle_train.recipe import AUTO, Recipe
 from angle_train.report.text import Compared, advice, results_table, verdict_sentence
-from angle_train.settings import AUTO
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.processes import process_count
 from angle_train.train.trainer import Training
@@ -363,7 +361,6 @@ def make_report(
     """
     training = trained.training
     notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]
-    notes += unused_in_run(recipe, data)
     texts, total = trained.details.get("folds", {}).get("shared_texts", (0, 0))
     if texts:
         notes.append(
@@ -375,7 +372,7 @@ def make_report(
     better = trained.dev_after > max(trained.dev_before, 0.0)
     if not better:
         notes.append(NAMING_NOTES[0 if training.steps else 1])
-    if training.equal_batches and recipe.objective.loss not in CONTRASTIVE:
+    if training.equal_batches:
         notes.append(f"{training.equal_batches} batches had equal scores throughout and taught no ranking")
         log.warning("warning: %s", notes[-1])
     human = [("human", data.human)] if data.human is not None else []

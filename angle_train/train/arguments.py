@@ -1,10 +1,13 @@
-"""A recipe's training section as the settings of the Sentence Transformers trainer."""
+"""The settings of the Sentence Transformers trainer: steps, precision, and programs that follow a run."""
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,9 @@ import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
 
 from angle_data.errors import InputError
-from angle_train.settings import TrainingConfig
+from angle_train.objective.batches import EpochSampler
+from angle_train.recipe import TrainingConfig
 from angle_train.train.processes import process_count
-from angle_train.train.replay import EpochSampler
-from angle_train.train.sharding_settings import sharding_asked
 from angle_train.train.watch import METRIC, Evaluation
 
 log = logging.getLogger("angle.fit")
@@ -23,6 +25,15 @@ log = logging.getLogger("angle.fit")
 # As /proc/cpuinfo calls them: Intel and AMD, without AVX-512, ARM.
 _BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"})
 _SCHEDULERS = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
+
+TRACKERS: dict[str, tuple[str, ...]] = {
+    "tensorboard": ("tensorboard", "tensorboardX"),
+    "trackio": ("trackio",),
+    "wandb": ("wandb",),
+}
+"""Name for `--report-to` -> packages of which one is needed."""
+
+_TRACKER_FOLDER = "TENSORBOARD_LOGGING_DIR"
 
 
 class Schedule:
@@ -54,14 +65,12 @@ def resolve_precision(precision: str, device: torch.device) -> str:
     """Return the precision that a run on `device` computes in: `fp32`, `bf16` or `fp16`.
 
     Raises:
-        InputError: fp16 without a GPU, or where the processes shard the model.
+        InputError: fp16 without a GPU.
     """
     if precision == "auto":
         return "bf16" if device.type == "cuda" and computes_bf16(device) else "fp32"
     if precision == "fp16" and device.type != "cuda":
         raise InputError(f"precision fp16 needs a GPU, this run is on {device.type}; use fp32 or bf16")
-    if precision == "fp16" and process_count() > 1 and sharding_asked():
-        raise InputError("precision fp16 is not supported where a model is sharded (FSDP); use bf16")
     return precision
 
 
@@ -80,7 +89,7 @@ def computes_bf16(device: torch.device, cpuinfo: Path = Path("/proc/cpuinfo")) -
 
 
 def warn_of_emulation(precision: str, device: torch.device) -> None:
-    """Log a warning if a run was told to compute in bf16 on a device that only emulates it."""
+    """Log a warning if a run computes in bf16 on a device that only emulates it."""
     if precision == "bf16" and not computes_bf16(device):
         kind = "CPU" if device.type == "cpu" else "GPU"
         log.warning(
@@ -156,3 +165,32 @@ def training_arguments(
         )
         args._n_gpu = 1  # the trainer would split batches, and with them the objective, among the GPUs
     return args
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """Check that the trackers are known and installed, without importing them.
+
+    Raises:
+        InputError: One is not; names the command that installs it.
+    """
+    for name in names:
+        if name not in TRACKERS:
+            raise InputError(f"--report-to {name}: known are {', '.join(TRACKERS)}")
+        if not any(importlib.util.find_spec(package) for package in TRACKERS[name]):
+            raise InputError(f"--report-to {name} needs a package: pip install {TRACKERS[name][0]}")
+
+
+@contextmanager
+def tracker_folder(out: Path) -> Iterator[None]:
+    """Let TensorBoard write into `out`/tensorboard during the block, unless the user chose a folder.
+
+    Its own default is inside the checkpoints, which go when the run is finished.
+    """
+    if _TRACKER_FOLDER in os.environ:
+        yield
+        return
+    os.environ[_TRACKER_FOLDER] = str(out / "tensorboard")
+    try:
+        yield
+    finally:
+        del os.environ[_TRACKER_FOLDER]

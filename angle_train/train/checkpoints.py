@@ -1,6 +1,6 @@
-"""The output directory of a run: is it new, ours to go on with, or finished; and its checkpoints.
+"""The output directory of a run: is it new, interrupted, or finished; and its checkpoints.
 
-Knows what a checkpoint looks like from outside, not what is in it.
+What a run notes for itself lies in a hidden folder, since users publish the rest of the directory.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from typing import Any, Literal
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
-from angle_data.locking import LOCK_NAME
 from angle_train.recipe import changed_parts
 
 Status = Literal["new", "interrupted", "finished"]
 log = logging.getLogger("angle.fit")
 
-_STATE_NAME = "fit_state.json"
+HIDDEN = ".angle"
+"""The folder in an output directory that holds the run's state and the lock."""
+
+_STATE_NAME = "fit_state.json"  # earlier releases had it in the directory itself
 _STEP = re.compile(r"checkpoint-(\d+)")
 
 
@@ -34,7 +36,7 @@ class RunDirectory:
     Attributes:
         path: The directory.
         fingerprint: What decides the run (recipe, data, backbone), as texts by part, see
-            `config.changed_parts`.
+            `recipe.changed_parts`.
     """
 
     path: Path
@@ -46,7 +48,7 @@ class RunDirectory:
         return self.path / "checkpoints"
 
     def status(self, *, overwrite: bool) -> Status:
-        """Return how far an earlier run with the same fingerprint came; changes nothing.
+        """Return how far an earlier run with the same fingerprint got; changes nothing.
 
         Args:
             overwrite: Whether `claim` may delete an earlier run: then there is none to go on with, unless
@@ -57,6 +59,11 @@ class RunDirectory:
         """
         check_out(self.path)
         if not self._state_file.is_file():
+            if (self.path / _STATE_NAME).is_file() and not overwrite:
+                raise InputError(
+                    f"--out {self.path} holds a run of an earlier release; "
+                    "give another directory, or --overwrite to replace it"
+                )
             return "new"
         if overwrite and not self._goes_on():
             return "new"
@@ -78,7 +85,7 @@ class RunDirectory:
 
         Only with `overwrite` is anything but checkpoints deleted.
         """
-        goes_on, there = self._goes_on(), self._state_file.is_file()
+        goes_on, there = self._goes_on(), _holds_run(self.path)
         if goes_on or not overwrite:
             self._tell_damaged()
         if status == "new":
@@ -89,9 +96,11 @@ class RunDirectory:
         self._write("interrupted", overwrite=overwrite or goes_on)
         if overwrite and there and not goes_on:
             for item in self.path.iterdir():
+                if item.name == HIDDEN:  # the caller holds the lock
+                    continue
                 if item.is_dir():
                     shutil.rmtree(item)
-                elif item.name not in (LOCK_NAME, self._state_file.name):  # the caller holds the lock
+                else:
                     item.unlink()
         last = self._complete_checkpoint()
         for path in self.checkpoints.glob("checkpoint-*"):
@@ -117,7 +126,7 @@ class RunDirectory:
 
     @property
     def _state_file(self) -> Path:
-        return self.path / _STATE_NAME
+        return self.path / HIDDEN / _STATE_NAME
 
     def _complete_checkpoint(self) -> Path | None:
         """Return the newest checkpoint that was written to its end and is not damaged."""
@@ -170,13 +179,14 @@ def check_out(path: Path) -> None:
     """
     if path.is_file():
         raise InputError(f"--out {path} is a file; give a directory")
-    if (path / _STATE_NAME).is_file() or not path.is_dir():
+    if _holds_run(path) or not path.is_dir():
         return
-    # A run that was cut off while it wrote its first note leaves the start of that.
-    if any(
-        item.name != LOCK_NAME and not item.name.startswith(f".{_STATE_NAME}.") for item in path.iterdir()
-    ):
+    if any(item.name != HIDDEN for item in path.iterdir()):
         raise InputError(f"--out {path} is not empty and holds no earlier run; give another one")
+
+
+def _holds_run(path: Path) -> bool:
+    return (path / HIDDEN / _STATE_NAME).is_file() or (path / _STATE_NAME).is_file()
 
 
 def _is_usable(checkpoint: Path) -> bool:

@@ -1,28 +1,33 @@
-"""Runs that leave one part of the human-graded pairs out, to choose how long the run on all of them trains.
+"""What is chosen on graded pairs: how long the final run trains, and how much of the backbone it keeps.
 
-Every part is a run in a directory of its own, which goes on where it was cut off.
+Without dev pairs, parts of the human-graded pairs are held out in turn, each by a run in a directory of its
+own that goes on where it was interrupted. Averaging the tuned weights with those that they started from keeps
+more of what the backbone can do (Wortsman et al. 2022, WiSE-FT, https://arxiv.org/abs/2109.01903).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from angle_data.jsonl import read_jsonl, write_jsonl
-from angle_train.data.folds import Choice, FoldCurve, choose, cut, shared_texts
-from angle_train.data.inputs import together
 from angle_train.data.pairs import PairSet
+from angle_train.data.splits import cut, shared_texts, together
 from angle_train.evaluate.similarity import evaluate_model, spearman
-from angle_train.model.merge import blended, shares_to_try, snapshot
-from angle_train.recipe import Recipe
+from angle_train.model.adapters import has_adapters, scale_adapters
+from angle_train.recipe import AUTO, Recipe
 from angle_train.train.arguments import Schedule
 from angle_train.train.checkpoints import RunDirectory
 from angle_train.train.processes import is_first, on_first
@@ -30,19 +35,141 @@ from angle_train.train.trainer import DevEvaluator, train
 
 log = logging.getLogger("angle.fit")
 
-_MEASURED = "measured.jsonl"
+_SHARES = tuple(step / 10 for step in range(10))
 _NO_PATIENCE = 10**9  # every part is trained to the end: the means need all of them
+
+
+def shares_to_try(setting: float | str) -> tuple[float, ...]:
+    """Return the shares of the backbone to choose from: one where `average_with_backbone` names it."""
+    return _SHARES if setting == AUTO else (float(setting),)
+
+
+def snapshot(model: SentenceTransformer) -> dict[str, Tensor]:
+    """Return copies of the floating-point weights of an untouched model, by name, for `blend`.
+
+    On the CPU, where they take nothing from the training. Of a model with adapters none: the backbone is what
+    they are added to.
+    """
+    if has_adapters(model):
+        return {}
+    weights = model.named_parameters()
+    return {n: value.detach().to("cpu", copy=True) for n, value in weights if value.is_floating_point()}
+
+
+@torch.no_grad()
+def blend(model: SentenceTransformer, backbone: Mapping[str, Tensor], share: float) -> None:
+    """Move the weights of `model` towards those of its backbone: (1 - share)·tuned + share·backbone."""
+    if has_adapters(model):
+        scale_adapters(model, 1 - share)
+        return
+    # Names each tensor once; a state dict lists tied ones (T5's two token embeddings) under both names.
+    for name, weights in model.named_parameters():
+        if weights.is_floating_point():
+            weights.lerp_(backbone[name].to(weights), share)
+
+
+@contextmanager
+def blended(model: SentenceTransformer, backbone: Mapping[str, Tensor], share: float) -> Iterator[None]:
+    """Blend a model for the length of a block; afterwards its weights are the same, to the last bit."""
+    if not share:
+        yield
+        return
+    trained = {name: weights for name, weights in model.named_parameters() if weights.requires_grad}
+    tuned = {name: weights.detach().clone() for name, weights in trained.items()}
+    blend(model, backbone, share)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for name, weights in trained.items():
+                weights.copy_(tuned[name])
+
+
+def best_share(scores: Sequence[float]) -> int:
+    """Return the position of the highest score, the first of equals: the least of the backbone."""
+    return max(range(len(scores)), key=scores.__getitem__)
+
+
+@dataclass(frozen=True, slots=True)
+class FoldCurve:
+    """What the run without one part measured on that part.
+
+    Attributes:
+        backbone: Spearman of the untouched backbone.
+        dev: Spearman (E, S) after each of E evaluations, with each of S shares of the backbone mixed in.
+        similarity: Similarities (E, S, B) behind them, of the part's B pairs.
+    """
+
+    backbone: float
+    dev: list[list[float]]
+    similarity: list[list[list[float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How long to train, and what that was worth on pairs that were not trained on.
+
+    Attributes:
+        evaluation: Which evaluation (from 1) to stop at; 0 keeps the backbone.
+        share: Position of the share of the backbone to mix in.
+        scores: Spearman of each part there.
+        best: The evaluation with the best mean, which may be an earlier one, see `choose`.
+    """
+
+    evaluation: int
+    share: int
+    scores: list[float]
+    best: int = 0
+
+    @property
+    def mean(self) -> float:
+        """Mean Spearman of the parts."""
+        return statistics.fmean(self.scores)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the parts' Spearman."""
+        return statistics.stdev(self.scores)
+
+    def is_near(self, best: Choice) -> bool:
+        """Return whether the mean is within one standard error of the difference to the best one."""
+        lacks = [high - low for high, low in zip(best.scores, self.scores, strict=True)]
+        return statistics.fmean(lacks) <= statistics.stdev(lacks) / math.sqrt(len(lacks))
+
+
+def choose(curves: Sequence[FoldCurve]) -> Choice:
+    """Return the last evaluation that is within one standard error of the best mean over the parts.
+
+    The one-standard-error rule (Breiman et al. 1984, "Classification and Regression Trees"),
+    with the planned end of the training for the simplest model: of a few pairs the best evaluation is largely
+    chance, and a training that stops early has not run down its learning rate. The error is that of the
+    difference to the best, part by part. The untouched backbone counts as evaluation 0; what is not better
+    than it is not chosen. Of one evaluation's shares the best is taken, the least of equals.
+    """
+    backbone = Choice(0, 0, [curve.backbone for curve in curves])
+    options = [
+        Choice(evaluation + 1, share, [curve.dev[evaluation][share] for curve in curves])
+        for evaluation in range(min(len(curve.dev) for curve in curves))
+        for share in range(len(curves[0].dev[evaluation]))
+    ]
+    best = max([backbone, *options], key=lambda option: option.mean)
+    if best is backbone:
+        return best
+    near = [option for option in options if option.mean > backbone.mean and option.is_near(best)]
+    last = max(option.evaluation for option in near)
+    chosen = max((o for o in near if o.evaluation == last), key=lambda option: option.mean)
+    return replace(chosen, best=best.evaluation)
 
 
 @dataclass(frozen=True, slots=True)
 class CrossFit:
-    """What the parts said.
+    """What the runs without one part each found.
 
     Attributes:
         choice: When to stop, and how much of the backbone to mix in.
         share: That share.
         before: Similarity (B,) of every graded pair under the untouched backbone.
-        after: The same by the run that did not train on the pair, as it was when the choice says.
+        after: The same by the run that did not train on the pair, at the chosen evaluation.
         progress: Share (0..1) of a run's steps that is taken at every evaluation, the mean over the parts;
             all pairs are more steps, so that the number of an evaluation does not say when to stop there.
         means: Mean Spearman over the parts after every evaluation, with that share.
@@ -79,30 +206,30 @@ class CrossFit:
 
 
 class _PartEvaluator(DevEvaluator):
-    """Measures on one part with every share of the backbone, and keeps what it measured in a file."""
+    """Measures on one part with every share of the backbone, and keeps the similarities in a file."""
 
     def __init__(
-        self, part: PairSet, backbone: Mapping[str, Tensor], shares: Sequence[float], file: Path
+        self,
+        part: PairSet,
+        start: float,
+        backbone: Mapping[str, Tensor],
+        shares: Sequence[float],
+        file: Path,
     ) -> None:
-        super().__init__([part])
-        self._part, self._backbone, self._shares, self._file = part, backbone, shares, file
+        super().__init__([part], start)
+        self.part, self._backbone, self._shares, self._file = part, backbone, shares, file
 
-    def measure(self, model: SentenceTransformer) -> list[list[float]]:
-        """Return the similarities (S, B) of the part with each share."""
+    def scores(self, model: Any, steps: int) -> list[float]:
+        """Note the part's similarities with each share under this step; return the best share's Spearman."""
         columns = []
         for share in self._shares:
             with blended(model, self._backbone, share):
-                columns.append(evaluate_model(model, self._part).tolist())
-        return columns
-
-    def scores(self, model: Any, steps: int) -> list[float]:
-        """Measure, note it under this step, and return the best share's Spearman."""
-        columns = self.measure(model)
+                columns.append(evaluate_model(model, self.part).tolist())
         rows = {row["step"]: row for _, row in read_jsonl(self._file)} if self._file.exists() else {}
         rows[steps] = {"step": steps, "similarity": columns}
         if is_first():
             write_jsonl(self._file, [rows[step] for step in sorted(rows)])
-        return [max(spearman(self._part.score, np.array(column)) for column in columns)]
+        return [max(spearman(self.part.score, np.array(column)) for column in columns)]
 
 
 def cross_fit(
@@ -122,7 +249,7 @@ def cross_fit(
         others: Pairs that all runs train on.
         recipe: How; its `folds` says how many parts.
         directory: Each part's run has a directory in it.
-        fingerprint: What decides the run, see `runstate.RunDirectory`.
+        fingerprint: What decides the run, see `checkpoints.RunDirectory`.
         before: Similarity (B,) of every graded pair under the untouched backbone.
 
     Raises:
@@ -164,21 +291,21 @@ def _part_run(
     backbone: float,
 ) -> list[list[list[float]]]:
     """Train without one part, or go on with that, and return the similarities (E, S, B) of its pairs."""
-    file = run.path / _MEASURED
+    file = run.path / "measured.jsonl"
     status = on_first(lambda: run.status(overwrite=False))
+
+    def claim() -> Path | None:
+        run.path.mkdir(parents=True, exist_ok=True)
+        if status == "new":
+            file.unlink(missing_ok=True)
+        return run.claim(status, overwrite=False)
+
     if status != "finished":
-        resume = on_first(lambda: _claim(run, status, file))
-        evaluator = _PartEvaluator(part, snapshot(model) if any(shares) else {}, shares, file)
-        train(model, pairs, [part], recipe, run.checkpoints, resume, backbone, evaluator=evaluator)
+        resume = on_first(claim)
+        evaluator = _PartEvaluator(part, backbone, snapshot(model) if any(shares) else {}, shares, file)
+        train(model, pairs, recipe, run.checkpoints, evaluator=evaluator, resume=resume)
         on_first(run.finish)
     return on_first(lambda: [row["similarity"] for _, row in read_jsonl(file)])
-
-
-def _claim(run: RunDirectory, status: Any, file: Path) -> Path | None:
-    run.path.mkdir(parents=True, exist_ok=True)
-    if status == "new":
-        file.unlink(missing_ok=True)
-    return run.claim(status, overwrite=False)
 
 
 def _chosen(

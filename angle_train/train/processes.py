@@ -1,7 +1,6 @@
-"""Several processes in one run, as torchrun and accelerate launch start them: one speaks, all compute.
+"""Several processes in one run, as torchrun starts them: all compute, the first one reads, writes and logs.
 
-Process 0 reads and writes the run's directory, measures and logs; what it finds is told to the others. With
-one process nothing here does anything.
+With one process nothing here does anything.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 from angle_data.errors import AngleError, InputError
-from angle_train.train.sharding_settings import forget_sharding, settle_sharding, sharding_asked
 
 Value = TypeVar("Value")
 
+_FSDP_ASKED = "ACCELERATE_USE_FSDP"
 _PATIENCE = timedelta(hours=12)  # the others wait while process 0 measures and writes
 
 
@@ -32,38 +31,36 @@ def process_number() -> int:
 
 
 def is_first() -> bool:
-    """Return whether this is the process that speaks and writes."""
+    """Return whether this is the process that logs and writes."""
     return process_number() == 0
 
 
 @contextmanager
 def connect(device: str | None = None) -> Iterator[None]:
-    """Connect the processes for the length of a block; those that do not speak log errors only.
+    """Connect the processes for the length of a block; all but the first log errors only.
 
     Raises:
-        InputError: torch cannot connect them, or they are to shard the model in a way that is not supported.
+        InputError: torch cannot connect them, or their launcher asks for a sharded model (FSDP).
     """
+    if os.environ.get(_FSDP_ASKED, "").lower() not in ("", "0", "false", "none", "no"):
+        raise InputError(
+            f"{_FSDP_ASKED}: a model cannot be divided among processes (FSDP) here; start data-parallel "
+            "processes (DDP) with torchrun --nproc-per-node N -m angle_train.cli fit …"
+        )
     if process_count() == 1:
-        forget_sharding()
         yield
         return
-    sharded = sharding_asked()
-    if sharded:
-        settle_sharding()
     import torch
     from accelerate import PartialState
-    from accelerate.utils import DistributedType
 
     on_cpu = device == "cpu" or not torch.cuda.is_available()
     try:
-        state = PartialState(cpu=on_cpu, timeout=_PATIENCE)
+        PartialState(cpu=on_cpu, timeout=_PATIENCE)
     except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(
             f"{process_count()} processes cannot be connected: {reason}; check how they are started"
         ) from None
-    if sharded and state.distributed_type == DistributedType.MULTI_CPU:
-        raise InputError("a model is sharded (FSDP) on GPUs, and this run is on the CPU; start without FSDP")
     log = logging.getLogger("angle")
     level = log.level
     if not is_first():

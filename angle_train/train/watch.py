@@ -1,7 +1,8 @@
-"""Watches a training run from inside the trainer: progress, learning curve, early stopping, interruption.
+"""Watches a training run from inside: progress, learning curve, early stopping, interruption, and its limits.
 
-Works on the trainer's own log, which is part of every checkpoint, so a resumed run continues it: mean loss
-terms stand in the entries of the evaluations, and those of an interval that was cut off in an own entry.
+The learning curve is kept in the trainer's own log, which is part of every checkpoint, so a resumed run
+continues it. The mean terms of the loss stand in the entries of the evaluations; those of an interval that
+was interrupted stand in an entry of their own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,13 +22,22 @@ from torch import Tensor
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from angle_data.console import Progress
+from angle_data.errors import InputError
 
 log = logging.getLogger("angle.fit")
 
 METRIC = "dev_spearman"
 _UNFINISHED = "terms_so_far"
-_TERMS = ("loss", "cosine", "in_batch", "angle")
+_ORDER = {"loss": 0, "cosine": 1, "in_batch": 2, "angle": 3}  # of the terms in the log; others follow
 _HELD = 256  # batches whose terms may wait on the device
+# torch raises a plain RuntimeError where the processor's memory is exhausted.
+_ON_THE_PROCESSOR = ("DefaultCPUAllocator", "not enough memory", "can't allocate memory", "std::bad_alloc")
+_ADVICE = (
+    "lower chunk_size, batch_size or max_seq_length (--set KEY=VALUE), or set gradient_cache or "
+    "gradient_checkpointing to true; other batch_size or max_seq_length need another --out or --overwrite"
+)
+# torch's zip writer raises a plain RuntimeError and drops the system's reason.
+_TORCH_WRITER = ("inline_container", "PytorchStreamWriter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +188,8 @@ def learning_curve(state: TrainerState) -> list[Evaluation]:
     curve = []
     for entry in entries:
         if f"eval_{METRIC}" in entry:
-            found = entry.get("terms", {})
-            terms = {name: found[name] for name in _TERMS if name in found}  # a checkpoint sorts its keys
+            found = sorted(entry.get("terms", {}).items(), key=lambda term: _ORDER.get(term[0], len(_ORDER)))
+            terms = dict(found)  # a checkpoint sorts its keys
             curve.append(Evaluation(entry["step"], entry["epoch"], entry[f"eval_{METRIC}"], terms))
     return curve
 
@@ -228,3 +239,55 @@ def catch_interrupt() -> Iterator[Callable[[], bool]]:
         yield pressed.is_set
     finally:
         restore()
+
+
+@contextmanager
+def memory_errors_in_one_line() -> Iterator[None]:
+    """Turn what torch and Python raise when memory does not suffice into one line.
+
+    Raises:
+        InputError: It did not; says whose memory, and what needs less of it.
+    """
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        place = "the GPU"
+    except MemoryError:
+        place = "the machine"
+    except RuntimeError as error:
+        if not any(mark in str(error) for mark in _ON_THE_PROCESSOR):
+            raise
+        place = "the machine"
+    else:
+        return
+    raise InputError(f"{place} has not enough memory for this run: {_ADVICE}")
+
+
+@contextmanager
+def disk_errors_in_one_line(directory: Path) -> Iterator[None]:
+    """Turn what torch, safetensors and Python raise when `directory` takes no more into one line.
+
+    Raises:
+        InputError: A file could not be written; names the directory and, where it is known, the reason.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except ConnectionError:
+        raise  # a reader that went away (a broken pipe) is no disk
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except SafetensorError as error:
+        if "I/O error" not in str(error):
+            raise
+        reason = str(error).split("I/O error: ")[-1].split(" (os error")[0]
+    except RuntimeError as error:
+        if not any(mark in str(error) for mark in _TORCH_WRITER) or "Reader" in str(error):
+            raise
+        reason = "a write failed; the disk may be full"
+    else:
+        return
+    raise InputError(
+        f"{directory}: cannot be written ({reason}); free space or give another --out, and run again"
+    )

@@ -25,21 +25,22 @@ from common import data_folder, minilm, save_results
 
 from angle_data.console import configure_logging
 from angle_data.errors import InputError
-from angle_train.evaluate.embedding import Embedder
+from angle_train.data.pairs import PairSet
+from angle_train.evaluate.similarity import Embedder
+from angle_train.evaluate.task import GROUPS, Settings, expand_names, load_task
 from angle_train.evaluate.tasks.pairs import PairData
-from angle_train.evaluate.tasks.registry import GROUPS, ScoredPairs, Settings, expand_names, load_task
 from angle_train.evaluate.tasks.sources import DataFolder
 from angle_train.model.load import load_backbone, quiet_libraries
 
 DEFAULT = [*GROUPS["sts"], *GROUPS["transfer"], *GROUPS["pairs"], "nli", *GROUPS["retrieval"]]
 
 
-def st_spearman(model: Any, pairs: ScoredPairs) -> float:
+def st_spearman(model: Any, pairs: PairSet) -> float:
     """Return Spearman's correlation of cosines by sentence-transformers' own evaluator."""
     from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 
     evaluator = EmbeddingSimilarityEvaluator(
-        list(pairs.text1), list(pairs.text2), pairs.gold.tolist(), main_similarity="cosine", name="x"
+        list(pairs.text1), list(pairs.text2), pairs.score.tolist(), main_similarity="cosine", name="x"
     )
     with quiet_libraries():
         return float(evaluator(model)["x_spearman_cosine"])
@@ -128,7 +129,7 @@ def main() -> None:
 
 def check(task: Any, data: Any, model: Any, embed: Embedder) -> dict[str, tuple[str, float]]:
     """Return figures of the task by other code: whose -> name of the figure and its value."""
-    if isinstance(data, ScoredPairs):
+    if isinstance(data, PairSet):
         return {"sentence-transformers": ("spearman", st_spearman(model, data))}
     if isinstance(data, PairData):
         return pair_figures(data.test, model)
@@ -137,7 +138,7 @@ def check(task: Any, data: Any, model: Any, embed: Embedder) -> dict[str, tuple[
     return {}
 
 
-def pair_figures(pairs: ScoredPairs, model: Any) -> dict[str, tuple[str, float]]:
+def pair_figures(pairs: PairSet, model: Any) -> dict[str, tuple[str, float]]:
     """Return the figures of binary pairs that need no threshold, from cosines of the model's own."""
     from scipy.stats import spearmanr
     from sklearn.metrics import average_precision_score, roc_auc_score
@@ -147,7 +148,7 @@ def pair_figures(pairs: ScoredPairs, model: Any) -> dict[str, tuple[str, float]]
         first, second = (model.encode(list(texts)).astype(float) for texts in (pairs.text1, pairs.text2))
     # Texts that are equal to the model have cosines that differ by rounding only; they are ties.
     cosine = (1 - paired_cosine_distances(first, second)).round(10)
-    gold = pairs.gold
+    gold = pairs.score
     return {
         "scipy": ("spearman", float(spearmanr(gold, cosine).statistic)),
         "scikit-learn": ("auc", float(roc_auc_score(gold, cosine))),

@@ -37,7 +37,7 @@ from fake_github_world import FakeEvent, TrueLink, World, add_comment, make_worl
 from angle_data.disjoint import DisjointSets  # noqa: E402
 from angle_data.gis.build import build  # noqa: E402
 from angle_data.gis.build.dataset import read_dataset  # noqa: E402
-from angle_data.gis.build.scan import Scan, scan_store  # noqa: E402
+from angle_data.gis.build.evidence import Scan, scan_store  # noqa: E402
 from angle_data.gis.crawl.rows import Repo  # noqa: E402
 from angle_data.gis.crawl.store import STORE_NAME, Store  # noqa: E402
 from angle_data.jsonl import read_jsonl  # noqa: E402

@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from angle_data.gis.comments.reading import MarkerLink, find_links  # noqa: E402
+from angle_data.gis.comments.reading import MarkerLink, read_comment  # noqa: E402
 
 Target = tuple[str, int]
 Row = dict[str, Any]
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _found(row: Row) -> dict[Target, MarkerLink]:
-    links = find_links(row["body"], row["repo"], row["number"], author=row.get("author"))
+    links = read_comment(row["body"], row["repo"], row["number"], author=row.get("author")).links
     return {link.target: link for link in links}
 
 

@@ -22,9 +22,9 @@ from contextlib import aclosing
 from peers import FIELDS, PEERS, ask_peer, peer_python
 from served import chat_requests, counts, service
 
-from angle_data.annotators import AnnotatorSpec
 from angle_data.annotators.base import Reply
-from angle_data.annotators.openai_server import OpenAIServer
+from angle_data.annotators.server import OpenAIServer
+from angle_data.annotators.spec import AnnotatorSpec
 
 ROWS = {
     "Retry-After": ("--told", "header"),

@@ -24,13 +24,12 @@ from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
 from typing import ClassVar
 
-from angle_data.annotators import ANNOTATORS, AnnotatorSpec
 from angle_data.annotators.base import ChatRequest, Reply
+from angle_data.annotators.registry import ANNOTATORS
+from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
 from angle_data.errors import StoppedError
-from angle_data.labelling.engine import EngineConfig
 from angle_data.labelling.journal import read_journal
-from angle_data.labelling.requests import LabelConfig
-from angle_data.labelling.run import label
+from angle_data.labelling.label import LabelConfig, label
 
 USAGE = {"prompt_tokens": 50, "completion_tokens": 30, "total_tokens": 80}
 

@@ -26,7 +26,7 @@ from contextlib import aclosing
 from peers import FIELDS, PEERS, ask_peer, peer_python
 from served import chat_requests, counts, service
 
-from angle_data.annotators.chat import request_body
+from angle_data.annotators.transport import request_body
 
 
 async def ideal(url: str, number: int, concurrency: int) -> int:
@@ -68,9 +68,9 @@ async def openai_client(url: str, number: int, concurrency: int) -> int:
 
 async def angle_data(url: str, number: int, concurrency: int) -> int:
     """Ours."""
-    from angle_data.annotators import AnnotatorSpec
     from angle_data.annotators.base import Reply
-    from angle_data.annotators.openai_server import OpenAIServer
+    from angle_data.annotators.server import OpenAIServer
+    from angle_data.annotators.spec import AnnotatorSpec
 
     spec = AnnotatorSpec("tiny", "server", "tiny", base_urls=(url,), concurrency=concurrency)
     async with aclosing(OpenAIServer(spec).stream(chat_requests(number))) as outcomes:
@@ -78,7 +78,7 @@ async def angle_data(url: str, number: int, concurrency: int) -> int:
 
 
 CLIENTS = {"ideal": ideal, "openai client": openai_client, "angle-data": angle_data}
-IMPORTS = {"ideal": "aiohttp", "openai client": "openai", "angle-data": "angle_data.annotators.openai_server"}
+IMPORTS = {"ideal": "aiohttp", "openai client": "openai", "angle-data": "angle_data.annotators.server"}
 
 
 def measure(client: str, url: str, number: int, concurrency: int) -> None:

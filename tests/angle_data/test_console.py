@@ -6,7 +6,7 @@ import sys
 import pytest
 import typer
 
-from angle_data.console import Progress, configure_logging, run_app
+from angle_data.console import Progress, configure_logging, run_app, say_result
 from angle_data.errors import CredentialsError, InputError, MissingExtraError, StoppedError
 
 
@@ -95,20 +95,21 @@ def test_what_a_sigterm_does_outside_the_program_stays_so(outside):
 
 
 @pytest.mark.parametrize(
-    ("options", "shown"),
+    ("options", "printed", "shown"),
     [
-        ({"quiet": True}, "warning\n"),
-        ({}, "info\nwarning\n"),
-        ({"verbose": True}, "debug\ninfo\nwarning\n"),
+        ({"quiet": True}, "", "warning\n"),
+        ({}, "a table\n", "info\nwarning\n"),
+        ({"verbose": True}, "a table\n", "debug\ninfo\nwarning\n"),
     ],
 )
-def test_log_levels(options, shown, capsys):
+def test_quiet_and_verbose_say_what_is_printed_and_logged(options, printed, shown, capsys):
     configure_logging(**options)
+    say_result("a table")
     log = logging.getLogger("angle.test")
     log.debug("debug")
     log.info("info")
     log.warning("warning")
-    assert capsys.readouterr() == ("", shown)
+    assert capsys.readouterr() == (printed, shown)
 
 
 def test_progress_draws_nothing_off_a_terminal_within_the_first_seconds(capsys):

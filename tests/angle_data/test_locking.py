@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.locking import LOCK_NAME, hold
+from angle_data.locking import LOCK_NAME, check_free, hold
 
 HOLDER = """
 import sys
@@ -59,7 +59,10 @@ def test_a_file_in_place_of_a_parent_is_named(tmp_path):
         pass
 
 
-def test_a_system_without_such_locks_is_told_in_one_line(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "fcntl", None)
-    with pytest.raises(InputError, match="on Windows use WSL"), hold(tmp_path):
-        pass
+def test_a_hidden_folder_is_called_by_the_one_around_it(tmp_path):
+    hidden = tmp_path / "model" / ".run"
+    with hold(hidden), pytest.raises(InputError, match=r"/model is in use by another process"):
+        check_free(hidden)
+    check_free(hidden)
+    check_free(tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()

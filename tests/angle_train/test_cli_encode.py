@@ -1,29 +1,23 @@
 """`angle-train encode`: rows stay where they are, in either kind of file, and mistakes cost no encoding."""
 
 import gzip
-import io
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
 from angle_data.errors import InputError
 from angle_data.text import content_id
 from angle_train import encode as encode_module
 from angle_train.cli import app
-from angle_train.data.texts import read_texts
-from angle_train.encode import EncodeConfig, encode
-from angle_train.model.load import load_backbone
-from angle_train.model.prepare import load_for_training
+from angle_train.encode import EncodeConfig, encode, read_texts
+from angle_train.model.load import load_backbone, load_for_training
 from angle_train.model.prompt import set_prompt
-from angle_train.settings import BackboneConfig
+from angle_train.recipe import BackboneConfig
 
 TEXTS = ["the node failed", "a", "the node failed", "deploy to the cluster, then wait", "a much longer text"]
 
@@ -46,8 +40,16 @@ def run(*arguments):
 
 def test_array_has_the_embeddings_in_order(monkeypatch, tiny_model_dir, jsonl, tmp_path, reference):
     monkeypatch.setattr(encode_module, "_BLOCK", 2)  # blocks and their last, shorter one
+    sizes, original = [], SentenceTransformer.encode
+
+    def spy(self, texts, **options):
+        sizes.append(len(texts))
+        return original(self, texts, **options)
+
+    monkeypatch.setattr(SentenceTransformer, "encode", spy)
     out = tmp_path / "new" / "texts.npy"
     done = run("--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--batch-size", 3, "--json")
+    assert sizes == [2, 2, 1]  # no more texts are held at once
     assert json.loads(done.stdout) == {"out": str(out), "texts": 5, "blank": 0, "width": 32}
     array = np.load(out)
     assert array.dtype == np.float32
@@ -62,6 +64,8 @@ def test_parquet_has_ids_too_and_opens_with_datasets(monkeypatch, tiny_model_dir
     out = tmp_path / "texts.parquet"
     done = run("--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--normalize")
     assert done.stdout == f"5 texts, embeddings of width 32: {out}\n"
+    done = run("--model", tiny_model_dir, "--texts", jsonl, "--out", out, "--normalize", "--quiet")
+    assert (done.stdout, done.stderr) == ("", "")
     assert parquet.ParquetFile(out).num_row_groups == 3
     rows = load_dataset("parquet", data_files=str(out), split="train", cache_dir=str(tmp_path / "cache"))
     assert rows["id"][:] == ["t0", "t1", "t2", "t3", "t4"]
@@ -121,7 +125,7 @@ def test_bad_rows_are_named_before_a_model_is_loaded(tmp_path, content, message)
         ({"texts": "x.txt"}, r"x.txt does not exist"),
         ({"batch_size": 0}, r"--batch-size must be at least 1, got 0"),
         ({"device": "gpu"}, r"--device gpu: torch finds no such device here"),
-        ({"prompt": "say {text} again"}, r"only what stands before the text can be given here"),
+        ({"prompt": "say {text} again"}, r"only what precedes the text can be given here"),
         ({"out": "same.parquet", "texts": "same.parquet"}, r"is the file of texts itself"),
         ({"id_field": "key"}, r"texts.jsonl: no row has an id in the field 'key'; check --id-field"),
         ({"model": "./none"}, r"model directory ./none does not exist"),
@@ -134,52 +138,6 @@ def test_options_that_do_not_work_are_refused(tiny_model_dir, jsonl, tmp_path, c
     with pytest.raises(InputError, match=message):
         encode(EncodeConfig(**values))
     assert {path.name for path in tmp_path.iterdir()} == {"texts.jsonl"}
-
-
-@pytest.mark.parametrize(
-    ("sent", "ids", "said"),
-    [
-        ("one\n{two\n", [content_id("one"), content_id("{two")], "a text a line"),
-        ('{"text": "one", "id": "a"}\n{"text": "{two"}\n', ["a", content_id("{two")], "JSON Lines"),
-    ],
-)
-def test_texts_come_from_standard_input(tiny_model_dir, tmp_path, sent, ids, said):
-    arguments = [
-        "encode",
-        "--model",
-        str(tiny_model_dir),
-        "--texts",
-        "-",
-        "--out",
-        str(tmp_path / "x.parquet"),
-    ]
-    done = CliRunner().invoke(app, arguments, input=sent, catch_exceptions=False)
-    assert done.stdout == f"2 texts, embeddings of width 32: {tmp_path / 'x.parquet'}\n"
-    assert f"standard input is read as {said}\n" in done.stderr
-    rows = parquet.read_table(tmp_path / "x.parquet").to_pylist()
-    assert [row["id"] for row in rows] == ids
-    expected = load_backbone(str(tiny_model_dir), device="cpu").encode(["one", "{two"])
-    np.testing.assert_allclose([row["embedding"] for row in rows], expected, atol=1e-6)
-
-
-def test_errors_name_standard_input_by_its_line(monkeypatch, tmp_path):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"text": "a"}\n{"body": "b"}\n')))
-    with pytest.raises(InputError, match=r"^standard input:2: no field 'text'; fields found: body"):
-        encode(EncodeConfig("no/model", Path("-"), tmp_path / "x.npy"))
-
-
-def test_ids_that_stand_for_several_texts_are_told_where_ids_are_written(tiny_model_dir, tmp_path, caplog):
-    path = tmp_path / "x.jsonl"
-    rows = [("a", "one"), ("a", "one"), ("a", "two"), ("b", "two"), ("b", "three"), ("c", "a")]
-    path.write_text("".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in rows))
-    with caplog.at_level("INFO", logger="angle"):
-        encode(EncodeConfig(str(tiny_model_dir), path, tmp_path / "x.npy"))
-        assert "have the id of another text" not in caplog.text
-        encode(EncodeConfig(str(tiny_model_dir), path, tmp_path / "x.parquet", id_field="id"))
-        assert "warning: 2 texts have the id of another text; --id-field chooses" in caplog.text
-        assert "will be replaced" not in caplog.text
-        encode(EncodeConfig(str(tiny_model_dir), path, tmp_path / "x.npy"))
-        assert f"{tmp_path / 'x.npy'} is there already and will be replaced" in caplog.text
 
 
 def test_prompt_replaces_the_models_own(tiny_model, jsonl, tmp_path):
@@ -201,7 +159,7 @@ def test_prompt_replaces_the_models_own(tiny_model, jsonl, tmp_path):
         embedded("template", "about: ")
 
 
-@pytest.mark.parametrize("long_text", ["cut", "windows"])
+@pytest.mark.parametrize("long_text", ["cut", "head_tail"])
 def test_texts_that_are_cut_are_reported(tiny_model_dir, tmp_path, caplog, long_text):
     config = BackboneConfig(long_text=long_text)
     model = load_for_training(str(tiny_model_dir), config, max_seq_length=8, device="cpu")
@@ -230,51 +188,11 @@ def test_a_file_that_was_there_stays_until_the_new_one_is_whole(
     out = tmp_path / f"x.{kind}"
     out.write_bytes(b"old")
 
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(encode_module, "_embeddings", stop)
+    monkeypatch.setattr(SentenceTransformer, "encode", stop)
     with pytest.raises(KeyboardInterrupt):
         encode(EncodeConfig(str(tiny_model_dir), jsonl, out))
     assert out.read_bytes() == b"old"
     assert {path.name for path in tmp_path.iterdir()} == {"texts.jsonl", out.name}
-
-
-def test_memory_does_not_grow_with_the_rows(monkeypatch, tiny_model_dir, tmp_path):
-    """At most a block of rows is read ahead of what is written."""
-    monkeypatch.setattr(encode_module, "_BLOCK", 4)
-    path = tmp_path / "x.txt"
-    path.write_text("a\n" * 30)
-    read = written = ahead = 0
-    real_rows, real_embeddings = encode_module.read_texts, encode_module._embeddings
-
-    def rows(*arguments):
-        nonlocal read
-        read = 0
-        for row in real_rows(*arguments):
-            read += 1
-            yield row
-
-    def embeddings(model, texts, *rest):
-        nonlocal written, ahead
-        ahead = max(ahead, read - written)
-        written += len(texts)
-        return real_embeddings(model, texts, *rest)
-
-    monkeypatch.setattr(encode_module, "read_texts", rows)
-    monkeypatch.setattr(encode_module, "_embeddings", embeddings)
-    encode(EncodeConfig(str(tiny_model_dir), path, tmp_path / "x.npy"))
-    assert (written, ahead) == (30, 4)
-
-
-def test_the_program_ends_in_one_line(tmp_path):
-    command = [sys.executable, "-m", "angle_train.cli", "encode", "--model", "x"]
-    done = subprocess.run(
-        [*command, "--texts", str(tmp_path / "none.txt"), "--out", str(tmp_path / "x.npy")],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-    )
-    assert done.returncode == 1
-    assert done.stderr == f"angle-train: error: {tmp_path / 'none.txt'} does not exist; check the path\n"

@@ -96,6 +96,7 @@ def test_fit_prints_table_and_verdict_and_writes_everything(run, options):
     code, again, err = run("fit", *flat(options))
     assert (code, again) == (0, out)
     assert "already finished; --overwrite runs it again" in err
+    assert run("fit", *flat(options), "--quiet") == (0, "", "")
 
 
 def test_options_override_the_recipe(run, options):
@@ -176,9 +177,14 @@ def test_interrupted_run_exits_130_and_goes_on(run, options):
 
 
 @pytest.mark.parametrize(
-    ("able", "precision", "said"), [(False, "bf16", 1), (True, "bf16", 0), (False, "fp32", 0)]
+    ("command", "able", "precision", "said"),
+    [
+        ("fit", False, "bf16", 1),
+        ("grid", False, "bf16", 1),
+        ("fit", True, "bf16", 0),
+        ("fit", False, "fp32", 0),
+    ],
 )
-@pytest.mark.parametrize("command", ["fit", "grid"])
 def test_bf16_that_the_machine_emulates_is_warned_of_once(
     run, options, monkeypatch, command, able, precision, said
 ):
@@ -186,8 +192,8 @@ def test_bf16_that_the_machine_emulates_is_warned_of_once(
         raise InputError("that will do")
 
     monkeypatch.setattr("angle_train.train.arguments.computes_bf16", lambda device: able)
-    monkeypatch.setattr("angle_train.fit._train", stop)
-    monkeypatch.setattr("angle_train.grid._Grid.finish", stop)
+    monkeypatch.setattr("angle_train.fit.measure", stop)
+    monkeypatch.setattr("angle_train.grid.evaluate_model", stop)
     if command == "grid":
         del options["--test"]
     code, _, err = run(command, *flat(options), "--set", f"precision={precision}", "--device", "cpu")
@@ -213,11 +219,11 @@ def test_bf16_that_the_machine_emulates_is_warned_of_once(
         ("--backbone", "./nowhere", "model directory ./nowhere does not exist; check the path"),
         ("--epochs", "0", "[training] epochs must be above 0, got 0.0"),
         ("--set", "epoch=3", "unknown recipe key 'epoch', did you mean 'epochs'?"),
-        ("--merge-back", "most", "average_with_backbone must be a number or auto, got 'most'"),
-        ("--max-seq-length", "1", "[training] max_seq_length must be at least 2, got 1"),
+        ("--merge-back", "most", "average_with_backbone must be a number or 'auto', got 'most'"),
+        ("--max-seq-length", "1", "[training] max_seq_length must be at least 2 or 'auto', got 1"),
         ("--report-to", "notebook", "--report-to notebook: known are tensorboard, trackio, wandb"),
         ("--human", "missing.jsonl", "missing.jsonl does not exist; check the path"),
-        ("--precision", "fp8", "[training] precision must be one of auto, fp32, bf16, fp16, got 'fp8'"),
+        ("--precision", "fp8", "[training] precision must be 'auto', 'fp32', 'bf16' or 'fp16', got 'fp8'"),
         ("--dev", "train.jsonl", "train.jsonl: no rows with split dev or validation; found: train 60"),
     ],
 )  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 from angle_data.errors import InputError
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluate.similarity import evaluate_model, spearman
-from angle_train.fit import FitConfig, fit
+from angle_train.fit import FitConfig, fit, load_for_run, untouched
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
 from angle_train.report.result import FitReport
@@ -186,12 +186,6 @@ def test_training_stops_when_nothing_improves(config):
     assert (report.steps, report.planned_steps) == (12, 20)
 
 
-def test_averaging_with_share_one_gives_the_backbone_back(config):
-    report = fit(changed(config, epochs=1, average_with_backbone=1.0)).report
-    assert report.dev_after == report.dev_before
-    assert report.kept == "backbone"
-
-
 def test_averaging_moves_weights_part_of_the_way(finished, config, tiny_model_dir):
     fit(changed(config, average_with_backbone=0.25))
     models = [
@@ -204,17 +198,13 @@ def test_averaging_moves_weights_part_of_the_way(finished, config, tiny_model_di
     assert averaged.allclose(0.75 * tuned + 0.25 * backbone, atol=1e-6)
 
 
-def test_prompt_is_saved_with_the_model_and_used(config):
-    fit(changed(config, epochs=1, prompt="note: "))
+def test_prompt_and_length_are_saved_with_the_model_and_used(config):
+    fit(changed(config, epochs=1, prompt="note: ", max_seq_length=6))
     model = load_backbone(str(config.out), device="cpu")
+    assert model.max_seq_length == 6
     plain = model.encode("the node failed", prompt="")
     assert model.encode("the node failed") == pytest.approx(model.encode("note: the node failed", prompt=""))
     assert model.encode("the node failed") != pytest.approx(plain)
-
-
-def test_texts_are_cut_to_the_recipes_length(config):
-    fit(changed(config, epochs=1, max_seq_length=6))
-    assert load_backbone(str(config.out), device="cpu").max_seq_length == 6
 
 
 def test_weights_of_pairs_reach_the_training(config, tmp_path):
@@ -229,33 +219,6 @@ def test_weights_of_pairs_reach_the_training(config, tmp_path):
         for name in ("plain", "weighted")
     ]
     assert curves[0] != curves[1]
-
-
-def test_without_dev_a_tenth_is_held_out_by_source(config, tmp_path):
-    rows = [json.loads(line) for line in open_lines(config.data[0])]
-    data = tmp_path / "sourced.jsonl"
-    data.write_text("\n".join(json.dumps(row | {"source_id": f"s{i // 3}"}) for i, row in enumerate(rows)))
-    report = fit(replace(changed(config, epochs=1), data=[str(data)], dev=())).report
-    sizes = {note.name: note.pairs for note in report.data}
-    assert sizes == {"sourced": 54, "sourced/held-out": 6}
-    assert [result.role for result in report.results] == ["dev"] * 3
-    assert report.kept == "backbone"  # so there is no gain that could be flattered
-    assert len(report.verdict()) == 1
-
-
-def test_validation_split_of_a_dataset_directory_is_the_default_dev(config, tmp_path):
-    from datasets import Dataset
-
-    rows = [json.loads(line) for line in open_lines(config.data[0])]
-    (tmp_path / "run" / "dataset" / "data").mkdir(parents=True)
-    for split, part in {"train": rows[:48], "validation": rows[48:]}.items():
-        path = tmp_path / "run" / "dataset" / "data" / f"{split}-00000-of-00001.parquet"
-        Dataset.from_list(part).to_parquet(path)
-    report = fit(replace(changed(config, epochs=1), data=[str(tmp_path / "run")], dev=())).report
-    assert [(note.role, note.name, note.pairs) for note in report.data] == [
-        ("train", "run/train", 48),
-        ("dev", "run/validation", 12),
-    ]
 
 
 def open_lines(path):
@@ -292,20 +255,14 @@ def test_unusable_directories_are_refused(config, tmp_path, change, message):
     assert (tmp_path / "foreign" / "thesis.txt").exists()
 
 
-@pytest.mark.parametrize("state", ["{}", "[]", '{"status": "finished"}', "{"])
-def test_a_damaged_state_is_one_line_and_can_be_overwritten(config, state):
-    config.out.mkdir()
-    (config.out / "fit_state.json").write_text(state)
-    with pytest.raises(InputError, match=r"fit_state.json is damaged; run again with --overwrite"):
-        fit(config)
+def test_a_damaged_state_is_one_line_and_can_be_overwritten(config):
+    assert not fit(changed(config, epochs=1)).already_finished
+    (state,) = config.out.rglob("fit_state.json")
+    for text in ("{}", "[]", '{"status": "finished"}', "{"):
+        state.write_text(text)
+        with pytest.raises(InputError, match=r"fit_state.json is damaged; run again with --overwrite"):
+            fit(config)
     assert not fit(replace(changed(config, epochs=1), overwrite=True)).already_finished
-
-
-def test_settings_without_effect_are_told(config, caplog):
-    report = fit(changed(config, epochs=1, loss="cosent", angle_tau=2.0, lora_alpha=8.0)).report
-    notes = ["angle_tau plays no part with loss 'cosent'", "lora_alpha plays no part with lora_rank 0"]
-    assert report.notes[1:3] == notes
-    assert all(f"warning: {note}" in caplog.text for note in notes)
 
 
 def test_dimensions_that_the_backbone_lacks_are_refused_before_anything_is_measured(config, caplog):
@@ -330,37 +287,10 @@ def test_bf16_trains_on_a_processor(config):
     assert report.dev_after > report.dev_before
 
 
-@pytest.mark.parametrize("option", [{"transitive": True}, {"source_block": 4}])
-def test_options_of_the_batches_reach_the_training(config, tmp_path, option):
-    rows = [json.loads(line) for line in open_lines(config.data[0])]
-    # Three paraphrases of a text and one opposite: with these, transitive labels say more than the rows.
-    data = tmp_path / "sourced.jsonl"
-    grouped = [
-        row | {"text1": rows[i // 4 * 4]["sentence1"], "text2": row["sentence2"], "score": i % 4 > 0}
-        for i, row in enumerate(rows)
-    ]
-    data.write_text("\n".join(map(json.dumps, grouped)))
-    short = replace(changed(config, epochs=1), data=[str(data)])
-    plain = fit(replace(short, out=tmp_path / "plain")).report
-    changed_run = fit(changed(short, **option)).report
-    assert changed_run.curve[1]["terms"] != plain.curve[1]["terms"]
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-def test_token_embeddings_can_be_frozen(config, tiny_model_dir, frozen):
-    fit(changed(config, epochs=1, freeze_embeddings=frozen))
-    before, after = (
-        load_backbone(str(path), device="cpu").state_dict() for path in (tiny_model_dir, config.out)
-    )
-    # BERT's own pooler takes no part in mean pooling.
-    same = {name for name in before if before[name].equal(after[name]) and "pooler" not in name}
-    tokens = {name for name in before if "word_embeddings" in name}
-    assert same == (tokens if frozen else set())
-
-
 def test_a_run_without_a_checkpoint_starts_anew_and_leaves_other_files_alone(config):
-    config.out.mkdir()
-    (config.out / "fit_state.json").write_text(json.dumps({"status": "interrupted", "fingerprint": {}}))
+    (config.out / ".angle").mkdir(parents=True)
+    state = json.dumps({"status": "interrupted", "fingerprint": {}})
+    (config.out / ".angle" / "fit_state.json").write_text(state)
     (config.out / "thesis.txt").write_text("mine")
     fit(changed(config, epochs=1))
     assert (config.out / "thesis.txt").read_text() == "mine"
@@ -369,5 +299,44 @@ def test_a_run_without_a_checkpoint_starts_anew_and_leaves_other_files_alone(con
 def test_a_directory_in_use_by_another_process_is_refused(config):
     from angle_data.locking import hold
 
-    with hold(config.out), pytest.raises(InputError, match=r"in use by another process \(pid \d+\)"):
+    with (
+        hold(config.out / ".angle"),
+        pytest.raises(InputError, match=r"in use by another process \(pid \d+"),
+    ):
         fit(config)
+
+
+def test_options_of_the_batches_reach_the_training(config, tmp_path):
+    rows = [json.loads(line) for line in open_lines(config.data[0])]
+    # Three paraphrases of a text and one opposite: with these, transitive labels say more than the rows.
+    data = tmp_path / "sourced.jsonl"
+    grouped = [
+        row | {"text1": rows[i // 4 * 4]["sentence1"], "text2": row["sentence2"], "score": i % 4 > 0}
+        for i, row in enumerate(rows)
+    ]
+    data.write_text("\n".join(map(json.dumps, grouped)))
+    terms = []
+    for name, option in (("plain", {}), ("transitive", {"transitive": True}), ("block", {"source_block": 4})):
+        run = replace(changed(config, epochs=1, **option), data=[str(data)], out=tmp_path / name)
+        terms.append(fit(run).report.curve[1]["terms"])
+    assert terms[1] != terms[0] != terms[2]
+
+
+def test_token_embeddings_can_be_frozen(finished, config, tiny_model_dir):
+    fit(changed(config, epochs=1, freeze_embeddings=True))
+    before, trained, frozen = (
+        load_backbone(str(path), device="cpu").state_dict()
+        for path in (tiny_model_dir, finished[0].out, config.out)
+    )
+    # BERT's own pooler takes no part in mean pooling.
+    names = {name for name in before if "pooler" not in name}
+    assert not [name for name in names if before[name].equal(trained[name])]
+    assert {name for name in names if before[name].equal(frozen[name])} == {
+        name for name in names if "word_embeddings" in name
+    }
+
+
+def test_the_backbone_is_measured_as_it_is(config):
+    changed_model = changed(config, pooling="cls", prompt="query: ")
+    told = untouched(changed_model, load_for_run(changed_model)).encode("the node failed")
+    assert told == pytest.approx(load_backbone(config.backbone, device="cpu").encode("the node failed"))

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +10,9 @@ import numpy as np
 import pytest
 from full_disk import files_of_at_most
 from safetensors.numpy import load_file, save_file
+from sentence_transformers import SentenceTransformer
 
 from angle_data.errors import InputError
-from angle_train import fit as fit_module
 from angle_train.fit import FitConfig, fit
 from angle_train.model.load import backbone_identity
 from angle_train.recipe import Recipe
@@ -43,62 +44,6 @@ def config(rows, tiny_model_dir, tmp_path):
         dev=[pairs],
         device="cpu",
     )
-
-
-def test_the_stated_scale_holds_for_training_dev_and_test_pairs(config, rows, tmp_path):
-    # Twice the scores of 0-5: beyond every scale that is recognised.
-    parts = {"data": rows[:32], "dev": rows[32:64], "test": rows[64:96]}
-    doubled = {
-        name: [write(tmp_path / f"{name}.jsonl", [row | {"score": 2 * row["score"]} for row in part])]
-        for name, part in parts.items()
-    }
-    report = fit(replace(config, **doubled, scale="0-10")).report
-    assert [(note.role, note.scale) for note in report.data] == [
-        (role, "0-10, as stated") for role in ("train", "dev", "test")
-    ]
-    plain = {name: [write(tmp_path / f"{name}.jsonl", part)] for name, part in parts.items()}
-    expected = fit(replace(config, **plain, out=tmp_path / "plain")).report
-    assert [note.sha256 for note in report.data] == [note.sha256 for note in expected.data]
-
-
-def dataset(directory, **splits):
-    from datasets import Dataset
-
-    (directory / "data").mkdir(parents=True)
-    for split, rows in splits.items():
-        Dataset.from_list(rows).to_parquet(directory / "data" / f"{split}-00000-of-00001.parquet")
-    return str(directory)
-
-
-def test_a_scale_that_no_source_is_on_is_refused(config, rows, tmp_path):
-    unit = [row | {"score": row["score"] / 5} for row in rows]
-    pairs = dataset(tmp_path / "run", train=unit[:32], validation=unit[32:])
-    with pytest.raises(InputError, match="--scale 0-5 fits none of the pairs"):
-        fit(replace(config, data=[pairs], dev=(), scale="0-5"))
-    assert not config.out.exists()
-
-
-def test_validation_split_of_a_hub_dataset_is_the_default_dev(config, rows, tmp_path):
-    # A directory stands in for the hub: load_dataset takes both.
-    pairs = dataset(tmp_path / "hub", train=rows[:32], validation=rows[32:44])
-    report = fit(replace(config, data=[f"hub:{pairs}"], dev=())).report
-    assert [(note.role, note.name, note.pairs) for note in report.data] == [
-        ("train", "hub/train", 32),
-        ("dev", "hub/validation", 12),
-    ]
-
-
-def test_a_hub_dataset_without_validation_split_gives_a_tenth(config, rows, tmp_path):
-    pairs = dataset(tmp_path / "hub", train=rows[:60])
-    report = fit(replace(config, data=[f"hub:{pairs}"], dev=())).report
-    assert [note.name for note in report.data] == ["hub/train", "hub/train/held-out"]
-
-
-def test_pairs_that_are_both_dev_and_test_are_counted(config, rows, tmp_path):
-    dev = write(tmp_path / "dev.jsonl", rows[32:64])
-    test = write(tmp_path / "test.jsonl", rows[60:90])
-    report = fit(replace(config, dev=[dev], test=[test])).report
-    assert report.notes == ["4 of 30 test pairs of test are dev pairs too"]
 
 
 def test_no_checkpoint_below_the_backbone_is_called_the_best_so_far(config, rows, tmp_path, caplog):
@@ -171,13 +116,13 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(config, tiny_model
 
 
 def test_a_disk_that_is_full_when_the_model_is_saved_loses_no_training(config, monkeypatch, caplog):
-    saving = fit_module._save
+    saving = SentenceTransformer.save_pretrained
 
-    def save(*given):
-        with files_of_at_most(5000):
-            saving(*given)
+    def save(model, path, *given, **options):
+        with files_of_at_most(5000) if path == str(config.out) else nullcontext():
+            saving(model, path, *given, **options)
 
-    monkeypatch.setattr(fit_module, "_save", save)
+    monkeypatch.setattr(SentenceTransformer, "save_pretrained", save)
     with pytest.raises(InputError, match=FULL):
         fit(config)
     monkeypatch.undo()

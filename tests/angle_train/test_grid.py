@@ -12,16 +12,28 @@ import pytest
 from angle_data.errors import InputError
 from angle_train import grid as grid_module
 from angle_train.cli import main
-from angle_train.data.inputs import RunData
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluate.bootstrap import Difference
-from angle_train.evaluate.similarity import evaluate_model, spearman
+from angle_train.evaluate.similarity import spearman
 from angle_train.fit import FitConfig
-from angle_train.grid import GridConfig, GridResult, Row, grid_table, search
-from angle_train.model.load import load_backbone
+from angle_train.grid import (
+    SPACE,
+    GridConfig,
+    GridResult,
+    Range,
+    Row,
+    check_space,
+    draw_trials,
+    grid_table,
+    most_rungs,
+    planned,
+    ranked,
+    read_space,
+    rung_share,
+    search,
+    survivors,
+)
 from angle_train.recipe import Recipe
-from angle_train.space import SPACE, Range, check_space, draw_trials, read_space, space_for
-from angle_train.train.halving import most_rungs, planned, ranked, rung_share, survivors
 
 
 def test_values_are_drawn_evenly_on_a_logarithmic_scale():
@@ -98,19 +110,7 @@ def test_ranges_without_a_legal_draw_are_refused(space, settings, message):
         draw_trials(space, 3, 0, Recipe().with_overrides(settings))
 
 
-def test_what_plays_no_part_is_not_searched():
-    stock = Recipe().with_overrides({"loss": "cosent"})
-    assert list(space_for(stock)) == ["learning_rate"]
-    assert space_for(Recipe()) == SPACE
-    with pytest.raises(InputError, match="angle_tau cannot be searched: it plays no part with loss 'cosent'"):
-        check_space({"learning_rate": Range(1, 2), "angle_tau": Range(1, 2)}, stock)
-    off = Recipe().with_overrides({"angle_weight": 0.0})
-    assert space_for(off) == SPACE  # some trials switch it on
-    check_space({"angle_weight": Range(1, 2), "angle_tau": Range(1, 2)}, off)
-    with pytest.raises(
-        InputError, match="angle_tau cannot be searched: it plays no part with angle_weight 0"
-    ):
-        check_space({"angle_tau": Range(1, 2)}, off)
+def test_what_has_been_used_before_the_search_cannot_be_searched():
     check_space({"negative_score": Range(0.1, 0.2)}, Recipe())
     with pytest.raises(InputError, match="negative_score cannot be searched: skip_near_copies"):
         check_space({"negative_score": Range(0.1, 0.2)}, Recipe().with_overrides({"skip_near_copies": True}))
@@ -184,7 +184,7 @@ def test_a_search_that_was_cut_off_goes_on_with_the_training_that_was(config, fo
     original = grid_module.train
 
     def train(*given, **options):
-        trained.append(given[4].name)
+        trained.append(given[3].name)
         if len(trained) == 3:
             raise KeyboardInterrupt
         return original(*given, **options)
@@ -217,7 +217,7 @@ def test_a_search_begun_with_overwrite_goes_on_and_a_finished_one_is_replaced(
     trained, original = [], grid_module.train
 
     def train(*given, **options):
-        trained.append(given[4].name)
+        trained.append(given[3].name)
         if trained.count("round-1-trial-2") == 1 and trained[-1] == "round-1-trial-2":
             raise KeyboardInterrupt
         return original(*given, **options)
@@ -234,16 +234,6 @@ def test_a_search_begun_with_overwrite_goes_on_and_a_finished_one_is_replaced(
         with pytest.raises(TypeError, match="NoneType"):
             search(again)
         assert not (out / "recipe.toml").exists()
-
-
-def test_the_backbone_is_measured_as_it_is(config, tmp_path):
-    settings = {"pooling": "cls", "prompt": "query: "}
-    recipe = config.run.recipe.with_overrides(settings)
-    run = replace(config.run, recipe=recipe, out=tmp_path)
-    (dev,) = data = [load_pairs(run.dev[0])]
-    backbone = evaluate_model(load_backbone(run.backbone, device="cpu"), dev)
-    grid = grid_module._Grid(replace(config, run=run), RunData(dev, data, []), [])
-    assert grid.backbone == spearman(dev.score, backbone)
 
 
 def test_dev_pairs_that_are_trained_on_are_told(config, found, caplog):
@@ -308,13 +298,15 @@ def test_the_command_prints_table_verdict_and_recipe(config, found, monkeypatch,
     arguments = [str(part) for pair in given for part in pair]
     # Everything is in the journal, so nothing is trained; the recipe's description plays no part.
     monkeypatch.setattr(grid_module, "train", None)
-    for more in ([], ["--json"]):
+    for more in ([], ["--json"], ["--quiet"]):
         monkeypatch.setattr(sys, "argv", ["angle-train", "grid", *arguments, *more])
         with pytest.raises(SystemExit) as stop:
             main()
         assert not stop.value.code
         out = capsys.readouterr().out
-        if more:
+        if more == ["--quiet"]:
+            assert out == ""
+        elif more:
             assert json.loads(out)["best"]["trial"] == found.best.trial
         else:
             assert grid_table(found) in out

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
@@ -17,25 +16,31 @@ from typing import Any
 
 from angle_data.console import Progress
 from angle_data.errors import AngleError, InputError, MissingExtraError
-from angle_data.gis.build.candidates import Candidates
 from angle_data.gis.build.card import render_gis_card
-from angle_data.gis.build.clusters import Clusters, find_clusters
+from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_rows
-from angle_data.gis.build.figures import draw_figures
-from angle_data.gis.build.links import Link, judge
+from angle_data.gis.build.evidence import Scan, scan_store
+from angle_data.gis.build.links import Link, denied_pairs, judge
 from angle_data.gis.build.near import NearTexts
-from angle_data.gis.build.negatives import draw_negatives, spoken_pairs
-from angle_data.gis.build.positives import Pair, positive_pairs
-from angle_data.gis.build.placing import Places, place_issues
-from angle_data.gis.build.report import Measures, check_splits, cluster_counts, link_counts, pair_counts
-from angle_data.gis.build.scan import Scan, scan_store
+from angle_data.gis.build.negatives import Candidates, draw_negatives
+from angle_data.gis.build.positives import Pair, find_clusters, positive_pairs
+from angle_data.gis.build.report import (
+    Measures,
+    check_splits,
+    cluster_counts,
+    draw_figures,
+    link_counts,
+    negative_counts,
+    pair_counts,
+    positive_counts,
+    token_counter,
+)
+from angle_data.gis.build.splits import SPLIT_BY, Division, Periods, place_issues
 from angle_data.gis.crawl.selection import Selection
-from angle_data.gis.build.splits import SPLIT_BY, check_ratios, missed_shares
 from angle_data.gis.crawl.store import STORE_NAME, Store
-from angle_data.gis.build.texts import Node, Texts
-from angle_data.gis.build.tokens import token_counter
 from angle_data.jsonl import replace_file, write_jsonl
 from angle_data.locking import hold
+from angle_data.splits import check_ratios, missed_shares
 from angle_data.text import content_id, stable_hash
 
 log = logging.getLogger("angle")
@@ -48,7 +53,8 @@ class BuildConfig:
     `negatives` are wanted for each positive pair. `split_by` is `cluster`, `time` or `repo`, `ratios` the
     shares of train, validation and test. `max_pairs_per_cluster` bounds the positive pairs of a cluster.
     `cross_repo` allows duplicates in two repositories. `ids_only` leaves the texts out. `tokenizer` is a
-    tokenizer file for the statistics of lengths (see `tokens`). `selection` says what of the store counts.
+    tokenizer file for the statistics of lengths (see `report.token_counter`). `selection` says what of the
+    store counts.
     """
 
     out: Path
@@ -87,144 +93,133 @@ def build_gis(config: BuildConfig) -> GisSummary:
     Raises:
         InputError: There is no store, nothing in it makes a pair, or an option cannot be met.
     """
-    name, count = token_counter(config.tokenizer)
-    measures = Measures(name, count)
+    measures = Measures(*token_counter(config.tokenizer))
     with Store.open(config.out / STORE_NAME, read_only=True) as store, hold(config.out):
         texts = Texts(store)
         with Progress("issues read", store.count("issues")) as progress:
             scan = scan_store(
                 store, lambda repo, done: progress.advance(done, repo), selection=config.selection
             )
-        return _Build(config, scan, texts, measures).run()
+        splits, report = _pairs(config, scan, texts)
+        return _write(config, scan, texts, measures, splits, report)
 
 
-class _Build:
-    """One build; the methods are its steps."""
-
-    def __init__(self, config: BuildConfig, scan: Scan, texts: Texts, measures: Measures) -> None:
-        self._config, self._scan, self._texts, self._measures = config, scan, texts, measures
-        self._changes: dict[Node, frozenset[str]] = {}
-
-    def run(self) -> GisSummary:
-        """Do everything in order."""
-        config, scan, texts = self._config, self._scan, self._texts
-        links = judge(scan, scan.statements, texts, cross_repo=config.cross_repo)
-        clusters = find_clusters(links)
-        pairs, dropped, hubs = positive_pairs(
-            clusters, texts, most=config.max_pairs_per_cluster, seed=config.seed
-        )
-        if not pairs:
-            _write_audit(config.out / "audit", scan, links, dropped)
-            raise InputError(_nothing(config, scan))
-        spoken, mute = spoken_pairs(scan)
-        near, shares = NearTexts(texts), check_ratios(config.ratios)
-        places = place_issues(
-            scan.heads, clusters, pairs, spoken, near, by=config.split_by, shares=shares, seed=config.seed
-        )
-        dropped += [("crosses_time_border", pair) for pair in pairs if places.crosses(pair, scan.heads)]
-        pairs = [pair for pair in pairs if not places.crosses(pair, scan.heads)]
+def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, list[Pair]], dict[str, Any]]:
+    """Return the pairs of every split that has some, and the counts; write the audit."""
+    # Who duplicates whom.
+    links = judge(scan, texts, cross_repo=config.cross_repo)
+    clusters = find_clusters(links)
+    pairs, dropped, hubs = positive_pairs(
+        clusters, texts, most=config.max_pairs_per_cluster, seed=config.seed
+    )
+    if not pairs:
         _write_audit(config.out / "audit", scan, links, dropped)
-        positives: dict[str, list[Pair]] = {split: [] for split in shares}
-        for pair in pairs:
-            positives[places.splits[pair.one]].append(pair)
-        missed = missed_shares({name: len(found) for name, found in positives.items()}, shares)
-        if missed:
-            log.warning("shares of the positive pairs: %s; see --ratios, or crawl more", missed)
-        candidates = Candidates(scan, clusters, links, texts, near, places.splits, places.periods)
-        negatives, vain = draw_negatives(
-            positives, candidates, spoken, ratio=config.negatives, seed=config.seed,
-            tell=lambda repo: log.debug("%s: negatives drawn", repo),
-        )  # fmt: skip
-        splits = {name: [*positives[name], *negatives[name]] for name in positives}
-        for name in [name for name, found in splits.items() if not found]:
-            log.warning("no pairs for %s: too few clusters for its share; it is left out", name)
-            del splits[name]
-        report: dict[str, Any] = {
-            "options": _options(config),
-            "left_out": scan.left_out,
-            "store": {"repositories": len(scan.repos), "issues": len(scan.heads), "comments": scan.comments},
-            "links": link_counts(links, clusters),
-            "clusters": cluster_counts(clusters),
-            "pairs": _drops(pairs, dropped, hubs),
-            "negatives": _negative_counts(negatives, clusters, vain, mute),
-            "splits": pair_counts(splits),
-            "periods": _periods(places),
-            "checks": check_splits(splits, clusters, texts),
+        raise InputError(_nothing(config, scan))
+    # Which issue is in which split.
+    denied, denials_dropped = denied_pairs(scan)
+    near, division = NearTexts(texts), Division(config.split_by, check_ratios(config.ratios), config.seed)
+    places = place_issues(scan.heads, clusters, pairs, denied, near, division)
+    dropped += [("crosses_time_border", pair) for pair in pairs if places.crosses(pair, scan.heads)]
+    pairs = [pair for pair in pairs if not places.crosses(pair, scan.heads)]
+    _write_audit(config.out / "audit", scan, links, dropped)
+    positives: dict[str, list[Pair]] = {split: [] for split in division.shares}
+    for pair in pairs:
+        positives[places.splits[pair.one]].append(pair)
+    missed = missed_shares({name: len(found) for name, found in positives.items()}, division.shares)
+    if missed:
+        log.warning("shares of the positive pairs: %s; see --ratios, or crawl more", missed)
+    # Another partner for every duplicate.
+    candidates = Candidates(scan, clusters, links, texts, near, places)
+    negatives, vain = draw_negatives(positives, candidates, denied, ratio=config.negatives, seed=config.seed)
+    splits = {name: [*positives[name], *negatives[name]] for name in positives}
+    for name in [name for name, found in splits.items() if not found]:
+        log.warning("no pairs for %s: too few clusters for its share; it is left out", name)
+        del splits[name]
+    # What was kept and dropped, and whether the splits are apart.
+    report: dict[str, Any] = {
+        "options": _options(config),
+        "left_out": scan.left_out,
+        "store": {"repositories": len(scan.repos), "issues": len(scan.heads), "comments": scan.comments},
+        "links": link_counts(links, clusters),
+        "clusters": cluster_counts(clusters),
+        "pairs": positive_counts(pairs, dropped, hubs),
+        "negatives": negative_counts(negatives, clusters, vain, denials_dropped),
+        "splits": pair_counts(splits),
+        "periods": _periods(places.periods),
+        "checks": check_splits(splits, clusters, texts),
+    }
+    if any(report["checks"].values()):
+        raise AngleError(_leaks(report["checks"]))
+    return splits, report
+
+
+def _write(
+    config: BuildConfig,
+    scan: Scan,
+    texts: Texts,
+    measures: Measures,
+    splits: Mapping[str, list[Pair]],
+    report: dict[str, Any],
+) -> GisSummary:
+    """Write the data set, and the report with what the rows measure."""
+
+    def card(folder: Path) -> str:
+        report["repositories"] = measures.by_repository()
+        report["tokens"], report["overlap"] = measures.tokens(), measures.overlap()
+        report["cleaning"] = measures.cleaning()
+        figures = _draw(config.out / "figures", folder, measures, report)
+        return render_gis_card(report, ids_only=config.ids_only, figures=figures)
+
+    rows = {name: _rows(config, scan, texts, measures, name, pairs) for name, pairs in splits.items()}
+    dataset = config.out / "dataset"
+    write_rows(dataset, rows, IDS_COLUMNS if config.ids_only else COLUMNS, card)
+    with replace_file(config.out / "report.json") as stream:
+        stream.write(json.dumps(report, ensure_ascii=False, indent=2) + "\n")
+    return GisSummary(_summary(report), dataset, report)
+
+
+def _rows(
+    config: BuildConfig, scan: Scan, texts: Texts, measures: Measures, split: str, pairs: Iterable[Pair]
+) -> Iterator[Row]:
+    """Yield the rows of a split in random order, and measure them on the way."""
+    for pair in sorted(pairs, key=lambda pair: stable_hash(f"{config.seed} row {pair.one} {pair.other}")):
+        one, other = texts.get(pair.one), texts.get(pair.other)
+        leader = pair.cluster
+        row = {
+            "text1": one.text,
+            "text2": other.text,
+            "label": pair.label,
+            "repo": scan.repos[pair.one[0]].name,
+            "number1": pair.one[1],
+            "number2": pair.other[1],
+            "url1": scan.url(pair.one),
+            "url2": scan.url(pair.other),
+            "created1": scan.heads[pair.one].created_at,
+            "created2": scan.heads[pair.other].created_at,
+            "kind": pair.kind,
+            "evidence": pair.evidence,
+            "evidence_url": pair.evidence_url,
+            "cluster": f"{scan.repos[leader[0]].name}#{leader[1]}",
         }
-        if any(report["checks"].values()):
-            raise AngleError(_leaks(report["checks"]))
-        return self._write(splits, report)
+        measures.changes |= {pair.one: one.changes, pair.other: other.changes}
+        measures.add(split, row)
+        if config.ids_only:
+            del row["text1"], row["text2"]
+            row |= {"hash1": content_id(one.text), "hash2": content_id(other.text)}
+        yield row
 
-    def _write(self, splits: Mapping[str, list[Pair]], report: dict[str, Any]) -> GisSummary:
-        config, measures = self._config, self._measures
-        columns = IDS_COLUMNS if config.ids_only else COLUMNS
 
-        def card(folder: Path) -> str:
-            repositories = sorted(measures.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
-            report["repositories"] = {name: dict(sorted(found.items())) for name, found in repositories}
-            report["tokens"], report["overlap"] = measures.tokens(), measures.overlap()
-            report["cleaning"] = self._cleaning()
-            figures = self._figures(folder, report)
-            return render_gis_card(report, ids_only=config.ids_only, figures=figures)
-
-        dataset = config.out / "dataset"
-        write_rows(dataset, {name: self._rows(name, pairs) for name, pairs in splits.items()}, columns, card)
-        with replace_file(config.out / "report.json") as stream:
-            stream.write(json.dumps(report, ensure_ascii=False, indent=2) + "\n")
-        return GisSummary(_summary(report), dataset, report)
-
-    def _figures(self, folder: Path, report: Mapping[str, Any]) -> tuple[str, ...]:
-        """Draw the figures, beside the data set and in its `folder` for the card; return their names."""
-        figures = self._config.out / "figures"
-        try:
-            names = draw_figures(figures, self._measures.lengths, report)
-        except MissingExtraError as error:
-            log.warning("no figures: %s", error)
-            return ()
-        (folder / "figures").mkdir()
-        for name in names:
-            shutil.copyfile(figures / name, folder / "figures" / name)
-        return names
-
-    def _rows(self, split: str, pairs: Iterable[Pair]) -> Iterator[Row]:
-        """Yield the rows of a split in random order, and measure them on the way."""
-        scan, seed = self._scan, self._config.seed
-        for pair in sorted(pairs, key=lambda pair: stable_hash(f"{seed} row {pair.one} {pair.other}")):
-            one, other = self._text(pair.one), self._text(pair.other)
-            leader = pair.cluster
-            row = {
-                "text1": one,
-                "text2": other,
-                "label": pair.label,
-                "repo": scan.repos[pair.one[0]].name,
-                "number1": pair.one[1],
-                "number2": pair.other[1],
-                "url1": scan.url(pair.one),
-                "url2": scan.url(pair.other),
-                "created1": scan.heads[pair.one].created_at,
-                "created2": scan.heads[pair.other].created_at,
-                "kind": pair.kind,
-                "evidence": pair.evidence,
-                "evidence_url": pair.evidence_url,
-                "cluster": f"{scan.repos[leader[0]].name}#{leader[1]}",
-            }
-            self._measures.add(split, row)
-            if self._config.ids_only:
-                del row["text1"], row["text2"]
-                row |= {"hash1": content_id(one), "hash2": content_id(other)}
-            yield row
-
-    def _text(self, node: Node) -> str:
-        cleaned = self._texts.get(node)
-        self._changes[node] = cleaned.changes
-        return cleaned.text
-
-    def _cleaning(self) -> dict[str, Any]:
-        total = len(self._changes)
-        counts = Counter(change for found in self._changes.values() for change in found)
-        changed = sum(bool(found) for found in self._changes.values())
-        shares = {name: round(100 * count / total, 2) for name, count in sorted(counts.items())}
-        return {"texts": total, "share_changed": round(100 * changed / total, 2), "by_change_percent": shares}
+def _draw(figures: Path, dataset: Path, measures: Measures, report: Mapping[str, Any]) -> tuple[str, ...]:
+    """Draw the figures, beside the data set and in its folder for the card; return their names."""
+    try:
+        names = draw_figures(figures, measures.lengths, report)
+    except MissingExtraError as error:
+        log.warning("no figures: %s", error)
+        return ()
+    (dataset / "figures").mkdir()
+    for name in names:
+        shutil.copyfile(figures / name, dataset / "figures" / name)
+    return names
 
 
 def _write_audit(folder: Path, scan: Scan, links: list[Link], dropped: list[tuple[str, Pair]]) -> None:
@@ -247,9 +242,8 @@ def _options(config: BuildConfig) -> dict[str, Any]:
     return {**{name: getattr(config, name) for name in names}, "ratios": list(config.ratios), **selection}
 
 
-def _periods(places: Places) -> dict[str, str | None]:
+def _periods(periods: Periods | None) -> dict[str, str | None]:
     """The last moment of the period of every split; None is open."""
-    periods = places.periods
     return dict(zip_longest(periods.splits, periods.borders)) if periods else {}
 
 
@@ -264,33 +258,6 @@ def _nothing(config: BuildConfig, scan: Scan) -> str:
 def _leaks(checks: Mapping[str, int]) -> str:
     found = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in checks.items() if count)
     return f"nothing written, for the splits are not apart ({found}); please report this defect"
-
-
-def _drops(pairs: list[Pair], dropped: list[tuple[str, Pair]], hubs: int) -> dict[str, Any]:
-    counts = Counter(reason for reason, _ in dropped) + Counter(hub=hubs)
-    return {
-        "possible": len(pairs) + counts.total(),
-        "kept": len(pairs),
-        "transitive": sum(pair.evidence == "transitive" for pair in pairs),
-        "dropped": dict(sorted(counts.items())),
-    }
-
-
-def _negative_counts(
-    negatives: Mapping[str, list[Pair]], clusters: Clusters, vain: Counter[str], mute: Counter[str]
-) -> dict[str, Any]:
-    positive = {node for edge in clusters.edges for node in (edge.duplicate, edge.canonical)}
-    found = [pair for pairs in negatives.values() for pair in pairs]
-    originals = {edge.canonical for edge in clusters.edges}
-    both = sum(pair.one in positive and pair.other in positive for pair in found)
-    second = sum(pair.other in originals for pair in found)
-    return {
-        "kept": len(found),
-        "kinds": dict(sorted(Counter(pair.kind for pair in found).items())),
-        "both_sides_in_positives_percent": round(100 * both / max(len(found), 1), 2),
-        "second_is_an_original_percent": round(100 * second / max(len(found), 1), 2),
-        "dropped": {**dict(sorted(vain.items())), **{f"denial_{k}": v for k, v in sorted(mute.items())}},
-    }
 
 
 def _summary(report: Mapping[str, Any]) -> dict[str, int]:

@@ -1,11 +1,12 @@
 """The card of a data set of issue pairs: how to load it, what it holds, how it came about, what it lacks.
 
-A pure function of the report of a build.
+A pure function of the report of a build; the text is in `card.md.txt`, and the tables are made here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from angle_data.gis.build.clean import CHANGES
@@ -13,8 +14,18 @@ from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS
 from angle_data.gis.build.links import REASONS
 from angle_data.gis.build.positives import DROPPED
 from angle_data.gis.build.report import LIMIT
+from angle_data.publish.card import size_class
 
-_SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M")
+_IDS_NOTE = """\
+The texts are not included. `angle-data gis rehydrate` fetches them again from GitHub and leaves out what was
+deleted since.
+
+"""
+_VAIN = {
+    "no_hard_partner": "Negative pairs for which no issue near by words was found, so that it is random",
+    "no_partner": "Negative pairs for which no other issue was found",
+}
+_EVIDENCE = {"events": "GitHub's own marks alone", "comments": "comments alone"}
 
 
 def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Iterable[str] = ()) -> str:
@@ -23,87 +34,43 @@ def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Itera
     `report` is what `report.json` holds, `figures` are names of files in the folder `figures/` beside the
     card.
     """
-    splits = report["splits"]
-    columns = IDS_COLUMNS if ids_only else COLUMNS
-    return f"""\
-{_front({name: found["pairs"] for name, found in splits.items()})}
-# Duplicate issues on GitHub
-
-Pairs of issues of {len(report["repositories"])} repositories. Label 1: the two are duplicates by GitHub's own
-mark or in the words of those who look after the project. Label 0: they are not, as far as is known.
-
-```python
-from datasets import load_dataset
-pairs = load_dataset("path/to/this/folder")
-```
-
-{_IDS_NOTE if ids_only else ""}## Columns
-
-{_table(("column", "meaning"), ((f"`{name}`", meaning) for name, meaning in columns.items()))}
-
-## Sizes
-
-{_sizes(splits)}
-
-## Length
-
-Tokenizer: {report["tokens"]["tokenizer"]}. Shares in percent; long texts have more than {LIMIT} tokens.
-
-{_lengths(report["tokens"])}
-
-## Overlap
-
-Mean Jaccard index of the two texts' word n-grams, in percent.
-
-{_table(("pairs", "1-gram", "2-gram", "3-gram"), _overlaps(report["overlap"]))}
-
-## Repositories
-
-{_table(("repository", "positives", "negatives"), _repositories(report["repositories"]))}
-{_repositories_left_out(report["left_out"])}{_figures(figures)}
-## Evidence
-
-Accepted statements by what they rest on: `event` is GitHub's mark, `comment:KIND:RANK` a comment and how
-it is backed. Several may state the same link.
-
-{_counts("evidence", report["links"]["by_evidence"])}
-
-## What was left out
-
-{report["links"]["statements"]:,} statements were found, {report["links"]["accepted"]:,} \
-accepted{_left_out(report)}
-
-{_pairs_left_out(report["pairs"]["dropped"])}
-
-{_negatives_left_out(report["negatives"]["dropped"])}
-
-## Checks
-
-In two splits at once: {_listed(report["checks"])}.
-
-## How it was made
-
-- Text: title, blank line, body. Cleaning changed \
-{report["cleaning"]["share_changed"]} % of the texts{_cleaning(report["cleaning"])}
-- Clusters are the transitive closure of the accepted links. A cluster gives at most
-  {report["options"]["max_pairs_per_cluster"]} positive pairs, links before pairs of duplicates of one issue.
-- Negatives come from the same repository: `random` ones resemble the original in age and labels, `hard` ones
-  are near by words (BM25), of `explicit_non_duplicate` ones somebody said so. None lies in one cluster, is
-  linked by a reference, or has a side that is a duplicate of something unknown. Both sides occur in positive
-  pairs in {report["negatives"]["both_sides_in_positives_percent"]} % of them; the second is the original of a
-  duplicate in {report["negatives"]["second_is_an_original_percent"]} %.
-- Splits by {report["options"]["split_by"]}: no issue, cluster or near-identical text is in two.\
-{_periods(report["periods"])}
-{_selected(report["options"])}
-## Limits
-
-- A label is as good as the words it rests on; the error rate is to be measured by reading a sample.
-- Hard negatives may be duplicates that nobody marked.
-- Secrets, e-mail addresses and logins are removed where their shape is known. People's names are not.
-- Issues change and are deleted, and a crawl does not notice a deletion. Honour deletions: before you publish,
-  let `angle-data gis rehydrate` fetch the texts again from the numbers (`--ids-only`); it leaves out what is
-  gone.
-"""
+    splits, links, negatives = report["splits"], report["links"], report["negatives"]
+    options, tokens, cleaning = report["options"], report["tokens"], report["cleaning"]
+    template = Path(__file__).with_name("card.md.txt").read_text(encoding="utf-8")
+    return template.format(
+        front=_front(sum(found["pairs"] for found in splits.values())),
+        repository_count=len(report["repositories"]),
+        ids_note=_IDS_NOTE if ids_only else "",
+        columns=_columns(IDS_COLUMNS if ids_only else COLUMNS),
+        sizes=_sizes(splits),
+        tokenizer=tokens["tokenizer"],
+        limit=LIMIT,
+        lengths=_lengths(tokens),
+        overlaps=_table(
+            ("pairs", "1-gram", "2-gram", "3-gram"),
+            ((name, *found.values()) for name, found in report["overlap"].items()),
+        ),
+        repositories=_labels("repository", report["repositories"]),
+        repositories_left_out=_repositories_left_out(report["left_out"]),
+        figures="".join(f"\n![{name[:-4].replace('-', ' ')}](figures/{name})\n" for name in figures),
+        evidence=_table(
+            ("evidence", "count"), ((f"`{name}`", f"{n:,}") for name, n in links["by_evidence"].items())
+        ),
+        statements=links["statements"],
+        accepted=links["accepted"],
+        statements_left_out=_statements_left_out(links),
+        pairs_left_out=_pairs_left_out(report["pairs"]["dropped"]),
+        negatives_left_out=_negatives_left_out(negatives["dropped"]),
+        checks=_listed(report["checks"]),
+        cleaned_percent=cleaning["share_changed"],
+        changes=_changes(cleaning["by_change_percent"]),
+        max_pairs=options["max_pairs_per_cluster"],
+        both_percent=negatives["both_sides_in_positives_percent"],
+        second_percent=negatives["second_is_an_original_percent"],
+        split_by=options["split_by"],
+        periods=_periods(report["periods"]),
+        selected=_selected(options),
+    )
 
 
 def render_rehydrated_card(
@@ -119,9 +86,8 @@ def render_rehydrated_card(
     `splits` counts its pairs by label, `origin` names the data set of ids, `repositories` are those that
     could not be read, with the reason.
     """
-    rows = ((name, f"{found.get(1, 0):,}", f"{found.get(0, 0):,}") for name, found in splits.items())
     return f"""\
-{_front({name: sum(found.values()) for name, found in splits.items()})}
+{_front(sum(sum(found.values()) for found in splits.values()))}
 # Duplicate issues on GitHub
 
 Pairs of issues whose texts were fetched again from GitHub and cleaned. Label 1: duplicates. Label 0: none,
@@ -129,11 +95,11 @@ as far as is known.
 
 ## Columns
 
-{_table(("column", "meaning"), ((f"`{name}`", meaning) for name, meaning in COLUMNS.items()))}
+{_columns(COLUMNS)}
 
 ## Sizes
 
-{_table(("split", "positives", "negatives"), rows)}
+{_labels("split", {name: {"positives": found[1], "negatives": found[0]} for name, found in splits.items()})}
 
 Left out since the pairs were collected: {_listed(dropped)}. Of the pairs kept, {edited:,} have a text that
 was edited since, or that is cleaned in another way now.
@@ -142,10 +108,8 @@ was edited since, or that is cleaned in another way now.
 """
 
 
-def _front(pairs: Mapping[str, int]) -> str:
+def _front(pairs: int) -> str:
     """The front matter: the kind of task, and the class of size; see `publish.card` for what is left out."""
-    total = sum(pairs.values())
-    size = next((name for power, name in enumerate(_SIZES, start=3) if total < 10**power), "n>100M")
     return f"""\
 ---
 # No licence is stated: the texts belong to those who wrote them. Add one for the compilation if you may.
@@ -155,15 +119,8 @@ tags:
 - sentence-pairs
 - duplicate-detection
 size_categories:
-- {size}
+- {size_class(pairs)}
 ---"""
-
-
-_IDS_NOTE = """\
-The texts are not included. `angle-data gis rehydrate` fetches them again from GitHub and leaves out what was
-deleted since.
-
-"""
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -172,18 +129,23 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
-def _counts(name: str, counts: Mapping[str, int]) -> str:
-    return _table((name, "count"), ((f"`{key}`", f"{count:,}") for key, count in counts.items()))
+def _columns(columns: Mapping[str, str]) -> str:
+    return _table(("column", "meaning"), ((f"`{name}`", meaning) for name, meaning in columns.items()))
+
+
+def _labels(
+    head: str,
+    found: Mapping[str, Mapping[str, int]],
+    names: Sequence[str] = ("positives", "negatives"),
+) -> str:
+    """A table of counts by name; a count that is not there is 0."""
+    rows = ((name, *(f"{counts.get(column, 0):,}" for column in names)) for name, counts in found.items())
+    return _table((head, *names), rows)
 
 
 def _sizes(splits: Mapping[str, Mapping[str, int]]) -> str:
     kinds = ("random", "hard", "explicit_non_duplicate")
-    head = ("split", "positives", "negatives", "pairs", *kinds, "issues")
-    rows = []
-    for name, found in splits.items():
-        shown = (found.get(column, 0) for column in head[1:])
-        rows.append((name, *(f"{count:,}" for count in shown)))
-    return _table(head, rows)
+    return _labels("split", splits, ("positives", "negatives", "pairs", *kinds, "issues"))
 
 
 def _lengths(tokens: Mapping[str, Any]) -> str:
@@ -195,16 +157,6 @@ def _lengths(tokens: Mapping[str, Any]) -> str:
     )
 
 
-def _repositories(found: Mapping[str, Mapping[str, int]]) -> Iterable[tuple[str, str, str]]:
-    for name, counts in found.items():
-        yield name, f"{counts.get('positives', 0):,}", f"{counts.get('negatives', 0):,}"
-
-
-def _overlaps(found: Mapping[str, Mapping[str, float]]) -> Iterable[tuple[object, ...]]:
-    for name, overlaps in found.items():
-        yield name, *overlaps.values()
-
-
 def _repositories_left_out(found: Mapping[str, str]) -> str:
     """A table with its introduction and the blank lines around it; nothing where nothing was left out."""
     if not found:
@@ -213,13 +165,8 @@ def _repositories_left_out(found: Mapping[str, str]) -> str:
     return f"\nRepositories left out, because they could not be read:\n\n{table}\n"
 
 
-def _figures(names: Iterable[str]) -> str:
-    return "".join(f"\n![{name.removesuffix('.png').replace('-', ' ')}](figures/{name})\n" for name in names)
-
-
-def _left_out(report: Mapping[str, Any]) -> str:
-    """The end of the sentence that counts the statements, and the table of the rejected ones."""
-    links = report["links"]
+def _statements_left_out(links: Mapping[str, Any]) -> str:
+    """The end of the sentence that counts the statements, and the table of those that are not accepted."""
     rows = [
         (status, f"`{reason}`", REASONS[reason].removeprefix("tentative: "), f"{count:,}")
         for status in ("tentative", "rejected")
@@ -237,29 +184,22 @@ def _pairs_left_out(found: Mapping[str, int]) -> str:
 
 
 def _negatives_left_out(found: Mapping[str, int]) -> str:
-    """What was wanted in vain, and what was said in vain; see `negatives`."""
-    vain = {_VAIN[name]: count for name, count in found.items() if name in _VAIN and count}
-    said = {name: count for name, count in found.items() if name not in _VAIN and count}
-    lines = [f"{text}: {count:,}." for text, count in vain.items()]
-    if said:
-        listed = ", ".join(
-            f"{count:,} ({_DENIAL.get(name) or REASONS[name.removeprefix('denial_')]})"
-            for name, count in said.items()
-        )
-        lines.append(f"Statements that two issues are no duplicates, and that make no pair: {listed}.")
+    """Which negative pairs were not found, and which denials make none."""
+    lines = [f"{_VAIN[name]}: {count:,}." for name, count in found.items() if name in _VAIN and count]
+    meanings = {**REASONS, "repeated": "said before"}
+    denials = ", ".join(
+        f"{count:,} ({meanings[name.removeprefix('denial_')]})"
+        for name, count in found.items()
+        if name not in _VAIN and count
+    )
+    if denials:
+        lines.append(f"Statements that two issues are no duplicates, and that make no pair: {denials}.")
     return "\n".join(lines) or "No negative pair was wanted in vain."
 
 
-_VAIN = {
-    "no_hard_partner": "Negative pairs for which no issue near by words was found, so that it is random",
-    "no_partner": "Negative pairs for which no other issue was found",
-}
-_DENIAL = {"denial_repeated": "said before"}
-
-
-def _cleaning(found: Mapping[str, Any]) -> str:
+def _changes(percents: Mapping[str, float]) -> str:
     """The end of the sentence on cleaning, and the list of what was changed."""
-    lines = [f"\n  - {CHANGES[name]}: {share} %" for name, share in found["by_change_percent"].items()]
+    lines = [f"\n  - {CHANGES[name]}: {share} %" for name, share in percents.items()]
     return f":{''.join(lines)}" if lines else "."
 
 
@@ -270,10 +210,10 @@ def _periods(found: Mapping[str, str | None]) -> str:
 
 def _selected(options: Mapping[str, Any]) -> str:
     """What of the crawl counts, where that is not all of it; a line of the list."""
-    said = {"events": "GitHub's own marks alone", "comments": "comments alone"}.get(options["strategy"])
-    days = [f"{word} {options[word]}" for word in ("since", "until") if options[word]]
-    parts = [f"issues opened {' and '.join(days)}"] if days else []
-    parts += [f"evidence: {said}"] if said else []
+    days = " and ".join(f"{word} {options[word]}" for word in ("since", "until") if options[word])
+    parts = [f"issues opened {days}"] if days else []
+    if options["strategy"] in _EVIDENCE:
+        parts.append(f"evidence: {_EVIDENCE[options['strategy']]}")
     return f"- Chosen of what was crawled: {'; '.join(parts)}.\n" if parts else ""
 
 

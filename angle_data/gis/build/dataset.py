@@ -10,6 +10,7 @@ from typing import Any
 from angle_data.errors import InputError
 from angle_data.publish.card import data_file
 from angle_data.publish.folder import replace_dataset
+from angle_data.splits import SPLITS
 from angle_data.tables import read_table
 
 Row = dict[str, Any]
@@ -72,9 +73,10 @@ def read_dataset(directory: Path) -> Iterator[tuple[str, Row]]:
     Raises:
         InputError: The folder holds no data set of issue pairs.
     """
-    files = sorted((directory / "data").glob("*.parquet"))
+    files = {split: directory / data_file(split) for split in sorted(SPLITS)}
+    files = {split: path for split, path in files.items() if path.exists()}
     if not files:
         raise InputError(f"{directory} holds no data set (data/*.parquet); build one first or check the path")
-    for path in files:
+    for split, path in files.items():
         for _, row in read_table(path, require=list(_COMMON)):
-            yield path.name.partition("-")[0], row
+            yield split, row

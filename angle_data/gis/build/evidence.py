@@ -1,39 +1,57 @@
-"""How far a duplicate link is to be trusted: the raw facts around it, and a rank made of them.
+"""Reads the store once, thread by thread, and collects who calls which issues duplicates, and what backs it.
 
-The facts are kept beside every link so that anyone can filter by other rules. Pure: the caller fetches the
-issue and its events.
+Nothing is judged here. The raw facts are kept beside every statement, so that others can judge differently.
+Memory grows with the number of issues and statements, not with the number or length of comments.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import IntEnum
-from typing import Any
+from heapq import merge
+from itertools import groupby
+from typing import Any, Literal
 
 from angle_data.gis.comments.reading import MarkerLink
-from angle_data.gis.comments.vocabulary import WEAK_KINDS
-from angle_data.gis.crawl.rows import Comment, Event, Issue
-from angle_data.gis.comments.threads import WRITE_ROLES
+from angle_data.gis.comments.references import may_refer
+from angle_data.gis.comments.threads import WRITE_ROLES, Thread, read_thread
+from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
+from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
+from angle_data.gis.crawl.selection import Selection
+from angle_data.gis.crawl.store import PUBLIC_WEB, Store, hosts_of
+
+Node = tuple[int, int]
+"""An issue: (repository id, number)."""
 
 CLOSED_WITHIN_S = 600
-"""A close by the marker's writer this many seconds before or after the comment corroborates it."""
+"""A close by the statement's writer this many seconds before or after the comment corroborates it."""
 
 _LABEL = re.compile(r"(?<![a-z])(?:dup|dupe|duplicated?|duplicates)(?![a-z])", re.IGNORECASE)
 _NEGATIVE_LABEL = re.compile(r"\b(?:not|non|no|possible|potential|maybe|candidate)\b", re.IGNORECASE)
+_MENTION = re.compile(r"(?:[#＃]|\bgh-|/issues/)([1-9]\d{0,8})\b", re.IGNORECASE)
+_HIDDEN = frozenset({"spam", "abuse"})
+_PROGRESS_EVERY = 1_000
+_GONE = ("error:404", "error:410", "error:451")
+_WEAK_FACTOR = 0.9
+
+_Target = tuple[int | str, int]
+"""Repository id, or the name in lower case of one that was not crawled, and number."""
 
 
 class Rank(IntEnum):
-    """How a link is backed, best first; the default build keeps all but the last two."""
+    """What backs a statement, best first; the build accepts all but the last two."""
 
     EVENT = 1
     """GitHub recorded that someone with write access marked the two as duplicates."""
     WRITE_ROLE = 2
     """Stated outright by an owner, member or collaborator."""
     CORROBORATED = 3
-    """Stated outright by someone else, and closed, labelled or resolved as a duplicate at that."""
+    """Stated outright by someone else; the issue was also closed, labelled or resolved as a duplicate."""
     ADMITTED = 4
     """Stated outright by the author of the duplicate."""
     STATED = 5
@@ -52,19 +70,17 @@ CONFIDENCE: dict[Rank, float] = {
 }
 """Rank -> confidence in [0, 1]. These order links; they are set by judgement, not measured."""
 
-_WEAK_FACTOR = 0.9
-
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known around a link, uninterpreted.
+    """What is known around a statement, uninterpreted.
 
     `association` is GitHub's `author_association` of the comment ("" if unknown). `admitted`: the author of
     the duplicate wrote it. `closed_by_writer`: the writer of the comment closed the duplicate within
     `CLOSED_WITHIN_S`. `labelled`: the duplicate carries a label for duplicates. `state_reason`: it was
     closed with that reason. `event`: GitHub's mark with this very target stands. `elsewhere`: a mark, or
-    somebody with write access, names another original and not this one, so that label and reason speak of
-    that. `bot`: the writer is a program, whose closing backs nothing.
+    somebody with write access, names another original and not this one, so label and reason speak of that
+    one. `bot`: the writer is a program, whose closing backs nothing.
     """
 
     association: str = ""
@@ -79,12 +95,292 @@ class Facts:
     @property
     def corroborated(self) -> bool:
         """Whether anything besides the comment says so."""
-        told = (self.labelled or self.state_reason) and not self.elsewhere
-        return self.event or told or (self.closed_by_writer and not self.bot)
+        resolved = (self.labelled or self.state_reason) and not self.elsewhere
+        return self.event or resolved or (self.closed_by_writer and not self.bot)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in declaration order, ready for JSON."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What the build needs to know of an issue beside its text.
+
+    `marked`: a label or the state calls it a duplicate, of whatever issue.
+    """
+
+    created_at: str
+    labels: tuple[str, ...]
+    is_pull: bool
+    gone: str | None
+    marked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A comment, or GitHub's own mark (`source` `event`), that calls two issues duplicates.
+
+    It stands in the thread `here` and names `repo`#`number`. `withdrawn` is why it no longer counts
+    (`retracted`, `unmarked`, `reopened`), empty if it does; `disputed`: somebody without the right to take it
+    back objected. `url` is where to read it, `span` where in the comment.
+    """
+
+    here: Node
+    repo: str
+    number: int
+    direction: Direction
+    source: Literal["comment", "event"]
+    kind: str
+    rank: Rank
+    confidence: float
+    url: str
+    created_at: str
+    facts: Facts
+    span: tuple[int, int] | None = None
+    withdrawn: str = ""
+    disputed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """Somebody says that issue `here` and `repo`#`number` are no duplicates."""
+
+    here: Node
+    repo: str
+    number: int
+    url: str
+    created_at: str
+
+
+@dataclass
+class Scan:
+    """Everything found in a store.
+
+    `names` maps every known name of a repository, in lower case, to its id. `mentions` holds for each
+    repository the pairs of numbers where a thread of one names the other, packed (see `pack`) and in order.
+    `web` is the address of the site. `left_out` maps the names of repositories that could not be read to the
+    reason; `outside` are issues that the selection leaves out.
+    """
+
+    repos: dict[int, Repo] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+    heads: dict[Node, Head] = field(default_factory=dict)
+    statements: list[Statement] = field(default_factory=list)
+    denied: list[Denied] = field(default_factory=list)
+    mentions: dict[int, array[int]] = field(default_factory=dict)
+    comments: int = 0
+    web: str = PUBLIC_WEB
+    left_out: dict[str, str] = field(default_factory=dict)
+    outside: set[Node] = field(default_factory=set)
+
+    def url(self, node: Node) -> str:
+        """Return the page of an issue."""
+        return f"{self.web}/{self.repos[node[0]].name}/issues/{node[1]}"
+
+    def mentioned(self, one: Node, other: Node) -> bool:
+        """Whether the thread of one of two issues of a repository names the other."""
+        pair, known = pack(one[1], other[1]), self.mentions.get(one[0], ())
+        place = bisect_left(known, pair)
+        return one[0] == other[0] and place < len(known) and known[place] == pair
+
+
+def pack(one: int, other: int) -> int:
+    """Return two issue numbers, in whatever order, as one number."""
+    return min(one, other) << 32 | max(one, other)
+
+
+def scan_store(
+    store: Store,
+    tell: Callable[[str, int], None] = lambda name, count: None,
+    *,
+    selection: Selection | None = None,
+) -> Scan:
+    """Read the part of the store that `selection` takes, all of it by default.
+
+    `tell` gets the name of a repository and how many more of its issues are done or passed over. A
+    repository that GitHub no longer shows (404, 410, 451) is left out, whatever the store holds of it.
+    """
+    selection = selection or Selection()
+    found = Scan(web=store.site())
+    for repo in _chosen(found, store, selection):
+        found.repos[repo.id] = repo
+        found.names.update((name, repo.id) for name in repo.names)
+    # A present name outranks the former name of another repository.
+    found.names.update((repo.name.lower(), repo.id) for repo in found.repos.values())
+    for repo in store.repos():
+        if repo.id not in found.repos:
+            tell(repo.name, store.count("issues", repo.id))
+    for repo in found.repos.values():
+        found.mentions[repo.id] = array("Q")
+        done = 0
+        for done, thread in enumerate(_threads(store, repo), start=1):
+            issue = thread.issue
+            # A gone issue may still lead to where it went.
+            if issue.gone is None and not selection.holds(issue.created_at):
+                found.outside.add(thread.here)
+            else:
+                _read_thread(found, thread, selection)
+            if done % _PROGRESS_EVERY == 0:
+                tell(repo.name, _PROGRESS_EVERY)
+        found.mentions[repo.id] = array("Q", sorted(set(found.mentions[repo.id])))
+        tell(repo.name, done % _PROGRESS_EVERY)
+    return found
+
+
+def _chosen(found: Scan, store: Store, selection: Selection) -> list[Repo]:
+    """Return the repositories that count, by id, and note in `found.left_out` why others do not."""
+    failures = store.failures()
+    chosen: dict[int, Repo] = {repo.id: repo for repo in store.repos()}
+    if selection.repos is None:
+        found.left_out |= failures
+    else:
+        listed = {name: store.named(name) for name in selection.repos}
+        chosen = {repo.id: repo for repo in listed.values() if repo is not None}
+        missing = [name for name, repo in listed.items() if repo is None]
+        found.left_out |= {name: failures.get(name, "error:not crawled") for name in missing}
+    found.left_out |= {repo.name: repo.status for repo in chosen.values() if repo.status.startswith(_GONE)}
+    found.left_out = {name: why.removeprefix("error:") for name, why in sorted(found.left_out.items())}
+    return [repo for _, repo in sorted(chosen.items()) if repo.name not in found.left_out]
+
+
+@dataclass(frozen=True, slots=True)
+class _Thread:
+    """An issue with all that was written and happened there, in the order of time."""
+
+    repo: Repo
+    issue: Issue
+    comments: list[Comment]
+    events: list[Event]
+
+    @property
+    def here(self) -> Node:
+        return self.repo.id, self.issue.number
+
+
+def _threads(store: Store, repo: Repo) -> Iterator[_Thread]:
+    """Yield the threads of a repository by number; comments and events without an issue are passed over."""
+    streams = (store.issues(repo.id), store.comments(repo.id), store.events(repo.id))
+    rows: Iterator[Issue | Comment | Event] = merge(*streams, key=lambda row: row.number)
+    for _, group in groupby(rows, key=lambda row: row.number):
+        issue, comments, events = None, list[Comment](), list[Event]()
+        for row in group:
+            if isinstance(row, Issue):
+                issue = row
+            elif isinstance(row, Comment):
+                comments.append(row)
+            else:
+                events.append(row)
+        if issue is not None:
+            yield _Thread(repo, issue, comments, events)
+
+
+def _read_thread(found: Scan, thread: _Thread, selection: Selection) -> None:
+    repo, issue, here = thread.repo, thread.issue, thread.here
+    marked = issue.state_reason == "duplicate" or any(map(is_duplicate_label, issue.labels))
+    found.heads[here] = Head(issue.created_at, issue.labels, issue.is_pull, issue.gone, marked)
+    found.comments += len(thread.comments)
+    texts = (issue.title, issue.body, *(comment.body for comment in thread.comments))
+    named = {int(number) for text in texts for number in _MENTION.findall(text)}
+    for event in thread.events:
+        if event.target_number is not None and (event.target_repo or repo.name).lower() in repo.names:
+            named.add(event.target_number)
+    found.mentions[repo.id].extend(pack(number, issue.number) for number in sorted(named))
+    if issue.is_pull:
+        return
+    unmarked = _read_events(found, thread) if selection.strategy != "comments" else {}
+    if selection.strategy != "events":
+        _read_comments(found, thread, unmarked)
+
+
+def _read_events(found: Scan, thread: _Thread) -> dict[_Target, str]:
+    """Note the outcome of GitHub's marks; return when each target was unmarked for good."""
+    here, name, url = thread.here, thread.repo.name, found.url(thread.here)
+    unmarked: dict[_Target, str] = {}
+    for key, event in _last_marks(found, thread).items():
+        repo = event.target_repo or name
+        standing = event.kind == "marked"
+        if not standing:
+            unmarked[key] = event.created_at
+            found.denied.append(Denied(here, repo, key[1], url, event.created_at))
+        withdrawn = _reopened(thread, event.created_at) if standing else "unmarked"
+        facts = Facts(state_reason=thread.issue.state_reason == "duplicate", event=standing)
+        found.statements.append(
+            Statement(
+                here, repo, key[1], "this_is_dup_of", "event", "event", Rank.EVENT, CONFIDENCE[Rank.EVENT],
+                url, event.created_at, facts, withdrawn=withdrawn,
+            )
+        )  # fmt: skip
+    return unmarked
+
+
+def _last_marks(found: Scan, thread: _Thread) -> dict[_Target, Event]:
+    """The last mark or unmark with each target."""
+    return {
+        _key(found, event.target_repo or thread.repo.name, event.target_number): event
+        for event in thread.events
+        if event.kind in ("marked", "unmarked") and event.target_number is not None
+    }
+
+
+def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -> None:
+    """Note what comments say; `unmarked` cancels those written before GitHub's mark was taken off."""
+    comments = [comment for comment in thread.comments if comment.minimized not in _HIDDEN]
+    if not any(may_refer(comment.body) for comment in comments):
+        return
+    name, number = thread.repo.name, thread.issue.number
+    said = read_thread(comments, name, number, hosts=hosts_of(found.web))
+    originals = _originals(found, thread, said, comments)
+    for item in said.links:
+        link, comment = item.link, comments[item.comment]
+        key = _key(found, link.repo, link.number)
+        elsewhere = bool(originals) and key not in originals
+        facts = gather_facts(link, comment, thread.issue, thread.events, repo=name, elsewhere=elsewhere)
+        if item.retracted_by is not None:
+            withdrawn = "retracted"
+        elif comment.created_at <= unmarked.get(key, ""):
+            withdrawn = "unmarked"
+        else:
+            withdrawn = _reopened(thread, comment.created_at)
+        found.statements.append(
+            Statement(
+                thread.here, link.repo, link.number, link.direction, "comment", link.kind, rank(link, facts),
+                confidence(link, facts), comment.url, comment.created_at, facts, link.span, withdrawn,
+                item.disputed_by is not None,
+            )
+        )  # fmt: skip
+    for denial in said.denials:
+        link, comment = denial.link, comments[denial.comment]
+        found.denied.append(Denied(thread.here, link.repo, link.number, comment.url, comment.created_at))
+
+
+def _originals(found: Scan, thread: _Thread, said: Thread, comments: list[Comment]) -> set[_Target]:
+    """The originals that standing marks or people with write access name outright."""
+    marks = _last_marks(found, thread).items()
+    named = {
+        _key(found, item.link.repo, item.link.number)
+        for item in said.standing
+        if item.link.certainty == "explicit"
+        and item.link.direction == "this_is_dup_of"
+        and comments[item.comment].author_association in WRITE_ROLES
+    }
+    return named | {key for key, event in marks if event.kind == "marked"}
+
+
+def _key(found: Scan, repo: str, number: int) -> _Target:
+    return found.names.get(repo.lower(), repo.lower()), number
+
+
+def _reopened(thread: _Thread, since: str) -> str:
+    """`reopened` if the issue was opened again after `since` and stands open, else nothing."""
+    if thread.issue.state != "open":
+        return ""
+    changes = [event for event in thread.events if event.kind in ("closed", "reopened")]
+    if changes:
+        reopened = changes[-1].kind == "reopened" and changes[-1].created_at >= since
+    else:
+        reopened = thread.issue.state_reason == "reopened"
+    return "reopened" if reopened else ""
 
 
 def is_duplicate_label(name: str) -> bool:
@@ -115,7 +411,7 @@ def gather_facts(
         association=comment.author_association,
         admitted=comment.author is not None and comment.author == issue.author,
         closed_by_writer=_closed_by_writer(comment, issue, events),
-        labelled=any(is_duplicate_label(label) for label in issue.labels),
+        labelled=any(map(is_duplicate_label, issue.labels)),
         state_reason=issue.state_reason == "duplicate",
         event=_marked(link, events, repo),
         elsewhere=elsewhere,
@@ -124,7 +420,7 @@ def gather_facts(
 
 
 def rank(link: MarkerLink, facts: Facts) -> Rank:
-    """Return how a link is backed; an event outranks the wording, even a tentative one."""
+    """Return what backs a link; an event outranks the wording, even a tentative one."""
     if facts.event:
         return Rank.EVENT
     if link.certainty == "tentative":
@@ -149,12 +445,11 @@ def _closed_by_writer(comment: Comment, issue: Issue, events: list[Event]) -> bo
     times = [event.created_at for event in events if event.kind == "closed" and event.actor == comment.author]
     if issue.closed_by == comment.author and issue.closed_at:
         times.append(issue.closed_at)
-    return any(_seconds_between(time, comment.created_at) <= CLOSED_WITHIN_S for time in times)
+    written = comment.created_at
+    return any(time and written and _seconds_between(time, written) <= CLOSED_WITHIN_S for time in times)
 
 
 def _seconds_between(one: str, other: str) -> float:
-    if not one or not other:
-        return float("inf")
     return abs((datetime.fromisoformat(one) - datetime.fromisoformat(other)).total_seconds())
 
 

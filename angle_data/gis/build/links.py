@@ -1,21 +1,19 @@
-"""Judges every statement of the scan: accepted, tentative or rejected, with the reason.
+"""Judges every statement: accepted, tentative or rejected, with the reason.
 
-Accepted are marks of GitHub, outright words of people with write access, and those of others that something
-backs (see `trust`). A link leads from a duplicate to the issue it duplicates, both ends resolved: renamed
-repositories by id, transferred issues to where they went.
+Accepted are marks of GitHub, outright words of people with write access or of the duplicate's own author, and
+those of others that something backs (see `evidence`). A link leads from a duplicate to the issue it
+duplicates, both ends resolved: renamed repositories by id, transferred issues to where they went.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from angle_data.gis.build.clean import is_dummy
+from angle_data.gis.build.clean import Texts, is_dummy
+from angle_data.gis.build.evidence import Node, Rank, Scan, Statement
 from angle_data.gis.comments.vocabulary import WEAK_KINDS
-from angle_data.gis.build.scan import Scan, Statement
-from angle_data.gis.build.texts import Node, Texts
-from angle_data.gis.build.evidence import Rank
 
 Status = Literal["accepted", "tentative", "rejected"]
 
@@ -46,13 +44,27 @@ _HOPS = 5
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A judged statement; `reason` is empty for accepted ones. The ends are None where they lead nowhere."""
+    """A judged statement; `reason` is empty for accepted ones.
+
+    `ends` are the duplicate and the issue it duplicates, None where one of them leads nowhere.
+    """
 
     statement: Statement
     status: Status
     reason: str = ""
-    duplicate: Node | None = None
-    canonical: Node | None = None
+    ends: tuple[Node, Node] | None = None
+
+    @property
+    def duplicate(self) -> Node:
+        """The first end; only of a link that has ends."""
+        assert self.ends is not None
+        return self.ends[0]
+
+    @property
+    def canonical(self) -> Node:
+        """The second end; only of a link that has ends."""
+        assert self.ends is not None
+        return self.ends[1]
 
     @property
     def weak(self) -> bool:
@@ -84,40 +96,56 @@ class Link:
             "url": said.url,
             "span": list(said.span) if said.span else None,
             "facts": said.facts.to_dict(),
-            "duplicate": scan.url(self.duplicate) if self.duplicate else None,
-            "canonical": scan.url(self.canonical) if self.canonical else None,
+            "duplicate": scan.url(self.ends[0]) if self.ends else None,
+            "canonical": scan.url(self.ends[1]) if self.ends else None,
         }
 
 
-def judge(
-    scan: Scan, statements: Iterable[Statement], texts: Texts, *, cross_repo: bool = False
-) -> list[Link]:
-    """Return a link for every statement, in their order."""
-    links = [_judge(scan, said, texts, cross_repo=cross_repo) for said in statements]
+@dataclass(frozen=True, slots=True)
+class DeniedPair:
+    """Two issues of which somebody said, at `url`, that they are no duplicates."""
+
+    one: Node
+    other: Node
+    url: str
+
+
+def judge(scan: Scan, texts: Texts, *, cross_repo: bool = False) -> list[Link]:
+    """Return a link for every statement, in their order; `cross_repo` allows ends in two repositories."""
+    links = [_judge(scan, said, texts, cross_repo=cross_repo) for said in scan.statements]
     circles = _bot_circles(links)
     return [
         replace(link, status="tentative", reason="circle")
-        if link.status == "accepted" and _ends(link) in circles
+        if link.status == "accepted" and link.ends in circles
         else link
         for link in links
     ]
 
 
-def _ends(link: Link) -> tuple[Node | None, Node | None]:
-    return link.duplicate, link.canonical
+def denied_pairs(scan: Scan) -> tuple[list[DeniedPair], Counter[str]]:
+    """Return the pairs said to be no duplicates, each once, and how many denials make none, by reason."""
+    found: dict[tuple[Node, Node], DeniedPair] = {}
+    dropped: Counter[str] = Counter()
+    for denied in sorted(scan.denied, key=lambda denied: (denied.created_at, denied.url, denied.number)):
+        here, (other, reason) = denied.here, resolve(scan, denied.repo, denied.number)
+        if other is None or other == here:
+            dropped[reason or "itself"] += 1
+        elif unordered(here, other) in found:
+            dropped["repeated"] += 1
+        elif other[0] != here[0]:
+            dropped["other_repository"] += 1
+        elif scan.heads[here].gone:
+            dropped["gone"] += 1
+        elif scan.heads[other].is_pull or scan.heads[here].is_pull:
+            dropped["pull"] += 1
+        else:
+            found[unordered(here, other)] = DeniedPair(here, other, denied.url)
+    return list(found.values()), dropped
 
 
-def _bot_circles(links: list[Link]) -> set[tuple[Node | None, Node | None]]:
-    """The accepted links (duplicate, canonical) that stand on the word of programs and lie in a circle."""
-    accepted = [link for link in links if link.status == "accepted"]
-    told = {frozenset(_ends(link)) for link in accepted if not link.statement.facts.bot}
-    left = {_ends(link) for link in accepted if frozenset(_ends(link)) not in told}
-    size = -1
-    while len(left) != size:
-        size = len(left)
-        starts, goals = {start for start, _ in left}, {goal for _, goal in left}
-        left = {(start, goal) for start, goal in left if start in goals and goal in starts}
-    return left
+def unordered(one: Node, other: Node) -> tuple[Node, Node]:
+    """Return the two issues in their order, whichever came first."""
+    return (one, other) if one <= other else (other, one)
 
 
 def resolve(scan: Scan, repo: str, number: int) -> tuple[Node | None, str]:
@@ -152,20 +180,21 @@ def _judge(scan: Scan, said: Statement, texts: Texts, *, cross_repo: bool) -> Li
     if here is None or other is None:
         return Link(said, "rejected", reason)
     ends = (here, other) if said.direction == "this_is_dup_of" else (other, here)
-    reason = reason or _fault(scan, said, here, other, texts, cross_repo=cross_repo)
+    reason = reason or _fault(scan, said, (here, other), texts, cross_repo=cross_repo)
     if reason:
-        return Link(said, "rejected", reason, *ends)
+        return Link(said, "rejected", reason, ends)
     if said.rank is Rank.TENTATIVE:
-        return Link(said, "tentative", "guess", *ends)
+        return Link(said, "tentative", "guess", ends)
     if said.rank is not Rank.EVENT and said.disputed:
-        return Link(said, "tentative", "disputed", *ends)
+        return Link(said, "tentative", "disputed", ends)
     if said.rank is Rank.STATED:
-        return Link(said, "tentative", "unbacked", *ends)
-    return Link(said, "accepted", "", *ends)
+        return Link(said, "tentative", "unbacked", ends)
+    return Link(said, "accepted", "", ends)
 
 
-def _fault(scan: Scan, said: Statement, here: Node, other: Node, texts: Texts, *, cross_repo: bool) -> str:
-    """The first reason against a link whose ends are known, nothing if there is none."""
+def _fault(scan: Scan, said: Statement, ends: tuple[Node, Node], texts: Texts, *, cross_repo: bool) -> str:
+    """The first reason against a link between the commented issue and the other, empty if there is none."""
+    here, other = ends
     if here == other:
         return "itself"
     if here[0] != other[0] and not cross_repo:
@@ -174,7 +203,20 @@ def _fault(scan: Scan, said: Statement, here: Node, other: Node, texts: Texts, *
         return "pull"
     if scan.heads[other].created_at > said.created_at:
         return "later"
-    cleaned = [texts.get(node).text for node in (here, other)]
+    cleaned = [texts.get(node).text for node in ends]
     if not all(cleaned):
         return "empty"
     return "dummy" if any(map(is_dummy, cleaned)) else ""
+
+
+def _bot_circles(links: list[Link]) -> set[tuple[Node, Node]]:
+    """The ends of the accepted links that stand on the word of programs and lie in a circle."""
+    accepted = [(link.ends, link.statement) for link in links if link.ends and link.status == "accepted"]
+    by_people = {frozenset(ends) for ends, said in accepted if not said.facts.bot}
+    left = {ends for ends, _ in accepted if frozenset(ends) not in by_people}
+    size = -1
+    while len(left) != size:
+        size = len(left)
+        starts, goals = {start for start, _ in left}, {goal for _, goal in left}
+        left = {(start, goal) for start, goal in left if start in goals and goal in starts}
+    return left

@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from angle_data.disjoint import DisjointSets
-from angle_data.gis.build.texts import Node, Texts
+from angle_data.gis.build.clean import Texts
+from angle_data.gis.build.evidence import Node
 from angle_data.text import normalise, stable_hash
 
 if TYPE_CHECKING:

@@ -4,86 +4,227 @@ Half of the partners are drawn at random among issues of the age and labels of t
 tells the label; two fifths are near by words (BM25 ranks 3 to 50; the first two may be duplicates that nobody
 marked); up to a tenth are pairs of which somebody said that they are no duplicates. Partners that occur in
 positive pairs come first, and originals before all, or a model could learn the issue instead of the pair.
+`Candidates` decides who may be a partner in which split, `draw_negatives` chooses.
 """
 
 from __future__ import annotations
 
+import logging
+import re
+from array import array
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
+from zlib import crc32
 
-from angle_data.gis.build.bm25 import Bm25
-from angle_data.gis.build.candidates import Candidates
-from angle_data.gis.build.clusters import unordered
-from angle_data.gis.build.links import resolve
-from angle_data.gis.build.positives import Pair
-from angle_data.gis.build.scan import Scan
-from angle_data.gis.build.texts import Node, Texts
-from angle_data.text import stable_hash
+from angle_data.disjoint import DisjointSets
+from angle_data.gis.build.clean import Texts, is_dummy
+from angle_data.gis.build.evidence import Node, Scan
+from angle_data.gis.build.links import DeniedPair, Link, unordered
+from angle_data.gis.build.near import NearTexts
+from angle_data.gis.build.positives import Clusters, Pair
+from angle_data.gis.build.splits import Places
+from angle_data.text import jaccard, stable_hash, words
+
+log = logging.getLogger("angle")
 
 SHARES = {"explicit_non_duplicate": 0.1, "hard": 0.4, "random": 0.5}
 """Kind of negative -> share wanted. What the first two cannot give is drawn at random."""
 
 _FIRST_RANK, _LAST_RANK = 3, 50
 _WINDOW = 60
+_TOO_ALIKE = 0.6
+_REUSED = 4
+_COMPARED = 20
+_RECENT = 4_096
+# Where a statement with this reason leads, its issue's original may be any issue.
+_LOST = frozenset(
+    {"unknown_repository", "other_repository", "missing", "outside", "gone", "moved_away", "pull"}
+)
+
+# Of the index of words.
+_WORD = re.compile(r"\w{2,30}")
+_WORDS_A_TEXT = 200
+_WORDS_A_QUERY = 48
+_BUCKETS = 1 << 21
+_COMMON = 0.1  # words in more texts than this share say little and cost most
+_RARE = 50  # but never drop a word for being in so few texts
+_K1, _B = 1.2, 0.75
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """Two issues of which somebody said, at `url`, that they are no duplicates."""
+class Candidates:
+    """The issues that negative pairs are drawn from, and in which split each may be used.
 
-    one: Node
-    other: Node
-    url: str
+    An issue without a place takes that of the first pair it is used in, unless a near-identical text already
+    has another one. `places` has the issues of positive and denied pairs and grows; `near` indexes the texts
+    of all issues that have a place. `uses` counts in how many negative pairs an issue is the partner. With
+    periods, an issue fits only the split in whose period it was opened.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        clusters: Clusters,
+        links: Iterable[Link],
+        texts: Texts,
+        near: NearTexts,
+        places: Places,
+    ) -> None:
+        self.scan, self.texts, self.places = scan, texts, places.splits
+        self.originals, self.positive = clusters.originals, clusters.issues
+        self.uses: Counter[Node] = Counter()
+        self._clusters, self._near, self._periods = clusters, near, places.periods
+        self._words = lru_cache(_RECENT)(lambda node: words(texts.get(node).text))
+        # What is one problem for all that is known: clusters, and whoever has a text like one of theirs.
+        self._alike: DisjointSets[Node] = DisjointSets()
+        self._members: defaultdict[Node, set[Node]] = defaultdict(set)
+        for edge in clusters.edges:
+            self._alike.join(edge.duplicate, edge.canonical)
+            self._members[clusters.every.leader(edge.canonical)] |= {edge.duplicate, edge.canonical}
+        for node in self.places:
+            self._alike.join(node, near.groups.leader(node))
+        self._tied, self._said = set[tuple[Node, Node]](), set[tuple[Node, Node]]()
+        # Said to be a duplicate of something unknown: its original may be any issue.
+        self._unresolved = {node for node, head in scan.heads.items() if head.marked}
+        for link in links:
+            if link.ends:
+                pair = unordered(*link.ends)
+                self._said.add(pair)
+                if link.status != "rejected":
+                    self._tied.add(pair)
+            if link.reason in _LOST and link.statement.direction == "this_is_dup_of":
+                self._unresolved.add(link.statement.here)
+        self._unresolved -= {edge.duplicate for edge in clusters.edges}
+
+    def usable(self, node: Node) -> bool:
+        """Whether an issue can stand in a negative pair at all."""
+        head = self.scan.heads.get(node)
+        if head is None or head.is_pull or head.gone or node in self._unresolved:
+            return False
+        return not is_dummy(self.texts.get(node).text)
+
+    def tied(self, one: Node, other: Node) -> bool:
+        """Whether two issues belong to one cluster, be it over copies of their texts, or a link ties them.
+
+        A link that stands is enough, kept or not.
+        """
+        return self._alike.leader(one) == self._alike.leader(other) or unordered(one, other) in self._tied
+
+    def fits(self, one: Node, other: Node, split: str) -> bool:
+        """Whether two issues may make a negative pair in `split`, where `other` then has its place.
+
+        Nothing ties them, their texts differ, and they are no pair yet.
+        """
+        if one == other or self.tied(one, other) or self.scan.mentioned(one, other):
+            return False
+        if unordered(one, other) in self._said:
+            return False
+        if self.uses[other] >= _REUSED or not self.usable(other):
+            return False
+        if any(jaccard(self._words(kin), self._words(other)) >= _TOO_ALIKE for kin in self._kin(one)):
+            return False
+        if other not in self.places and any(self.tied(one, copy) for copy in self._near.neighbours(other)):
+            return False
+        return self.place(other, split)
+
+    def timely(self, node: Node, split: str) -> bool:
+        """Whether an issue was opened in the period of `split`; always where there are no periods."""
+        return self._periods is None or self._periods.split_of(self.scan.heads[node].created_at) == split
+
+    def place(self, node: Node, split: str) -> bool:
+        """Give `node` its place in `split`; False if it, or a near-identical text, is in another one."""
+        if not self.timely(node, split):
+            return False
+        if node in self.places:
+            return self.places[node] == split
+        if any(self.places[other] != split for other in self._near.neighbours(node)):
+            return False
+        self.places[node] = split
+        for other in self._near.add(node):
+            self._alike.join(node, other)
+        return True
+
+    def take(self, one: Node, other: Node) -> None:
+        """Note that the two are a negative pair, in which `other` is the partner."""
+        self.uses.update((other,))
+        self._said.add(unordered(one, other))
+
+    def leader(self, node: Node) -> Node:
+        """Return the name of the cluster of an issue."""
+        return self._clusters.strong.leader(node)
+
+    def positive_around(self, split: str, repo_id: int, created_at: str, most: int) -> list[Node]:
+        """Return up to `most` issues of positive pairs opened around a time, by distance in the order."""
+        return list(_around(self._positives[split, repo_id], created_at, most))
+
+    def others_around(self, split: str, repo_id: int, created_at: str, most: int) -> list[Node]:
+        """Return up to `most` issues of no positive pair opened around a time, free for `split`."""
+        found = _around(self._others[repo_id], created_at, 4 * most)
+        return [node for node in found if self.places.get(node, split) == split][:most]
+
+    def _kin(self, node: Node) -> list[Node]:
+        """An issue and some of its cluster, the originals first."""
+        members = self._members.get(self._clusters.every.leader(node), set()) - {node}
+        return [node, *sorted(members, key=lambda kin: (kin not in self.originals, kin))[:_COMPARED]]
+
+    @cached_property
+    def _positives(self) -> defaultdict[tuple[str, int], list[tuple[str, Node]]]:
+        """The issues of positive pairs by split and repository, in the order of age."""
+        found: defaultdict[tuple[str, int], list[tuple[str, Node]]] = defaultdict(list)
+        for created_at, node in sorted((self.scan.heads[node].created_at, node) for node in self.positive):
+            found[self.places[node], node[0]].append((created_at, node))
+        return found
+
+    @cached_property
+    def _others(self) -> defaultdict[int, list[tuple[str, Node]]]:
+        """The other issues by repository, in the order of age."""
+        found: defaultdict[int, list[tuple[str, Node]]] = defaultdict(list)
+        for created_at, node in sorted((head.created_at, node) for node, head in self.scan.heads.items()):
+            head = self.scan.heads[node]
+            if not (head.is_pull or head.gone or node in self.positive or node in self._unresolved):
+                found[node[0]].append((created_at, node))
+        return found
 
 
-def spoken_pairs(scan: Scan) -> tuple[list[Spoken], Counter[str]]:
-    """Return the pairs said to be no duplicates, each once, and how many lead nowhere by reason."""
-    found: dict[tuple[Node, Node], Spoken] = {}
-    dropped: Counter[str] = Counter()
-    for denied in sorted(scan.denied, key=lambda denied: (denied.created_at, denied.url, denied.number)):
-        other, reason = resolve(scan, denied.repo, denied.number)
-        if other is None or other == denied.here:
-            dropped[reason or "itself"] += 1
-        elif unordered(denied.here, other) in found:
-            dropped["repeated"] += 1
-        elif other[0] != denied.here[0]:
-            dropped["other_repository"] += 1
-        elif scan.heads[denied.here].gone:
-            dropped["gone"] += 1
-        elif scan.heads[other].is_pull or scan.heads[denied.here].is_pull:
-            dropped["pull"] += 1
-        else:
-            found[unordered(denied.here, other)] = Spoken(denied.here, other, denied.url)
-    return list(found.values()), dropped
+def _around(ordered: list[tuple[str, Node]], created_at: str, most: int) -> Iterator[Node]:
+    """Yield the issues nearest to a time in the order of age, from both sides in turn."""
+    middle = bisect_left(ordered, (created_at, (0, 0)))
+    found = 0
+    for step in range(len(ordered)):
+        for position in (middle + step, middle - 1 - step):
+            if 0 <= position < len(ordered):
+                if found == most:
+                    return
+                found += 1
+                yield ordered[position][1]
 
 
 def draw_negatives(
     positives: Mapping[str, list[Pair]],
     candidates: Candidates,
-    spoken: Iterable[Spoken],
+    denied: Iterable[DeniedPair],
     *,
     ratio: float,
     seed: int,
-    tell: Callable[[str], None] = lambda name: None,
 ) -> tuple[dict[str, list[Pair]], Counter[str]]:
-    """Return the negative pairs of every split, and how many were wanted in vain (`no_partner`) or left out.
+    """Return the negative pairs of every split, and how many were wanted in vain, by reason.
 
-    `ratio` is how many are wanted for each positive pair. The smallest splits choose first.
+    `ratio` is how many are wanted for each positive pair. The smallest splits choose first. Reasons:
+    `no_hard_partner` (a random one is drawn instead) and `no_partner`.
     """
-    draw = _Draw(candidates, seed, tell)
+    draw = _Draw(candidates, seed)
     order = sorted(positives, key=lambda name: (len(positives[name]), name))
     wanted = {name: round(ratio * len(positives[name])) for name in order}
-    spoken = sorted(spoken, key=lambda pair: stable_hash(f"{seed} spoken {pair.one} {pair.other}"))
+    denied = sorted(denied, key=lambda pair: stable_hash(f"{seed} spoken {pair.one} {pair.other}"))
     for name in order:
-        draw.take_spoken(name, spoken, int(SHARES["explicit_non_duplicate"] * wanted[name]))
+        draw.take_denied(name, denied, int(SHARES["explicit_non_duplicate"] * wanted[name]))
     hard = {name: round(SHARES["hard"] * wanted[name]) for name in order}
     anchors = {name: _anchors(positives[name], wanted[name], seed) for name in order}
-    draw.take_hard({name: anchors[name][: hard[name]] for name in order})
+    draw.take_hard([(name, pair) for name in order for pair in anchors[name][: hard[name]]])
     for name in order:
         missing = wanted[name] - len(draw.found[name])
-        rest = (anchors[name][hard[name] :] + anchors[name][: hard[name]])[:missing]
-        draw.take_random(name, rest)
+        draw.take_random(name, (anchors[name][hard[name] :] + anchors[name][: hard[name]])[:missing])
     return {name: draw.found[name] for name in positives}, +draw.dropped
 
 
@@ -97,35 +238,32 @@ def _anchors(positives: list[Pair], count: int, seed: int) -> list[Pair]:
 class _Draw:
     """The pairs drawn so far."""
 
-    def __init__(self, candidates: Candidates, seed: int, tell: Callable[[str], None]) -> None:
-        self._candidates, self._seed, self._tell = candidates, seed, tell
+    def __init__(self, candidates: Candidates, seed: int) -> None:
+        self._candidates, self._seed = candidates, seed
         self.found: defaultdict[str, list[Pair]] = defaultdict(list)
         self.dropped: Counter[str] = Counter()
-        self._drawn: set[tuple[Node, Node]] = set()
 
-    def take_spoken(self, split: str, spoken: Iterable[Spoken], most: int) -> None:
+    def take_denied(self, split: str, denied: Iterable[DeniedPair], most: int) -> None:
         """Take pairs that lie in `split`, those first whose issues occur in positive pairs."""
         c = self._candidates
-        own = [pair for pair in spoken if {c.places.get(pair.one), c.places.get(pair.other)} == {split}]
+        own = [pair for pair in denied if {c.places.get(pair.one), c.places.get(pair.other)} == {split}]
         own = [pair for pair in own if c.timely(pair.one, split) and c.timely(pair.other, split)]
         fit = [p for p in own if c.usable(p.one) and c.usable(p.other) and not c.tied(p.one, p.other)]
         fit.sort(key=lambda pair: -len({pair.one, pair.other} & c.positive))
         for pair in fit[:most]:
             self._add(split, pair.one, pair.other, "explicit_non_duplicate", "denied", pair.url)
 
-    def take_hard(self, anchors: Mapping[str, list[Pair]]) -> None:
-        """Give every anchor a partner of similar words; one index at a time is in memory."""
+    def take_hard(self, anchors: Iterable[tuple[str, Pair]]) -> None:
+        """Give every anchor, with its split, a partner of similar words; one index at a time is in memory."""
         by_repo: defaultdict[int, list[tuple[str, Pair]]] = defaultdict(list)
-        for split, pairs in anchors.items():
-            for pair in pairs:
-                by_repo[pair.one[0]].append((split, pair))
-        texts = self._candidates.texts
+        for split, pair in anchors:
+            by_repo[pair.one[0]].append((split, pair))
+        texts, scan = self._candidates.texts, self._candidates.scan
         for repo_id in sorted(by_repo):
-            heads = self._candidates.scan.heads
-            index = Bm25((n, text) for n, text in texts.of_repository(repo_id) if (repo_id, n) in heads)
+            index = Bm25((n, text) for n, text in texts.of_repository(repo_id) if (repo_id, n) in scan.heads)
             for split, pair in by_repo[repo_id]:
                 self._hard(index, texts, split, pair)
-            self._tell(self._candidates.scan.repos[repo_id].name)
+            log.debug("%s: negatives near by words drawn", scan.repos[repo_id].name)
 
     def _hard(self, index: Bm25, texts: Texts, split: str, anchor: Pair) -> None:
         c = self._candidates
@@ -133,18 +271,14 @@ class _Draw:
         numbers = index.rank(texts.get(anchor.one).text, 2 * _LAST_RANK)
         ranked = [(anchor.one[0], number) for number in numbers]
         ranked = [node for node in ranked if node != anchor.one and not c.tied(anchor.one, node)]
-        ranks = dict(enumerate(ranked[:_LAST_RANK], start=1))
-        near = [(rank, node) for rank, node in ranks.items() if rank >= _FIRST_RANK]
-        near.sort(
-            key=lambda item: (
-                item[1] not in c.positive,
-                item[1] not in c.originals,
-                c.uses[item[1]],
-                self._shuffle(anchor, item[1]),
-            )
-        )
-        for rank, node in near:
-            if self._free(anchor.one, node) and c.fits(anchor.one, node, split):
+
+        def preference(item: tuple[int, Node]) -> tuple[bool, bool, int, int]:
+            node = item[1]
+            return node not in c.positive, node not in c.originals, c.uses[node], self._shuffle(anchor, node)
+
+        near = list(enumerate(ranked[:_LAST_RANK], start=1))[_FIRST_RANK - 1 :]
+        for rank, node in sorted(near, key=preference):
+            if c.fits(anchor.one, node, split):
                 self._add(split, anchor.one, node, "hard", f"bm25:{rank}")
                 return
         self.dropped["no_hard_partner"] += 1
@@ -168,21 +302,16 @@ class _Draw:
             unlike = labels.isdisjoint(head.labels)
             return months, node not in c.originals, c.uses[node], unlike, self._shuffle(anchor, node)
 
-        for source in (c.pool_around, c.others_around):
+        for source in (c.positive_around, c.others_around):
             nodes = source(split, anchor.one[0], original.created_at, _WINDOW)
             for node in sorted(nodes, key=preference):
-                if self._free(anchor.one, node) and c.fits(anchor.one, node, split):
+                if c.fits(anchor.one, node, split):
                     return node
         return None
 
-    def _free(self, one: Node, other: Node) -> bool:
-        return unordered(one, other) not in self._drawn
-
     def _add(self, split: str, one: Node, other: Node, kind: str, evidence: str, url: str = "") -> None:
-        self._drawn.add(unordered(one, other))
-        self._candidates.uses.update((other,))
-        leader = self._candidates.leader(one)
-        self.found[split].append(Pair(one, other, 0, kind, evidence, url, leader))
+        self._candidates.take(one, other)
+        self.found[split].append(Pair(one, other, 0, kind, evidence, url, self._candidates.leader(one)))
 
     def _shuffle(self, anchor: Pair, node: Node) -> int:
         return stable_hash(f"{self._seed} {anchor.one} {anchor.other} {node}")
@@ -191,3 +320,66 @@ class _Draw:
 def _month(created_at: str) -> int:
     """Months since year 0."""
     return int(created_at[:4]) * 12 + int(created_at[5:7])
+
+
+class Bm25:
+    """Ranks texts by BM25 (Robertson & Zaragoza 2009, https://doi.org/10.1561/1500000019).
+
+    An inverted index in flat arrays, about a kilobyte a text: only the first 200 words count, and words are
+    hashed, so that memory does not grow with the vocabulary. Made of (key, text); keys are integers in
+    ascending order, such as issue numbers.
+    """
+
+    def __init__(self, texts: Iterable[tuple[int, str]]) -> None:
+        import numpy as np
+
+        keys, lengths = array("q"), array("I")
+        terms, documents, counts = array("I"), array("I"), array("H")
+        for position, (key, text) in enumerate(texts):
+            hashed = _terms(text)
+            found, times = np.unique(np.array(hashed, dtype=np.uint32), return_counts=True)
+            keys.append(key)
+            lengths.append(len(hashed))
+            terms.frombytes(found.astype(np.uint32).tobytes())
+            documents.frombytes(np.full(len(found), position, dtype=np.uint32).tobytes())
+            counts.frombytes(times.astype(np.uint16).tobytes())
+        self._keys = np.array(keys)
+        flat = np.frombuffer(terms, dtype=np.uint32) if terms else np.zeros(0, dtype=np.uint32)
+        order = np.argsort(flat, kind="stable")
+        self._documents = np.array(documents, dtype=np.uint32)[order]
+        length = np.array(lengths, dtype=np.float64)
+        mean = max(float(length.mean()), 1.0) if len(length) else 1.0
+        often = np.array(counts, dtype=np.float64)[order]
+        norm = _K1 * (1 - _B + _B * length / mean)
+        self._weights = (often * (_K1 + 1) / (often + norm[self._documents])).astype(np.float32)
+        self._terms, self._starts = np.unique(flat[order], return_index=True)
+        self._ends = np.append(self._starts[1:], len(flat))
+
+    def rank(self, text: str, most: int) -> list[int]:
+        """Return the keys of the `most` texts nearest to `text`, the best first; ties by key."""
+        import numpy as np
+
+        wanted = np.unique(np.array(_terms(text), dtype=np.uint32))
+        places = np.searchsorted(self._terms, wanted)
+        inside = places < len(self._terms)
+        places = places[inside][self._terms[places[inside]] == wanted[inside]]
+        sizes = self._ends[places] - self._starts[places]
+        limit = max(_RARE, int(_COMMON * len(self._keys)))
+        places = places[np.argsort(sizes, kind="stable")][: int((sizes <= limit).sum())][:_WORDS_A_QUERY]
+        scores = np.zeros(len(self._keys))
+        for place in places:
+            own = slice(self._starts[place], self._ends[place])
+            count = int(self._ends[place] - self._starts[place])
+            worth = np.log(1 + (len(self._keys) - count + 0.5) / (count + 0.5))
+            scores[self._documents[own]] += worth * self._weights[own]
+        found = np.flatnonzero(scores)
+        if len(found) > most:
+            border = np.partition(scores[found], len(found) - most)[len(found) - most]
+            found = found[scores[found] >= border]
+        best = found[np.argsort(-scores[found], kind="stable")][:most]
+        return [int(key) for key in self._keys[best]]
+
+
+def _terms(text: str) -> list[int]:
+    found = _WORD.findall(text.casefold(), 0, 40 * _WORDS_A_TEXT)[:_WORDS_A_TEXT]
+    return [crc32(word.encode()) % _BUCKETS for word in found]

@@ -1,16 +1,26 @@
-"""The positive pairs of the clusters: duplicate and original first, then some duplicates of one original."""
+"""Groups issues that are one and the same problem, and makes the positive pairs of each group.
+
+A cluster is the transitive closure of the accepted links. Words that tie two issues without calling either a
+duplicate make a pair and do not merge clusters, or else a chain of "same as" would swallow unrelated issues.
+Links may go in circles. A cluster gives its links as pairs first, then pairs of duplicates of one original.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
-from angle_data.gis.build.clusters import HUB, Clusters, Edge, unordered
+from angle_data.disjoint import DisjointSets
+from angle_data.gis.build.clean import Texts
+from angle_data.gis.build.evidence import Node
+from angle_data.gis.build.links import Link, unordered
 from angle_data.gis.build.near import NEAR, grams, overlap
-from angle_data.gis.build.texts import Node, Texts
 from angle_data.text import stable_hash
+
+HUB = 30
+"""A larger cluster is a hub, such as an epic and its parts: only its links count, not the closure."""
 
 DROPPED = {
     "closure": "two duplicates of one original; no more of these are taken than there are links",
@@ -21,7 +31,34 @@ DROPPED = {
 }
 """Why a positive pair is left out -> what that means."""
 
-_COPIES_A_CLUSTER = 1
+
+@dataclass
+class Clusters:
+    """Edges, the best accepted link between each two issues, and what they merge.
+
+    `strong` merges by words that say duplicate, `every` by all accepted links; `repeated` counts links that
+    say again what an edge says, `circles` the edges that close a circle.
+    """
+
+    edges: list[Link] = field(default_factory=list)
+    strong: DisjointSets[Node] = field(default_factory=DisjointSets)
+    every: DisjointSets[Node] = field(default_factory=DisjointSets)
+    repeated: int = 0
+    circles: int = 0
+
+    @property
+    def originals(self) -> frozenset[Node]:
+        """The issues that others duplicate."""
+        return frozenset(edge.canonical for edge in self.edges)
+
+    @property
+    def issues(self) -> frozenset[Node]:
+        """All issues that edges connect."""
+        return self.originals | {edge.duplicate for edge in self.edges}
+
+    def sizes(self) -> Counter[Node]:
+        """Return the number of issues of each strong cluster by its leader."""
+        return Counter(self.strong.leader(node) for node in sorted(self.issues))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +78,28 @@ class Pair:
     cluster: Node
 
 
+def find_clusters(links: Iterable[Link]) -> Clusters:
+    """Return the clusters that the accepted ones among `links` make; their order does not matter."""
+    found = Clusters()
+    best: dict[tuple[Node, Node], Link] = {}
+    for link in sorted((link for link in links if link.status == "accepted"), key=_best_first):
+        pair = unordered(link.duplicate, link.canonical)
+        found.repeated += pair in best
+        best.setdefault(pair, link)
+    for pair, edge in sorted(best.items(), key=lambda item: item[0]):
+        found.edges.append(edge)
+        found.every.join(*pair)
+        if not edge.weak:
+            found.circles += found.strong.leader(pair[0]) == found.strong.leader(pair[1])
+            found.strong.join(*pair)
+    return found
+
+
+def _best_first(link: Link) -> tuple[float, str, str, tuple[int, int]]:
+    said = link.statement
+    return -said.confidence, said.created_at, said.url, said.span or (0, 0)
+
+
 def positive_pairs(
     clusters: Clusters, texts: Texts, *, most: int, seed: int
 ) -> tuple[list[Pair], list[tuple[str, Pair]], int]:
@@ -51,19 +110,18 @@ def positive_pairs(
     value counts the pairs of duplicates in hubs, which are not even formed.
     """
     sizes, pairs, dropped, hubs = clusters.sizes(), list[Pair](), list[tuple[str, Pair]](), 0
-    edges: defaultdict[Node, list[Edge]] = defaultdict(list)
+    edges: defaultdict[Node, list[Link]] = defaultdict(list)
     for edge in clusters.edges:
         edges[clusters.strong.leader(edge.canonical)].append(edge)
     for leader in sorted(edges):
-        own = sorted(edges[leader], key=lambda edge: (_trust(edge), _shuffle(seed, edge.duplicate)))
+        own = sorted(edges[leader], key=lambda e: (e.statement.rank, _shuffle(seed, e.duplicate)))
         found = [
-            Pair(e.duplicate, e.canonical, 1, "duplicate", e.link.evidence, e.link.statement.url, leader)
-            for e in own
+            Pair(e.duplicate, e.canonical, 1, "duplicate", e.evidence, e.statement.url, leader) for e in own
         ]
         known = {unordered(pair.one, pair.other) for pair in found}
-        strong = [edge for edge in own if not edge.link.weak]
+        strong = [edge for edge in own if not edge.weak]
         if sizes[leader] > HUB:
-            hubs += _closure_size(strong)
+            hubs += sum(len(found) * (len(found) - 1) // 2 for found in _by_original(strong))
         else:
             more = [p for p in _siblings(strong, leader) if unordered(p.one, p.other) not in known]
             more.sort(key=lambda pair: _shuffle(seed, pair.one, pair.other))
@@ -75,41 +133,35 @@ def positive_pairs(
     return pairs, dropped, hubs
 
 
-def _trust(edge: Edge) -> int:
-    return int(edge.link.statement.rank)
-
-
-def _by_original(edges: Iterable[Edge]) -> dict[Node, dict[Node, Edge]]:
-    found: defaultdict[Node, dict[Node, Edge]] = defaultdict(dict)
+def _by_original(edges: Iterable[Link]) -> list[list[Link]]:
+    """The edges of each original, one for each duplicate."""
+    found: defaultdict[Node, dict[Node, Link]] = defaultdict(dict)
     for edge in edges:
         found[edge.canonical].setdefault(edge.duplicate, edge)
-    return dict(sorted(found.items()))
+    return [list(found[original].values()) for original in sorted(found)]
 
 
-def _closure_size(edges: Iterable[Edge]) -> int:
-    return sum(len(found) * (len(found) - 1) // 2 for found in _by_original(edges).values())
-
-
-def _siblings(edges: Iterable[Edge], leader: Node) -> list[Pair]:
+def _siblings(edges: Iterable[Link], leader: Node) -> list[Pair]:
     """Pairs of duplicates of the same original, each pair of issues once."""
     found: dict[tuple[Node, Node], Pair] = {}
-    for duplicates in _by_original(edges).values():
-        for one, other in combinations(duplicates.values(), 2):
-            url = one.link.statement.url
+    for duplicates in _by_original(edges):
+        for one, other in combinations(duplicates, 2):
+            url = one.statement.url
             pair = Pair(one.duplicate, other.duplicate, 1, "duplicate", "transitive", url, leader)
             found.setdefault(unordered(pair.one, pair.other), pair)
     return list(found.values())
 
 
 def _without_copies(pairs: list[Pair], texts: Texts, dropped: list[tuple[str, Pair]]) -> list[Pair]:
+    """Keep the first pair whose texts are nearly the same, and add the others to `dropped`."""
     kept: list[Pair] = []
-    copies = 0
+    copied = False
     for pair in pairs:
-        if overlap(grams(texts.get(pair.one).text), grams(texts.get(pair.other).text)) >= NEAR:
-            copies += 1
-            if copies > _COPIES_A_CLUSTER:
-                dropped.append(("near_identical", pair))
-                continue
+        near = overlap(grams(texts.get(pair.one).text), grams(texts.get(pair.other).text)) >= NEAR
+        if near and copied:
+            dropped.append(("near_identical", pair))
+            continue
+        copied = copied or near
         kept.append(pair)
     return kept
 

@@ -1,29 +1,74 @@
-"""Measures the rows as they are written, and puts all counts of a build into one report."""
+"""Measures the rows as they are written, counts what a build kept and dropped, and draws the figures."""
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from angle_data.gis.build.clusters import HUB, Clusters
+from angle_data.errors import InputError, MissingExtraError
+from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import Row
+from angle_data.gis.build.evidence import Node
 from angle_data.gis.build.links import Link
 from angle_data.gis.build.near import NearTexts
-from angle_data.gis.build.positives import Pair
-from angle_data.gis.build.texts import Node, Texts
+from angle_data.gis.build.positives import HUB, Clusters, Pair
 from angle_data.text import jaccard, normalise
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LIMIT = 512
 """Tokens that the common encoders read; the paper's long texts have more."""
 
+ESTIMATE = "estimate: a token for every 5 letters of a word begun and for every other sign"
+
+_TOKEN = re.compile(r"[^\W_]{1,5}|[^\w\s]|_")
+_POINTS_A_VIOLIN = 20_000
+_REPOSITORIES = 60
+
+
+def token_counter(tokenizer: str | None) -> tuple[str, Callable[[str], int]]:
+    """Return the name of the tokenizer and a function that counts the tokens of a text.
+
+    `tokenizer` is a `tokenizer.json`, or a folder that holds one such as that of a model; None is `ESTIMATE`.
+    Special tokens are not counted.
+
+    Raises:
+        InputError: There is no such file or it is no tokenizer.
+        MissingExtraError: The library that reads it is not installed.
+    """
+    if tokenizer is None:
+        return ESTIMATE, lambda text: sum(1 for _ in _TOKEN.finditer(text))
+    path = Path(tokenizer)
+    path = path / "tokenizer.json" if path.is_dir() else path
+    if not path.is_file():
+        raise InputError(f"--tokenizer {tokenizer}: no tokenizer.json there; give the file or its folder")
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise MissingExtraError("--tokenizer", "train") from None
+    try:
+        loaded = Tokenizer.from_file(str(path))
+    except Exception as error:  # noqa: BLE001 - the library raises bare Exception
+        raise InputError(f"--tokenizer {tokenizer}: not a tokenizer file ({error})") from None
+    loaded.no_truncation()
+    loaded.no_padding()
+    return path.parent.name or str(path), lambda text: len(loaded.encode(text, add_special_tokens=False).ids)
+
 
 @dataclass
 class Measures:
-    """Sums over rows. `lengths` are tokens of text1 and text2 in turn, by split."""
+    """Sums over rows.
+
+    `lengths` are tokens of text1 and text2 in turn, by split; `changes` what cleaning did to each text.
+    """
 
     tokenizer: str
     count: Callable[[str], int]
@@ -31,6 +76,7 @@ class Measures:
     overlaps: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0] * 3))
     labels: Counter[int] = field(default_factory=Counter)
     repositories: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    changes: dict[Node, frozenset[str]] = field(default_factory=dict)
 
     def add(self, split: str, row: Row) -> None:
         """Take a row with texts into account."""
@@ -55,6 +101,19 @@ class Measures:
             }
             for label in sorted(self.labels, reverse=True)
         }
+
+    def cleaning(self) -> dict[str, Any]:
+        """Return how many texts there are, and how many percent of them cleaning changed in which way."""
+        total = len(self.changes)
+        counts = Counter(change for found in self.changes.values() for change in found)
+        changed = sum(bool(found) for found in self.changes.values())
+        shares = {name: round(100 * count / total, 2) for name, count in sorted(counts.items())}
+        return {"texts": total, "share_changed": round(100 * changed / total, 2), "by_change_percent": shares}
+
+    def by_repository(self) -> dict[str, dict[str, int]]:
+        """Return the positives and negatives of each repository, the one with most pairs first."""
+        ordered = sorted(self.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
+        return {name: dict(sorted(found.items())) for name, found in ordered}
 
 
 def link_counts(links: Iterable[Link], clusters: Clusters) -> dict[str, Any]:
@@ -82,16 +141,44 @@ def cluster_counts(clusters: Clusters) -> dict[str, int]:
     return {"clusters": len(sizes), "issues": sum(sizes), "largest": max(sizes, default=0), "hubs": hubs}
 
 
-def pair_counts(splits: Mapping[str, Iterable[Pair]]) -> dict[str, dict[str, int]]:
-    """Return for each split the positives, the negatives, the pairs of each kind and the issues."""
+def positive_counts(pairs: Sequence[Pair], dropped: Iterable[tuple[str, Pair]], hubs: int) -> dict[str, Any]:
+    """Return how many positive pairs the links allow, how many are kept, and the others by reason."""
+    counts = Counter(reason for reason, _ in dropped) + Counter(hub=hubs)
+    return {
+        "possible": len(pairs) + counts.total(),
+        "kept": len(pairs),
+        "transitive": sum(pair.evidence == "transitive" for pair in pairs),
+        "dropped": dict(sorted(counts.items())),
+    }
+
+
+def negative_counts(
+    negatives: Mapping[str, list[Pair]], clusters: Clusters, vain: Counter[str], denials: Counter[str]
+) -> dict[str, Any]:
+    """Return how many negative pairs there are and what their sides are.
+
+    `vain` are those wanted in vain, `denials` the statements that make no pair, both by reason.
+    """
+    found = [pair for pairs in negatives.values() for pair in pairs]
+    positive, originals = clusters.issues, clusters.originals
+    both = sum(pair.one in positive and pair.other in positive for pair in found)
+    second = sum(pair.other in originals for pair in found)
+    return {
+        "kept": len(found),
+        "both_sides_in_positives_percent": round(100 * both / max(len(found), 1), 2),
+        "second_is_an_original_percent": round(100 * second / max(len(found), 1), 2),
+        "dropped": {**dict(sorted(vain.items())), **{f"denial_{k}": v for k, v in sorted(denials.items())}},
+    }
+
+
+def pair_counts(splits: Mapping[str, Sequence[Pair]]) -> dict[str, dict[str, int]]:
+    """Return for each split the positives, negatives, pairs and issues, and the negatives of each kind."""
     found: dict[str, dict[str, int]] = {}
     for name, pairs in splits.items():
-        kinds = Counter(pair.kind for pair in pairs)
+        kinds = Counter(pair.kind for pair in pairs if not pair.label)
         issues = {node for pair in pairs for node in (pair.one, pair.other)}
-        positives = kinds["duplicate"]
-        total = sum(kinds.values())
-        found[name] = {"positives": positives, "negatives": total - positives, "pairs": total}
-        found[name] |= {"issues": len(issues), **_sorted(kinds)}
+        counts = {"positives": len(pairs) - kinds.total(), "negatives": kinds.total(), "pairs": len(pairs)}
+        found[name] = {**counts, "issues": len(issues), **_sorted(kinds)}
     return found
 
 
@@ -146,3 +233,86 @@ def _ngrams(words: list[str], n: int) -> frozenset[str]:
 
 def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def draw_figures(
+    folder: Path, lengths: Mapping[str, Sequence[int]], report: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Write the figures to `folder` and return their names; `lengths` are token counts by split.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("drawing them", "figures") from None
+    folder.mkdir(parents=True, exist_ok=True)
+    with _panel(folder / "token-lengths.png", 1.6 * len(lengths) + 3, 4) as axes:
+        _violins(axes, lengths, report["tokens"])
+    repositories = list(report["repositories"].items())[:_REPOSITORIES]
+    with _panel(folder / "repositories.png", 7, 0.24 * len(repositories) + 1.2) as axes:
+        _bars(axes, repositories)
+    with _panel(folder / "overlap.png", 5, 3.4) as axes:
+        _overlap(axes, report["overlap"])
+    return "token-lengths.png", "repositories.png", "overlap.png"
+
+
+@contextmanager
+def _panel(path: Path, width: float, height: float) -> Iterator[Axes]:
+    """Yield axes to draw on, written to `path` at the end, without touching the caller's matplotlib."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        figure = Figure(figsize=(width, height), layout="constrained", dpi=120)
+        FigureCanvasAgg(figure)
+        yield figure.subplots()
+        figure.savefig(path, format="png", metadata={"Software": None})
+
+
+def _violins(axes: Axes, lengths: Mapping[str, Sequence[int]], tokens: Mapping[str, Any]) -> None:
+    import numpy as np
+
+    # On a logarithmic scale; a few issues hold whole log files.
+    drawn = [
+        np.log10(np.maximum(np.array(found[:: max(1, len(found) // _POINTS_A_VIOLIN)]), 1))
+        for found in lengths.values()
+    ]
+    # A density needs two different values.
+    violins = [i for i, found in enumerate(drawn) if len(set(found.tolist())) > 1]
+    if violins:
+        axes.violinplot([drawn[i] for i in violins], positions=violins, widths=0.8, showmedians=True)
+    axes.axhline(np.log10(LIMIT), color="tab:red", linewidth=1)
+    axes.text(len(drawn) - 0.45, np.log10(LIMIT), f"{LIMIT}", color="tab:red", va="bottom")
+    names = [f"{name}\n{tokens[name][f'texts_over_{LIMIT}']} % > {LIMIT}" for name in lengths]
+    axes.set_xticks(range(len(drawn)), names)
+    axes.set_xlim(-0.6, len(drawn) - 0.2)
+    ticks = [i for i in range(7) if not drawn or i <= max(float(found.max()) for found in drawn) + 1]
+    axes.set_yticks(ticks, [f"{10**i:,}" for i in ticks])
+    axes.set_ylabel("tokens a text")
+    axes.set_title(tokens["tokenizer"], fontsize=8)
+
+
+def _bars(axes: Axes, repositories: list[tuple[str, Mapping[str, int]]]) -> None:
+    names = [name for name, _ in repositories]
+    positives = [counts.get("positives", 0) for _, counts in repositories]
+    negatives = [counts.get("negatives", 0) for _, counts in repositories]
+    axes.barh(range(len(names)), positives, label="positives")
+    axes.barh(range(len(names)), negatives, left=positives, label="negatives")
+    axes.set_yticks(range(len(names)), names, fontsize=7)
+    axes.invert_yaxis()
+    axes.set_xlabel("pairs")
+    # Above the bars, which may fill the whole width.
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+
+
+def _overlap(axes: Axes, overlap: Mapping[str, Mapping[str, float]]) -> None:
+    width = 0.8 / max(len(overlap), 1)
+    for i, (name, found) in enumerate(overlap.items()):
+        places = [j + (i - (len(overlap) - 1) / 2) * width for j in range(len(found))]
+        axes.bar(places, list(found.values()), width, label=name)
+        axes.set_xticks(range(len(found)), list(found))
+    axes.set_ylabel("mean Jaccard index, %")
+    axes.legend(frameon=False)

@@ -52,7 +52,7 @@ _VALUE = r"[^\s\"'<>,;()\[\]{}`]{%s,512}"
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """`hints`: the pattern needs one of these, in lower case; `bare`: it is for prose and not for code."""
+    """What to replace; a match needs one of `hints`, in lower case; `bare` rules are not for code."""
 
     name: str
     pattern: re.Pattern[str]
@@ -63,6 +63,16 @@ class _Rule:
 
 def _rule(name: str, pattern: str, by: str, *hints: str, bare: bool = False) -> _Rule:
     return _Rule(name, re.compile(pattern, re.IGNORECASE | re.MULTILINE), by, hints, bare)
+
+
+def _secret(pattern: str, *hints: str) -> _Rule:
+    """What follows the first group is a secret."""
+    return _rule("secrets", pattern, r"\1[secret]", *hints)
+
+
+def _login(pattern: str, *hints: str, bare: bool = False) -> _Rule:
+    """What follows the first group is a user's name."""
+    return _rule("logins", pattern, r"\1[user]", *hints, bare=bare)
 
 
 _TELLING = ("pass", "pwd", "secret", "key", "token", "auth")
@@ -79,108 +89,64 @@ _TEAM = r"@[a-z0-9][a-z0-9-]{0,38}/[a-z0-9][\w-]{0,60}"
 
 _RULES = (
     # name = "value", whatever is in the quotes; name=value as in a shell; name: value with a digit in it.
-    _rule(
-        "secrets",
-        rf"((?:{_NAMES})[\"']?\s{{0,3}}[:=]\s{{0,3}}([\"'`]))"
-        rf"(?!\2){_START}[^\s\"'`]{{4,512}}(?=\2)",
-        r"\1[secret]",
+    _secret(
+        rf"((?:{_NAMES})[\"']?\s{{0,3}}[:=]\s{{0,3}}([\"'`]))(?!\2){_START}[^\s\"'`]{{4,512}}(?=\2)",
         *_TELLING,
     ),
-    _rule(
-        "secrets",
-        rf"((?:{_NAMES})=){_START}{_UNLIKE_NAMES}{_VALUE % 8}(?![(\[])",
-        r"\1[secret]",
-        *_TELLING,
-    ),
-    _rule(
-        "secrets",
-        rf"((?:{_NAMES})[\"']?\s{{0,3}}[:=]\s{{0,3}}){_START}{_MIXED}{_VALUE % 6}",
-        r"\1[secret]",
-        *_TELLING,
-    ),
-    _rule(
-        "secrets",
-        rf"(\btoken[\"']?\s{{0,3}}[:=]\s{{0,3}}[\"']?){_START}{_MIXED}[\w.+/=-]{{16,512}}",
-        r"\1[secret]",
-        "token",
-    ),
-    _rule(
-        "secrets",
+    _secret(rf"((?:{_NAMES})=){_START}{_UNLIKE_NAMES}{_VALUE % 8}(?![(\[])", *_TELLING),
+    _secret(rf"((?:{_NAMES})[\"']?\s{{0,3}}[:=]\s{{0,3}}){_START}{_MIXED}{_VALUE % 6}", *_TELLING),
+    _secret(rf"(\btoken[\"']?\s{{0,3}}[:=]\s{{0,3}}[\"']?){_START}{_MIXED}[\w.+/=-]{{16,512}}", "token"),
+    _secret(
         rf"((?<![\w-])--?(?:password|passwd|pass|token|secret|api-?key|(?:auth|access)-token)[ =][\"']?)"
         rf"{_START}{_MIXED}{_VALUE % 6}",
-        r"\1[secret]",
-        "-pass",
-        "-token",
-        "-secret",
-        "-api",
-        "-auth",
-        "-access",
+        *("-pass", "-token", "-secret", "-api", "-auth", "-access"),
     ),
-    _rule(
-        "secrets",
+    # curl -u user:value
+    _secret(
         r"(\b(?:curl|wget|https?)\b[^\n]{0,200}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,100}:)"
         r"(?![$<\[{])[^\s\"'@]{4,200}",
-        r"\1[secret]",
         "-u",
     ),
-    _rule("secrets", r"(\bsig(?:nature)?=)(?=[^\s&\"']{0,60}\d)[\w%+/=-]{12,512}", r"\1[secret]", "sig"),
-    _rule(
-        "secrets",
+    _secret(r"(\bsig(?:nature)?=)(?=[^\s&\"']{0,60}\d)[\w%+/=-]{12,512}", "sig"),
+    # Authorization: Bearer value
+    _secret(
         r"(\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:\w{2,10} (?!\[)|(?!\[)(?=[^\s\"'<>]{0,80}\d)))"
         r"[^\s\"'<>$]{8,2048}",
-        r"\1[secret]",
         "authorization",
     ),
-    _rule(
-        "secrets",
-        r"(\b(?:set-)?cookie[\"']?\s{0,3}:\s{0,3}[\"']?)(?=[\w.-]{1,60}=)[^\n\"']{8,4000}",
-        r"\1[secret]",
-        "cookie",
-    ),
-    _rule("secrets", r"(\b[a-z][a-z0-9+.-]{1,20}://)[^\s/:@]{1,100}:[^\s/@]{1,200}@", r"\1[secret]@", "@"),
+    _secret(r"(\b(?:set-)?cookie[\"']?\s{0,3}:\s{0,3}[\"']?)(?=[\w.-]{1,60}=)[^\n\"']{8,4000}", "cookie"),
+    # postgres://user:value@host
+    _secret(r"(\b[a-z][a-z0-9+.-]{1,20}://)[^\s/:@]{1,100}:[^\s/@]{1,200}(?=@)", "@"),
     _rule(
         "e-mails",
         r"(?<![\w.+-])(?!git@)[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){0,4}\.[^\W\d_]{2,20}(?![\w-])",
         "[email]",
         "@",
     ),
+    # john (at) example.org
     _rule(
         "e-mails",
         r"(?<![\w.+-])[\w.+-]{1,64} ?[\[(] ?at ?[\])] ?[\w-]{1,63}"
         r"(?: ?(?:\.|[\[(] ?dot ?[\])]) ?[\w-]{1,63}){1,4}",
         "[email]",
-        "at)",
-        "at ",
-        "at]",
+        *("at)", "at ", "at]"),
     ),
-    _rule(
-        "logins",
-        rf"(/(?:home|Users)/)(?!{_ROBOTS})(?!\[)[^\s/\\:;,\"'<>()\[\]{{}}$*]{{1,64}}",
-        r"\1[user]",
-        "/home/",
-        "/users/",
+    _login(
+        rf"(/(?:home|Users)/)(?!{_ROBOTS})(?!\[)[^\s/\\:;,\"'<>()\[\]{{}}$*]{{1,64}}", "/home/", "/users/"
     ),
-    _rule(
-        "logins",
+    _login(
         rf"(\b[a-z]:[\\/]{{1,2}}Users[\\/]{{1,2}})(?!{_ROBOTS})(?!\[)"
         r"(?:[^\\/\n:*?\"'<>|%$()]{1,64}(?=[\\/])|[^\s\\/:*?\"'<>|%$()]{1,64})",
-        r"\1[user]",
         "users",
     ),
-    _rule(
-        "logins",
+    _login(
         rf"({_GITHUB})(?!\[)(?!(?:{_PAGES})\b)[A-Za-z0-9-]{{1,39}}(?=[\s)>\].,;:'\"?#]|/?$|/[\s)>\],;'\"?#])",
-        r"\1[user]",
-        "github.",
-        "ghe.",
+        *("github.", "ghe."),
         bare=True,
     ),
-    _rule(
-        "logins", r"(\bgist\.github(?:usercontent)?\.com/)(?!\[)[A-Za-z0-9-]{1,39}(?=/)", r"\1[user]", "gist."
-    ),
-    _rule(
-        "logins", r"(?<![\w.-])[a-z0-9][a-z0-9-]{0,38}(?=\.github\.io\b)", "[user]", ".github.io", bare=True
-    ),
+    _login(r"(\bgist\.github(?:usercontent)?\.com/)(?!\[)[A-Za-z0-9-]{1,39}(?=/)", "gist."),
+    _login(r"(?<![\w.-])()[a-z0-9][a-z0-9-]{0,38}(?=\.github\.io\b)", ".github.io", bare=True),
+    # cc @org/team
     _rule(
         "logins",
         rf"(?<![\w/.@-]){_TEAM}(?=,? (?:please|can|could|any|thoughts|ptal|fyi)\b)"

@@ -1,93 +1,162 @@
-"""Divides groups of issues among train, validation and test; a group never straddles.
+"""Places issues in train, validation and test: joins what belongs together into groups, and divides these.
 
-What belongs together (clusters, near-identical texts, pairs that were said to be none) is joined before; how
-the shares come about is decided here, and for splits by time in `periods`. Nothing is known of texts.
+Together belong the issues of a cluster, near-identical texts and, while groups stay small, pairs that were
+said to be no duplicates. By `cluster` and `repo` the groups fill the shares (`angle_data.splits`). By `time`
+every split is a stretch of time, such that every pair lies in one of them whole: a cluster belongs to the
+period of its latest issue, a pair of it that reaches back over the border is left out, and the borders are
+placed so that the pairs that remain come near the shares.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
 
+from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
-from angle_data.gis.build.texts import Node
-from angle_data.text import stable_hash
+from angle_data.gis.build.evidence import Head, Node
+from angle_data.gis.build.links import DeniedPair, unordered
+from angle_data.gis.build.near import NearTexts
+from angle_data.gis.build.positives import Clusters, Pair
+from angle_data.splits import fill_shares
 
-SPLITS = ("train", "validation", "test")
 SPLIT_BY = ("cluster", "time", "repo")
 
-_OVERFLOW = 0.01
-_MISSED = 0.03
+_LARGEST_GROUP = 60  # denied pairs join groups no further than this, so that no group swallows the others
+_BORDERS = 60
+_START, _END = "", "~"  # before and after every time stamp
 
 
-def check_ratios(ratios: tuple[float, ...]) -> dict[str, float]:
-    """Return the share of each split that gets one, summing to 1.
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How to divide: `by` one of `SPLIT_BY`, the share of each split (they sum to 1), and the seed."""
+
+    by: str
+    shares: Mapping[str, float]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Periods:
+    """The splits from the oldest to the youngest, and the last moment of each; the last one's is open."""
+
+    splits: tuple[str, ...]
+    borders: tuple[str, ...]
+
+    def split_of(self, created_at: str) -> str:
+        """Return the split in whose period a time lies."""
+        return self.splits[bisect_left(self.borders, created_at)]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The split of every issue of a positive or denied pair; with a split by time also the periods."""
+
+    splits: dict[Node, str]
+    periods: Periods | None = None
+
+    def crosses(self, pair: Pair, heads: Mapping[Node, Head]) -> bool:
+        """Whether an issue of the pair was opened in another period than that of their split."""
+        if self.periods is None:
+            return False
+        times = (heads[pair.one].created_at, heads[pair.other].created_at)
+        return any(self.periods.split_of(time) != self.splits[pair.one] for time in times)
+
+
+def place_issues(
+    heads: Mapping[Node, Head],
+    clusters: Clusters,
+    pairs: Sequence[Pair],
+    denied: Iterable[DeniedPair],
+    near: NearTexts,
+    division: Division,
+) -> Places:
+    """Place every issue of a positive or denied pair, and index their texts in `near`.
 
     Raises:
-        InputError: Not one to three shares, one below 0, the first is 0, or the sum is not 1.
+        InputError: Splits by repository need more repositories than there are.
     """
-    known = 1 <= len(ratios) <= len(SPLITS) and all(map(math.isfinite, ratios))
-    if not known or min(ratios) < 0 or ratios[0] <= 0 or abs(sum(ratios) - 1) > 0.01:
-        shown = ",".join(f"{ratio:g}" for ratio in ratios)
+    groups: DisjointSets[Node] = DisjointSets()
+    for edge in clusters.edges:
+        groups.join(edge.duplicate, edge.canonical)
+    nodes = sorted(clusters.issues | {node for pair in denied for node in (pair.one, pair.other)})
+    for node in nodes:
+        for other in near.add(node):
+            groups.join(node, other)
+    shares = division.shares
+    if division.by == "time":
+        return _by_time(heads, groups, nodes, pairs, clusters.issues, shares)
+    _join_denied(groups, nodes, denied)
+    if division.by == "repo":
+        first: dict[int, Node] = {}
+        for node in nodes:
+            groups.join(first.setdefault(node[0], node), node)
+    weights = Counter(groups.leader(pair.one) for pair in pairs)
+    if division.by == "repo" and len(weights) < len(shares):
         raise InputError(
-            f"--ratios {shown}: give the shares of {', '.join(SPLITS)}, in sum 1, such as 0.86,0.07,0.07"
+            f"--split-by repo needs duplicates in at least {len(shares)} repositories, found {len(weights)}; "
+            "crawl more repositories, or split by cluster"
         )
-    return {name: ratio / sum(ratios) for name, ratio in zip(SPLITS, ratios, strict=False) if ratio > 0}
+    sizes = {leader: weights[leader] for leader in {groups.leader(node) for node in nodes}}
+    splits = fill_shares(sizes, shares, seed=division.seed, few=division.by == "repo")
+    return Places({node: splits[groups.leader(node)] for node in nodes})
 
 
-def assign_splits(
-    groups: Mapping[Node, int], shares: Mapping[str, float], *, by: str, seed: int
-) -> dict[Node, str]:
-    """Return the split of every group; `groups` are how many positive pairs each makes.
+def _join_denied(groups: DisjointSets[Node], nodes: Iterable[Node], denied: Iterable[DeniedPair]) -> None:
+    """Bring the issues of denied pairs into one split, as long as the groups stay small."""
+    sizes = Counter(groups.leader(node) for node in nodes)
+    for pair in sorted(denied, key=lambda pair: unordered(pair.one, pair.other)):
+        one, other = groups.leader(pair.one), groups.leader(pair.other)
+        if one != other and sizes[one] + sizes[other] <= _LARGEST_GROUP:
+            groups.join(one, other)
+            sizes[groups.leader(one)] = sizes[one] + sizes[other]
 
-    `cluster`: in random order, each to the split that lacks most for its size, among those that it does not
-    overfill by more than a hundredth of all pairs. `repo`: the groups are whole repositories, the largest
-    first to whatever lacks most. Groups without positive pairs are spread by chance according to the shares.
+
+def _by_time(
+    heads: Mapping[Node, Head],
+    groups: DisjointSets[Node],
+    nodes: Iterable[Node],
+    pairs: Iterable[Pair],
+    positive: frozenset[Node],
+    shares: Mapping[str, float],
+) -> Places:
+    """Place every group by its youngest issue of a positive pair, or of any where it has none."""
+    latest: dict[Node, tuple[bool, str]] = {}
+    for node in nodes:
+        leader = groups.leader(node)
+        latest[leader] = max(latest.get(leader, (False, "")), (node in positive, heads[node].created_at))
+
+    def times(pair: Pair) -> tuple[str, str]:
+        oldest = min(heads[pair.one].created_at, heads[pair.other].created_at)
+        return oldest, latest[groups.leader(pair.one)][1]
+
+    periods = find_periods(map(times, pairs), shares)
+    return Places({node: periods.split_of(latest[groups.leader(node)][1]) for node in nodes}, periods)
+
+
+def find_periods(pairs: Iterable[tuple[str, str]], shares: Mapping[str, float]) -> Periods:
+    """Return the periods that come nearest to `shares`, the splits in that order.
+
+    A pair is given by when its older issue was opened, and when the youngest issue of its cluster was.
+    Nearest: the largest miss in whole percent is the smallest; then more pairs remain.
     """
-    weighty = sorted(leader for leader in groups if groups[leader])
-    total = sum(groups[leader] for leader in weighty)
-    weighty.sort(key=lambda leader: stable_hash(f"{seed} split {leader}"))
-    slack = max(_OVERFLOW * total, 1.0)
-    if by == "repo":
-        weighty.sort(key=lambda leader: -groups[leader])
-    else:
-        # What is too large for the smallest split is placed while another one has room.
-        weighty.sort(key=lambda leader: groups[leader] <= min(shares.values()) * total + slack)
-    found: dict[Node, str] = {}
-    lacking = {name: share * total for name, share in shares.items()}
-    for left, leader in zip(range(len(weighty), 0, -1), weighty, strict=True):
-        pairs = groups[leader]
-        empty = [name for name in shares if lacking[name] == shares[name] * total]
-        choice = empty if left <= len(empty) else list(shares)
-        fitting = [name for name in choice if pairs <= lacking[name] + slack]
-        # Of clusters there are many: relative to its size keeps the mix of large and small ones alike. Of
-        # repositories there are few, and of clusters too large for any split: what counts is to come near
-        # the shares at all.
-        by_size = by == "cluster" and bool(fitting)
-        name = max(fitting if by_size else choice, key=lambda n: lacking[n] / (shares[n] if by_size else 1.0))
-        found[leader] = name
-        lacking[name] -= pairs
-    for leader in groups.keys() - found.keys():
-        found[leader] = _by_chance(stable_hash(f"{seed} rest {leader}") / 2**64, shares)
-    return found
+    known = sorted(pairs, key=lambda pair: pair[1])
+    names = tuple(shares)
+    times = sorted({latest for _, latest in known})
+    if len(times) > _BORDERS:  # as many as are tried, evenly spread; the last is among them
+        times = [times[(i + 1) * len(times) // _BORDERS - 1] for i in range(_BORDERS)]
+    if len(times) < len(names):
+        return Periods(names[: len(times)], tuple(times[:-1]))
+    # The pairs that begin after a border, by the time that ends their cluster, in order.
+    after = {low: [latest for oldest, latest in known if oldest > low] for low in (_START, *times[:-1])}
 
+    def miss(borders: tuple[str, ...]) -> tuple[int, int]:
+        kept = [bisect_right(after[low], high) for low, high in pairwise((_START, *borders, _END))]
+        total = max(sum(kept), 1)
+        worst = max(abs(count / total - share) for count, share in zip(kept, shares.values(), strict=True))
+        return round(100 * worst), -total
 
-def missed_shares(pairs: Mapping[str, int], shares: Mapping[str, float]) -> str:
-    """Return which splits miss their share of the pairs by more than three hundredths, empty if none does."""
-    total = max(sum(pairs.values()), 1)
-    got = {name: pairs.get(name, 0) / total for name in shares}
-    return ", ".join(
-        f"{name} {got[name]:.0%} instead of {share:.0%}"
-        for name, share in shares.items()
-        if abs(got[name] - share) > _MISSED
-    )
-
-
-def _by_chance(position: float, shares: Mapping[str, float]) -> str:
-    """The split in whose stretch of [0, 1) the position lies."""
-    border = 0.0
-    for name, share in shares.items():
-        border += share
-        if position < border:
-            return name
-    return list(shares)[-1]
+    return Periods(names, min(combinations(times[:-1], len(names) - 1), key=miss))

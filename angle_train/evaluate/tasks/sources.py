@@ -19,8 +19,8 @@ import numpy as np
 from angle_data.errors import InputError
 from angle_data.tables import Rows, read_table
 from angle_data.text import whole_characters
-from angle_train.data.hub import load_hub_dataset
 from angle_train.data.pairs import PairSet
+from angle_train.data.sources import load_hub_dataset
 from angle_train.evaluate.task import Source, TaskData
 
 log = logging.getLogger("angle.evaluate")

@@ -7,21 +7,13 @@ import time
 
 import pytest
 import typer
+from fake_gis_store import store_world
 from fake_github import FakeGitHub
 from fake_github_world import make_world
 
 from angle_data.console import run_app
-from angle_data.errors import InputError
 from angle_data.gis.command import GisGroup, gis
 
-PROGRAM = """
-import typer
-from angle_data.console import run_app
-from angle_data.gis.command import gis
-app = typer.Typer(pretty_exceptions_enable=False)
-app.callback(invoke_without_command=True)(gis)
-run_app(app, "angle-data")
-"""
 TOKEN = "ghp_aVerySecretToken"
 
 
@@ -62,7 +54,8 @@ def test_the_forecast_is_printed_and_nothing_is_written(run, listed, tmp_path):
         assert "org0/project0" in text
         assert "error:404" in text
         assert "11 REST requests and at most 3 GraphQL queries (6 points)" in text
-        code, text, _ = run(*arguments, "--json")
+        assert run(*arguments, "--quiet")[:2] == (0, "")
+        code, text, _ = run(*arguments, "--json", "--quiet")
     found = json.loads(text)
     assert (found["rest"], found["graphql"], found["points"], found["spent"]) == (11, 3, 6, 2)
     assert [repo["name"] for repo in found["repos"]] == ["org0/project0", "no/such"]
@@ -127,17 +120,8 @@ def test_an_interrupt_ends_with_130_and_keeps_what_was_read(listed, tmp_path):
             time.sleep(0.2)
 
     with FakeGitHub(make_world(1, repos=1, issues=210), before=interrupt) as github:
-        command = [
-            sys.executable,
-            "-c",
-            PROGRAM,
-            "--repos",
-            listed,
-            "--out",
-            tmp_path / "o",
-            "--api-url",
-            github.url,
-        ]
+        options = ["--repos", listed, "--out", tmp_path / "o", "--api-url", github.url]
+        command = [sys.executable, "-m", "angle_data", "gis", *options]
         environment = {**os.environ, "GITHUB_TOKEN": TOKEN}
         process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
         _, errors = process.communicate(timeout=60)
@@ -151,36 +135,22 @@ def test_an_interrupt_ends_with_130_and_keeps_what_was_read(listed, tmp_path):
         assert store.count("issues") > 100
 
 
-def test_the_options_of_the_build_reach_it(run, tmp_path, monkeypatch):
-    from angle_data.gis.build import build
-
-    seen = []
-
-    def record(config):
-        seen.append(config)
-        raise InputError("enough")
-
-    checked = []
-    monkeypatch.setattr("angle_data.gis.build.tokens.token_counter", checked.append)
-    monkeypatch.setattr(build, "build_gis", record)
-    options = ["--negatives", "0.5", "--split-by", "time", "--ratios", "0.8,0.1,0.1", "--seed", "7"]
-    options += ["--max-pairs-per-cluster", "3", "--cross-repo", "--ids-only", "--tokenizer", "t.json"]
+def test_the_options_of_the_build_reach_it(run, tmp_path):
+    """`report.json` names what a build was made with."""
+    world = make_world(1, repos=2, issues=60, duplicates=0.4)
+    store_world(world, tmp_path)
+    listed = tmp_path / "list.txt"
+    listed.write_text("\n".join(repo.full_name for repo in world.repos.values()))
+    options = ["--negatives", "0.5", "--split-by", "time", "--ratios", "0.7,0.2,0.1", "--seed", "7"]
+    options += ["--max-pairs-per-cluster", "3", "--cross-repo", "--ids-only", "--strategy", "comments"]
+    options += ["--since", "2020-01-01", "--until", "2020-02-01", "--repos", listed]
     code, _, errors = run("--out", tmp_path, "--no-crawl", *options)
-    assert (code, errors) == (1, "angle-data: error: enough\n")
-    assert checked == ["t.json"]
-    assert seen == [
-        build.BuildConfig(
-            tmp_path,
-            seed=7,
-            negatives=0.5,
-            split_by="time",
-            ratios=(0.8, 0.1, 0.1),
-            max_pairs_per_cluster=3,
-            cross_repo=True,
-            ids_only=True,
-            tokenizer="t.json",
-        )
-    ]
+    assert code == 0, errors
+    assert json.loads((tmp_path / "report.json").read_text())["options"] == {
+        "seed": 7, "negatives": 0.5, "split_by": "time", "max_pairs_per_cluster": 3, "cross_repo": True,
+        "ids_only": True, "ratios": [0.7, 0.2, 0.1], "repos": ["org0/project0", "org1/project1"],
+        "since": "2020-01-01", "until": "2020-02-01", "strategy": "comments",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("token", ["ghp_one\nghp_two", "ghp_größe", "ghp one"])
@@ -229,7 +199,7 @@ def test_a_dry_run_reports_the_list_as_the_crawl_does(run, tmp_path, monkeypatch
 
 
 def test_the_table_says_what_was_left_out_and_how_it_was_split(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("angle_data.gis.build.build.draw_figures", lambda *_: ())
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     world = make_world(1, repos=2, issues=80, duplicates=0.4)
     path = tmp_path / "list.txt"
     path.write_text("org0/project0\norg1/project1\nno/such\n")
@@ -244,39 +214,14 @@ def test_the_table_says_what_was_left_out_and_how_it_was_split(run, tmp_path, mo
     assert ["left", "out", "org1/project1: 451 Repository access blocked"] in lines
     assert any(line[:2] == ["pull", "requests"] for line in lines)
     assert next(line for line in lines if line[0] == "split")[2].startswith("time (train until 2020-")
-    _, text, _ = run(*arguments, "--no-crawl", "--json")
+    assert run(*arguments, "--no-crawl", "--quiet")[:2] == (0, "")
+    _, text, _ = run(*arguments, "--no-crawl", "--json", "--quiet")
     assert json.loads(text)["left_out"]["org1/project1"] == "451 Repository access blocked"
-
-
-def test_what_counts_reaches_the_build(run, listed, tmp_path, monkeypatch):
-    from angle_data.gis.build import build
-    from angle_data.gis.crawl.selection import Selection
-
-    seen = []
-
-    def record(config):
-        seen.append(config.selection)
-        raise InputError("enough")
-
-    monkeypatch.setattr(build, "build_gis", record)
-    options = ("--since", "2020-01-01", "--until", "2020-02-01", "--strategy", "comments")
-    for more in ((), ("--repos", listed, *options)):
-        assert run("--out", tmp_path, "--no-crawl", *more)[0] == 1
-    names = ("org0/project0", "no/such")
-    assert seen == [Selection(), Selection(names, "2020-01-01", "2020-02-01", "comments")]
 
 
 def test_a_tokenizer_that_is_none_is_found_before_the_crawl(run, listed, tmp_path):
     with FakeGitHub(make_world(1, repos=1, issues=20)) as github:
-        code, _, err = run(
-            "--repos",
-            listed,
-            "--out",
-            tmp_path / "out",
-            "--api-url",
-            github.url,
-            "--tokenizer",
-            tmp_path / "no",
-        )
+        options = ("--repos", listed, "--out", tmp_path / "out", "--api-url", github.url)
+        code, _, err = run(*options, "--tokenizer", tmp_path / "no")
         assert (code, github.seen) == (1, [])
     assert "tokenizer" in err

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from fake_gis_store import make_comment, make_event, make_issue, write_store
 
+from angle_data.gis.build.clean import Texts
+from angle_data.gis.build.evidence import pack, scan_store
 from angle_data.gis.build.links import REASONS, judge
-from angle_data.gis.build.scan import pack, scan_store
-from angle_data.gis.build.texts import Texts
 from angle_data.gis.crawl.rows import Repo
 from angle_data.gis.crawl.store import Store
 
@@ -20,24 +20,17 @@ def links_of(folder, *, cross_repo=False, **rows):
     rows.setdefault("issues", ISSUES)
     with Store.open(write_store(folder, **rows), read_only=True) as store:
         scan = scan_store(store)
-        links = judge(scan, scan.statements, Texts(store), cross_repo=cross_repo)
-    return [
-        (link.status, link.reason, link.duplicate and link.duplicate[1], link.canonical and link.canonical[1])
-        for link in links
-    ]
+        links = judge(scan, Texts(store), cross_repo=cross_repo)
+    return [(link.status, link.reason, *(end[1] for end in link.ends or ())) for link in links]
 
 
 def said(body="Duplicate of #3", number=7, at=DAY, id=100, **fields):
     return make_comment(id, number, body, at, **fields)
 
 
-def test_a_member_is_believed(tmp_path):
-    assert links_of(tmp_path, comments=[said()]) == [("accepted", "", 7, 3)]
-
-
-def test_the_reverse_direction(tmp_path):
-    found = links_of(tmp_path, comments=[said("#7 is a duplicate of this", number=3)])
-    assert found == [("accepted", "", 7, 3)]
+@pytest.mark.parametrize("comment", [said(), said("#7 is a duplicate of this", number=3)])
+def test_a_member_is_believed_in_either_direction(tmp_path, comment):
+    assert links_of(tmp_path, comments=[comment]) == [("accepted", "", 7, 3)]
 
 
 OBJECTION = said("Not a duplicate of #3.", id=101, at=DAY + 1, role="NONE", author="joe")
@@ -102,18 +95,12 @@ def test_another_repository_only_when_allowed(tmp_path):
     assert links_of(tmp_path, **rows, cross_repo=True)[0][:2] == ("accepted", "")
 
 
-def test_a_transferred_issue_is_followed(tmp_path):
-    found = links_of(tmp_path, comments=[said()], issues=replaced(3, gone="transferred:Org/One#5"))
+def test_a_transferred_issue_is_followed_but_not_in_a_circle(tmp_path):
+    found = links_of(tmp_path / "1", comments=[said()], issues=replaced(3, gone="transferred:Org/One#5"))
     assert found == [("accepted", "", 7, 5)]
-
-
-def test_transfers_in_a_circle_end(tmp_path):
-    issues = [
-        make_issue(1, gone="transferred:org/one#2"),
-        make_issue(2, gone="transferred:org/one#1"),
-        ISSUES[6],
-    ]
-    assert links_of(tmp_path, comments=[said("Duplicate of #1")], issues=issues)[0][1] == "moved_away"
+    moved = [make_issue(one, gone=f"transferred:org/one#{other}") for one, other in ((1, 2), (2, 1))]
+    found = links_of(tmp_path / "2", comments=[said("Duplicate of #1")], issues=[*moved, ISSUES[6]])
+    assert found[0][1] == "moved_away"
 
 
 def test_pull_requests_are_not_read(tmp_path):
@@ -231,7 +218,7 @@ def test_links_in_a_circle_are_both_kept(tmp_path):
 def test_logins_are_not_in_the_audit(tmp_path):
     with Store.open(write_store(tmp_path, issues=ISSUES, comments=[said(author="secretlogin")])) as store:
         scan = scan_store(store)
-        (link,) = judge(scan, scan.statements, Texts(store))
+        (link,) = judge(scan, Texts(store))
     row = link.to_dict(scan)
     assert "secretlogin" not in str(row)
     assert row["facts"]["association"] == "MEMBER"

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from angle_data.errors import InputError, StoppedError
 from angle_data.gis.build.build import BuildConfig, build_gis
-from angle_data.gis.build.dataset import COLUMNS, read_dataset
-from angle_data.gis.command_audit import rehydrate
+from angle_data.gis.build.dataset import read_dataset
+from angle_data.gis.command import rehydrate
 from angle_data.gis.rehydrate import RehydrateConfig, rehydrate_dataset
 
 WORLD = make_world(4, repos=2, issues=70, duplicates=0.3, comments=1.0)
@@ -49,15 +49,6 @@ def test_the_texts_come_back_as_they_were(sets, tmp_path):
     # Two repositories, and their issues in one query each for every fifty.
     assert summary.requests <= 2 + 2 * 2
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "dataset"]
-
-
-def test_other_tools_open_it(sets, tmp_path):
-    import datasets
-
-    with FakeGitHub(WORLD) as github:
-        summary = run(github, sets[1], tmp_path / "new")
-    loaded = datasets.load_dataset(str(summary.dataset), cache_dir=str(tmp_path / "cache"))
-    assert loaded["train"].column_names == list(COLUMNS)
 
 
 def test_without_a_token(sets, tmp_path, monkeypatch):
@@ -152,12 +143,9 @@ def test_another_data_set_is_not_replaced(sets, tmp_path):
     shutil.copytree(sets[0], tmp_path / "dataset")
     with pytest.raises(InputError, match="holds another data set; give another --out"):
         rehydrate_dataset(RehydrateConfig(sets[1], tmp_path))
-    assert list(read_dataset(tmp_path / "dataset")) == list(read_dataset(sets[0]))
-
-
-def test_a_data_set_with_texts_is_refused(sets, tmp_path):
     with pytest.raises(InputError, match="has its texts already"):
         rehydrate_dataset(RehydrateConfig(sets[0], tmp_path))
+    assert list(read_dataset(tmp_path / "dataset")) == list(read_dataset(sets[0]))
 
 
 def test_the_command(sets, tmp_path):
@@ -167,7 +155,8 @@ def test_the_command(sets, tmp_path):
         arguments = ["--data", str(sets[1]), "--out", str(tmp_path), "--api-url", github.url]
         done = CliRunner().invoke(app, [*arguments, "--json"])
         assert done.exit_code == 0, done.output
-        table = CliRunner().invoke(app, [*arguments, "--quiet"])
+        table = CliRunner().invoke(app, arguments)
+        assert CliRunner().invoke(app, [*arguments, "--quiet"]).stdout == ""
     found = json.loads(done.stdout)
     assert found["kept"] == found["rows"] == len(list(read_dataset(sets[0])))
     assert f"pairs     {found['kept']:,} of {found['rows']:,}" in table.stdout

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
-from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams
 
 OPTIONS = {
@@ -30,6 +29,15 @@ OPTIONS = {
 def _record(**call):
     with Path(os.environ["FAKE_VLLM_CALLS"]).open("a") as stream:
         stream.write(json.dumps(call) + "\n")
+
+
+def _refusal():
+    """What vLLM raises for a faulty request: a ValueError before it had an error of its own."""
+    if "FAKE_VLLM_OLD" in os.environ:
+        return ValueError
+    from vllm.exceptions import VLLMValidationError
+
+    return VLLMValidationError
 
 
 class _Tokenizer:
@@ -86,7 +94,7 @@ class LLM:
         assert use_tqdm is False
         prompts = [conversation[-1]["content"] for conversation in messages]
         if any("forbidden" in prompt for prompt in prompts):
-            raise VLLMValidationError("that is\nforbidden")
+            raise _refusal()("that is\nforbidden")
         _record(chat=prompts, params=[vars(params) for params in sampling_params])
         for prompt in prompts:
             self._obey(prompt)

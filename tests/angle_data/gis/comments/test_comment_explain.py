@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from angle_data.errors import InputError
-from angle_data.gis.command_explain import explain
+from angle_data.gis.command import explain
 from angle_data.gis.comments.explain import explain_comments, explain_threads
 
 ROW = {"repo": "lumen/editor", "number": 9, "author": "maria", "body": "Duplicate of #5"}

@@ -14,7 +14,7 @@ from fake_github_crawl import (
 from fake_github_world import add_comment, make_world, stamp
 
 from angle_data.errors import InputError, StoppedError
-from angle_data.gis.build.scan import scan_store
+from angle_data.gis.build.evidence import scan_store
 from angle_data.gis.crawl.store import Store
 
 

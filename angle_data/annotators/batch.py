@@ -1,0 +1,479 @@
+"""The Batch API of OpenAI as an annotator: submit, leave, come back, fetch; half the price, within a day.
+
+The first run of a command submits its requests and stops (exit code 75); the same command later fetches what
+is done. With `--engine-option wait_s=SECONDS` a run waits for its batches that long. What happens to
+requests:
+
+- in a batch that is being worked on: not submitted again, whatever else is asked
+- a row with an answer: a `Reply`, matched by the request's key, never by the order of rows
+- a row with an error, a row of an expired or cancelled batch without a result, a row that is missing: a
+  `Failure`; the next run of the command asks it again, in a new batch
+- a batch refused for the account's limit on enqueued tokens: submitted again when one of the run's others has
+  finished, and from then on each batch waits until the one before is accepted; without others the run ends
+  with `StoppedError`, since only fewer requests a batch (`--engine-option batch_size=N`) or time can help
+- a batch refused for another reason: ends the run with what the service says; its requests are asked again
+- a reply to a request that the command no longer asks: kept in RUN/batch until it is asked
+
+Memory holds the keys of requests; what is sent and what comes back goes through files. Format of the files:
+https://developers.openai.com/api/docs/guides/batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from angle_data.annotators.base import ChatRequest, Failure, Held, Reply, take_count
+from angle_data.annotators.batch_service import BatchService, read_rows, request_line, row_outcome
+from angle_data.annotators.batch_state import BatchState, Part
+from angle_data.annotators.spec import AnnotatorSpec, Dialect
+from angle_data.annotators.transport import request_body
+from angle_data.errors import AnnotatorError, InputError, StoppedError
+from angle_data.jsonl import dumps
+from angle_data.text import counted
+
+if TYPE_CHECKING:
+    from openai.types import Batch
+
+log = logging.getLogger("angle.annotators")
+
+_MAX_ROWS, _MAX_BYTES = 50_000, 200_000_000  # of one input file, as the guide says
+_BREATHE_EVERY = 64
+_POLL_GROWTH, _LONGEST_POLL_S = 1.5, 120.0
+_DONE = ("completed", "expired", "cancelled")
+_TOKEN_LIMIT = "token_limit_exceeded"
+_SHOWN_ERRORS = 3
+_BYTES_PER_TOKEN, _TEMPLATE_TOKENS = 4, 8  # a guess at a prompt's tokens by its length
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one input file may hold, and the seconds between two looks at first; later pauses grow.
+
+    `retry_s` bounds the pause before the first retry of a call.
+    """
+
+    max_rows: int = _MAX_ROWS
+    max_bytes: int = _MAX_BYTES
+    poll_s: float = 5.0
+    retry_s: float = 0.5
+
+
+class OpenAIBatch:
+    """An annotator that works through batches; its state lies in `spec.run`.
+
+    The engine options are `wait_s`, the seconds that a run waits for batches (0, the default: it submits and
+    fetches only), and `batch_size`, the most requests in one batch.
+
+    Raises:
+        InputError: There is no run directory, or an engine option is unknown or of no use.
+        CredentialsError: The variable that should hold the API key is not set.
+    """
+
+    drains = False
+    """An interrupt has nothing to wait for: the service works on without us, and the next run fetches."""
+
+    def __init__(self, spec: AnnotatorSpec, limits: Limits | None = None) -> None:
+        if spec.run is None:
+            raise InputError("--engine batch needs a run directory (--out) to remember its batches in")
+        self._run, self._dialect, limits = spec.run, spec.dialect, limits or Limits()
+        self._wait_s, self._limits = _options(spec, limits)
+        self._service = BatchService(spec, limits.retry_s)
+        self._batches: _Batches | None = None
+
+    @property
+    def held(self) -> Held:
+        """What earlier runs have left with the service."""
+        return self._batches.held if self._batches else Held()
+
+    def holds(self, key: str) -> bool:
+        """Whether a request is in a batch of an earlier run, and so is paid for already."""
+        return self._batches is not None and bytes.fromhex(key) in self._batches.asked
+
+    async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
+        """Submit what no batch holds yet, and yield the outcomes of the batches that are done.
+
+        Pulls all requests before the first reply; their keys differ from each other.
+
+        Raises:
+            StoppedError: Batches are being worked on; the same command fetches them later.
+            AnnotatorError: The service refused a batch, or going on is pointless.
+            InputError: The state in the run directory is damaged.
+        """
+        async with self._service as service:
+            batches = _Batches(BatchState(self._run), service, self._limits, self._dialect)
+            try:
+                await batches.recover()
+                await batches.look()
+                batches.hold()
+                self._batches = batches
+                for number, request in enumerate(requests):
+                    if number % _BREATHE_EVERY == 0:
+                        await asyncio.sleep(0)  # an interrupt needs a moment to get through
+                    if failure := batches.take(request):
+                        yield failure
+                    await batches.submit()
+                batches.end_file()
+                async with aclosing(self._work(batches)) as outcomes:
+                    async for outcome in outcomes:
+                        yield outcome
+            finally:
+                batches.close()
+
+    async def _work(self, batches: _Batches) -> AsyncGenerator[Reply | Failure, None]:
+        """Fetch what is done, submit what has room, pause, look again: until all is done or time is up."""
+        until, pause = time.monotonic() + self._wait_s, self._limits.poll_s
+        while True:
+            for part in batches.done():
+                await batches.download(part)
+                for number, outcome in enumerate(batches.outcomes(part)):
+                    if number % _BREATHE_EVERY == 0:
+                        await asyncio.sleep(0)
+                    yield outcome
+            if batches.refusal:
+                raise AnnotatorError(batches.refusal)
+            if await batches.submit() + await batches.submit_again():
+                pause = self._limits.poll_s
+            if batches.is_finished:
+                return
+            left = until - time.monotonic()
+            if left <= 0 or batches.is_stuck:
+                raise StoppedError(batches.standing())
+            await asyncio.sleep(min(pause, left))
+            pause = max(pause, min(pause * _POLL_GROWTH, _LONGEST_POLL_S))
+            await batches.look()
+
+
+class _Batches:
+    """One pass over the batches of a run: what is open, what may be submitted now, what is done.
+
+    `asked` has the keys that parts of earlier runs hold, and whether this run asks them; `held` is what those
+    parts take. `refusal` is what the service said of a batch that it refused for good.
+    """
+
+    def __init__(self, state: BatchState, service: BatchService, limits: Limits, dialect: Dialect) -> None:
+        self.held, self.asked, self.refusal = Held(), dict[bytes, bool](), ""
+        self._state, self._service, self._limits, self._dialect = state, service, limits, dialect
+        self._looks: dict[str, Batch | None] = {}  # by part; None: not looked at since it was submitted
+        self._file: _InputFile | None = None
+        self._queue: deque[Part] = deque()  # to be submitted
+        self._crowded: list[Part] = []  # refused for want of room
+        self._made: set[str] = set()  # names of the parts of this run
+        self._has_learnt = False  # the keys of earlier runs' parts
+        self._short = False  # the service was short of room in this run
+        self._blocked = False  # there was no room, and none of our batches has finished since
+
+    async def recover(self) -> None:
+        """Find out what happened to parts whose submission was cut short."""
+        unsure = [part for part in self._state.parts.values() if part.batch is None]
+        found = await self._service.find(self._state.run) if unsure else {}
+        for part in unsure:
+            if part.name in found:
+                log.info("batch %s was created before the interruption", found[part.name][0])
+                self._state.submitted(part, *found[part.name])
+            else:
+                self._state.dropped(part)
+        self._state.tidy()
+
+    async def look(self) -> None:
+        """Ask how every batch stands that is not known to be done; deal with those refused as a whole."""
+        crowded = len(self._crowded)
+        for part in self._working():
+            if part.batch is None or self._is_done(part):
+                continue
+            before, batch = self._looks.get(part.name), await self._service.look(part.batch)
+            if before is None or before.status != batch.status:
+                log.info("batch %s (%s): %s", part.batch, counted(part.rows, "request"), batch.status)
+            self._looks[part.name] = batch
+            if batch.status == "failed":
+                self._refused(part, batch)
+        if len(self._crowded) > crowded:  # a refusal from before this run may be out of date
+            self._blocked = self._has_learnt or bool(self._working())
+
+    def hold(self) -> None:
+        """Learn the keys of all open parts, before requests are taken."""
+        self._has_learnt = True
+        for part in self._state.parts.values():
+            self.asked.update((bytes.fromhex(key), False) for key in self._state.keys(part))
+            self.held = Held(
+                self.held.requests + part.rows,
+                self.held.prompt_tokens + part.prompt_tokens,
+                self.held.completion_tokens + part.completion_tokens,
+            )
+
+    def take(self, request: ChatRequest) -> Failure | None:
+        """Put a request into the next input file unless a batch holds it; returns why it cannot be asked."""
+        key = bytes.fromhex(request.key)
+        if key in self.asked:
+            self.asked[key] = True
+        elif not self.refusal:
+            body = request_body(request, self._dialect)
+            line = request_line(request.key, body)
+            if len(line) > self._limits.max_bytes:
+                said = f"{len(line)} bytes; a batch takes {self._limits.max_bytes}"
+                return Failure(request.key, "too_large", said)
+            if self._file is not None and not self._file.fits(line, self._limits):
+                self.end_file()
+            if self._file is None:
+                self._file = _InputFile(self._state.folder)
+            self._file.add(request.key, line, body)
+        return None
+
+    def end_file(self) -> None:
+        """Make a part of the input file that is being written, if there is one."""
+        if self._file is None:
+            return
+        file, self._file = self._file, None
+        file.close()
+        part = self._state.prepared(file.keys, file.prompt_tokens, file.completion_tokens)
+        file.path.replace(self._state.input_file(part.name))
+        self._made.add(part.name)
+        self._queue.append(part)
+
+    async def submit(self) -> bool:
+        """Submit the parts that wait and have room; returns whether there were any.
+
+        Whatever cuts a submission short, the next run looks for its batch.
+        """
+        submitted = False
+        while self._queue and self._has_room():
+            part = self._queue.popleft()
+            path = self._state.input_file(part.name)
+            log.info("submitting %s (%.1f MB)", counted(part.rows, "request"), path.stat().st_size / 1e6)
+            await self._create(part, await self._service.upload(path))
+            submitted = True
+        return submitted
+
+    async def submit_again(self) -> bool:
+        """Submit refused parts that this run asks, from the files that the service has; see `submit`."""
+        submitted = False
+        while self._crowded and self._has_room():
+            part = self._crowded.pop(0)
+            keys = list(self._state.keys(part))
+            self._state.refused(part, [_TOKEN_LIMIT])
+            if any(self._asks(part, key) for key in keys):
+                again = self._state.prepared(keys, part.prompt_tokens, part.completion_tokens)
+                if part.name in self._made:
+                    self._made.add(again.name)
+                await self._create(again, part.input_file)
+                submitted = True
+        return submitted
+
+    def done(self) -> list[Part]:
+        """Return the parts whose outcomes can be had now."""
+        kept = [part for part in self._state.parts.values() if part.kept and self._is_asked(part)]
+        return kept + [part for part in self._open() if self._is_done(part)]
+
+    async def download(self, part: Part) -> None:
+        """Bring the results of a part into the run directory; a kept part's are there."""
+        batch = self._looks.get(part.name)
+        if batch is None or part.kept:
+            return
+        files = batch.output_file_id, batch.error_file_id
+        for path, file in zip(self._result_files(part), files, strict=True):
+            if file and not await self._service.download(file, path):
+                log.warning("batch %s: its file %s is no longer at the service", part.batch, file)
+
+    def outcomes(self, part: Part) -> Iterator[Reply | Failure]:
+        """Yield the outcome of every request of a downloaded part that this run asks, then close the part.
+
+        Replies to other requests stay in the run directory until they are asked.
+
+        Raises:
+            AnnotatorError: A result file is damaged.
+        """
+        batch = self._looks.get(part.name)
+        status, seconds = (batch.status, _duration(batch)) if batch else ("completed", 0.0)
+        left = {key: self._asks(part, key) for key in self._state.keys(part)}
+        spare, counts = self._state.folder / "next.kept.tmp", Counter[str]()
+        try:
+            with spare.open("w", encoding="utf-8") as spares:
+                for row in read_rows(self._result_files(part)):
+                    asked = left.pop(row["custom_id"], None)
+                    if asked is None:
+                        counts["strange"] += 1  # of no request, or a second one
+                        continue
+                    outcome = row_outcome(row, row.get("seconds", seconds))
+                    if asked:
+                        counts["replied" if isinstance(outcome, Reply) else "failed"] += 1
+                        yield outcome
+                    elif isinstance(outcome, Reply):
+                        counts["kept"] += 1
+                        spares.write(dumps({**row, "seconds": outcome.seconds}) + "\n")
+        except ValueError as error:
+            raise AnnotatorError(
+                f"the results of batch {part.batch} came damaged ({error}); run the same command again to "
+                "fetch them once more"
+            ) from None
+        for key in (key for key, asked in left.items() if asked):
+            counts["failed"] += 1
+            yield _without_row(key, status)
+        if strange := counts.pop("strange", 0):
+            log.warning(
+                "batch %s: %d result rows ignored that answer none of its requests", part.batch, strange
+            )
+        spare.replace(self._state.kept_file(part.name))
+        self._state.finished(
+            part, status, replied=counts["replied"], failed=counts["failed"], kept=counts["kept"]
+        )
+        self._blocked = False
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing that this run asks is submitted or left to submit."""
+        return not (self._queue or any(map(self._is_asked, self._open())))
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether waiting cannot help: there is no room, and none of the run's batches will make some."""
+        return self._blocked and not self._working()
+
+    def standing(self) -> str:
+        """Return one line on what is open."""
+        parts = self._working()
+        unsent = sum(part.rows for part in (*self._queue, *self._crowded))
+        if self.is_stuck:
+            return (
+                "the account's limit on enqueued tokens leaves no room for "
+                f"{counted(unsent, 'request')} now; run the same command again when other batches of the "
+                "account have finished, or with smaller batches: --engine-option batch_size=N"
+            )
+        waits = "waits" if unsent == 1 else "wait"
+        more = f"; {counted(unsent, 'request')} {waits} for room at the service" if unsent else ""
+        if self._short:
+            more += "; smaller batches fit the account's limit on enqueued tokens sooner"
+            more += " (--engine-option batch_size=N)"
+        noun = "batch is" if len(parts) == 1 else "batches are"
+        rows = counted(sum(part.rows for part in parts), "request")
+        return (
+            f"{len(parts)} {noun} being worked on ({rows}){more}; run the same command again to go on, or "
+            "let it wait with --engine-option wait_s=SECONDS"
+        )
+
+    def close(self) -> None:
+        """Forget what was never sent: the next run makes it anew."""
+        if self._file is not None:
+            self._file.close()
+        for part in self._queue:
+            self._state.dropped(part)
+        self._state.tidy()
+
+    async def _create(self, part: Part, input_file: str) -> None:
+        batch = await self._service.create(input_file, self._state.run, part.name)
+        self._state.submitted(part, batch, input_file)
+        self._looks[part.name] = None
+
+    def _open(self) -> list[Part]:
+        """Return the parts that the service has."""
+        return [part for part in self._state.parts.values() if part.batch is not None and not part.kept]
+
+    def _working(self) -> list[Part]:
+        """Return the parts that the service works on or has done."""
+        return [part for part in self._open() if part not in self._crowded]
+
+    def _is_done(self, part: Part) -> bool:
+        batch = self._looks.get(part.name)
+        return batch is not None and batch.status in _DONE
+
+    def _has_room(self) -> bool:
+        """Whether the service may take a batch: one at a time once it was short of room."""
+        looks = [self._looks.get(part.name) for part in self._working()]
+        validating = any(batch is None or batch.status == "validating" for batch in looks)
+        return not self._short or not (self._blocked or validating)
+
+    def _asks(self, part: Part, key: str) -> bool:
+        return part.name in self._made or self.asked.get(bytes.fromhex(key), False)
+
+    def _is_asked(self, part: Part) -> bool:
+        return any(self._asks(part, key) for key in self._state.keys(part))
+
+    def _refused(self, part: Part, batch: Batch) -> None:
+        """Close a refused part, or keep it for another try when the reason is a lack of room."""
+        errors = (batch.errors.data if batch.errors else None) or []
+        lines = [
+            self._service.clean(f"line {e.line}: {e.message}" if e.line is not None else str(e.message))
+            for e in errors
+        ]
+        rows = counted(part.rows, "request")
+        if any(error.code == _TOKEN_LIMIT for error in errors):
+            log.warning("batch %s (%s) has no room: %s", part.batch, rows, lines[0])
+            self._short = True
+            # Before requests are taken, those of too large a part can still go into smaller ones.
+            if self._has_learnt or part.rows <= self._limits.max_rows:
+                self._crowded.append(part)
+            else:
+                self._state.refused(part, lines)
+            return
+        self._state.refused(part, lines)
+        more = f" and {len(lines) - _SHOWN_ERRORS} more errors" if len(lines) > _SHOWN_ERRORS else ""
+        self.refusal = self.refusal or (
+            f"{self._service.address} refused batch {part.batch} ({rows}): "
+            f"{'; '.join(lines[:_SHOWN_ERRORS]) or 'no reason given'}{more}"
+        )
+
+    def _result_files(self, part: Part) -> list[Path]:
+        if part.kept:
+            return [self._state.kept_file(part.name)]
+        return [self._state.folder / f"{part.name}.{kind}.tmp" for kind in ("output", "error")]
+
+
+class _InputFile:
+    """An input file that is being written in `folder`, and what it holds so far; see `Part`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.keys = folder / "next.jsonl.tmp", list[str]()
+        self.size = self.prompt_tokens = self.completion_tokens = 0
+        self._stream = self.path.open("wb")
+
+    def fits(self, line: bytes, limits: Limits) -> bool:
+        """Whether one more row keeps the file within the limits."""
+        return len(self.keys) < limits.max_rows and self.size + len(line) <= limits.max_bytes
+
+    def add(self, key: str, line: bytes, body: dict[str, Any]) -> None:
+        """Append a row; `body` is that of its request."""
+        self._stream.write(line)
+        self.keys.append(key)
+        self.size += len(line)
+        self.completion_tokens += body["max_tokens"]
+        for message in body["messages"]:
+            self.prompt_tokens += len(message["content"].encode()) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
+
+    def close(self) -> None:
+        """Finish the file on disk."""
+        self._stream.close()
+
+
+def _without_row(key: str, status: str) -> Failure:
+    if status == "completed":
+        return Failure(key, "missing", "the batch is completed and holds no result for this request")
+    return Failure(key, f"batch_{status}", f"the batch {status} before this request was answered")
+
+
+def _duration(batch: Batch) -> float:
+    """Return the seconds from the creation of a batch to its end, 0 when the service does not say."""
+    end = batch.completed_at or batch.expired_at or batch.cancelled_at
+    return float(max(end - batch.created_at, 0)) if end and batch.created_at else 0.0
+
+
+def _options(spec: AnnotatorSpec, limits: Limits) -> tuple[float, Limits]:
+    """Return the seconds to wait and the limits, as the engine options of `spec` say."""
+    options = dict(spec.engine_options)
+    size = take_count(options, "batch_size", limits.max_rows)
+    given = options.pop("wait_s", 0.0)
+    if options:
+        raise InputError(f"--engine batch knows no option {min(options)!r}; it has: batch_size, wait_s")
+    try:
+        seconds = float(given)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not seconds >= 0:
+        raise InputError(f"--engine-option wait_s must be a number of seconds, 0 or more, got {given!r}")
+    return seconds, replace(limits, max_rows=min(size, limits.max_rows))

@@ -1,0 +1,306 @@
+"""Asks any OpenAI-compatible chat endpoint: OpenAI itself, `vllm serve`, the GLM cloud.
+
+A pool of workers pulls from one iterator, so memory stays flat and no reply waits for another. The next
+request goes to the address where it may go first (`endpoints`), as fast as its limits allow (`limits`). The
+retries here are the only ones. What a failed request means for the run:
+
+- no connection, timeout, 408, 409, 5xx, no chat completion: tried six times, then a `Failure`
+- no connection, 502, 503, 504 after an address has answered: everything waits for up to three minutes
+  (`endpoints.Patience`), then the run ends with `StoppedError`: a server may be starting anew
+- 429: everybody pauses, and it is tried again until it passes: the service asks for patience, not less work
+- 400 that names the response format: asked again with a laxer one, from then on always, once per address
+- 400 and other refusals of the request itself: a `Failure`; five equal ones in a row before the first reply
+  end the run with `AnnotatorError`, and after it twenty equal ones or a hundred of any kind
+- 401, 403: end the run with `CredentialsError`; 3xx, 404, or 429 for lack of quota: with `AnnotatorError`
+- no connection at all before the first answer: ends the run after three attempts
+- twenty failed requests in a row end the run, after the first reply with `StoppedError`
+
+With several addresses, one that fails is set aside, and its requests go to the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import re
+import time
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import suppress
+
+from angle_data.annotators.base import ChatRequest, Failure, Reply
+from angle_data.annotators.endpoints import Closed, Endpoint, Endpoints, Patience, Place
+from angle_data.annotators.limits import Limiter
+from angle_data.annotators.models import DEFAULT_URL
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.transport import (
+    LAXER,
+    Form,
+    Transport,
+    api_key,
+    credentials_message,
+    one_line,
+    read_reply,
+    request_body,
+)
+from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
+from angle_data.http import (
+    BadAnswer,
+    CallError,
+    NoAnswer,
+    is_away,
+    is_out_of_quota,
+    is_retryable,
+    retry_after,
+    retry_pause,
+)
+
+log = logging.getLogger("angle.annotators")
+
+_ATTEMPTS = 6
+_ATTEMPTS_UNREACHED = 3
+_EQUAL_REFUSALS = 5
+_FAILURES_IN_A_ROW = 20
+_REFUSALS_IN_A_ROW = 100  # a server that answers may well refuse a stretch of long texts
+_NAMES_FORMAT = re.compile(
+    r"response_format|json_schema|json_object|structured.?output|guided", re.IGNORECASE
+)
+
+
+class _LaxerForm(Exception):
+    """The server does not know the form of JSON of the request; the next attempt asks for less."""
+
+
+class OpenAIServer:
+    """An annotator behind OpenAI-compatible servers, with `spec.concurrency` requests in flight."""
+
+    def __init__(self, spec: AnnotatorSpec, patience: Patience | None = None) -> None:
+        self._spec = spec
+        self._key = api_key(spec)
+        self._pauses = patience or Patience()
+        self._stop = asyncio.Event()
+        self._endpoints = Endpoints((), self._pauses)
+        self._replied = self._timed_out = False
+        self._failed_in_a_row = 0
+        self._refusal, self._refusals = "", 0
+
+    async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
+        """Answer the requests as replies come in; see the module's docstring for what ends the stream.
+
+        Raises:
+            AnnotatorError: Going on is pointless. Replies in flight are awaited and yielded first.
+            CredentialsError: The server rejects the API key.
+            StoppedError: No address answers any more; asking again later may help.
+        """
+        self._stop = asyncio.Event()
+        addresses = [self._endpoint(url) for url in self._spec.base_urls or (None,)]
+        self._endpoints = Endpoints(addresses, self._pauses)
+        outcomes: asyncio.Queue[Reply | Failure | Exception | None] = asyncio.Queue(self._spec.concurrency)
+        source = iter(requests)
+        secret = self._spec.api_key_env is not None
+        async with Transport(self._key, self._spec.timeout_s, secret=secret) as self._transport:
+            workers = [
+                asyncio.create_task(self._work(source, outcomes)) for _ in range(self._spec.concurrency)
+            ]
+            try:
+                working, fatal = len(workers), None
+                while working:
+                    outcome = await outcomes.get()
+                    if isinstance(outcome, Reply | Failure):
+                        yield outcome
+                        continue
+                    working -= 1
+                    fatal = fatal or outcome
+                if fatal is not None:
+                    raise fatal
+            finally:
+                self._endpoints.close()
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
+
+    def wind_down(self) -> int:
+        """Send nothing more, no second attempt either; return how many answers are still waited for.
+
+        What waits for its turn or for another attempt, perhaps an hour as the server asked, stays unanswered.
+        """
+        self._stop.set()
+        self._endpoints.close()
+        return self._endpoints.in_flight
+
+    def _endpoint(self, url: str | None) -> Endpoint:
+        spec = self._spec
+        limiter = Limiter(spec.concurrency, spec.requests_per_minute, spec.tokens_per_minute)
+        path = f"{(url or DEFAULT_URL).rstrip('/')}/chat/completions"
+        form: Form = "json_object" if spec.dialect == "glm" else "json_schema"
+        return Endpoint(path, url or "the OpenAI API", limiter, form)
+
+    async def _work(
+        self, source: Iterator[ChatRequest], outcomes: asyncio.Queue[Reply | Failure | Exception | None]
+    ) -> None:
+        """Answer requests until there are none; what is put last is None, or the error that ends the run."""
+        try:
+            # A place comes first: a request that is pulled goes out at once, so few are pulled in vain.
+            while (place := await self._endpoints.place()) is not None:
+                try:
+                    request = next(source, None)
+                except BaseException:
+                    self._endpoints.dropped(place)
+                    raise
+                if request is None:
+                    self._endpoints.drain()
+                    self._endpoints.dropped(place)
+                    break
+                await outcomes.put(await self._ask(request, place))
+            await outcomes.put(None)
+        except Closed:
+            await outcomes.put(None)
+        except Exception as error:  # noqa: BLE001 - also a bad line of the texts: handed on, not judged
+            self.wind_down()
+            await outcomes.put(error)
+
+    async def _ask(self, request: ChatRequest, place: Place) -> Reply | Failure:
+        """Send a request until there is a reply, or a failure that no further attempt would mend.
+
+        What is not the request's own fault uses up none of its attempts.
+
+        Raises:
+            Closed: The run ends while the request waits for another attempt.
+            AngleError: What the service said ends the run.
+        """
+        used = 0
+        for number in itertools.count(1):
+            endpoint = place.endpoint
+            try:
+                reply = await self._send(request, place)
+            except _LaxerForm:
+                pause = 0.0
+            except CallError as error:
+                asks_patience = error.status_code == 429
+                elsewhere = isinstance(error, NoAnswer) and self._endpoints.others_work(endpoint)
+                # What never got through to a server that is away says nothing about the request.
+                unsent = isinstance(error, NoAnswer) and not error.connected and endpoint.is_down
+                used += not (asks_patience or elsewhere or unsent)
+                if not is_retryable(error) or used >= (
+                    _ATTEMPTS if endpoint.reached else _ATTEMPTS_UNREACHED
+                ):
+                    return self._failure(request, error, endpoint.name)
+                # The limits of the address already make everybody wait; another address is worth a try now.
+                at_once = asks_patience or elsewhere or endpoint.is_down
+                pause = 0.0 if at_once else retry_pause(error, number, self._pauses.retry_s)
+            else:
+                self._replied, self._failed_in_a_row, self._refusals = True, 0, 0
+                return reply
+            with suppress(TimeoutError):
+                if pause > 0.0 and await asyncio.wait_for(self._stop.wait(), pause):
+                    raise Closed
+            again = await self._endpoints.place(retrying=True)
+            assert again is not None  # only first places run out
+            place = again
+        raise AssertionError  # the loop above ends by returning
+
+    async def _send(self, request: ChatRequest, place: Place) -> Reply:
+        """Make one attempt, and let limits and address know how it went."""
+        endpoint, form, started = place.endpoint, place.endpoint.form, time.monotonic()
+        try:
+            answer = await self._transport.post(endpoint.url, request_body(request, self._spec.dialect, form))
+            reply = read_reply(request.key, answer.body, time.monotonic() - started)
+        except CallError as error:
+            self._judge(place, error)
+            if error.status_code == 400 and self._lowered(request, endpoint, form, str(error)):
+                raise _LaxerForm from error
+            raise
+        except BaseException:
+            self._endpoints.dropped(place)
+            raise
+        endpoint.answered()
+        self._endpoints.settled(place, answer.headers, reply.usage.get("total_tokens"))
+        return reply
+
+    def _judge(self, place: Place, error: CallError) -> None:
+        """Tell an address what a failure says about it, or about what it was asked; give the place back.
+
+        Raises:
+            StoppedError: No address has worked for too long.
+        """
+        endpoint, message, lost = place.endpoint, one_line(error), False
+        status, told_s = error.status_code, retry_after(error.headers)
+        if status is not None and status < 500:
+            endpoint.answered()
+        else:
+            endpoint.reached = endpoint.reached or status is not None
+            known_to_work = self._endpoints.worked and is_away(error)
+            if endpoint.is_down or self._endpoints.others_work(endpoint) or known_to_work:
+                lost = self._endpoints.failed(endpoint, message, connected=error.connected, told_s=told_s)
+        # Not before the address knows: a place that is given back goes to the next request at once.
+        if status == 429:
+            self._endpoints.refused(place, told_s, error.headers, message)
+        elif status is not None:
+            self._endpoints.settled(place, error.headers)
+        else:
+            self._endpoints.dropped(place)
+        if error.timeout and not self._timed_out:
+            self._timed_out = True
+            log.warning("%s: %s", endpoint.name, message)
+        if lost:
+            raise StoppedError(
+                f"no answer from {self._names()} for {self._pauses.total_s / 60:.0f} minutes ({message}); "
+                "everything so far is kept: run the same command again when the server is back"
+            ) from error
+
+    def _lowered(self, request: ChatRequest, endpoint: Endpoint, form: Form, message: str) -> bool:
+        """Ask this address for a laxer form from now on, if its 400 was about that."""
+        if request.sampling.schema is None or form == "text" or not _NAMES_FORMAT.search(message):
+            return False
+        if endpoint.form == form:
+            endpoint.form = LAXER[form]
+            said = one_line(message)
+            log.warning(
+                "%s knows no %s replies (%s); asking for %s instead", endpoint.name, form, said, endpoint.form
+            )
+        return True
+
+    def _failure(self, request: ChatRequest, error: CallError, address: str) -> Failure:
+        """Return the failure of one request, or raise what ends the run."""
+        status, message = error.status_code, one_line(error)
+        lacks_connection = isinstance(error, NoAnswer) and not error.timeout
+        if status in (401, 403):
+            raise CredentialsError(credentials_message(self._spec, address, status, message))
+        if status is not None and 300 <= status < 400:
+            raise AnnotatorError(f"{address}: {message}; give that address with --base-url")
+        if status == 404:
+            raise AnnotatorError(
+                f"{address} knows no model {request.model!r}, or its address lacks /v1: {message}"
+            )
+        if is_out_of_quota(error):
+            raise AnnotatorError(f"{address}: the account has no quota left: {message}")
+        if lacks_connection and not self._endpoints.reached:
+            raise AnnotatorError(
+                f"cannot reach {self._names()} ({message}); start the server or correct --base-url"
+            )
+        if isinstance(error, BadAnswer) and not self._endpoints.reached:
+            raise AnnotatorError(f"{address}: {message}")
+        if ending := self._ending(address, message, refused=not is_retryable(error)):
+            raise ending
+        kind = f"http_{status}" if status else "connection" if lacks_connection else "timeout"
+        return Failure(request.key, "bad_answer" if isinstance(error, BadAnswer) else kind, message)
+
+    def _ending(self, address: str, message: str, *, refused: bool) -> AngleError | None:
+        """Count a failed request; return the error that ends the run when there are too many in a row."""
+        most = _FAILURES_IN_A_ROW
+        if refused:
+            self._refusals = self._refusals + 1 if message == self._refusal else 1
+            self._refusal = message
+            if self._refusals >= (_FAILURES_IN_A_ROW if self._replied else _EQUAL_REFUSALS):
+                return AnnotatorError(f"{address} rejects every request: {message}")
+            most = _REFUSALS_IN_A_ROW if self._replied else most
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row < most:
+            return None
+        said = f"{address}: {most} requests in a row failed, the last one with: {message}"
+        if refused or not self._replied:
+            return AnnotatorError(said)
+        return StoppedError(f"{said}; everything so far is kept: run the same command again to go on")
+
+    def _names(self) -> str:
+        return ", ".join(self._spec.base_urls) or "the OpenAI API"

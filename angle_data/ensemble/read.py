@@ -1,0 +1,335 @@
+"""Reads runs of `llm-label` (`candidates.jsonl`) and `llm-score` (`scores.jsonl`), with their `run.json`.
+
+Candidates come out grouped by source text, grades by unordered pair of normalised texts. Run directories are
+never written to, and journals never read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from angle_data.errors import InputError
+from angle_data.jsonl import read_jsonl
+from angle_data.records import Candidate, check_polarity
+from angle_data.text import normalise, pair_key
+
+log = logging.getLogger("angle.ensemble")
+
+TOP_GRADE = 5
+_SETTINGS = (
+    "engine",
+    "checkpoint",
+    "size",
+    "prompts.name",
+    "prompts.synonym_sha256",
+    "prompts.antonym_sha256",
+    "sampling.temperature",
+    "sampling.seed",
+    "sampling.max_tokens",
+)
+_FIELDS = tuple(field.name for field in fields(Candidate))
+_values = attrgetter(*_FIELDS)
+
+Grades = Mapping[tuple[str, str], Mapping[str, float]]
+"""Similarity 0 (unrelated) to 5 (same meaning) of pairs by `text.pair_key`, and of each pair by grader."""
+
+NO_GRADES: Grades = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What an unfinished run still has to ask: `open` requests, None where the run does not say how many."""
+
+    open: int | None
+
+    def __str__(self) -> str:
+        """Return it in words, such as "3 requests open"."""
+        if self.open is None:
+            return "requests are open"
+        return f"{self.open} request{'' if self.open == 1 else 's'} open"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of an annotator: its name, its candidates and its recorded settings.
+
+    `digest` is a sha256 of the candidates that does not depend on the order of their rows; `unfinished` is
+    None for a finished run.
+    """
+
+    path: Path
+    model: str
+    candidates: tuple[Candidate, ...]
+    digest: str
+    settings: dict[str, str | int | float]
+    unfinished: Unfinished | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One source text with every candidate offered for it, in canonical order.
+
+    `key` is the normalised text; `id` and `text` are the smallest of those that share the key.
+    """
+
+    key: str
+    id: str
+    text: str
+    candidates: tuple[Candidate, ...]
+
+
+class Offer(NamedTuple):
+    """One candidate together with the source it belongs to."""
+
+    source: Source
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class GradeSet:
+    """The grades of all runs: `grades` by pair, `rows` read by grader, and a `digest` of them.
+
+    A pair that a grader graded more than once has the mean. `digest` does not depend on the order of rows.
+    `unfinished` is what is open in all runs together, None if they are finished.
+    """
+
+    grades: Grades
+    rows: dict[str, int]
+    digest: str
+    unfinished: Unfinished | None = None
+
+
+def read_runs(paths: Sequence[Path]) -> list[Run]:
+    """Read every run; runs of one annotator are shards if they share their settings and no source text.
+
+    Raises:
+        InputError: A path is no run directory, is given twice, holds nothing or a malformed line
+            (`file:line`), or two runs of one annotator are no shards of each other.
+    """
+    if not paths:
+        raise InputError("no run directory given; name at least one written by `angle-data llm-label`")
+    _check_named_once(paths)
+    runs = [_read_run(path) for path in paths]
+    _check_shards(runs)
+    return runs
+
+
+def group_by_source(candidates: Iterable[Candidate]) -> list[Source]:
+    """Return the sources in the order of their keys; the order of `candidates` does not matter.
+
+    Two sources are one when their normalised texts are equal, whatever their ids.
+    """
+    groups: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        groups.setdefault(normalise(candidate.source), []).append(candidate)
+    sources = []
+    for key, group in sorted(groups.items()):
+        group.sort(
+            key=lambda c: (c.polarity, normalise(c.text), c.model, c.text, c.key, c.source_id, c.source)
+        )
+        source_id, text = min((c.source_id, c.source) for c in group)
+        sources.append(Source(key, source_id, text, tuple(group)))
+    return sources
+
+
+def offers(sources: Iterable[Source]) -> Iterator[Offer]:
+    """Yield every candidate with its source, in order."""
+    for source in sources:
+        for candidate in source.candidates:
+            yield Offer(source, candidate)
+
+
+def read_scores(paths: Sequence[Path]) -> GradeSet:
+    """Read the grades of every run; runs may be shards, or of different graders.
+
+    A row holds `text1`, `text2`, `score` from 0 to 5 and the grader's name as `model`.
+
+    Raises:
+        InputError: A path holds no grades, is given twice, or a row is malformed (`file:line`).
+    """
+    _check_named_once(paths, "--scores ")
+    grades: dict[tuple[str, str], dict[str, list[float]]] = {}
+    rows: dict[str, int] = {}
+    unfinished: list[Unfinished] = []
+    for path in paths:
+        file = path / "scores.jsonl"
+        if not file.is_file() and _is_begun(path, "llm-score"):
+            raise InputError(
+                f"{path} is unfinished (no {file.name} yet): run the same llm-score command again"
+            )
+        if not file.is_file():
+            raise InputError(
+                f"{path} holds no {file.name}; grade pairs with `angle-data llm-score --out {path}`"
+            )
+        if still := _read_unfinished(path, "llm-score"):
+            unfinished.append(still)
+        for line, row in read_jsonl(file):
+            pair, grader, score = _read_grade(row, f"{file}:{line}")
+            grades.setdefault(pair, {}).setdefault(grader, []).append(score)
+            rows[grader] = rows.get(grader, 0) + 1
+    means = {
+        pair: {grader: math.fsum(values) / len(values) for grader, values in sorted(found.items())}
+        for pair, found in sorted(grades.items())
+    }
+    digest = hashlib.sha256()
+    for (one, other), found in means.items():
+        digest.update(f"{one}\n{other}\n{found}\n".encode())
+    return GradeSet(means, dict(sorted(rows.items())), digest.hexdigest(), _sum(unfinished))
+
+
+def peer_grades(grades: Grades, pair: tuple[str, str], supporters: Collection[str]) -> dict[str, float]:
+    """Return a pair's grades by grader, without those of its supporters: nobody grades their own work."""
+    return {grader: grade for grader, grade in grades.get(pair, {}).items() if grader not in supporters}
+
+
+def _check_named_once(paths: Sequence[Path], option: str = "") -> None:
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise InputError(f"{option}{path} is given twice; name each run once")
+        seen.add(path.resolve())
+
+
+def _read_run(path: Path) -> Run:
+    file = path / "candidates.jsonl"
+    if not file.is_file():
+        if _is_begun(path, "llm-label"):
+            raise InputError(
+                f"{path} is unfinished (no candidates.jsonl yet): run the same llm-label command again"
+            )
+        if (path / "scores.jsonl").is_file() or _is_begun(path, "llm-score"):
+            raise InputError(f"{path} holds grades, no candidates; give it with --scores")
+        raise InputError(
+            f"{path} is no run directory (no candidates.jsonl); make one with `angle-data llm-label`"
+        )
+    candidates = tuple(_read_candidate(row, f"{file}:{line}") for line, row in read_jsonl(file))
+    unfinished = _read_unfinished(path, "llm-label", warn=bool(candidates))
+    if not candidates and unfinished:
+        raise InputError(
+            f"{file} holds no candidates; {path} is unfinished ({unfinished}): "
+            "run the same llm-label command again"
+        )
+    if not candidates:
+        raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
+    models = sorted({c.model for c in candidates})
+    if len(models) > 1:
+        raise InputError(f"{file} mixes the annotators {', '.join(models)}; a run holds one annotator")
+    rows = sorted("\n".join(_values(candidate)) for candidate in candidates)
+    digest = hashlib.sha256("\n\n".join(rows).encode()).hexdigest()
+    return Run(path, models[0], candidates, digest, _read_settings(path / "run.json"), unfinished)
+
+
+def _read_candidate(row: dict[str, Any], where: str) -> Candidate:
+    candidate = Candidate.from_dict(row, where)
+    for name, value in zip(_FIELDS, _values(candidate), strict=True):
+        if not isinstance(value, str):
+            raise InputError(f"{where}: {name} must be a string, got {value!r}")
+    check_polarity(candidate.polarity, where)
+    return candidate
+
+
+def _read_grade(row: dict[str, Any], where: str) -> tuple[tuple[str, str], str, float]:
+    for name in ("text1", "text2", "model"):
+        if not isinstance(row.get(name), str) or not row[name]:
+            raise InputError(f"{where}: {name} must be a non-empty string, got {row.get(name)!r}")
+    score = row.get("score")
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= TOP_GRADE:
+        raise InputError(f"{where}: score must be a number from 0 to {TOP_GRADE}, got {score!r}")
+    return pair_key(row["text1"], row["text2"]), row["model"], float(score)
+
+
+def _is_begun(path: Path, command: str) -> bool:
+    """Return whether `path` holds a run of `command` that has written no results yet.
+
+    Without a run.json a journal counts for either command.
+    """
+    if any((path / name).is_file() for name in ("candidates.jsonl", "scores.jsonl")):
+        return False
+    run = _read_run_file(path / "run.json")
+    begun = (path / "journal.jsonl").is_file() or run.get("finished") is False
+    return begun and run.get("command", command) == command
+
+
+def _read_unfinished(path: Path, command: str, *, warn: bool = True) -> Unfinished | None:
+    """Return what is open in a run, by its run.json, and warn of it; a run without run.json is finished."""
+    run = _read_run_file(path / "run.json")
+    if run.get("finished", True) is not False:
+        return None
+    counts = run.get("counts")
+    counts = counts if isinstance(counts, dict) else {}
+    failed = counts.get("failed")
+    opened = [counts.get("unanswered"), *(failed.values() if isinstance(failed, dict) else [])]
+    unfinished = Unfinished(sum(count for count in opened if isinstance(count, int)) or None)
+    if warn:
+        log.warning(
+            "%s is unfinished (%s): run its `angle-data %s` command again to complete it",
+            path, unfinished, command,
+        )  # fmt: skip
+    return unfinished
+
+
+def _sum(unfinished: Sequence[Unfinished]) -> Unfinished | None:
+    if not unfinished:
+        return None
+    known = [one.open for one in unfinished if one.open is not None]
+    return Unfinished(sum(known) if len(known) == len(unfinished) else None)
+
+
+def _read_run_file(file: Path) -> dict[str, Any]:
+    """Return the content of a run.json, empty if there is none.
+
+    Raises:
+        InputError: It is no JSON object.
+    """
+    if not file.is_file():
+        return {}
+    try:
+        run = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        run = None
+    if not isinstance(run, dict):
+        raise InputError(f"{file}: not valid JSON; run the command that wrote it again to renew it")
+    return run
+
+
+def _read_settings(file: Path) -> dict[str, str | int | float]:
+    """Return the settings of a run that shape its sentences; unset ones are left out."""
+    run = _read_run_file(file)
+    found: dict[str, str | int | float] = {}
+    for name in _SETTINGS:
+        value: Any = run
+        for part in name.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if isinstance(value, str | int | float):
+            found[name] = value
+    return found
+
+
+def _check_shards(runs: Sequence[Run]) -> None:
+    first: dict[str, Run] = {}
+    owner: dict[tuple[str, str, str], Path] = {}
+    for run in runs:
+        other = first.setdefault(run.model, run)
+        for name in sorted(run.settings.keys() | other.settings.keys()):
+            one, two = other.settings.get(name), run.settings.get(name)
+            if one != two:
+                raise InputError(
+                    f"{other.path} and {run.path} are both by {run.model} but differ in {name} "
+                    f"({one} / {two}); label one of them under another annotator name"
+                )
+        for key in sorted({(run.model, c.polarity, normalise(c.source)) for c in run.candidates}):
+            path = owner.setdefault(key, run.path)
+            if path != run.path:
+                raise InputError(
+                    f"{path} and {run.path} both hold {key[1]}s by {run.model} for {key[2]!r}; "
+                    "give one of them, or label one under another annotator name"
+                )

@@ -1,0 +1,288 @@
+"""The pairs of a run: which train, which choose the weights, which only report, and what is left out.
+
+Without dev pairs, some training pairs are held out, or human-graded pairs are cut into parts that take turns.
+Imports no torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from angle_data.disjoint import DisjointSets
+from angle_data.errors import InputError
+from angle_data.text import normalise
+from angle_train.data.leaks import Leak, find_leaks, without_near_copies, without_pairs_of
+from angle_train.data.pairs import PairSet, check_stated_scale, distinct_names, join, load_pairs
+from angle_train.data.sources import dataset_splits
+from angle_train.recipe import ObjectiveConfig, Recipe
+
+log = logging.getLogger("angle.fit")
+
+_HELD_OUT = 0.1
+_LEAST = 3  # pairs in a part: with fewer a rank correlation says nothing
+_SHARED_TEXTS = "%.0f %% of the texts of %s occur in %s pairs too"
+
+
+@dataclass(frozen=True, slots=True)
+class RunData:
+    """All pairs of a run.
+
+    Attributes:
+        train: What the model is trained on.
+        dev: Sets that choose the weights; none if parts of the human-graded pairs do, in turn.
+        test: Sets that nothing is chosen on.
+        human: The human-graded pairs among `train`, with their weight; none if none were given.
+        others: The pairs of `train` that are not human-graded; none if there are none.
+        dropped: How many training pairs were left out, by reason.
+    """
+
+    train: PairSet
+    dev: list[PairSet]
+    test: list[PairSet]
+    human: PairSet | None = None
+    others: PairSet | None = None
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def evaluated(self) -> list[tuple[str, PairSet]]:
+        """The measured sets with their roles, dev sets first."""
+        return [*(("dev", pairs) for pairs in self.dev), *(("test", pairs) for pairs in self.test)]
+
+
+def load_run_data(
+    data: Sequence[str],
+    human: Sequence[str],
+    dev: Sequence[str],
+    test: Sequence[str],
+    *,
+    recipe: Recipe,
+    scale: str | None = None,
+    drop_leaks: bool = False,
+) -> RunData:
+    """Load all pairs and decide what each is used for.
+
+    Without dev sources, parts of the human-graded pairs take turns; without these, the validation splits of
+    the data, or else a tenth of it.
+
+    Args:
+        data: Sources of training pairs.
+        human: Sources of human-graded training pairs.
+        dev: Sources of the pairs that choose the weights.
+        test: Sources of pairs to report on.
+        recipe: Says which training pairs to leave out, and the weight of the human-graded ones.
+        scale: Scale of the scores, see `pairs.load_pairs`.
+        drop_leaks: Leave out training pairs that are dev or test pairs too.
+
+    Raises:
+        InputError: A source cannot be used, or nothing is left to train on.
+    """
+    sets = [load_pairs(spec, split="train", scale=scale, rows="train", one_score=True) for spec in data]
+    graded = [load_pairs(spec, split="train", scale=scale, rows="train") for spec in human]
+    if not dev and not human:
+        dev = [spec for spec in data if "validation" in dataset_splits(spec)]
+    dev_sets = [load_pairs(spec, split="validation", scale=scale, rows="dev") for spec in dev]
+    dev_sets = distinct_names(dev_sets, dev)
+    test_sets = [load_pairs(spec, split="test", scale=scale, rows="test") for spec in test]
+    test_sets = distinct_names(test_sets, test)
+    check_stated_scale(scale, [*sets, *graded, *dev_sets, *test_sets])
+    others = join(sets) if sets else None
+    human_pairs = join(graded) if graded else None
+    if human_pairs is not None:
+        human_pairs = replace(human_pairs, weight=human_pairs.weight * recipe.training.human_weight)
+    if others is not None:
+        _check_scores(others if human_pairs is None else join([others, human_pairs]), recipe.objective)
+    if others is not None and not dev_sets and human_pairs is None:
+        others, held_out = _held_out(others, recipe.training.seed)
+        dev_sets = [held_out]
+    dropped: dict[str, int] = {}
+    if human_pairs is not None and others is not None:
+        kept = without_pairs_of(others, [human_pairs])
+        others = _note_dropped(dropped, "graded by humans", others, kept)
+    if recipe.training.skip_near_copies and others is not None:
+        kept = without_near_copies(others, recipe.objective.negative_score)
+        others = _note_dropped(dropped, "near copies", others, kept)
+    if drop_leaks:
+        measured = [*dev_sets, *test_sets]
+        others, human_pairs = (
+            pairs and _note_dropped(dropped, "leaks", pairs, without_pairs_of(pairs, measured))
+            for pairs in (others, human_pairs)
+        )
+    train = together(others, human_pairs, recipe.objective)
+    return RunData(train, dev_sets, test_sets, human_pairs, others, dropped)
+
+
+def _note_dropped(dropped: dict[str, int], reason: str, before: PairSet, after: PairSet) -> PairSet:
+    """Count and log what `after` lacks of `before`, and return it."""
+    count = len(before) - len(after)
+    dropped[reason] = dropped.get(reason, 0) + count
+    if count:
+        log.info("%s: %d of %d pairs left out: %s", before.name, count, len(before), reason)
+    return after
+
+
+def together(others: PairSet | None, human: PairSet | None, objective: ObjectiveConfig) -> PairSet:
+    """Return all training pairs as one set; a source keeps its pairs together even if only some name theirs.
+
+    Raises:
+        InputError: There are none, or they all have one score that `objective` learns nothing from.
+    """
+    sets = [pairs for pairs in (others, human) if pairs is not None and len(pairs)]
+    if not sets:
+        raise InputError("no training pairs are left; give other --data, or leave out --drop-leaks")
+    if len(sets) > 1 and any(pairs.source_ids is not None for pairs in sets):
+        sets = [replace(pairs, source_ids=pairs.sources()) for pairs in sets]
+    pairs = join(sets)
+    _check_scores(pairs, objective)
+    return pairs
+
+
+def _check_scores(pairs: PairSet, objective: ObjectiveConfig) -> None:
+    """Check that there is something to rank, or that there are positives to tell from the rest of a batch."""
+    if np.ptp(pairs.score) > 0:
+        return
+    positives = pairs.score[0] >= objective.positive_score
+    if positives and objective.in_batch_weight > 0:
+        return
+    advice = "give pairs with other scores too"
+    if positives:
+        advice += ", or set in_batch_weight above 0, which learns from positives alone"
+    raise InputError(
+        f"{pairs.name}: all {len(pairs)} training pairs have score {pairs.score[0]:g} on the scale 0-1; "
+        f"nothing can be learned; {advice}"
+    )
+
+
+def _held_out(pairs: PairSet, seed: int) -> tuple[PairSet, PairSet]:
+    train, held_out = hold_out(pairs, _HELD_OUT, seed)
+    log.info("no dev pairs given: %d of the training pairs are held out, by source", len(held_out))
+    if np.ptp(pairs.score) == 0:
+        raise InputError("pairs of one score cannot choose the weights; give --dev pairs")
+    for part in (train, held_out):
+        if not len(part) or np.ptp(part.score) == 0:
+            raise InputError("too few training pairs to hold some out for selection; give --dev pairs")
+    return train, held_out
+
+
+def run_leaks(data: RunData) -> list[Leak]:
+    """Return what every measured set shares with what was learned from, and warn of shared pairs."""
+    found = []
+    if not data.dev and data.human is not None and data.others is not None:
+        # Each part is measured by a run on all of the other pairs; those that it shares were left out.
+        found.append(find_leaks("training", data.others, "dev", data.human))
+        log.info(_SHARED_TEXTS, 100 * found[-1].texts, data.human.name, "the other training")
+    for role, pairs in data.evaluated:
+        learned = [("training", data.train), *(("dev", dev) for dev in data.dev if role == "test")]
+        for origin, seen in learned:
+            leak = find_leaks(origin, seen, role, pairs)
+            found.append(leak)
+            if leak.pairs:
+                log.warning("warning: %s: results on them are flattered", leak.sentence())
+            elif leak.texts:
+                log.info(_SHARED_TEXTS, 100 * leak.texts, pairs.name, origin)
+    return found
+
+
+# By hand, not by scikit-learn: StratifiedGroupKFold takes 10 s for 20,000 pairs (this: 0.7 s) and its parts
+# are less alike in size and scores; the shares of GroupShuffleSplit are of groups, not of pairs.
+
+
+def hold_out(pairs: PairSet, fraction: float, seed: int) -> tuple[PairSet, PairSet]:
+    """Divide pairs into `(train, dev)` so that no source has pairs in both.
+
+    Without source ids, pairs that share a text, directly or through others, stay together. If that ties
+    nearly everything together, single pairs are drawn instead, with a warning.
+
+    Args:
+        pairs: What to divide.
+        fraction: Share of the pairs that dev gets at most.
+        seed: Chooses which sources.
+    """
+    wanted = fraction * len(pairs)
+    dev = _fill(_positions(pairs.source_ids or connected(pairs)), wanted, seed)
+    if len(dev) < wanted / 2:
+        log.warning("%s: nearly all pairs share texts, so single pairs are held out", pairs.name)
+        dev = _fill(_positions([str(position) for position in range(len(pairs))]), wanted, seed)
+    chosen = set(dev)
+    train = [position for position in range(len(pairs)) if position not in chosen]
+    return pairs.take(train, pairs.name), pairs.take(sorted(dev), f"{pairs.name}/held-out")
+
+
+def _positions(keys: Sequence[str]) -> dict[str, list[int]]:
+    """Return the positions of every key."""
+    groups: dict[str, list[int]] = {}
+    for position, key in enumerate(keys):
+        groups.setdefault(key, []).append(position)
+    return groups
+
+
+def _fill(groups: dict[str, list[int]], wanted: float, seed: int) -> list[int]:
+    """Return the positions of whole groups, taken in hashed order as long as they fit."""
+    taken: list[int] = []
+    for key in sorted(groups, key=lambda key: hashlib.sha256(f"{seed}/{key}".encode()).digest()):
+        if len(taken) + len(groups[key]) <= wanted:
+            taken += groups[key]
+    return taken
+
+
+def connected(pairs: PairSet) -> list[str]:
+    """Return for each pair the first of the texts, normalised, that it shares a chain of pairs with."""
+    sets: DisjointSets[str] = DisjointSets()
+    keys = [(normalise(a), normalise(b)) for a, b in zip(pairs.text1, pairs.text2, strict=True)]
+    for a, b in keys:
+        sets.join(a, b)
+    return [sets.leader(a) for a, _ in keys]
+
+
+def cut(pairs: PairSet, count: int, seed: int) -> list[list[int]]:
+    """Return the positions of `count` parts of about equal size and scores; no text is in two of them.
+
+    Pairs that share a text, directly or through others, stay together. If that ties too many together, single
+    pairs are dealt instead, with a warning.
+
+    Args:
+        pairs: What to cut.
+        count: Parts wanted; fewer are made if there are too few pairs.
+        seed: Deals the pairs.
+
+    Raises:
+        InputError: There are too few pairs for two parts.
+    """
+    count = min(count, len(pairs) // _LEAST)
+    if count < 2:
+        raise InputError(
+            f"{pairs.name}: {len(pairs)} pairs are too few to choose the number of steps on; "
+            f"give at least {2 * _LEAST}, or --dev pairs"
+        )
+    parts = _deal(list(_positions(connected(pairs)).values()), pairs, count, seed)
+    if min(map(len, parts)) < max(_LEAST, len(pairs) // (2 * count)):
+        log.warning("%s: too many pairs share texts, so single pairs are dealt into parts", pairs.name)
+        parts = _deal([[position] for position in range(len(pairs))], pairs, count, seed)
+    return [sorted(part) for part in parts]
+
+
+def _deal(groups: Sequence[list[int]], pairs: PairSet, count: int, seed: int) -> list[list[int]]:
+    """Deal groups, the largest first and then by score, each to the part that is smallest so far."""
+
+    def order(group: list[int]) -> tuple[int, float, bytes]:
+        score = sum(float(pairs.score[i]) for i in group) / len(group)
+        first = f"{seed}/{pairs.text1[group[0]]}\0{pairs.text2[group[0]]}"
+        return -len(group), score, hashlib.sha256(first.encode()).digest()
+
+    parts: list[list[int]] = [[] for _ in range(count)]
+    for group in sorted(groups, key=order):
+        min(parts, key=len).extend(group)
+    return parts
+
+
+def shared_texts(pairs: PairSet, parts: Sequence[Sequence[int]]) -> tuple[int, int]:
+    """Return how many distinct texts of `pairs` are in several of its parts, and how many there are."""
+    places: dict[str, set[int]] = {}
+    for number, part in enumerate(parts):
+        for text in (text for i in part for text in (pairs.text1[i], pairs.text2[i])):
+            places.setdefault(normalise(text), set()).add(number)
+    return sum(len(found) > 1 for found in places.values()), len(places)

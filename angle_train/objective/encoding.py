@@ -1,0 +1,173 @@
+"""From the chunks of a batch to its embeddings: with little memory, or shared among several processes.
+
+Works on the batches of `batches.PairCollator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from sentence_transformers.base.losses.gradcache import RandContext
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+def encode(model: nn.Module, chunk: Mapping[str, Any]) -> Tensor:
+    """Return the embeddings (n, D) of a chunk of n texts; the chunk itself stays as it is."""
+    # A copy: models leave their token embeddings in what they get.
+    embeddings: Tensor = model(dict(chunk))["sentence_embedding"]
+    return embeddings
+
+
+def encode_cached(model: nn.Module, chunks: Sequence[Mapping[str, Any]]) -> Tensor:
+    """Return the embeddings (N, D) of all chunks, holding the activations of one chunk at a time.
+
+    The loss of a batch is a function of its embeddings alone. So the embeddings are computed without a graph.
+    Once their gradient is known, each chunk is encoded again with a graph, and its part of the gradient goes
+    back through that graph, which is freed before the next chunk (Gao et al. 2021,
+    https://arxiv.org/abs/2101.06983). This costs one more forward pass. The gradients are those of the plain
+    step: scaling (accumulation, mixed precision) reaches every chunk, dropout draws the same in both passes,
+    and processes in parallel synchronise once, after the last chunk.
+
+    Args:
+        model: Turns a chunk into `sentence_embedding`.
+        chunks: Model inputs; at least one.
+    """
+    device = next(model.parameters()).device.type
+    autocast = partial(
+        torch.autocast,
+        device,
+        dtype=torch.get_autocast_dtype(device),
+        enabled=torch.is_autocast_enabled(device),
+    )
+    draws, parts = [], []
+    for chunk in chunks:
+        draws.append(RandContext(*chunk.values()))
+        with torch.no_grad(), autocast():
+            parts.append(encode(model, chunk))
+    embeddings = torch.cat(parts)
+    inner: Any = getattr(model, "_orig_mod", model)  # what torch.compile wraps
+
+    def encode_again(gradient: Tensor) -> None:
+        """Give the model the gradient (N, D) of the embeddings, chunk by chunk."""
+        start = 0
+        for number, (chunk, draw) in enumerate(zip(chunks, draws, strict=True), start=1):
+            waits = isinstance(inner, DistributedDataParallel) and number < len(chunks)
+            with torch.enable_grad(), inner.no_sync() if waits else nullcontext():
+                with draw, autocast():
+                    part = encode(model, chunk)
+                gradients = gradient[start : start + len(part)].to(part.dtype)
+                part.backward(gradients)  # type: ignore[no-untyped-call]
+            start += len(part)
+
+    if torch.is_grad_enabled():
+        embeddings.requires_grad_()
+        embeddings.register_hook(encode_again)  # type: ignore[no-untyped-call]
+    return embeddings
+
+
+def world_size() -> int:
+    """Return how many processes train together; 1 where torch.distributed is not initialised."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def gather_embeddings(own: Tensor, labels: dict[str, Tensor]) -> Tensor:
+    """Return the embeddings (N, D) of a whole batch in the order of its labels, in every process.
+
+    All processes then compute the same loss. A process passes back the gradient of its own embeddings times
+    the number of processes, since data-parallel training takes the mean over processes: the mean is the
+    gradient that one process would get from the whole batch.
+
+    Args:
+        own: What this process encoded (counts[rank], D).
+        labels: `counts` (processes,) and `rows` (N,), see `batches.PairCollator`.
+
+    Raises:
+        ValueError: The batch was not made for these processes.
+    """
+    if "counts" not in labels or len(labels["counts"]) != world_size():
+        raise ValueError(
+            f"the batch is not divided among {world_size()} processes: give every process all its rows "
+            "and build PairCollator with process=rank, processes=world size"
+        )
+    counts: list[int] = labels["counts"].tolist()
+    if len(own) != counts[dist.get_rank()]:
+        raise ValueError(f"this process encoded {len(own)} texts instead of {counts[dist.get_rank()]}")
+    gathered: Tensor = _Gather.apply(own, counts)  # type: ignore[no-untyped-call]
+    return gathered[labels["rows"]]
+
+
+def check_same_batch(labels: dict[str, Tensor]) -> None:
+    """Check that all processes hold the same batch: with a sharded data loader each would have its own.
+
+    Raises:
+        ValueError: They do not.
+    """
+    columns = [labels[name].double().flatten() for name in ("first", "second", "score", "weight")]
+    values = torch.cat(columns)
+    places = torch.arange(1, len(values) + 1, dtype=values.dtype, device=values.device)
+    own = torch.stack([places[-1], values @ places, values @ places.sqrt()])
+    sums = [torch.empty_like(own) for _ in range(world_size())]
+    dist.all_gather(sums, own)
+    if any(not torch.equal(other, own) for other in sums):
+        raise ValueError(
+            "the processes have different batches: each must get the rows of the whole batch, in the same "
+            "order and with the same swaps, not a share of its own"
+        )
+
+
+class _Gather(torch.autograd.Function):
+    """Embeddings of all processes, one process after the other; see `gather_embeddings` for the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, counts: list[int]) -> Tensor:
+        # Collectives want equal shapes.
+        padded = own.new_zeros(max(counts), own.shape[1])
+        padded[: len(own)] = own
+        parts = [torch.empty_like(padded) for _ in counts]
+        dist.all_gather(parts, padded)
+        start = sum(counts[: dist.get_rank()])
+        ctx.share = slice(start, start + len(own))
+        ctx.processes = len(counts)
+        return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient[ctx.share] * ctx.processes, None
+
+
+@contextmanager
+def sparse_lookups(model: SentenceTransformer) -> Iterator[None]:
+    """Let the token embeddings of `model` collect sparse gradients; `.grad` is dense as ever afterwards.
+
+    The gradient of a lookup is as large as the vocabulary, and nearly all zeros. With many small chunks in a
+    batch, filling and adding those zeros takes a tenth of the time of a small encoder on a CPU. Here each
+    chunk gives only the rows that it looked up. The sums are the same up to the order of additions.
+
+    For training in one process. Does nothing where the token embeddings are frozen or no `nn.Embedding`.
+    """
+    transformer = model.transformers_model
+    embeddings = transformer.get_input_embeddings() if transformer is not None else None
+    if not isinstance(embeddings, nn.Embedding) or embeddings.sparse or not embeddings.weight.requires_grad:
+        yield
+        return
+    embeddings.sparse = True
+    hook = embeddings.weight.register_post_accumulate_grad_hook(_make_dense)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        hook.remove()
+        embeddings.sparse = False
+
+
+def _make_dense(weight: Tensor) -> None:
+    if weight.grad is not None and weight.grad.is_sparse:
+        weight.grad = weight.grad.to_dense()

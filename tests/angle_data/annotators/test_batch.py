@@ -1,0 +1,628 @@
+"""The batch annotator over real sockets: nothing is bought twice, nothing is mis-paired, nothing is lost."""
+
+import asyncio
+import json
+import multiprocessing
+import os
+import signal
+import sys
+from contextlib import aclosing
+
+import pytest
+from fake_batch import FakeBatch
+from fake_openai import Fault
+
+from angle_data.annotators.base import ChatRequest, Reply, Sampling
+from angle_data.annotators.batch import Limits, OpenAIBatch
+from angle_data.annotators.batch_service import request_line
+from angle_data.annotators.batch_state import open_requests
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.transport import request_body
+from angle_data.errors import AnnotatorError, CredentialsError, InputError, StoppedError
+
+KEY = "sk-test-0123456789"
+SOON = {"retry-after-ms": "5"}
+
+
+def requests(count, first=0):
+    for number in range(first, first + count):
+        yield ChatRequest(
+            key=f"{number:032x}",
+            source_id=f"s{number}",
+            source=f"text {number}",
+            task="synonym",
+            messages=({"role": "user", "content": f"prompt {number}"},),
+            model="tiny",
+            sampling=Sampling(temperature=0.5, max_tokens=64, seed=3),
+        )
+
+
+def batch_spec(url, run, **changes):
+    return AnnotatorSpec("tiny", "batch", "tiny", base_urls=(url,), run=run, timeout_s=30.0, **changes)
+
+
+class Client:
+    """What a labelling run does with the engine: keeps replies, and asks only for those it lacks."""
+
+    def __init__(self, server, run, wait_s=0.0, *, key_env=None, max_bytes=10**9, **options):
+        self.replies, self.failures = {}, {}
+        options = {"wait_s": wait_s, **options}
+        self.spec = batch_spec(server.url, run, api_key_env=key_env, engine_options=options)
+        self.limits = Limits(max_bytes=max_bytes, poll_s=0.001, retry_s=0.01)
+
+    def run(self, wanted, at_most=None):
+        """One run of the command; returns the error that ended it, if one did."""
+        self.failures = {}
+
+        async def collect():
+            asked = (request for request in wanted if request.key not in self.replies)
+            count = 0
+            async with aclosing(OpenAIBatch(self.spec, self.limits).stream(asked)) as stream:
+                async for outcome in stream:
+                    (self.replies if isinstance(outcome, Reply) else self.failures)[outcome.key] = outcome
+                    count += 1
+                    if count == at_most:
+                        return
+
+        try:
+            asyncio.run(collect())
+        except (AnnotatorError, StoppedError) as ended:
+            return ended
+
+    def until_done(self, wanted, runs=60):
+        wanted = list(wanted)
+        for _ in range(runs):
+            if not isinstance(ended := self.run(wanted), StoppedError):
+                return ended
+        raise AssertionError(f"not done: {ended}")
+
+    def until_stuck(self, wanted, runs=6):
+        wanted = list(wanted)
+        for _ in range(runs):
+            if "batch_size=N" in (ended := str(self.run(wanted))):
+                return ended
+        raise AssertionError(f"not stuck: {ended}")
+
+    def texts(self):
+        return {key: reply.text for key, reply in self.replies.items()}
+
+
+def answers(count, first=0):
+    return {f"{n:032x}": f"answer to prompt {n}" for n in range(first, first + count)}
+
+
+def events(run):
+    return [json.loads(line) for line in (run / "batches.jsonl").read_text().splitlines()]
+
+
+def test_submit_leave_come_back_fetch(tmp_path):
+    with FakeBatch(held=True) as server:
+        client = Client(server, tmp_path)
+        first = client.run(requests(5))
+        assert isinstance(first, StoppedError)
+        assert "1 batch is being worked on (5 requests)" in str(first)
+        assert "same command again" in str(first)
+        assert isinstance(client.run(requests(5)), StoppedError)
+        server.held = False
+        assert client.until_done(requests(5)) is None
+        assert len(server.batches) == 1
+    assert client.texts() == answers(5)
+    reply = client.replies[f"{0:032x}"]
+    assert (reply.finish_reason, reply.seconds) == ("stop", 90.0)
+    assert reply.usage == {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    assert [event["event"] for event in events(tmp_path)] == ["run", "prepared", "submitted", "finished"]
+    assert list((tmp_path / "batch").iterdir()) == []
+
+
+def test_a_batch_of_others_does_not_keep_a_run_from_its_end(tmp_path):
+    with FakeBatch(held=True) as server:
+        client = Client(server, tmp_path)
+        client.run(requests(2))
+        client.run(requests(3, first=10))
+        mine, other = server.batches.values()
+        server.complete(mine)
+        assert client.run(requests(2)) is None
+        assert client.texts() == answers(2)
+        server.complete(other)
+        assert client.until_done(requests(3, first=10)) is None
+        assert len(server.batches) == 2
+    assert client.texts() == answers(2) | answers(3, first=10)
+
+
+def test_rows_of_an_input_file_are_the_requests(tmp_path):
+    with FakeBatch() as server:
+        Client(server, tmp_path).run(requests(2))
+        name, content = server.files["file-1"]
+    assert name.endswith(".jsonl")
+    assert json.loads(content.splitlines()[1]) == {
+        "custom_id": f"{1:032x}",
+        "method": "POST",
+        "url": "/v1/chat/completions",
+        "body": {
+            "model": "tiny",
+            "messages": [{"role": "user", "content": "prompt 1"}],
+            "temperature": 0.5,
+            "max_tokens": 64,
+            "seed": 3,
+        },
+    }
+
+
+def test_no_reply_is_mispaired_and_what_failed_is_asked_again(tmp_path):
+    with FakeBatch(failing=0.2, vanishing=0.1, strangers=3) as server:
+        client = Client(server, tmp_path, wait_s=30, batch_size=40)
+        assert client.run(requests(100)) is None
+        failed = dict(client.failures)
+        assert client.texts().items() <= answers(100).items()
+        assert len(client.replies) + len(failed) == 100
+        assert {failure.kind for failure in failed.values()} == {"http_500", "missing"}
+        server.failing, server.vanishing = 0.0, 0.0
+        assert client.run(requests(100)) is None
+        assert server.asked[100:] == sorted(failed)
+    assert client.texts() == answers(100)
+
+
+LINE = len(request_line(f"{0:032x}", request_body(next(requests(1)))))
+
+
+@pytest.mark.parametrize("limits", [{"batch_size": 3}, {"max_bytes": 3 * LINE}, {"max_bytes": 4 * LINE - 1}])
+def test_parts_keep_within_rows_and_bytes(tmp_path, limits):
+    with FakeBatch() as server:
+        client = Client(server, tmp_path, wait_s=30, **limits)
+        assert client.run(requests(7)) is None
+        assert [len(batch.rows) for batch in server.batches.values()] == [3, 3, 1]
+    assert client.texts() == answers(7)
+
+
+def test_a_request_that_fits_no_file_fails_alone(tmp_path):
+    wanted = list(requests(3))
+    long = ({"role": "user", "content": "x" * 1000},)
+    wanted[1] = ChatRequest("ab" * 16, "s", "x", "synonym", long, "tiny", wanted[1].sampling)
+    with FakeBatch() as server:
+        client = Client(server, tmp_path, wait_s=30, max_bytes=2 * LINE)
+        assert client.run(wanted) is None
+    assert client.failures["ab" * 16].kind == "too_large"
+    assert sorted(client.replies) == [f"{0:032x}", f"{2:032x}"]
+
+
+def test_new_requests_join_without_the_old_ones(tmp_path):
+    with FakeBatch(held=True) as server:
+        client = Client(server, tmp_path)
+        client.run(requests(3))
+        client.run(requests(5))
+        server.held = False
+        assert client.until_done(requests(5)) is None
+        assert server.asked == [f"{n:032x}" for n in range(5)]
+    assert client.texts() == answers(5)
+
+
+def test_replies_to_requests_no_longer_asked_are_kept_for_later(tmp_path):
+    with FakeBatch() as server:
+        client = Client(server, tmp_path)
+        client.run(requests(6))
+        assert client.until_done(requests(2)) is None
+        assert sorted(client.replies) == [f"{n:032x}" for n in range(2)]
+        calls = len(server.calls)
+        assert client.run(requests(4)) is None
+        assert client.run(requests(6)) is None
+        assert server.calls[calls:] == []
+    assert client.texts() == answers(6)
+    assert client.replies[f"{5:032x}"].seconds == 90.0
+    assert list((tmp_path / "batch").iterdir()) == []
+
+
+def test_a_run_that_ends_while_fetching_fetches_the_rest_next_time(tmp_path):
+    with FakeBatch() as server:
+        client = Client(server, tmp_path, wait_s=30)
+        client.run(requests(10), at_most=4)
+        assert len(client.replies) == 4
+        assert client.run(requests(10)) is None
+        assert len(server.batches) == 1
+    assert client.texts() == answers(10)
+
+
+@pytest.mark.parametrize(
+    ("ending", "kinds"), [("expired", {"batch_expired"}), ("cancelled", {"batch_cancelled"})]
+)
+def test_what_a_batch_did_before_its_early_end_counts(tmp_path, ending, kinds):
+    with FakeBatch(ending=ending) as server:
+        client = Client(server, tmp_path, wait_s=30)
+        assert client.run(requests(10)) is None
+        assert client.texts() == answers(5)
+        assert {failure.kind for failure in client.failures.values()} == kinds
+        server.ending = "completed"
+        assert client.run(requests(10)) is None
+    assert client.texts() == answers(10)
+
+
+def test_a_refused_batch_says_why_and_its_requests_can_be_asked_again(tmp_path):
+    with FakeBatch(refusals=["model_not_found"]) as server:
+        client = Client(server, tmp_path)
+        client.run(requests(3))
+        client.run(requests(3))
+        ended = client.run(requests(3))
+        assert not isinstance(ended, StoppedError)
+        assert "batch_1" in str(ended)
+        assert "line 1: not today" in str(ended)
+        assert len(server.batches) == 1
+        assert client.until_done(requests(3)) is None
+        assert len(server.batches) == 2
+    assert client.texts() == answers(3)
+
+
+def test_a_refused_batch_does_not_hide_the_replies_of_others(tmp_path):
+    with FakeBatch() as server:
+        client = Client(server, tmp_path, batch_size=2)
+        client.run(requests(4))
+        first, second = server.batches.values()
+        server.complete(first)
+        server.refusals = ["model_not_found"]
+        server.validate(second)
+        assert "not today" in str(client.run(requests(6)))
+        assert len(server.batches) == 2
+    assert client.texts() == answers(2)
+
+
+@pytest.mark.parametrize(
+    ("operation", "fault"),
+    [
+        ("upload", Fault(503, SOON)),
+        ("upload", Fault(kind="reset")),
+        ("create", Fault(429, SOON)),
+        ("create", Fault(500, SOON)),
+        ("create", Fault(kind="lost")),
+        ("create", Fault(kind="html")),
+        ("look", Fault(500, SOON)),
+        ("content", Fault(500, SOON)),
+        ("content", Fault(kind="cut")),
+        ("content", Fault(kind="short")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{value.kind} {value.status}",
+)
+def test_passing_faults_are_tried_again_and_never_buy_twice(tmp_path, operation, fault):
+    with FakeBatch(faults={operation: [fault]}) as server:
+        client = Client(server, tmp_path, wait_s=30)
+        assert client.run(requests(6)) is None
+        assert len(server.batches) == 1
+        assert server.calls.count(operation) >= 1
+    assert client.texts() == answers(6)
+
+
+def test_an_interrupt_leaves_the_batch_to_the_service(tmp_path):
+    with FakeBatch(held=True) as server:
+        client = Client(server, tmp_path, wait_s=30)
+
+        async def interrupted():
+            async def drain():
+                async for _ in OpenAIBatch(client.spec, client.limits).stream(requests(3)):
+                    pass
+
+            task = asyncio.create_task(drain())
+            while "look" not in server.calls:
+                await asyncio.sleep(0.005)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(interrupted())
+        server.held = False
+        assert client.run(requests(3)) is None
+        assert len(server.batches) == 1
+    assert client.texts() == answers(3)
+
+
+def test_requests_are_pulled_with_room_for_an_interrupt(tmp_path):
+    """A million requests must not be pulled and submitted after Ctrl-C."""
+    pulled = 0
+
+    def counted():
+        nonlocal pulled
+        for request in requests(5000):
+            pulled += 1
+            yield request
+
+    async def interrupted(url):
+        task = asyncio.create_task(anext(OpenAIBatch(batch_spec(url, tmp_path)).stream(counted())))
+        while not pulled:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with FakeBatch() as server:
+        asyncio.run(interrupted(server.url))
+        assert server.batches == {}
+    assert pulled < 1000
+
+
+def rows_of(server):
+    """The result rows of the only batch, which ends now."""
+    (batch,) = server.batches.values()
+    server.complete(batch)
+    return batch, [json.loads(line) for line in server.files[batch.output_file][1].splitlines()]
+
+
+def store(server, batch, rows):
+    server.files[batch.output_file] = ("o", "".join(json.dumps(row) + "\n" for row in rows).encode())
+
+
+def test_odd_rows_cost_their_own_request_and_no_other(tmp_path, caplog):
+    """Of one request no row, of one no completion, of one a second answer, and a row of nobody's."""
+    with FakeBatch(strangers=1) as server:
+        client = Client(server, tmp_path)
+        client.run(requests(4))
+        batch, rows = rows_of(server)
+        rows = sorted(rows, key=lambda row: row["custom_id"])
+        rows[1]["response"]["body"] = {"choices": []}
+        store(server, batch, [*rows[1:], rows[2]])
+        batch.error_file = batch.output_file
+        assert client.run(requests(4)) is None
+    kinds = {int(key, 16): failure.kind for key, failure in client.failures.items()}
+    assert kinds == {0: "missing", 1: "bad_answer"}
+    assert client.texts() == answers(2, first=2)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == ["batch batch_1: 7 result rows ignored that answer none of its requests"]
+
+
+def test_a_damaged_result_file_closes_nothing_and_a_lost_one_is_missing_rows(tmp_path):
+    with FakeBatch() as server:
+        client = Client(server, tmp_path)
+        client.run(requests(2))
+        batch, rows = rows_of(server)
+        server.files[batch.output_file] = ("o", json.dumps(rows[0]).encode()[:-20])
+        assert "damaged" in str(client.run(requests(2)))
+        assert open_requests(tmp_path) == 2
+        del server.files[batch.output_file]
+        assert client.run(requests(2)) is None
+        assert {failure.kind for failure in client.failures.values()} == {"missing"}
+        assert client.until_done(requests(2)) is None
+        assert len(server.batches) == 2
+    assert client.texts() == answers(2)
+
+
+@pytest.mark.parametrize("wait_s", [0, 60])
+def test_too_large_a_batch_names_the_option_with_which_the_command_goes_on(tmp_path, wait_s):
+    """Each prompt counts ten tokens here, so four at a time fit."""
+    with FakeBatch(max_enqueued=40) as server:
+        ended = Client(server, tmp_path, wait_s, batch_size=16).until_stuck(requests(16))
+        assert "account's limit on enqueued tokens" in ended
+        client = Client(server, tmp_path, wait_s, batch_size=4)
+        assert client.until_done(requests(16)) is None
+        sizes = [len(b.rows) for b in server.batches.values() if b.status == "completed"]
+        assert sizes == [4, 4, 4, 4]
+        assert sorted(server.asked) == [f"{n:032x}" for n in range(16)]
+        assert "list" not in server.calls  # what was not submitted is known, and not searched for
+    assert client.texts() == answers(16)
+    assert list((tmp_path / "batch").iterdir()) == []
+
+
+@pytest.mark.parametrize("wait_s", [0, 60])
+def test_a_batch_without_room_waits_for_the_others_and_is_not_sent_again(tmp_path, wait_s):
+    with FakeBatch(max_enqueued=60, looks=6) as server:
+        client = Client(server, tmp_path, wait_s, batch_size=4)
+        assert client.until_done(requests(16)) is None
+        assert {len(b.rows) for b in server.batches.values() if b.status == "completed"} == {4}
+        assert sorted(server.asked) == [f"{n:032x}" for n in range(16)]
+        assert server.calls.count("upload") == 4
+    assert client.texts() == answers(16)
+
+
+def test_an_account_that_others_fill_stops_the_run_until_they_have_finished(tmp_path):
+    with FakeBatch(max_enqueued=1) as server:
+        client = Client(server, tmp_path, wait_s=60)
+        assert "no room for 8 requests" in client.until_stuck(requests(8))
+        server.max_enqueued = None
+        assert client.run(requests(8)) is None
+        assert [b.status for b in server.batches.values()] == ["failed", "completed"]
+    assert client.texts() == answers(8)
+
+
+def test_requests_without_room_that_are_no_longer_asked_are_not_bought(tmp_path):
+    with FakeBatch(max_enqueued=20) as server:
+        client = Client(server, tmp_path)
+        client.run(requests(3))
+        client.run(requests(3))
+        assert client.until_done(requests(2, first=10)) is None
+        assert sorted(server.asked) == [f"{n:032x}" for n in range(10, 12)]
+    assert client.texts() == answers(2, first=10)
+
+
+def test_what_waits_for_room_is_said(tmp_path):
+    with FakeBatch(max_enqueued=60, held=True) as server:
+        client = Client(server, tmp_path, batch_size=4)
+        stops = [str(client.run(requests(8))) for _ in range(4)]
+    assert any("1 batch is being worked on (4 requests); 4 requests wait for room" in stop for stop in stops)
+
+
+REFUSED = Fault(429, {"retry-after-ms": "1"})
+
+
+def test_a_service_too_busy_for_batches_stops_the_run_and_keeps_what_it_took(tmp_path):
+    """Creation is limited per hour: more refusals than other faults are waited out, but not for ever."""
+    with FakeBatch(faults={"create": [*[REFUSED] * 10, None, *[REFUSED] * 20]}) as server:
+        client = Client(server, tmp_path, batch_size=2)
+        ended = client.run(requests(4))
+        assert isinstance(ended, StoppedError)
+        assert "too busy" in str(ended)
+        assert len(server.batches) == 1
+        assert client.until_done(requests(4)) is None
+        assert len(server.batches) == 2
+    assert client.texts() == answers(4)
+
+
+@pytest.mark.parametrize(
+    ("faults", "kind", "words"),
+    [
+        (
+            {"upload": Fault(401, message=f"bad key {KEY}")},
+            CredentialsError,
+            "rejects the API key in SOME_KEY",
+        ),
+        ({"create": Fault(400, message=f"no batches for {KEY}")}, AnnotatorError, "no batches for [key]"),
+        (
+            {"upload": Fault(404, message="Not Found")},
+            AnnotatorError,
+            "takes no batch files (use --engine ser",
+        ),
+        (
+            {"create": Fault(429, {}, "no money", "insufficient_quota")},
+            AnnotatorError,
+            "do not allow it: no mo",
+        ),
+        (
+            {"create": Fault(429, {}, "no money", None, error_type="insufficient_quota")},
+            AnnotatorError,
+            "no mon",
+        ),
+    ],
+    ids=["key", "refused", "no batches", "quota by code", "quota by type"],
+)
+def test_what_ends_the_run_is_one_line_without_the_key(tmp_path, monkeypatch, faults, kind, words):
+    monkeypatch.setenv("SOME_KEY", KEY)
+    (operation, fault), *_ = faults.items()
+    with FakeBatch(faults={operation: [fault]}) as server:
+        ended = Client(server, tmp_path, key_env="SOME_KEY").run(requests(1))
+    assert type(ended) is kind
+    assert words in str(ended)
+    assert "\n" not in str(ended)
+    assert ended.__suppress_context__
+    texts = [str(ended), *(path.read_text() for path in tmp_path.rglob("*") if path.is_file())]
+    assert not any(KEY in text for text in texts)
+
+
+def test_an_unreachable_server_is_one_line(tmp_path):
+    with FakeBatch() as server:
+        pass
+    assert "cannot reach" in str(Client(server, tmp_path).run(requests(1)))
+
+
+def test_a_batch_of_another_account_is_not_bought_again(tmp_path):
+    with FakeBatch() as server:
+        client = Client(server, tmp_path)
+        client.run(requests(1))
+        server.batches.clear()
+        assert "knows no batch batch_1" in str(client.run(requests(1)))
+        assert server.batches == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"wait": 3}, "knows no option 'wait'"),
+        ({"wait_s": "soon"}, "wait_s must be a number"),
+        ({"wait_s": -1}, "wait_s must be a number"),
+        ({"wait_s": float("nan")}, "wait_s must be a number"),
+        ({"batch_size": 0}, "batch_size must be a whole number"),
+    ],
+)
+def test_engine_options_are_checked(tmp_path, options, words):
+    with pytest.raises(InputError, match=words):
+        OpenAIBatch(batch_spec("http://localhost:1/v1", tmp_path, engine_options=options))
+
+
+def test_a_run_directory_is_needed():
+    with pytest.raises(InputError, match="--out"):
+        OpenAIBatch(batch_spec("http://localhost:1/v1", None))
+
+
+@pytest.mark.parametrize("torn", [True, False], ids=["a torn last line", "no line at all"])
+def test_submissions_that_were_not_written_down_are_found_at_the_service(tmp_path, torn):
+    """Among those of another run, on several pages."""
+    with FakeBatch() as server:
+        client = Client(server, tmp_path / "a", batch_size=1)
+        client.run(requests(3))
+        Client(server, tmp_path / "b", batch_size=1).run(requests(3))
+        path = tmp_path / "a" / "batches.jsonl"
+        lines = path.read_text().splitlines(keepends=True)
+        kept = [line for line in lines if '"submitted"' not in line]
+        path.write_text("".join(lines)[:-9] if torn else "".join(kept))
+        assert client.until_done(requests(3)) is None
+        assert len(server.batches) == 6
+    assert client.texts() == answers(3)
+
+
+def test_a_damaged_state_is_refused_by_line_and_changed_keys_by_file(tmp_path):
+    with FakeBatch(held=True) as server:
+        client = Client(server, tmp_path)
+        client.run(requests(3))
+        keys, path = next((tmp_path / "batch").glob("*.keys")), tmp_path / "batches.jsonl"
+        keys.write_text(keys.read_text()[33:])
+        with pytest.raises(InputError, match="missing or changed"):
+            client.run(requests(3))
+        with path.open("a") as stream:
+            stream.write('{"event": "submitted", "part": "0009-x", "batch": "b"}\n')
+        with pytest.raises(InputError, match=r"batches\.jsonl:4"):
+            client.run(requests(3))
+
+
+def test_the_state_of_a_version_that_cut_batches_into_halves_is_read(tmp_path):
+    with FakeBatch() as server:
+        client = Client(server, tmp_path)
+        client.run(requests(2))
+        with (tmp_path / "batches.jsonl").open("a") as stream:
+            stream.write('{"event": "shrunk", "rows": 1}\n')
+        assert client.until_done(requests(2)) is None
+    assert client.texts() == answers(2)
+
+
+def test_counting_what_is_in_batches_reads_only(tmp_path):
+    with FakeBatch(held=True) as server:
+        client = Client(server, tmp_path)
+        client.run(requests(3))
+        client.run(requests(5))
+    path = tmp_path / "batches.jsonl"
+    path.write_text(path.read_text() + '{"event": "fini')
+    before = {item: item.read_bytes() for item in tmp_path.rglob("*") if item.is_file()}
+    assert open_requests(tmp_path) == 5
+    assert {item: item.read_bytes() for item in tmp_path.rglob("*") if item.is_file()} == before
+    assert open_requests(tmp_path / "elsewhere") == 0
+
+
+def run_and_die(url, run, moment, journal):
+    """Run the engine, note its replies, and die before change number `moment` of a file in the run."""
+    passed = 0
+
+    def step(event, arguments):
+        nonlocal passed
+        written = event in ("os.rename", "os.remove") or (
+            event == "open" and set("wa+") & set(arguments[1] or "")
+        )
+        if written and str(run) in str(arguments[0]):
+            passed += 1
+            if passed == moment:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(step)
+
+    async def collect():
+        spec = batch_spec(url, run, engine_options={"wait_s": 30})
+        async for outcome in OpenAIBatch(spec, Limits(poll_s=0.001)).stream(requests(4)):
+            with journal.open("a") as stream:
+                stream.write(f"{outcome.key} {outcome.text}\n")
+
+    asyncio.run(collect())
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_kill_before_any_change_of_a_file_buys_nothing_twice(tmp_path):
+    moment, survived = 0, False
+    while not survived:
+        moment += 1
+        run, journal = tmp_path / str(moment), tmp_path / f"{moment}.txt"
+        journal.touch()
+        with FakeBatch() as server:
+            # The server's thread waits for connections and holds no lock while this process is copied.
+            child = multiprocessing.get_context("fork").Process(
+                target=run_and_die, args=(server.url, run, moment, journal)
+            )
+            child.start()
+            child.join(60)
+            survived = child.exitcode == 0
+            assert survived or child.exitcode == -signal.SIGKILL
+            client = Client(server, run, wait_s=30)
+            done = dict(line.split(" ", 1) for line in journal.read_text().splitlines())
+            client.replies = {key: Reply(key, text) for key, text in done.items()}
+            assert client.run(requests(4)) is None
+            assert len(server.batches) == 1, f"killed before step {moment}: {events(run)}"
+        assert client.texts() == answers(4), f"killed before step {moment}"
+    assert moment > 12

@@ -1,0 +1,203 @@
+"""What every engine of the registry promises a labelling run, whoever it asks; new entries are covered.
+
+Nothing is asked twice, a kill loses nothing that was answered, the order of texts and replies does not
+matter, and a key from the environment is written nowhere. Each engine has its own fake of what it asks, see
+SETUPS.
+"""
+
+import io
+import json
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from fake_batch import FakeBatch
+from fake_openai import FakeOpenAI
+from programs import angle_data, plain_prompts, started
+from tiny_llm import RAY_MARKS
+
+from angle_data.annotators.batch import Limits
+from angle_data.annotators.registry import ANNOTATORS
+from angle_data.cli import main
+from angle_data.jsonl import read_jsonl
+
+KEY = "sk-secret-0123456789"
+PATIENCE_S = 60
+TEXTS = 12
+GATED = 6  # the text at which the fake of vLLM waits until the gate is open
+
+
+@dataclass
+class Engine:
+    """How an engine is tried. `asked` counts the requests that whoever it asks has seen so far.
+
+    A run is killed once it has `begun`; of what was asked until then, up to `in_flight` requests may be asked
+    again.
+    """
+
+    options: list[object]
+    begun: Callable[[Path], bool]
+    in_flight: int
+    asked: Callable[[], int] | None = None
+    texts_to_kill: int = 12
+    folder: Path = field(default_factory=Path)
+
+    def write_texts(self, numbers):
+        """Write the texts in this order and return the file."""
+        path = self.folder / f"texts-{len(list(self.folder.iterdir()))}.jsonl"
+        path.write_text("".join(json.dumps({"text": text_of(self.folder, n)}) + "\n" for n in numbers))
+        return path
+
+    def command(self, texts, out):
+        prompts = self.folder / "prompts"
+        paths = ["--texts", texts, "--out", self.folder / out, "--prompts", prompts]
+        return ["llm-label", "--model", "tiny", "--polarity", "synonym", *paths, "--json", *self.options]
+
+    def run(self, texts, out, *more):
+        """Run the program in this process; returns its counts, and all that it printed."""
+        printed, errors = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(errors):
+            patch.setattr(sys, "argv", ["angle-data", *map(str, [*self.command(texts, out), *more])])
+            with pytest.raises(SystemExit) as stop:
+                main()
+        assert not stop.value.code, errors.getvalue()
+        return json.loads(printed.getvalue()), printed.getvalue() + errors.getvalue()
+
+    def candidates(self, out):
+        return [row for _, row in read_jsonl(self.folder / out / "candidates.jsonl")]
+
+
+def text_of(folder, number):
+    return f"Node {number} may wait for {folder / 'gate'}" if number == GATED else f"Node {number} left"
+
+
+def echo(body):
+    return f"{body['messages'][-1]['content']} as well"
+
+
+@contextmanager
+def server(folder, request):
+    with FakeOpenAI(echo, key=KEY, latency_s=0.05) as fake:
+        options = ["--base-url", fake.url, "--api-key-env", "MY_KEY", "--concurrency", 3]
+        yield Engine(options, lambda run: len(fake.seen) >= 6, 3, lambda: len(fake.seen))
+
+
+@contextmanager
+def batch(folder, request):
+    quick = Limits(poll_s=0.001)
+    request.getfixturevalue("monkeypatch").setattr("angle_data.annotators.batch.Limits", lambda: quick)
+    with FakeBatch(echo, key=KEY) as fake:
+        waits = ["--engine-option", f"wait_s={PATIENCE_S}"]
+        options = ["--base-url", fake.url, "--api-key-env", "MY_KEY", *waits]
+        yield Engine(options, lambda run: bool(fake.batches), 0, lambda: len(fake.asked))
+
+
+def on_fake_vllm(calls, *options):
+    def asked():
+        return sum(map(len, calls("chat")))
+
+    options = [*options, "--engine-option", "max_model_len=4096"]
+    return Engine(options, lambda run: asked() > GATED, 2, asked)
+
+
+@contextmanager
+def offline(folder, request):
+    yield on_fake_vllm(request.getfixturevalue("calls"), "--engine-option", "chunk=2")
+
+
+@contextmanager
+def ray(folder, request):
+    # Two chunks are under way at a time.
+    yield on_fake_vllm(request.getfixturevalue("ray_calls"), "--engine-option", "chunk=1")
+
+
+@contextmanager
+def recorded(folder, request):
+    count = 1500  # enough to be killed between the first and the last
+    texts = ((n, text_of(folder, n)) for n in range(count))
+    rows = ({"text": text, "polarity": "synonym", "reply": f"{n} as well"} for n, text in texts)
+    (folder / "replies.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    yield Engine(["--replies", folder / "replies.jsonl"], lambda run: lines(run) > 0, 0, texts_to_kill=count)
+
+
+SETUPS = {"server": server, "batch": batch, "offline": offline, "ray": ray, "recorded": recorded}
+MARKS = {"ray": RAY_MARKS}
+
+
+@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in ANNOTATORS])
+def engine(request, tmp_path, monkeypatch):
+    """Every engine of the registry, with the key in the environment."""
+    if request.param not in SETUPS:
+        pytest.fail(f"engine {request.param!r} has no entry in SETUPS, so nothing tries it")
+    monkeypatch.setenv("MY_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    plain_prompts(tmp_path / "prompts")
+    with SETUPS[request.param](tmp_path, request) as found:
+        found.folder = tmp_path
+        found.options = ["--engine", request.param, *found.options]
+        (tmp_path / "gate").touch()
+        yield found
+
+
+def lines(run):
+    path = run / "journal.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def number_of(text):
+    return int(re.search(r"\d+", text)[0])
+
+
+def test_every_reply_stands_beside_its_own_text_nothing_is_asked_twice_and_the_key_is_nowhere(engine):
+    texts, run = engine.write_texts(range(TEXTS)), engine.folder / "run"
+    first, printed = engine.run(texts, "run", "--verbose")
+    assert first["asked"] == first["kept"] == TEXTS
+    candidates, journal = (run / "candidates.jsonl").read_bytes(), (run / "journal.jsonl").read_bytes()
+    rows = engine.candidates("run")
+    assert [number_of(row["text"]) for row in rows] == list(range(TEXTS))
+    again, _ = engine.run(texts, "run")
+    assert (again["asked"], again["from_journal"]) == (0, TEXTS)
+    assert (run / "candidates.jsonl").read_bytes() == candidates
+    turned, _ = engine.run(engine.write_texts(reversed(range(TEXTS))), "run")
+    assert turned["asked"] == 0
+    assert engine.candidates("run") == rows[::-1]
+    more, _ = engine.run(engine.write_texts(range(TEXTS + 1)), "run")
+    assert more["asked"] == 1
+    assert (run / "candidates.jsonl").read_bytes().startswith(candidates)
+    assert (run / "journal.jsonl").read_bytes().startswith(journal)
+    if engine.asked:
+        assert engine.asked() == TEXTS + 1
+    assert KEY not in printed
+    files = [path for path in engine.folder.rglob("*") if path.is_file()]
+    assert run / "run.json" in files
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
+
+
+def test_a_kill_loses_no_reply_and_the_result_is_the_same(engine):
+    texts, run = engine.write_texts(range(engine.texts_to_kill)), engine.folder / "run"
+    (engine.folder / "gate").unlink()
+    with started(angle_data(*engine.command(texts, "run")), PATIENCE_S) as program:
+        while not engine.begun(run):
+            assert program.poll() is None, program.stderr.read()
+            time.sleep(0.002)
+        program.kill()
+        program.wait()
+    assert program.returncode == -signal.SIGKILL
+    (engine.folder / "gate").touch()
+    kept = (run / "journal.jsonl").read_bytes() if (run / "journal.jsonl").exists() else b""
+    kept = kept[: kept.rfind(b"\n") + 1]  # what was being written does not count
+    journalled = kept.count(b"\n")
+    counts, _ = engine.run(texts, "run")
+    assert counts["asked"] == engine.texts_to_kill - journalled
+    assert (run / "journal.jsonl").read_bytes().startswith(kept)
+    if engine.asked:
+        assert engine.asked() <= engine.texts_to_kill + engine.in_flight
+    whole, _ = engine.run(engine.write_texts(reversed(range(engine.texts_to_kill))), "whole")
+    assert whole["asked"] == engine.texts_to_kill
+    assert engine.candidates("run") == engine.candidates("whole")[::-1]

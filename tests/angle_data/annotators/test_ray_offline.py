@@ -1,0 +1,141 @@
+"""The Ray engine on a local Ray: with the real vLLM, and around a fake one for what goes wrong."""
+
+import asyncio
+import json
+import os
+import signal
+import time
+from contextlib import aclosing
+
+import pytest
+from programs import angle_data, journalled, plain_prompts, started
+from tiny_llm import (
+    ENGINE_OPTIONS,
+    ask,
+    chat_request,
+    needs_vllm,
+    ray_marks,
+    shared_engine,
+    shared_llama,
+)
+
+from angle_data.annotators.base import Failure
+from angle_data.annotators.ray_offline import RayOffline
+from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.errors import AnnotatorError, InputError, MissingExtraError
+
+PATIENCE_S = 120
+
+
+def annotator(checkpoint, **options):
+    return load_annotator(AnnotatorSpec("m", "ray", str(checkpoint), engine_options=options))
+
+
+@ray_marks
+@needs_vllm
+def test_ray_gives_the_replies_of_the_offline_engine(monkeypatch):
+    """The same chunks and seeds in a second start of vLLM, in a Ray actor: the same tokens."""
+    monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    requests = [chat_request(f"Node {number} is down.", number, seed=number) for number in range(10)]
+    requests.append(chat_request("word " * 600, 10))
+    replies = {
+        outcome.key: outcome
+        for outcome in ask(annotator(shared_llama(), chunk=4, **ENGINE_OPTIONS), requests)
+    }
+    expected = {outcome.key: outcome for outcome in ask(shared_engine(), requests)}
+    assert len(replies) == 11
+    too_long = requests[10].key
+    assert isinstance(replies[too_long], Failure)
+    assert replies.pop(too_long) == expected.pop(too_long)
+    assert {key: (r.text, r.usage) for key, r in replies.items()} == {
+        key: (r.text, r.usage) for key, r in expected.items()
+    }
+
+
+@ray_marks
+def test_chunks_are_pulled_as_answers_come(ray_calls):
+    pulled, seen = [], []
+
+    def source():
+        for number in range(13):
+            pulled.append(number)
+            yield chat_request(f"t{number}", number)
+
+    async def run(engine):
+        async with aclosing(engine.stream(source())) as stream:
+            async for outcome in stream:
+                seen.append(outcome.key)
+                # Two chunks for each of two engines are on their way, and one for each that came back.
+                assert len(pulled) <= 2 * (4 + (len(seen) + 1) // 2)
+
+    asyncio.run(run(annotator("tiny", chunk=2, concurrency=2)))
+    assert sorted(seen) == [chat_request("", number).key for number in range(13)]
+    assert len(ray_calls("start")) == 2
+    assert sorted(map(len, ray_calls("chat"))) == [1, 2, 2, 2, 2, 2, 2]
+
+
+@ray_marks
+@pytest.mark.parametrize(
+    ("checkpoint", "content", "message"),
+    [
+        ("missing", "a", "vLLM cannot load missing: missing is not a local folder and cannot be fetched"),
+        ("tiny", "forbidden", "vLLM refuses every request: that is forbidden"),
+    ],
+)
+def test_what_an_engine_cannot_do_is_one_line(ray_calls, checkpoint, content, message):
+    import ray
+
+    ray.init()  # a Ray of the caller's own stays
+    with pytest.raises(AnnotatorError) as caught:
+        ask(annotator(checkpoint), [chat_request(content)])
+    assert str(caught.value) == message
+    assert ray.is_initialized()
+    ray.shutdown()
+
+
+def start_run(tmp_path, contents):
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text("".join(json.dumps({"text": content}) + "\n" for content in contents))
+    options = ["--texts", texts, "--out", tmp_path / "run", "--polarity", "synonym"]
+    options += ["--prompts", plain_prompts(tmp_path / "prompts")]
+    options += ["--engine-option", "chunk=1", "--engine-option", "max_model_len=4096"]
+    return started(angle_data("llm-label", "--model", "tiny", "--engine", "ray", *options), PATIENCE_S)
+
+
+@ray_marks
+def test_ctrl_c_waits_for_the_chunks_under_way_and_the_next_run_goes_on(ray_calls, tmp_path):
+    gate = tmp_path / "gate"
+    contents = ["one", f"please wait for {gate}", "three", "four", "five", "six"]
+    with start_run(tmp_path, contents) as program:
+        end = time.monotonic() + PATIENCE_S
+        while len(ray_calls("chat")) < 2:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        os.killpg(program.pid, signal.SIGINT)
+        assert any("stopping" in line for line in program.stderr)
+        gate.touch()
+        program.communicate()
+    assert program.returncode == 130
+    done = journalled(tmp_path / "run")
+    assert done == contents[: len(done)]
+    assert 2 <= len(done) <= 4
+    with start_run(tmp_path, contents) as again:
+        _, errors = again.communicate()
+    assert again.returncode == 0, errors
+    assert sorted(journalled(tmp_path / "run")) == sorted(contents)
+    assert len(ray_calls("chat")) == len(contents)
+
+
+def test_without_ray_the_error_names_the_install_command(monkeypatch):
+    monkeypatch.setattr("angle_data.annotators.ray_offline.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r'pip install -e "\.\[ray\]"'):
+        RayOffline(AnnotatorSpec("m", "ray", "tiny"))
+
+
+def test_the_number_of_engines_is_checked(monkeypatch):
+    monkeypatch.setattr("angle_data.annotators.ray_offline.find_spec", lambda name: name)
+    with pytest.raises(
+        InputError, match="--engine-option concurrency must be a whole number of at least 1, got 0"
+    ):
+        annotator("tiny", concurrency=0)

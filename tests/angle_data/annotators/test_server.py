@@ -1,0 +1,599 @@
+"""The server annotator over real sockets: what is retried, what ends a run, and that no key leaks."""
+
+import asyncio
+import logging
+import socket
+import subprocess
+import sys
+import time
+from contextlib import aclosing
+
+import pytest
+from fake_openai import FakeOpenAI, Fault, Limit
+
+from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
+from angle_data.annotators.endpoints import Patience
+from angle_data.annotators.server import OpenAIServer
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
+
+KEY = "sk-test-0123456789"
+SCHEMA = {"type": "object", "properties": {"sentences": {"type": "array"}}}
+QUICK = Patience(retry_s=0.01)
+
+
+def requests(count, schema=None):
+    for number in range(count):
+        yield ChatRequest(
+            key=f"{number:032x}",
+            source_id=f"s{number}",
+            source=f"text {number}",
+            task="synonym",
+            messages=({"role": "user", "content": f"prompt {number}"},),
+            model="tiny",
+            sampling=Sampling(temperature=0.5, max_tokens=64, seed=3, schema=schema),
+        )
+
+
+def server_spec(url, **changes):
+    settings = {"base_urls": (url,), "concurrency": 4, "timeout_s": 30.0} | changes
+    return AnnotatorSpec("tiny", "server", "tiny", **settings)
+
+
+def ask(spec, wanted, patience=QUICK):
+    """Every outcome of the stream, and the error that ended it, if one did."""
+    outcomes, ended = [], None
+
+    async def collect():
+        async with aclosing(OpenAIServer(spec, patience).stream(wanted)) as stream:
+            async for outcome in stream:
+                outcomes.append(outcome)
+
+    try:
+        asyncio.run(collect())
+    except AngleError as error:
+        ended = error
+    return outcomes, ended
+
+
+def port_of(server):
+    return int(server.url.rsplit(":", 1)[1].removesuffix("/v1"))
+
+
+def closed_after(server, count, spec, wanted, patience, comes_back=None):
+    """Ask, and close the server after `count` replies; `comes_back` follows it at the same address."""
+    outcomes, ended = [], None
+
+    async def collect():
+        loop = asyncio.get_running_loop()
+        async with aclosing(OpenAIServer(spec, patience).stream(wanted)) as stream:
+            async for outcome in stream:
+                outcomes.append(outcome)
+                if len(outcomes) == count:
+                    server.__exit__()
+                    if comes_back is not None:
+                        loop.call_later(0.4, comes_back.__enter__)
+
+    try:
+        asyncio.run(collect())
+    except AngleError as error:
+        ended = error
+    finally:
+        if comes_back is not None:
+            comes_back.__exit__()
+    return outcomes, ended
+
+
+def test_replies_carry_text_reason_usage_and_the_request_holds_the_settings():
+    with FakeOpenAI(lambda body: f"answer to {body['messages'][0]['content']}") as server:
+        outcomes, ended = ask(server_spec(server.url), requests(3))
+    assert ended is None
+    assert sorted((o.key[-1], o.text, o.finish_reason) for o in outcomes) == [
+        (str(i), f"answer to prompt {i}", "stop") for i in range(3)
+    ]
+    assert outcomes[0].usage == {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    body = server.seen[0].body
+    assert (body["model"], body["temperature"], body["max_tokens"], body["seed"]) == ("tiny", 0.5, 64, 3)
+    assert "response_format" not in body
+    assert server.seen[0].authorization == "Bearer EMPTY"
+
+
+def test_requests_in_flight_reach_the_concurrency_and_never_exceed_it():
+    with FakeOpenAI(latency_s=0.05) as server:
+        outcomes, _ = ask(server_spec(server.url, concurrency=5), requests(40))
+    assert len(outcomes) == 40
+    assert max(seen.in_flight for seen in server.seen) == 5
+
+
+def test_requests_are_pulled_lazily():
+    """A list made of the whole iterable would cost gigabytes at two million texts."""
+    pulled = 0
+
+    def counted():
+        nonlocal pulled
+        for request in requests(1000):
+            pulled += 1
+            yield request
+
+    async def first_reply(url):
+        async with aclosing(OpenAIServer(server_spec(url)).stream(counted())) as stream:
+            await anext(stream)
+
+    with FakeOpenAI() as server:
+        asyncio.run(first_reply(server.url))
+    assert pulled <= 1 + 4 + 4 + 4  # yielded, queued, waiting for room, in flight
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(429, {"retry-after-ms": "20"}),
+        Fault(500, {"retry-after-ms": "20"}),
+        Fault(503, {"Retry-After": "0.02"}),
+        Fault(408, {"retry-after-ms": "20"}),
+        Fault(409, {"retry-after-ms": "20"}),
+        Fault(kind="reset"),
+        Fault(kind="broken_json"),
+        Fault(kind="cut"),
+        Fault(kind="shape"),
+    ],
+    ids=["429", "500", "503", "408", "409", "reset", "broken json", "cut", "no completion"],
+)
+def test_passing_faults_are_tried_again(fault):
+    with FakeOpenAI(faults=[None, fault, fault]) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(2))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply, Reply]
+    assert len(server.seen) == 4
+
+
+def test_429s_do_not_use_up_attempts():
+    told = Fault(429, {"retry-after-ms": "5"})
+    with FakeOpenAI(faults=[*[None] * 40, *[told] * 7]) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(41))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 41
+    assert len(server.seen) == 48
+
+
+def test_an_error_that_does_not_pass_becomes_a_failure_after_six_attempts():
+    broken = Fault(500, {"retry-after-ms": "5"}, message="out of memory")
+    with FakeOpenAI(faults=[broken] * 6) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(2))
+    assert ended is None
+    assert outcomes[0] == Failure(f"{0:032x}", "http_500", "out of memory")
+    assert isinstance(outcomes[1], Reply)
+    assert len(server.seen) == 7
+
+
+def test_a_hanging_request_times_out_and_is_tried_again():
+    with FakeOpenAI(faults=[Fault(kind="hang")]) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1, timeout_s=0.2), requests(1))
+    assert ended is None
+    assert isinstance(outcomes[0], Reply)
+    assert len(server.seen) == 2
+
+
+def test_the_first_timeout_is_a_warning_that_names_the_option(caplog):
+    faults = [Fault(kind="hang")] * 3
+    with FakeOpenAI(faults=faults) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=3, timeout_s=0.2), requests(3))
+    assert ended is None
+    assert len(outcomes) == 3
+    message = "no answer within 0.2 s; give it longer with --engine-option timeout_s=SECONDS, or send less"
+    assert caplog.text.count(f"{server.url}: {message}") == 1
+
+
+def test_requests_that_time_out_name_the_option_in_their_failure():
+    with FakeOpenAI(faults=[None], always=Fault(kind="hang")) as server:
+        outcomes, _ = ask(server_spec(server.url, concurrency=1, timeout_s=0.05), requests(2))
+    assert outcomes[1].kind == "timeout"
+    assert "--engine-option timeout_s=SECONDS" in outcomes[1].message
+
+
+def test_one_success_starts_both_counts_anew():
+    equal, others = [Fault(400, message="no")] * 4, [Fault(400, message=f"no {i}") for i in range(15)]
+    with FakeOpenAI(faults=[*equal, None, *equal, *others, None, *others]) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(40))
+    assert ended is None
+    assert len(outcomes) == 40
+
+
+def test_after_a_reply_a_stretch_of_refusals_does_not_end_the_run():
+    """Long texts may stand together; a server that works refuses them one by one."""
+    several = [Fault(400, message=f"{2000 + i} tokens are too many") for i in range(60)]
+    with FakeOpenAI(faults=[None, *several, *[Fault(400, message="filtered")] * 19]) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(81))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply, *[Failure] * 79, Reply]
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_a_server_that_goes_away_and_comes_back_costs_no_request(caplog, concurrency):
+    """In 0.4 seconds the six attempts of each request would be used up, whatever the pauses."""
+    caplog.set_level(logging.INFO, logger="angle")
+    server = FakeOpenAI(latency_s=0.01)
+    server.__enter__()
+    back = FakeOpenAI(port=port_of(server))
+    spec = server_spec(server.url, concurrency=concurrency)
+    patience = Patience(retry_s=0.001, first_s=0.02, longest_s=0.05, total_s=60.0)
+    outcomes, ended = closed_after(server, 10, spec, requests(60), patience, back)
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 60
+    assert caplog.text.count(f"{server.url} is away (") == 1
+    assert caplog.text.count(f"{server.url} answers again") == 1
+
+
+def test_a_server_that_stays_away_stops_the_run_with_everything_kept():
+    server = FakeOpenAI(latency_s=0.01)
+    server.__enter__()
+    spec = server_spec(server.url, concurrency=8)
+    patience = Patience(retry_s=0.001, first_s=0.01, longest_s=0.02, total_s=0.1)
+    outcomes, ended = closed_after(server, 10, spec, requests(60), patience)
+    assert isinstance(ended, StoppedError)
+    assert str(ended).startswith(f"no answer from {server.url} for ")
+    assert "run the same command again when the server is back" in str(ended)
+    assert {type(outcome) for outcome in outcomes} == {Reply}
+
+
+def test_a_gateway_without_its_server_is_asked_by_one_request_at_a_time():
+    """Eight are in flight, and at most four fail before the pause begins: from the 13th on, one by one."""
+    away = Fault(503, message="no backend")
+    with FakeOpenAI(faults=[*[None] * 4, *[away] * 20], latency_s=0.005) as server:
+        spec = server_spec(server.url, concurrency=8)
+        patience = Patience(retry_s=0.001, first_s=0.01, longest_s=0.02, total_s=60.0)
+
+        async def collect():
+            async with aclosing(OpenAIServer(spec, patience).stream(requests(40))) as stream:
+                return [outcome async for outcome in stream]
+
+        outcomes = asyncio.run(collect())
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 40
+    assert {seen.in_flight for seen in server.seen[4 + 12 : 4 + 20]} == {1}
+
+
+def test_a_request_that_its_server_never_survives_does_not_hold_the_run_up():
+    faults = [None, *[Fault(502, {"retry-after-ms": "5"}, message="bad gateway")] * 6]
+    with FakeOpenAI(faults=faults) as server:
+        spec = server_spec(server.url, concurrency=1)
+
+        async def collect():
+            patience = Patience(retry_s=0.001, first_s=0.01, longest_s=0.02, total_s=60.0)
+            async with aclosing(OpenAIServer(spec, patience).stream(requests(4))) as stream:
+                return [outcome async for outcome in stream]
+
+        outcomes = asyncio.run(collect())
+    assert [type(outcome) for outcome in outcomes] == [Reply, Failure, Reply, Reply]
+    assert len(server.seen) == 1 + 6 + 2
+
+
+def test_replies_before_a_fatal_error_are_kept(monkeypatch):
+    monkeypatch.setenv("MY_KEY", KEY)
+    with FakeOpenAI(faults=[None, None, Fault(401)], key=KEY) as server:
+        spec = server_spec(server.url, concurrency=1, api_key_env="MY_KEY")
+        outcomes, ended = ask(spec, requests(9))
+    assert [type(outcome) for outcome in outcomes] == [Reply, Reply]
+    assert isinstance(ended, CredentialsError)
+    assert len(server.seen) == 3
+
+
+def test_a_fatal_error_does_not_wait_for_requests_that_are_waiting_to_retry():
+    faults = [Fault(429, {"Retry-After": "3600"}), Fault(404, message="no such model")]
+    with FakeOpenAI(faults=faults) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=2), requests(2))
+    assert outcomes == []
+    assert "no such model" in str(ended)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kinds"),
+    [(None, [Reply]), (Fault(503), []), (Fault(400, message="no response_format here"), [])],
+)
+def test_winding_down_waits_for_the_answer_under_way_and_makes_no_second_attempt(fault, kinds):
+    async def collect(annotator, server):
+        async def wind_down():
+            while not server.seen:
+                await asyncio.sleep(0.01)
+            return annotator.wind_down()
+
+        under_way = asyncio.create_task(wind_down())
+        async with aclosing(annotator.stream(requests(9, schema={"type": "object"}))) as stream:
+            outcomes = [type(outcome) async for outcome in stream]
+        return outcomes, await under_way
+
+    with FakeOpenAI(always=fault, latency_s=0.5) as server:
+        annotator = OpenAIServer(server_spec(server.url, concurrency=1))
+        assert asyncio.run(collect(annotator, server)) == (kinds, 1)
+    assert len(server.seen) == 1
+
+
+def test_a_wrong_key_names_its_variable_and_shows_no_key(monkeypatch, caplog):
+    monkeypatch.setenv("MY_KEY", "sk-wrong-987654321")
+    caplog.set_level(logging.DEBUG)
+    with FakeOpenAI(key=KEY) as server:
+        spec = server_spec(server.url, api_key_env="MY_KEY")
+        outcomes, ended = ask(spec, requests(50))
+    assert outcomes == []
+    assert isinstance(ended, CredentialsError)
+    assert str(ended) == (f"{server.url} rejects the API key in MY_KEY (HTTP 401); set MY_KEY to a valid key")
+    assert len(server.seen) <= 4
+    assert "sk-wrong" not in caplog.text + repr(ended) + repr(spec)
+
+
+def test_a_server_that_wants_a_key_gets_none_unasked(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with FakeOpenAI(key=KEY) as server:
+        _, ended = ask(server_spec(server.url), requests(1))
+    assert server.seen[0].authorization == "Bearer EMPTY"
+    assert "wants an API key (HTTP 401); name its variable with --api-key-env" in str(ended)
+
+
+@pytest.mark.parametrize("name", ["MY_KEY", None])
+def test_a_403_shows_what_the_server_said_beside_the_advice(monkeypatch, name):
+    monkeypatch.setenv("MY_KEY", KEY)
+    message = f"Country not supported for {KEY}"
+    with FakeOpenAI(always=Fault(403, message=message)) as server:
+        _, ended = ask(server_spec(server.url, api_key_env=name), requests(1))
+    assert isinstance(ended, CredentialsError)
+    said = message.replace(KEY, "[key]") if name else message
+    assert str(ended).startswith(f"{server.url} refuses access (HTTP 403: {said}); ")
+    assert ("check the key in MY_KEY" in str(ended)) == (name is not None)
+    assert ("--api-key-env" in str(ended)) == (name is None)
+
+
+@pytest.mark.parametrize("value", [None, "", "  "])
+def test_a_missing_key_is_noticed_before_anything_is_sent(monkeypatch, value):
+    monkeypatch.delenv("MY_KEY", raising=False)
+    if value is not None:
+        monkeypatch.setenv("MY_KEY", value)
+    with pytest.raises(CredentialsError, match="set the environment variable MY_KEY"):
+        OpenAIServer(server_spec("http://127.0.0.1:9/v1", api_key_env="MY_KEY"))
+
+
+def test_a_server_that_drops_out_after_its_first_answer_gets_more_attempts():
+    reset = Fault(kind="reset")
+    with FakeOpenAI(faults=[None, reset, reset, reset]) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(2))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply, Reply]
+
+
+def test_an_error_while_reading_the_texts_ends_the_stream():
+    def broken():
+        yield from requests(2)
+        raise AnnotatorError("line 3 is bad")
+
+    with FakeOpenAI() as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=2), broken())
+    assert len(outcomes) == 2
+    assert str(ended) == "line 3 is bad"
+
+
+@pytest.mark.parametrize(
+    ("formats", "asked"),
+    [
+        (("json_schema", "json_object", "text"), ["json_schema"] * 4),
+        (("json_object", "text"), ["json_schema", *["json_object"] * 4]),
+        (("text",), ["json_schema", "json_object", *[None] * 4]),
+    ],
+    ids=["schema", "object", "text"],
+)
+def test_a_server_without_schemas_is_asked_for_less_once(formats, asked, caplog):
+    with FakeOpenAI(formats=formats) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(4, SCHEMA))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 4
+    found = [seen.body.get("response_format", {"type": None})["type"] for seen in server.seen]
+    assert found == asked
+    assert caplog.text.count("asking for") == len(asked) - 4
+
+
+def test_requests_in_flight_do_not_lower_the_form_twice(caplog):
+    with FakeOpenAI(formats=("json_object", "text"), latency_s=0.02) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=8), requests(20, SCHEMA))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 20
+    assert all("response_format" in seen.body for seen in server.seen)
+    assert caplog.text.count("asking for") == 1
+
+
+def test_the_glm_cloud_gets_no_schema_no_seed_and_does_not_think():
+    with FakeOpenAI(extra=["thinking"]) as server:
+        outcomes, _ = ask(server_spec(server.url, dialect="glm"), requests(1, SCHEMA))
+    body = server.seen[0].body
+    assert isinstance(outcomes[0], Reply)
+    assert body["response_format"] == {"type": "json_object"}
+    assert body["thinking"] == {"type": "disabled"}
+    assert "seed" not in body
+
+
+def test_several_servers_share_the_work():
+    with FakeOpenAI(latency_s=0.02) as one, FakeOpenAI(latency_s=0.02) as two:
+        spec = server_spec(one.url, base_urls=(one.url, two.url), concurrency=8)
+        outcomes, ended = ask(spec, requests(80))
+    assert ended is None
+    assert len(outcomes) == 80
+    assert min(len(one.seen), len(two.seen)) >= 20
+
+
+def test_a_slow_server_gets_less():
+    with FakeOpenAI(latency_s=0.2) as slow, FakeOpenAI(latency_s=0.01) as fast:
+        spec = server_spec(slow.url, base_urls=(slow.url, fast.url), concurrency=8)
+        ask(spec, requests(80))
+    assert len(slow.seen) < len(fast.seen) / 2
+
+
+def test_an_unreachable_server_is_set_aside_while_another_works(caplog):
+    gone = closed_port()
+    with FakeOpenAI() as server:
+        spec = server_spec(gone, base_urls=(gone, server.url))
+        outcomes, ended = ask(spec, requests(50))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 50
+    assert caplog.text.count(f"{gone} is set aside for now") == 1
+
+
+def test_a_server_that_keeps_failing_is_set_aside_while_another_works(caplog):
+    with FakeOpenAI(always=Fault(503, {"retry-after-ms": "5"})) as broken, FakeOpenAI() as server:
+        spec = server_spec(broken.url, base_urls=(broken.url, server.url))
+        outcomes, ended = ask(spec, requests(60))
+    assert ended is None
+    assert len(outcomes) == 60
+    assert len(broken.seen) < 20
+    assert caplog.text.count(f"{broken.url} is set aside for now") == 1
+
+
+@pytest.mark.parametrize(("status", "words"), [(404, "knows no model"), (401, "wants an API key")])
+def test_a_fatal_answer_names_its_server(status, words):
+    with FakeOpenAI(latency_s=0.05) as works, FakeOpenAI(always=Fault(status)) as lacks:
+        spec = server_spec(works.url, base_urls=(works.url, lacks.url))
+        _, ended = ask(spec, requests(30))
+    assert f"{lacks.url} {words}" in str(ended)
+    assert works.url not in str(ended)
+
+
+def test_a_paused_server_leaves_the_work_to_the_other():
+    with FakeOpenAI(faults=[Fault(429, {"Retry-After": "30"})]) as paused, FakeOpenAI() as server:
+        spec = server_spec(paused.url, base_urls=(paused.url, server.url))
+        outcomes, ended = ask(spec, requests(30))
+    assert ended is None
+    assert len(outcomes) == 30
+    assert len(paused.seen) <= 4
+
+
+def test_a_429_pauses_every_worker():
+    """Those on their way arrive; after the refusal nothing more does until the time is over."""
+    faults = [None, Fault(429, {"retry-after-ms": "400"})]
+    with FakeOpenAI(faults=faults, latency_s=0.01) as server:
+        started = time.monotonic()
+        outcomes, ended = ask(server_spec(server.url, concurrency=4), requests(40))
+        seconds = time.monotonic() - started
+    assert ended is None
+    assert len(outcomes) == 40
+    assert seconds >= 0.4
+
+
+def test_a_users_rate_is_kept():
+    with FakeOpenAI() as server:
+        started = time.monotonic()
+        ask(server_spec(server.url, requests_per_minute=3000), requests(30))
+        assert time.monotonic() - started >= 0.4  # 50 a second, a few of them at once
+
+
+def test_a_real_limit_of_tokens_is_found():
+    limit = Limit(tokens_per_s=3000, token_burst=150, told="ms", headers=True)  # 200 requests a second
+    with FakeOpenAI(limit=limit, latency_s=0.005) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=16), requests(200))
+    assert ended is None
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 200
+    assert server.counts["200"] == 200
+
+
+def test_ending_the_stream_early_leaves_no_worker():
+    async def first_of_many(url):
+        async with aclosing(OpenAIServer(server_spec(url, concurrency=16)).stream(requests(500))) as stream:
+            await anext(stream)
+        return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+    with FakeOpenAI(latency_s=0.02) as server:
+        assert asyncio.run(first_of_many(server.url)) == []
+
+
+def test_the_openai_client_is_not_loaded():
+    """It takes most of a second to import and is not needed here."""
+    program = (
+        "import sys, asyncio\n"
+        "from angle_data.annotators.spec import AnnotatorSpec\n"
+        "from angle_data.annotators.server import OpenAIServer\n"
+        "OpenAIServer(AnnotatorSpec('tiny', 'server', 'tiny', base_urls=('http://127.0.0.1:9/v1',)))\n"
+        "assert 'openai' not in sys.modules and 'aiohttp' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+PAGE = Fault(kind="html")
+ELSEWHERE = Fault(301, {"Location": "https://elsewhere.example/v1/chat/completions"})
+QUOTA = Fault(429, {"Retry-After": "3600"}, "You exceeded your current quota", "insufficient_quota")
+
+
+@pytest.mark.parametrize(
+    ("server", "words", "attempts"),
+    [
+        ({"model": "other"}, "URL knows no model 'tiny', or its address lacks /v1: ", 1),
+        ({"always": QUOTA}, "URL: the account has no quota left: You exceeded your current quota", 1),
+        ({"always": PAGE}, "URL: the answer is a web page; does --base-url end in /v1?", 3),
+        (
+            {"always": ELSEWHERE},
+            f"URL: it redirects to {ELSEWHERE.headers['Location']}; give that address",
+            1,
+        ),
+    ],
+    ids=["unknown model", "no quota", "web page", "redirect"],
+)
+def test_what_no_retry_helps_ends_the_run_with_the_services_words(server, words, attempts):
+    with FakeOpenAI(**server) as fake:
+        outcomes, ended = ask(server_spec(fake.url, concurrency=1), requests(9))
+    assert outcomes == []
+    assert str(ended).replace(fake.url, "URL").startswith(words)
+    assert len(fake.seen) == attempts
+
+
+BROKEN = Fault(500, {"retry-after-ms": "1"}, message="out of memory")
+
+
+@pytest.mark.parametrize(
+    ("faults", "kept", "kind", "words"),
+    [
+        ([Fault(400, message="no seed")] * 9, 4, AnnotatorError, "URL rejects every request: no seed"),
+        ([Fault(400, message=f"no {i}") for i in range(30)], 19, AnnotatorError, "URL: 20 requests in a row"),
+        ([None, *[Fault(400, message="no")] * 30], 20, AnnotatorError, "URL rejects every request: no"),
+        ([None, *[Fault(400, message=f"{i}") for i in range(120)]], 100, AnnotatorError, "URL: 100 requests"),
+        (
+            [None, *[BROKEN] * 120],
+            20,
+            StoppedError,
+            "URL: 20 requests in a row failed, the last one with: out",
+        ),
+    ],
+    ids=["equal at first", "different at first", "equal later", "different later", "broken later"],
+)
+def test_too_many_failures_in_a_row_end_the_run(faults, kept, kind, words):
+    with FakeOpenAI(faults=faults) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(200))
+    assert len(outcomes) == kept
+    assert type(ended) is kind
+    assert str(ended).replace(server.url, "URL").startswith(words)
+
+
+TOO_LARGE = Fault(429, {}, "Request too large for tiny: Limit 10, Requested 20", "rate_limit_exceeded")
+
+
+@pytest.mark.parametrize("fault", [Fault(400, message="too long"), TOO_LARGE], ids=["400", "too large"])
+def test_a_refusal_of_one_request_is_its_failure_alone(fault):
+    with FakeOpenAI(faults=[None, fault]) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(3, SCHEMA))
+    assert ended is None
+    assert [getattr(outcome, "message", "ok") for outcome in outcomes] == ["ok", fault.message, "ok"]
+    asked = [seen.body["response_format"] for seen in server.seen]
+    assert [each["type"] for each in asked] == ["json_schema"] * 3
+    assert asked[0]["json_schema"]["schema"] == SCHEMA
+
+
+def closed_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_servers_that_cannot_be_reached_are_named(count):
+    urls = tuple(closed_port() for _ in range(count))
+    outcomes, ended = ask(server_spec(None, base_urls=urls), requests(5))
+    assert outcomes == []
+    assert str(ended).startswith(f"cannot reach {', '.join(urls)} (Connection refused); start the server or")
+
+
+def test_a_host_without_address_is_named_in_one_line():
+    _, ended = ask(server_spec("http://no-such-host.invalid:8000/v1"), requests(5))
+    assert str(ended).startswith("cannot reach http://no-such-host.invalid:8000/v1 (")
+    assert "\n" not in str(ended)

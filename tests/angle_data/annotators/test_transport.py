@@ -1,0 +1,197 @@
+"""Proxies of the environment over real sockets: when they are used, and that their passwords stay hidden."""
+
+import asyncio
+import threading
+import traceback
+
+import pytest
+from fake_openai import FakeOpenAI, Fault
+
+from angle_data.annotators.choice import choose_annotator
+from angle_data.annotators.spec import EngineConfig
+from angle_data.annotators.transport import Transport, masked
+from angle_data.cli import main
+from angle_data.errors import InputError
+from angle_data.http import BadAnswer, NoAnswer, ServiceError
+
+PASSWORD = "PASSWORD9"
+
+
+class Proxy:
+    """A proxy that answers everything alike; a context manager, `seen` are the first lines it was sent."""
+
+    def __init__(self, answer):
+        self.seen, self._answer = [], answer
+
+    def __enter__(self):
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        listening = asyncio.start_server(self._handle, "127.0.0.1", 0)
+        self._server = asyncio.run_coroutine_threadsafe(listening, self._loop).result()
+        port = self._server.sockets[0].getsockname()[1]
+        self.url = f"http://user:{PASSWORD}@127.0.0.1:{port}"
+        return self
+
+    def __exit__(self, *_):
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _close(self):
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _handle(self, reader, writer):
+        self.seen.append((await reader.readuntil(b"\r\n\r\n")).decode().splitlines()[0])
+        writer.write(f"HTTP/1.1 {self._answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """Set variables of proxies; those of the machine are out of the way."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+    def set_them(**values):
+        for name, value in values.items():
+            monkeypatch.setenv(name, value)
+
+    return set_them
+
+
+def post(url):
+    async def once():
+        async with Transport("a key", 5.0, secret=False) as transport:
+            return await transport.post(url, {"model": "m", "messages": [{"role": "user", "content": "x"}]})
+
+    return asyncio.run(once())
+
+
+def shown(error):
+    return str(error) + repr(error) + "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_wants_another_password_is_named_without_it(environment, scheme):
+    with Proxy("407 Proxy Authentication Required") as proxy:
+        environment(**{f"{scheme.upper()}_PROXY": proxy.url})
+        with pytest.raises(NoAnswer) as raised:
+            post(f"{scheme}://api.example.com/v1/chat/completions")
+        assert len(proxy.seen) == 1
+    assert str(raised.value) == (
+        "the proxy of the environment answers 407 Proxy Authentication Required; check the name and password "
+        "in its address"
+    )
+    assert PASSWORD not in shown(raised.value)
+
+
+def test_what_else_a_proxy_answers_is_shown_without_its_password(environment):
+    with Proxy("502 no route from http://user:PASSWORD9@inner:3128") as proxy:
+        environment(HTTPS_PROXY=proxy.url)
+        with pytest.raises(NoAnswer, match=r"answers 502 no route from http://\[…\]@inner:3128$") as raised:
+            post("https://api.example.com/v1/chat/completions")
+    assert PASSWORD not in shown(raised.value)
+
+
+def test_a_proxy_that_is_away_is_named_without_its_password(environment):
+    environment(HTTPS_PROXY=f"http://user:{PASSWORD}@127.0.0.1:1")
+    with pytest.raises(NoAnswer) as raised:
+        post("https://api.example.com/v1/chat/completions")
+    assert PASSWORD not in shown(raised.value)
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        f"user:{PASSWORD}@127.0.0.1:xx",
+        f"http://us er:{PASSWORD}@127.0.0.1:xx",
+        f"http://user:{PASSWORD}@127.0.0.1:99999",
+        f"user:{PASSWORD}@127.0.0.1:3128",
+        f"http://user:{PASSWORD}@",
+    ],
+)
+def test_an_address_that_is_no_proxys_is_a_mistake_of_the_user(environment, proxy):
+    environment(HTTPS_PROXY=proxy)
+    with pytest.raises(InputError, match="the proxy in HTTPS_PROXY is no address of the form") as raised:
+        post("https://api.example.com/v1/chat/completions")
+    assert PASSWORD not in shown(raised.value)
+
+
+def test_hosts_that_the_environment_excepts_are_asked_directly(environment):
+    with FakeOpenAI() as server, Proxy("502 not me") as proxy:
+        environment(HTTP_PROXY=proxy.url)
+        with pytest.raises(ServiceError):
+            post(f"{server.url}/chat/completions")
+        assert server.seen == []
+        environment(NO_PROXY="127.0.0.1")
+        assert post(f"{server.url}/chat/completions").body["choices"]
+        assert len(proxy.seen) == 1
+
+
+def test_the_program_neither_shows_nor_stores_a_proxys_password(environment, tmp_path, monkeypatch, capfd):
+    (tmp_path / "texts.txt").write_text("One node left.\n")
+    with Proxy("407 Proxy Authentication Required") as proxy:
+        environment(HTTP_PROXY=proxy.url)
+        options = ["--model", "tiny", "--base-url", "http://api.example.com/v1", "--quiet"]
+        paths = ["--texts", str(tmp_path / "texts.txt"), "--out", str(tmp_path / "run")]
+        monkeypatch.setattr("sys.argv", ["angle-data", "llm-label", *options, *paths])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    printed = capfd.readouterr()
+    assert stop.value.code == 1
+    assert "407" in printed.err
+    assert PASSWORD not in printed.out + printed.err
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or PASSWORD.encode() not in path.read_bytes()
+
+
+def test_addresses_in_the_words_of_a_service_are_masked():
+    said = f"upstream http://user:{PASSWORD}@inner/v1 failed"
+    with FakeOpenAI(always=Fault(500, message=said)) as server, pytest.raises(ServiceError) as raised:
+        post(f"{server.url}/chat/completions")
+    assert str(raised.value) == "upstream http://[…]@inner/v1 failed"
+
+
+def test_a_redirect_to_an_address_with_a_password_is_masked():
+    fault = Fault(302, {"Location": f"https://user:{PASSWORD}@elsewhere.example/v1"})
+    with FakeOpenAI(always=fault) as server, pytest.raises(ServiceError) as raised:
+        post(f"{server.url}/chat/completions")
+    assert str(raised.value) == "it redirects to https://[…]@elsewhere.example/v1"
+
+
+def test_broken_json_is_no_answer():
+    with (
+        FakeOpenAI(always=Fault(kind="broken_json")) as server,
+        pytest.raises(BadAnswer, match="broken JSON"),
+    ):
+        post(f"{server.url}/chat/completions")
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("http://user:pa@ss/w@host:1/x", "http://[…]@host:1/x"),
+        ("at 'https://token@host' twice: http://a:b@c", "at 'https://[…]@host' twice: http://[…]@c"),
+        ("user:secret@host:3128", "[…]@host:3128"),
+        ("user:secret@[::1]:3128", "[…]@[::1]:3128"),
+        ("write to ops@example.com, or http://host/a@b:c", "write to ops@example.com, or http://[…]@b:c"),
+        ("http://host:80/v1", "http://host:80/v1"),
+    ],
+)
+def test_masked(text, hidden):
+    """Too much rather than too little: a path that looks like a password goes as well."""
+    assert masked(text) == hidden
+
+
+@pytest.mark.parametrize(
+    "address", [f"user:{PASSWORD}@host/v1", f"http://user:{PASSWORD}@host:xx/v1", f"http://user:{PASSWORD}@"]
+)
+def test_a_password_in_an_address_that_is_refused_is_not_repeated(address):
+    with pytest.raises(InputError, match="--base-url") as raised:
+        choose_annotator(EngineConfig("m", base_urls=(address,)))
+    assert PASSWORD not in shown(raised.value)

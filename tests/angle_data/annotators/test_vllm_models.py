@@ -1,0 +1,209 @@
+"""The offline engine with the real vLLM and tiny random models: LLaMA, and ChatGLM in its first layout."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+from programs import went_through
+from tiny_llm import (
+    ENGINE_OPTIONS,
+    ask,
+    chat_request,
+    needs_vllm,
+    shared_engine,
+    shared_llama,
+    tiny_chatglm,
+)
+
+from angle_data.annotators.base import Failure, Reply, resample
+
+pytestmark = [pytest.mark.slow, needs_vllm, pytest.mark.timeout(600)]
+
+CHOICE = {
+    "type": "object",
+    "properties": {
+        "answer": {"type": "array", "items": {"enum": ["yes", "no"]}, "minItems": 2, "maxItems": 2}
+    },
+    "required": ["answer"],
+    "additionalProperties": False,
+}
+# Several blocks of the prefix cache long; CPU blocks hold 128 tokens.
+HEAD = "Write down what the report says about the nodes, the disks and the network of the cluster. " * 12
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_process():
+    """Keep the engine in its worker: a quarter of the start time is spared."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+        yield
+
+
+@pytest.fixture
+def engine():
+    return shared_engine()
+
+
+def test_every_request_is_answered_in_order_over_chunks(engine):
+    requests = [chat_request(f"Text {number}", number) for number in range(9)]
+    replies = ask(engine, requests)
+    assert [reply.key for reply in replies] == [each.key for each in requests]
+    for reply in replies:
+        assert reply.finish_reason in ("stop", "length")
+        assert 1 <= reply.usage["completion_tokens"] <= 12
+        total = reply.usage["prompt_tokens"] + reply.usage["completion_tokens"]
+        assert reply.usage["total_tokens"] == total
+
+
+def test_the_common_head_of_prompts_comes_from_the_cache(engine, caplog):
+    ask(engine, [chat_request(f"{HEAD} {number}", number) for number in range(4)])
+    with caplog.at_level(logging.DEBUG, "angle.annotators"):
+        ask(engine, [chat_request(f"{HEAD} {number}", number) for number in range(4, 8)])
+    _, _, cached, prompt = caplog.records[-1].args
+    assert cached > prompt / 2
+
+
+def test_draws_of_one_question_differ_and_repeat_themselves(engine):
+    question = chat_request("Say something.", seed=7)
+    draws = [resample(question, "m", number) for number in range(3)]
+    texts = [reply.text for reply in ask(engine, draws)]
+    assert len(set(texts)) == 3
+    assert [reply.text for reply in ask(engine, draws)] == texts
+
+
+def test_a_schema_binds_the_reply(engine):
+    requests = [
+        chat_request(f"Text {seed}", seed, seed=seed, schema=CHOICE, max_tokens=64) for seed in range(4)
+    ]
+    for reply in ask(engine, requests):
+        answer = json.loads(reply.text)
+        assert set(answer) == {"answer"}
+        assert len(answer["answer"]) == 2
+        assert set(answer["answer"]) <= {"yes", "no"}
+        assert " " not in reply.text.strip()
+        assert "\n" not in reply.text
+
+
+def test_a_faulty_request_costs_no_other(engine):
+    unsupported = {"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 3}}}
+    outcomes = ask(
+        engine,
+        [
+            chat_request("one", 0),
+            chat_request("word " * 600, 1),
+            chat_request("three", 2, schema=unsupported),
+            chat_request("four", 3),
+        ],
+    )
+    assert isinstance(outcomes[0], Reply)
+    assert isinstance(outcomes[3], Reply)
+    assert isinstance(outcomes[1], Failure)
+    assert outcomes[1].kind == "too_long"
+    assert "the model holds 512" in outcomes[1].message
+    assert outcomes[2].kind == "refused"
+    assert "\n" not in outcomes[2].message
+
+
+def test_the_longest_prompt_that_leaves_room_for_a_token_is_answered(engine):
+    """Our count of tokens agrees with vLLM's, at the very edge."""
+    (probe,) = ask(engine, [chat_request("a " * 100)])
+    (longer,) = ask(engine, [chat_request("a " * 101)])
+    step = longer.usage["prompt_tokens"] - probe.usage["prompt_tokens"]
+    words = 100 + (511 - probe.usage["prompt_tokens"]) // step
+    fits, (too_long,) = (
+        ask(engine, [chat_request("a " * words)]),
+        ask(engine, [chat_request("a " * (words + 1))]),
+    )
+    assert fits[0].usage["prompt_tokens"] == 511
+    assert fits[0].finish_reason == "length"
+    assert too_long.kind == "too_long"
+
+
+LOADS = """
+import json, sys
+from dataclasses import asdict
+from angle_data.annotators.vllm_offline import EngineSettings, Question, VLLMEngine
+from angle_data.errors import AngleError
+
+asked = json.loads(sys.argv[1])
+for checkpoint, options in asked["loads"]:
+    try:
+        engine = VLLMEngine(EngineSettings(checkpoint, None, options))
+    except AngleError as error:
+        print("FOUND", json.dumps([type(error).__name__, str(error)]))
+answers = engine.answer([Question(**question) for question in asked["questions"]])
+print("FOUND", json.dumps(asdict(answers)["outcomes"]))
+"""
+
+
+def test_what_the_real_vllm_cannot_load_is_one_line_and_a_chatglm_answers(tmp_path):
+    """In one process, since it takes seconds to import vLLM."""
+    bound = {"temperature": 1.0, "max_tokens": 64, "seed": 1, "schema": CHOICE}
+    messages = [{"role": "user", "content": "One?"}]
+    loads = [
+        (str(shared_llama()), ENGINE_OPTIONS | {"gpu_memory": 0.5}),
+        ("nobody/nothing", ENGINE_OPTIONS),
+        (str(tiny_chatglm(tmp_path / "glm")), ENGINE_OPTIONS),
+    ]
+    questions = [
+        {"key": "bound", "messages": messages, **bound},
+        {"key": "free", "messages": messages, **bound, "schema": None},
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", LOADS, json.dumps({"loads": loads, "questions": questions})],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+    )
+    found = [json.loads(line[6:]) for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+    unknown, missing, (bound, free) = found
+    assert unknown == [
+        "InputError",
+        "--engine-option gpu_memory: vLLM has no such option; see its engine arguments",
+    ]
+    assert missing[0] == "AnnotatorError"
+    assert missing[1].startswith("vLLM cannot load nobody/nothing: ")
+    assert "\n" not in missing[1]
+    assert set(json.loads(bound["text"])["answer"]) <= {"yes", "no"}
+    assert free["usage"]["completion_tokens"] > 1
+
+
+def label(texts, out):
+    command = [
+        *(sys.executable, "-c", "from angle_data.cli import main; main()"),
+        *("llm-label", "--model", "llama", "--engine", "offline", "--checkpoint", shared_llama()),
+        *("--texts", texts, "--out", out, "--seed", "5", "--max-tokens", "24", "--temperature", "1"),
+        *(f"--engine-option={name}={json.dumps(value)}" for name, value in ENGINE_OPTIONS.items()),
+        *("--engine-option", "chunk=3"),
+    ]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    assert went_through(done), done.stderr
+    return done
+
+
+def journal(out):
+    rows = [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
+    return {row["key"]: (row["reply"], row["parameters"]["seed"]) for row in rows}
+
+
+def test_a_run_of_the_program_and_the_same_again(tmp_path, monkeypatch):
+    """As a user starts it: vLLM's engine in a process of its own, and its noise in the log."""
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text("".join(json.dumps({"text": f"Node {number} is down."}) + "\n" for number in range(4)))
+    monkeypatch.delenv("VLLM_ENABLE_V1_MULTIPROCESSING")
+    done = label(texts, tmp_path / "run")
+    assert "INFO" not in done.stderr
+    assert "WARNING" not in done.stderr
+    log = tmp_path / "run" / "vllm.log"
+    assert "EngineCore" in log.read_text()
+    rows = (tmp_path / "run" / "journal.jsonl").read_text()
+    assert [json.loads(row)["parameters"]["seed"] for row in rows.splitlines()] == [5] * 8
+    # Nothing to ask: the model is not even loaded.
+    log.unlink()
+    label(texts, tmp_path / "run")
+    assert not log.exists()
+    assert (tmp_path / "run" / "journal.jsonl").read_text() == rows

@@ -1,0 +1,307 @@
+"""The offline engine around a fake vLLM: chunks, failures, options, signals, and what is left running."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+
+import pytest
+from programs import angle_data, journalled, plain_prompts, started
+from tiny_llm import ask, chat_request, collect
+
+from angle_data.annotators.base import Reply
+from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.vllm_offline import (
+    ChunkServer,
+    EngineSettings,
+    VLLMOffline,
+    decode,
+    encode,
+    root_cause,
+)
+from angle_data.errors import AnnotatorError, InputError, MissingExtraError
+
+PATIENCE_S = 30
+
+
+@contextmanager
+def annotator(run=None, checkpoint="tiny", revision=None, **options):
+    engine = load_annotator(
+        AnnotatorSpec("m", "offline", checkpoint, revision=revision, run=run, engine_options=options)
+    )
+    yield engine
+    engine.close()
+
+
+def requests(*contents):
+    return [chat_request(content, number, seed=None) for number, content in enumerate(contents)]
+
+
+def wait_until(condition):
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def runs(pid):
+    """Whether a process is there and more than a zombie that nobody has waited for."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_chunks_are_whole_calls_of_one_engine(calls):
+    pulled = []
+
+    def source():
+        for each in requests("e", "d", "c", "b", "a"):
+            pulled.append(each.key)
+            yield each
+
+    async def first_pulled(engine):
+        async with aclosing(engine.stream(source())) as stream:
+            return [(len(pulled), outcome.text) async for outcome in stream]
+
+    with annotator(chunk=2) as engine:
+        seen = asyncio.run(first_pulled(engine))
+    # Pulled a chunk at a time; answered in the order asked, whatever order vLLM got.
+    assert seen == [(2, "e #None"), (2, "d #None"), (4, "c #None"), (4, "b #None"), (5, "a #None")]
+    assert calls("chat") == [["d", "e"], ["b", "c"], ["a"]]
+    assert len(calls("start")) == 1
+
+
+def test_a_later_stream_uses_the_loaded_model(calls):
+    with annotator() as engine:
+        ask(engine, requests("a"))
+        ask(engine, requests("b"))
+        assert ask(engine, []) == []
+    assert len(calls("start")) == 1
+
+
+def test_nothing_is_loaded_before_it_is_needed(calls):
+    with annotator() as engine:
+        assert ask(engine, []) == []
+    assert calls("start") == []
+
+
+def test_what_vllm_is_told(calls):
+    schema = {"type": "object"}
+    with annotator(revision="r1", dtype="half", max_model_len=50) as engine:
+        (reply,) = ask(
+            engine, [chat_request("two words", temperature=0.7, max_tokens=9, seed=3, schema=schema)]
+        )
+    assert calls("start") == [
+        {
+            "model": "tiny",
+            "revision": "r1",
+            "enable_prefix_caching": True,
+            "max_model_len": 50,
+            "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
+            "dtype": "half",
+        }
+    ]
+    structured = {"json": schema, "disable_any_whitespace": True}
+    expected = {
+        "temperature": 0.7,
+        "top_p": 0.9,
+        "max_tokens": 9,
+        "seed": 3,
+        "structured_outputs": structured,
+    }
+    assert calls("params") == [[expected]]
+    assert reply.text == "two words #3"
+    assert reply.finish_reason == "stop"
+    assert reply.usage == {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5}
+    assert reply.seconds > 0
+
+
+def test_draws_of_one_question_differ_by_their_seeds(calls):
+    with annotator() as engine:
+        replies = ask(engine, [chat_request("a", number, seed=7 + number) for number in range(3)])
+    assert [reply.text for reply in replies] == ["a #7", "a #8", "a #9"]
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["errors of its own", "ValueErrors only"])
+def test_a_faulty_question_costs_no_other(calls, monkeypatch, old):
+    if old:
+        monkeypatch.setenv("FAKE_VLLM_OLD", "1")
+    contents = ["a", "forbidden 1", "c", "[abort]", "w " * 50, "forbidden 2", "g"]
+    with annotator(max_model_len=50) as engine:
+        outcomes = ask(engine, requests(*contents))
+    found = [outcome.text if isinstance(outcome, Reply) else outcome.kind for outcome in outcomes]
+    assert found == ["a #None", "refused", "c #None", "aborted", "too_long", "refused", "g #None"]
+    assert outcomes[1].message == "that is forbidden"
+    assert outcomes[4].message == "the prompt has 50 tokens, the model holds 50 with the reply"
+
+
+def test_the_same_refusal_of_everything_ends_the_run(calls):
+    got = []
+
+    async def run(engine):
+        async with aclosing(engine.stream(requests("forbidden", "forbidden", "never asked"))) as stream:
+            async for outcome in stream:
+                got.append(outcome)
+
+    with (
+        annotator(chunk=2) as engine,
+        pytest.raises(AnnotatorError, match="vLLM refuses every request: that is forbidden"),
+    ):
+        asyncio.run(run(engine))
+    assert [outcome.kind for outcome in got] == ["refused", "refused"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"chunk": 0}, "--engine-option chunk must be a whole number of at least 1, got 0"),
+        ({"chunk": "all"}, "--engine-option chunk must be a whole number of at least 1, got 'all'"),
+        ({"model": "x"}, "--engine-option model cannot be set; use --checkpoint"),
+        ({"hf_token": "x"}, "--engine-option hf_token cannot be set; use the environment variable HF_TOKEN"),
+    ],
+)
+def test_options_of_ours_are_checked_at_once(calls, options, message):
+    with pytest.raises(InputError) as caught, annotator(**options):
+        pass
+    assert str(caught.value) == message
+
+
+def test_vllm_refuses_an_option_that_it_does_not_know(calls):
+    with (
+        annotator(gpu_memory="0.5") as engine,
+        pytest.raises(InputError, match="--engine-option gpu_memory: vLLM has no such option"),
+    ):
+        ask(engine, requests("a"))
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "message"),
+    [
+        ("missing", "vLLM cannot load missing: missing is not a local folder and cannot be fetched"),
+        ("big", "vLLM cannot load the model: ValueError: no room"),
+        ("base", "base has no chat template, so it may not be a chat model; name one with "
+         "--engine-option chat_template=FILE"),
+    ],
+)  # fmt: skip
+def test_a_model_that_cannot_be_loaded_is_one_line(calls, tmp_path, checkpoint, message):
+    with annotator(tmp_path, checkpoint) as engine, pytest.raises(AnnotatorError) as caught:
+        ask(engine, requests("a"))
+    assert str(caught.value) == f"{message} (more in {tmp_path / 'vllm.log'})"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[die]", "the vLLM process was killed, perhaps for want of memory"),
+        ("[break]", "vLLM failed: 'a defect'"),
+    ],
+)
+def test_an_engine_that_fails_is_one_line_and_costs_its_chunk_only(calls, content, message):
+    got = []
+
+    async def run(engine):
+        async with aclosing(engine.stream(requests("a", content))) as stream:
+            async for outcome in stream:
+                got.append(outcome.text)
+
+    with annotator(chunk=1) as engine:
+        with pytest.raises(AnnotatorError) as caught:
+            asyncio.run(run(engine))
+        assert str(caught.value) == message
+        assert got == ["a #None"]
+        wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
+
+
+def test_without_vllm_the_error_names_the_install_command(monkeypatch):
+    monkeypatch.setattr("angle_data.annotators.vllm_offline.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r'pip install -e "\.\[vllm\]"'):
+        VLLMOffline(AnnotatorSpec("m", "offline", "tiny"))
+
+
+def test_a_machine_of_a_cluster_without_vllm_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    answer = ChunkServer(EngineSettings("tiny", None, {}))(encode([]))
+    with pytest.raises(MissingExtraError, match='loading a model needs the "vllm" extra'):
+        decode(answer)
+
+
+def test_what_vllm_prints_goes_to_the_log_of_the_run(calls, tmp_path, capfd):
+    with annotator(tmp_path) as engine:
+        ask(engine, requests("a"))
+    assert (tmp_path / "vllm.log").read_text().startswith("a banner on stdout")
+    assert capfd.readouterr().out == ""
+
+
+def test_a_cancelled_stream_ends_all_that_vllm_started(calls, tmp_path):
+    async def run(engine):
+        task = asyncio.create_task(collect(engine, requests(f"wait for {tmp_path / 'never'}")))
+        await asyncio.to_thread(wait_until, lambda: calls("chat"))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with annotator() as engine:
+        asyncio.run(run(engine))
+        ((core, worker),) = zip(calls("core"), calls("worker"), strict=True)
+        wait_until(lambda: not runs(core) and not runs(worker))
+
+
+def test_an_idle_engine_ends_with_its_annotator(calls):
+    with annotator() as engine:
+        ask(engine, requests("a"))
+    del engine
+    wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
+
+
+def start_run(tmp_path, contents):
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text("".join(json.dumps({"text": content}) + "\n" for content in contents))
+    options = ["--texts", texts, "--out", tmp_path / "run", "--polarity", "synonym"]
+    options += ["--prompts", plain_prompts(tmp_path / "prompts")]
+    options += ["--engine-option", "chunk=2", "--engine-option", "max_model_len=4096"]
+    return started(angle_data("llm-label", "--model", "tiny", "--engine", "offline", *options), PATIENCE_S)
+
+
+def test_ctrl_c_drains_the_chunk_and_a_second_run_asks_the_rest(calls, tmp_path):
+    gate = tmp_path / "gate"
+    contents = ["one", "two", f"please wait for {gate}", "four", "five"]
+    with start_run(tmp_path, contents) as program:
+        wait_until(lambda: len(calls("chat")) == 2)
+        os.killpg(program.pid, signal.SIGINT)
+        assert any("stopping" in line for line in program.stderr)
+        gate.touch()
+        program.communicate()
+    assert program.returncode == 130
+    assert journalled(tmp_path / "run") == contents[:4]
+    with start_run(tmp_path, contents) as again:
+        _, errors = again.communicate()
+    assert again.returncode == 0, errors
+    assert journalled(tmp_path / "run") == contents
+    assert [len(prompts) for prompts in calls("chat")] == [2, 2, 1]
+
+
+def test_a_killed_program_leaves_no_engine_behind(calls, tmp_path):
+    with start_run(tmp_path, [f"please wait for {tmp_path / 'never'}"]) as program:
+        wait_until(lambda: calls("chat"))
+        program.kill()
+    wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
+
+
+@pytest.mark.parametrize(
+    ("output", "cause"),
+    [
+        ("ValueError: plain", "ValueError: plain"),
+        ("(EngineCore pid=1) ERROR 11-21 [core.py:1] a.b.MemoryError: CUDA", "a.b.MemoryError: CUDA"),
+        ("KeyError: first\nRuntimeError: second", "KeyError: first"),
+        ("RuntimeError: it failed. See root cause above.", None),
+        ("INFO 11-21 [x.py:1] nothing wrong: no Error here", None),
+    ],
+)  # fmt: skip
+def test_root_cause(output, cause):
+    assert root_cause(f"noise\n{output}\nmore noise\n") == cause

@@ -1,0 +1,125 @@
+import pytest
+
+from angle_data.ensemble.labels import grade_choices, label_choice, random_pairs
+from angle_data.ensemble.read import Source
+from angle_data.ensemble.strategies import Choice
+from angle_data.records import Candidate, LabelledPair, Polarity
+from angle_data.text import normalise, pair_key
+
+
+def source(text: str, number: int = 1) -> Source:
+    return Source(normalise(text), f"t{number}", text, ())
+
+
+@pytest.mark.parametrize(
+    ("labels", "polarity", "label", "score"),
+    [
+        ("binary", "synonym", 1, 1.0),
+        ("binary", "antonym", 0, 0.0),  # whatever the antonym score
+        ("ordinal", "synonym", 1, 1.0),
+        ("ordinal", "antonym", 0, 0.3),
+    ],
+)
+def test_label_choice(labels: str, polarity: Polarity, label: int, score: float) -> None:
+    candidate = Candidate("t9", "the Disk is full", polarity, "No space left.", "b", "k")
+    choice = Choice(source("The disk is full."), candidate, ("a", "b"), 0.7, ("near_copy",))
+    assert label_choice(choice, labels=labels, antonym_score=0.3) == LabelledPair(
+        "The disk is full.", "No space left.", label, score, 0.7, polarity, "t1", ["a", "b"], ["near_copy"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "polarity", "grade", "score"),
+    [
+        ("graded", "synonym", 3.0, 0.9 * 0.6 + 0.1),
+        ("graded", "antonym", 3.0, 0.9 * 0.6 + 0.1 * 0.3),
+        ("graded", "antonym", 0.0, 0.03),
+        ("graded", "synonym", 5.0, 1.0),
+        ("graded", "antonym", None, 0.3),
+        ("ordinal", "antonym", 3.0, 0.3),  # grades are for graded labels alone
+        ("binary", "synonym", 3.0, 1.0),
+    ],
+)
+def test_label_choice_with_a_grade(
+    labels: str, polarity: Polarity, grade: float | None, score: float
+) -> None:
+    candidate = Candidate("t9", "The disk is full.", polarity, "No space left.", "b", "k")
+    choice = Choice(source("The disk is full."), candidate, ("b",))
+    pair = label_choice(choice, labels=labels, antonym_score=0.3, grade=grade)
+    assert (pair.score, pair.label) == (pytest.approx(score), int(polarity == "synonym"))
+
+
+def test_grade_choices_shrinks_towards_the_usual_grade_of_the_polarity() -> None:
+    one = source("The disk is full.")
+    offered: list[tuple[Polarity, str]] = [
+        ("synonym", "s1"),
+        ("synonym", "s2"),
+        ("antonym", "a1"),
+        ("antonym", "a2"),
+    ]
+    choices = [Choice(one, Candidate("t1", one.text, side, text, "b", "k"), ("b",)) for side, text in offered]
+    keys = [pair_key(one.text, text) for _, text in offered]
+    grades = {
+        keys[0]: {"x": 5.0, "b": 0.0},  # b supports it, so its own grade does not count
+        keys[1]: {"x": 3.0, "y": 4.0, "z": 0.0},
+        keys[2]: {"x": 1.0},
+        keys[3]: {"b": 1.0},
+    }
+    usual = (5 + 7 / 3) / 2
+    combined = grade_choices(choices, grades)
+    assert combined == pytest.approx({keys[0]: (5 + usual / 2) / 1.5, keys[1]: 3.0, keys[2]: 1.0})
+
+
+SOURCES = [
+    source(text, number)
+    for number, text in enumerate(
+        [
+            "The disk of the build host is full.",
+            "The disk of the test host is full.",  # shares 6 of 8 words with the first
+            "Queue depth passed two million.",
+            "Failover took eleven minutes.",
+        ]
+    )
+]
+
+
+def test_random_pairs_label_and_skip_what_is_alike() -> None:
+    pairs = random_pairs(SOURCES, per_source=3, seed=0, taken=())
+    assert {(p.label, p.score, p.weight, p.polarity) for p in pairs} == {(0, 0.0, 1.0, "random")}
+    keys = [pair_key(p.text1, p.text2) for p in pairs]
+    # Of the six unordered pairs of four texts, one is too much alike; none is drawn twice.
+    assert len(keys) == len(set(keys)) == 5
+    assert pair_key(SOURCES[0].text, SOURCES[1].text) not in keys
+    assert all(p.source_id == next(s.id for s in SOURCES if s.text == p.text1) for p in pairs)
+
+
+def test_random_pairs_give_each_source_its_number() -> None:
+    many = [source(f"alpha{i} beta{i} gamma{i}", i) for i in range(12)]
+    pairs = random_pairs(many, per_source=2, seed=3, taken=())
+    assert sorted(p.text1 for p in pairs) == sorted(s.text for s in many for _ in range(2))
+
+
+def test_random_pairs_leave_out_pairs_that_are_taken() -> None:
+    two = [SOURCES[2], SOURCES[3]]
+    assert len(random_pairs(two, per_source=1, seed=0, taken=())) == 1
+    taken = {pair_key("failover took ELEVEN minutes", "Queue depth passed two million")}
+    assert random_pairs(two, per_source=1, seed=0, taken=taken) == []
+
+
+def test_random_pairs_depend_on_the_seed_but_not_on_the_order() -> None:
+    many = [source(f"alpha{i} beta{i} gamma{i}", i) for i in range(12)]
+    drawn = {seed: random_pairs(many, per_source=1, seed=seed, taken=()) for seed in range(4)}
+    assert len({tuple(p.text2 for p in pairs) for pairs in drawn.values()}) == 4
+    assert random_pairs(many[::-1], per_source=1, seed=2, taken=()) == drawn[2]
+
+
+@pytest.mark.parametrize("sources", [[], SOURCES[:1]])
+def test_random_pairs_of_too_few_sources(sources: list[Source]) -> None:
+    assert random_pairs(sources, per_source=2, seed=0, taken=()) == []
+
+
+def test_random_pairs_are_found_beyond_a_long_row_of_texts_that_are_alike() -> None:
+    alike = [source(f"The disk of host {i} is full again.", i) for i in range(400)]
+    others = [source(f"under{i} vault{i} water{i}", i) for i in range(400)]
+    pairs = random_pairs(alike + others, per_source=1, seed=0, taken=())
+    assert len(pairs) == 800

@@ -1,0 +1,185 @@
+"""The numbers of the report and the card."""
+
+from collections import Counter
+
+import pytest
+from fake_gis_store import make_comment, make_issue, write_store
+
+from angle_data.errors import InputError
+from angle_data.gis.build.build import BuildConfig, build_gis
+from angle_data.gis.build.card import render_gis_card
+from angle_data.gis.build.positives import DROPPED
+from angle_data.gis.build.report import ESTIMATE, Measures, token_counter
+
+
+def test_lengths_and_their_shares():
+    measures = Measures("words", lambda text: len(text.split()))
+    for first, second in ((1, 2), (513, 3), (600, 700), (512, 1)):
+        measures.add("train", {"text1": "a " * first, "text2": "b " * second, "label": 1, "repo": "o/r"})
+    found = measures.tokens()
+    assert found["tokenizer"] == "words"
+    assert found["train"]["texts"] == 8
+    assert found["train"]["max"] == 700
+    assert found["train"]["texts_over_512"] == 37.5
+    assert found["train"]["pairs_with_a_text_over_512"] == 50.0
+
+
+def test_overlap_of_ngrams():
+    measures = Measures("words", len)
+    rows = [("a b c d", "a b c e", 1), ("x y", "X Y", 1), ("a b", "c d", 0)]
+    for one, other, label in rows:
+        measures.add("train", {"text1": one, "text2": other, "label": label, "repo": "o/r"})
+    assert measures.overlap() == {
+        # (3/5 + 1) / 2, (2/4 + 1) / 2, and 1/3 for the pair that has three words, 0 for the one that has not
+        "duplicates": {"1-gram": 80.0, "2-gram": 75.0, "3-gram": 16.7},
+        "non-duplicates": {"1-gram": 0.0, "2-gram": 0.0, "3-gram": 0.0},
+    }
+    apart = Measures("words", len)
+    apart.add("train", {"text1": "ab c", "text2": "a bc", "label": 1, "repo": "o/r"})
+    assert apart.overlap()["duplicates"]["2-gram"] == 0.0
+    assert measures.repositories == {"o/r": Counter(positives=2, negatives=1)}
+
+
+@pytest.mark.parametrize(("text", "count"), [("", 0), ("word", 1), ("segmentation fault!", 5), ("日本", 1)])
+def test_the_estimate_of_tokens(text, count):
+    name, counter = token_counter(None)
+    assert name == ESTIMATE
+    assert counter(text) == count
+
+
+def test_a_tokenizer_file(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    model = tokenizers.models.WordLevel({"[UNK]": 0, "a": 1}, unk_token="[UNK]")
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.enable_truncation(2)
+    folder = tmp_path / "tiny-model"
+    folder.mkdir()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    for path in (folder, folder / "tokenizer.json"):
+        name, counter = token_counter(str(path))
+        assert (name, counter("a b c d")) == ("tiny-model", 4)
+
+
+def test_a_tokenizer_that_is_none(tmp_path):
+    with pytest.raises(InputError, match=r"no tokenizer\.json there"):
+        token_counter(str(tmp_path / "nothing"))
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(InputError, match="not a tokenizer file"):
+        token_counter(str(tmp_path))
+
+
+REPORT = {
+    "options": {"max_pairs_per_cluster": 10, "split_by": "cluster", "since": None, "until": None,
+                "strategy": "both"},
+    "left_out": {},
+    "periods": {},
+    "links": {
+        "statements": 1_234,
+        "accepted": 1_200,
+        "tentative": {"guess": 4},
+        "rejected": {"pull": 30},
+        "by_evidence": {"event": 1_200},
+    },
+    "pairs": {"dropped": {"cluster_cap": 5}},
+    "negatives": {"dropped": {}, "both_sides_in_positives_percent": 75.0,
+                  "second_is_an_original_percent": 60.0},
+    "splits": {"train": {"positives": 600, "negatives": 500, "pairs": 1_100, "issues": 900, "hard": 200}},
+    "checks": {"shared_issues": 0},
+    "repositories": {"o/r": {"positives": 600, "negatives": 500}},
+    "tokens": {"tokenizer": "some", "train": {"texts": 2_200, "texts_over_512": 60.5}},
+    "overlap": {"duplicates": {"1-gram": 26.0, "2-gram": 16.0, "3-gram": 13.0}},
+    "cleaning": {"share_changed": 50.0, "by_change_percent": {"secrets": 1.5}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- 1K<n<10K",
+        "| train | 600 | 500 | 1,100 | 0 | 200 | 0 | 900 |",
+        "| train | 2200 | 60.5 |",
+        "| duplicates | 26.0 | 16.0 | 13.0 |",
+        "| o/r | 600 | 500 |",
+        "| `event` | 1,200 |",
+        "| tentative | `guess` | a guess or a question | 4 |",
+        "| rejected | `pull` | one of the ends is a pull request | 30 |",
+        "  - keys, tokens and passwords scrubbed: 1.5 %",
+        "In two splits at once: shared issues 0.",
+        "![token lengths](figures/token-lengths.png)",
+    ],
+)
+def test_lines_of_the_card(line):
+    assert line in render_gis_card(REPORT, ids_only=False, figures=["token-lengths.png"]).splitlines()
+
+
+def test_the_card_says_whether_the_texts_are_there():
+    whole, ids = (render_gis_card(REPORT, ids_only=only) for only in (False, True))
+    # A block that two data sets share makes `datasets` take the one for the other.
+    assert "configs:" not in whole + ids
+    assert "`text1`" in whole
+    assert "The texts are not included." not in whole
+    assert "`text1`" not in ids
+    assert "The texts are not included." in ids
+
+
+@pytest.mark.parametrize(
+    ("who", "backing"),
+    [
+        ("owner", {"role": "OWNER"}),
+        ("author of the duplicate", {"role": "NONE", "author": "reporter"}),
+        ("labelled", {"role": "NONE", "labels": ("duplicate",)}),
+        ("same original", {"role": "OWNER"}),
+    ],
+)
+def test_the_card_names_everybody_whose_word_makes_label_1(tmp_path, who, backing):
+    """Whatever is accepted as evidence stands in the sentence that says what label 1 means."""
+    labels = backing.pop("labels", ())
+    bodies = {n: " ".join(f"w{n}x{i}" for i in range(30)) for n in (1, 2, 3)}
+    issues = [make_issue(n, body=bodies[n], labels=labels if n > 1 else ()) for n in bodies]
+    comments = [make_comment(n, n, "Duplicate of #1", 9, **{"author": "joe", **backing}) for n in (2, 3)]
+    write_store(tmp_path, issues=issues, comments=comments)
+    summary = build_gis(BuildConfig(tmp_path, negatives=0, ratios=(1.0,)))
+    assert summary.report["splits"]["train"]["positives"] == 3
+    meaning = (summary.dataset / "README.md").read_text().partition("Label 1: ")[2].partition("Label 0")[0]
+    assert who in " ".join(meaning.split())
+
+
+def card(**changes):
+    return render_gis_card({**REPORT, **changes}, ids_only=False)
+
+
+def test_sections_without_content_are_left_out():
+    links = {**REPORT["links"], "accepted": 139, "statements": 139, "tentative": {}, "rejected": {}}
+    whole = card(
+        links=links, pairs={"dropped": {"hub": 0}}, cleaning={"share_changed": 0.0, "by_change_percent": {}}
+    )
+    assert "139 statements were found, 139 accepted.\n" in whole
+    assert "Cleaning changed 0.0 % of the texts.\n" in whole
+    assert "| reason |" not in whole
+    assert "No positive pair that the accepted links allow was left out." in whole
+    assert "Left out" not in whole
+    assert "](figures/" not in whole
+
+
+def test_words_of_our_own_are_explained():
+    found = {"closure": 3, "crosses_time_border": 2, "hub": 0}
+    said = {"denial_pull": 4, "denial_repeated": 1, "no_partner": 2}
+    whole = card(pairs={"dropped": found}, negatives={**REPORT["negatives"], "dropped": said})
+    for name in ("closure", "crosses_time_border"):
+        assert f"| `{name}` | {DROPPED[name]} | {found[name]} |" in whole
+    assert "`hub`" not in whole
+    assert "make no pair: 4 (one of the ends is a pull request), 1 (said before)." in whole
+    assert "no other issue was found: 2." in whole
+
+
+def test_the_card_says_what_was_left_out_and_chosen():
+    options = {**REPORT["options"], "since": "2020-01-01", "until": "2020-12-31", "strategy": "events"}
+    whole = card(
+        left_out={"a/b": "451 Blocked"},
+        options=options,
+        periods={"train": "2020-06-01T00:00:00Z", "test": None},
+    )
+    assert "| a/b | 451 Blocked |" in whole
+    assert "issues opened since 2020-01-01 and until 2020-12-31; evidence: GitHub's own marks alone." in whole
+    assert "opened in its period: train until 2020-06-01T00:00:00Z, then the rest." in whole

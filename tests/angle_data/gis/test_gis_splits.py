@@ -1,0 +1,130 @@
+"""Issues to splits by time, and near-identical texts; tests/angle_data/test_shares.py has how shares fill."""
+
+import random
+
+import pytest
+from fake_gis_store import Listed
+
+from angle_data.gis.build.near import NEAR, NearTexts, grams, overlap
+from angle_data.gis.build.positives import Clusters, Pair
+from angle_data.gis.build.report import check_splits
+from angle_data.gis.build.splits import find_periods
+
+SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
+WORDS = [f"word{n}" for n in range(200)]
+
+
+def test_periods_follow_each_other_and_meet_the_shares():
+    pairs = [(f"2020-{n:03}", f"2020-{n + 1:03}") for n in range(500)]
+    periods = find_periods(pairs, SHARES)
+    kept = [0, 0, 0]
+    for oldest, latest in pairs:
+        first, last = periods.split_of(oldest), periods.split_of(latest)
+        if first == last:
+            kept[periods.splits.index(first)] += 1
+    assert periods.splits == ("train", "validation", "test")
+    assert periods.borders[0] < periods.borders[1]
+    assert kept == [pytest.approx(400, abs=10), pytest.approx(50, abs=10), pytest.approx(50, abs=10)]
+
+
+def test_long_reaches_move_the_borders_until_the_shares_are_met():
+    """Every second pair goes back to the first day: it can be kept in the first period alone."""
+    pairs = [("2020-000" if n % 2 else f"2020-{n:03}", f"2020-{n:03}") for n in range(400)]
+    periods = find_periods(pairs, {"train": 0.5, "test": 0.5})
+    train = sum(latest <= periods.borders[0] for _, latest in pairs)
+    test = sum(oldest > periods.borders[0] for oldest, _ in pairs)
+    assert train == pytest.approx(test, abs=8)
+
+
+def test_a_border_belongs_to_the_older_period_and_few_days_make_few_periods():
+    periods = find_periods([("a", "a"), ("b", "b")], SHARES)
+    assert (periods.splits, periods.borders) == (("train", "validation"), ("a",))
+    found = [periods.split_of(time) for time in ("", "a", "aa", "z")]
+    assert found == ["train", "train", "validation", "validation"]
+    assert find_periods([("a", "a")], SHARES).split_of("z") == "train"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "share"),
+    [
+        ("abcdefg", "abcdefg", 1),
+        ("abcdefg", "abcdefx", 2 / 4),
+        ("Abc  DEFG.", "abc defg", 1),
+        ("ab", "xy", 0),
+        ("ab", "ab", 1),
+    ],
+)
+def test_overlap_is_the_jaccard_index_of_five_grams(one, other, share):
+    assert overlap(grams(one), grams(other)) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("salt", ["", "check"])
+def test_near_identical_texts_are_found_and_others_are_not(salt):
+    text = " ".join(WORDS[:120])
+    nearly = " ".join([*WORDS[:60], "other", *WORDS[61:120]])
+    half = " ".join([*WORDS[:60], *(f"new{n}" for n in range(60))])
+    assert overlap(grams(text), grams(nearly)) > NEAR > overlap(grams(text), grams(half))
+    near = NearTexts(Listed(text, nearly, half, text), salt)
+    assert [near.add((1, 0)), near.add((1, 0))] == [[], []]
+    found = [list(near.neighbours((1, n))) for n in range(4)]
+    assert found == [[], [(1, 0)], [], [(1, 0)]]
+
+
+def test_groups_go_over_texts_between():
+    texts = [" ".join(WORDS[shift : shift + 150]) for shift in (0, 6, 12)]
+    assert overlap(grams(texts[0]), grams(texts[2])) < NEAR < overlap(grams(texts[0]), grams(texts[1]))
+    near = NearTexts(Listed(*texts))
+    for number in (0, 2, 1):
+        near.add((1, number))
+    assert near.groups.leader((1, 2)) == (1, 0)
+
+
+def filled(number):
+    """A template with a few words of its own."""
+    words = WORDS[:100]
+    for place in random.Random(number).sample(range(100), 6):
+        words[place] = f"own{number}at{place}"
+    return " ".join(words)
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """Sixty texts of one template, then a copy and a near copy of each of the last ten."""
+    firsts = [filled(number) for number in range(60)]
+    copies = [f"  {text.upper()} " for text in firsts[50:]]
+    return Listed(*firsts, *copies, *(text + " and a bit more" for text in firsts[50:]))
+
+
+@pytest.mark.parametrize("salt", ["", "check"])
+def test_copies_are_found_in_a_crowd_of_one_template(crowd, salt):
+    assert 0.7 < overlap(grams(crowd.texts[0]), grams(crowd.texts[1])) < NEAR
+    near = NearTexts(crowd, salt)
+    for number in range(60):
+        assert near.add((1, number)) == []
+    for number in range(50, 60):
+        assert near.add((1, number + 10)) == [(1, number)]
+        assert list(near.neighbours((1, number + 20))) == [(1, number)]
+
+
+def pair(one, two):
+    return Pair((1, one), (1, two), 1, "duplicate", "event", "", (1, one))
+
+
+@pytest.mark.parametrize(
+    ("other", "together", "found"),
+    [((3, 4), (), (0, 0, 0)), ((2, 4), (), (1, 1, 0)), ((3, 4), (2, 3), (0, 1, 0)),
+     ((60, 3), (), (0, 0, 1)), ((70, 3), (), (0, 0, 1))],
+)  # fmt: skip
+def test_what_is_in_two_splits_is_noticed(crowd, other, together, found):
+    """An issue, a cluster, a copy of the text of 50, and a near copy of it."""
+    clusters = Clusters()
+    if together:
+        clusters.every.join(*((1, n) for n in together))
+    splits = {"train": [pair(50, 2)], "test": [pair(*other)]}
+    assert tuple(check_splits(splits, clusters, crowd).values()) == found
+
+
+def test_the_check_does_not_rely_on_the_index_for_copies(crowd, monkeypatch):
+    monkeypatch.setattr(NearTexts, "add", lambda *_: [])
+    splits = {"train": [pair(50, 2)], "test": [pair(60, 3)]}
+    assert check_splits(splits, Clusters(), crowd)["near_identical_texts"] == 1

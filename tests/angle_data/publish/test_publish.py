@@ -1,0 +1,165 @@
+import errno
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from datasets import List, Value, load_dataset
+
+from angle_data.errors import InputError
+from angle_data.publish.card import Card, render_card
+from angle_data.publish.dataset import write_dataset
+from angle_data.records import LabelledPair
+
+CARD = Card("Title", "Summary.", ("made so", "and so"), ("a limit",))
+PAIRS = [
+    LabelledPair("the disk is full", "no space is left", 1, 1.0, 0.9, "synonym", "t1", ["a", "b"], []),
+    LabelledPair(
+        "the disk is full", "the disk is not full", 0, 0.5, 1.0, "antonym", "t1", ["a"], ["near_copy"]
+    ),
+    LabelledPair("Größe „A“", "尺寸 A", 0, 0.0, 1.0, "random", "t2", [], []),
+]
+
+
+def test_write_dataset_round_trips_through_load_dataset(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "set", {"train": PAIRS[:2], "test": PAIRS[2:]}, CARD)
+    loaded = load_dataset(str(tmp_path / "set"), cache_dir=str(tmp_path / "cache"))
+    assert {name: list(split) for name, split in loaded.items()} == {
+        "train": [pair.to_dict() for pair in PAIRS[:2]],
+        "test": [PAIRS[2].to_dict()],
+    }
+    features = loaded["train"].features
+    assert list(features) == list(PAIRS[0].to_dict())
+    assert features["label"] == Value("int64")
+    assert features["score"] == Value("float64")
+    assert features["models"] == List(Value("string"))
+    assert [type(label) for label in loaded["train"]["label"]] == [int, int]
+
+
+def test_data_sets_of_one_name_are_told_apart_in_one_cache(tmp_path: Path) -> None:
+    for name, pairs in (("one", PAIRS[:1]), ("two", PAIRS[1:])):
+        write_dataset(tmp_path / name / "dataset", {"train": pairs}, CARD)
+    write_dataset(tmp_path / "one" / "dataset", {"train": PAIRS[:2]}, CARD)
+    found = [
+        load_dataset(str(tmp_path / name / "dataset"), cache_dir=str(tmp_path / "cache"))["train"].to_list()
+        for name in ("one", "two")
+    ]
+    assert found == [[pair.to_dict() for pair in pairs] for pairs in (PAIRS[:2], PAIRS[1:])]
+    write_dataset(tmp_path / "two" / "dataset", {"train": PAIRS[:1]}, CARD)
+    again = load_dataset(str(tmp_path / "two" / "dataset"), cache_dir=str(tmp_path / "cache"))
+    assert again["train"].to_list() == [PAIRS[0].to_dict()]
+
+
+def test_card_states_no_licence() -> None:
+    text = render_card({"train": PAIRS[:2], "test": PAIRS[2:]}, CARD)
+    front = yaml.safe_load(text.split("---\n")[1])
+    assert "license" not in front
+    assert front["size_categories"] == ["n<1K"]
+
+
+def test_card_statistics() -> None:
+    text = render_card({"train": PAIRS[:2], "test": PAIRS[2:]}, CARD)
+    # synonym: 1 shared word ("is") of 7; antonym: 4 of 5.
+    assert "| train | synonym | 1 | 1 | 4.0 | 4.0 | 0.14 | 0 |" in text
+    assert "| train | antonym | 1 | 1 | 4.0 | 5.0 | 0.80 | 1 |" in text
+    assert "| test | random | 1 | 1 | 2.0 | 2.0 | 0.33 | 0 |" in text
+    assert "| a | 1 | 1 |\n| b | 1 | 0 |\n" in text
+    assert "- made so\n- and so\n" in text
+    assert "- a limit\n" in text
+
+
+@pytest.mark.parametrize(("count", "size"), [(999, "n<1K"), (1000, "1K<n<10K"), (10_000, "10K<n<100K")])
+def test_card_size_class(count: int, size: str) -> None:
+    assert f"size_categories:\n- {size}\n" in render_card({"train": PAIRS[:1] * count}, CARD)
+
+
+def test_write_dataset_replaces_the_earlier_one_completely(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "set", {"train": PAIRS, "validation": PAIRS}, CARD)
+    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
+    assert sorted(p.name for p in (tmp_path / "set" / "data").iterdir()) == ["train-00000-of-00001.parquet"]
+    assert os.listdir(tmp_path) == ["set"]  # nothing temporary stays
+
+
+def test_write_dataset_clears_what_a_killed_process_left(tmp_path: Path) -> None:
+    half = tmp_path / ".set.writing-x1" / "new" / "data"
+    half.mkdir(parents=True)
+    (half / "train-00000-of-00001.parquet").write_text("half")
+    (tmp_path / ".settings").mkdir()
+    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
+    assert sorted(os.listdir(tmp_path)) == [".settings", "set"]
+
+
+def test_write_dataset_puts_back_a_data_set_that_was_moved_aside(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
+    before = (tmp_path / "set" / "README.md").read_bytes()
+    (tmp_path / ".set.writing-x1").mkdir()
+    os.replace(tmp_path / "set", tmp_path / ".set.writing-x1" / "old")  # killed just here
+    bad = LabelledPair("a", "b", "x", 0.0, 1.0, "synonym", "t", [], [])  # type: ignore[arg-type]
+    with pytest.raises(Exception, match="x"):
+        write_dataset(tmp_path / "set", {"train": [bad]}, CARD)
+    assert (tmp_path / "set" / "README.md").read_bytes() == before
+    assert os.listdir(tmp_path) == ["set"]
+
+
+def test_write_dataset_refuses_to_replace_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match=r"file is a file; give another folder"):
+        write_dataset(tmp_path / "file", {"train": PAIRS}, CARD)
+    with pytest.raises(InputError, match=r"cannot write to .*file: File exists; choose another folder"):
+        write_dataset(tmp_path / "file" / "set", {"train": PAIRS}, CARD)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_write_dataset_keeps_the_old_one_when_the_new_fails(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
+    before = (tmp_path / "set" / "README.md").read_bytes()
+    bad = LabelledPair("a", "b", "x", 0.0, 1.0, "synonym", "t", [], [])  # type: ignore[arg-type]
+    with pytest.raises(Exception, match="x"):
+        write_dataset(tmp_path / "set", {"train": [bad]}, CARD)
+    assert (tmp_path / "set" / "README.md").read_bytes() == before
+    assert os.listdir(tmp_path) == ["set"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "the disk is gone"), KeyboardInterrupt()])
+def test_the_old_data_set_is_put_back_when_the_new_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
+    before = (tmp_path / "set" / "README.md").read_bytes()
+    replace = os.replace
+
+    def fail(source: Path, target: Path) -> None:
+        if source.name == "new":
+            raise error
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(type(error)):
+        write_dataset(tmp_path / "set", {"train": PAIRS[:1]}, CARD)
+    assert (tmp_path / "set" / "README.md").read_bytes() == before
+    assert os.listdir(tmp_path) == ["set"]
+
+
+def test_the_old_data_set_outlasts_a_disk_that_fails_altogether(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What could not be put back at once is put back by the next build."""
+    write_dataset(tmp_path / "set", {"train": PAIRS}, CARD)
+    before = (tmp_path / "set" / "README.md").read_bytes()
+    replace = os.replace
+
+    def fail(source: Path, target: Path) -> None:
+        if Path(target).name == "set":
+            raise OSError(errno.EIO, "the disk is gone")
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        with pytest.raises(OSError, match="the disk is gone"):
+            write_dataset(tmp_path / "set", {"train": PAIRS[:1]}, CARD)
+    assert [path.read_bytes() for path in tmp_path.glob(".set.writing-*/old/README.md")] == [before]
+    bad = LabelledPair("a", "b", "x", 0.0, 1.0, "synonym", "t", [], [])  # type: ignore[arg-type]
+    with pytest.raises(Exception, match="x"):
+        write_dataset(tmp_path / "set", {"train": [bad]}, CARD)
+    assert (tmp_path / "set" / "README.md").read_bytes() == before
+    assert os.listdir(tmp_path) == ["set"]

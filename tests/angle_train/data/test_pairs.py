@@ -1,0 +1,303 @@
+"""Pairs from every kind of source, their score scales, what is refused and in which words."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from angle_data.errors import InputError
+from angle_train.data.pairs import PairSet, join, load_pairs
+
+ROWS = [
+    {"text1": "disk full", "text2": "no space left", "score": 1.0},
+    {"text1": "disk full", "text2": "disk empty", "score": 0.5},
+    {"text1": "disk full", "text2": "login fails", "score": 0.0},
+]
+
+
+def write_jsonl(path, rows):
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return str(path)
+
+
+def scored(tmp_path, scores, name="pairs.jsonl", **columns):
+    rows = [{"text1": f"a{i}", "text2": f"b{i}", "score": score} | columns for i, score in enumerate(scores)]
+    return write_jsonl(tmp_path / name, rows)
+
+
+def make(pairs, scores=None, source_ids=None):
+    scores = scores or [i % 2 for i in range(len(pairs))]
+    return PairSet(
+        name="made",
+        text1=[a for a, _ in pairs],
+        text2=[b for _, b in pairs],
+        score=np.array(scores, dtype=np.float64),
+        weight=np.ones(len(pairs)),
+        source_ids=source_ids,
+    )
+
+
+def write_csv(path, rows):
+    path.write_text(
+        "text1,text2,score\n" + "".join(f'"{r["text1"]}",{r["text2"]},{r["score"]}\n' for r in rows)
+    )
+
+
+def write_gzip(path, rows):
+    with gzip.open(path, "wt") as stream:
+        stream.write("\n".join(map(json.dumps, rows)))
+
+
+def write_parquet(path, rows):
+    from datasets import Dataset
+
+    Dataset.from_list(rows).to_parquet(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("pairs.jsonl", write_jsonl),
+        ("pairs.jsonl.gz", write_gzip),
+        ("pairs.csv", write_csv),
+        ("pairs.parquet", write_parquet),
+    ],
+)
+def test_every_format_gives_the_same_pairs(tmp_path, name, write):
+    write(tmp_path / name, ROWS)
+    pairs = load_pairs(str(tmp_path / name))
+    assert pairs.name == "pairs"
+    assert list(pairs.text1) == ["disk full"] * 3
+    assert list(pairs.text2) == ["no space left", "disk empty", "login fails"]
+    assert pairs.score.tolist() == [1.0, 0.5, 0.0]
+    assert pairs.weight.tolist() == [1.0, 1.0, 1.0]
+    assert pairs.source_ids is None
+    assert pairs.sha256() == load_pairs(write_jsonl(tmp_path / "other.jsonl", ROWS)).sha256()
+
+
+def test_other_names_weights_and_sources_are_understood(tmp_path):
+    rows = [
+        {"sentence1": "a", "sentence2": "b", "label": 1, "weight": 0.5, "source_id": 7},
+        {"sentence1": "c", "sentence2": "d", "label": 0, "weight": 1, "source_id": 8},
+    ]
+    pairs = load_pairs(write_jsonl(tmp_path / "x.jsonl", rows))
+    assert (list(pairs.text1), pairs.score.tolist(), pairs.weight.tolist()) == (
+        ["a", "c"],
+        [1.0, 0.0],
+        [0.5, 1.0],
+    )
+    assert pairs.source_ids == ["7", "8"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "stated", "expected", "scale"),
+    [
+        ([0, 1], None, [0, 1], "0-1"),
+        ([0.2, 0.9], None, [0.2, 0.9], "0-1"),
+        ([0, 2.5, 5], None, [0, 0.5, 1], "0-5"),
+        ([0.4, 3.8], None, [0.08, 0.76], "0-5"),
+        ([1, 3, 5], None, [0, 0.5, 1], "1-5"),
+        ([1, 3, 4.5], "1-5", [0, 0.5, 0.875], "1-5"),
+        ([0, 1, 2], "0-2", [0, 0.5, 1], "0-2"),
+        ([20, 80], "0-100", [0.2, 0.8], "0-100"),
+        ([-1, 0.5], "-1-1", [0, 0.75], "-1-1"),
+        ([0, 1], "0-5", [0, 0.2], "0-5"),
+    ],
+)
+def test_scores_are_mapped_to_unit_range(tmp_path, scores, stated, expected, scale):
+    pairs = load_pairs(scored(tmp_path, scores), scale=stated)
+    assert pairs.score.tolist() == pytest.approx(expected)
+    assert pairs.scale.startswith(scale + ",")
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [([1, 3, 4.5], [0, 0.5, 0.875]), ([2, 3, 5], [0.25, 0.5, 1]), ([2, 4], [0.25, 0.75])],
+)
+def test_scores_from_1_on_are_assumed_to_be_on_1_to_5_with_a_warning(tmp_path, caplog, scores, expected):
+    pairs = load_pairs(scored(tmp_path, scores))
+    assert pairs.score.tolist() == pytest.approx(expected)
+    assert pairs.scale == f"1-5, assumed (lowest score {scores[0]}, highest {scores[-1]})"
+    (warning,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert "pairs: " in warning
+    assert "--scale 0-5 or --scale 1-5" in warning
+    caplog.clear()
+    load_pairs(scored(tmp_path, scores), scale="1-5")
+    load_pairs(scored(tmp_path, [1, 3, 5]))
+    load_pairs(scored(tmp_path, [0.5, 4]))
+    assert "WARNING" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("scores", "stated", "message"),
+    [
+        ([0, 1, 7], None, r"pairs.jsonl:3: score 7 is on no scale .* state it with --scale LOW-HIGH"),
+        ([0.5, -0.25], None, r"pairs.jsonl:2: score -0.25 is on no scale"),
+        ([0, 2, 1], None, r"pairs.jsonl:2: scores 0 to 2 may be classes or grades; .* --scale 0-2"),
+        ([0, 6], "0-5", r"pairs.jsonl:2: score 6 is outside the scale 0-5"),
+        ([0, 2], "1-5", r"pairs.jsonl:1: score 0 is outside the scale 1-5"),
+        ([0, 1], "5-1", r"scale '5-1' must be LOW-HIGH with LOW below HIGH"),
+        ([0, 1], "five", r"scale 'five' must be LOW-HIGH"),
+        ([3, 3, 3], None, r"all 3 scores are 3; nothing can be ranked"),
+        ([1], None, r"all 1 scores are 1"),
+        ([0, float("nan")], None, r"pairs.jsonl:2: score must be a number, got nan"),
+        ([0, "high"], None, r"pairs.jsonl:2: score must be a number, got 'high'"),
+        ([0, None], None, r"pairs.jsonl:2: score must be a number, got None"),
+    ],
+)
+def test_unusable_scores_are_refused(tmp_path, scores, stated, message):
+    with pytest.raises(InputError, match=message):
+        load_pairs(scored(tmp_path, scores), scale=stated)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", r"x.jsonl: no pairs in it"),
+        ("{not json}", r"x.jsonl:1: not valid JSON"),
+        (
+            '{"hash1": "ab", "hash2": "cd", "label": 1}',
+            r"holds the ids of issues without their texts; `angle-data gis rehydrate --data .+ --out DIR`",
+        ),
+        (
+            '{"text1": "a", "score": 1}',
+            r"no text columns text1, text2 or sentence1, sentence2 \(with a score or label\), nor "
+            r"anchor, positive and perhaps negative; found: text1, score",
+        ),
+        ('{"text1": "a", "text2": "b"}', r"no score or label column; found: text1, text2"),
+        (
+            '{"text1": "a", "text2": "b", "score": 1}\n{"text1": "a", "text2": " ", "score": 0}',
+            r"x.jsonl:2: text2 must be a text that is not blank, got ' '",
+        ),
+        (
+            '{"text1": "a", "text2": "b", "score": 1}\n{"text1": "a", "score": 0}',
+            r"x.jsonl:2: text2 must be a text that is not blank, got None",
+        ),
+        (
+            '{"text1": "a", "text2": "b", "score": 1, "weight": 0}',
+            r"x.jsonl:1: weight must be above 0 and at most 1, got 0",
+        ),
+    ],
+)
+def test_malformed_rows_are_named(tmp_path, content, message):
+    path = tmp_path / "x.jsonl"
+    path.write_text(content + ('\n{"text1": "c", "text2": "d", "score": 0}' if "weight" in content else ""))
+    with pytest.raises(InputError, match=message):
+        load_pairs(str(path))
+
+
+@pytest.mark.parametrize("inside", ["", "dataset"])
+def test_dataset_directories_are_read_by_split(tmp_path, inside):
+    data = tmp_path / "run" / inside / "data"
+    data.mkdir(parents=True)
+    write_parquet(data / "train-00000-of-00002.parquet", ROWS[:2])
+    write_parquet(data / "train-00001-of-00002.parquet", ROWS[2:])
+    write_parquet(data / "test-00000-of-00001.parquet", ROWS[1:])
+    for spec in {str(tmp_path / "run"), str(tmp_path / "run" / inside)}:
+        assert len(load_pairs(spec)) == 3
+        test = load_pairs(spec, split="test")
+        assert (test.name, test.score.tolist()) == ("run/test", [0.5, 0.0])
+    with pytest.raises(InputError, match=r"has no split 'validation'; splits found: test, train"):
+        load_pairs(str(tmp_path / "run"), split="validation")
+    with pytest.raises(InputError, match=r"is no dataset directory"):
+        load_pairs(str(data))
+
+
+def dataset(tmp_path, name, scores):
+    (tmp_path / name / "data").mkdir(parents=True)
+    rows = [{"text1": f"a{i}", "text2": f"b{i}", "score": score} for i, score in enumerate(scores)]
+    write_parquet(tmp_path / name / "data" / "train-00000-of-00001.parquet", rows)
+    return str(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("scores", "stated", "expected", "note"),
+    [
+        ([1.0, 3.0, 4.5], "1-5", [0, 0.5, 0.875], "1-5, as stated"),
+        ([0.0, 40.0, 80.0], "0-100", [0, 0.4, 0.8], "0-100, as stated"),
+        ([0.0, 0.5, 1.0], "0-1", [0, 0.5, 1], "0-1, as stated"),
+        # What `angle-data` wrote, beside a file on another scale.
+        ([0.0, 0.5, 1.0], "0-100", [0, 0.5, 1], "0-1, detected; the stated 0-100 is for the other sources"),
+    ],
+)
+def test_a_stated_scale_is_applied_to_dataset_directories_off_the_unit_scale(
+    tmp_path, scores, stated, expected, note
+):
+    pairs = load_pairs(dataset(tmp_path, "run", scores), scale=stated)
+    assert pairs.score.tolist() == pytest.approx(expected)
+    assert pairs.scale == note
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"), [("dev", ["a1"]), ("validation", ["a1"]), (None, ["a0", "a1", "a2"])]
+)
+def test_rows_of_a_split_column_are_selected(tmp_path, rows, expected):
+    parts = ["train", "validation", "test"]
+    content = [
+        {"text1": f"a{i}", "text2": "b", "score": i / 2, "split": part} for i, part in enumerate(parts)
+    ]
+    extra = [{"text1": "a1", "text2": "c", "score": 0, "split": "validation"}]
+    pairs = load_pairs(write_jsonl(tmp_path / "x.jsonl", content + extra), rows=rows)
+    assert sorted(set(pairs.text1)) == expected
+
+
+def test_missing_split_is_named_with_what_there_is(tmp_path, examples):
+    with pytest.raises(InputError, match=r"no rows with split train; found: dev 100, test 200"):
+        load_pairs(str(examples / "eval_natural.jsonl"), rows="train")
+    assert load_pairs(str(examples / "eval_natural.jsonl"), rows="test").name == "eval_natural/test"
+    assert len(load_pairs(scored(tmp_path, [0, 1]), rows="test")) == 2  # no split column: all rows
+
+
+def test_unreachable_hub_is_one_line():
+    with pytest.raises(InputError, match=r"hub:someone/pairs \(split train\) cannot be loaded") as caught:
+        load_pairs("hub:someone/pairs")
+    assert "\n" not in str(caught.value)
+
+
+def test_hub_prefix_loads_through_datasets(tmp_path):
+    # A directory stands in for the hub: load_dataset takes both.
+    (tmp_path / "data").mkdir()
+    write_parquet(tmp_path / "data" / "train-00000-of-00001.parquet", ROWS)
+    pairs = load_pairs(f"hub:{tmp_path}")
+    assert pairs.score.tolist() == [1.0, 0.5, 0.0]
+    with pytest.raises(InputError, match=r"\(split test\) cannot be loaded"):
+        load_pairs(f"hub:{tmp_path}", split="test")
+
+
+def test_join_keeps_order_and_separates_sources():
+    first = make([("a", "b"), ("c", "d")], source_ids=["1", "2"])
+    second = make([("e", "f")], [0.5], source_ids=["1"])
+    both = join([first, second])
+    assert list(both.text1) == ["a", "c", "e"]
+    assert both.score.tolist() == [0.0, 1.0, 0.5]
+    assert len(set(both.source_ids)) == 3
+    assert join([first, make([("g", "h")], [0.5])]).source_ids is None
+    assert join([first]) is first
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.csv", "text1,text2,score\na,b,1\na,b\n", r"x.csv:3: expected 3 fields as in the header"),
+        ("x.parquet", "no parquet", r"x.parquet: not a readable parquet file"),
+        ("x.xls", "", r"x.xls: unknown kind of file; give .jsonl"),
+        ("missing.jsonl", None, r"missing.jsonl does not exist"),
+        ("missing", None, r"missing does not exist; check the path, or write hub:ID"),
+    ],
+)
+def test_broken_files_are_named(tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=message):
+        load_pairs(str(tmp_path / name))
+
+
+def test_score_is_preferred_to_label_and_half_a_surrogate_pair_replaced(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text(
+        '{"text1": "a \\ud83d", "text2": "b", "label": 0, "score": 0.5}\n'
+        '{"text1": "c", "text2": "d", "label": 0, "score": 0}\n'
+    )
+    pairs = load_pairs(str(path))
+    assert (pairs.text1[0], pairs.score.tolist()) == ("a \ufffd", [0.5, 0.0])

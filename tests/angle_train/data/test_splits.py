@@ -1,0 +1,190 @@
+"""What each pair of a run is used for: dev pairs given or found, pairs held out, parts in turn, leaks."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from angle_data.errors import InputError
+from angle_data.text import normalise
+from angle_train.data.pairs import PairSet, distinct_names
+from angle_train.data.splits import cut, hold_out, load_run_data, run_leaks, shared_texts
+from angle_train.recipe import Recipe
+
+
+@pytest.fixture(scope="module")
+def rows(examples):
+    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
+    return [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
+
+
+def write(path, rows):
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return str(path)
+
+
+def dataset(directory, **splits):
+    from datasets import Dataset
+
+    (directory / "data").mkdir(parents=True)
+    for split, rows in splits.items():
+        Dataset.from_list(rows).to_parquet(directory / "data" / f"{split}-00000-of-00001.parquet")
+    return str(directory)
+
+
+def load(data, dev=(), test=(), **options):
+    return load_run_data(data, (), dev, test, recipe=Recipe(), **options)
+
+
+def sizes(data):
+    return {pairs.name: len(pairs) for pairs in [data.train, *data.dev]}
+
+
+def test_the_stated_scale_holds_for_training_dev_and_test_pairs(rows, tmp_path):
+    # Twice the scores of 0-5: beyond every scale that is recognised.
+    doubled = [row | {"score": 2 * row["score"]} for row in rows]
+    files = [write(tmp_path / f"{start}.jsonl", doubled[start : start + 32]) for start in (0, 32, 64)]
+    data = load(*([file] for file in files), scale="0-10")
+    sets = [data.train, *data.dev, *data.test]
+    assert {pairs.scale for pairs in sets} == {"0-10, as stated"}
+    scores = np.concatenate([pairs.score for pairs in sets])
+    assert scores == pytest.approx(np.array([row["score"] / 5 for row in rows[:96]]))
+    unit = dataset(tmp_path / "run", train=[row | {"score": row["score"] / 5} for row in rows[:32]])
+    with pytest.raises(InputError, match="--scale 0-5 fits none of the pairs"):
+        load([unit], scale="0-5")
+
+
+@pytest.mark.parametrize("prefix", ["", "hub:"])  # a directory stands in for the hub: load_dataset takes both
+def test_the_validation_split_of_a_dataset_is_the_default_dev(rows, tmp_path, prefix):
+    both = dataset(tmp_path / "both", train=rows[:32], validation=rows[32:44])
+    assert sizes(load([prefix + both])) == {"both/train": 32, "both/validation": 12}
+    alone = dataset(tmp_path / "alone", train=rows[:60])
+    assert sizes(load([prefix + alone])) == {"alone/train": 54, "alone/train/held-out": 6}
+
+
+def test_without_dev_a_tenth_is_held_out_by_source(rows, tmp_path):
+    sourced = [row | {"source_id": f"s{i // 3}"} for i, row in enumerate(rows[:60])]
+    data = load([write(tmp_path / "sourced.jsonl", sourced)])
+    assert sizes(data) == {"sourced": 54, "sourced/held-out": 6}
+    assert not set(data.train.source_ids) & set(data.dev[0].source_ids)
+
+
+def test_pairs_that_are_both_dev_and_test_are_counted(rows, tmp_path):
+    parts = {"train": rows[:32], "dev": rows[32:64], "test": rows[60:90]}
+    files = [[write(tmp_path / f"{name}.jsonl", part)] for name, part in parts.items()]
+    told = [leak.sentence() for leak in run_leaks(load(*files)) if leak.pairs]
+    assert told == ["4 of 30 test pairs of test are dev pairs too"]
+
+
+def made(pairs, scores=None, source_ids=None):
+    scores = scores if scores is not None else np.linspace(0, 1, len(pairs))
+    first, second = zip(*pairs, strict=True)
+    return PairSet("made", first, second, np.array(scores), np.ones(len(pairs)), source_ids)
+
+
+def single(count):
+    return made([(f"a{i}", f"b{i}") for i in range(count)])
+
+
+def test_hold_out_keeps_sources_together():
+    pairs = made([(f"a{i}", f"b{i}") for i in range(40)], source_ids=[f"s{i // 4}" for i in range(40)])
+    train, dev = hold_out(pairs, 0.25, seed=1)
+    assert (len(train), len(dev)) == (32, 8)
+    assert not set(train.source_ids) & set(dev.source_ids)
+    assert dev.sha256() == hold_out(pairs, 0.25, seed=1)[1].sha256()
+    assert dev.sha256() != hold_out(pairs, 0.25, seed=2)[1].sha256()
+
+
+@given(sizes=st.lists(st.integers(1, 4), min_size=15, max_size=30), seed=st.integers(0, 99))
+def test_hold_out_without_sources_shares_no_text(sizes, seed):
+    # Chains of 1 to 4 pairs, each pair sharing a text with the next one up to case and punctuation.
+    chains = [[(f"{c}-{i}", f"{c}-{i + 1}.") for i in range(size)] for c, size in enumerate(sizes)]
+    train, dev = hold_out(made([pair for chain in chains for pair in chain]), 0.3, seed)
+    assert len(train) + len(dev) == sum(sizes)
+    assert 0.15 * sum(sizes) <= len(dev) <= 0.3 * sum(sizes)
+    texts = [{normalise(text) for text in (*part.text1, *part.text2)} for part in (train, dev)]
+    assert not texts[0] & texts[1]
+
+
+def test_hold_out_falls_back_to_single_pairs(caplog):
+    pairs = made([("hub", f"b{i}") for i in range(30)])
+    train, dev = hold_out(pairs, 0.1, seed=1)
+    assert (len(train), len(dev)) == (27, 3)
+    assert "single pairs are held out" in caplog.text
+
+
+@given(st.integers(6, 60), st.integers(2, 8), st.integers(0, 5))
+def test_every_pair_is_in_one_part_and_parts_are_alike(count, parts, seed):
+    pairs = single(count)
+    found = cut(pairs, parts, seed)
+    assert sorted(i for part in found for i in part) == list(range(count))
+    sizes = list(map(len, found))
+    assert len(found) == min(parts, count // 3)
+    assert max(sizes) - min(sizes) <= 1
+    # Dealt by score: no part has the low or the high ones alone.
+    means = [pairs.score[part].mean() for part in found]
+    assert max(means) - min(means) < 1 / min(sizes)
+
+
+def test_pairs_that_share_a_text_stay_together():
+    chains = [(f"{chain}-{i}", f"{chain}-{i + 1}") for chain in range(12) for i in range(2)]
+    pairs = made(chains)
+    parts = cut(pairs, 4, seed=1)
+    texts = [{normalise(t) for i in part for t in (pairs.text1[i], pairs.text2[i])} for part in parts]
+    assert sum(map(len, texts)) == len(set().union(*texts))
+    assert parts == cut(pairs, 4, seed=1)
+
+
+def test_pairs_that_all_share_texts_are_dealt_singly(caplog):
+    pairs = made([("hub", f"b{i}") for i in range(12)])
+    assert sorted(map(len, cut(pairs, 3, seed=1))) == [4, 4, 4]
+    assert "too many pairs share texts, so single pairs are dealt" in caplog.text
+
+
+def test_parts_that_would_be_half_as_large_as_wanted_are_dealt_singly(caplog):
+    # 40 pairs in 4 parts of 10: the group of 28 leaves 4 for each of the others.
+    pairs = made([("hub", f"b{i}") for i in range(28)] + [(f"c{i}", f"d{i}") for i in range(12)])
+    assert sorted(map(len, cut(pairs, 4, seed=1))) == [10, 10, 10, 10]
+    assert "single pairs are dealt" in caplog.text
+
+
+def test_texts_in_several_parts_are_counted():
+    pairs = made([("Hub", "b0"), ("hub ", "b1"), ("c", "b0"), ("d", "e")])
+    assert shared_texts(pairs, [[0, 3], [1, 2]]) == (2, 6)  # hub and b0 of hub, b0, b1, c, d, e
+    assert shared_texts(pairs, [[0, 1, 2], [3]]) == (0, 6)
+
+
+def test_too_few_pairs_are_refused():
+    with pytest.raises(InputError, match="made: 5 pairs are too few to choose the number of steps on"):
+        cut(single(5), 5, seed=0)
+
+
+def test_files_of_one_name_are_told_apart_within_their_role(rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, part in (("a", rows[:15]), ("b", rows[15:30])):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "test.jsonl", part)
+    data = load([str(tmp_path / "a" / "test.jsonl")], ["a/test.jsonl"], ["a/test.jsonl", "b/test.jsonl"])
+    assert [pairs.name for pairs in data.dev] == ["test"]  # its role tells it from the others
+    assert [pairs.name for pairs in data.test] == ["a/test", "b/test"]
+    assert {leak.name for leak in run_leaks(data)} == {"test", "a/test", "b/test"}
+
+
+@pytest.mark.parametrize(
+    ("specs", "names"),
+    [
+        (["test.jsonl", "b/test.jsonl", "dev.jsonl"], ["test", "b/test", "dev"]),
+        (["x/a/test.csv", "y/a/test.csv"], ["x/a/test", "y/a/test"]),
+        (["/r/a/test.csv", "/r/b/test.csv"], ["a/test", "b/test"]),
+        (["hub:one/pairs", "hub:two/pairs"], ["one/pairs", "two/pairs"]),
+        (["u/run/dataset", "v/run/dataset"], ["u/run", "v/run"]),
+        (["a/test.jsonl", "a/test.jsonl"], ["test #1", "test #2"]),
+        (["a/test.csv", "b/test.csv", "b/test.gz"], ["a/test", "b/test #1", "b/test #2"]),
+    ],
+)
+def test_names_get_as_many_folders_as_they_need(specs, names):
+    short = [name.split(" ")[0].split("/")[-1] for name in names]
+    sets = [PairSet(name, ["a"], ["b"], np.ones(1), np.ones(1)) for name in short]
+    assert [pairs.name for pairs in distinct_names(sets, specs)] == names

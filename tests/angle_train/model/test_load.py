@@ -1,0 +1,305 @@
+"""Loading models: directories, plain checkpoints, and the errors for everything that is no model."""
+
+import ast
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from tiny_backbones import CAUSAL, FAMILIES, checkpoint
+
+from angle_data.errors import InputError, MissingExtraError
+from angle_train.model import load as backbones
+from angle_train.model.load import (
+    backbone_identity,
+    check_device,
+    load_backbone,
+    load_for_training,
+    say_once,
+    usable_positions,
+)
+from angle_train.recipe import BackboneConfig
+
+
+def test_directory_loads_and_sequence_length_can_be_limited(tiny_model_dir):
+    assert load_backbone(str(tiny_model_dir), device="cpu").max_seq_length == 64
+    assert load_backbone(str(tiny_model_dir), max_seq_length=16, device="cpu").max_seq_length == 16
+    with pytest.raises(InputError, match=r"has positions for 64 tokens; max_seq_length 65 is too long"):
+        load_backbone(str(tiny_model_dir), max_seq_length=65, device="cpu")
+
+
+def test_plain_checkpoint_is_mean_pooled_and_says_so(tiny_model_dir, caplog):
+    checkpoint = tiny_model_dir.parent / "checkpoint"
+    say_once.cache_clear()
+    with caplog.at_level("INFO", logger="angle"):
+        load_backbone(str(checkpoint), device="cpu")
+        model = load_backbone(str(checkpoint), device="cpu")
+        assert caplog.text.count("its token embeddings are averaged") == 1  # a run loads it several times
+        load_for_training(str(checkpoint), BackboneConfig(pooling="cls"), device="cpu")
+    assert caplog.messages[1:] == [
+        f"{checkpoint}: what is trained on it is pooled by cls, as the recipe says"
+    ]
+    reference = load_backbone(str(tiny_model_dir), device="cpu")  # the same weights, mean pooling spelt out
+    texts = ["the node failed", "a much longer text about the api and its latency"]
+    assert model.encode(texts) == pytest.approx(reference.encode(texts), abs=1e-6)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families_load_without_a_vocabulary_head_and_pool_as_they_should(tmp_path, family, caplog):
+    directory = checkpoint(family, tmp_path / family, pad=False)
+    with caplog.at_level("INFO", logger="angle"):
+        model = load_backbone(str(directory), device="cpu")
+    causal = family in CAUSAL
+    assert model[1].pooling_mode == ("lasttoken" if causal else "mean")
+    assert ("read at its last token and without its chat template" in caplog.text) == causal
+    assert ("no padding token, texts are padded with <|im_end|>" in caplog.text) == causal
+    assert not any("lm_head" in name for name, _ in model.named_parameters())
+    positions = {"bert": 64, "roberta": 64, "modernbert": 8192}.get(family, 2048)
+    assert (usable_positions(model), model.max_seq_length) == (positions, positions)
+    if positions == 64:
+        longest = model.encode("word " * 200)  # as many tokens as there are positions for
+        assert np.isfinite(longest).all()
+        with pytest.raises(InputError, match=r"has positions for 64 tokens; max_seq_length 65 is too long"):
+            load_backbone(str(directory), max_seq_length=65, device="cpu")
+
+
+@pytest.mark.parametrize("kept", [0, 40, 2000])
+def test_weights_that_were_cut_off_are_one_line(tmp_path, kept):
+    directory = checkpoint("bert", tmp_path / "bert")
+    file = directory / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(
+        InputError, match=r"^the weights of .*bert are damaged, .* save the model again \(.+\)$"
+    ):
+        load_backbone(str(directory), device="cpu")
+
+
+@pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\n"])
+def test_pickled_weights_that_are_none_are_one_line(tmp_path, content):
+    directory = checkpoint("bert", tmp_path / "bert")
+    (directory / "model.safetensors").unlink()
+    (directory / "pytorch_model.bin").write_bytes(content)
+    with pytest.raises(InputError, match=r"^the weights of .*bert are damaged"):
+        load_backbone(str(directory), device="cpu")
+
+
+def test_a_text_is_not_rendered_as_a_chat_message(tmp_path):
+    model = load_backbone(str(checkpoint("llama", tmp_path / "llama")), device="cpu")
+    assert model.preprocess(["the node"])["input_ids"][0].tolist() == model.tokenizer("the node")["input_ids"]
+
+
+def test_saved_chat_models_keep_their_template(tmp_path):
+    model = SentenceTransformer(str(checkpoint("llama", tmp_path / "llama")), device="cpu")
+    model.save_pretrained(str(tmp_path / "chat"), create_model_card=False)
+    again = load_backbone(str(tmp_path / "chat"), device="cpu")
+    assert (again.encode("the node") == model.encode("the node")).all()
+    assert again.preprocess(["x"])["input_ids"].shape[1] > 1
+
+
+def test_a_bidirectional_language_model_is_averaged(tmp_path):
+    directory = checkpoint("llama", tmp_path / "llama")
+    config = json.loads((directory / "config.json").read_text())
+    (directory / "config.json").write_text(json.dumps(config | {"is_causal": False}))
+    model = load_backbone(str(directory), device="cpu")
+    assert model[1].pooling_mode == "mean"
+    # And given plain text, as any checkpoint that was not saved as an embedding model.
+    assert model.preprocess(["the node"])["input_ids"][0].tolist() == model.tokenizer("the node")["input_ids"]
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "message"),
+    [
+        ("cuda", 0, "--device cuda: torch finds no such device here; there is cpu$"),
+        ("gpu", 0, "--device gpu: torch finds no such device here"),
+        ("meta", 0, "torch finds no such device here"),
+        ("cuda:2", 2, "--device cuda:2: torch finds no such device here; there is cpu, cuda$"),
+    ],
+)
+def test_devices_that_are_not_there_are_named(monkeypatch, device, gpus, message):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(InputError, match=message):
+        check_device(device)
+
+
+def test_devices_that_are_there_are_taken(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    for device in (None, "cpu", "cuda", "cuda:1", "mps"):
+        check_device(device)
+    with pytest.raises(InputError, match="give cuda, and choose it with CUDA_VISIBLE_DEVICES=1"):
+        check_device("cuda:1", numbered=False)
+
+
+def test_a_tokenizer_without_any_end_is_refused(tmp_path):
+    directory = checkpoint("llama", tmp_path / "llama", pad=False)
+    settings = json.loads((directory / "tokenizer_config.json").read_text())
+    settings = {name: value for name, value in settings.items() if name != "eos_token"}
+    (directory / "tokenizer_config.json").write_text(json.dumps(settings))
+    with pytest.raises(InputError, match=r"has neither a padding token nor one for the end of texts"):
+        load_backbone(str(directory), device="cpu")
+
+
+def test_a_tokenizer_of_another_model_is_refused(tmp_path):
+    directory = checkpoint("bert", tmp_path / "bert")
+    model = load_backbone(str(directory), device="cpu")
+    tokens = model.tokenizer.vocab_size
+    model.transformers_model.resize_token_embeddings(tokens - 1)
+    model.save_pretrained(str(tmp_path / "smaller"), create_model_card=False)
+    message = rf"tokenizer has {tokens} tokens, its weights hold embeddings for {tokens - 1}; "
+    with pytest.raises(InputError, match=message):
+        load_backbone(str(tmp_path / "smaller"), device="cpu")
+
+
+def test_code_that_a_model_brings_is_not_run(tmp_path):
+    directory = checkpoint("bert", tmp_path / "bert")
+    config = json.loads((directory / "config.json").read_text())
+    own = {"model_type": "own", "auto_map": {"AutoConfig": "own.Own", "AutoModel": "own.Model"}}
+    (directory / "config.json").write_text(json.dumps(config | own))
+    (directory / "own.py").write_text("raise SystemExit('run')")
+    with pytest.raises(InputError, match=r"it needs code of its own, which is never run here"):
+        load_backbone(str(directory), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("./missing", r"model directory ./missing does not exist; check the path"),
+        ("/missing/model", r"model directory /missing/model does not exist"),
+        ("runs/one/model", r"model directory runs/one/model does not exist"),
+        (
+            "someone/model",
+            r"no local directory and not in the cache, and the hub cannot be reached .* HF_HUB_OFFLINE",
+        ),
+        ("no such model", r"'no such model' is neither a local directory nor a hub id"),
+    ],
+)
+def test_unknown_names_are_refused(monkeypatch, tmp_path, name, message):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(InputError, match=message):
+        load_backbone(name)
+
+
+def test_directories_without_a_model_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"holds no model: it has neither modules.json nor config.json"):
+        load_backbone(str(tmp_path))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "abacus"}))
+    with pytest.raises(InputError, match=r"cannot be loaded as an embedding model: .*abacus"):
+        load_backbone(str(tmp_path))
+    with pytest.raises(InputError, match=r"config.json is a file; give the directory of a model"):
+        load_backbone(str(tmp_path / "config.json"))
+
+
+def without(monkeypatch, missing):
+    installed = backbones.importlib.util.find_spec
+    monkeypatch.setattr(
+        backbones.importlib.util, "find_spec", lambda name: None if name == missing else installed(name)
+    )
+
+
+@pytest.mark.parametrize(
+    "missing", ["torch", "transformers", "sentence_transformers", "accelerate", "datasets"]
+)
+def test_missing_extra_names_the_install_command_of_a_clone(monkeypatch, tiny_model_dir, missing):
+    without(monkeypatch, missing)
+    with pytest.raises(MissingExtraError) as caught:
+        load_backbone(str(tiny_model_dir))
+    assert str(caught.value) == 'loading a model needs the "train" extra: pip install -e ".[train]"'
+
+
+def test_the_extra_is_checked_for_everything_that_is_imported():
+    imported = set()
+    for path in Path(backbones.__file__).parents[1].rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(node.module.split(".")[0])
+    optional = {"faiss", "mteb"}  # asked for where it is used
+    others = (
+        imported - sys.stdlib_module_names - {"angle_data", "angle_train", "typer", "pydantic"} - optional
+    )
+    assert others <= set(backbones._NEEDED)
+
+
+@pytest.fixture
+def copied_model(tiny_model_dir, tmp_path):
+    return Path(shutil.copytree(tiny_model_dir, tmp_path / "copied"))
+
+
+def test_a_model_is_known_by_name_and_content_not_by_place(copied_model, tmp_path):
+    identity = backbone_identity(str(copied_model))
+    assert identity.startswith("copied@")
+    assert len(identity) == len("copied@") + 12
+    moved = copied_model.rename(tmp_path / "elsewhere").rename(tmp_path / "x")
+    assert backbone_identity(str(moved)).split("@")[1] == identity.split("@")[1]
+    assert backbone_identity("someone/model") == "someone/model"
+
+
+@pytest.fixture
+def adapter(copied_model, tmp_path):
+    """A directory with adapters alone, which names the directory of its base."""
+    from peft import LoraConfig
+
+    model = SentenceTransformer(str(copied_model), device="cpu")
+    model.add_adapter(LoraConfig(r=2, target_modules=["query"]))
+    model.save(str(tmp_path / "adapter"), create_model_card=False)
+    return tmp_path / "adapter"
+
+
+def test_adapters_on_another_base_are_another_model(adapter, copied_model):
+    before = backbone_identity(str(adapter))
+    assert before.startswith("adapter@")
+    assert backbone_identity(str(adapter)) == before
+    (copied_model / "README.md").write_text("nothing that is read")
+    assert backbone_identity(str(adapter)) == before
+    with (copied_model / "model.safetensors").open("ab") as stream:
+        stream.write(b" ")  # another model was put into the same directory
+    assert backbone_identity(str(adapter)) != before
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        '{"base_model_name_or_path": "someone/model"}',
+        '{"base_model_name_or_path": ""}',
+        '{"base_model_name_or_path": "MYSELF"}',
+        '{"r": 8}',
+        "[]",
+        "{",
+    ],
+)
+def test_adapters_without_a_base_beside_them_are_known_by_what_they_hold(copied_model, config):
+    before = backbone_identity(str(copied_model))
+    (copied_model / "adapter_config.json").write_text(config.replace("MYSELF", str(copied_model)))
+    assert backbone_identity(str(copied_model)) != before
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("model.safetensors", True),
+        ("config.json", True),
+        ("modules.json", True),
+        ("tokenizer.json", True),
+        ("1_Pooling/config.json", True),
+        ("vocab.txt", True),
+        ("chat_template.jinja", True),
+        ("README.md", False),
+        ("report.json", False),
+        ("fit_state.json", False),
+        ("onnx/model.bin", False),
+        (".cache/x.json", False),
+    ],
+)
+def test_what_is_read_of_a_model_decides_its_identity(copied_model, name, counts):
+    before = backbone_identity(str(copied_model))
+    (copied_model / name).parent.mkdir(exist_ok=True)
+    with (copied_model / name).open("ab") as stream:
+        stream.write(b" ")
+    assert (backbone_identity(str(copied_model)) != before) == counts

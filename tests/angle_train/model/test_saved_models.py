@@ -1,0 +1,96 @@
+"""What is saved opens in a process that has Sentence Transformers alone, and computes the same there."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from tiny_backbones import checkpoint
+
+from angle_train.model.adapters import add_adapters, merge_adapters
+from angle_train.model.load import load_for_training
+from angle_train.model.pooling import POOLINGS
+from angle_train.model.prompt import set_prompt
+from angle_train.recipe import BackboneConfig
+
+TEMPLATE = 'Summarize sentence "{text}" in one word:"'
+TEXTS = ["the node failed", "a", "a much longer text about the api and its latency", "deploy to the cluster"]
+LONG = ["word " * 500, 'a "quoted" text, {text} and {{ braces }}\n']
+PROGRAM = """
+import json, sys
+import numpy as np
+from sentence_transformers import SentenceTransformer
+for name, texts in json.load(open("texts.json")).items():
+    model = SentenceTransformer(name, device="cpu")
+    again, expected = model.encode(texts), np.load(name + ".npy")
+    assert abs(again - expected).max() <= 1e-6, (name, abs(again - expected).max())
+assert not any(module.startswith("angle_") for module in sys.modules)
+"""
+
+
+def moved(model):
+    """The model with adapters that do something."""
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(std=0.02)
+    return model
+
+
+def models(tiny_model_dir, tmp_path):
+    """Name, model and texts of everything that is saved in its own way."""
+    base = str(tiny_model_dir)
+    for name in POOLINGS:
+        yield f"pooling-{name}", load_for_training(base, BackboneConfig(pooling=name), device="cpu"), TEXTS
+    yield "prefix", load_for_training(base, BackboneConfig(), "about: {text}", device="cpu"), TEXTS
+    yield "template", load_for_training(base, BackboneConfig(), TEMPLATE, device="cpu"), TEXTS + LONG
+    llama = str(checkpoint("llama", tmp_path / "llama", pad=False))
+    yield "llama", load_for_training(llama, BackboneConfig(), TEMPLATE, device="cpu"), TEXTS + LONG
+    for kind in ("merged", "adapter"):
+        for backbone in (base, llama):
+            config = BackboneConfig(lora_rank=2, lora_save=kind, lora_targets="all")
+            model = moved(load_for_training(backbone, config, TEMPLATE, device="cpu"))
+            if kind == "merged":
+                merge_adapters(model)
+            yield f"{kind}-{backbone == llama}", model, TEXTS
+    # Without this toolkit it cuts: texts that are not long are the same.
+    both_ends = BackboneConfig(long_text="head_tail")
+    yield "both-ends", load_for_training(base, both_ends, device="cpu"), TEXTS
+
+
+def test_saved_models_are_the_same_without_this_toolkit(tiny_model_dir, tmp_path):
+    texts = {}
+    for name, model, own in models(tiny_model_dir, tmp_path):
+        np.save(tmp_path / f"{name}.npy", model.encode(own))
+        model.save_pretrained(str(tmp_path / name), create_model_card=False)
+        texts[name] = own
+        written = json.loads((tmp_path / name / "modules.json").read_text())
+        assert all(module["type"].startswith("sentence_transformers.") for module in written)
+    (tmp_path / "texts.json").write_text(json.dumps(texts))
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_card_says_how_to_load_it(tiny_model_dir, tmp_path):
+    config = BackboneConfig(long_text="head_tail")
+    load_for_training(str(tiny_model_dir), config, device="cpu").save_pretrained(str(tmp_path))
+    card = (tmp_path / "README.md").read_text()
+    assert "from sentence_transformers import SentenceTransformer" in card
+    assert "LongTextModel" not in card
+
+
+@pytest.mark.parametrize("kind", ["merged", "adapter"])
+def test_what_is_saved_of_adapters(tiny_model, tmp_path, kind):
+    add_adapters(tiny_model, BackboneConfig(lora_rank=2, lora_save=kind))
+    set_prompt(tiny_model, "x ")
+    if kind == "merged":
+        merge_adapters(tiny_model)
+    tiny_model.save_pretrained(str(tmp_path), create_model_card=False)
+    whole = (tmp_path / "model.safetensors").exists()
+    adapters = (tmp_path / "adapter_model.safetensors").exists()
+    assert (whole, adapters) == (kind == "merged", kind == "adapter")

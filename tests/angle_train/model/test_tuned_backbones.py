@@ -1,0 +1,227 @@
+"""Real runs with what a recipe can make of a backbone: families, poolings, prompts, adapters, long texts."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from tiny_backbones import FAMILIES, checkpoint
+
+from angle_data.errors import InputError
+from angle_train import fit as fit_module
+from angle_train.data.pairs import load_pairs
+from angle_train.evaluate.similarity import evaluate_model, spearman
+from angle_train.fit import FitConfig, fit
+from angle_train.model.adapters import has_adapters
+from angle_train.model.load import load_backbone, load_for_training, starts_as_backbone
+from angle_train.model.long_text import LongTextModel
+from angle_train.model.pooling import POOLINGS
+from angle_train.recipe import BackboneConfig, Recipe
+from angle_train.train import trainer
+
+PAPER = 'Summarize sentence "{text}" in one word:"'
+FAST = {
+    "epochs": 2,
+    "batch_size": 16,
+    "learning_rate": 1e-3,
+    "evals_per_epoch": 1,
+    "average_with_backbone": 0.0,
+}
+
+
+@pytest.fixture(scope="module")
+def pairs_file(tmp_path_factory, examples):
+    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
+    path = tmp_path_factory.mktemp("data") / "pairs.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows[:32])))
+    return path
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path, tiny_model_dir, pairs_file):
+    """Fit with some recipe keys; return the configuration and the report. Without figures and model cards."""
+    monkeypatch.setattr(fit_module, "write_fit_page", lambda *_: None)
+    monkeypatch.setattr(SentenceTransformer, "_create_model_card", lambda *_, **__: None)
+
+    def start(backbone=tiny_model_dir, out="out", **values):
+        config = configured(backbone, tmp_path / out, pairs_file, **values)
+        return config, fit(config).report
+
+    return start
+
+
+def configured(backbone, out, pairs_file, **values):
+    recipe = Recipe().with_overrides(FAST | values)
+    return FitConfig([str(pairs_file)], str(backbone), out, recipe, dev=[str(pairs_file)], device="cpu")
+
+
+def similarity(model, pairs_file):
+    return evaluate_model(model, load_pairs(str(pairs_file)))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_trains_and_opens_as_an_ordinary_model(run, tmp_path, family):
+    values = {} if family in ("bert", "roberta", "modernbert") else {"lora_rank": 4, "prompt": PAPER}
+    config, report = run(checkpoint(family, tmp_path / family, pad=False), learning_rate=5e-3, **values)
+    assert report.kept == "tuned", report.verdict()
+    assert report.dev_after > report.dev_before
+    model = SentenceTransformer(str(config.out), device="cpu")
+    assert not has_adapters(model)
+    assert abs(similarity(model, config.dev[0])).max() <= 1 + 1e-6
+    names = {name for name, _ in model.named_parameters()}
+    assert not any("lm_head" in name or "lora" in name for name in names)
+
+
+@pytest.mark.parametrize("pooling", ["cls-last-avg", "first-last-avg"])
+def test_fixed_weights_come_out_as_they_went_in(run, pooling):
+    """Weight decay and a large rate would move them, were they trained."""
+    config, report = run(pooling=pooling, weight_decay=0.5, learning_rate=5e-3)
+    assert report.kept == "tuned"
+    saved = SentenceTransformer(str(config.out), device="cpu")
+    fresh = load_for_training(config.backbone, config.recipe.backbone, device="cpu")
+    assert [type(module) for module in saved] == [type(module) for module in fresh]
+    for after, before in zip(list(saved)[1:], list(fresh)[1:], strict=True):
+        for name, weights in before.state_dict().items():
+            assert torch.equal(after.state_dict()[name], weights), name
+
+
+def test_the_baseline_is_the_backbone_as_it_is(run, tiny_model_dir, pairs_file):
+    """And it is what is saved if what was made of it, trained or not, is worse."""
+    gold = load_pairs(str(pairs_file)).score
+    plain = similarity(load_backbone(str(tiny_model_dir), device="cpu"), pairs_file)
+    scores = {}
+    for name in POOLINGS:
+        model = load_for_training(str(tiny_model_dir), BackboneConfig(pooling=name), PAPER, device="cpu")
+        scores[name] = spearman(gold, similarity(model, pairs_file))
+    worst = min(scores, key=scores.__getitem__)
+    assert scores[worst] < spearman(gold, plain) - 0.01
+    config, report = run(pooling=worst, prompt=PAPER, learning_rate=1e-9, epochs=1)
+    assert report.dev_before == spearman(gold, plain)
+    assert report.kept == "backbone"
+    np.testing.assert_array_equal(similarity(load_backbone(str(config.out), device="cpu"), pairs_file), plain)
+
+
+@pytest.mark.parametrize(
+    ("values", "same"),
+    [
+        ({}, True),
+        ({"lora_rank": 2}, True),
+        ({"pooling": "cls"}, False),
+        ({"long_text": "head_tail"}, False),
+        ({"lora_rank": 2, "quantization": "4bit"}, False),
+    ],
+)
+def test_what_computes_the_same_as_the_backbone(values, same):
+    assert starts_as_backbone(BackboneConfig(**values)) == same
+    assert not starts_as_backbone(BackboneConfig(**values), "about: ")
+
+
+@pytest.mark.parametrize("kind", ["merged", "adapter"])
+def test_adapters_alone_are_trained(run, tiny_model_dir, pairs_file, kind):
+    config, report = run(lora_rank=4, lora_save=kind, learning_rate=2e-2, average_with_backbone=0.25)
+    assert report.kept == "tuned"
+    assert report.recipe["backbone"]["lora_save"] == kind
+    assert Recipe.from_toml(config.out / "recipe.toml") == config.recipe
+    again = load_backbone(str(config.out), device="cpu")
+    assert has_adapters(again) == (kind == "adapter")
+    before = load_backbone(str(tiny_model_dir), device="cpu").state_dict()
+    after = {name.replace(".base_layer", ""): weights for name, weights in again.state_dict().items()}
+    changed = {name for name, weights in before.items() if not torch.equal(after[name], weights)}
+    assert all(name.endswith(("query.weight", "value.weight")) for name in changed)
+    assert bool(changed) == (kind == "merged")
+    moved = similarity(again, pairs_file) - similarity(
+        load_backbone(str(tiny_model_dir), device="cpu"), pairs_file
+    )
+    assert abs(moved).max() > 1e-3
+
+
+def test_a_run_with_adapters_goes_on_where_it_was_cut_off(run, monkeypatch):
+    whole, report = run(out="whole", lora_rank=4, lora_dropout=0.1)
+
+    class Cut(trainer.RunCallback):
+        def on_save(self, args, state, control, **kwargs):
+            if state.global_step == 2:
+                raise RuntimeError("cut")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(trainer, "RunCallback", Cut)
+        with pytest.raises(RuntimeError, match="cut"):
+            run(out="cut", lora_rank=4, lora_dropout=0.1)
+    checkpoint_directory = whole.out.parent / "cut" / "checkpoints" / "checkpoint-2"
+    assert (checkpoint_directory / "adapter_model.safetensors").is_file()
+    assert not (checkpoint_directory / "model.safetensors").exists()
+    again, resumed = run(out="cut", lora_rank=4, lora_dropout=0.1)
+    assert resumed.curve == report.curve
+    assert (again.out / "model.safetensors").read_bytes() == (whole.out / "model.safetensors").read_bytes()
+
+
+def test_adapters_follow_the_seed(tiny_model_dir, tmp_path, pairs_file):
+    states = []
+    for seed in (1, 1, 2):
+        config = configured(tiny_model_dir, tmp_path, pairs_file, lora_rank=4, seed=seed)
+        state = fit_module.load_for_run(config).state_dict()
+        states.append(torch.cat([w.flatten() for name, w in state.items() if "lora_A" in name]))
+    assert torch.equal(states[0], states[1])
+    assert not torch.equal(states[0], states[2])
+
+
+def test_long_texts_are_read_in_training_and_afterwards(run, tiny_model_dir, pairs_file):
+    values = {"long_text": "head_tail", "max_seq_length": 12, "learning_rate": 5e-3}
+    config, report = run(**values)
+    assert report.kept == "tuned"
+    model = load_backbone(str(config.out), device="cpu")
+    assert isinstance(model, LongTextModel)
+    pairs = load_pairs(str(pairs_file))
+    assert any(model.shortened(text) != text for text in pairs.text1)
+    plain = SentenceTransformer(str(config.out), device="cpu")
+    assert abs(similarity(plain, pairs_file) - similarity(model, pairs_file)).max() > 1e-3
+
+
+def test_gradient_checkpointing_changes_memory_not_results(run):
+    files = []
+    for out, flag in (("with", True), ("without", False)):
+        config, _ = run(out=out, gradient_checkpointing=flag)
+        files.append(SentenceTransformer(str(config.out), device="cpu").state_dict())
+    for name, weights in files[0].items():
+        torch.testing.assert_close(weights, files[1][name], rtol=0, atol=1e-6)
+    model = load_for_training(config.backbone, BackboneConfig(gradient_checkpointing=True), device="cpu")
+    assert model.transformers_model.is_gradient_checkpointing
+
+
+def test_attention_is_the_one_asked_for(tiny_model_dir):
+    for name in ("eager", "sdpa"):
+        model = load_for_training(str(tiny_model_dir), BackboneConfig(attention=name), device="cpu")
+        assert model.transformers_model.config._attn_implementation == name
+    with pytest.raises(InputError, match=r"cannot be loaded as an embedding model: .*[Ff]lash"):
+        load_for_training(
+            str(tiny_model_dir), BackboneConfig(attention="flash_attention_2", lora_rank=2), device="cpu"
+        )
+    with pytest.raises(InputError, match=r"flash_attention_2 computes in half precision only; set lora_rank"):
+        BackboneConfig(attention="flash_attention_2")
+
+
+@pytest.mark.parametrize("pooling", ["cls", "cls-last-avg"])
+def test_the_first_token_of_a_causal_model_is_not_read(tmp_path, pooling):
+    directory = str(checkpoint("llama", tmp_path / "llama"))
+    with pytest.raises(InputError, match=rf"pooling {pooling} reads the first token, .* = last-token"):
+        load_for_training(directory, BackboneConfig(pooling=pooling), device="cpu")
+
+
+def test_models_that_cannot_be_pooled_otherwise_are_refused(tmp_path):
+    from sentence_transformers.sentence_transformer.modules import BoW
+
+    model = SentenceTransformer(modules=[BoW(vocab=["node", "api"])], device="cpu")
+    model.save_pretrained(str(tmp_path / "bow"), create_model_card=False)
+    for values, message in (
+        ({"pooling": "cls"}, r"pooling cls needs a transformer with a pooling after it"),
+        ({"lora_rank": 2}, r"lora_rank is for transformer models; set it to 0"),
+        ({"gradient_checkpointing": True}, r"gradient_checkpointing is for transformer models; set it to"),
+        (
+            {"long_text": "head_tail"},
+            r"long_text head_tail needs a model with a fast tokenizer; set it",
+        ),
+    ):
+        with pytest.raises(InputError, match=message):
+            load_for_training(str(tmp_path / "bow"), BackboneConfig(**values), device="cpu")

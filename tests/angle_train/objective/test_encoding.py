@@ -1,0 +1,409 @@
+"""From chunks to embeddings: gradient caching, several processes, sparse lookups, and the same gradients."""
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from letter_model import LetterModel, batch_of
+from sentence_transformers import SentenceTransformer
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from angle_train.data.pairs import PairSet
+from angle_train.objective import encoding
+from angle_train.objective import loss as loss_module
+from angle_train.objective.encoding import check_same_batch, encode_cached, sparse_lookups
+from angle_train.objective.loss import CombinedLoss
+from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
+from angle_train.train.trainer import DevEvaluator, train
+
+PROGRAM = Path(__file__).with_name("two_processes.py")
+SENTENCES = [
+    ("disk full", "no space left on the volume", 1.0),
+    ("disk full", "the disk was replaced by an empty one", 0.0),
+    ("node rebooted", "the host was restarted", 1.0),
+    ("node rebooted", "disk full", 0.0),
+    ("the pod was evicted", "kubernetes removed a container from the node", 0.9),
+    ("certificate expired last night", "tls handshake fails", 0.6),
+]
+ROWS = [{"text1": a, "text2": b, "score": score} for a, b, score in SENTENCES]
+ALL_TERMS = ObjectiveConfig(matryoshka_dims=(16,), transitive=True)
+
+
+def tiny_batch(model, rows=ROWS, chunk_size=3, config=ALL_TERMS):
+    return batch_of(rows, model.preprocess, chunk_size=chunk_size, transitive=config.transitive)
+
+
+def gradients(model):
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def step(model, cached, config=ALL_TERMS, scale=1.0, context=nullcontext, steps=1, chunk_size=3):
+    """Terms, gradients and the random number that comes next after `steps` accumulated backward passes."""
+    torch.manual_seed(7)
+    model.train().zero_grad()
+    chunks, labels = tiny_batch(model, chunk_size=chunk_size)
+    loss = CombinedLoss(model, config, gradient_cache=cached)
+    for _ in range(steps):
+        with context():
+            terms = loss(chunks, labels)
+            total = torch.stack(list(terms.values())).sum()
+        (total * scale).backward()
+    return {name: term.item() for name, term in terms.items()}, gradients(model), torch.rand(1).item()
+
+
+def assert_equal_steps(plain, cached, tolerance=1e-5):
+    assert cached[0] == {name: pytest.approx(value, rel=tolerance) for name, value in plain[0].items()}
+    assert plain[1].keys() == cached[1].keys()
+    for name, gradient in plain[1].items():
+        torch.testing.assert_close(cached[1][name], gradient, rtol=tolerance, atol=tolerance)
+    assert cached[2] == plain[2]  # what is random after the step does not change either
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ALL_TERMS,
+        ObjectiveConfig(in_batch_weight=0, angle_weight=0),
+        ObjectiveConfig(cosine_weight=0, angle_weight=0, isp="none"),
+        ObjectiveConfig(cosine_weight=0, in_batch_weight=0, angle_mode="published"),
+    ],
+    ids=["all", "cosine", "in_batch", "published"],
+)
+def test_cached_step_equals_the_plain_one_with_dropout(tiny_model, config):
+    plain, cached = step(tiny_model, False, config), step(tiny_model, True, config)
+    assert_equal_steps(plain, cached)
+    tiny_model.eval()
+    still = CombinedLoss(tiny_model, config)(*tiny_batch(tiny_model, config=config))
+    # Dropout was on: without it the terms are others.
+    assert all(value != pytest.approx(still[name].item(), rel=1e-4) for name, value in plain[0].items())
+
+
+def test_accumulated_and_scaled_gradients_are_exact(tiny_model):
+    # Two backward passes of a loss that is divided by two and scaled as a mixed-precision scaler does.
+    plain = step(tiny_model, False, scale=512.0 / 2, steps=2)
+    cached = step(tiny_model, True, scale=512.0 / 2, steps=2)
+    for name, gradient in plain[1].items():
+        plain[1][name], cached[1][name] = gradient / 512, cached[1][name] / 512
+    assert_equal_steps(plain, cached)
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["forward", "forward and backward"])
+def test_mixed_precision_is_repeated(tiny_model, whole):
+    # The context covers the forward pass alone, as in the trainer, or the backward pass too.
+    def bf16():
+        return torch.autocast("cpu", torch.bfloat16)
+
+    def outer():
+        return bf16() if whole else nullcontext()
+
+    for chunk_size, tolerance in ((100, 1e-6), (3, 1e-3)):
+        with outer():
+            plain = step(tiny_model, False, context=bf16, chunk_size=chunk_size)
+            cached = step(tiny_model, True, context=bf16, chunk_size=chunk_size)
+        assert cached[0] == {name: pytest.approx(value, rel=1e-6) for name, value in plain[0].items()}
+        # Without the cache the chunks' gradients of a weight are added up in bf16.
+        ours, theirs = (torch.cat([g.flatten() for g in run[1].values()]) for run in (cached, plain))
+        assert (ours - theirs).norm().item() <= tolerance * theirs.norm().item()
+    exact = step(tiny_model, False, chunk_size=100)
+    ours, theirs = (torch.cat([g.flatten() for g in run[1].values()]) for run in (exact, plain))
+    assert (ours - theirs).norm().item() > 1e-4 * theirs.norm().item()  # it was bf16
+
+
+def test_a_second_batch_before_the_backward_pass_changes_nothing(tiny_model):
+    torch.manual_seed(1)
+    loss = CombinedLoss(tiny_model.train(), ALL_TERMS, gradient_cache=True)
+    first = sum(loss(*tiny_batch(tiny_model)).values())
+    loss(*tiny_batch(tiny_model, rows=ROWS[2:]))
+    first.backward()
+    late = gradients(tiny_model)
+    tiny_model.zero_grad()
+    torch.manual_seed(1)
+    sum(loss(*tiny_batch(tiny_model)).values()).backward()
+    for name, gradient in gradients(tiny_model).items():
+        torch.testing.assert_close(late[name], gradient)
+
+
+def test_without_gradients_it_only_encodes(tiny_model):
+    chunks, _ = tiny_batch(tiny_model.eval())
+    with torch.no_grad():
+        embeddings = encode_cached(tiny_model, chunks)
+        expected = torch.cat([tiny_model(dict(chunk))["sentence_embedding"] for chunk in chunks])
+    assert not embeddings.requires_grad
+    torch.testing.assert_close(embeddings, expected)
+
+
+class Saved:
+    """Counts the bytes that autograd holds for backward passes."""
+
+    def __init__(self):
+        self.now = self.peak = 0
+
+    def hooks(self):
+        meter = self
+
+        class Held:
+            def __init__(self, tensor):
+                self.tensor = tensor.detach()  # with its graph, an output would hold itself
+                meter.now += tensor.nbytes
+                meter.peak = max(meter.peak, meter.now)
+
+            def __del__(self):
+                meter.now -= self.tensor.nbytes
+
+        return torch.autograd.graph.saved_tensors_hooks(Held, lambda held: held.tensor)
+
+
+def peak(model, cached, count, rows):
+    """Bytes held at the worst moment of a step on `count` chunks of equally long texts."""
+    saved, texts = Saved(), len({text for row in rows for text in (row["text1"], row["text2"])})
+    chunks, labels = tiny_batch(model, rows, chunk_size=texts // count, config=ObjectiveConfig())
+    assert len(chunks) == count
+    with saved.hooks():
+        sum(CombinedLoss(model, ObjectiveConfig(), gradient_cache=cached)(chunks, labels).values()).backward()
+    assert saved.now == 0
+    return saved.peak
+
+
+def test_activations_of_one_chunk_are_held_at_a_time(tiny_model):
+    words = [f"{a}{b}" for a in "abcdefgh" for b in "ijklmnop"]
+    rows = [
+        {"text1": f"{a} disk is full now", "text2": f"{a} disk is gone now", "score": float(n % 2)}
+        for n, a in enumerate(words)
+    ]
+    tiny_model.train()
+    plain, cached = peak(tiny_model, False, 8, rows), peak(tiny_model, True, 8, rows)
+    # An eighth of the activations, and the objective's own tensors, which are small.
+    assert cached < plain / 6
+    assert peak(tiny_model, True, 16, rows) < plain / 10
+
+
+def test_every_chunk_is_encoded_once_more_and_never_two_at_once():
+    model = LetterModel()
+    chunks = [{"input_ids": torch.randint(1, 128, (n, 3))} for n in (4, 2)]
+    encode_cached(model, chunks).square().sum().backward()
+    assert [set(chunk) for chunk in chunks] == [{"input_ids"}] * 2
+    assert model.calls == [((4, 3), False), ((2, 3), False), ((4, 3), True), ((2, 3), True)]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_trainer_trains_the_same_model(tiny_model_dir, tmp_path, monkeypatch, precision):
+    # Accumulation, clipping and mixed precision as the trainer does them.
+    encoded, trained = [], []
+
+    def spy(model, chunks):
+        encoded.append(len(chunks))
+        return encode_cached(model, chunks)
+
+    monkeypatch.setattr(loss_module, "encode_cached", spy)
+    pairs = PairSet(
+        name="pairs",
+        text1=[row["text1"] for row in ROWS] * 4,
+        text2=[row["text2"] for row in ROWS] * 4,
+        score=np.array([row["score"] for row in ROWS] * 4),
+        weight=np.ones(len(ROWS) * 4),
+    )
+    for cached in (False, True):
+        training = TrainingConfig(
+            epochs=1,
+            batch_size=6,
+            chunk_size=4,
+            gradient_cache=cached,
+            gradient_accumulation=2,
+            max_grad_norm=0.5,
+            learning_rate=1e-3,
+            precision=precision,
+            evals_per_epoch=1,
+        )
+        model = SentenceTransformer(str(tiny_model_dir), device="cpu")
+        recipe = Recipe(ALL_TERMS, training=training)
+        train(model, pairs, recipe, tmp_path / str(cached), evaluator=DevEvaluator([pairs]))
+        trained.append(model.state_dict())
+    assert encoded  # the setting reaches the loss
+    plain, cached = trained
+    before = SentenceTransformer(str(tiny_model_dir), device="cpu").state_dict()
+    moved = sum((plain[name] - before[name]).norm() for name in plain).item()
+    # AdamW makes whole steps of the rounding errors where a gradient is zero, as that of a key's bias is.
+    names = [name for name in plain if not name.endswith("key.bias")]
+    apart = sum((plain[name] - cached[name]).norm() for name in names).item()
+    assert apart < (1e-5 if precision == "fp32" else 1e-3) * moved
+
+
+# --- several processes: two train like one -----------------------------------------------------------
+
+NAMES = ["plain", "everything", "cached", "accumulated", "fewer texts than processes"]
+
+
+@pytest.fixture(scope="module")
+def found(tiny_model_dir, tmp_path_factory):
+    """What one process and each of two found: {"single" | "rank0" | "rank1": {scenario: results}}."""
+    out = tmp_path_factory.mktemp("processes")
+    environment = os.environ | {"PYTHONPATH": str(PROGRAM.parents[3]), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), str(tiny_model_dir), str(out)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {name: torch.load(out / f"{name}.pt") for name in ("single", "rank0", "rank1")}
+
+
+def largest_difference(one, other):
+    assert one.keys() == other.keys()
+    return max((one[name] - other[name]).abs().max().item() for name in one)
+
+
+def test_the_processes_share_the_texts_and_one_may_have_fewer_or_none(found):
+    assert [list(found[who])[: len(NAMES)] for who in found] == [NAMES] * 3
+    texts = {who: found[who]["fewer texts than processes"]["texts"] for who in found}
+    assert texts == {
+        "single": [1, 9, 10, 3, 1],
+        "rank0": [1, 5, 5, 2, 1],
+        # 1 for a batch of one text: who has none encodes one for nothing, so that all take part in the step.
+        "rank1": [1, 5, 5, 1, 1],
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_processes_train_like_one(found, name, tiny_model):
+    single, rank0, rank1 = (found[who][name]["parameters"] for who in ("single", "rank0", "rank1"))
+    before = {parameter: value.detach() for parameter, value in tiny_model.named_parameters()}
+    assert largest_difference(rank0, rank1) == 0.0
+    assert largest_difference(rank0, single) <= 1e-6
+    assert largest_difference(single, before) > 5e-3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_process_reports_the_loss_of_the_whole_batch(found, name):
+    single, rank0, rank1 = (found[who][name]["terms"] for who in ("single", "rank0", "rank1"))
+    assert rank0 == rank1
+    assert rank0 == [pytest.approx(terms, rel=1e-5) for terms in single]
+
+
+def test_cached_gradients_are_synchronised_once_a_step(found):
+    counts = {name: found["rank0"][name]["synchronised"] for name in ("everything", "cached", "accumulated")}
+    assert counts["everything"] >= 3  # steps
+    assert counts["cached"] == counts["everything"]
+    assert 3 * counts["accumulated"] == 2 * counts["everything"]  # four batches in two steps
+
+
+def test_batches_of_the_same_sums_in_another_order_are_told_apart(monkeypatch):
+    def batch(scores):
+        none = torch.zeros(0)
+        return {"first": none, "second": none, "score": torch.tensor(scores), "weight": none}
+
+    def gather(sums, own):
+        told.append(own)
+        for place, value in zip(sums, (told[0], own), strict=True):
+            place.copy_(value)
+
+    told = []
+    monkeypatch.setattr(encoding, "world_size", lambda: 2)
+    monkeypatch.setattr(encoding.dist, "all_gather", gather)
+    check_same_batch(batch([0.0, 1.0, 0.0]))
+    check_same_batch(batch([0.0, 1.0, 0.0]))
+    # The same sum, 1, and the same one where each value counts by its place, 2.
+    with pytest.raises(ValueError, match="different batches"):
+        check_same_batch(batch([0.5, 0.0, 0.5]))
+
+
+@pytest.mark.parametrize("rank", ["rank0", "rank1"])
+def test_batches_that_were_not_made_for_the_processes_are_refused(found, rank):
+    sharded, alone, other_length = found[rank]["refusals"]
+    assert sharded.startswith(
+        "the processes have different batches: each must get the rows of the whole batch"
+    )
+    assert alone.startswith("the batch is not divided among 2 processes")
+    assert other_length.startswith("this process encoded 2 texts instead of ")
+
+
+# --- sparse lookups ------------------------------------------------------------------------------------
+
+TEXTS = [["the disk is full", "a node"], ["the host was restarted"], ["a cable is loose", "the disk is full"]]
+
+
+def lookup_gradient(model):
+    model.eval()
+    model.zero_grad()
+    for _ in range(2):  # twice, as gradient accumulation does
+        chunks = [model(model.preprocess(texts))["sentence_embedding"] for texts in TEXTS]
+        torch.cat(chunks).sin().sum().backward()
+    weight = model.transformers_model.get_input_embeddings().weight
+    assert not weight.grad.is_sparse
+    return weight.grad
+
+
+def test_the_gradient_is_the_same_and_dense(tiny_model):
+    plain = lookup_gradient(tiny_model).clone()
+    embeddings, seen = tiny_model.transformers_model.get_input_embeddings(), []
+    with sparse_lookups(tiny_model):
+        tiny_model(tiny_model.preprocess(["a disk"]))["sentence_embedding"].sum().backward()
+        assert not embeddings.weight.grad.is_sparse
+        handle = embeddings.weight.register_hook(lambda grad: seen.append(grad.is_sparse))
+        collected = lookup_gradient(tiny_model).clone()
+        handle.remove()
+    assert seen == [True, True]  # one sum for each backward pass, sparse until then
+    torch.testing.assert_close(collected, plain)
+    assert plain.abs().max() > 1e-3
+    assert not embeddings.sparse
+    assert torch.equal(lookup_gradient(tiny_model), plain)
+
+
+def test_frozen_embeddings_are_left_alone(tiny_model):
+    embeddings = tiny_model.transformers_model.get_input_embeddings()
+    embeddings.requires_grad_(False)
+    with sparse_lookups(tiny_model):
+        assert not embeddings.sparse
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_an_adaptive_run_collects_sparse_gradients_and_ends_like_a_fixed_one(tiny_model_dir, tmp_path):
+    texts = ["disk " * n for n in (1, 2, 3, 40, 41, 42)], ["node " * n for n in (2, 1, 4, 40, 42, 45)]
+    pairs = PairSet("few", *texts, np.array([1.0, 0.0, 0.5, 0.8, 0.2, 0.0]), np.ones(6))
+    ends, seen = {}, []
+    for chunking in ("fixed", "adaptive"):
+        model = SentenceTransformer(str(tiny_model_dir), device="cpu")
+        for module in model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        weight = model.transformers_model.get_input_embeddings().weight
+        weight.register_hook(lambda grad: seen.append(grad.is_sparse))
+        config = TrainingConfig(
+            epochs=2, batch_size=6, evals_per_epoch=1, chunking=chunking, learning_rate=1e-3
+        )
+        train(model, pairs, Recipe(training=config), tmp_path / chunking, evaluator=DevEvaluator([pairs]))
+        ends[chunking] = weight.detach().clone()
+    assert seen == [False, False, True, True]
+    torch.testing.assert_close(ends["adaptive"], ends["fixed"], rtol=1e-3, atol=1e-5)
+
+
+def test_gradients_of_a_compiled_parallel_model_wait_too():
+    class Parallel(DistributedDataParallel):
+        def __init__(self):
+            nn.Module.__init__(self)
+            self.letters, self.calls = nn.Embedding(128, 8), []
+
+        forward = LetterModel.forward
+
+        @contextmanager
+        def no_sync(self):
+            waiting.append(len(self.calls))
+            yield
+
+    waiting, inner = [], Parallel()
+    compiled = nn.Module()
+    compiled._orig_mod, compiled.forward = inner, inner.forward  # as torch.compile keeps what it wraps
+    chunks = [{"input_ids": torch.randint(1, 128, (n, 3))} for n in (4, 3, 2)]
+    for model in (inner, compiled):
+        inner.calls.clear()
+        encode_cached(model, chunks).square().sum().backward()
+    assert waiting == [3, 4, 3, 4]  # the last chunk of each synchronises

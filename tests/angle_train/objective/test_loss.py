@@ -1,0 +1,224 @@
+"""The combined loss: weights, terms, and that chunking and dedup change nothing but the cost."""
+
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+import torch
+from letter_model import LetterModel, batch_of, spelled
+
+from angle_data.errors import InputError
+from angle_train.objective.batches import positive_groups
+from angle_train.objective.loss import CombinedLoss, combined_objective
+from angle_train.objective.terms import (
+    ANGLE_SIMILARITIES,
+    angle_objective,
+    cosine_objective,
+    in_batch_objective,
+    not_negatives,
+)
+from angle_train.recipe import AngleMode, ObjectiveConfig
+
+ROWS = [
+    {"text1": "disk full", "text2": "no space left on the volume", "score": 1.0},
+    {"text1": "disk full", "text2": "disk empty", "score": 0.0},
+    {"text1": "node rebooted", "text2": "the host was restarted", "score": 1.0},
+    {"text1": "node rebooted", "text2": "disk full", "score": 0.0},
+]
+
+
+def run(config, chunk_size=32, rows=ROWS):
+    model = LetterModel()
+    batch = batch_of(rows, chunk_size=chunk_size, isp=config.isp, transitive=config.transitive)
+    terms = CombinedLoss(model, config)(*batch)
+    sum(terms.values()).backward()
+    return model, {name: value.item() for name, value in terms.items()}
+
+
+def reference_terms(model):
+    """Every pair encoded on its own, no dedup, no chunks; equal texts appear several times."""
+    texts = [row["text1"] for row in ROWS] + [row["text2"] for row in ROWS]
+    emb = torch.cat([model(spelled([text]))["sentence_embedding"] for text in texts])
+    score = torch.tensor([row["score"] for row in ROWS])
+    first, second = torch.arange(4), torch.arange(4, 8)
+    identity = torch.tensor([sorted(set(texts)).index(text) for text in texts])
+    group = positive_groups(first, second, score > 0.5, identity)
+    return emb, first, second, score, group
+
+
+def test_terms_equal_the_objectives_on_separately_encoded_pairs():
+    model, terms = run(ObjectiveConfig(cosine_weight=1.0, in_batch_weight=0.0, angle_weight=0.5))
+    emb, first, second, score, _ = reference_terms(model)
+    assert terms["cosine"] == pytest.approx(cosine_objective(emb[first], emb[second], score).item(), rel=1e-5)
+    angle = angle_objective(emb[first], emb[second], score)
+    assert terms["angle"] == pytest.approx(0.5 * angle.item(), rel=1e-5)
+
+
+def distinct(rows, model):
+    """Embeddings of the distinct texts of `rows` in alphabetical order, and the rows as indices of them."""
+    texts = sorted({text for row in rows for text in (row["text1"], row["text2"])})
+    first = torch.tensor([texts.index(row["text1"]) for row in rows])
+    second = torch.tensor([texts.index(row["text2"]) for row in rows])
+    positive = torch.tensor([row["score"] > 0.5 for row in rows])
+    return model(spelled(texts))["sentence_embedding"], first, second, positive
+
+
+def test_in_batch_term_counts_every_distinct_text_once():
+    model, terms = run(ObjectiveConfig(cosine_weight=0, angle_weight=0, in_batch_weight=2.0))
+    emb, first, second, positive = distinct(ROWS, model)
+    group = positive_groups(first, second, positive, torch.arange(len(emb)))
+    expected = in_batch_objective(emb, first, second, positive, group[:, None] == group)
+    assert terms == {"in_batch": pytest.approx(2 * expected.item(), rel=1e-5)}
+
+
+def test_chunking_changes_neither_loss_nor_gradient():
+    whole, whole_terms = run(ObjectiveConfig(), chunk_size=100)
+    chunked, chunked_terms = run(ObjectiveConfig(), chunk_size=2)
+    assert len(whole.calls) == 1
+    assert len(chunked.calls) == 3
+    assert sum(rows for (rows, _), _ in chunked.calls) == 5  # the distinct texts; the pairs hold 8
+    assert chunked_terms == {name: pytest.approx(value, rel=1e-5) for name, value in whole_terms.items()}
+    torch.testing.assert_close(chunked.letters.weight.grad, whole.letters.weight.grad)
+
+
+def test_a_weight_of_zero_leaves_the_term_out():
+    _, terms = run(ObjectiveConfig(cosine_weight=0, in_batch_weight=0, angle_weight=1))
+    assert list(terms) == ["angle"]
+
+
+def test_every_setting_of_the_objective_reaches_its_term():
+    rows = [*ROWS, {"text1": "host restarted twice", "text2": "disk full", "score": 0.5}]
+    config = ObjectiveConfig(
+        cosine_weight=1,
+        in_batch_weight=1,
+        angle_weight=1,
+        cosine_tau=0.2,
+        in_batch_tau=0.3,
+        angle_tau=0.7,
+        angle_mode="published",
+    )
+    model, terms = run(config, rows=rows)
+    chunks, labels = batch_of(rows)
+    emb = torch.cat([model(chunk)["sentence_embedding"] for chunk in chunks])
+    first, second, score = labels["first"], labels["second"], labels["score"]
+    expected = {
+        "cosine": cosine_objective(emb[first], emb[second], score, tau=0.2),
+        "in_batch": in_batch_objective(
+            emb,
+            first,
+            second,
+            labels["positive"],
+            not_negatives(labels["group"], first, second, labels["neutral"]),
+            tau=0.3,
+        ),
+        # The published similarity depends on which text comes first.
+        "angle": angle_objective(emb[first], emb[second], score, tau=0.7, mode="published"),
+    }
+    assert labels["neutral"].any()
+    assert terms == {name: pytest.approx(value.item(), rel=1e-5) for name, value in expected.items()}
+
+
+ONLY_IN_BATCH = ObjectiveConfig(cosine_weight=0, angle_weight=0)
+# A with two paraphrases and a negative; A once more in another spelling; and a pair apart.
+FAMILY = [
+    {"text1": "disk full", "text2": "no space left", "score": 1.0},
+    {"text1": "disk full", "text2": "volume at its limit", "score": 1.0},
+    {"text1": "Disk  full", "text2": "disk empty", "score": 0.0},
+    {"text1": "node rebooted", "text2": "host restarted", "score": 1.0},
+]
+
+
+@pytest.mark.parametrize(
+    ("isp", "groups"),
+    # "Disk  full", "disk empty", "disk full", "host restarted", "no space left", "node rebooted", "volume …"
+    [("groups", [0, 1, 0, 3, 0, 3, 0]), ("equal", [0, 1, 0, 3, 4, 5, 6]), ("none", [0, 1, 2, 3, 4, 5, 6])],
+)
+def test_isp_decides_which_texts_are_no_negatives_of_each_other(isp, groups):
+    model, terms = run(replace(ONLY_IN_BATCH, isp=isp), rows=FAMILY)
+    group = torch.tensor(groups)
+    emb, first, second, positive = distinct(FAMILY, model)
+    expected = in_batch_objective(emb, first, second, positive, group[:, None] == group)
+    assert terms == {"in_batch": pytest.approx(expected.item(), rel=1e-5)}
+
+
+def test_isp_variants_differ_on_a_family_of_paraphrases():
+    values = [
+        run(replace(ONLY_IN_BATCH, isp=isp), rows=FAMILY)[1]["in_batch"]
+        for isp in ("groups", "equal", "none")
+    ]
+    assert values[0] < values[1] < values[2]  # each detects less and has more negatives
+
+
+def test_matryoshka_adds_every_term_on_the_first_dimensions():
+    config = ObjectiveConfig(matryoshka_dims=[4, 2], angle_mode="published")
+    model, terms = run(config)
+    chunks, labels = batch_of(ROWS)
+    emb = torch.cat([model(chunk)["sentence_embedding"] for chunk in chunks])
+    parts = [combined_objective(emb[:, :d], labels, replace(config, matryoshka_dims=())) for d in (8, 4, 2)]
+    assert terms == {name: pytest.approx(sum(p[name].item() for p in parts), rel=1e-5) for name in parts[0]}
+    assert list(terms) == ["cosine", "in_batch", "angle"]
+
+
+def test_matryoshka_counts_the_whole_width_once():
+    assert run(ObjectiveConfig(matryoshka_dims=(8,)))[1] == run(ObjectiveConfig())[1]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_matryoshka_equals_sentence_transformers(tiny_model):
+    from sentence_transformers.sentence_transformer.losses import CoSENTLoss, MatryoshkaLoss
+
+    tiny_model.eval()
+    texts = [[row[side] for row in ROWS] for side in ("text1", "text2")]
+    columns = [tiny_model.preprocess(column) for column in texts]
+    theirs = MatryoshkaLoss(tiny_model, CoSENTLoss(tiny_model), matryoshka_dims=[32, 16, 6])
+    expected = theirs(columns, torch.tensor([row["score"] for row in ROWS]))
+    config = ObjectiveConfig(in_batch_weight=0, angle_weight=0, matryoshka_dims=(16, 6))
+    ours = CombinedLoss(tiny_model, config)(*batch_of(ROWS, tiny_model.preprocess))
+    torch.testing.assert_close(ours["cosine"], expected)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (ObjectiveConfig(matryoshka_dims=(4, 9)), r"matryoshka_dims 9 is more than the 8 dimensions"),
+        (ObjectiveConfig(matryoshka_dims=(3,), angle_mode="published"), r"cannot take 3 dimensions"),
+    ],
+)
+def test_dimensions_that_the_backbone_lacks_are_named(config, message):
+    with pytest.raises(InputError, match=message) as caught:
+        run(config)
+    assert "\n" not in str(caught.value)
+
+
+def test_odd_dimensions_are_fine_without_the_published_angle():
+    run(ObjectiveConfig(matryoshka_dims=(3,)))
+    run(ObjectiveConfig(matryoshka_dims=(3,), angle_mode="published", angle_weight=0))
+
+
+def test_row_weights_reach_every_term():
+    rows = [{**row, "weight": weight} for row, weight in zip(ROWS, (0.3, 0.2, 1.0, 0.5), strict=True)]
+    _, weighted = run(ObjectiveConfig(), rows=rows)
+    _, plain = run(ObjectiveConfig())
+    assert all(weighted[name] != pytest.approx(plain[name], rel=1e-3) for name in plain)
+
+
+def test_loss_learns_the_pairs():
+    config = ObjectiveConfig()
+    model = LetterModel()
+    features, labels = batch_of(ROWS)
+    loss, optimiser = CombinedLoss(model, config), torch.optim.Adam(model.parameters(), lr=0.05)
+    values = []
+    for _ in range(60):
+        value = sum(loss(features, labels).values())
+        optimiser.zero_grad()
+        value.backward()
+        optimiser.step()
+        values.append(value.item())
+    assert values[-1] < 0.35 * values[0]
+    emb = torch.cat([model(chunk)["sentence_embedding"] for chunk in features])
+    terms = combined_objective(emb, labels, ObjectiveConfig(in_batch_weight=0, angle_weight=0))
+    assert terms["cosine"].item() < 0.1  # the paraphrases now outrank the antonym and the random pair
+
+
+def test_recipes_can_name_every_angle_mode():
+    assert set(get_args(AngleMode)) == set(ANGLE_SIMILARITIES)

@@ -1,0 +1,395 @@
+"""Golden tests: the objectives against slow loops written from the equations and against other code."""
+
+import cmath
+import itertools
+import math
+from functools import partial
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from angle_train.objective.batches import positive_groups
+from angle_train.objective.terms import (
+    ANGLE_SIMILARITIES,
+    angle_objective,
+    cosine_objective,
+    cosine_similarity,
+    in_batch_objective,
+    not_negatives,
+    published_angle_similarity,
+    symmetric_angle_similarity,
+)
+
+
+def embeddings(count, width=8, seed=0):
+    return torch.randn(count, width, generator=torch.Generator().manual_seed(seed))
+
+
+def in_batch(emb, first, second, positive, groups, neutral=None, **options):
+    """The in-batch objective where groups and neutral pairs say which texts are no negatives."""
+    neutral = torch.zeros_like(positive) if neutral is None else neutral
+    excluded = not_negatives(groups, first, second, neutral)
+    return in_batch_objective(emb, first, second, positive, excluded, **options)
+
+
+# --- slow oracles, straight from the papers ------------------------------------------------------------
+
+
+def slow_cosine(x, y):
+    x, y = x.tolist(), y.tolist()
+    dot = sum(a * b for a, b in zip(x, y, strict=True))
+    return dot / math.sqrt(sum(a * a for a in x)) / math.sqrt(sum(b * b for b in y))
+
+
+def slow_published(x, y):
+    """|Σ_d (re + im of z_d·conj(w_d))| / (|z||w|): Eq. 5 divided by the moduli, summed, then abs."""
+    half = len(x) // 2
+    z = [complex(a, b) for a, b in zip(x[:half].tolist(), x[half:].tolist(), strict=True)]
+    w = [complex(a, b) for a, b in zip(y[:half].tolist(), y[half:].tolist(), strict=True)]
+    norm_z = math.sqrt(sum(abs(a) ** 2 for a in z))
+    norm_w = math.sqrt(sum(abs(b) ** 2 for b in w))
+    total = sum(a * b.conjugate() for a, b in zip(z, w, strict=True)) / (norm_z * norm_w)
+    return abs(total.real + total.imag)
+
+
+def slow_ranking(similarity, score, tau):
+    """log(1 + Σ_{score_i > score_j} exp((s_j - s_i)/τ)): Eq. 1, and Eq. 7 with Δθ for s."""
+    total = 1.0
+    for i, j in itertools.product(range(len(score)), repeat=2):
+        if score[i] > score[j]:
+            total += math.exp((similarity[j] - similarity[i]) / tau)
+    return math.log(total)
+
+
+def slow_in_batch(emb, pairs, group, tau):
+    """Mean over positive pairs, both directions, of Eq. 2's term without the anchor's own group."""
+    terms = []
+    for i, j in [(a, b) for a, b, positive in pairs if positive] + [
+        (b, a) for a, b, positive in pairs if positive
+    ]:
+        own = math.exp(slow_cosine(emb[i], emb[j]) / tau)
+        others = sum(
+            math.exp(slow_cosine(emb[i], emb[k]) / tau) for k in range(len(emb)) if group[k] != group[i]
+        )
+        terms.append(-math.log(own / (own + others)))
+    return sum(terms) / len(terms)
+
+
+# --- values --------------------------------------------------------------------------------------------
+
+
+def slow_symmetric(x, y):
+    return 1 - 2 * math.acos(slow_cosine(x, y)) / math.pi
+
+
+@pytest.mark.parametrize("tau", [0.05, 1.0])
+@pytest.mark.parametrize(
+    ("objective", "slow"),
+    [
+        (cosine_objective, slow_cosine),
+        (partial(angle_objective, mode="published"), slow_published),
+        (angle_objective, slow_symmetric),
+    ],
+    ids=["cosine", "published", "symmetric"],
+)
+def test_ranking_objectives_equal_the_loop(objective, slow, tau):
+    x, y, score = embeddings(6), embeddings(6, seed=1), [1.0, 0.5, 0.5, 0.0, 0.2, 1.0]
+    expected = slow_ranking([slow(a, b) for a, b in zip(x, y, strict=True)], score, tau)
+    assert objective(x, y, torch.tensor(score), tau=tau).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_in_batch_objective_equals_the_loop():
+    # Texts: A=0 B=1 C=2 D=3 E=4; (A,B,+) (A,C,+) (B,D,-) (E,C,-)
+    emb, pairs = embeddings(5), [(0, 1, True), (0, 2, True), (1, 3, False), (4, 2, False)]
+    group = [0, 0, 0, 3, 4]
+    actual = in_batch(
+        emb,
+        torch.tensor([p[0] for p in pairs]),
+        torch.tensor([p[1] for p in pairs]),
+        torch.tensor([p[2] for p in pairs]),
+        torch.tensor(group),
+        tau=0.05,
+    )
+    assert actual.item() == pytest.approx(slow_in_batch(emb, pairs, group, 0.05), rel=1e-4)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_neutral_holds_in_both_directions_and_for_whole_groups(swapped):
+    # Groups {0,1} and {2,3}, one neutral row between 0 and 2: no text of one is a negative of the other.
+    emb = embeddings(4)
+    link = [2, 0] if swapped else [0, 2]
+    first, second = torch.tensor([0, 2, link[0]]), torch.tensor([1, 3, link[1]])
+    positive = torch.tensor([True, True, False])
+    groups = torch.tensor([0, 0, 2, 2])
+    neutral = torch.tensor([False, False, True])
+    assert in_batch(emb, first, second, positive, groups, neutral=neutral).item() == 0.0
+    assert in_batch(emb, first, second, positive, groups).item() > 0.01
+
+
+# --- weights as repetitions ----------------------------------------------------------------------------
+
+
+def each_objective_of_rows(emb, first, second, score, positive, weight):
+    """Every objective of rows over the same texts, named."""
+    group = positive_groups(first, second, positive, torch.arange(len(emb)))
+    yield "cosine", cosine_objective(emb[first], emb[second], score, weight=weight)
+    for mode in ANGLE_SIMILARITIES:
+        yield mode, angle_objective(emb[first], emb[second], score, mode=mode, weight=weight)
+    yield "in_batch", in_batch(emb, first, second, positive, group, weight=weight)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, 4), min_size=5, max_size=5), st.integers(0, 5))
+def test_a_row_of_weight_w_counts_as_w_equal_rows_in_every_objective(times, seed):
+    emb = embeddings(6, seed=seed)
+    first, second = torch.tensor([0, 0, 2, 1, 3]), torch.tensor([1, 2, 3, 4, 5])
+    score = torch.tensor([1.0, 0.0, 1.0, 0.5, 0.0])
+    repeats = torch.tensor(times)
+    weighted = each_objective_of_rows(emb, first, second, score, score == 1, repeats.float())
+    first, second, score = (column.repeat_interleave(repeats) for column in (first, second, score))
+    repeated = each_objective_of_rows(emb, first, second, score, score == 1, None)
+    for (name, ours), (_, expected) in zip(weighted, repeated, strict=True):
+        torch.testing.assert_close(ours, expected, msg=lambda text, name=name: f"{name}: {text}")
+
+
+# --- sentence-transformers -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def st_losses():
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.losses import AnglELoss, CoSENTLoss
+
+    empty = SentenceTransformer(modules=[torch.nn.Identity()], device="cpu")
+    return CoSENTLoss(empty, scale=20.0), AnglELoss(empty, scale=20.0)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(3))
+def test_cosine_and_published_angle_equal_sentence_transformers(st_losses, seed):
+    cosent, angle = st_losses
+    x, y = embeddings(16, 32, seed=seed), embeddings(16, 32, seed=seed + 100)
+    score = torch.rand(16, generator=torch.Generator().manual_seed(seed)).mul(5).round().div(5)
+    ours = cosine_objective(x, y, score, tau=1 / 20)
+    torch.testing.assert_close(ours, cosent.compute_loss_from_embeddings([x, y], score))
+    ours = angle_objective(x, y, score, tau=1 / 20, mode="published")
+    torch.testing.assert_close(ours, angle.compute_loss_from_embeddings([x, y], score))
+
+
+# --- identical-sentence pairs --------------------------------------------------------------------------
+
+
+def test_a_paraphrase_is_never_its_own_texts_negative():
+    # (A,B,1) (A,C,1): moving C away from B must not lower the loss through "C is B's negative".
+    emb = embeddings(3).requires_grad_()
+    first, second, positive = torch.tensor([0, 0]), torch.tensor([1, 2]), torch.tensor([True, True])
+    group = positive_groups(first, second, positive, torch.arange(3))
+    loss = in_batch(emb, first, second, positive, group)
+    assert loss.item() == 0.0  # no text is left outside the group
+    apart = in_batch(emb, first, second, positive, torch.arange(3))
+    assert apart.item() > 0.1  # without detection they would repel each other
+
+
+def test_the_antonym_of_a_text_is_a_negative_of_its_paraphrases_too():
+    # (A,B,1) (A,C,1) (B,D,0): D repels A, B and C.
+    emb = embeddings(4).requires_grad_()
+    first, second = torch.tensor([0, 0, 1]), torch.tensor([1, 2, 3])
+    positive = torch.tensor([True, True, False])
+    group = positive_groups(first, second, positive, torch.arange(4))
+    in_batch(emb, first, second, positive, group).backward()
+    assert emb.grad[3].norm().item() > 1e-4
+
+
+# --- edges ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", [cosine_objective, angle_objective])
+def test_equal_scores_give_zero_loss_and_zero_gradient(objective):
+    x, y = embeddings(5).requires_grad_(), embeddings(5, seed=1)
+    loss = objective(x, y, torch.full((5,), 0.4))
+    loss.backward()
+    assert loss.item() == 0.0
+    assert x.grad.abs().max().item() == 0.0
+
+
+def test_in_batch_without_positives_is_zero_with_gradient():
+    emb = embeddings(2).requires_grad_()
+    loss = in_batch(emb, torch.tensor([0]), torch.tensor([1]), torch.tensor([False]), torch.tensor([0, 1]))
+    loss.backward()
+    assert loss.item() == 0.0
+    assert emb.grad.abs().max().item() == 0.0
+
+
+def every_objective(emb):
+    first, second = torch.tensor([0, 0, 1]), torch.tensor([2, 3, 4])
+    score, positive = torch.tensor([1.0, 1.0, 0.0]), torch.tensor([True, True, False])
+    group = positive_groups(first, second, positive, torch.arange(5))
+    yield cosine_objective(emb[first], emb[second], score)
+    for mode in ANGLE_SIMILARITIES:
+        yield angle_objective(emb[first], emb[second], score, mode=mode)
+    yield in_batch(emb, first, second, positive, group)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("length", [0.0, 1e-30, 1e-6, 0.006, 1.0, 480.0, 6e4, 1e30])
+def test_losses_and_gradients_are_finite(dtype, length):
+    if length > torch.finfo(dtype).max:
+        length = torch.finfo(dtype).max / 8
+    emb = (torch.nn.functional.normalize(embeddings(5)) * length).to(dtype).requires_grad_()
+    for loss in every_objective(emb):
+        (gradient,) = torch.autograd.grad(loss, emb)
+        assert loss.isfinite()
+        assert gradient.isfinite().all()
+        assert gradient.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_identical_and_opposite_vectors_have_finite_gradients(dtype):
+    row = embeddings(1).to(dtype)
+    emb = torch.cat([row, -row, row, row, -row]).requires_grad_()
+    for loss in every_objective(emb):
+        (gradient,) = torch.autograd.grad(loss, emb)
+        assert loss.isfinite()
+        assert gradient.isfinite().all()
+
+
+def test_mixed_precision_does_not_coarsen_the_similarities():
+    emb = embeddings(1) + 0.05 * embeddings(5, seed=1)  # cosines near 1, where bf16 has steps of 1/256
+    expected = [loss.item() for loss in every_objective(emb)]
+    with torch.autocast("cpu", torch.bfloat16):
+        actual = [loss.item() for loss in every_objective(emb)]
+    assert actual == pytest.approx(expected, rel=1e-5)
+
+
+def test_similarities_do_not_depend_on_the_lengths_of_vectors():
+    x, y = embeddings(4), embeddings(4, seed=1)
+    lengths = torch.tensor([[1e-6], [1.0], [480.0], [1e18]])
+    for similarity in (cosine_similarity, *ANGLE_SIMILARITIES.values()):
+        torch.testing.assert_close(similarity(x * lengths, y), similarity(x, y))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.permutations(range(6)), st.integers(0, 5))
+def test_losses_do_not_depend_on_the_order_of_pairs(order, seed):
+    x, y = embeddings(6, seed=seed), embeddings(6, seed=seed + 50)
+    score = torch.tensor([1.0, 0.5, 0.5, 0.0, 0.2, 1.0])
+    angles = [partial(angle_objective, mode=mode) for mode in ANGLE_SIMILARITIES]
+    for objective in (cosine_objective, *angles):
+        torch.testing.assert_close(
+            objective(x[list(order)], y[list(order)], score[list(order)]), objective(x, y, score)
+        )
+    emb, first, second = torch.cat([x, y]), torch.arange(6), torch.arange(6, 12)
+    positive = score >= 0.5
+    group = positive_groups(first, second, positive, torch.arange(12))
+    picked = torch.tensor(order)
+    torch.testing.assert_close(
+        in_batch(emb, first[picked], second[picked], positive[picked], group),
+        in_batch(emb, first, second, positive, group),
+    )
+
+
+# --- the angle similarities ---------------------------------------------------------------------------
+
+SQRT2 = math.sqrt(2)
+
+
+def complex_rotation(x, degrees):
+    half = x.shape[-1] // 2
+    z = torch.complex(x[..., :half], x[..., half:]) * cmath.exp(1j * math.radians(degrees))
+    return torch.cat([z.real, z.imag], dim=-1)
+
+
+def test_published_similarity_is_the_cosine_after_a_rotation_by_45_degrees():
+    x, y = embeddings(20, 64), embeddings(20, 64, seed=1)
+    expected = SQRT2 * cosine_similarity(complex_rotation(x, -45), y).abs()
+    torch.testing.assert_close(published_angle_similarity(x, y), expected)
+
+
+def test_published_similarity_peaks_at_cosine_0707_not_at_identity():
+    x = embeddings(3, 64)
+    rotated = complex_rotation(x, 45)
+    assert cosine_similarity(rotated, x).tolist() == pytest.approx([0.7071068] * 3, abs=1e-5)
+    assert published_angle_similarity(rotated, x).tolist() == pytest.approx([SQRT2] * 3, abs=1e-5)
+    assert published_angle_similarity(x, x).tolist() == pytest.approx([1.0] * 3, abs=1e-5)
+    assert published_angle_similarity(-x, x).tolist() == pytest.approx([1.0] * 3, abs=1e-5)
+
+
+def test_published_objective_of_the_similarities_that_were_measured_of_the_released_code():
+    # Of the released code: a text and itself 1, rotated by 45 degrees 1.414, opposite texts 1 again.
+    x = embeddings(1, 64)
+    pair, others = torch.cat([x, x]), torch.cat([complex_rotation(x, 45), x])
+
+    def loss(score, tau):
+        return angle_objective(others, pair, torch.tensor(score), tau=tau, mode="published").item()
+
+    assert loss([1.0, 0.0], 1.0) == pytest.approx(0.50734, abs=1e-4)  # log(1 + e^(1 - 1.41421))
+    assert loss([0.0, 1.0], 1.0) == pytest.approx(0.92155, abs=1e-4)  # log(1 + e^(1.41421 - 1))
+    assert loss([0.0, 1.0], 1 / 20) == pytest.approx(8.28452, abs=1e-3)  # the same with its later scale of 20
+    others[1] = -x
+    assert loss([1.0, 0.0], 1.0) == pytest.approx(0.50734, abs=1e-4)
+
+
+def test_published_similarity_depends_on_the_order_and_symmetric_does_not():
+    width = 768
+    x, y = embeddings(4000, width), embeddings(4000, width, seed=1)
+    gap = (published_angle_similarity(x, y) - published_angle_similarity(y, x)).abs().mean()
+    # |cos+sin| - |cos-sin| = ±2·min(|cos|, |sin|), both nearly normal with variance 1/width;
+    # the expected minimum of two half-normals of unit variance is 2(√2-1)/√π.
+    assert gap.item() == pytest.approx(4 * (SQRT2 - 1) / math.sqrt(math.pi * width), rel=0.05)
+    torch.testing.assert_close(symmetric_angle_similarity(x, y), symmetric_angle_similarity(y, x))
+
+
+def test_symmetric_similarity_of_known_angles():
+    x = torch.tensor([[1.0, 0], [1, 0], [1, 0], [1, 0], [1, 0]])
+    y = torch.tensor([[2.0, 0], [1, 1], [0, 3], [-1, 1], [-5, 0]])  # 0°, 45°, 90°, 135°, 180°
+    assert symmetric_angle_similarity(x, y).tolist() == pytest.approx([1, 0.5, 0, -0.5, -1], abs=1e-5)
+
+
+def test_symmetric_angle_keeps_its_gradient_where_the_cosine_saturates():
+    x = torch.tensor([[1.0, 0.0]])
+    for degrees in (0.1, 1.0, 10.0):
+        angle = math.radians(degrees)
+        y = torch.tensor([[math.cos(angle), math.sin(angle)]], requires_grad=True)
+        (cosine_slope,) = torch.autograd.grad(cosine_similarity(x, y).sum(), y)
+        (angle_slope,) = torch.autograd.grad(symmetric_angle_similarity(x, y).sum(), y)
+        assert cosine_slope.norm().item() == pytest.approx(math.sin(angle), rel=1e-2)
+        assert angle_slope.norm().item() == pytest.approx(2 / math.pi, rel=1e-2)
+
+
+def test_symmetric_similarity_peaks_at_equal_directions():
+    similarity = symmetric_angle_similarity
+    x, y = embeddings(200, 64), embeddings(200, 64, seed=1)
+    same = similarity(x, 3 * x)
+    for other in (y, x + 0.05 * y, complex_rotation(x, 45), -x):
+        assert (similarity(x, other) < same).all()
+
+
+def toy_spearman(mode, tau, seed, count=64, width=64, steps=100):
+    """Spearman of cosine and label of free embeddings that were trained by the angle objective alone."""
+    draw = torch.Generator().manual_seed(seed)
+    common = 1.5 * torch.randn(1, width, generator=draw)  # initial cosines are about 0.7
+    x, y = (common + torch.randn(count, width, generator=draw) for _ in range(2))
+    score = torch.arange(count) % 6 / 5
+    optimiser = torch.optim.Adam([x.requires_grad_(), y.requires_grad_()], lr=0.05)
+    for _ in range(steps):
+        loss = angle_objective(x, y, score, tau=tau, mode=mode)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return spearmanr(cosine_similarity(x, y).detach().numpy(), score.numpy()).statistic
+
+
+@pytest.mark.parametrize(
+    ("mode", "tau", "least", "most"),
+    [
+        ("symmetric", 0.05, 0.98, 1),
+        # At τ = 1 a similarity that ends at ±1 pushes middle grades to the ends.
+        ("symmetric", 1.0, 0.9, 0.975),
+        ("published", 1.0, 0.5, 0.85),  # its optimum is not at equal directions
+    ],
+)
+def test_what_the_angle_alone_teaches_free_embeddings(mode, tau, least, most):
+    assert all(least < toy_spearman(mode, tau, seed) < most for seed in range(2))

@@ -1,0 +1,196 @@
+"""What test_encoding runs as a program: the same training steps in one process and in two, over gloo.
+
+`python two_processes.py MODEL OUT` writes the results of every scenario to OUT/{single,rank0,rank1}.pt. It is
+one program that forks, because importing the libraries takes longer than everything else.
+"""
+
+import os
+import sys
+import traceback
+import warnings
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from sentence_transformers import SentenceTransformer
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+from torch.nn.parallel import DistributedDataParallel
+
+from angle_train.objective.batches import PairCollator
+from angle_train.objective.encoding import gather_embeddings
+from angle_train.objective.loss import CombinedLoss
+from angle_train.recipe import ObjectiveConfig
+
+PROCESSES = 2
+SYNCHRONISED = []
+PAIRS = [
+    ("disk full", "no space left on the volume", 1.0),
+    ("disk full", "the disk was replaced by an empty one", 0.0),
+    ("node rebooted", "the host was restarted", 1.0),
+    ("node rebooted", "disk full", 0.0),
+    ("the pod was evicted", "kubernetes removed a container", 0.9),
+    ("certificate expired", "tls handshake fails", 0.6),
+    ("node rebooted", "machine came back after a restart", 1.0),
+    ("database is slow", "queries take long", 1.0),
+    ("database is slow", "database is fast", 0.0),
+    ("Disk  full", "queries take long", 0.0),
+    ("latency rose", "requests take longer", 0.9),
+    ("latency rose", "latency fell", 0.0),
+    ("pod restarted", "pod restarted", 1.0),
+]
+ROWS = [{"text1": a, "text2": b, "score": score} for a, b, score in PAIRS]
+# 9, 10, 3 and 1 texts: at the end of an epoch the processes have unequally much to do, or nothing.
+BATCHES = [ROWS[:6], ROWS[5:11], ROWS[10:12], ROWS[12:]]
+
+
+@dataclass
+class Scenario:
+    """How to train."""
+
+    objective: ObjectiveConfig
+    gradient_cache: bool = False
+    batches: list = field(default_factory=lambda: BATCHES[:3])
+    accumulation: int = 1
+    clip: float | None = None  # hides whether the gradient has the right length
+
+
+EVERYTHING = ObjectiveConfig(matryoshka_dims=(16,), transitive=True, angle_mode="published")
+SCENARIOS = {
+    "plain": Scenario(ObjectiveConfig()),
+    "everything": Scenario(EVERYTHING),
+    "cached": Scenario(EVERYTHING, gradient_cache=True),
+    "accumulated": Scenario(EVERYTHING, gradient_cache=True, batches=BATCHES, accumulation=2, clip=1.0),
+    "fewer texts than processes": Scenario(ObjectiveConfig(), batches=[BATCHES[3], *BATCHES]),
+}
+
+
+def collate(model, rows, scenario, rank, processes, step):
+    """Chunks and labels as the trainer hands them to the loss."""
+    collator = PairCollator(
+        model.preprocess,
+        chunk_size=4,
+        transitive=scenario.objective.transitive,
+        isp=scenario.objective.isp,
+        process=rank,
+        processes=processes,
+        seed=step,
+    )
+    batch = collator(rows)
+    labels = batch.pop("label")
+    chunks = {}
+    for name, value in batch.items():
+        chunk, _, column = name.partition("_")
+        chunks.setdefault(chunk, {})[column] = value
+    return [chunks[name] for name in sorted(chunks)], labels
+
+
+def wrap(model, processes):
+    """The model as a data-parallel trainer holds it."""
+    if processes == 1:
+        return model
+    wrapped = DistributedDataParallel(model, broadcast_buffers=False, find_unused_parameters=True)
+    wrapped.register_comm_hook(None, counted_allreduce)
+    return wrapped
+
+
+def counted_allreduce(state, bucket):
+    """What a data-parallel model does to synchronise some gradients, counted."""
+    SYNCHRONISED.append(1)
+    return allreduce_hook(state, bucket)
+
+
+def train(directory, scenario, rank, processes):
+    """Terms and texts of every batch and the parameters in the end; without dropout, which would differ."""
+    model = SentenceTransformer(directory, device="cpu").eval()
+    wrapped = wrap(model, processes)
+    SYNCHRONISED.clear()
+    terms, texts = [], []
+    loss = CombinedLoss(wrapped, scenario.objective, scenario.gradient_cache)
+    rate = 0.02 if scenario.clip else 5e-4
+    optimiser = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
+    for step, rows in enumerate(scenario.batches, start=1):
+        chunks, labels = collate(model, rows, scenario, rank, processes, step)
+        texts.append(sum(len(chunk["input_ids"]) for chunk in chunks))
+        last = step % scenario.accumulation == 0 or step == len(scenario.batches)
+        later = isinstance(wrapped, DistributedDataParallel) and not last
+        with wrapped.no_sync() if later else nullcontext():
+            found = loss(chunks, labels)
+            terms.append([value.item() for value in found.values()])
+            total = torch.stack(list(found.values())).sum()
+            (total / scenario.accumulation).backward()
+        if last:
+            if scenario.clip:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), scenario.clip)
+            optimiser.step()
+            optimiser.zero_grad()
+    return {
+        "terms": terms,
+        "texts": texts,
+        "synchronised": len(SYNCHRONISED),
+        "parameters": parameters(model),
+    }
+
+
+def parameters(model):
+    return {name: value.detach().clone() for name, value in model.named_parameters()}
+
+
+def refusals(directory, rank):
+    """What the loss says to batches that were not made for these processes."""
+    model = SentenceTransformer(directory, device="cpu").eval()
+    scenario, found = SCENARIOS["plain"], []
+    sharded = collate(model, ROWS[rank::2], scenario, rank, 2, 1)
+    alone = collate(model, ROWS[:6], scenario, 0, 1, 1)
+    for chunks, labels in (sharded, alone):
+        try:
+            CombinedLoss(model, scenario.objective)(chunks, labels)
+        except ValueError as error:
+            found.append(str(error))
+    chunks, labels = collate(model, ROWS[:6], scenario, rank, 2, 1)
+    try:
+        gather_embeddings(torch.zeros(2, 4), labels)
+    except ValueError as error:
+        found.append(str(error))
+    return found
+
+
+def run(directory, out, rank):
+    """All scenarios in one process: alone (rank None) or as one of several."""
+    torch.set_num_threads(1)
+    if rank is None:
+        found = {name: train(directory, scenario, 0, 1) for name, scenario in SCENARIOS.items()}
+    else:
+        dist.init_process_group("gloo", init_method=f"file://{out}/store", rank=rank, world_size=PROCESSES)
+        found = {name: train(directory, scenario, rank, PROCESSES) for name, scenario in SCENARIOS.items()}
+        found["refusals"] = refusals(directory, rank)
+        dist.destroy_process_group()
+    torch.save(found, out / ("single.pt" if rank is None else f"rank{rank}.pt"))
+
+
+def main(directory, out):
+    """Fork the processes, wait for them, and fail if one of them does."""
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    warnings.simplefilter("ignore", FutureWarning)  # newer torch has another name for broadcast_buffers
+    children = []
+    for rank in (None, *range(PROCESSES)):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                run(directory, Path(out), rank)
+                status = 0
+            finally:  # never go on with the parent's program
+                if status:
+                    traceback.print_exc()
+                sys.stderr.flush()
+                os._exit(status)
+        children.append(child)
+    statuses = [os.waitpid(child, 0)[1] for child in children]
+    if any(statuses):
+        raise SystemExit(f"processes ended with {statuses}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

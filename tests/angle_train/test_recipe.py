@@ -1,0 +1,233 @@
+"""Recipes: what they accept, how they complain, and that writing and reading them loses nothing."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from angle_data.errors import InputError
+from angle_train.recipe import (
+    BackboneConfig,
+    ObjectiveConfig,
+    Recipe,
+    TrainingConfig,
+    builtin_recipes,
+    changed_parts,
+    find_recipe,
+    overrides_of,
+    parse_settings,
+    recipe_changes,
+)
+
+
+def written(tmp_path, text):
+    path = tmp_path / "recipe.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_default_recipe_spells_out_the_defaults():
+    recipe = Recipe.from_toml(find_recipe("default"))
+    assert replace(recipe, description="") == Recipe()
+    text = find_recipe("default").read_text()
+    for config in (ObjectiveConfig, BackboneConfig, TrainingConfig):
+        assert all(f"\n{f.name} = " in text for f in fields(config) if f.name != "max_seq_length")
+
+
+@pytest.mark.parametrize("path", builtin_recipes().values(), ids=lambda path: path.stem)
+def test_builtin_recipes_are_valid_and_open_with_their_command(path):
+    assert Recipe.from_toml(path).description
+    assert path.read_text().startswith("# angle-train fit ")
+    assert f"--recipe {path.stem}" in path.read_text().splitlines()[0]
+
+
+@settings(deadline=None)
+@given(
+    description=st.text(st.characters(blacklist_categories=["Cs"])),
+    prompt=st.text(st.characters(blacklist_categories=["Cs"])),
+    rate=st.floats(1e-12, 1e6),
+    length=st.none() | st.integers(2, 10**6),
+    swap=st.booleans(),
+)
+def test_recipe_survives_writing_and_reading(tmp_path_factory, description, prompt, rate, length, swap):
+    training = TrainingConfig(prompt=prompt, learning_rate=rate, max_seq_length=length, swap=swap)
+    recipe = Recipe(training=training, description=description)
+    path = written(tmp_path_factory.getbasetemp(), recipe.to_toml_text())
+    assert Recipe.from_toml(path) == recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[objektive]\n", r"unknown section 'objektive', did you mean 'objective'\?"),
+        ("[wheels]\n", r"unknown section 'wheels' \(known: objective, backbone, training, description\)"),
+        (
+            "[objective]\ncosine_wieght = 1\n",
+            r"\[objective\] key 'cosine_wieght', did you mean 'cosine_weight'\?",
+        ),
+        ("[training]\nepochs = 0\n", r"\[training\] epochs must be above 0, got 0"),
+        ("[training]\nepochs = '3'\n", r"\[training\] epochs must be a number, got '3'"),
+        ("[training]\nepochs = true\n", r"\[training\] epochs must be a number, got True"),
+        ("[training]\nlearning_rate = nan\n", r"learning_rate must be a number, got nan"),
+        ("[training]\nbatch_size = 2.5\n", r"batch_size must be a whole number, got 2.5"),
+        ("[training]\nbatch_size = 1\n", r"batch_size must be at least 2"),
+        ("[training]\nwarmup_ratio = 1\n", r"warmup_ratio must be below 1, got 1"),
+        (
+            "[training]\nscheduler = 'step'\n",
+            r"scheduler must be 'linear', 'cosine' or 'constant', got 'step'",
+        ),
+        ("[training]\nprecision = 16\n", r"precision must be 'auto', 'fp32', 'bf16' or 'fp16', got 16"),
+        ("[training]\nswap = 1\n", r"swap must be true or false, got 1"),
+        ("[training]\nprompt = 1\n", r"prompt must be a text, got 1"),
+        ("[training]\nmax_seq_length = 1\n", r"max_seq_length must be at least 2 or 'auto', got 1"),
+        ("[training]\naverage_with_backbone = 1.5\n", r"must be at most 1 or 'auto', got 1.5"),
+        ("[training]\naverage_with_backbone = 'all'\n", r"must be a number or 'auto', got 'all'"),
+        ("[training]\nmax_seq_length = 'long'\n", r"must be a whole number or 'auto', got 'long'"),
+        ("[training]\nmax_seq_length = true\n", r"must be a whole number or 'auto', got True"),
+        ("[training]\nfolds = 1\n", r"folds must be at least 2, got 1"),
+        ("[training]\nhuman_weight = 0\n", r"human_weight must be above 0, got 0"),
+        ("[objective]\ncosine_tau = 0\n", r"\[objective\] cosine_tau must be above 0, got 0"),
+        (
+            "[objective]\nangle_mode = 'fisher'\n",
+            r"must be 'symmetric' or 'published', got 'fisher'",
+        ),
+        ("[objective]\nnegative_score = 0.8\n", r"negative_score must be below positive_score"),
+        ("[objective]\nloss = 'mnrl'\n", r"unknown \[objective\] key 'loss' \(known: cosine_weight, "),
+        (
+            "[backbone]\nlora_save = 'adapter'\n",
+            r"lora_save adapter needs adapters; set lora_rank",
+        ),
+        ("[objective]\nisp = 'all'\n", r"isp must be 'groups', 'equal' or 'none', got 'all'"),
+        ("[objective]\nmatryoshka_dims = 128\n", r"matryoshka_dims must be a list, got 128"),
+        ("[objective]\nmatryoshka_dims = [64.0]\n", r"matryoshka_dims must be a whole number, got \[64.0\]"),
+        (
+            "[objective]\nmatryoshka_dims = [64, 64]\n",
+            r"must be different numbers, got \[64, 64\]",
+        ),
+        ("[objective]\nmatryoshka_dims = [1]\n", r"matryoshka_dims must be at least 2, got \[1\]"),
+        (
+            "[objective]\ncosine_weight = 0\nin_batch_weight = 0\nangle_weight = 0\n",
+            r"at least one of the three weights must be above 0",
+        ),
+        ("description = 3\n", r"description must be a text"),
+        ("training = 3\n", r"training must be a section: \[training\]"),
+        ("[training\n", r"not a valid TOML file"),
+    ],
+)
+def test_mistakes_are_named_with_the_file(tmp_path, text, message):
+    path = written(tmp_path, text)
+    with pytest.raises(InputError, match=message) as caught:
+        Recipe.from_toml(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_all_mistakes_are_reported_at_once(tmp_path):
+    path = written(tmp_path, "[training]\nepochs = -1\nseeds = 3\n[objective]\nangle_tau = -1\n")
+    with pytest.raises(InputError) as caught:
+        Recipe.from_toml(path)
+    assert all(name in str(caught.value) for name in ("epochs", "'seeds', did you mean 'seed'", "angle_tau"))
+    assert str(caught.value).count("; ") == 2
+
+
+def test_values_given_in_python_are_checked_too():
+    with pytest.raises(ValueError, match=r"patience\n.* greater than or equal to 1"):
+        TrainingConfig(patience=0)
+
+
+def test_overrides_replace_single_values_of_either_section():
+    recipe = Recipe().with_overrides({"epochs": 7, "angle_tau": 2.0, "seed": None})
+    assert recipe.training == TrainingConfig(epochs=7)
+    assert recipe.objective == ObjectiveConfig(angle_tau=2.0)
+    with pytest.raises(InputError, match=r"unknown recipe key 'epoch', did you mean 'epochs'\?"):
+        Recipe().with_overrides({"epoch": 7})
+    with pytest.raises(InputError, match="epochs must be above 0, got -1"):
+        Recipe().with_overrides({"epochs": -1})
+
+
+def test_settings_of_the_command_line_are_read_as_toml_or_texts():
+    given = ["epochs=3", "training.learning_rate = 1e-4", "swap=false", "precision=bf16", "prompt=a=b"]
+    values = parse_settings([*given, "max_seq_length=auto", "objective.matryoshka_dims=[16, 8]"])
+    recipe = Recipe().with_overrides(values)
+    assert recipe.training == TrainingConfig(
+        epochs=3, learning_rate=1e-4, swap=False, precision="bf16", prompt="a=b", max_seq_length="auto"
+    )
+    assert recipe.objective.matryoshka_dims == (16, 8)
+    assert parse_settings([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("epochs", "--set epochs: write KEY=VALUE, such as"),
+        ("=3", "--set =3: write KEY=VALUE"),
+        ("objective.epochs=3", "--set objective.epochs=3: section 'objective' has no key 'epochs'"),
+        ("wheels.epochs=3", "section 'wheels' has no key 'epochs'"),
+    ],
+)
+def test_malformed_settings_are_named(setting, message):
+    with pytest.raises(InputError, match=message):
+        parse_settings([setting])
+
+
+def test_a_recipe_of_an_earlier_version_is_read_with_todays_defaults():
+    text = Recipe(training=TrainingConfig(epochs=7)).to_toml_text()
+    earlier = "\n".join(line for line in text.splitlines() if not line.startswith(("folds", "human_weight")))
+    assert recipe_changes(earlier, text) == []
+    assert recipe_changes("[wheels]", "[wheels]") == []
+    assert recipe_changes("[wheels]", text) == ["of another version"]
+
+
+def test_what_two_recipes_differ_in_is_told_by_key():
+    values = {"epochs": 1, "max_seq_length": 16, "angle_mode": "published", "matryoshka_dims": [8]}
+    changes = recipe_changes(Recipe().to_toml_text(), Recipe().with_overrides(values).to_toml_text())
+    assert changes == [
+        'angle_mode "symmetric" -> "published"',
+        "matryoshka_dims [] -> [8]",
+        "epochs 3.0 -> 1.0",
+        "max_seq_length none -> 16",
+    ]
+
+
+def test_settings_that_leave_the_result_the_same_make_no_other_run():
+    same = {"chunk_size": 8, "chunking": "fixed", "gradient_cache": True, "gradient_checkpointing": True}
+    texts = [recipe.to_toml_text() for recipe in (Recipe(), Recipe().with_overrides(same))]
+    assert recipe_changes(*texts) == []
+    parts = {"recipe": texts[0], "backbone": "a@1", "dev pairs": "x"}
+    assert changed_parts(parts, {**parts, "recipe": texts[1]}) == []
+    other = {"recipe": Recipe(training=TrainingConfig(seed=1)).to_toml_text(), "backbone": "b@1"}
+    assert changed_parts(parts, other | {"dev pairs": "y"}) == [
+        "recipe (seed 42 -> 1)",
+        "backbone (a@1 -> b@1)",
+        "dev pairs",
+    ]
+
+
+def test_a_value_is_given_in_one_way_only():
+    named = {"epochs": ("--epochs", 2.0), "seed": ("--seed", None)}
+    assert overrides_of(["seed=3"], named) == {"epochs": 2.0, "seed": 3}
+    with pytest.raises(InputError, match="epochs is given twice: leave out --epochs or --set epochs"):
+        overrides_of(["training.epochs=abc"], named)
+
+
+@pytest.mark.parametrize("share", [0, 0.25, 1, "auto"])
+def test_every_kind_of_value_survives_writing_and_reading(tmp_path, share):
+    recipe = Recipe().with_overrides(
+        {"average_with_backbone": share, "max_seq_length": "auto", "matryoshka_dims": [128, 64]}
+    )
+    assert recipe.objective.matryoshka_dims == (128, 64)
+    assert Recipe.from_toml(written(tmp_path, recipe.to_toml_text())) == recipe
+    # Equal recipes have equal texts, also of 0 and 0.0.
+    twin = recipe.with_overrides({"average_with_backbone": share if share == "auto" else float(share)})
+    assert twin.to_toml_text() == recipe.to_toml_text()
+
+
+def test_recipes_are_found_by_name_or_path(tmp_path):
+    assert find_recipe(str(tmp_path / "mine.toml")) == tmp_path / "mine.toml"
+    assert find_recipe("mine.toml") == Path("mine.toml")
+    with pytest.raises(InputError, match=r"no recipe is called 'defualt', did you mean 'default'\?"):
+        find_recipe("defualt")
+    with pytest.raises(InputError, match=r"missing.toml: no such recipe file"):
+        Recipe.from_toml(tmp_path / "missing.toml")

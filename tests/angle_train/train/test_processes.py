@@ -1,0 +1,104 @@
+"""Runs of several processes: they end where one process ends, and where they ended before."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from process_runs import check_alike, differences, run_program
+
+from angle_data.errors import InputError
+from angle_train.objective.batches import PairCollator
+from angle_train.train.processes import any_process, connect, is_first, on_first, process_count
+
+PROGRAM = Path(__file__).with_name("fit_in_processes.py")
+
+
+@pytest.fixture(scope="module")
+def runs(tiny_model_dir, examples, tmp_path_factory):
+    """The folder with every run, and the exit codes of their processes."""
+    return run_program(PROGRAM, tiny_model_dir, examples, tmp_path_factory.mktemp("runs"))
+
+
+@pytest.mark.slow
+def test_every_run_ended_as_it_should(runs):
+    _, codes, errors = runs
+    assert codes == {
+        "one": [0],
+        "two": [0, 0],
+        "noisy": [0, 0],
+        "interrupted": [130, 130],  # the signal reached one process only
+        "killed": [9, 9],
+        "resumed": [0, 0],
+        "folds": [0, 0],
+        "folds in one": [0],
+        "refused": [1, 1],
+    }
+    # What process 0 refuses is told once; its traceback is this program's doing.
+    assert errors.count("holds a run with different training pairs") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("one", "two"), [("one", "two"), ("folds-in-one", "folds")])
+def test_two_processes_end_where_one_does(runs, tiny_model_dir, one, two):
+    one, two = runs[0] / one, runs[0] / two
+    check_alike(one, two)
+    assert differences(tiny_model_dir, two)[-1] > 1e-3
+
+
+@pytest.mark.slow
+def test_a_run_of_two_processes_that_was_cut_off_twice_writes_the_same_bytes(runs):
+    for name in ("model.safetensors", "report.json", "recipe.toml"):
+        assert (runs[0] / "cut" / name).read_bytes() == (runs[0] / "noisy" / name).read_bytes(), name
+
+
+class Tokens:
+    """A tokeniser of one token a character, which notes what it was given."""
+
+    def __init__(self):
+        self.texts = []
+
+    def __call__(self, texts, prompt=None):
+        self.texts += texts
+        return {"input_ids": torch.zeros(len(texts), max(map(len, texts)))}
+
+
+@pytest.mark.parametrize("processes", [2, 3, 5])
+@pytest.mark.parametrize("count", [1, 4, 6])
+def test_processes_share_the_texts_and_agree_on_the_labels(processes, count):
+    rows = [{"text1": "a" * (i + 1), "text2": "b" * (2 * i + 1), "score": i % 2} for i in range(count)]
+    whole = Tokens()
+    expected = PairCollator(whole, chunk_size=2, swap=False)(rows)["label"]
+    read, chunks = [], []
+    for process in range(processes):
+        tokens = Tokens()
+        collate = PairCollator(tokens, chunk_size=2, swap=False, process=process, processes=processes)
+        batch = collate(rows)
+        labels = batch.pop("label")
+        read += tokens.texts
+        chunks.append(len(batch))
+        assert len(tokens.texts) == labels["counts"][process]
+        assert all(labels[name].equal(expected[name]) for name in expected)
+    assert [read[row] for row in labels["rows"]] == whole.texts
+    assert len(set(chunks)) == 1  # a sharded model's processes must call it equally often
+
+
+def test_one_process_needs_no_launcher(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    monkeypatch.setenv("RANK", "0")
+    assert (process_count(), is_first(), any_process(False), any_process(True)) == (1, True, False, True)
+    assert on_first(lambda: "value") == "value"
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_sharded_model_is_refused(monkeypatch, processes):
+    # What `accelerate launch --use_fsdp` sets.
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    monkeypatch.setenv("WORLD_SIZE", processes)
+    refused = pytest.raises(InputError, match=r"ACCELERATE_USE_FSDP: .* start .* \(DDP\) with torchrun")
+    with refused as caught, connect("cpu"):
+        pass
+    assert "\n" not in str(caught.value)
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "false")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    with connect("cpu"):
+        pass

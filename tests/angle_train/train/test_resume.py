@@ -1,0 +1,262 @@
+"""Runs that were cut off: wherever that was, going on ends in the same weights and the same report."""
+
+import json
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+from transformers import TrainerCallback
+
+from angle_data.console import Progress
+from angle_data.errors import InputError
+from angle_train.fit import FitConfig, fit
+from angle_train.recipe import Recipe
+from angle_train.train import trainer
+
+# Too high a rate: the dev score rises, and after a few epochs it falls for good.
+PEAK = {
+    "epochs": 12,
+    "batch_size": 16,
+    "learning_rate": 0.02,
+    "evals_per_epoch": 1,
+    "patience": 2,
+    "scheduler": "constant",
+    "warmup_ratio": 0.0,
+}
+
+
+@pytest.fixture(scope="module")
+def rows(examples):
+    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
+    return [row for row in map(json.loads, lines) if row.pop("split") == "dev"][:48]
+
+
+@pytest.fixture(scope="module")
+def peaked(tmp_path_factory, tiny_model_dir, rows):
+    """A run, with its result, that stops early because nothing was better than an earlier checkpoint."""
+    pairs = tmp_path_factory.mktemp("data") / "pairs.jsonl"
+    pairs.write_text("\n".join(map(json.dumps, rows)))
+    config = FitConfig(
+        data=[str(pairs)],
+        backbone=str(tiny_model_dir),
+        out=tmp_path_factory.mktemp("peaked") / "out",
+        recipe=Recipe().with_overrides(PEAK),
+        dev=[str(pairs)],
+        device="cpu",
+    )
+    return config, fit(config).report
+
+
+def weights(directory):
+    return (directory / "model.safetensors").read_bytes()
+
+
+class CutOff(RuntimeError):
+    """Stands for a kill: whatever was on the disk stays as it is."""
+
+
+@pytest.fixture
+def cut_off(monkeypatch):
+    """Give the trainer one more callback, which does something at one event of one step."""
+
+    def install(event, step, action):
+        class Cut(trainer.RunCallback):
+            """The run's callback, and the cut."""
+
+        def at_event(self, args, state, control, **kwargs):
+            if state.global_step == step:
+                action()
+            return original(self, args, state, control, **kwargs)
+
+        original = getattr(trainer.RunCallback, event, TrainerCallback.on_save)
+        setattr(Cut, event, at_event)
+        monkeypatch.setattr(trainer, "RunCallback", Cut)
+
+    return install
+
+
+def kill():
+    raise CutOff
+
+
+def test_the_best_checkpoint_is_saved_although_it_is_not_the_last(peaked, tmp_path):
+    config, report = peaked
+    scores = [point["dev"] for point in report.curve[1:]]
+    assert report.kept == "tuned"
+    assert report.best_step == report.steps - 6  # two evaluations later it stopped
+    assert report.steps < report.planned_steps
+    assert report.dev_after == max(scores) > scores[-1]
+    # The rate is constant, so a run that ends there has the same weights.
+    recipe = config.recipe.with_overrides({"epochs": report.best_step / 3})
+    fit(replace(config, recipe=recipe, out=tmp_path / "shorter"))
+    assert weights(tmp_path / "shorter") == weights(config.out)
+
+
+def test_what_a_run_notes_for_itself_is_hidden(peaked):
+    names = {path.name for path in peaked[0].out.iterdir()}
+    assert {name for name in names if name.startswith(".")} == {".angle"}
+    assert "fit_state.json" not in names
+
+
+def test_other_users_may_read_what_the_umask_lets_them(peaked):
+    mask = os.umask(0o077)
+    os.umask(mask)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in peaked[0].out.iterdir() if path.is_file()}
+    assert "model.safetensors" in modes
+    assert modes == dict.fromkeys(modes, 0o666 & ~mask)
+
+
+def test_a_run_killed_after_its_last_evaluation_takes_no_further_step(peaked, cut_off, tmp_path, monkeypatch):
+    config, report = peaked
+    with monkeypatch.context():
+        cut_off("on_save", report.steps, kill)
+        with pytest.raises(CutOff):
+            fit(replace(config, out=tmp_path / "out"))
+    monkeypatch.undo()
+    # Moved, as results are: the best checkpoint is found in the new place.
+    moved = (tmp_path / "out").rename(tmp_path / "moved")
+    resumed = replace(config, out=moved)
+    assert fit(resumed).report == report
+    assert (moved / "report.json").read_bytes() == (config.out / "report.json").read_bytes()
+    assert weights(moved) == weights(config.out)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "said"),
+    [
+        (
+            ("checkpoint-6", "model.safetensors"),
+            "checkpoint-6: damaged, not used; going on from checkpoint-3",
+        ),
+        (("checkpoint-6", "optimizer.pt"), "checkpoint-6: damaged, not used; going on from checkpoint-3"),
+        (
+            ("checkpoint-3", "model.safetensors"),  # the best one until then, which the end may go back to
+            "checkpoint-6, checkpoint-3: damaged, not used; the training starts again",
+        ),
+    ],
+)
+def test_a_damaged_checkpoint_is_told_and_not_used(
+    peaked, cut_off, tmp_path, monkeypatch, caplog, damaged, said
+):
+    config, _ = peaked
+    recipe = config.recipe.with_overrides({"epochs": 3, "patience": 9})
+    whole = replace(config, recipe=recipe, out=tmp_path / "whole")
+    run = replace(whole, out=tmp_path / "out")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer.DevEvaluator, "scores", lambda self, model, steps: [1 / steps])
+        assert fit(whole).report.best_step == 3
+        cut_off("on_step_end", 7, kill)
+        with pytest.raises(CutOff):
+            fit(run)
+        monkeypatch.undo()
+        file = run.out.joinpath("checkpoints", *damaged)
+        file.write_bytes(file.read_bytes()[:-100])
+        with caplog.at_level("WARNING", logger="angle"):
+            fit(run)
+    assert caplog.messages.count(f"warning: {said}") == 1
+    for name in ("report.json", "model.safetensors"):
+        assert (run.out / name).read_bytes() == (whole.out / name).read_bytes()
+
+
+def test_changed_inputs_are_noticed_before_the_first_step_of_a_resumed_run(
+    peaked, cut_off, tmp_path, monkeypatch
+):
+    config, _ = peaked
+    cut_off("on_save", 3, kill)
+    run = replace(config, out=tmp_path / "out")
+    with pytest.raises(CutOff):
+        fit(run)
+    monkeypatch.undo()
+    before = {path: path.read_bytes() for path in run.out.rglob("*") if path.is_file()}
+    fewer = tmp_path / "pairs.jsonl"
+    with open(config.data[0]) as stream:
+        fewer.write_text("".join(stream.readlines()[:40]))
+    for change, named in (
+        ({"dev": [str(fewer)]}, "dev pairs"),
+        ({"data": [str(fewer)]}, "training pairs"),
+        ({"test": [str(fewer)]}, "test pairs"),
+        ({"recipe": config.recipe.with_overrides({"seed": 7})}, r"recipe \(seed 42 -> 7\)"),
+    ):
+        with pytest.raises(InputError, match=f"holds a run with different {named}; give another directory"):
+            fit(replace(run, **change))
+    assert {path: path.read_bytes() for path in run.out.rglob("*") if path.is_file()} == before
+
+
+def test_a_run_interrupted_between_evaluations_reports_what_an_uninterrupted_one_does(
+    peaked, rows, cut_off, tmp_path, monkeypatch
+):
+    # Four batches of which some have equal scores; two epochs, evaluated at steps 4 and 8.
+    data = tmp_path / "flat.jsonl"
+    flat = [row | {"score": 0} for row in rows[:30]] + [row | {"score": 1} for row in rows[30:32]]
+    data.write_text("\n".join(map(json.dumps, flat)))
+    recipe = Recipe().with_overrides(
+        {"epochs": 2, "batch_size": 8, "evals_per_epoch": 1, "learning_rate": 1e-3}
+    )
+    whole = replace(peaked[0], data=[str(data)], recipe=recipe, out=tmp_path / "whole")
+    report = fit(whole).report
+    assert any(
+        note.endswith("batches had equal scores throughout and taught no ranking") for note in report.notes
+    )
+    cut_off("on_step_end", 3, lambda: signal.raise_signal(signal.SIGINT))
+    run = replace(whole, out=tmp_path / "cut")
+    with pytest.raises(KeyboardInterrupt):
+        fit(run)
+    monkeypatch.undo()
+    shown = []
+    monkeypatch.setattr(trainer, "Progress", lambda *given: shown.append(given) or Progress(*given))
+    fit(run)
+    assert shown == [("training, on from step 3", 8 - 3)]
+    assert weights(run.out) == weights(whole.out)
+    for name in ("report.json", "report.html"):
+        assert (run.out / name).read_bytes() == (whole.out / name).read_bytes()
+
+
+def test_a_run_begun_with_overwrite_goes_on_like_any_other(peaked, cut_off, tmp_path, monkeypatch):
+    config, report = peaked
+    run = replace(config, out=tmp_path / "out", overwrite=True)
+    shown = []
+    for step in (3, 6):
+        cut_off("on_step_end", step, lambda: signal.raise_signal(signal.SIGINT))
+        monkeypatch.setattr(trainer, "Progress", lambda *given: shown.append(given[0]) or Progress(*given))
+        with pytest.raises(KeyboardInterrupt):
+            fit(run)
+        monkeypatch.undo()
+    assert shown == ["training", "training, on from step 3"]
+    (run.out / "thesis.txt").write_text("stays where a run goes on")
+    assert fit(run).report == report
+    assert weights(run.out) == weights(config.out)
+    assert (run.out / "thesis.txt").exists()
+    # Finished, it is replaced; and so is one that was cut off and had other settings.
+    cut_off("on_step_end", 3, lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        fit(run)
+    monkeypatch.undo()
+    assert not {"thesis.txt", "model.safetensors"} & {path.name for path in run.out.iterdir()}
+    other = replace(run, recipe=config.recipe.with_overrides({"epochs": 1}))
+    assert fit(other).report.steps == 3
+
+
+def test_parts_held_out_in_turn_outlive_an_interruption_of_a_run_with_overwrite(
+    peaked, cut_off, tmp_path, monkeypatch
+):
+    config, _ = peaked
+    recipe = config.recipe.with_overrides({"epochs": 2, "folds": 2})
+    run = replace(config, recipe=recipe, out=tmp_path / "out", overwrite=True)
+    run = replace(run, human=config.data, data=(), dev=())
+    labels = []
+
+    class Cut(trainer.RunCallback):
+        def on_save(self, args, state, control, **kwargs):
+            if "part-2" in str(args.output_dir):
+                raise CutOff
+
+    monkeypatch.setattr(trainer, "RunCallback", Cut)
+    with pytest.raises(CutOff):
+        fit(run)
+    monkeypatch.undo()
+    monkeypatch.setattr(trainer, "Progress", lambda *given: labels.append(given[0]) or Progress(*given))
+    fit(run)
+    # Part 1 was finished and is not trained again; what is left is part 2 and perhaps the run on all pairs.
+    assert len(labels) <= 2
+    assert labels[0] == "training, on from step 2"

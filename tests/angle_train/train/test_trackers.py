@@ -1,0 +1,84 @@
+"""Trackers of a run: what is refused before it starts, and that they are told of it."""
+
+import importlib.util
+import json
+import os
+
+import pytest
+
+from angle_data.errors import InputError
+from angle_train.fit import FitConfig, fit
+from angle_train.recipe import Recipe
+from angle_train.train.arguments import TRACKERS, check_trackers, tracker_folder
+
+
+@pytest.mark.parametrize("name", TRACKERS)
+def test_a_missing_package_is_answered_with_its_install_command(monkeypatch, name):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda package: None)
+    with pytest.raises(InputError, match=f"--report-to {name} needs a package: pip install {name}"):
+        check_trackers([name])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda package: package == TRACKERS[name][-1])
+    check_trackers([name])
+
+
+def test_unknown_trackers_are_refused():
+    with pytest.raises(InputError, match="--report-to notebook: known are tensorboard, trackio, wandb"):
+        check_trackers(["notebook"])
+
+
+def test_the_folder_is_the_users_or_else_that_of_the_run(monkeypatch, tmp_path):
+    monkeypatch.delenv("TENSORBOARD_LOGGING_DIR", raising=False)
+    with tracker_folder(tmp_path):
+        assert os.environ["TENSORBOARD_LOGGING_DIR"] == str(tmp_path / "tensorboard")
+    assert "TENSORBOARD_LOGGING_DIR" not in os.environ
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", "mine")
+    with tracker_folder(tmp_path):
+        assert os.environ["TENSORBOARD_LOGGING_DIR"] == "mine"
+    assert os.environ["TENSORBOARD_LOGGING_DIR"] == "mine"
+
+
+# What the libraries use of the package, writing down what it is told.
+WRITER = """
+class SummaryWriter:
+    def __init__(self, log_dir):
+        import os
+        os.makedirs(log_dir, exist_ok=True)
+        self.file = open(os.path.join(log_dir, "told.txt"), "a", encoding="utf-8")
+
+    def add_scalar(self, name, value, step):
+        print(name, step, file=self.file, flush=True)
+
+    def add_text(self, name, value):
+        pass
+
+    def flush(self):
+        pass
+
+    def close(self):
+        self.file.close()
+"""
+
+
+def test_a_tracker_is_told_of_losses_and_dev_scores(monkeypatch, tmp_path, tiny_model_dir, examples):
+    (tmp_path / "site" / "tensorboardX").mkdir(parents=True)
+    (tmp_path / "site" / "tensorboardX" / "__init__.py").write_text(WRITER)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.delenv("TENSORBOARD_LOGGING_DIR", raising=False)
+    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text("\n".join(map(json.dumps, rows[:32])))
+    recipe = Recipe().with_overrides({"epochs": 2, "batch_size": 16, "evals_per_epoch": 1})
+    fit(
+        FitConfig(
+            [str(pairs)],
+            str(tiny_model_dir),
+            tmp_path / "out",
+            recipe,
+            dev=[str(pairs)],
+            device="cpu",
+            report_to=["tensorboard"],
+        )
+    )
+    told = (tmp_path / "out" / "tensorboard" / "told.txt").read_text().splitlines()
+    assert {"train/loss 2", "train/loss 4", "train/cosine 4", "eval/dev_spearman 4"} <= set(told)

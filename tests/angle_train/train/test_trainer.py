@@ -1,0 +1,251 @@
+"""Every setting of a recipe reaches the trainer and the collator; `test_fit` covers what they then do."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformerTrainer
+
+from angle_train.data.pairs import PairSet
+from angle_train.evaluate.similarity import evaluate_model
+from angle_train.model.load import load_backbone
+from angle_train.model.prompt import set_prompt
+from angle_train.objective.batches import PairCollator
+from angle_train.objective.loss import CombinedLoss
+from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
+from angle_train.train import arguments, trainer
+from angle_train.train.arguments import computes_bf16, resolve_precision, training_arguments
+from angle_train.train.trainer import DevEvaluator, TrainOptions, choose_chunking, make_collator, train
+from angle_train.train.watch import RunCallback
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def test_training_settings_reach_the_trainer(tmp_path):
+    config = TrainingConfig(
+        epochs=1.5,
+        batch_size=8,
+        learning_rate=3e-4,
+        warmup_ratio=0.25,
+        weight_decay=0.07,
+        scheduler="cosine",
+        evals_per_epoch=2,
+        seed=7,
+        gradient_accumulation=3,
+        max_grad_norm=0.4,
+        precision="bf16",
+    )
+    arguments = training_arguments(config, 480, tmp_path, torch.device("cpu"))
+    expected = {
+        "num_train_epochs": 1.5,
+        "per_device_train_batch_size": 8,
+        "learning_rate": 3e-4,
+        "warmup_steps": 0.25,
+        "weight_decay": 0.07,
+        "lr_scheduler_type": "cosine",
+        "seed": 7,
+        "data_seed": 7,
+        "gradient_accumulation_steps": 3,
+        "max_grad_norm": 0.4,
+        "bf16": True,
+        "fp16": False,
+        # 480 pairs are 60 batches or 20 steps an epoch, evaluated twice
+        "eval_steps": 10,
+        "save_steps": 10,
+        "load_best_model_at_end": True,
+    }
+    assert {name: getattr(arguments, name) for name in expected} == expected
+
+
+def test_bf16_is_chosen_only_where_it_is_not_emulated(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation)
+    assert resolve_precision("auto", torch.device("cuda")) == "fp32"
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: True)
+    assert resolve_precision("auto", torch.device("cuda")) == "bf16"
+
+
+def test_a_cpu_computes_bf16_if_the_system_says_so(tmp_path):
+    cpu, cpuinfo = torch.device("cpu"), tmp_path / "cpuinfo"
+    for flags, able in (
+        ("fpu avx2 avx512f avx512_vnni", False),
+        ("fpu avx2 avx512_bf16", True),
+        ("fp asimd bf16", True),
+    ):
+        cpuinfo.write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
+        assert computes_bf16(cpu, cpuinfo) is able
+        assert computes_bf16(torch.device("mps"), cpuinfo)
+    assert computes_bf16(cpu, tmp_path / "none")
+
+
+def test_one_process_uses_one_gpu_of_several(monkeypatch, tmp_path):
+    """The trainer would split batches, and with them the objective, among all that it sees."""
+
+    class Several(arguments.SentenceTransformerTrainingArguments):
+        def __post_init__(self):
+            super().__post_init__()
+            self._n_gpu = 3
+
+    monkeypatch.setattr(arguments, "SentenceTransformerTrainingArguments", Several)
+    assert training_arguments(TrainingConfig(), 100, tmp_path, torch.device("cpu")).n_gpu == 1
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_processes_draw_dropout_of_their_own(monkeypatch, tiny_model, tmp_path, number):
+    monkeypatch.setattr(trainer, "process_number", lambda: number)
+    monkeypatch.setattr(SentenceTransformerTrainer, "train", lambda self, **given: None)
+    train(tiny_model, few_pairs(), Recipe(), tmp_path)
+    assert torch.initial_seed() == TrainingConfig().seed + number
+
+
+def few_pairs():
+    texts = ["the node failed", "disk full", "a network cable", "the host restarted", "no space left"]
+    scores = np.array([0.0, 0.2, 1.0, 0.4])
+    return PairSet("few", texts[:-1], texts[1:], scores, np.ones(4))
+
+
+def test_what_a_run_in_half_precision_measures_is_what_it_saves(tiny_model, tmp_path):
+    pairs, seen = few_pairs(), []
+
+    class Watch(DevEvaluator):
+        def scores(self, model, steps):
+            seen.append(evaluate_model(model, pairs))
+            return super().scores(model, steps)
+
+    training = TrainingConfig(epochs=1, batch_size=4, evals_per_epoch=1, learning_rate=1e-3, precision="bf16")
+    for directory in ("once", "again"):  # a model that was trained can be trained again
+        train(tiny_model, pairs, Recipe(training=training), tmp_path / directory, evaluator=Watch([pairs]))
+        tiny_model.save_pretrained(str(tmp_path / f"{directory}-saved"), create_model_card=False)
+        saved = load_backbone(str(tmp_path / f"{directory}-saved"), device="cpu")
+        expected = evaluate_model(saved, pairs)
+        np.testing.assert_array_equal(evaluate_model(tiny_model, pairs), expected)
+        np.testing.assert_array_equal(seen[-1], expected)
+
+
+def test_the_steps_of_such_a_run_are_taken_in_half_precision(tiny_model, tmp_path):
+    seen = []
+
+    class Watch(RunCallback):
+        def on_step_begin(self, *given, **options):
+            seen.append("forward" in tiny_model.__dict__)
+
+    training = TrainingConfig(epochs=2, batch_size=4, evals_per_epoch=1, precision="bf16")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "RunCallback", Watch)
+        for directory in ("once", "again"):
+            train(tiny_model, few_pairs(), Recipe(training=training), tmp_path / directory)
+    assert seen == [True] * 4
+
+
+def test_settings_of_the_batches_reach_the_collator(tiny_model, monkeypatch):
+    objective = ObjectiveConfig(positive_score=0.6, negative_score=0.3, transitive=True, isp="equal")
+    training = TrainingConfig(chunk_size=2, chunking="adaptive", swap=False, seed=7)
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    monkeypatch.setenv("RANK", "1")
+    set_prompt(tiny_model, "query: ")
+    collate = make_collator(tiny_model, Recipe(objective=objective, training=training))
+    expected = {
+        "positive_score": 0.6,
+        "negative_score": 0.3,
+        "transitive": True,
+        "isp": "equal",
+        "chunk_size": 2,
+        "chunking": "adaptive",
+        "swap": False,
+        "seed": 7,
+        "prompt": "query: ",
+        "process": 1,
+        "processes": 3,
+    }
+    assert {name: getattr(collate, name) for name in expected} == expected
+
+
+def test_dev_sets_of_equal_names_are_averaged_not_merged(tiny_model):
+    texts = ["the node failed", "disk full", "a network cable", "the host restarted"]
+    sets = []
+    for order in (1, -1):
+        similar = tiny_model.similarity_pairwise(
+            tiny_model.encode(texts[:-1], convert_to_tensor=True),
+            tiny_model.encode(texts[1:], convert_to_tensor=True),
+        )
+        gold = similar.argsort().argsort().double().numpy()[::1] * order
+        sets.append(PairSet("dev", texts[:-1], texts[1:], (gold - gold.min()) / 2, np.ones(3), None, "0-1"))
+    metrics = DevEvaluator(sets)(tiny_model)
+    assert metrics["dev_1_spearman"] == pytest.approx(1)
+    assert metrics["dev_2_spearman"] == pytest.approx(-1)
+    assert metrics["dev_spearman"] == pytest.approx(0)
+
+
+def test_chunking_follows_the_recipe(tiny_model, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    rows = [{"text1": "disk " * n, "text2": "node " * n, "score": 1.0} for n in (1, 2, 3, 60, 61)]
+
+    def chunks(chunking):
+        batch = make_collator(tiny_model, Recipe(training=TrainingConfig(chunking=chunking)))(rows)
+        return [value.shape[0] for name, value in sorted(batch.items()) if name.endswith("input_ids")]
+
+    assert chunks("fixed") == [10]
+    assert chunks("adaptive") == [6, 4]
+    assert chunks("auto") == [6, 4]  # one process on a CPU
+
+
+def test_auto_is_fixed_on_a_gpu_and_with_several_processes(monkeypatch):
+    def chosen(device, processes, chunking="auto", threads=1):
+        monkeypatch.setattr("angle_train.train.trainer.process_count", lambda: processes)
+        monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+        return choose_chunking(
+            SimpleNamespace(device=torch.device(device)), TrainingConfig(chunking=chunking)
+        )
+
+    assert [chosen("cpu", 1), chosen("cuda", 1), chosen("cpu", 2)] == ["adaptive", "fixed", "fixed"]
+    assert chosen("cpu", 1, threads=2) == "fixed"
+    assert [chosen("cuda", 1, "adaptive"), chosen("cpu", 1, "fixed")] == ["adaptive", "fixed"]
+
+
+def test_batches_without_a_ranking_are_counted(tiny_model, tmp_path, monkeypatch):
+    texts = [f"{word} {number}" for number in range(4) for word in ("disk", "node", "cable")]
+    scores = np.array([1.0] * 3 + [0.0] * 9)
+    pairs, seen = PairSet("few", texts, texts[::-1], scores, np.ones(12)), []
+
+    class Recording(PairCollator):
+        def __call__(self, rows):
+            seen.append({row["score"] for row in rows})
+            return super().__call__(rows)
+
+    monkeypatch.setattr(trainer, "PairCollator", Recording)
+    config = TrainingConfig(epochs=3, batch_size=4, evals_per_epoch=1, seed=3)
+    done = train(tiny_model, pairs, Recipe(training=config), tmp_path)
+    assert done.equal_batches == sum(len(levels) == 1 for levels in seen) > 0
+
+
+class HalfLoss(CombinedLoss):
+    """A loss of somebody else's: half the objective, as one term, beside a term that is always 2."""
+
+    def terms(self, embeddings, labels):
+        return {"half": sum(super().terms(embeddings, labels).values()) / 2, "constant": torch.tensor(2.0)}
+
+
+def test_the_log_has_the_terms_of_any_loss(tiny_model, tmp_path, caplog):
+    training = TrainingConfig(epochs=1, batch_size=4, evals_per_epoch=1)
+    options = TrainOptions(make_loss=HalfLoss)
+    recipe, evaluator = Recipe(training=training), DevEvaluator([few_pairs()])
+    with caplog.at_level("INFO", logger="angle"):
+        done = train(tiny_model, few_pairs(), recipe, tmp_path, evaluator=evaluator, options=options)
+    terms = done.curve[0].terms
+    assert list(terms) == ["loss", "half", "constant"]
+    assert terms["loss"] == pytest.approx(terms["half"] + 2, abs=1e-5)
+    assert f"half {terms['half']:.3f}, constant 2.000; dev Spearman" in caplog.text
+    assert "loss:HalfLoss" in tiny_model.model_card_data.tags
+
+
+def test_dropout_follows_the_seed(tiny_model_dir, tmp_path):
+    def loss(seed, out):
+        model = load_backbone(str(tiny_model_dir), device="cpu")
+        # One batch, and no text swapped: what dropout draws is all that is left to vary.
+        recipe = Recipe(training=TrainingConfig(epochs=1, batch_size=4, swap=False, seed=seed))
+        evaluator = DevEvaluator([few_pairs()])
+        return train(model, few_pairs(), recipe, tmp_path / out, evaluator=evaluator).curve[0]
+
+    one, again, other = loss(1, "one"), loss(1, "again"), loss(2, "other")
+    assert one == again
+    assert one.terms["loss"] != pytest.approx(other.terms["loss"], abs=1e-3)

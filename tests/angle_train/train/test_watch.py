@@ -1,0 +1,225 @@
+"""The log of a run, the mean loss terms, and what a full memory or disk is reported as."""
+
+import json
+import logging
+import signal
+
+import pytest
+import torch
+from full_disk import files_of_at_most
+from safetensors.torch import save_file
+from transformers import TrainerControl, TrainerState
+
+from angle_data.errors import InputError
+from angle_train.train.watch import (
+    METRIC,
+    RunCallback,
+    TermMeter,
+    catch_interrupt,
+    disk_errors_in_one_line,
+    evaluations_since_best,
+    learning_curve,
+    memory_errors_in_one_line,
+)
+
+
+class Steps:
+    """Progress that notes what it is told."""
+
+    def __init__(self):
+        self.seen = []
+
+    def advance(self, count=1, note=""):
+        self.seen.append((count, note))
+
+
+def evaluated(*scores):
+    history = [{"step": 4 * (i + 1), "epoch": i + 1.0, f"eval_{METRIC}": s} for i, s in enumerate(scores)]
+    return TrainerState(global_step=4 * len(scores), max_steps=40, log_history=history)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_asks_for_a_checkpoint_and_the_second_stops(number, caplog):
+    def stop(signum, frame):
+        raise ZeroDivisionError
+
+    before = signal.signal(number, stop)
+    try:
+        with catch_interrupt() as pressed:
+            assert not pressed()
+            signal.raise_signal(number)
+            assert pressed()
+            assert "finishing this step and saving a checkpoint" in caplog.text
+            with pytest.raises(ZeroDivisionError):
+                signal.raise_signal(number)
+        with catch_interrupt():
+            pass
+        with pytest.raises(ZeroDivisionError):
+            signal.raise_signal(number)
+    finally:
+        signal.signal(number, before)
+
+
+@pytest.mark.parametrize(
+    ("start", "scores", "best"),
+    [
+        (0.5, [0.4], False),  # the untouched backbone is better
+        (0.5, [0.5], False),
+        (0.5, [0.6], True),
+        (0.5, [0.6, 0.55], False),
+        (0.5, [0.6, 0.7], True),
+        (0.5, [0.3, 0.4], False),
+    ],
+)
+def test_best_so_far_counts_the_untouched_backbone(caplog, start, scores, best):
+    progress = Steps()
+    callback = RunCallback(progress, 9, lambda: False, TermMeter(), start)
+    with caplog.at_level(logging.INFO, logger="angle"):
+        callback.on_evaluate(None, evaluated(*scores), TrainerControl())
+    assert ("the best so far" in caplog.text) == best
+    callback.on_step_end(None, evaluated(*scores), TrainerControl())
+    best_score = max(start, *scores)
+    assert progress.seen[-1][1] == f"dev {100 * scores[-1]:.1f}, best {100 * best_score:.1f}"
+
+
+def test_patience_counts_evaluations_of_the_run_alone():
+    assert [evaluations_since_best(evaluated(*s)) for s in ([], [0.3], [0.3, 0.2, 0.1], [0.1, 0.3])] == [
+        0,
+        0,
+        2,
+        0,
+    ]
+
+
+def test_progress_counts_the_steps_since_the_resume():
+    steps = Steps()
+    callback = RunCallback(steps, 9, lambda: False, TermMeter())
+    state = TrainerState(global_step=30, max_steps=40)
+    callback.on_train_begin(None, state, TrainerControl())
+    for state.global_step in (31, 32):
+        callback.on_step_end(None, state, TrainerControl())
+    assert [count for count, _ in steps.seen] == [1, 1]
+
+
+def terms(**values):
+    return {name: torch.tensor(value) for name, value in values.items()}
+
+
+def test_means_of_the_terms_and_their_sum():
+    meter = TermMeter()
+    assert meter.means() == {}
+    meter.add(terms(cosine=1.0, angle=2.0))
+    meter.add(terms(cosine=4.0, angle=2.5))
+    assert meter.means() == {"loss": 4.75, "cosine": 2.5, "angle": 2.25}
+
+
+def test_a_batch_that_overflowed_is_left_out():
+    meter = TermMeter()
+    meter.add(terms(cosine=float("nan"), angle=1.0))
+    assert meter.means() == {"loss": 1.0, "angle": 1.0}
+    meter.add(terms(cosine=2.0, angle=float("inf")))
+    assert meter.means() == {"loss": 3.0, "cosine": 2.0, "angle": 1.0}
+
+
+def test_terms_stay_on_their_device_until_they_are_asked_for(monkeypatch):
+    meter = TermMeter()
+    meter.add({"cosine": torch.zeros((), device="meta")})  # has no value that could be fetched
+    meter.restore({})
+    monkeypatch.setattr(torch.Tensor, "double", None)  # Apple's GPUs have no doubles
+    for _ in range(700):
+        meter.add(terms(cosine=0.1))
+    assert meter.means()["cosine"] == pytest.approx(0.1)
+    assert meter.state()["cosine"][1] == 700
+
+
+def test_terms_of_an_interrupted_interval_are_kept_to_the_last_bit():
+    values = torch.rand(9, generator=torch.Generator().manual_seed(0)).tolist()
+    whole, first, second = TermMeter(), TermMeter(), TermMeter()
+    for value in values:
+        whole.add(terms(cosine=value))
+    for value in values[:4]:
+        first.add(terms(cosine=value))
+    state = evaluated(0.5)
+    RunCallback(Steps(), 9, lambda: True, first).on_step_end(None, state, TrainerControl())
+    state.log_history = json.loads(json.dumps(state.log_history))
+    resumed = RunCallback(Steps(), 9, lambda: False, second)
+    resumed.on_train_begin(None, state, TrainerControl())
+    for value in values[4:]:
+        second.add(terms(cosine=value))
+    assert second.state() == whole.state()
+    # With the next evaluation the interval is over, and a later resume starts from nothing.
+    state.log_history.append({"step": 9, "epoch": 2.0, f"eval_{METRIC}": 0.6})
+    resumed.on_evaluate(None, state, TrainerControl())
+    assert learning_curve(state)[-1].terms == whole.means()
+    second.add(terms(cosine=7.0))
+    assert second.means() == {"loss": 7.0, "cosine": 7.0}
+    resumed.on_train_begin(None, state, TrainerControl())
+    assert second.means() == {}
+
+
+def too_much_on_the_processor():
+    torch.empty(2**55, dtype=torch.float64)  # more than any machine has
+
+
+def raising(error):
+    def action():
+        raise error
+
+    return action
+
+
+@pytest.mark.parametrize(
+    ("action", "place"),
+    [
+        (too_much_on_the_processor, "the machine"),
+        (raising(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")), "the GPU"),
+        (raising(MemoryError()), "the machine"),
+    ],
+)
+def test_memory_errors_name_the_settings_that_need_less(action, place):
+    with (
+        pytest.raises(InputError, match=f"{place} has not enough memory") as caught,
+        memory_errors_in_one_line(),
+    ):
+        action()
+    for setting in ("chunk_size", "batch_size", "max_seq_length", "gradient_cache", "gradient_checkpointing"):
+        assert setting in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("write", "reason"),
+    [
+        (lambda path: path.write_bytes(b"0" * 90_000), "File too large"),
+        (lambda path: save_file({"a": torch.zeros(90_000)}, path), "File too large"),
+        (lambda path: torch.save({"a": torch.zeros(90_000)}, path), "a write failed; the disk may be full"),
+    ],
+    ids=["plain", "safetensors", "torch"],
+)
+def test_a_write_that_fails_is_one_line(tmp_path, write, reason):
+    with files_of_at_most(10_000), pytest.raises(InputError) as caught, disk_errors_in_one_line(tmp_path):
+        write(tmp_path / "x")
+    assert str(caught.value) == (
+        f"{tmp_path}: cannot be written ({reason}); free space or give another --out, and run again"
+    )
+
+
+def damaged(path):
+    path.write_bytes(b"no checkpoint at all")
+    return path
+
+
+@pytest.mark.parametrize(
+    "fail",
+    [
+        lambda path: torch.load(damaged(path), weights_only=True),
+        lambda path: torch.zeros(2) @ torch.zeros(3),
+        lambda path: (_ for _ in ()).throw(BrokenPipeError(32, "Broken pipe")),
+    ],
+    ids=["reading", "computing", "pipe"],
+)
+def test_other_errors_stay_what_they_are(tmp_path, fail):
+    expected = pytest.raises(Exception)  # noqa: PT011 - of any kind
+    with expected as caught, disk_errors_in_one_line(tmp_path), memory_errors_in_one_line():
+        fail(tmp_path / "x")
+    assert not isinstance(caught.value, InputError)
