@@ -7,13 +7,14 @@ template escapes every text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from scipy.stats import rankdata
 
 from angle_data.jsonl import replace_file
 from angle_train.evaluate.compare import SPEARMAN, Result, View, sample
@@ -47,7 +48,6 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View]) -> None
     """
     name, tuned = report.tuned_name, report.kept == TUNED
     lines = report.verdict()
-    terms = list(dict.fromkeys(name for point in report.curve for name in point["terms"]))
     # What nothing was chosen on says most, so the test sets come first.
     results = sorted(report.shown(), key=lambda result: result.role != "test")
     _write(
@@ -60,9 +60,7 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View]) -> None
         looks=[_look(_named(view, name), [(BACKBONE, name)] if name else []) for view in views],
         curve=learning_curve_panel(report.curve, report.best_step),
         tables=_tables(report),
-        curve_columns=["step", "epoch", "dev Spearman × 100", *(name.replace("_", " ") for name in terms)],
-        curve_rows=list(_curve_rows(report, terms)),
-        settings=list(_setting_rows(report)),
+        terms=[name.replace("_", " ") for name in _terms(report)],
         command=report.details.get("command"),
         counts=[histogram_panel(f"{n.name} ({n.role})", n.scores) for n in report.data if n.scores],
     )
@@ -246,8 +244,6 @@ def _changes(view: View, before: str, after: str) -> tuple[list[Row], list[Row]]
     A pair's error is how many places its rank by cosine lies from its rank by gold score. Ranks count from
     the lowest, and ties share their mean rank. Pairs whose error did not change are in neither list.
     """
-    from scipy.stats import rankdata
-
     wanted = rankdata(view.gold)
     old, new = (np.abs(rankdata(view.similarity[model]) - wanted) for model in (before, after))
     growth = new - old
@@ -269,6 +265,11 @@ def _figure(name: str, value: float | None) -> str:
     return f"{100 * value:.1f} %" if name.startswith("cosine above") else f"{value:.3f}"
 
 
+def _terms(report: FitReport) -> list[str]:
+    """Return the names of the loss terms in the order of their first appearance."""
+    return list(dict.fromkeys(name for point in report.curve for name in point["terms"]))
+
+
 def _tables(report: FitReport) -> dict[str, list[Row]]:
     """Return the rows of the tables about a run, by the name of the table."""
     details = report.details
@@ -284,9 +285,15 @@ def _tables(report: FitReport) -> dict[str, list[Row]]:
             ("changed" if share == merge["share"] else "", [f"{100 * share:g} %", f"{100 * score:.2f}"])
             for share, score in zip(merge["shares"], merge["dev"], strict=False)
         ],
+        "settings": list(_setting_rows(report)),
+        "curve": [],
         "leaks": [],
         "folds": [],
     }
+    for point in report.curve:
+        losses = [f"{point['terms'][name]:.4f}" if name in point["terms"] else "" for name in _terms(report)]
+        cells = [str(point["step"]), f"{point['epoch']:.2f}", f"{100 * point['dev']:.2f}", *losses]
+        rows["curve"].append(("changed" if point["step"] == report.best_step else "", cells))
     for leak in details.get("leaks", ()):
         pairs, texts = f"{leak['pairs']:,} of {leak['count']:,}", f"{100 * leak['texts']:.1f} %"
         cells = [f"{leak['name']} ({leak['role']})", leak["origin"], pairs, texts]
@@ -298,14 +305,6 @@ def _tables(report: FitReport) -> dict[str, list[Row]]:
         rows["folds"].append(("first", ["mean ± standard deviation", total, spread]))
         rows["folds"].append(("", ["backbone", total, f"{100 * folds['backbone']:.2f}"]))
     return rows
-
-
-def _curve_rows(report: FitReport, terms: Iterable[str]) -> Iterator[Row]:
-    """Yield a row for each evaluation of a run, with a cell for each of the loss terms."""
-    for point in report.curve:
-        losses = [f"{point['terms'][name]:.4f}" if name in point["terms"] else "" for name in terms]
-        start = [str(point["step"]), f"{point['epoch']:.2f}", f"{100 * point['dev']:.2f}"]
-        yield "changed" if point["step"] == report.best_step else "", [*start, *losses]
 
 
 def _setting_rows(report: FitReport) -> Iterator[Row]:
