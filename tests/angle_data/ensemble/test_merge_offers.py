@@ -1,7 +1,7 @@
 import pytest
 
-from angle_data.ensemble.merge import MARGIN, join_near, kernel, merge, winner
 from angle_data.ensemble.read import group_by_source, offers
+from angle_data.ensemble.strategies import MARGIN, join_near, kernel, merge, winner
 from angle_data.records import Candidate, Polarity
 from angle_data.text import pair_key
 
