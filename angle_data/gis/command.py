@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import typer
 from typer.core import TyperGroup
 
-from angle_data.console import configure_logging
+from angle_data.console import configure_logging, say_result
 from angle_data.errors import InputError
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def _show(found: dict[str, Any], table: str, *, as_json: bool, quiet: bool) -> N
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False))
     elif not quiet:
-        typer.echo(table)
+        say_result(table)
 
 
 def _counts(crawled: CrawlSummary | None, summary: GisSummary) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from angle_data.annotators.spec import EngineConfig, Option
-from angle_data.console import configure_logging
+from angle_data.console import configure_logging, say_result
 
 if TYPE_CHECKING:
     from angle_data.labelling.forecast import SessionPlan
@@ -211,13 +211,13 @@ def _print_plan(plan: SessionPlan, *, as_json: bool, quiet: bool) -> None:
         typer.echo(json.dumps(counts))
     elif not quiet:
         about = {"counted_by", "paid", "usd", "spent_usd"}
-        typer.echo(_table({name: count for name, count in counts.items() if name not in about}))
+        say_result(_table({name: count for name, count in counts.items() if name not in about}))
         if plan.usd is not None:
             spent = f" ({plan.spent_usd:.4f} USD spent so far)" if plan.spent_usd else ""
-            typer.echo(f"about {plan.usd:.4f} USD{spent}")
+            say_result(f"about {plan.usd:.4f} USD{spent}")
         elif plan.paid:
-            typer.echo("cost unknown: give --usd-per-million IN,OUT")
-        typer.echo(f"source of the token counts: {plan.counted_by}")
+            say_result("cost unknown: give --usd-per-million IN,OUT")
+        say_result(f"source of the token counts: {plan.counted_by}")
 
 
 def _print_result(result: SessionResult, *, as_json: bool, quiet: bool) -> None:
@@ -231,7 +231,7 @@ def _print_result(result: SessionResult, *, as_json: bool, quiet: bool) -> None:
         shown = {name: count for name, count in counts.items() if count or name in always}
         shown |= {f"failed: {kind}": count for kind, count in failed.items()}
         shown |= {f"rejected: {reason}": count for reason, count in rejected.items()}
-        typer.echo(f"{_table(shown)}\n{result.model} -> {result.run}")
+        say_result(f"{_table(shown)}\n{result.model} -> {result.run}")
 
 
 def _table(rows: dict[str, int]) -> str:
