@@ -145,9 +145,9 @@ def _by_weight(choices: Sequence[Choice], seed: int) -> list[Choice]:
     """Return the choices from the weightiest on, equals in an order drawn by the seed."""
 
     def rank(choice: Choice) -> tuple[float, int]:
-        asked = choice.candidate
+        source, candidate = choice.source.key, choice.candidate
         return -choice.weight, stable_hash(
-            f"{seed}\nbalance\n{choice.source.key}\n{asked.polarity}\n{asked.text}"
+            f"{seed}\nbalance\n{source}\n{candidate.polarity}\n{candidate.text}"
         )
 
     return sorted(choices, key=rank)

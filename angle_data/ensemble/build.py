@@ -164,19 +164,17 @@ def _check_out(config: EnsembleConfig) -> None:
     out = config.out
     if out.resolve() in {run.resolve() for run in (*config.runs, *config.scores)}:
         raise InputError(f"--out {out} is one of the runs; give another directory")
-    if out.is_dir() and any(out.iterdir()) and not _is_build(out):
-        raise InputError(f"--out {out} is not empty and holds no earlier data set; give another directory")
-
-
-def _is_build(out: Path) -> bool:
-    """Whether an earlier build left its report in `out`, or was stopped before it wrote one."""
-    if not (out / "report.json").exists():
-        return all(_OURS.fullmatch(path.name) for path in out.iterdir())
+    if not out.is_dir():
+        return
     try:
         report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+        ours = isinstance(report, dict) and "settings" in report
+    except FileNotFoundError:  # the folder is empty, or its build was stopped before it wrote the report
+        ours = all(_OURS.fullmatch(path.name) for path in out.iterdir())
     except (OSError, ValueError):
-        return False
-    return isinstance(report, dict) and "settings" in report
+        ours = False
+    if not ours:
+        raise InputError(f"--out {out} is not empty and holds no earlier data set; give another directory")
 
 
 def _split(

@@ -208,13 +208,11 @@ def _read_run(path: Path) -> Run:
         )
     candidates = tuple(_read_candidate(row, f"{file}:{line}") for line, row in read_jsonl(file))
     unfinished = _read_unfinished(path, "llm-label", warn=bool(candidates))
-    if not candidates and unfinished:
-        raise InputError(
-            f"{file} holds no candidates; {path} is unfinished ({unfinished}): "
-            "run the same llm-label command again"
-        )
     if not candidates:
-        raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
+        why = "see rejected.jsonl beside it for the reasons"
+        if unfinished:
+            why = f"{path} is unfinished ({unfinished}): run the same llm-label command again"
+        raise InputError(f"{file} holds no candidates; {why}")
     models = sorted({c.model for c in candidates})
     if len(models) > 1:
         raise InputError(f"{file} mixes the annotators {', '.join(models)}; a run holds one annotator")
@@ -264,11 +262,9 @@ def _read_unfinished(path: Path, command: str, *, warn: bool = True) -> Unfinish
     run = _read_run_file(path)
     if run.get("finished", True) is not False:
         return None
-    counts = run.get("counts")
-    counts = counts if isinstance(counts, dict) else {}
-    failed = counts.get("failed")
-    opened = [counts.get("unanswered"), *(failed.values() if isinstance(failed, dict) else [])]
-    unfinished = Unfinished(sum(count for count in opened if isinstance(count, int)) or None)
+    counts = run.get("counts") or {}
+    opened = counts.get("unanswered", 0) + sum(counts.get("failed", {}).values())
+    unfinished = Unfinished(opened or None)
     if warn:
         log.warning(
             "%s is unfinished (%s): run its `angle-data %s` command again to complete it",

@@ -154,11 +154,13 @@ def winner(merged: Merged, reliability: Mapping[str, float]) -> Polarity | None:
     Each annotator has one vote of its `reliability` in (0, 1]; one that said both cancels itself out. A pair
     that nobody disputes is won without a margin.
     """
-    synonym, antonym = _votes(merged.synonyms, reliability), _votes(merged.antonyms, reliability)
-    if not merged.antonyms:
-        return "synonym"
-    if not merged.synonyms:
-        return "antonym"
+    # Summed in sorted order: floating-point sums depend on it, and the result must not.
+    synonym, antonym = (
+        sum(reliability[model] for model in sorted({offer.candidate.model for offer in side}))
+        for side in (merged.synonyms, merged.antonyms)
+    )
+    if not (merged.synonyms and merged.antonyms):
+        return "synonym" if merged.synonyms else "antonym"
     if abs(synonym - antonym) <= MARGIN:
         return None
     return "synonym" if synonym > antonym else "antonym"
@@ -255,8 +257,3 @@ def drop_chained(outcome: Outcome) -> None:
         else:
             kept.append(choice)
     outcome.kept[:] = kept
-
-
-def _votes(offers: Sequence[Offer], reliability: Mapping[str, float]) -> float:
-    # Summed in sorted order: floating-point sums depend on it, and the result must not.
-    return sum(reliability[model] for model in sorted({offer.candidate.model for offer in offers}))
