@@ -6,7 +6,6 @@ that it stays where it is however many others there are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -42,8 +41,8 @@ def check_ratios(ratios: tuple[float, ...]) -> dict[str, float]:
     Raises:
         InputError: Not one to three shares, one below 0, the first is 0, or the sum is not 1.
     """
-    known = 1 <= len(ratios) <= len(SPLITS) and all(map(math.isfinite, ratios))
-    if not known or min(ratios) < 0 or ratios[0] <= 0 or abs(sum(ratios) - 1) > 0.01:
+    known = 1 <= len(ratios) <= len(SPLITS) and ratios[0] > 0 and min(ratios) >= 0
+    if not known or not abs(sum(ratios) - 1) <= 0.01:  # also refuses nan
         shown = ",".join(f"{ratio:g}" for ratio in ratios)
         raise InputError(
             f"--ratios {shown}: give the shares of {', '.join(SPLITS)}, in sum 1, such as 0.86,0.07,0.07"
@@ -92,16 +91,13 @@ def fill_shares(
         name = max(fitting if by_size else choice, key=lambda n: lacking[n] / (shares[n] if by_size else 1.0))
         found[leader] = name
         lacking[name] -= size
-    rest = {leader: draw_split(f"{seed} rest {leader}", shares) for leader in groups.keys() - found.keys()}
-    return found | rest
+    rest = groups.keys() - found.keys()
+    return found | {leader: draw_split(f"{seed} rest {leader}", shares) for leader in rest}
 
 
 def missed_shares(sizes: Mapping[str, int], shares: Mapping[str, float]) -> str:
     """Return which splits miss their share of `sizes` by more than three hundredths, empty if none does."""
     total = max(sum(sizes.values()), 1)
     got = {name: sizes.get(name, 0) / total for name in shares}
-    return ", ".join(
-        f"{name} {got[name]:.0%} instead of {share:.0%}"
-        for name, share in shares.items()
-        if abs(got[name] - share) > _MISSED
-    )
+    missed = [name for name, share in shares.items() if abs(got[name] - share) > _MISSED]
+    return ", ".join(f"{name} {got[name]:.0%} instead of {shares[name]:.0%}" for name in missed)

@@ -263,7 +263,7 @@ def search_recipe(
         return
     say_result(grid_table(result))
     say_result(f"\n{result.verdict()}\nrecipe: {out / 'recipe.toml'}   table: {out / 'grid.jsonl'}")
-    from angle_train.report.repeat import command_line
+    from angle_train.report.text import command_line
 
     sources: dict[str, Any] = {"--data": data, "--human": human, "--dev": dev, "--scale": scale}
     options = [("--recipe", str(out / "recipe.toml")), ("--backbone", backbone), *sources.items()]
@@ -360,8 +360,8 @@ def eval_models(
         tasks = tasks_named(task or [], on_hub=data_dir is None)
     found = evaluate(systems, tasks, DataFolder(data_dir) if data_dir else Hub(), base, settings)
     if report:
-        from angle_train.report.eval_html import write_eval_html
-        from angle_train.report.repeat import command_line, portable
+        from angle_train.report.page import write_eval_page
+        from angle_train.report.text import command_line, portable
 
         given = {
             "--model": [portable(name) for name in model or []],
@@ -375,7 +375,7 @@ def eval_models(
             "--seed": str(settings.seed) if task else None,
             "--no-query-in-index": not settings.query_in_index,
         }
-        write_eval_html(report, found, command_line("angle-train eval", list(given.items())))
+        write_eval_page(report, found, command_line("angle-train eval", list(given.items())))
     if as_json or not quiet:
         typer.echo(found.to_json() if as_json else results_table([*found.results, *found.averages]))
     if found.failed:

@@ -37,11 +37,19 @@ from angle_train.model.load import (
 from angle_train.model.long_text import choose_length
 from angle_train.objective.loss import widths
 from angle_train.recipe import AUTO, BackboneConfig, Recipe
-from angle_train.report.card import add_results
-from angle_train.report.html import write_fit_html
-from angle_train.report.outcome import Measured, Trained, make_report, mean_spearman, measure, spearmans
-from angle_train.report.repeat import command_line, portable
-from angle_train.report.summary import BACKBONE, TUNED, FitReport
+from angle_train.report.page import write_fit_page
+from angle_train.report.result import (
+    BACKBONE,
+    TUNED,
+    FitReport,
+    Measured,
+    Trained,
+    make_report,
+    mean_spearman,
+    measure,
+    spearmans,
+)
+from angle_train.report.text import command_line, portable
 from angle_train.train.arguments import (
     Schedule,
     check_trackers,
@@ -340,11 +348,11 @@ def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: di
             record_dev_scores(model, data.dev, spearmans(data.dev, trained.after.columns))
     with disk_errors_in_one_line(config.out):
         save_model(model, config.out)
-        add_results(config.out / "README.md", report)
+        report.add_to_card(config.out / "README.md")
         with replace_file(config.out / "recipe.toml") as stream:
             stream.write(config.recipe.to_toml_text())
         report.write(config.out / "report.json")
-    write_fit_html(config.out / "report.html", report, trained.views())
+    write_fit_page(config.out / "report.html", report, trained.views())
     directory.finish()
     return report
 

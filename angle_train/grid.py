@@ -28,7 +28,7 @@ from angle_train.evaluate.similarity import evaluate_model
 from angle_train.fit import FitConfig, load_at_length, load_data, load_for_run, untouched
 from angle_train.model.load import backbone_identity, check_device
 from angle_train.recipe import SECTIONS, Recipe, changed_parts, read_toml
-from angle_train.report.outcome import mean_spearman
+from angle_train.report.result import mean_spearman
 from angle_train.train.arguments import warn_of_emulation
 from angle_train.train.checkpoints import HIDDEN
 from angle_train.train.processes import process_count

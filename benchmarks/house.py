@@ -4,7 +4,8 @@
     python benchmarks/house.py --visits angle-train fit ...     the files of ours that a command runs through
 
 Counts the Python files of `angle_data` and `angle_train` unless a row says otherwise. Docstrings do not count
-as code. A floor is a folder above those that it imports; folders that form a circle share one floor.
+as code. A floor is a folder above those of its package that it imports; files at the top of a package count
+by what they do (cli, runs, or shared by all). Folders that form a circle share one floor.
 """
 
 from __future__ import annotations
@@ -72,15 +73,21 @@ def functions(path: Path) -> Iterator[tuple[int, int]]:
             yield (node.end_lineno or 0) - node.lineno + 1, len({a.arg for a in arguments} - {"self", "cls"})
 
 
-def folder_arrows(root: Path) -> dict[str, set[str]]:
-    """Return the folders that each folder imports from when it runs; the program `cli` stands for itself."""
-    names = {".".join(p.relative_to(root).with_suffix("").parts): p for p in sources(root, *PACKAGES)}
+def folder(name: str) -> str:
+    """Return the folder of a module, or what a file at the top of a package does."""
+    package, *rest = name.split(".")
+    if len(rest) > 1 or rest == ["__init__"]:
+        return name.rpartition(".")[0]
+    if rest[0] in ("cli", "__main__") or "command" in rest[0].split("_"):
+        return f"{package}.cli"
+    if package == "angle_data":
+        return package  # what all rooms share
+    return f"{package}.runs" if rest[0] in ("fit", "grid", "encode") else name
 
-    def folder(name: str) -> str:
-        parts = name.split(".")
-        top = len(parts) == 2 and parts[1] not in ("errors", "__init__")
-        is_program = top and (parts[0] == "angle_train" or parts[1] in ("cli", "__main__"))
-        return name if is_program else ".".join(parts[:-1])
+
+def folder_arrows(root: Path) -> dict[str, set[str]]:
+    """Return the folders of its package that each folder imports from when it runs."""
+    names = {".".join(p.relative_to(root).with_suffix("").parts): p for p in sources(root, *PACKAGES)}
 
     graph: dict[str, set[str]] = {}
     for name, path in names.items():
@@ -94,7 +101,8 @@ def folder_arrows(root: Path) -> dict[str, set[str]]:
                 for alias in node.names:
                     tries = (f"{node.module}.{alias.name}", f"{node.module}", f"{node.module}.__init__")
                     target = next((t for t in tries if t in names), None)
-                    if target and folder(target) != folder(name):
+                    inside = target and target.partition(".")[0] == name.partition(".")[0]
+                    if target and inside and folder(target) != folder(name):
                         found.add(folder(target))
     return graph
 

@@ -1,8 +1,8 @@
-"""Ensembles of LLM-written pairs at equal row counts, and how each bears polarities turned round.
+"""Ensembles of LLM-written pairs at equal row counts, and how each bears polarities swapped.
 
     python benchmarks/llm_ensemble.py cloud-ops                            # every data set, three seeds
     python benchmarks/llm_ensemble.py stsb --only concat-ordinal principled-graded
-    python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2   # also with a fifth of b turned round
+    python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2   # also with a fifth of b swapped
     python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2 --detect      # only what is found
 
 The grades that `principled` uses come from no LLM. They are simulated: three graders see the polarity that
@@ -56,7 +56,7 @@ OTHER = {"synonym": "antonym", "antonym": "synonym"}
 
 @dataclass(frozen=True)
 class World:
-    """One set of candidates: run folders by annotator, their grades, and the pairs turned round."""
+    """One set of candidates: run folders by annotator, their grades, and the pairs flipped."""
 
     name: str
     folder: Path
@@ -131,7 +131,7 @@ def make_world(
     runs: dict[str, Path],
     flip: tuple[str, float] | None,
 ) -> World:
-    """Copy the candidates, turning some round, and grade them; what was done before is not done again."""
+    """Copy the candidates, swapping some, and grade them; what was done before is not done again."""
     name = "clean" if flip is None else f"flip-{flip[0]}-{flip[1]:g}"
     folder = root / name
     flipped: set[tuple[str, str]] = set()
@@ -326,10 +326,10 @@ def detection(world: World) -> dict[str, Any]:
         },
         "dropped": {name: row["dropped"] for name, row in report["annotators"].items()},
         "flipped": report["flipped"],
-        "share_turned_round": len(turned) / len(offered),
+        "share_flipped": len(turned) / len(offered),
     }
     if world.flipped:
-        for name, hits in (("turned_round", turned), ("turned_round_or_dropped", turned | dropped)):
+        for name, hits in (("flipped_pairs", turned), ("flipped_or_dropped", turned | dropped)):
             right = len(hits & world.flipped)
             found[name] = {
                 "found": len(hits),
@@ -340,18 +340,18 @@ def detection(world: World) -> dict[str, Any]:
 
 
 def print_detection(world: World, found: dict[str, Any]) -> None:
-    """Print what was found of the polarities turned round, or how much of clean data was touched."""
-    print(f"\n{world.name}: principled, {100 * found['share_turned_round']:.1f} % of the pairs turned round")
+    """Print what was found of the polarities swapped, or how much of clean data was touched."""
+    print(f"\n{world.name}: principled, {100 * found['share_flipped']:.1f} % of the pairs flipped")
     for name, auc in found["graders"].items():
         print(f"  {name}: AUC {auc:.3f} against the polarities as they were given")
     for name, sides in found["reliability"].items():
         shown = ", ".join(f"{side} {value:.3f}" for side, value in sides.items())
         flips = found["flipped"][name]
         print(
-            f"  {name}: reliability {shown}; turned round {sum(flips.values())}, "
+            f"  {name}: reliability {shown}; flipped {sum(flips.values())}, "
             f"contradicted {found['dropped'][name].get('contradicted', 0)}"
         )
-    for name in ("turned_round", "turned_round_or_dropped"):
+    for name in ("flipped_pairs", "flipped_or_dropped"):
         if name in found:
             row = found[name]
             print(

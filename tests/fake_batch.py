@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from aiohttp import web
-from fake_openai import Fault, error_response
+from fake_openai import KNOWN_FIELDS, Fault, error_response
 
 CHAT = "/v1/chat/completions"
-BODY_FIELDS = {"model", "messages", "temperature", "max_tokens", "seed", "response_format"}
 STEPS = ["validating", "in_progress", "finalizing"]
 ENQUEUED = {"validating", "in_progress", "finalizing"}
 
@@ -87,12 +86,10 @@ class FakeBatch:
         vanishing: float = 0.0,
         strangers: int = 0,
         ending: str = "completed",
-        max_rows: int = 50_000,
         max_enqueued: int | None = None,
         held: bool = False,
         looks: int = 1,
         refusals: Iterable[str] = (),
-        seed: int = 0,
     ) -> None:
         self.batches: dict[str, StoredBatch] = {}
         self.files: dict[str, tuple[str, bytes]] = {}
@@ -101,7 +98,7 @@ class FakeBatch:
         self.looks, self.refusals = looks, list(refusals)
         self.faults = {name: list(some) for name, some in (faults or {}).items()}
         self._reply, self._key, self.vanishing, self._strangers = reply, key, vanishing, strangers
-        self._max_rows, self._random = max_rows, random.Random(seed)
+        self._random = random.Random(0)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
 
@@ -131,7 +128,6 @@ class FakeBatch:
             ("POST", "/v1/batches", "create", self._create),
             ("GET", "/v1/batches", "list", self._list),
             ("GET", "/v1/batches/{id}", "look", self._look),
-            ("POST", "/v1/batches/{id}/cancel", "cancel", self._cancel),
         ]
         for method, path, name, handler in routes:
             app.router.add_route(method, path, self._guarded(name, handler))
@@ -227,11 +223,6 @@ class FakeBatch:
         self._advance(batch)
         return web.json_response(shown)
 
-    async def _cancel(self, request: web.Request) -> web.Response:
-        batch = self.batches[request.match_info["id"]]
-        self.end(batch, "cancelled")
-        return web.json_response(batch.to_dict())
-
     def _advance(self, batch: StoredBatch) -> None:
         if batch.status == "validating":
             self.validate(batch)
@@ -248,8 +239,6 @@ class FakeBatch:
         batch.errors = [error for number, row in enumerate(batch.rows, 1) for error in check_row(row, number)]
         if len({row["custom_id"] for row in batch.rows}) < len(batch.rows):
             batch.errors.append({"code": "duplicate_custom_id", "message": "a custom_id occurs twice"})
-        if len(lines) > self._max_rows:
-            batch.errors.append({"code": "too_many_tasks", "message": f"more than {self._max_rows} requests"})
         busy = sum(b.tokens for b in self.batches.values() if b.status in ENQUEUED - {"validating"})
         if self.max_enqueued is not None and busy + batch.tokens > self.max_enqueued:
             message = f"Enqueued token limit reached for tiny. Limit: {self.max_enqueued} enqueued tokens."
@@ -295,12 +284,10 @@ class FakeBatch:
 
 def check_row(row: dict, number: int) -> list[dict]:
     """The errors of one input row, as the validation of the real API words them."""
-    if row.get("method") != "POST" or row.get("url") != CHAT:
-        return [{"code": "invalid_url", "message": "method and url must fit the batch", "line": number}]
-    if unknown := sorted(row["body"].keys() - BODY_FIELDS):
+    if row.get("method") != "POST" or row.get("url") != CHAT or not 0 < len(row.get("custom_id", "")) <= 64:
+        return [{"code": "invalid_row", "message": "method, url or custom_id is wrong", "line": number}]
+    if unknown := sorted(row["body"].keys() - KNOWN_FIELDS):
         return [{"code": "unknown_parameter", "message": f"Unknown parameter: {unknown[0]}", "line": number}]
-    if not 0 < len(row.get("custom_id", "")) <= 64:
-        return [{"code": "invalid_custom_id", "message": "custom_id is too long", "line": number}]
     return []
 
 
@@ -314,11 +301,6 @@ def result(row: dict, status: int | None = None, body: dict | None = None, error
 def completion(body: dict, text: str) -> dict:
     """A chat completion with one choice."""
     message = {"role": "assistant", "content": text}
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 0,
-        "model": body["model"],
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
-    }
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    return {"object": "chat.completion", "model": body["model"], "choices": choices, "usage": usage}

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from urllib.parse import urlencode
 
 import fake_github_payloads as payloads
 from aiohttp import web
@@ -40,25 +41,17 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+JSON = "application/json"
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 
 
 def random_faults(seed: int, share: float) -> Callable[["Seen"], Fault | None]:
     """A schedule: each request fails with the chance `share`, in one of GitHub's ways."""
     rng = random.Random(seed)
-    kinds = (
-        Fault("status", 500),
-        Fault("html", 502),
-        Fault("html", 504),
-        Fault("reset"),
-        Fault("truncated"),
-        Fault("garbage"),
-        Fault("status", 403, SECONDARY),
-        Fault("status", 429, SECONDARY),
-        Fault("status", 403, SECONDARY, {"Retry-After": "1"}),
-        Fault("primary", 403),
-        Fault("primary", 429),
-    )
+    broken = [Fault("status", 500), Fault("html", 502), Fault("html", 504)]
+    broken += [Fault(kind) for kind in ("reset", "truncated", "garbage")]
+    limited = [Fault(kind, status, SECONDARY) for kind in ("status", "primary") for status in (403, 429)]
+    kinds = (*broken, *limited, Fault("status", 403, SECONDARY, {"Retry-After": "1"}))
     graphql = (Fault("limited"), Fault("timeout"), Fault("cut"))
 
     def schedule(seen: "Seen") -> Fault | None:
@@ -257,17 +250,9 @@ class FakeGitHub:
             return self._error(422, message, "core")
         last = max(1, -(-len(items) // size))
         links = {"next": page + 1, "last": last} if page < last else {}
-        tail = request.path.removeprefix(self._prefix).split("/", 4 if "name" in request.match_info else 3)[
-            -1
-        ]
-        where = f"{self.url}/repositories/{repo.id}/{tail}"
-        query = dict(request.query)
-        link = ", ".join(
-            f'<{request.url.with_query(query | {"page": n})}>; rel="{rel}"'.replace(
-                f"{self.origin}{request.path}", where
-            )
-            for rel, n in links.items()
-        )
+        where = f"{self.url}/repositories/{repo.id}/issues{request.path.partition('/issues')[2]}"
+        addresses = {rel: f"{where}?{urlencode({**request.query, 'page': n})}" for rel, n in links.items()}
+        link = ", ".join(f'<{address}>; rel="{rel}"' for rel, address in addresses.items())
         rows = [show(item) for item in items[(page - 1) * size : page * size]]
         return self._json(rows, request, {"Link": link} if link else {})
 
@@ -295,7 +280,7 @@ class FakeGitHub:
             self.used["core"] -= 1
             self.unchanged += 1
             return web.Response(status=304, headers={**answer, **self._headers("core")})
-        return web.Response(text=text, headers=answer, content_type="application/json", charset="utf-8")
+        return web.Response(text=text, headers=answer, content_type=JSON, charset="utf-8")
 
     def _error(
         self, status: int, message: str, resource: str, headers: dict[str, str] | None = None
@@ -321,29 +306,24 @@ class FakeGitHub:
         return time.time() + self._skew_s + 3_600
 
     async def _misbehave(self, fault: Fault, request: web.Request, resource: str) -> web.StreamResponse:
-        if fault.kind == "html":
-            return web.Response(status=fault.status, text="<html>Unicorn!</html>", content_type="text/html")
-        if fault.kind == "reset":
-            request.transport.abort()
-            return web.Response()
-        if fault.kind == "garbage":
-            return web.Response(text='[{"id": 1, "bo', content_type="application/json")
-        if fault.kind == "truncated":
-            response = web.StreamResponse(
-                headers={"Content-Length": "1000", "Content-Type": "application/json"}
-            )
-            await response.prepare(request)
-            await response.write(b'[{"id": 1, "body": "cut he')
+        if fault.kind in ("reset", "truncated"):
+            response = web.StreamResponse(headers={"Content-Length": "1000", "Content-Type": JSON})
+            if fault.kind == "truncated":
+                await response.prepare(request)
+                await response.write(b'[{"id": 1, "body": "cut he')
             request.transport.abort()
             return response
-        if fault.kind == "primary":
-            headers = self._headers(resource, remaining=0)
+        if fault.kind == "html":
+            return web.Response(status=fault.status, text="<html>Unicorn!</html>", content_type="text/html")
+        if fault.kind == "garbage":
+            return web.Response(text='[{"id": 1, "bo', content_type=JSON)
+        if fault.kind in ("primary", "limited"):
+            headers = {**self._headers(resource, remaining=0), **fault.headers}
             message = {"message": "API rate limit exceeded for user ID 1."}
-            return web.json_response(message, status=fault.status, headers={**headers, **fault.headers})
-        if fault.kind == "limited":
-            headers = self._headers(resource, remaining=0)
-            errors = [{"type": "RATE_LIMITED", "message": "API rate limit exceeded for user ID 1."}]
-            return web.json_response({"errors": errors}, headers=headers)
+            inside = {"errors": [{"type": "RATE_LIMITED", **message}]}
+            primary = fault.kind == "primary"
+            status = fault.status if primary else 200
+            return web.json_response(message if primary else inside, status=status, headers=headers)
         if fault.kind == "timeout":
             message = "Something went wrong while executing your query. This may be the result of a timeout."
             return self._data({"data": None, "errors": [{"message": message}]})

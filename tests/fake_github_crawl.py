@@ -4,7 +4,7 @@ import dataclasses
 import json
 
 from fake_github import FakeGitHub
-from fake_github_world import all_comments
+from fake_github_world import add_comment, all_comments, stamp
 
 from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
 from angle_data.gis.crawl.rows import LISTINGS, Comment, Event, Issue
@@ -29,13 +29,9 @@ def config_for(github, out, *names, **options):
 def dump(out):
     """Everything found, a line of JSON a row; where a crawl stood is left out."""
     with Store.open(out / "crawl.sqlite", read_only=True) as store:
-        return lines_of(store)
-
-
-def lines_of(store):
-    repos = [("repos", dataclasses.replace(repo, etag=None)) for repo in store.repos()]
-    rows = [(name, row) for name in LISTINGS for row in getattr(store, name)()]
-    return [json.dumps([name, *dataclasses.astuple(row)]) for name, row in repos + rows]
+        found = [("repos", dataclasses.replace(repo, etag=None)) for repo in store.repos()]
+        found += [(name, row) for name in LISTINGS for row in getattr(store, name)()]
+        return [json.dumps([name, *dataclasses.astuple(row)]) for name, row in found]
 
 
 def rows(out, table, repo_id=None):
@@ -43,26 +39,23 @@ def rows(out, table, repo_id=None):
         return list(getattr(store, table)(repo_id))
 
 
+def say(repo, *said):
+    """A maintainer comments on the issue of each number; (number, text) pairs."""
+    for number, text in said:
+        repo.issues[number].is_pull = False
+        add_comment(repo.issues[number], 10_000 + number, "ann", "MEMBER", text, stamp(9_000_000))
+
+
+def shared(kind, item):
+    """What a row of this kind and the item of the fake call by the same name."""
+    names = {field.name for field in dataclasses.fields(kind)}
+    return {name: value for name, value in vars(item).items() if name in names}
+
+
 def expected_issue(item, repo_id):
-    return Issue(
-        id=item.id,
-        node_id=f"I_{item.id}",
-        repo_id=repo_id,
-        number=item.number,
-        title=item.title,
-        body=item.body or "",
-        author=item.author,
-        author_association=item.association,
-        state=item.state,
-        state_reason=item.state_reason,
-        labels=tuple(sorted(item.labels)),
-        is_pull=item.is_pull,
-        created_at=item.created_at,
-        closed_at=item.closed_at,
-        closed_by=item.closed_by,
-        updated_at=item.updated_at,
-        locked=item.locked,
-    )
+    known = {"node_id": f"I_{item.id}", "repo_id": repo_id, "author_association": item.association}
+    known |= {"body": item.body or "", "labels": tuple(sorted(item.labels)), "comments": None}
+    return Issue(**{**shared(Issue, item), **known})
 
 
 def expected_comments(repo):
@@ -70,20 +63,8 @@ def expected_comments(repo):
     for one in all_comments(repo):
         kind = "pull" if repo.issues[one.number].is_pull else "issues"
         url = f"https://github.com/{repo.full_name}/{kind}/{one.number}#issuecomment-{one.id}"
-        found.append(
-            Comment(
-                one.id,
-                repo.id,
-                one.number,
-                one.author,
-                one.association,
-                one.body,
-                one.created_at,
-                one.updated_at,
-                url,
-                one.minimized,
-            )
-        )
+        known = {"repo_id": repo.id, "author_association": one.association, "url": url}
+        found.append(Comment(**shared(Comment, one), **known))
     return sorted(found, key=lambda c: (c.number, c.created_at, c.id))
 
 

@@ -227,7 +227,7 @@ class _Grower:
             for _ in range(int(rng.expovariate(1 / comments)) if comments else 0):
                 self._chat(issue, when + rng.randrange(60, 400_000))
 
-    def next_id(self) -> int:
+    def _next_id(self) -> int:
         self._id += 1
         return self._id
 
@@ -248,7 +248,7 @@ class _Grower:
             body = None
         author = rng.choice([None, "dependabot[bot]", *(f"user{rng.randrange(400)}" for _ in range(18))])
         at = stamp(when)
-        issue = FakeIssue(self.next_id(), number, title, body, author, "NONE", at, at)
+        issue = FakeIssue(self._next_id(), number, title, body, author, "NONE", at, at)
         issue.labels = rng.sample(("bug", "question", "needs info", "performance"), rng.randrange(3))
         self._repo.issues[number] = issue
         return issue
@@ -259,13 +259,15 @@ class _Grower:
         how = rng.choice(("event", "comment", "both"))
         if how != "event":
             body = rng.choice(MARKERS).format(n=original, repo=self._repo.full_name)
-            self.add_comment(issue, login, role, body, when)
+            add_comment(issue, self._next_id(), login, role, body, at)
         if how != "comment":
             ends = {"duplicate": (self._repo.id, issue.number), "canonical": (self._repo.id, original)}
-            self.add_event(issue, "MarkedAsDuplicateEvent", login, at, **ends)
+            mark = FakeEvent(f"E_{self._next_id()}", "MarkedAsDuplicateEvent", login, at, **ends)
             # The mark stands in both timelines.
-            self._repo.issues[original].events.append(issue.events[-1])
-        self.add_event(issue, "ClosedEvent", login, at)
+            issue.events.append(mark)
+            self._repo.issues[original].events.append(mark)
+        issue.events.append(FakeEvent(f"E_{self._next_id()}", "ClosedEvent", login, at))
+        issue.updated_at = max(issue.updated_at, at)
         issue.state, issue.closed_at, issue.closed_by = "closed", at, login
         issue.state_reason = rng.choice(("duplicate", "not_planned", "completed"))
         if rng.random() < 0.3:
@@ -276,14 +278,7 @@ class _Grower:
         rng = self._rng
         author = rng.choice([None, issue.author, f"user{rng.randrange(400)}"])
         other = rng.randrange(1, issue.number + 1)
-        self.add_comment(issue, author, "NONE", rng.choice(CHATTER).format(n=other), when)
-
-    def add_comment(self, issue: FakeIssue, author: str | None, role: str, body: str, when: float) -> None:
-        add_comment(issue, self.next_id(), author, role, body, stamp(when))
-
-    def add_event(self, issue: FakeIssue, kind: str, actor: str, at: str, **ends: tuple[int, int]) -> None:
-        issue.events.append(FakeEvent(f"E_{self.next_id()}", kind, actor, at, **ends))
-        issue.updated_at = max(issue.updated_at, at)
+        add_comment(issue, self._next_id(), author, "NONE", rng.choice(CHATTER).format(n=other), stamp(when))
 
 
 def add_comment(issue: FakeIssue, id: int, author: str | None, role: str, body: str, at: str) -> FakeComment:

@@ -202,8 +202,9 @@ class FakeOpenAI:
 
     async def _close(self) -> None:
         await self._runner.cleanup()
-        # Closed connections let go of their sockets a moment later, those just accepted are closed first.
-        await asyncio.sleep(0.01)
+        # Connections just accepted or closed let go of their sockets some turns of the loop later.
+        for _ in range(20):
+            await asyncio.sleep(0.0005)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = json.loads(await request.read())

@@ -8,10 +8,14 @@ from angle_train.evaluate.bootstrap import Difference, Interval
 from angle_train.evaluate.compare import Result, View, sample
 from angle_train.evaluate.seeds import SeedTest
 from angle_train.evaluate.suite import Evaluation
-from angle_train.report.sections import analyses_of
-from angle_train.report.summary import DataNote, FitReport
+from angle_train.report.result import NAMING_NOTES, DataNote, FitReport, space_figures
 
 BETTER, WORSE, SAME = (0.05, 0.01, 0.09), (-0.05, -0.09, -0.01), (0.01, -0.02, 0.04)
+NOT_SAVED = "best checkpoint, not saved"
+FOLDS = {
+    "sizes": [11, 13], "evaluation": 2, "share": 0.3, "scores": [0.6123, 0.7345], "mean": 0.6734,
+    "spread": 0.0864, "backbone": 0.5912, "means": [0.6456, 0.6734, 0.6612], "shared_texts": [0, 48],
+}  # fmt: skip
 LONG = "The log of a failed deployment, " + "0123456789abcdef" * 30 + ", <b>&amp; its end"
 
 
@@ -53,6 +57,19 @@ def report(*tested, kept="tuned", dev=SAME, **values):
     return replace(plain, **values)
 
 
+def untrained(share=0.0, setting=0.0):
+    """A run whose parts advised against training."""
+    folds = FOLDS | {"evaluation": 0, "share": share, "mean": 0.59, "means": [0.31, 0.33, 0.32]}
+    curve = [
+        {"step": 2 * i, "epoch": i / 3, "dev": dev, "terms": {}} for i, dev in enumerate((0.59, 0.31, 0.33))
+    ]
+    return replace(
+        report(SAME, kept="backbone", details={"folds": folds}),
+        steps=0, planned_steps=6, best_step=0, dev_before=0.59, dev_after=0.59, curve=curve,
+        recipe={"training": {"average_with_backbone": setting}}, notes=[NAMING_NOTES[1]],
+    )  # fmt: skip
+
+
 def view(name="set0", count=60, models=("backbone", "tuned"), saturated=0, width=8):
     """Pairs whose last model ranks them best; the first `saturated` have nearly equal embeddings."""
     generator = np.random.default_rng(count)
@@ -86,12 +103,9 @@ def made_report():
         ],
         "dropped": {"near copies": 1311},
         "lengths": {"max_seq_length": 264, "truncated": 0.0173, "longest": 1893},
-        "folds": {
-            "sizes": [11, 13], "evaluation": 2, "share": 0.3, "scores": [0.6123, 0.7345], "mean": 0.6734,
-            "spread": 0.0864, "backbone": 0.5912, "means": [0.6456, 0.6734],
-        },
+        "folds": FOLDS,
         "merge": {"share": 0.3, "shares": [0.0, 0.3], "dev": [0.6511, 0.6622]},
-        "analysis": [{"pairs": v.name, "models": analyses_of(v)} for v in shown],
+        "analysis": [{"pairs": v.name, "models": space_figures(v)} for v in shown],
         "command": "angle-train fit --recipe recipe.toml --data 'my <pairs>.jsonl' --out model",
         "processes": 3,
     }  # fmt: skip

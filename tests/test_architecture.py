@@ -56,10 +56,11 @@ FILES_IN_A_ROOM = 15
 LINES_IN_A_FILE = 500
 PARAMETERS = 7
 # Rooms that do not keep the rules yet; the set only ever shrinks.
-UNDER_REPAIR = {
-    "angle_train.report",
-}
-HEAVY = ("torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "numpy", "openai", "github")
+UNDER_REPAIR: set[str] = set()
+HEAVY = (
+    "torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "numpy", "openai", "github",
+    "jinja2",
+)  # fmt: skip
 
 
 def module_name(path):

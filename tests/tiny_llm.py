@@ -9,6 +9,7 @@ import functools
 import json
 import shutil
 import tempfile
+import time
 from contextlib import aclosing
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,6 +67,13 @@ def chat_request(content, number=0, *, model="m", **sampling):
     return ChatRequest(f"{number:032x}", "s", "x", "synonym", messages, model, sampling)
 
 
+def numbered_requests(count, first=0, **sampling):
+    """Requests to the model `tiny` whose prompts and keys are numbers."""
+    settings = {"temperature": 0.5, "max_tokens": 64, "seed": 3, **sampling}
+    for number in range(first, first + count):
+        yield chat_request(f"prompt {number}", number, model="tiny", **settings)
+
+
 async def collect(annotator, requests):
     """All outcomes, in the order in which they come."""
     async with aclosing(annotator.stream(requests)) as stream:
@@ -75,6 +83,14 @@ async def collect(annotator, requests):
 def ask(annotator, requests):
     """The same outside of an event loop."""
     return asyncio.run(collect(annotator, requests))
+
+
+def wait_until(condition, limit_s=120.0):
+    """Wait for another process to bring something about."""
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
 
 
 # Without compilation and with a small cache, or vLLM takes minutes to start and most of the memory.

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("angle.annotators")
 
-_MAX_ROWS, _MAX_BYTES = 50_000, 200_000_000  # of one input file, as the guide says
 _BREATHE_EVERY = 64
 _POLL_GROWTH, _LONGEST_POLL_S = 1.5, 120.0
 _DONE = ("completed", "expired", "cancelled")
@@ -58,11 +57,11 @@ _BYTES_PER_TOKEN, _TEMPLATE_TOKENS = 4, 8  # a guess at a prompt's tokens by its
 class Limits:
     """How much one input file may hold, and the seconds between two looks at first; later pauses grow.
 
-    `retry_s` bounds the pause before the first retry of a call.
+    `retry_s` bounds the pause before the first retry of a call. The defaults are those of the guide.
     """
 
-    max_rows: int = _MAX_ROWS
-    max_bytes: int = _MAX_BYTES
+    max_rows: int = 50_000
+    max_bytes: int = 200_000_000
     poll_s: float = 5.0
     retry_s: float = 0.5
 
@@ -87,16 +86,12 @@ class OpenAIBatch:
         self._run, self._dialect, limits = spec.run, spec.dialect, limits or Limits()
         self._wait_s, self._limits = _options(spec, limits)
         self._service = BatchService(spec, limits.retry_s)
-        self._batches: _Batches | None = None
-
-    @property
-    def held(self) -> Held:
-        """What earlier runs have left with the service."""
-        return self._batches.held if self._batches else Held()
+        self.held = Held()
+        self._asked: dict[bytes, bool] = {}
 
     def holds(self, key: str) -> bool:
         """Whether a request is in a batch of an earlier run, and so is paid for already."""
-        return self._batches is not None and bytes.fromhex(key) in self._batches.asked
+        return bytes.fromhex(key) in self._asked
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
         """Submit what no batch holds yet, and yield the outcomes of the batches that are done.
@@ -113,8 +108,7 @@ class OpenAIBatch:
             try:
                 await batches.recover()
                 await batches.look()
-                batches.hold()
-                self._batches = batches
+                self.held, self._asked = batches.hold(), batches.asked
                 for number, request in enumerate(requests):
                     if number % _BREATHE_EVERY == 0:
                         await asyncio.sleep(0)  # an interrupt needs a moment to get through
@@ -155,19 +149,18 @@ class OpenAIBatch:
 class _Batches:
     """One pass over the batches of a run: what is open, what may be submitted now, what is done.
 
-    `asked` has the keys that parts of earlier runs hold, and whether this run asks them; `held` is what those
-    parts take. `refusal` is what the service said of a batch that it refused for good.
+    `asked` has the keys that parts of earlier runs hold, and whether this run asks them. `refusal` is what
+    the service said of a batch that it refused for good.
     """
 
     def __init__(self, state: BatchState, service: BatchService, limits: Limits, dialect: Dialect) -> None:
-        self.held, self.asked, self.refusal = Held(), dict[bytes, bool](), ""
+        self.asked, self.refusal = dict[bytes, bool](), ""
         self._state, self._service, self._limits, self._dialect = state, service, limits, dialect
         self._looks: dict[str, Batch | None] = {}  # by part; None: not looked at since it was submitted
         self._file: _InputFile | None = None
         self._queue: deque[Part] = deque()  # to be submitted
         self._crowded: list[Part] = []  # refused for want of room
         self._made: set[str] = set()  # names of the parts of this run
-        self._has_learnt = False  # the keys of earlier runs' parts
         self._short = False  # the service was short of room in this run
         self._blocked = False  # there was no room, and none of our batches has finished since
 
@@ -185,7 +178,6 @@ class _Batches:
 
     async def look(self) -> None:
         """Ask how every batch stands that is not known to be done; deal with those refused as a whole."""
-        crowded = len(self._crowded)
         for part in self._working():
             if part.batch is None or self._is_done(part):
                 continue
@@ -195,19 +187,24 @@ class _Batches:
             self._looks[part.name] = batch
             if batch.status == "failed":
                 self._refused(part, batch)
-        if len(self._crowded) > crowded:  # a refusal from before this run may be out of date
-            self._blocked = self._has_learnt or bool(self._working())
 
-    def hold(self) -> None:
-        """Learn the keys of all open parts, before requests are taken."""
-        self._has_learnt = True
-        for part in self._state.parts.values():
+    def hold(self) -> Held:
+        """Learn the keys of all open parts, before requests are taken; returns what these parts hold.
+
+        Parts without room that are larger than a batch may be now are closed: their requests are asked anew.
+        """
+        for part in [part for part in self._crowded if part.rows > self._limits.max_rows]:
+            self._crowded.remove(part)  # its requests can still go into smaller ones
+            self._state.refused(part, [_TOKEN_LIMIT])
+        self._blocked = self._blocked and bool(self._working())  # a refusal may be from long ago
+        parts = self._state.parts.values()
+        for part in parts:
             self.asked.update((bytes.fromhex(key), False) for key in self._state.keys(part))
-            self.held = Held(
-                self.held.requests + part.rows,
-                self.held.prompt_tokens + part.prompt_tokens,
-                self.held.completion_tokens + part.completion_tokens,
-            )
+        return Held(
+            sum(part.rows for part in parts),
+            sum(part.prompt_tokens for part in parts),
+            sum(part.completion_tokens for part in parts),
+        )
 
     def take(self, request: ChatRequest) -> Failure | None:
         """Put a request into the next input file unless a batch holds it; returns why it cannot be asked."""
@@ -234,7 +231,7 @@ class _Batches:
         file, self._file = self._file, None
         file.close()
         part = self._state.prepared(file.keys, file.prompt_tokens, file.completion_tokens)
-        file.path.replace(self._state.input_file(part.name))
+        file.path.replace(self._state.file(part.name, "jsonl"))
         self._made.add(part.name)
         self._queue.append(part)
 
@@ -246,7 +243,7 @@ class _Batches:
         submitted = False
         while self._queue and self._has_room():
             part = self._queue.popleft()
-            path = self._state.input_file(part.name)
+            path = self._state.file(part.name, "jsonl")
             log.info("submitting %s (%.1f MB)", counted(part.rows, "request"), path.stat().st_size / 1e6)
             await self._create(part, await self._service.upload(path))
             submitted = True
@@ -308,7 +305,7 @@ class _Batches:
                     elif isinstance(outcome, Reply):
                         counts["kept"] += 1
                         spares.write(dumps({**row, "seconds": outcome.seconds}) + "\n")
-        except ValueError as error:
+        except InputError as error:
             raise AnnotatorError(
                 f"the results of batch {part.batch} came damaged ({error}); run the same command again to "
                 "fetch them once more"
@@ -320,7 +317,7 @@ class _Batches:
             log.warning(
                 "batch %s: %d result rows ignored that answer none of its requests", part.batch, strange
             )
-        spare.replace(self._state.kept_file(part.name))
+        spare.replace(self._state.file(part.name, "kept.jsonl"))
         self._state.finished(
             part, status, replied=counts["replied"], failed=counts["failed"], kept=counts["kept"]
         )
@@ -338,24 +335,26 @@ class _Batches:
 
     def standing(self) -> str:
         """Return one line on what is open."""
-        parts = self._working()
-        unsent = sum(part.rows for part in (*self._queue, *self._crowded))
+        unsent = counted(sum(part.rows for part in (*self._queue, *self._crowded)), "request")
         if self.is_stuck:
             return (
-                "the account's limit on enqueued tokens leaves no room for "
-                f"{counted(unsent, 'request')} now; run the same command again when other batches of the "
-                "account have finished, or with smaller batches: --engine-option batch_size=N"
+                f"the account's limit on enqueued tokens leaves no room for {unsent} now; run the same "
+                "command again when other batches of the account have finished, or with smaller batches: "
+                "--engine-option batch_size=N"
             )
-        waits = "waits" if unsent == 1 else "wait"
-        more = f"; {counted(unsent, 'request')} {waits} for room at the service" if unsent else ""
-        if self._short:
-            more += "; smaller batches fit the account's limit on enqueued tokens sooner"
-            more += " (--engine-option batch_size=N)"
+        parts = self._working()
         noun = "batch is" if len(parts) == 1 else "batches are"
         rows = counted(sum(part.rows for part in parts), "request")
+        said = f"{len(parts)} {noun} being worked on ({rows})"
+        if self._queue or self._crowded:
+            said += f", without room yet for {unsent}"
+        if self._short:
+            said += (
+                "; smaller batches fit the account's limit on enqueued tokens sooner (--engine-option "
+                "batch_size=N)"
+            )
         return (
-            f"{len(parts)} {noun} being worked on ({rows}){more}; run the same command again to go on, or "
-            "let it wait with --engine-option wait_s=SECONDS"
+            f"{said}; run the same command again to go on, or let it wait with --engine-option wait_s=SECONDS"
         )
 
     def close(self) -> None:
@@ -405,12 +404,8 @@ class _Batches:
         rows = counted(part.rows, "request")
         if any(error.code == _TOKEN_LIMIT for error in errors):
             log.warning("batch %s (%s) has no room: %s", part.batch, rows, lines[0])
-            self._short = True
-            # Before requests are taken, those of too large a part can still go into smaller ones.
-            if self._has_learnt or part.rows <= self._limits.max_rows:
-                self._crowded.append(part)
-            else:
-                self._state.refused(part, lines)
+            self._short = self._blocked = True
+            self._crowded.append(part)
             return
         self._state.refused(part, lines)
         more = f" and {len(lines) - _SHOWN_ERRORS} more errors" if len(lines) > _SHOWN_ERRORS else ""
@@ -421,7 +416,7 @@ class _Batches:
 
     def _result_files(self, part: Part) -> list[Path]:
         if part.kept:
-            return [self._state.kept_file(part.name)]
+            return [self._state.file(part.name, "kept.jsonl")]
         return [self._state.folder / f"{part.name}.{kind}.tmp" for kind in ("output", "error")]
 
 

@@ -21,8 +21,9 @@ from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import api_key, credentials_message, one_line, read_reply
-from angle_data.errors import AngleError, AnnotatorError, CredentialsError, StoppedError
+from angle_data.errors import AngleError, AnnotatorError, CredentialsError, InputError, StoppedError
 from angle_data.http import BadAnswer, CallError, NoAnswer, ServiceError, is_retryable, retry_pause
+from angle_data.jsonl import read_jsonl
 
 if TYPE_CHECKING:
     from openai.types import Batch
@@ -37,11 +38,11 @@ _RUN, _PART = "angle_run", "angle_part"
 
 
 class BatchService:
-    """A service with the Batch API of OpenAI; use as an asynchronous context manager.
+    """An asynchronous context manager; `address` names the service in messages.
 
-    `address` names it in messages. Every method raises `CredentialsError` when the key is rejected,
-    `AnnotatorError` when asking again would not help, and `StoppedError` when the service is too busy to take
-    more now. A first retry comes after up to `retry_s` seconds.
+    Every method raises `CredentialsError` when the key is rejected, `AnnotatorError` when asking again would
+    not help, and `StoppedError` when the service is too busy to take more now. A first retry comes after up
+    to `retry_s` seconds.
     """
 
     def __init__(self, spec: AnnotatorSpec, retry_s: float = 0.5) -> None:
@@ -130,9 +131,16 @@ class BatchService:
         async def attempt() -> bool:
             try:
                 size = getattr(await self._client.files.retrieve(file), "bytes", None)
-                await self._stream_to(file, path)
+                async with self._client.files.with_streaming_response.content(file) as response:
+                    with path.open("wb") as stream:
+                        async for chunk in response.iter_bytes():
+                            stream.write(chunk)
             except openai.NotFoundError:
                 return False
+            except (openai.OpenAIError, OSError):  # a full disk, say; the transport has classes of its own
+                raise
+            except Exception as error:
+                raise BadAnswer(f"the download of {file} broke off ({type(error).__name__})") from error
             if isinstance(size, int) and path.stat().st_size < size:
                 raise BadAnswer(f"{path.stat().st_size} of {size} bytes of {file} arrived")
             return True
@@ -143,17 +151,6 @@ class BatchService:
         """Return `text` from the service on one line, without the key and not endlessly."""
         hidden = self._key if self._spec.api_key_env is not None else None
         return one_line(str(text).replace(hidden, "[key]") if hidden else text)
-
-    async def _stream_to(self, file: str, path: Path) -> None:
-        async with self._client.files.with_streaming_response.content(file) as response:
-            try:
-                with path.open("wb") as stream:
-                    async for chunk in response.iter_bytes():
-                        stream.write(chunk)
-            except OSError:
-                raise  # a full disk, say; the transport has classes of its own
-            except Exception as error:
-                raise BadAnswer(f"the download of {file} broke off ({type(error).__name__})") from error
 
     async def _search(self, run: str) -> dict[str, tuple[str, str]]:
         found: dict[str, tuple[str, str]] = {}
@@ -257,17 +254,13 @@ def read_rows(paths: list[Path]) -> Iterator[dict[str, Any]]:
     """Yield the rows of those result files that are there, one in memory at a time.
 
     Raises:
-        ValueError: A line is no JSON object with a `custom_id`; the file was cut short or is something else.
+        InputError: A line is no JSON object with a `custom_id`; the file was cut short or is something else.
     """
-    for path in (path for path in paths if path.exists()):
-        with path.open("rb") as stream:
-            for line in stream:
-                if not line.strip():
-                    continue
-                row = json.loads(line)
-                if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):
-                    raise ValueError("a row of a result file has no custom_id")
-                yield row
+    for path in filter(Path.exists, paths):
+        for number, row in read_jsonl(path):
+            if not isinstance(row.get("custom_id"), str):
+                raise InputError(f"{path}:{number}: no custom_id")
+            yield row
 
 
 def row_outcome(row: dict[str, Any], seconds: float) -> Reply | Failure:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal
 
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, read_jsonl
@@ -55,63 +56,54 @@ def open_requests(directory: Path) -> int:
     Raises:
         InputError: RUN/batches.jsonl is damaged.
     """
-    parts = _Events.read(directory / _FILE).parts.values()
-    return sum(part.rows for part in parts if not part.kept)
+    parts: dict[str, Part] = {}
+    _read_events(directory / _FILE, parts)
+    return sum(part.rows for part in parts.values() if not part.kept)
 
 
-class _Events:
-    """What the events of a run come to: its name, the parts that are not closed, and how many were made."""
+def _read_events(path: Path, parts: dict[str, Part]) -> list[dict[str, Any]]:
+    """Return the events of a run and note their parts; a last line torn by a crash is left out."""
+    rows = []
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    for number, line in enumerate(lines, start=1):
+        if line.endswith(b"\n"):
+            try:
+                rows.append(json.loads(line))
+                _apply(rows[-1], parts)
+            except (ValueError, KeyError, TypeError):
+                raise InputError(
+                    f"{path}:{number}: not an event of a batch run; repair or remove the line"
+                ) from None
+    return rows
 
-    def __init__(self) -> None:
-        self.run, self.made = "", 0
-        self.parts: dict[str, Part] = {}
 
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read a file of events, if there is one; a last line that a crash has torn does not count."""
-        found = cls()
-        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-        for number, line in enumerate(lines, start=1):
-            if line.endswith(b"\n"):
-                try:
-                    found.apply(json.loads(line))
-                except (ValueError, KeyError, TypeError):
-                    raise InputError(
-                        f"{path}:{number}: not an event of a batch run; repair or remove the line"
-                    ) from None
-        return found
-
-    def apply(self, row: dict[str, Any]) -> None:
-        """Note one event."""
-        event, name = row["event"], row.get("part", "")
-        if event == "run":
-            self.run = row["run"]
-        elif event == "prepared":
-            self.made += 1
-            tokens = row.get("prompt_tokens", 0), row.get("completion_tokens", 0)
-            self.parts[name] = Part(
-                name, row["rows"], row["keys_sha256"], prompt_tokens=tokens[0], completion_tokens=tokens[1]
-            )
-        elif event == "submitted":
-            part = self.parts[name]
-            self.parts[name] = replace(part, batch=row["batch"], input_file=row.get("input_file", ""))
-        elif event == "finished" and row["kept"]:
-            part, rows = self.parts[name], row["kept"]
-            self.parts[name] = replace(
-                part,
-                rows=rows,
-                kept=True,
-                prompt_tokens=part.prompt_tokens * rows // part.rows,  # as if spread evenly
-                completion_tokens=part.completion_tokens * rows // part.rows,
-            )
-        elif event in ("finished", "refused", "dropped"):
-            del self.parts[name]
-        elif event != "shrunk":  # earlier versions cut batches into halves
-            raise KeyError(event)
+def _apply(row: dict[str, Any], parts: dict[str, Part]) -> None:
+    """Change the parts that are not closed as an event says."""
+    event, name = row["event"], row.get("part", "")
+    if event == "prepared":
+        tokens = row.get("prompt_tokens", 0), row.get("completion_tokens", 0)
+        parts[name] = Part(
+            name, row["rows"], row["keys_sha256"], prompt_tokens=tokens[0], completion_tokens=tokens[1]
+        )
+    elif event == "submitted":
+        parts[name] = replace(parts[name], batch=row["batch"], input_file=row.get("input_file", ""))
+    elif event == "finished" and row["kept"]:
+        part, rows = parts[name], row["kept"]
+        parts[name] = replace(
+            part,
+            rows=rows,
+            kept=True,
+            prompt_tokens=part.prompt_tokens * rows // part.rows,  # as if spread evenly
+            completion_tokens=part.completion_tokens * rows // part.rows,
+        )
+    elif event in ("finished", "refused", "dropped"):
+        del parts[name]
+    elif event not in ("run", "shrunk"):  # earlier versions cut batches into halves
+        raise KeyError(event)
 
 
 class BatchState:
-    """The parts that are not closed, in the order of their making; every change is on disk before it counts.
+    """The `parts` that are not closed, in the order of their making; a change is on disk before it counts.
 
     `run` is a random name that tells the batches of this run from all others of the account.
 
@@ -122,20 +114,25 @@ class BatchState:
     def __init__(self, directory: Path) -> None:
         self.folder, self._path = directory / _FOLDER, directory / _FILE
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._events = _Events.read(self._path)
-        self.parts = self._events.parts
-        _cut_torn_line(self._path)
-        if not self._events.run:
-            self._record("run", run=secrets.token_hex(8))
-        self.run = self._events.run
+        self.parts: dict[str, Part] = {}
+        rows = _read_events(self._path, self.parts)
+        self._made = sum(row["event"] == "prepared" for row in rows)
+        if self._path.exists() and (torn := self._path.read_bytes().rpartition(b"\n")[2]):
+            log.warning("%s: cut off an incomplete last line", self._path)
+            os.truncate(self._path, self._path.stat().st_size - len(torn))
+        run = next((row["run"] for row in rows if row["event"] == "run"), None)
+        self.run: str = run or secrets.token_hex(8)
+        if run is None:
+            self._record("run", run=self.run)
         self.tidy()
 
     def prepared(self, keys: list[str], prompt_tokens: int, completion_tokens: int) -> Part:
         """Note a part that is about to be submitted, by the keys of its requests; see `Part`."""
         content = "".join(f"{key}\n" for key in keys).encode("ascii")
         digest = hashlib.sha256(content).hexdigest()
-        name = f"{self._events.made + 1:04d}-{digest[:_DIGEST_DIGITS]}"
-        self.keys_file(name).write_bytes(content)
+        self._made += 1
+        name = f"{self._made:04d}-{digest[:_DIGEST_DIGITS]}"
+        self.file(name, "keys").write_bytes(content)
         self._record(
             "prepared",
             part=name,
@@ -156,7 +153,7 @@ class BatchState:
             rows=part.rows,
             keys_sha256=part.digest,
         )
-        self.input_file(part.name).unlink(missing_ok=True)
+        self.file(part.name, "jsonl").unlink(missing_ok=True)
 
     def finished(self, part: Part, status: str, *, replied: int, failed: int, kept: int) -> None:
         """Close a part whose rows are read; one with `kept` replies left over stays, to be asked for."""
@@ -172,17 +169,13 @@ class BatchState:
         """Close a part that never became a batch."""
         self._record("dropped", part=part.name)
 
-    def keys_file(self, name: str) -> Path:
-        """Return where the keys of a part lie, one a line."""
-        return self.folder / f"{name}.keys"
+    def file(self, name: str, kind: Literal["keys", "jsonl", "kept.jsonl"]) -> Path:
+        """Return where something of a part lies.
 
-    def input_file(self, name: str) -> Path:
-        """Return where the requests of a part lie until they are submitted."""
-        return self.folder / f"{name}.jsonl"
-
-    def kept_file(self, name: str) -> Path:
-        """Return where the replies lie that no run has asked for since they came."""
-        return self.folder / f"{name}.kept.jsonl"
+        `keys`: those of its requests, one a line. `jsonl`: the requests, until they are submitted.
+        `kept.jsonl`: replies that no run has asked for since they came.
+        """
+        return self.folder / f"{name}.{kind}"
 
     def keys(self, part: Part) -> Iterator[str]:
         """Yield the keys of a part's requests, or of the replies of a kept one.
@@ -191,10 +184,10 @@ class BatchState:
             InputError: Their file is missing or changed.
         """
         if part.kept:
-            for _, row in read_jsonl(self.kept_file(part.name)):
+            for _, row in read_jsonl(self.file(part.name, "kept.jsonl")):
                 yield row["custom_id"]
             return
-        path = self.keys_file(part.name)
+        path = self.file(part.name, "keys")
         if not path.exists() or _digest(path) != part.digest:
             raise InputError(
                 f"{path} is missing or changed; restore it, or remove the lines of part {part.name} from "
@@ -206,34 +199,21 @@ class BatchState:
 
     def tidy(self, *, inputs: bool = True) -> None:
         """Remove files of closed parts and unfinished ones; with `inputs` also requests to be sent."""
-        wanted = {self.kept_file(p.name) if p.kept else self.keys_file(p.name) for p in self.parts.values()}
+        wanted = {self.file(p.name, "kept.jsonl" if p.kept else "keys") for p in self.parts.values()}
         if not inputs:
-            wanted |= {self.input_file(name) for name in self.parts}
+            wanted |= {self.file(name, "jsonl") for name in self.parts}
         for path in self.folder.iterdir():
             if path not in wanted and path.suffix in _SUFFIXES:
                 path.unlink()
 
     def _record(self, event: str, **fields: Any) -> None:
         """Write one event and hand it to the operating system before it counts."""
-        row = {"event": event, **fields}
-        stamped = {**row, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+        row = {"event": event, **fields, "time": datetime.now(UTC).isoformat(timespec="seconds")}
         with self._path.open("a", encoding="utf-8") as stream:
-            stream.write(dumps(stamped) + "\n")
-        self._events.apply(row)
+            stream.write(dumps(row) + "\n")
+        _apply(row, self.parts)
 
 
 def _digest(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _cut_torn_line(path: Path) -> None:
-    """Remove what a crash left of a last line; the service knows what it would have said."""
-    if not path.exists():
-        return
-    with path.open("r+b") as stream:
-        content = stream.read()
-        end = content.rfind(b"\n") + 1
-        if end < len(content):
-            log.warning("%s: cut off an incomplete last line", path)
-            stream.truncate(end)

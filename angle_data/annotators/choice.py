@@ -25,8 +25,14 @@ from angle_data.resources import install_command
 
 _LOCAL = ("offline", "ray")
 _REMOTE = ("server", "batch")
+# Options that change what is asked, and the engines that would silently ignore them.
+_MISPLACED = (
+    ("replies", "--replies is only for --engine recorded", (*_LOCAL, *_REMOTE)),
+    ("base_urls", "--base-url is for --engine server and batch", (*_LOCAL, "recorded")),
+    ("revision", "--revision is for engines that load the model (offline, ray)", (*_REMOTE, "recorded")),
+    ("engine_options", "--engine-option is for offline, ray, server and batch", ("recorded",)),
+)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_OPENAI_ADDRESS = "OPENAI_BASE_URL"
 
 
 def choose_annotator(
@@ -49,11 +55,17 @@ def choose_annotator(
     engine = config.engine if config.engine != "auto" else _engine(config, alias, forecast)
     if engine not in ANNOTATORS:
         raise InputError(f"unknown engine {engine!r}; known: auto, {', '.join(ANNOTATORS)}")
-    _check_fit(config, engine)
+    for name, rule, engines in _MISPLACED:
+        if engine in engines and getattr(config, name) not in (None, (), {}):
+            raise InputError(f"{rule}, not for {engine}")
     if engine == "recorded":
         decided = _recorded(config)
     elif engine in _LOCAL:
-        decided = _loaded(config, alias)
+        if alias is not None and alias.host is not None and config.checkpoint is None:
+            raise InputError(
+                f"{config.model!r} cannot be loaded here; name a model that can be with --checkpoint"
+            )
+        decided = {"checkpoint": _checkpoint(config, alias), "dialect": "vllm"}
     else:
         decided = _served(config, alias, engine, forecast)
     given = {field.name: getattr(config, field.name) for field in fields(EngineConfig)}
@@ -82,20 +94,6 @@ def _engine(config: EngineConfig, alias: ModelAlias | None, forecast: bool) -> s
     return "offline"
 
 
-def _check_fit(config: EngineConfig, engine: str) -> None:
-    """Refuse options that the engine would silently ignore and that change what is asked."""
-    if config.replies is not None and engine != "recorded":
-        raise InputError(f"--replies is only for --engine recorded, not for {engine}")
-    if config.base_urls and engine in (*_LOCAL, "recorded"):
-        raise InputError(f"--base-url is for --engine server and batch, not for {engine}")
-    if len(config.base_urls) > 1 and engine == "batch":
-        raise InputError("--engine batch works with one --base-url")
-    if config.revision is not None and engine in (*_REMOTE, "recorded"):
-        raise InputError(f"--revision is for engines that load the model (offline, ray), not for {engine}")
-    if config.engine_options and engine == "recorded":
-        raise InputError(f"--engine-option is for offline, ray, server and batch, not for {engine}")
-
-
 def _recorded(config: EngineConfig) -> dict[str, Any]:
     """Name the recorded replies by their content: an edited file is a new checkpoint and is asked again."""
     if config.replies is None:
@@ -110,18 +108,11 @@ def _recorded(config: EngineConfig) -> dict[str, Any]:
     return {"checkpoint": config.checkpoint or f"recorded-{digest[:12]}"}
 
 
-def _loaded(config: EngineConfig, alias: ModelAlias | None) -> dict[str, Any]:
-    """Return what is asked of a model that is loaded in this process."""
-    if alias is not None and alias.host is not None and config.checkpoint is None:
-        raise InputError(
-            f"{config.model!r} cannot be loaded here; name a model that can be with --checkpoint"
-        )
-    return {"checkpoint": _checkpoint(config, alias), "dialect": "vllm"}
-
-
 def _served(config: EngineConfig, alias: ModelAlias | None, engine: str, forecast: bool) -> dict[str, Any]:
     """Return what is asked of a model behind an API, and where."""
     base_urls = config.base_urls or _address_of_environment(alias)
+    if len(base_urls) > 1 and engine == "batch":
+        raise InputError("--engine batch works with one --base-url")
     if base_urls or not forecast:
         _check_addresses(config, base_urls, alias)
     dialect = _dialect(alias, base_urls)
@@ -153,27 +144,23 @@ def _timeout_s(options: Mapping[str, Any]) -> float:
     if unknown := sorted(options.keys() - {"timeout_s"}):
         raise InputError(f"--engine server knows no option {unknown[0]!r}; it has: timeout_s")
     given = options.get("timeout_s", TIMEOUT_S)
-    try:
-        seconds = float(given)
-    except (TypeError, ValueError):
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise InputError(f"--engine-option timeout_s must be a number of seconds, more than 0, got {given!r}")
-    return seconds
+    if isinstance(given, int | float) and 0 < given < math.inf:
+        return float(given)
+    raise InputError(f"--engine-option timeout_s must be a number of seconds, more than 0, got {given!r}")
 
 
 def _address_of_environment(alias: ModelAlias | None) -> tuple[str, ...]:
     """Return the address in OPENAI_BASE_URL for a model that OpenAI serves, () without one.
 
-    OpenAI's own programs go there. Resolved here, so that the rules for a key and a price hold for it.
+    It is resolved here, so that the rules for a key and a price hold for it.
     """
-    url = os.environ.get(_OPENAI_ADDRESS, "").strip()
+    url = os.environ.get("OPENAI_BASE_URL", "").strip()
     if not url or alias is None or alias.host != urlsplit(DEFAULT_URL).hostname:
         return ()
     try:
         _check_address(url)
     except InputError as error:
-        raise InputError(f"{_OPENAI_ADDRESS}, used in place of --base-url: {error}") from None
+        raise InputError(f"OPENAI_BASE_URL, used in place of --base-url: {error}") from None
     return (url,)
 
 
@@ -184,14 +171,12 @@ def _check_addresses(config: EngineConfig, base_urls: tuple[str, ...], alias: Mo
         raise InputError("the same --base-url is given twice; name each server once")
     if len({_dialect(alias, (url,)) for url in base_urls}) > 1:
         raise InputError("the servers of one run must speak alike; give other services their own runs")
-    if base_urls:
-        return
-    if alias is None:
+    if not base_urls and alias is None:
         raise InputError(
             f"unknown model {config.model!r}; known: {', '.join(MODELS)}. Any other name needs the address "
             "of a server (--base-url URL)"
         )
-    if alias.host is None:
+    if not base_urls and alias is not None and alias.host is None:
         raise InputError(_unserved(config, alias))
 
 
@@ -214,13 +199,13 @@ def _check_address(base_url: str) -> None:
 
 
 def _usual_key_variable(alias: ModelAlias | None, base_urls: tuple[str, ...]) -> str | None:
-    """Return the variable of a public service's key; a server of the user's own has none."""
-    if not base_urls:
-        service = service_of(f"https://{alias.host}") if alias else None
-    else:
-        # The usual key of a service goes to that service, over an encrypted connection, and nowhere else.
-        known = [service_of(url) if url.startswith("https://") else None for url in base_urls]
-        service = known[0] if all(each is known[0] for each in known) else None
+    """Return the variable of a public service's key; a server of the user's own has none.
+
+    The key goes to that service, over an encrypted connection, and nowhere else.
+    """
+    urls = base_urls or ((f"https://{alias.host}",) if alias else ())
+    known = [service_of(url) if url.startswith("https://") else None for url in urls]
+    service = known[0] if known and all(each is known[0] for each in known) else None
     return service.api_key_env if service else None
 
 

@@ -23,10 +23,6 @@ _FAILURES_IN_A_ROW = 5
 _LONG_WAIT_S = 20.0
 
 
-class Closed(Exception):
-    """The run ends while a request waits for its turn; it stays unanswered."""
-
-
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long a run waits for its addresses, in seconds.
@@ -117,10 +113,10 @@ class Endpoints:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._endpoints, self._patience, self._clock = tuple(endpoints), patience, clock
-        self._retrying: deque[asyncio.Future[Place | None]] = deque()
-        self._fresh: deque[asyncio.Future[Place | None]] = deque()
+        # Who waits for a place, for another attempt (True, served first) or the first one (False).
+        self._waiting: dict[bool, deque[asyncio.Future[Place | None]]] = {True: deque(), False: deque()}
+        self._ended: set[bool] = set()  # the keys of those that get no place any more
         self._timer: asyncio.TimerHandle | None = None
-        self._closed = self._drained = False
 
     @property
     def reached(self) -> bool:
@@ -145,33 +141,23 @@ class Endpoints:
         """Note a failure of a server, see `Endpoint.failed`; True when no address has worked for too long."""
         now = self._clock()
         if endpoint.failed(connected=connected, now=now, patience=self._patience, told_s=told_s):
-            if self.others_work(endpoint):
-                log.warning("%s is set aside for now (%s); the other addresses go on", endpoint.name, message)
-            else:
-                minutes = self._patience.total_s / 60
-                log.warning(
-                    "%s is away (%s); waiting for it up to %.0f minutes", endpoint.name, message, minutes
-                )
+            then = "the other addresses go on"
+            if not self.others_work(endpoint):
+                then = f"waiting for it up to {self._patience.total_s / 60:.0f} minutes"
+            log.warning("%s is away (%s); %s", endpoint.name, message, then)
         down = [other.down_since for other in self._endpoints if other.is_down]
         return len(down) == len(self._endpoints) and now - max(down) >= self._patience.total_s
 
     async def place(self, *, retrying: bool = False) -> Place | None:
-        """Wait for leave to send; None when there is nothing more to send, which `retrying` ignores.
-
-        Raises:
-            Closed: The run ends.
-        """
-        if self._closed:
-            raise Closed
-        if self._drained and not retrying:
+        """Wait for leave to send; None once `end` has been called for requests of this kind."""
+        if retrying in self._ended:
             return None
-        waiting = self._retrying if retrying else self._fresh
-        if not (self._retrying or self._fresh):
+        if not any(self._waiting.values()):
             place, _ = self.take(self._clock())
             if place is not None:
                 return place
         future: asyncio.Future[Place | None] = asyncio.get_running_loop().create_future()
-        waiting.append(future)
+        self._waiting[retrying].append(future)
         self._wake()
         return await future
 
@@ -201,24 +187,14 @@ class Endpoints:
             endpoint.refused_since = math.inf
         self._returned(place)
 
-    def drain(self) -> None:
-        """There is nothing more to send: whoever waits for a first place gets None."""
-        self._drained = True
-        for future in self._fresh:
-            if not future.done():
-                future.set_result(None)
-        self._fresh.clear()
-
-    def close(self) -> None:
-        """The run ends: whoever waits, or will, gets `Closed`."""
-        self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        for future in (*self._retrying, *self._fresh):
-            if not future.done():
-                future.set_exception(Closed())
-        self._retrying.clear()
-        self._fresh.clear()
+    def end(self, *, retries: bool) -> None:
+        """Give out no place for a first attempt any more, with `retries` none at all; who waits gets None."""
+        for retrying in {False, retries}:
+            self._ended.add(retrying)
+            waiting = self._waiting[retrying]
+            while waiting:
+                if not (future := waiting.popleft()).done():
+                    future.set_result(None)
 
     def take(self, now: float) -> tuple[Place | None, float]:
         """Take a place at the best address, or return the seconds until that is worth trying again."""
@@ -249,14 +225,14 @@ class Endpoints:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for waiting in (self._retrying, self._fresh):
+        for waiting in self._waiting.values():
             while waiting:
                 if waiting[0].done():  # cancelled
                     waiting.popleft()
                     continue
                 place, wait = self.take(self._clock())
                 if place is None:
-                    if math.isfinite(wait) and not self._closed:
+                    if math.isfinite(wait):
                         self._timer = asyncio.get_running_loop().call_later(wait, self._wake)
                     return
                 waiting.popleft().set_result(place)

@@ -112,10 +112,8 @@ class Limiter:
         self.pace = Pace()
         self._ceiling = math.inf if requests_per_minute is None else requests_per_minute / 60
         self._requests = _Bucket(self._ceiling, 2.0, 1.0, 0.0)
-        self._tokens: _Bucket | None = None
-        if tokens_per_minute is not None:
-            per_s = tokens_per_minute / 60
-            self._tokens = _Bucket(per_s, per_s, per_s, 0.0)
+        per_s = math.inf if tokens_per_minute is None else tokens_per_minute / 60
+        self._tokens = _Bucket(per_s, per_s, per_s, 0.0)
         self._stated: dict[str, _Bucket] = {}
         self._started: float | None = None
         self._number = -1
@@ -128,12 +126,10 @@ class Limiter:
             return math.inf if self.in_flight >= self._concurrency else 1.0 / _WINDOW_PER_S
         if now < self.paused_until:
             return self.paused_until - now
-        wait = 0.0
+        wait = self._tokens.wait(now, min(self._per_request, self._tokens.size))
         if self._paced:
             self._retarget(now)
-            wait = self._requests.wait(now, 1.0)
-        if self._tokens is not None:
-            wait = max(wait, self._tokens.wait(now, min(self._per_request, self._tokens.size)))
+            wait = max(wait, self._requests.wait(now, 1.0))
         for kind, bucket in self._stated.items():
             wait = max(wait, bucket.wait(now, self._cost(kind)))
         return wait
@@ -146,8 +142,7 @@ class Limiter:
         self._number = self.pace.sent(now)
         if self._paced:
             self._requests.level -= 1.0
-        if self._tokens is not None:
-            self._tokens.level -= self._per_request
+        self._tokens.level -= self._per_request
         for kind, bucket in self._stated.items():
             bucket.level -= self._cost(kind)
         return Ticket(now, self._number, self._per_request)
@@ -161,15 +156,13 @@ class Limiter:
         self._refused_in_a_row = 0
         if tokens is not None:
             self._per_request += (tokens - self._per_request) / min(self._replies, _AVERAGE_OVER)
-            if self._tokens is not None:
-                self._tokens.level += ticket.tokens - tokens
+            self._tokens.level += ticket.tokens - tokens
         self._listen(ticket, now, headers)
 
     def dropped(self, ticket: Ticket) -> None:
         """Take note of a request without an answer; its tokens are given back."""
         self.in_flight -= 1
-        if self._tokens is not None:
-            self._tokens.level += ticket.tokens
+        self._tokens.level += ticket.tokens
 
     def refused(self, ticket: Ticket, now: float, told_s: float | None, headers: Mapping[str, str]) -> float:
         """Take note of a 429 and pause everybody; returns the seconds until the next request.
@@ -288,15 +281,15 @@ class Pace:
 
         `pause_s` is for how long nothing will be sent.
         """
-        sent_at = self._forget(number)
-        if sent_at is None:
-            return False
+        position = number - self._before
+        if position < 0:
+            return False  # sent too long ago to be remembered
+        sent_at, self._sent[position] = self._sent[position], math.nan
         if self._events and sent_at <= self._reacted_at:
             return False
         passed = [at for at in self._sent if at < sent_at]
         if self._events == 0:
             self._first(passed, sent_at, now)
-            self._first_reacted_at = now
             # A dear refusal is worth a slow search, which tells the limit more exactly.
             self._doubles_s = min(max(_DOUBLES_PAUSES * pause_s, _DOUBLES_S), _SLOWEST_DOUBLES_S)
         else:
@@ -306,16 +299,9 @@ class Pace:
         self._empty.append(sent_at)
         return True
 
-    def _forget(self, number: int) -> float | None:
-        position = number - self._before
-        if position < 0:
-            return None
-        sent_at, self._sent[position] = self._sent[position], math.nan
-        return sent_at
-
     def _first(self, passed: list[float], sent_at: float, now: float) -> None:
         recent = [at for at in passed if at >= sent_at - _RECENT_S]
-        self._began = recent[0] if recent else sent_at
+        self._began, self._first_reacted_at = recent[0] if recent else sent_at, now
         self._first_count, self._first_span = len(recent), sent_at - self._began
         seen = max(len(recent), 1) / max(self._first_span, now - sent_at, 1e-3)
         self._base = max(seen * _FIRST_SHARE, _SLOWEST)
@@ -334,12 +320,11 @@ class Pace:
             bound = max(bound, _FALL * min(self.limit, tried))
             bound = min(bound, tried)
         # Without a limit yet, more was proved than tried when requests of the first burst arrive late.
-        late = bound > tried
-        self.limit = limit = bound
-        self._doubt = _WIDEST if late else min(max(_NOISE / counted, _NARROWEST), _WIDEST)
+        self._doubt = _WIDEST if bound > tried else min(max(_NOISE / counted, _NARROWEST), _WIDEST)
+        self.limit = bound
         patience = _NARROWEST / self._doubt
-        self._creep_s = patience * max(_PATIENCE_REQUESTS / limit, _PATIENCE_PAUSES * pause_s)
-        self._base = limit * (1.0 - self._doubt * _UNDER)
+        self._creep_s = patience * max(_PATIENCE_REQUESTS / bound, _PATIENCE_PAUSES * pause_s)
+        self._base = bound * (1.0 - self._doubt * _UNDER)
 
     def _bound(self, passed: list[float], sent_at: float) -> tuple[float, float]:
         """Return the greatest lower bound that the passed requests prove, and how many it rests on."""
@@ -382,11 +367,8 @@ def _stated(headers: Mapping[str, str], kind: str) -> tuple[float, float, float]
     unknown). The limit is taken to be per minute. Services differ in that, so the other two count for more
     here. See https://platform.openai.com/docs/guides/rate-limits, "Rate limits in headers".
     """
-    stated = headers.get(f"x-ratelimit-limit-{kind}")
-    if stated is None:
-        return None
     try:
-        limit = float(stated)
+        limit = float(headers.get(f"x-ratelimit-limit-{kind}", ""))
         remaining = float(headers.get(f"x-ratelimit-remaining-{kind}", ""))
     except ValueError:
         return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import math
 import os
 import queue
 import threading
@@ -25,10 +26,10 @@ from angle_data.annotators.transport import one_line
 from angle_data.annotators.vllm_offline import (
     DEFAULT_CHUNK,
     ChunkServer,
-    EngineSettings,
     check_refusals,
     decode,
     encode,
+    engine_arguments,
 )
 from angle_data.errors import AnnotatorError, MissingExtraError
 
@@ -56,7 +57,7 @@ class RayOffline:
         options = dict(spec.engine_options)
         self._chunk = take_count(options, "chunk", DEFAULT_CHUNK)
         self._engines = take_count(options, "concurrency", 1)
-        self._settings = EngineSettings(spec.checkpoint, spec.revision, options)
+        self._arguments = engine_arguments(spec, options)
         self._started = False
         self._feed: Any = None
         self._answers: Iterator[str] = iter(())
@@ -75,15 +76,15 @@ class RayOffline:
         in_thread = _Thread()
         try:
             await in_thread(self._start, first)
-            while (answer := await in_thread(self._next)) is not None:
+            while (answer := await in_thread(next, self._answers, None)) is not None:
                 # One chunk in for each that comes out; None says that there are no more.
-                await in_thread(self._put, self._take(source))
+                await in_thread(self._feed.put, self._take(source))
                 outcomes = decode(answer)
                 for outcome in outcomes:
                     yield outcome
                 check_refusals(outcomes)
         except asyncio.CancelledError:
-            in_thread.abandon()  # it waits for a chunk; Ray and all its processes end with this one
+            in_thread.is_abandoned = True  # it waits for a chunk; Ray and its processes end with this one
             raise
         except Exception as error:
             if type(error).__module__.partition(".")[0] != "ray":
@@ -113,23 +114,17 @@ class RayOffline:
         # One row is one chunk, and any row fills a block: a chunk travels as soon as it is there.
         context.target_max_block_size = 1
         context.enable_progress_bars = False
-        log.info("loading %s with vLLM, %d times on Ray", self._settings.checkpoint, self._engines)
+        log.info("loading %s with vLLM, %d times on Ray", self._arguments["model"], self._engines)
         chunks = ray.data.read_datasource(_source(self._feed), override_num_blocks=1, num_cpus=0)
         answers = chunks.map_batches(
             _Engine,
-            fn_constructor_args=(self._settings,),
+            fn_constructor_args=(self._arguments,),
             batch_size=1,
             compute=ray.data.ActorPoolStrategy(size=self._engines),
             num_gpus=self._gpus(),
         )
         batches = answers.iter_batches(batch_size=None, prefetch_batches=0)
         self._answers = (str(answer) for batch in batches for answer in batch["answer"])
-
-    def _next(self) -> str | None:
-        return next(self._answers, None)
-
-    def _put(self, chunk: str | None) -> None:
-        self._feed.put(chunk)
 
     def _stop(self) -> None:
         """End what is still worked on, and Ray unless it was there before."""
@@ -152,8 +147,8 @@ class RayOffline:
         available = ray.cluster_resources().get("GPU", 0)
         if not available:
             return None
-        options = self._settings.options
-        wanted = int(options.get("tensor_parallel_size", 1)) * int(options.get("pipeline_parallel_size", 1))
+        sizes = (self._arguments.get(f"{kind}_parallel_size", 1) for kind in ("tensor", "pipeline"))
+        wanted = math.prod(map(int, sizes))
         if wanted * self._engines > available:
             log.warning(
                 "%d engines of %d GPUs each, but the cluster has %d: some wait until it grows",
@@ -165,7 +160,7 @@ class RayOffline:
 
 
 class _Thread:
-    """One thread for all that waits on Ray; it can be left behind.
+    """One thread for all that waits on Ray; once it `is_abandoned`, nothing more is expected of it.
 
     One, because Ray's processes end with the thread that started them. Not the main one, because Ray would
     take its signal handlers.
@@ -174,7 +169,7 @@ class _Thread:
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]] | None]
         self._calls = queue.SimpleQueue()
-        self._abandoned = False
+        self.is_abandoned = False
         threading.Thread(target=self._run, daemon=True, name="ray").start()
 
     async def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -182,13 +177,9 @@ class _Thread:
         self._calls.put((future, function, arguments))
         return await asyncio.wrap_future(future)
 
-    def abandon(self) -> None:
-        """Expect nothing of the thread any more."""
-        self._abandoned = True
-
     async def end(self, last: Callable[[], None]) -> None:
         """End the thread after a last call, unless it has been abandoned."""
-        if not self._abandoned:
+        if not self.is_abandoned:
             await self(last)
             self._calls.put(None)
 
@@ -205,11 +196,11 @@ class _Thread:
 class _Engine:
     """What Ray Data runs in each actor: a batch of encoded chunks in, their encoded answers out."""
 
-    def __init__(self, settings: EngineSettings) -> None:
+    def __init__(self, arguments: dict[str, Any]) -> None:
         os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
         # Ray repeats an actor's stdout on ours, which is for results.
         os.dup2(2, 1)
-        self._server = ChunkServer(settings)
+        self._server = ChunkServer(arguments)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
         return {"answer": [self._server(str(chunk)) for chunk in batch["chunk"]]}

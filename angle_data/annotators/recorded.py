@@ -70,13 +70,11 @@ def _load(path: Path, name: str) -> _Replies:
             about = "pair" if graded else "text"
             raise InputError(f"{where}: a second, different {task} reply for the same {about}; keep one")
         exchanged.setdefault(("\n".join(reversed(texts)), task), reply)
-    if not replies and others:
-        found = ", ".join(sorted(others))
-        raise InputError(
-            f"{path} holds no replies of {name!r}; annotators found: {found} (choose with --model)"
-        )
     if not replies:
-        raise InputError(f"{path} holds no replies; give a file with at least one")
+        whose = f"of {name!r}; annotators found: {', '.join(sorted(others))} (choose with --model)"
+        raise InputError(
+            f"{path} holds no replies{f' {whose}' if others else '; give a file with at least one'}"
+        )
     return exchanged | replies
 
 

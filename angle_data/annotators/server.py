@@ -29,7 +29,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
 
 from angle_data.annotators.base import ChatRequest, Failure, Reply
-from angle_data.annotators.endpoints import Closed, Endpoint, Endpoints, Patience, Place
+from angle_data.annotators.endpoints import Endpoint, Endpoints, Patience, Place
 from angle_data.annotators.limits import Limiter
 from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.spec import AnnotatorSpec
@@ -65,10 +65,6 @@ _REFUSALS_IN_A_ROW = 100  # a server that answers may well refuse a stretch of l
 _NAMES_FORMAT = re.compile(
     r"response_format|json_schema|json_object|structured.?output|guided", re.IGNORECASE
 )
-
-
-class _LaxerForm(Exception):
-    """The server does not know the form of JSON of the request; the next attempt asks for less."""
 
 
 class OpenAIServer:
@@ -114,7 +110,7 @@ class OpenAIServer:
                 if fatal is not None:
                     raise fatal
             finally:
-                self._endpoints.close()
+                self._endpoints.end(retries=True)
                 for worker in workers:
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
@@ -125,7 +121,7 @@ class OpenAIServer:
         What waits for its turn or for another attempt, perhaps an hour as the server asked, stays unanswered.
         """
         self._stop.set()
-        self._endpoints.close()
+        self._endpoints.end(retries=True)
         return self._endpoints.in_flight
 
     def _endpoint(self, url: str | None) -> Endpoint:
@@ -148,73 +144,70 @@ class OpenAIServer:
                     self._endpoints.dropped(place)
                     raise
                 if request is None:
-                    self._endpoints.drain()
+                    self._endpoints.end(retries=False)
                     self._endpoints.dropped(place)
                     break
-                await outcomes.put(await self._ask(request, place))
-            await outcomes.put(None)
-        except Closed:
+                if (outcome := await self._ask(request, place)) is not None:
+                    await outcomes.put(outcome)
             await outcomes.put(None)
         except Exception as error:  # noqa: BLE001 - also a bad line of the texts: handed on, not judged
             self.wind_down()
             await outcomes.put(error)
 
-    async def _ask(self, request: ChatRequest, place: Place) -> Reply | Failure:
+    async def _ask(self, request: ChatRequest, place: Place) -> Reply | Failure | None:
         """Send a request until there is a reply, or a failure that no further attempt would mend.
 
-        What is not the request's own fault uses up none of its attempts.
+        What is not the request's own fault uses up none of its attempts. None when the run ends while the
+        request waits for another attempt: it stays unanswered.
 
         Raises:
-            Closed: The run ends while the request waits for another attempt.
             AngleError: What the service said ends the run.
         """
         used = 0
         for number in itertools.count(1):
-            endpoint = place.endpoint
+            endpoint, form = place.endpoint, place.endpoint.form
             try:
-                reply = await self._send(request, place)
-            except _LaxerForm:
-                pause = 0.0
+                reply = await self._send(request, place, form)
             except CallError as error:
-                asks_patience = error.status_code == 429
-                elsewhere = isinstance(error, NoAnswer) and self._endpoints.others_work(endpoint)
-                # What never got through to a server that is away says nothing about the request.
-                unsent = isinstance(error, NoAnswer) and not error.connected and endpoint.is_down
-                used += not (asks_patience or elsewhere or unsent)
-                if not is_retryable(error) or used >= (
-                    _ATTEMPTS if endpoint.reached else _ATTEMPTS_UNREACHED
-                ):
-                    return self._failure(request, error, endpoint.name)
-                # The limits of the address already make everybody wait; another address is worth a try now.
-                at_once = asks_patience or elsewhere or endpoint.is_down
-                pause = 0.0 if at_once else retry_pause(error, number, self._pauses.retry_s)
+                pause = 0.0
+                if not self._lowered(request, endpoint, form, error):
+                    asks_patience = error.status_code == 429
+                    elsewhere = isinstance(error, NoAnswer) and self._endpoints.others_work(endpoint)
+                    # What never got through to a server that is away says nothing about the request.
+                    unsent = isinstance(error, NoAnswer) and not error.connected and endpoint.is_down
+                    used += not (asks_patience or elsewhere or unsent)
+                    most = _ATTEMPTS if endpoint.reached else _ATTEMPTS_UNREACHED
+                    if not is_retryable(error) or used >= most:
+                        return self._failure(request, error, endpoint.name)
+                    # The limits of the address already make everybody wait; another one is worth a try now.
+                    if not (asks_patience or elsewhere or endpoint.is_down):
+                        pause = retry_pause(error, number, self._pauses.retry_s)
             else:
                 self._replied, self._failed_in_a_row, self._refusals = True, 0, 0
                 return reply
             with suppress(TimeoutError):
                 if pause > 0.0 and await asyncio.wait_for(self._stop.wait(), pause):
-                    raise Closed
-            again = await self._endpoints.place(retrying=True)
-            assert again is not None  # only first places run out
+                    return None
+            if (again := await self._endpoints.place(retrying=True)) is None:
+                return None
             place = again
         raise AssertionError  # the loop above ends by returning
 
-    async def _send(self, request: ChatRequest, place: Place) -> Reply:
+    async def _send(self, request: ChatRequest, place: Place, form: Form) -> Reply:
         """Make one attempt, and let limits and address know how it went."""
-        endpoint, form, started = place.endpoint, place.endpoint.form, time.monotonic()
+        endpoint, started = place.endpoint, time.monotonic()
         try:
-            answer = await self._transport.post(endpoint.url, request_body(request, self._spec.dialect, form))
-            reply = read_reply(request.key, answer.body, time.monotonic() - started)
+            body = request_body(request, self._spec.dialect, form)
+            answer, headers = await self._transport.post(endpoint.url, body)
+            reply = read_reply(request.key, answer, time.monotonic() - started)
         except CallError as error:
             self._judge(place, error)
-            if error.status_code == 400 and self._lowered(request, endpoint, form, str(error)):
-                raise _LaxerForm from error
             raise
         except BaseException:
             self._endpoints.dropped(place)
             raise
         endpoint.answered()
-        self._endpoints.settled(place, answer.headers, reply.usage.get("total_tokens"))
+        self._endpoints.settled(place, headers, reply.usage.get("total_tokens"))
         return reply
 
     def _judge(self, place: Place, error: CallError) -> None:
@@ -248,13 +241,13 @@ class OpenAIServer:
                 "everything so far is kept: run the same command again when the server is back"
             ) from error
 
-    def _lowered(self, request: ChatRequest, endpoint: Endpoint, form: Form, message: str) -> bool:
-        """Ask this address for a laxer form from now on, if its 400 was about that."""
-        if request.sampling.schema is None or form == "text" or not _NAMES_FORMAT.search(message):
+    def _lowered(self, request: ChatRequest, endpoint: Endpoint, form: Form, error: CallError) -> bool:
+        """Ask this address for a laxer form from now on, if it answered 400 because of `form`."""
+        about_form = error.status_code == 400 and _NAMES_FORMAT.search(str(error))
+        if not about_form or request.sampling.schema is None or form == "text":
             return False
         if endpoint.form == form:
-            endpoint.form = LAXER[form]
-            said = one_line(message)
+            endpoint.form, said = LAXER[form], one_line(error)
             log.warning(
                 "%s knows no %s replies (%s); asking for %s instead", endpoint.name, form, said, endpoint.form
             )

@@ -45,24 +45,22 @@ class Option:
     many: bool = False
 
 
-def _option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks: Any) -> Any:
+def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks: Any) -> Any:
+    """Make a field that is an option of the command line; `looks` are those of `Option`."""
     return field(default=default, default_factory=factory, metadata={"option": Option(help, **looks)})
 
 
-def _read_shard(text: str) -> tuple[int, int]:
-    try:
-        index, count = map(int, text.split("/"))
-    except ValueError:
-        raise InputError(f"--shard {text!r}: give I/N, such as 1/8") from None
-    return index, count
+def _two(kind: type, separator: str, flag: str, wanted: str) -> Callable[[str], tuple[Any, Any]]:
+    """Return what reads two numbers with a separator between them."""
 
+    def read(text: str) -> tuple[Any, Any]:
+        try:
+            first, second = map(kind, text.split(separator))
+        except ValueError:
+            raise InputError(f"{flag} {text!r}: give {wanted}") from None
+        return first, second
 
-def _read_prices(text: str) -> tuple[float, float]:
-    try:
-        prompt, reply = map(float, text.split(","))
-    except ValueError:
-        raise InputError(f"--usd-per-million {text!r}: give two prices, such as 0.15,0.60") from None
-    return prompt, reply
+    return read
 
 
 def _read_engine_options(texts: list[str]) -> dict[str, Any]:
@@ -81,29 +79,27 @@ def _read_engine_options(texts: list[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
-    """Who is asked, how, and how much. Checks itself and holds no secret.
+    """Who is asked, how, and how much; the help of each field says what it means. Holds no secret.
 
-    `requests_per_minute` and `tokens_per_minute` None are learnt from the server. `max_usd` and
-    `max_tokens_total` bound what a run folder costs over all its sessions. `usd_per_million` are the prices
-    of a million prompt and reply tokens. `seed` None leaves sampling to the service; `max_tokens` bounds one
-    reply. `shard` (i, n) takes the i-th of n shares, from 1.
+    `max_usd` and `max_tokens_total` bound what a run folder costs over all its sessions. `seed` None leaves
+    sampling to the service. `shard` (i, n) takes the i-th of n shares, from 1.
 
     Raises:
         InputError: A value is out of its range.
     """
 
-    model: str = _option("chatgpt, llama, chatglm, or another name (see --base-url).")
-    engine: str = _option(
+    model: str = option("chatgpt, llama, chatglm, or another name (see --base-url).")
+    engine: str = option(
         "auto, server (an API), batch (the OpenAI Batch API, half the price), offline (vLLM in this "
         "process), ray (vLLM over Ray Data) or recorded.",
         "auto",
     )
-    checkpoint: str | None = _option(
+    checkpoint: str | None = option(
         "Model as the server knows it, or to be loaded.", None, shown="the model's own"
     )
     _: KW_ONLY
-    revision: str | None = _option("Version of the checkpoint, for offline and ray.", None)
-    base_urls: tuple[str, ...] = _option(
+    revision: str | None = option("Version of the checkpoint, for offline and ray.", None)
+    base_urls: tuple[str, ...] = option(
         "OpenAI-compatible server, such as http://localhost:8000/v1; repeat it to spread the work.",
         (),
         flag="base_url",
@@ -111,15 +107,15 @@ class EngineConfig:
         read=tuple,
         many=True,
     )
-    api_key_env: str | None = _option(
+    api_key_env: str | None = option(
         "Variable that holds the API key.", None, shown="the public API's usual one"
     )
-    replies: Path | None = _option(  # noqa: RUF009 - makes a field
+    replies: Path | None = option(  # noqa: RUF009 - makes a field
         "Recorded replies, for --engine recorded: .jsonl[.gz] with text, polarity and reply (llm-score: "
         "text1, text2 and reply), and annotator if there are several.",
         None,
     )
-    engine_options: Mapping[str, Any] = _option(
+    engine_options: Mapping[str, Any] = option(
         "Setting of the engine itself. offline, ray: any argument of vllm.LLM, and chunk=N (prompts per "
         "call); ray: concurrency=N (engines); server: timeout_s=SECONDS for one answer (120); batch: "
         "wait_s=SECONDS, batch_size=N.",
@@ -129,34 +125,34 @@ class EngineConfig:
         read=_read_engine_options,
         many=True,
     )
-    concurrency: int = _option("Requests in flight.", 64)
-    requests_per_minute: float | None = _option(
+    concurrency: int = option("Requests in flight.", 64)
+    requests_per_minute: float | None = option(
         "Most requests a minute.", None, shown="learnt from the server"
     )
-    tokens_per_minute: float | None = _option("Most tokens a minute.", None, shown="learnt from the server")
-    max_usd: float | None = _option(
+    tokens_per_minute: float | None = option("Most tokens a minute.", None, shown="learnt from the server")
+    max_usd: float | None = option(
         "Stop when the run folder would cost more (exit 75). The first requests count with the longest "
         "reply allowed, later ones with the mean: replies in flight that are longer can pass the limit.",
         None,
     )
-    max_tokens_total: int | None = _option(
+    max_tokens_total: int | None = option(
         "Stop when the run folder would take more tokens (exit 75); counted as --max-usd.", None
     )
-    usd_per_million: tuple[float, float] | None = _option(
+    usd_per_million: tuple[float, float] | None = option(
         "USD per million prompt and reply tokens; for --engine batch those of a batch.",
         None,
         metavar="IN,OUT",
         shown="the known price",
-        read=_read_prices,
+        read=_two(float, ",", "--usd-per-million", "two prices, such as 0.15,0.60"),
     )
-    temperature: float = _option("Sampling temperature, 0 to 2.", 0.7)
-    seed: int | None = _option("Sampling seed, if the server takes one.", None)
-    max_tokens: int = _option("Longest reply in tokens.", 512)
-    shard: tuple[int, int] | None = _option(
+    temperature: float = option("Sampling temperature, 0 to 2.", 0.7)
+    seed: int | None = option("Sampling seed, if the server takes one.", None)
+    max_tokens: int = option("Longest reply in tokens.", 512)
+    shard: tuple[int, int] | None = option(
         "Take the I-th of N shares, each with its own --out, to be run apart.",
         None,
         metavar="I/N",
-        read=_read_shard,
+        read=_two(int, "/", "--shard", "I/N, such as 1/8"),
     )
 
     def __post_init__(self) -> None:
@@ -194,10 +190,9 @@ class EngineConfig:
 class AnnotatorSpec(EngineConfig):
     """An `EngineConfig` with nothing left open: everything that an engine may rely on.
 
-    It holds the *name* of the variable with the API key, never the key. `engine` is a registered one,
-    `checkpoint` the model as the service knows it, `revision` its version for engines that load it
-    themselves. `base_urls` () is the service's own default address. `timeout_s` bounds one attempt of one
-    request. `run` is the run folder, where the batch engine keeps its state.
+    `engine` is a registered one, `checkpoint` the model as the service knows it. `base_urls` () is the
+    service's own default address. `timeout_s` bounds one attempt of one request. `run` is the run folder,
+    where the batch engine keeps its state.
     """
 
     checkpoint: str = ""

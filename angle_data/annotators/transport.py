@@ -13,8 +13,6 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -134,14 +132,6 @@ def read_reply(key: str, answer: Any, seconds: float) -> Reply:
     return Reply(key, str(text), finish_reason, tokens, seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A decoded answer with status 200, and its headers (names in any case)."""
-
-    body: Any
-    headers: Mapping[str, str]
-
-
 class Transport:
     """An asynchronous context manager that holds the connections of a run; `timeout_s` bounds one attempt.
 
@@ -154,24 +144,29 @@ class Transport:
         self._proxies: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:
+        import ssl
+
         import aiohttp
 
+        trusted = ssl.create_default_context()  # the system's certificates
+        with suppress(ImportError):
+            import certifi
+
+            trusted.load_verify_locations(certifi.where())
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=_trust()),
+            connector=aiohttp.TCPConnector(limit=0, ssl=trusted),
             timeout=aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=_CONNECT_S),
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._session.close()
         await asyncio.sleep(0)  # closed connections let go of their sockets a moment later
 
-    async def post(self, url: str, body: Mapping[str, Any]) -> Answer:
-        """Post `body` as JSON to `url` and return the answer.
+    async def post(self, url: str, body: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
+        """Post `body` as JSON to `url`; returns the decoded answer and its headers (names in any case).
 
         Raises:
             NoAnswer: No connection, it broke, or time ran out.
@@ -211,19 +206,7 @@ class Transport:
             raise _proxy_error(status, response.reason or "")
         if status != 200:
             raise _service_error(status, content, headers, self._secret)
-        return Answer(_decoded(content, headers), headers)
-
-
-def _trust() -> Any:
-    """Return the certificates to trust: the system's and, where it is installed, certifi's."""
-    import ssl
-
-    context = ssl.create_default_context()
-    with suppress(ImportError):
-        import certifi
-
-        context.load_verify_locations(certifi.where())
-    return context
+        return _decoded(content, headers), headers
 
 
 def _proxy(url: str) -> str | None:

@@ -25,14 +25,14 @@ import time
 import weakref
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 from angle_data import errors
-from angle_data.annotators.base import ChatRequest, Failure, Reply, take_count
+from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling, take_count
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
 from angle_data.errors import AngleError, AnnotatorError, InputError, MissingExtraError
@@ -73,7 +73,7 @@ class VLLMOffline:
             raise MissingExtraError("--engine offline", "vllm")
         options = dict(spec.engine_options)
         self._chunk = take_count(options, "chunk", DEFAULT_CHUNK)
-        self._settings = EngineSettings(spec.checkpoint, spec.revision, options)
+        self._arguments = engine_arguments(spec, options)
         self._run = spec.run
         self._worker: _Worker | None = None
 
@@ -105,8 +105,8 @@ class VLLMOffline:
         try:
             if self._worker is None:
                 started = time.monotonic()
-                log.info("loading %s with vLLM", self._settings.checkpoint)
-                self._worker = _Worker(self._settings, self._run)
+                log.info("loading %s with vLLM", self._arguments["model"])
+                self._worker = _Worker(self._arguments, self._run)
                 self._worker.exchange(encode([]))
                 log.info("loaded in %.0f s", time.monotonic() - started)
             return self._worker.exchange(encode(chunk))
@@ -118,8 +118,13 @@ class VLLMOffline:
 class _Worker:
     """The process with the engine, in a session of its own: signals of the terminal do not reach it."""
 
-    def __init__(self, settings: EngineSettings, run: Path | None) -> None:
-        self._log, self._log_place = _open_log(run)
+    def __init__(self, arguments: Mapping[str, Any], run: Path | None) -> None:
+        self._log: IO[bytes] | None = None  # to our stderr
+        self._log_place = ""
+        if not log.isEnabledFor(logging.DEBUG):
+            path = run and run / _LOG_NAME
+            self._log = path.open("w+b") if path else tempfile.TemporaryFile()  # noqa: SIM115 - see _end
+            self._log_place = f" (more in {path})" if path else ""
         self._process = subprocess.Popen(
             # -P: a folder named vllm or torch in the working directory is not meant.
             [sys.executable, "-P", "-m", __spec__.name],
@@ -130,7 +135,7 @@ class _Worker:
             env={"VLLM_NO_USAGE_STATS": "1", **os.environ},
         )
         self._finalizer = weakref.finalize(self, _end, self._process, self._log)
-        self._send(json.dumps(asdict(settings)))
+        self._send(json.dumps(arguments))
 
     def exchange(self, chunk: str) -> list[Reply | Failure]:
         """Send an encoded chunk and wait for its outcomes.
@@ -142,11 +147,15 @@ class _Worker:
         assert self._process.stdout is not None
         answer = self._process.stdout.readline()
         if not answer.endswith(b"\n"):
-            raise AnnotatorError(self._death() + self._log_place)
+            status, message = self._process.wait(), "the vLLM process was killed, perhaps for want of memory"
+            if status != -signal.SIGKILL:
+                cause = self._cause()
+                message = f"the vLLM process ended with status {status}" + (f": {cause}" if cause else "")
+            raise AnnotatorError(message + self._log_place)
         try:
             return decode(answer)
         except AnnotatorError as error:
-            cause = root_cause(self._tail()) if "root cause above" in str(error) else None
+            cause = self._cause() if "root cause above" in str(error) else None
             message = f"vLLM cannot load the model: {cause}" if cause else str(error)
             raise type(error)(message + self._log_place) from None
 
@@ -161,37 +170,15 @@ class _Worker:
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
 
-    def _death(self) -> str:
-        status = self._process.wait()
-        if status == -signal.SIGKILL:
-            return "the vLLM process was killed, perhaps for want of memory"
-        cause = root_cause(self._tail())
-        return f"the vLLM process ended with status {status}" + (f": {cause}" if cause else "")
-
-    def _tail(self) -> str:
+    def _cause(self) -> str | None:
+        """Return the first error in the log that is not the consequence of another."""
         if self._log is None:
-            return ""
-        size = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(size - _LOG_TAIL_BYTES, 0))
-        return self._log.read().decode(errors="replace")
-
-
-def root_cause(output: str) -> str | None:
-    """Return the first error in the output of vLLM's processes that is not the consequence of another."""
-    for name, message in _RAISED.findall(output):
-        if "root cause above" not in message:
-            return one_line(f"{name}: {message}")
-    return None
-
-
-def _open_log(run: Path | None) -> tuple[IO[bytes] | None, str]:
-    """Return where the worker's output goes (None: our stderr), and how a message names the place."""
-    if log.isEnabledFor(logging.DEBUG):
-        return None, ""
-    if run is None:
-        return tempfile.TemporaryFile(), ""
-    path = run / _LOG_NAME
-    return path.open("w+b"), f" (more in {path})"
+            return None
+        self._log.seek(max(self._log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES, 0))
+        for name, message in _RAISED.findall(self._log.read().decode(errors="replace")):
+            if "root cause above" not in message:
+                return one_line(f"{name}: {message}")
+        return None
 
 
 def _end(process: subprocess.Popen[bytes], output: IO[bytes] | None) -> None:
@@ -212,56 +199,28 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSettings:
-    """What is loaded: a model id or folder, its revision, and keyword arguments for `vllm.LLM`."""
+def engine_arguments(spec: AnnotatorSpec, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `vllm.LLM`: those of the user in `options`, on top of what labelling needs.
 
-    checkpoint: str
-    revision: str | None
-    options: Mapping[str, Any]
+    Prompts share their head, so prefix caching is on. White space between JSON tokens is off: small models
+    can fill a reply with it. `max_model_len` -1 is the longest context that fits into memory.
 
-    def __post_init__(self) -> None:
-        for name, instead in _OURS.items():
-            if name in self.options:
-                raise InputError(f"--engine-option {name} cannot be set; use {instead}")
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `vllm.LLM`: the user's, on top of what labelling needs.
-
-        Prompts share their head, so prefix caching is on. White space between JSON tokens is off: small
-        models can fill a reply with it. `max_model_len` -1 is the longest context that fits into memory.
-        """
-        defaults = {
-            "enable_prefix_caching": True,
-            "max_model_len": -1,
-            "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
-        }
-        return {**defaults, **self.options, "model": self.checkpoint, "revision": self.revision}
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """The part of a request that an engine needs; `encode` writes its fields."""
-
-    key: str
-    messages: list[dict[str, str]]
-    temperature: float
-    max_tokens: int
-    seed: int | None
-    schema: dict[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """The outcomes of one chunk in the order of its questions, and how far the prefix cache helped."""
-
-    outcomes: list[Reply | Failure]
-    prompt_tokens: int
-    cached_tokens: int
+    Raises:
+        InputError: An option that the user sets in another way.
+    """
+    for name, instead in _OURS.items():
+        if name in options:
+            raise InputError(f"--engine-option {name} cannot be set; use {instead}")
+    defaults = {
+        "enable_prefix_caching": True,
+        "max_model_len": -1,
+        "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
+    }
+    return {**defaults, **options, "model": spec.checkpoint, "revision": spec.revision}
 
 
 class VLLMEngine:
-    """A loaded model. Loading takes from seconds to minutes; nothing is loaded twice.
+    """A loaded model, from the arguments of `vllm.LLM`. Loading takes from seconds to minutes.
 
     Raises:
         MissingExtraError: vLLM is not installed.
@@ -269,14 +228,18 @@ class VLLMEngine:
         AnnotatorError: The model cannot be loaded, or it has no chat template.
     """
 
-    def __init__(self, settings: EngineSettings) -> None:
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
         try:
             from vllm import LLM
         except ModuleNotFoundError:
             raise MissingExtraError("loading a model", "vllm") from None
-        self._faulty = _faulty()
+        self._faulty: tuple[type[Exception], ...] = (ValueError,)
+        with suppress(ImportError):  # earlier versions have no error of their own for a faulty request
+            from vllm.exceptions import VLLMClientError
+
+            self._faulty = (ValueError, VLLMClientError)
         try:
-            self._llm = LLM(**settings.arguments())
+            self._llm = LLM(**arguments)
         except TypeError as error:
             unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
             if unknown is None:
@@ -286,95 +249,88 @@ class VLLMEngine:
             ) from None
         # The loaders raise errors of a dozen libraries; every one means that the model is not there.
         except Exception as error:
-            raise AnnotatorError(f"vLLM cannot load {settings.checkpoint}: {one_line(error)}") from error
+            raise AnnotatorError(f"vLLM cannot load {arguments['model']}: {one_line(error)}") from error
         self._context = int(self._llm.model_config.max_model_len)
         self._tokenizer = self._llm.get_tokenizer()
         if not (getattr(self._tokenizer, "chat_template", None) or self._llm.chat_template):
             raise AnnotatorError(
-                f"{settings.checkpoint} has no chat template, so it may not be a chat model; name one with "
+                f"{arguments['model']} has no chat template, so it may not be a chat model; name one with "
                 "--engine-option chat_template=FILE"
             )
 
-    def answer(self, questions: Sequence[Question]) -> Answers:
-        """Answer a chunk in one call of vLLM. A question that cannot be asked costs none of the others."""
+    def answer(self, requests: Sequence[ChatRequest]) -> tuple[list[Reply | Failure], int]:
+        """Answer a chunk in one call of vLLM; a request that cannot be asked costs none of the others.
+
+        Returns the outcomes in the order of the requests, and how many prompt tokens the prefix cache had.
+        """
         started = time.monotonic()
         outcomes: dict[str, Reply | Failure] = {}
         fitting = []
-        for question, tokens in zip(questions, self._prompt_lengths(questions), strict=True):
+        for request, tokens in zip(requests, self._prompt_lengths(requests), strict=True):
             if tokens < self._context:
-                fitting.append(question)
+                fitting.append(request)
                 continue
             message = f"the prompt has {tokens} tokens, the model holds {self._context} with the reply"
-            outcomes[question.key] = Failure(question.key, "too_long", message)
+            outcomes[request.key] = Failure(request.key, "too_long", message)
         # Neighbours with a common head find its blocks in the prefix cache before they are evicted.
-        fitting.sort(key=lambda question: [message["content"] for message in question.messages])
-        prompt_tokens = cached_tokens = 0
-        for question, output in self._chat(fitting):
+        fitting.sort(key=lambda request: [message["content"] for message in request.messages])
+        cached_tokens = 0
+        for request, output in self._chat(fitting):
             if isinstance(output, Failure):
-                outcomes[question.key] = output
-                continue
-            prompt_tokens += len(output.prompt_token_ids)
-            cached_tokens += output.num_cached_tokens or 0
-            outcomes[question.key] = _outcome(question.key, output, time.monotonic() - started)
-        return Answers([outcomes[question.key] for question in questions], prompt_tokens, cached_tokens)
+                outcomes[request.key] = output
+            else:
+                cached_tokens += output.num_cached_tokens or 0
+                outcomes[request.key] = _outcome(request.key, output, time.monotonic() - started)
+        return [outcomes[request.key] for request in requests], cached_tokens
 
-    def _prompt_lengths(self, questions: Sequence[Question]) -> list[int]:
+    def _prompt_lengths(self, requests: Sequence[ChatRequest]) -> list[int]:
         prompts = [
             self._tokenizer.apply_chat_template(
-                question.messages,
+                list(request.messages),
                 chat_template=self._llm.chat_template,
                 add_generation_prompt=True,
                 tokenize=False,
             )
-            for question in questions
+            for request in requests
         ]
         if not prompts:
             return []
         return [len(ids) for ids in self._tokenizer(prompts, add_special_tokens=False)["input_ids"]]
 
-    def _chat(self, questions: list[Question]) -> list[tuple[Question, Any]]:
-        """Return a vLLM output or a failure for each question.
+    def _chat(self, requests: list[ChatRequest]) -> list[tuple[ChatRequest, Any]]:
+        """Return a vLLM output or a failure for each request.
 
-        vLLM checks every question before it starts on the first, and refuses all for the fault of one: the
+        vLLM checks every request before it starts on the first, and refuses all for the fault of one: the
         faulty ones are found by halving.
         """
-        if not questions:
+        if not requests:
             return []
         try:
             outputs = self._llm.chat(
-                [question.messages for question in questions],
-                [self._sampling(question) for question in questions],
+                [list(request.messages) for request in requests],
+                [self._sampling(request) for request in requests],
                 use_tqdm=False,
             )
         except self._faulty as error:
-            if len(questions) > 1:
-                half = len(questions) // 2
-                return self._chat(questions[:half]) + self._chat(questions[half:])
-            return [(questions[0], Failure(questions[0].key, "refused", one_line(error)))]
-        return list(zip(questions, outputs, strict=True))
+            if len(requests) > 1:
+                half = len(requests) // 2
+                return self._chat(requests[:half]) + self._chat(requests[half:])
+            return [(requests[0], Failure(requests[0].key, "refused", one_line(error)))]
+        return list(zip(requests, outputs, strict=True))
 
-    def _sampling(self, question: Question) -> Any:
+    def _sampling(self, request: ChatRequest) -> Any:
         """Return vLLM's parameters: the model's own defaults (top-p …), as its server has them, and ours."""
         from vllm.sampling_params import StructuredOutputsParams
 
         params = self._llm.get_default_sampling_params()
-        params.temperature = question.temperature
-        params.max_tokens = question.max_tokens
-        params.seed = question.seed
-        if question.schema is not None:
+        params.temperature = request.sampling.temperature
+        params.max_tokens = request.sampling.max_tokens
+        params.seed = request.sampling.seed
+        if request.sampling.schema is not None:
             params.structured_outputs = StructuredOutputsParams(
-                json=question.schema, disable_any_whitespace=True
+                json=request.sampling.schema, disable_any_whitespace=True
             )
         return params
-
-
-def _faulty() -> tuple[type[Exception], ...]:
-    """Return what vLLM raises for a faulty request; before it had an error of its own, a ValueError."""
-    try:
-        from vllm.exceptions import VLLMClientError
-    except ImportError:
-        return (ValueError,)
-    return (ValueError, VLLMClientError)
 
 
 def _outcome(key: str, output: Any, seconds: float) -> Reply | Failure:
@@ -389,8 +345,8 @@ def _outcome(key: str, output: Any, seconds: float) -> Reply | Failure:
 class ChunkServer:
     """Answers encoded chunks; loads the model on the first, which may be empty, and after an error never."""
 
-    def __init__(self, settings: EngineSettings) -> None:
-        self._settings = settings
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self._arguments = arguments
         self._engine: VLLMEngine | None = None
         self._error: dict[str, str] | None = None
 
@@ -398,10 +354,9 @@ class ChunkServer:
         """Return the encoded answer to an encoded chunk; errors of the engine travel as answers."""
         if self._error is None:
             try:
-                self._engine = self._engine or VLLMEngine(self._settings)
-                started = time.monotonic()
-                answers = self._engine.answer([Question(**fields) for fields in json.loads(line)])
-                return json.dumps({**asdict(answers), "seconds": time.monotonic() - started})
+                self._engine = self._engine or VLLMEngine(self._arguments)
+                outcomes, cached_tokens = self._engine.answer([_request(row) for row in json.loads(line)])
+                return json.dumps({"outcomes": list(map(asdict, outcomes)), "cached_tokens": cached_tokens})
             except AngleError as error:
                 self._error = {"error": type(error).__name__, "message": str(error)}
             except Exception as error:
@@ -413,9 +368,12 @@ class ChunkServer:
 
 def encode(requests: Iterable[ChatRequest]) -> str:
     """Return a chunk as one line, without its end."""
-    return json.dumps(
-        [{"key": one.key, "messages": one.messages, **one.sampling.to_dict()} for one in requests]
-    )
+    return json.dumps([asdict(request) for request in requests])
+
+
+def _request(row: dict[str, Any]) -> ChatRequest:
+    changed = {"messages": tuple(row["messages"]), "sampling": Sampling(**row["sampling"])}
+    return ChatRequest(**(row | changed))
 
 
 def decode(line: str | bytes) -> list[Reply | Failure]:
@@ -429,13 +387,8 @@ def decode(line: str | bytes) -> list[Reply | Failure]:
         kind: type[AngleError] = getattr(errors, answer["error"], AnnotatorError)
         raise kind.__new__(kind, answer["message"])  # complete; some classes build theirs from parts
     outcomes = [Failure(**fields) if "kind" in fields else Reply(**fields) for fields in answer["outcomes"]]
-    log.debug(
-        "%d requests in %.1f s; %d of %d prompt tokens from the prefix cache",
-        len(outcomes),
-        answer["seconds"],
-        answer["cached_tokens"],
-        answer["prompt_tokens"],
-    )
+    prompt_tokens = sum(outcome.usage["prompt_tokens"] for outcome in outcomes if isinstance(outcome, Reply))
+    log.debug("%d of %d prompt tokens from the prefix cache", answer["cached_tokens"], prompt_tokens)
     return outcomes
 
 
@@ -455,7 +408,7 @@ def main() -> None:
     # What vLLM and its libraries print must not mix with the answers: it goes to stderr.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    server = ChunkServer(EngineSettings(**json.loads(sys.stdin.readline())))
+    server = ChunkServer(json.loads(sys.stdin.readline()))
     working = threading.Event()
     chunks: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(sys.stdin, chunks, working), daemon=True).start()

@@ -21,7 +21,6 @@ from angle_data.errors import InputError
 if TYPE_CHECKING:
     from angle_data.gis.build.build import GisSummary
     from angle_data.gis.crawl.crawl import CrawlSummary
-    from angle_data.gis.crawl.selection import Selection
     from angle_data.gis.sample import ErrorRate
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only.")]
@@ -129,13 +128,16 @@ def gis(
     configure_logging(quiet=quiet, verbose=verbose)
     from angle_data.gis.build.build import BuildConfig, build_gis
     from angle_data.gis.build.report import token_counter
+    from angle_data.gis.crawl.selection import Selection, read_repos
     from angle_data.splits import parse_ratios
 
     # All options are checked before hours of crawling, the tokenizer too.
+    names = read_repos(repos, api_url, tell=no_crawl).names if repos is not None else None
+    selection = Selection(names, since, until, strategy)  # type: ignore[arg-type]  # checked there
     build = BuildConfig(
         out=out, seed=seed, negatives=negatives, split_by=split_by, ratios=parse_ratios(ratios),
         max_pairs_per_cluster=max_pairs_per_cluster, cross_repo=cross_repo, ids_only=ids_only,
-        tokenizer=tokenizer, selection=_selection(repos, api_url, since, until, strategy, tell=no_crawl),
+        tokenizer=tokenizer, selection=selection,
     )  # fmt: skip
     token_counter(tokenizer)
     crawled = None
@@ -150,11 +152,11 @@ def gis(
         if dry_run:
             found = forecast(crawl)
             sums = {name: getattr(found, name) for name in ("rest", "graphql", "points", "hours")}
-            _show({**asdict(found), **sums}, found.table(), as_json=as_json, quiet=quiet)
+            _show({**asdict(found), **sums}, found.table(), as_json=as_json)
             return
         crawled = crawl_repos(crawl)
     summary = build_gis(build)
-    _show(_counts(crawled, summary), _table(crawled, summary), as_json=as_json, quiet=quiet)
+    _show(_counts(crawled, summary), _table(crawled, summary), as_json=as_json)
 
 
 def explain(
@@ -179,13 +181,12 @@ def explain(
     Example: angle-data gis explain --comments comments.jsonl --why
     """
     configure_logging(quiet=quiet, verbose=verbose)
-    from angle_data.gis.comments.explain import explain_comments, explain_threads
+    from angle_data.gis.comments.explain import explain_comments
     from angle_data.jsonl import dumps
 
     hosts = frozenset(map(_host, host or ()))
     source = Path("/dev/stdin") if str(comments) == "-" else comments
-    rows = (explain_threads if threads else explain_comments)(source, why=why, hosts=hosts)
-    for row in rows:
+    for row in explain_comments(source, threads=threads, why=why, hosts=hosts):
         sys.stdout.write(dumps(row) + "\n")
 
 
@@ -256,34 +257,20 @@ def rehydrate(
         f"pairs     {found.kept:,} of {found.rows:,}\nleft out  {left_out or 'none'}\n{lost}"
         f"edited    {found.edited:,}\nrequests  {found.requests:,}\ndata set  {found.dataset}"
     )
-    _show({**asdict(found), "dataset": str(found.dataset)}, table, as_json=as_json, quiet=quiet)
+    _show({**asdict(found), "dataset": str(found.dataset)}, table, as_json=as_json)
 
 
-def _selection(
-    repos: Path | None, api_url: str, since: str | None, until: str | None, strategy: str, *, tell: bool
-) -> Selection:
-    from angle_data.gis.crawl.selection import Selection, read_repos
-
-    names = read_repos(repos, api_url, tell=tell).names if repos is not None else None
-    return Selection(names, since, until, strategy)  # type: ignore[arg-type]  # checked there
-
-
-def _show(found: dict[str, Any], table: str, *, as_json: bool, quiet: bool) -> None:
-    """Print a result: as JSON if asked, else as a table unless quiet."""
+def _show(found: dict[str, Any], table: str, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False))
-    elif not quiet:
+    else:
         say_result(table)
 
 
 def _counts(crawled: CrawlSummary | None, summary: GisSummary) -> dict[str, Any]:
-    found = {
-        "counts": summary.counts,
-        "dataset": str(summary.dataset),
-        "left_out": summary.report["left_out"],
-    }
-    crawl = {"crawl": {**asdict(crawled), "store": str(crawled.store)}} if crawled else {}
-    return {**found, **crawl}
+    left_out = summary.report["left_out"]
+    found = {"counts": summary.counts, "dataset": str(summary.dataset), "left_out": left_out}
+    return {**found, "crawl": {**asdict(crawled), "store": str(crawled.store)}} if crawled else found
 
 
 def _table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
@@ -300,15 +287,12 @@ def _table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
             rows.append(("archive", ", ".join(f"{name} {count:,}" for name, count in counts if count)))
     rows += [("left out", f"{name}: {reason}") for name, reason in summary.report["left_out"].items()]
     rows += [(name.replace("_", " "), f"{count:,}") for name, count in summary.counts.items()]
-    rows.append(("split by", _split_by(summary.report)))
+    periods = summary.report["periods"].items()
+    borders = ", ".join(f"{name} until {last[:10]}" for name, last in periods if last)
+    rows.append(("split by", summary.report["options"]["split_by"] + (f" ({borders})" if borders else "")))
     rows.append(("data set", str(summary.dataset)))
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
-
-
-def _split_by(report: dict[str, Any]) -> str:
-    borders = ", ".join(f"{name} until {last[:10]}" for name, last in report["periods"].items() if last)
-    return f"{report['options']['split_by']}{f' ({borders})' if borders else ''}"
 
 
 def _rates(rates: list[ErrorRate]) -> str:

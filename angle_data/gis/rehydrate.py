@@ -21,7 +21,7 @@ from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, Row, read_dataset, write_rows
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient, Refused
-from angle_data.gis.crawl.missing import ask_number, ask_numbers
+from angle_data.gis.crawl.listings import ask_number, ask_numbers
 from angle_data.gis.crawl.queries import NUMBERS_A_QUERY
 from angle_data.gis.crawl.rows import Repo, issue_from_node
 from angle_data.gis.crawl.store import Store
@@ -188,7 +188,10 @@ def _write(
     dropped = {name: counts[name] for name in ("gone", "repository_gone", "empty") if counts[name]}
     total = counts["kept"] + sum(dropped.values())
     splits = {name: pairs for name, pairs in kept.items() if pairs}
-    labels = {name: Counter(row["label"] for row, _ in pairs) for name, pairs in splits.items()}
+    labels = {
+        name: Counter("positives" if row["label"] else "negatives" for row, _ in pairs)
+        for name, pairs in splits.items()
+    }
     card = render_rehydrated_card(labels, dropped, counts["edited"], origin=origin, repositories=lost)
     write_rows(dataset, {name: rows(pairs) for name, pairs in splits.items()}, COLUMNS, lambda _: card)
     return RehydrateSummary(dataset, total, counts["kept"], dropped, counts["edited"], requests, lost)

@@ -5,7 +5,8 @@ folder with journal.jsonl, run.json, rejected.jsonl, and candidates.jsonl or sco
 
 In reading order:
 
-- `command`: the options of both commands, and what they print
+- `command`: makes both commands from their options, and prints what they return
+- `config`: the options of both commands
 - `label`: llm-label: requests from texts, candidates from replies
 - `score`: llm-score: requests from pairs, grades from replies
 - `texts`: the rows of a file as texts or as pairs
@@ -14,7 +15,6 @@ In reading order:
 - `forecast`: what a session would ask and cost
 - `collect`: the asking itself: open requests, limits, interrupts
 - `journal`: the replies on disk, found again by request
-- `index`: the hash table behind the journal and the texts
 - `budget`: token counts, and what the limits still allow
 - `runfile`: run.json
 - `replies/`: what a raw reply says

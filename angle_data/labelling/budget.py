@@ -213,20 +213,14 @@ class Ledger:
     def of_this_session(self) -> tuple[int, int, int]:
         """Return the replies, prompt tokens and reply tokens since the start."""
         rows, prompt, completion = self._before
-        return (
-            self.spent.rows - rows,
-            self.spent.prompt_tokens - prompt,
-            self.spent.completion_tokens - completion,
-        )
+        spent = self.spent
+        return spent.rows - rows, spent.prompt_tokens - prompt, spent.completion_tokens - completion
 
     def limit_text(self) -> str:
         """Name the limits that are set, as options."""
-        limits = []
-        if self._max_usd is not None:
-            limits.append(f"--max-usd {self._max_usd:g}")
-        if self._max_tokens is not None:
-            limits.append(f"--max-tokens-total {self._max_tokens}")
-        return " and ".join(limits)
+        usd = None if self._max_usd is None else f"--max-usd {self._max_usd:g}"
+        tokens = None if self._max_tokens is None else f"--max-tokens-total {self._max_tokens}"
+        return " and ".join(filter(None, (usd, tokens)))
 
     def spent_text(self) -> str:
         """Say what the run folder took so far."""

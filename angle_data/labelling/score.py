@@ -11,17 +11,15 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest, KeyMaker, Sampling
 from angle_data.annotators.choice import choose_annotator
-from angle_data.annotators.spec import EngineConfig
-from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
+from angle_data.labelling.config import ScoreConfig
 from angle_data.labelling.forecast import SessionPlan, plan_all
-from angle_data.labelling.journal import Replies, refusal_of
-from angle_data.labelling.prompts import load_prompt
+from angle_data.labelling.journal import Journal, refusal_of
+from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades
 from angle_data.labelling.session import Job, SessionResult, Tally, ask_all
 from angle_data.labelling.texts import Pair, PairFile
@@ -30,41 +28,10 @@ from angle_data.text import content_id, pair_key, whole_characters
 
 log = logging.getLogger("angle.labelling")
 
-_MOST_PER_CALL = 50
 _CHARS_PER_GRADE = 30
 
 Call = tuple[Pair, ...]
 """The pairs of one request, numbered from 1 in this order."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreConfig:
-    """Everything a grading run needs. Checks itself and holds no secret.
-
-    `engine` says who is asked. A call holds at most `pairs_per_call` pairs. With `both_orders`, every pair is
-    also graded with its texts exchanged and gets the mean. `prompt` None is the toolkit's own. With
-    `retry_rejected`, what the service refused is asked once more.
-
-    Raises:
-        InputError: A value is out of its range.
-    """
-
-    engine: EngineConfig
-    pairs: Path
-    out: Path
-    pairs_per_call: int = 1
-    both_orders: bool = False
-    prompt: Path | None = None
-    limit: int | None = None
-    retry_rejected: bool = False
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.pairs_per_call <= _MOST_PER_CALL:
-            raise InputError(
-                f"--pairs-per-call must be from 1 to {_MOST_PER_CALL}, got {self.pairs_per_call}"
-            )
-        if self.limit is not None and self.limit < 1:
-            raise InputError(f"--limit must be at least 1, got {self.limit}")
 
 
 def plan_score(config: ScoreConfig) -> SessionPlan:
@@ -169,7 +136,7 @@ class ScoreJob(Job):
         """Whether the service refused a request every time."""
         return all(refusal_of(row) is not None for row in rows)
 
-    def derive(self, replies: Replies) -> dict[str, Any]:
+    def derive(self, journal: Journal) -> dict[str, Any]:
         """Write scores.jsonl and rejected.jsonl in the order of the calls, and return the counts.
 
         `requests = replied + refused + failed + unanswered`, and `pairs = kept + rejected + failed_pairs +
@@ -180,21 +147,17 @@ class ScoreJob(Job):
         out = self.config.out
         with replace_file(out / "scores.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for call in self._calls():
-                graded = [
-                    self._grades(request, replies, len(call), tally) for request in self._requests_of(call)
-                ]
-                for number, pair in enumerate(call, start=1):
-                    grades = [one[number] for one in graded if one]
-                    row = self._row(pair, grades, tally, differences)
+                requests = self._requests_of(call)
+                graded = [self._grades(request, journal, len(call), tally) for request in requests]
+                for number, pair in enumerate(call):
+                    row = self._row(pair, [one[number] for one in graded if one], tally, differences)
                     if row is not None:
                         (kept if "score" in row else dropped).write(dumps(row) + "\n")
         counts = {
             "blank_pairs": self.pairs.blank,
             "repeated_pairs": self.pairs.repeated,
-            **tally.numbers("requests", "replied"),
-            "failed": dict(sorted(tally.failed.items())),
-            **tally.numbers("unanswered", "refused", "pairs", "kept", "failed_pairs", "unanswered_pairs"),
-            "rejected": dict(sorted(tally.rejected.items())),
+            **tally.table("requests", "replied", "failed", "unanswered", "refused"),
+            **tally.table("pairs", "kept", "failed_pairs", "unanswered_pairs", "rejected"),
         }
         if differences:
             counts["order_difference"] = round(sum(differences) / len(differences), 3)
@@ -224,23 +187,23 @@ class ScoreJob(Job):
         )
 
     def _make_sampling(self, count: int) -> tuple[Sampling, KeyMaker]:
-        sampling = self.spec.sampling(_reply_schema(count) if self._prompt.reply == "json" else None)
+        grade = object_schema(id={"type": "integer"}, score={"type": "number"})
+        schema = list_schema("grades", grade, count) if self._prompt.reply == "json" else None
+        sampling = self.spec.sampling(schema)
         return sampling, KeyMaker(self.spec.identity, sampling)
 
-    def _grades(self, request: ChatRequest, replies: Replies, count: int, tally: Tally) -> dict[int, _Grade]:
-        """Return what a request says of its pairs by number; nothing when it was not asked yet."""
+    def _grades(self, request: ChatRequest, journal: Journal, count: int, tally: Tally) -> list[_Grade]:
+        """Return what a request says of each of its pairs; nothing when it was not asked yet."""
         tally.counts["requests"] += 1
-        rows = replies.all(request)
+        rows = list(journal.samples(request))
         row = next((row for row in rows if refusal_of(row) is None), None)
-        numbers = range(1, count + 1)
         if row is not None:
             tally.counts["replied"] += 1
             raw = whole_characters(row["reply"])
             parsed = parse_grades(raw, count=count, finish_reason=row.get("finish_reason"))
-            return {
-                n: _Grade(request.key, parsed.grades.get(n), parsed.rejected.get(n, ""), raw) for n in numbers
-            }
-        failure = replies.failure(request)
+            found = [(parsed.grades.get(n), parsed.rejected.get(n, "")) for n in range(1, count + 1)]
+            return [_Grade(request.key, grade, reason, raw) for grade, reason in found]
+        failure = journal.failure(request)
         if failure is not None:
             tally.failed[failure.kind] += 1
             reason, raw = "request_failed", whole_characters(f"{failure.kind}: {failure.message}")
@@ -249,8 +212,8 @@ class ScoreJob(Job):
             reason, raw = "refused_by_server", refusal_of(rows[-1]) or ""
         else:
             tally.counts["unanswered"] += 1
-            return {}
-        return {n: _Grade(request.key, None, reason, raw) for n in numbers}
+            return []
+        return [_Grade(request.key, None, reason, raw)] * count
 
     def _row(
         self, pair: Pair, grades: list[_Grade], tally: Tally, differences: list[float]
@@ -262,31 +225,15 @@ class ScoreJob(Job):
             return None
         row: dict[str, Any] = {"text1": pair.text1, "text2": pair.text2}
         model = self.spec.name
-        values = [grade.value for grade in grades if grade.value is not None]
-        if values:
-            first = next(grade for grade in grades if grade.value is not None)
+        if given := [(grade.value, grade.key) for grade in grades if grade.value is not None]:
+            values, keys = zip(*given, strict=True)
             tally.counts["kept"] += 1
             if len(values) == 2:
                 differences.append(abs(values[0] - values[1]))
-            return {**row, "score": sum(values) / len(values), "model": model, "key": first.key}
+            return {**row, "score": sum(values) / len(values), "model": model, "key": keys[0]}
         first = grades[0]
         if first.reason == "request_failed":
             tally.counts["failed_pairs"] += 1
         else:
             tally.rejected[first.reason] += 1
         return {**row, "model": model, "key": first.key, "reason": first.reason, "raw": first.raw}
-
-
-def _reply_schema(count: int) -> dict[str, Any]:
-    grade = {
-        "type": "object",
-        "properties": {"id": {"type": "integer"}, "score": {"type": "number"}},
-        "required": ["id", "score"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"grades": {"type": "array", "items": grade, "minItems": count, "maxItems": count}},
-        "required": ["grades"],
-        "additionalProperties": False,
-    }

@@ -10,7 +10,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError, AnnotatorError, StoppedError
 from angle_data.labelling.budget import Ledger
 from angle_data.labelling.collect import Collector
-from angle_data.labelling.journal import Replies, open_journal
+from angle_data.labelling.journal import Journal, open_journal
 from angle_data.labelling.runfile import RunFile
 from angle_data.text import counted
 
@@ -34,22 +34,17 @@ log = logging.getLogger("angle.labelling")
 class Job(ABC):
     """What a command brings to a session.
 
-    `command` is its name, `run` its run folder and `spec` who is asked. `total` is the number of requests,
-    None if it is not known; with a shard, about as many. With `retry_rejected`, answered requests that
-    `is_rejected` are asked anew, with the next sample (see `resample`). `advice` is what to do about a run
-    without a useful reply.
+    `command` is its name, `run` its run folder and `spec` who is asked. `total` is about the number of
+    requests, None if it is not known. With `retry_rejected`, answered requests that `is_rejected` are asked
+    anew, with the next sample (see `resample`). `advice` is what to do about a run without a useful reply.
     """
 
     command: str
     run: Path
     spec: AnnotatorSpec
+    total: int | None = None
     retry_rejected: bool = False
     advice: str = "choose another model or prompt"
-
-    @property
-    def total(self) -> int | None:
-        """Return the number of requests, if it is known without reading them."""
-        return None
 
     @abstractmethod
     def requests(self) -> Iterator[ChatRequest]:
@@ -62,11 +57,11 @@ class Job(ABC):
     def settings(self) -> dict[str, Any]:
         """Return the command's own entries of run.json: whatever changes its files, and no secrets.
 
-        Files are `Path`s. A change since the last session is reported.
+        Files are `Path`s. The next session reports what has changed.
         """
 
     @abstractmethod
-    def derive(self, replies: Replies) -> dict[str, Any]:
+    def derive(self, journal: Journal) -> dict[str, Any]:
         """Write the command's files and return the counts; called once, also when the session ends early.
 
         Among the counts are `requests`, `replied`, `kept`, `rejected` (reason -> number), `failed` (kind ->
@@ -94,9 +89,12 @@ class Tally:
     failed: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
 
-    def numbers(self, *names: str) -> dict[str, int]:
-        """Return some of the counts in this order."""
-        return {name: self.counts[name] for name in names}
+    def table(self, *names: str) -> dict[str, Any]:
+        """Return some of the counts in this order; `failed` and `rejected` are tables of their own."""
+        split = {"failed": self.failed, "rejected": self.rejected}
+        return {
+            name: dict(sorted(split[name].items())) if name in split else self.counts[name] for name in names
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,7 @@ def ask_all(job: Job) -> SessionResult:
     runfile = RunFile(job)
     runfile.check()
     started = time.monotonic()
-    with open_journal(job.run, spec.name) as journal:
+    with open_journal(job.run, spec.name, spec.identity) as journal:
         runfile.warn_of_changes()
         about = "" if spec.shard is None else "about "  # the shards are about equal
         count = "requests as they come" if job.total is None else f"{about}{counted(job.total, 'request')}"
@@ -133,15 +131,28 @@ def ask_all(job: Job) -> SessionResult:
         )
         ledger = Ledger(journal.spent, price, spec.max_usd, spec.max_tokens_total)
         collector = Collector(job, journal, ledger)
-        error = _ask(collector, spec, begin=runfile.begin)
-        if not isinstance(error, AnnotatorError):
-            _say_refused(collector.keep_refusals())
-        counts = job.derive(Replies(journal, collector.failures, spec.identity))
-        counts = {**counts, "asked": collector.asked}
+        error: BaseException | None = None
+        # With nothing to ask, the files can be derived anew without an API key or a file of replies.
+        if collector.has_more():
+            annotator = load_annotator(spec)
+            runfile.begin()
+            try:
+                collector.ask(annotator)
+            except (AngleError, KeyboardInterrupt) as stopped:
+                error = stopped
+            if collector.stopped:
+                error = error or KeyboardInterrupt()
+        if not isinstance(error, AnnotatorError) and (refused := collector.keep_refusals()):
+            said = (
+                "%s %s refused for good, most with %s; see refused_by_server in rejected.jsonl "
+                "(--retry-rejected asks again)"
+            )
+            log.warning(said, counted(len(refused), "request"), _were(len(refused)), _commonest(refused))
+        counts = {**job.derive(journal), "asked": collector.asked}
         # What was never recorded cannot be asked for again.
-        failed = {failure.kind for failure in collector.failures.values()} - {NOT_RECORDED}
+        failed = {failure.kind for failure in journal.failures.values()} - {NOT_RECORDED}
         finished = error is None and not counts["unanswered"] and not failed
-        error = error or _verdict(counts, collector, ledger) or _worthless(counts, job)
+        error = error or _verdict(counts, collector, journal, ledger) or _worthless(counts, job)
         runfile.write(
             counts,
             ledger,
@@ -151,61 +162,29 @@ def ask_all(job: Job) -> SessionResult:
         )
     if error is not None:
         raise error
-    if spec.engine == "batch":
-        _say_open_batches(job.run)
-    return SessionResult(job.run, spec.name, counts)
-
-
-def _ask(collector: Collector, spec: AnnotatorSpec, begin: Callable[[], None]) -> BaseException | None:
-    """Ask until nothing is open, and return the error that ended it early, if any.
-
-    `begin` is called before the first request.
-    """
-    # With nothing to ask, the files can be derived anew without an API key or a file of replies.
-    if not collector.has_more():
-        return None
-    annotator = load_annotator(spec)
-    begin()
-    try:
-        collector.ask(annotator)
-    except (AngleError, KeyboardInterrupt) as stopped:
-        return stopped
-    return KeyboardInterrupt() if collector.stopped else None
-
-
-def _say_refused(refused: list[Failure]) -> None:
-    """Say in one line what this session found that the service refuses for good."""
-    if refused:
-        log.warning(
-            "%s %s refused for good, most with %s; see refused_by_server in rejected.jsonl "
-            "(--retry-rejected asks again)",
-            counted(len(refused), "request"),
-            "was" if len(refused) == 1 else "were",
-            _commonest(refused),
-        )
-
-
-def _say_open_batches(run: Path) -> None:
-    """Say in one line that other requests of this folder are still with the batch service."""
-    if rows := open_requests(run):
+    if spec.engine == "batch" and (rows := open_requests(job.run)):
         log.warning(
             "%s of other settings or texts %s still with the batch service; the command that sent them "
             "fetches them",
             counted(rows, "request"),
             "is" if rows == 1 else "are",
         )
+    return SessionResult(job.run, spec.name, counts)
 
 
-def _verdict(counts: Mapping[str, Any], collector: Collector, ledger: Ledger) -> AngleError | None:
+def _verdict(
+    counts: Mapping[str, Any], collector: Collector, journal: Journal, ledger: Ledger
+) -> AngleError | None:
     """Return the error that an uninterrupted session ends with, None when all is done."""
-    left, failed = counts["unanswered"], len(collector.failures)
-    missing = sum(failure.kind == NOT_RECORDED for failure in collector.failures.values())
+    failures = journal.failures.values()
+    left, failed, worst = counts["unanswered"], len(failures), _commonest(failures)
+    missing = sum(failure.kind == NOT_RECORDED for failure in failures)
+    again = "run the same command again to"
     if collector.limit_reached:
         return StoppedError(
             f"stopped at {ledger.limit_text()}: spent {ledger.spent_text()}; {left} of {counts['requests']} "
-            "requests are left; raise the limit and run the same command again to go on"
+            f"requests are left; raise the limit and {again} go on"
         )
-    worst = _commonest(collector.failures.values())
     if failed and failed == collector.asked and not collector.has_reply:
         return AnnotatorError(f"every request failed ({failed}), most with {worst}")
     if collector.refused_alike:
@@ -217,14 +196,10 @@ def _verdict(counts: Mapping[str, Any], collector: Collector, ledger: Ledger) ->
     if failed > missing:
         most, them = ("", "it") if failed == 1 else ("most ", "them")
         return StoppedError(
-            f"{counted(failed, 'request')} failed, {most}with {worst}; run the same command again to ask "
-            f"{them} again"
+            f"{counted(failed, 'request')} failed, {most}with {worst}; {again} ask {them} again"
         )
     if left:
-        were = "was" if left == 1 else "were"
-        return StoppedError(
-            f"{counted(left, 'request')} {were} not answered; run the same command again to go on"
-        )
+        return StoppedError(f"{counted(left, 'request')} {_were(left)} not answered; {again} go on")
     return None
 
 
@@ -240,6 +215,10 @@ def _worthless(counts: Mapping[str, Any], job: Job) -> AnnotatorError | None:
     return AnnotatorError(
         f"no reply is of use ({replies}{most and f', most: {most}'}); see rejected.jsonl, then {advice}"
     )
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
 
 
 def _commonest(failures: Iterable[Failure]) -> str:

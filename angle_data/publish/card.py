@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from angle_data.records import LabelledPair
 from angle_data.text import jaccard, words
@@ -103,9 +104,9 @@ def _split_table(splits: Mapping[str, Sequence[LabelledPair]]) -> str:
             rows = [pair for pair in pairs if pair.polarity == polarity]
             bags = [(words(pair.text1), words(pair.text2)) for pair in rows]
             numbers = (
-                _mean(len(one) for one, _ in bags),
-                _mean(len(two) for _, two in bags),
-                _mean(jaccard(one, two) for one, two in bags),
+                fmean(len(one) for one, _ in bags),
+                fmean(len(two) for _, two in bags),
+                fmean(jaccard(one, two) for one, two in bags),
             )
             sources = len({pair.text1 for pair in rows})
             copies = sum("near_copy" in pair.flags for pair in rows)
@@ -124,11 +125,6 @@ def _model_table(pairs: Iterable[LabelledPair]) -> str:
     for model in sorted({model for model, _ in counts}):
         lines.append(f"| {model} | {counts[model, 'synonym']} | {counts[model, 'antonym']} |")
     return "\n".join(lines)
-
-
-def _mean(values: Iterable[float]) -> float:
-    numbers = list(values)
-    return sum(numbers) / len(numbers)
 
 
 def size_class(total: int) -> str:

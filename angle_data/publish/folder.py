@@ -49,8 +49,10 @@ def replace_dataset(directory: Path) -> Iterator[Path]:
         raise InputError(f"{directory} is a file; give another folder")
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
-        _clear_leftovers(directory)
-        temporary = Path(tempfile.mkdtemp(prefix=_prefix(directory), dir=directory.parent))
+        prefix = f".{directory.name}.writing-"
+        for leftover in sorted(directory.parent.glob(f"{glob.escape(prefix)}*")):
+            _clear(leftover, directory)
+        temporary = Path(tempfile.mkdtemp(prefix=prefix, dir=directory.parent))
     except OSError as error:
         raise InputError(
             f"cannot write to {directory.parent}: {error.strerror}; choose another folder"
@@ -67,16 +69,6 @@ def replace_dataset(directory: Path) -> Iterator[Path]:
         os.replace(new, directory)
     finally:
         _clear(temporary, directory)
-
-
-def _prefix(directory: Path) -> str:
-    return f".{directory.name}.writing-"
-
-
-def _clear_leftovers(directory: Path) -> None:
-    """Clear the temporary folders of killed processes."""
-    for leftover in sorted(directory.parent.glob(glob.escape(_prefix(directory)) + "*")):
-        _clear(leftover, directory)
 
 
 def _clear(temporary: Path, directory: Path) -> None:

@@ -1,3 +1,11 @@
-"""What a run or an evaluation found: report.json, report.html and the table on the terminal."""
+"""What a run or an evaluation found, for people: report.json, report.html, and the table on the terminal.
 
-__all__: list[str] = []
+In: the outcome of training (`result.Trained`) or of an evaluation (`evaluate.suite.Evaluation`).
+Out: files and text. Read in this order:
+
+- `text`: results as a plain table, verdicts, advice, the command that repeats a run.
+- `result`: the outcome of training, and its report as data: report.json and the part of the model's card.
+- `figures`: drawings as SVG text, and the bands of gold scores that they show.
+- `page`: rows and figures for the page of a run or of an evaluation; `page.html` has the words, `style.css`
+  the colours.
+"""

@@ -1,28 +1,168 @@
-"""The figures of a report: intervals, learning curve, densities, clouds, alignment and uniformity.
+"""The figures of a page as SVG text: intervals, learning curve, densities and histograms of scores.
 
-Each function returns panels, `(title, SVG)`; what their colours mean is said by `LEGEND`-like lists of
-`(class, name)` that the page writes below them.
+The page's style sheet gives the colours by class, `s0` … for models and `b0` … for bands of gold scores, so
+that one drawing suits light and dark pages. A figure is narrow enough for a phone. The same numbers give the
+same bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluate.analysis import density, density_by_band
+from angle_train.evaluate.analysis import BANDS, Curve, density
 from angle_train.evaluate.bootstrap import Interval
 from angle_train.evaluate.compare import WORD_OVERLAP, View
-from angle_train.report.svg import Plot
 
 Panel = tuple[str, str]
 """Title and SVG."""
 
+_WIDTH = 340
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 8, 38
 _ROW = 40
 _COLOURS = 5
-_MOST_DOTS = 1000
+_LONGEST_NAME = 44
+
+
+def ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Return about `about` round numbers within [low, high]; low must be below high."""
+    raw = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [round(number * step, 10) for number in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+class Plot:
+    """A plot with linear axes, drawn piece by piece.
+
+    `style` are class names, such as `s1` or `s0 dashed`.
+
+    Args:
+        x: Lowest and highest value across.
+        y: Lowest and highest value upwards.
+        height: In units of the drawing, which is 340 units wide.
+        left: Room for the numbers of the y axis.
+    """
+
+    def __init__(
+        self, x: tuple[float, float], y: tuple[float, float], height: int = 230, left: int = _LEFT
+    ) -> None:
+        # Equal values get an axis around them.
+        self._x, self._y = ((a, b) if b > a else (a - 0.5, b + 0.5) for a, b in (x, y))
+        self._bottom, self._height, self._left = height - _BOTTOM, height, left
+        self._parts: list[str] = []
+
+    def x_axis(self, label: str, at: Sequence[float] | None = None) -> None:
+        """Draw the axis at the bottom, with round numbers or those given."""
+        self._parts.append(f'<path class="axis" d="M{self._left} {self._bottom}H{_WIDTH - _RIGHT}"/>')
+        for value in at if at is not None else ticks(*self._x):
+            place = self._across(value)
+            self._parts.append(f'<path class="axis" d="M{place} {self._bottom}v4"/>')
+            self.text(place, self._bottom + 16, f"{value:g}", "middle")
+        self.text((self._left + _WIDTH - _RIGHT) / 2, self._height - 5, label, "middle")
+
+    def y_axis(self, label: str, numbers: bool = True) -> None:
+        """Draw lines across with their numbers, and the label along the axis."""
+        for value in ticks(*self._y, about=4) if numbers else ():
+            place = self._up(value)
+            self._parts.append(f'<path class="grid" d="M{self._left} {place}H{_WIDTH - _RIGHT}"/>')
+            self.text(self._left - 5, place + 4, f"{value:g}", "end")
+        self._parts.append(
+            f'<text text-anchor="middle" transform="translate(11 {(_TOP + self._bottom) / 2:g}) rotate(-90)">'
+            f"{escape(label)}</text>"
+        )
+
+    def line(self, xs: Iterable[float], ys: Iterable[float], style: str) -> None:
+        """Draw a line through points."""
+        points = " ".join(f"{self._across(x)} {self._up(y)}" for x, y in zip(xs, ys, strict=True))
+        self._parts.append(f'<path class="line {style}" d="M{points}"/>')
+
+    def dots(self, xs: Iterable[float], ys: Iterable[float], style: str) -> None:
+        """Draw points as one path: a dot is a line of no length with round ends."""
+        points = "".join(f"M{self._across(x)} {self._up(y)}h0" for x, y in zip(xs, ys, strict=True))
+        self._parts.append(f'<path class="dots {style}" d="{points}"/>')
+
+    def ring(self, x: float, y: float, style: str) -> None:
+        """Draw a ring around a point."""
+        self._parts.append(f'<circle class="line {style}" cx="{self._across(x)}" cy="{self._up(y)}" r="6"/>')
+
+    def bar(self, low: float, high: float, y: float, style: str) -> None:
+        """Draw a bar from the bottom up to `y`, between two values across."""
+        left, right, top = float(self._across(low)), float(self._across(high)), self._up(y)
+        self._parts.append(
+            f'<rect class="bar {style}" x="{left + 1:g}" y="{top:g}" width="{max(right - left - 2, 1):.4g}" '
+            f'height="{self._bottom - top:.4g}"/>'
+        )
+
+    def interval(self, score: Interval, y: float, style: str) -> None:
+        """Draw a score, times 100, as a dot on the line of its interval."""
+        ends = f"M{self._across(100 * score.low)} {self._up(y)}H{self._across(100 * score.high)}"
+        self._parts.append(f'<path class="line {style}" d="{ends}"/>')
+        self.dots([100 * score.value], [y], f"big {style}")
+
+    def text(self, x: float | str, y: float, text: str, anchor: str = "start") -> None:
+        """Write at a place in the drawing's own units."""
+        self._parts.append(f'<text x="{float(x):g}" y="{y:g}" text-anchor="{anchor}">{escape(text)}</text>')
+
+    def label_at(self, y: float, text: str) -> None:
+        """Write at the left edge, above a value upwards; long texts are cut."""
+        cut = text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"
+        self.text(self._left, self._up(y) - 9, cut)
+
+    def svg(self, description: str) -> str:
+        """Return the drawing, with a description for readers who cannot see it."""
+        return (
+            f'<svg viewBox="0 0 {_WIDTH} {self._height}" role="img" aria-label="{escape(description)}">'
+            f"{''.join(self._parts)}</svg>"
+        )
+
+    def _across(self, value: float) -> str:
+        low, high = self._x
+        place = self._left + (_WIDTH - _RIGHT - self._left) * (value - low) / (high - low)
+        return f"{place:.1f}".removesuffix(".0")
+
+    def _up(self, value: float) -> float:
+        low, high = self._y
+        return float(round(self._bottom - (self._bottom - _TOP) * (value - low) / (high - low), 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The pairs with gold scores in one fifth of their range.
+
+    Attributes:
+        name: Lowest and highest score, such as `0 to 0.2`, in the scores' own units.
+        style: Class of the band's colour.
+        cosines: Model -> cosines of the pairs.
+    """
+
+    name: str
+    style: str
+    cosines: dict[str, NDArray[np.float64]]
+
+
+def bands(view: View) -> list[Band]:
+    """Return every fifth of the range of the gold scores that holds a pair; they must not be all equal."""
+    low, high = float(view.gold.min()), float(view.gold.max())
+    number = np.minimum(((view.gold - low) / (high - low) * BANDS).astype(np.int64), BANDS - 1)
+    edges = [low + (high - low) * part / BANDS for part in range(BANDS + 1)]
+    found = np.unique(number).tolist()
+    return [
+        Band(
+            f"{edges[band]:g} to {edges[band + 1]:g}",
+            # Fewer than five bands have the ends of the range of colours.
+            f"b{round((BANDS - 1) * place / max(len(found) - 1, 1))}",
+            {model: column[number == band] for model, column in view.similarity.items()},
+        )
+        for place, band in enumerate(found)
+    ]
 
 
 def series(number: int) -> str:
@@ -36,7 +176,7 @@ def interval_panel(
     """Return the intervals of one set or task, a row for each model.
 
     Args:
-        title: Of the panel.
+        title: Title of the panel.
         rows: Model and interval; the place among the models gives the colour.
         reach: Lowest and highest value of all panels that are to be compared, times 100.
         label: What is measured.
@@ -44,29 +184,29 @@ def interval_panel(
     plot = Plot(reach, (0, len(rows)), height=46 + _ROW * len(rows), left=10)
     models = [model for model, _ in rows if model != WORD_OVERLAP]
     for number, (model, score) in enumerate(rows):
-        style = series(models.index(model)) if model in models else "s0"
         place = len(rows) - number - 0.72
-        plot.label_at(place, _shortened(model))
-        plot.interval(100 * score.value, 100 * score.low, 100 * score.high, place, style)
+        plot.label_at(place, model)
+        plot.interval(score, place, series(models.index(model)) if model in models else "s0")
     plot.x_axis(label)
-    told = "; ".join(f"{model} {100 * score.value:.1f}" for model, score in rows)
-    return title, plot.svg(f"{label} on {title}: {told}")
+    described = "; ".join(f"{model} {100 * score.value:.1f}" for model, score in rows)
+    return title, plot.svg(f"{label} on {title}: {described}")
 
 
 def learning_curve_panel(curve: Sequence[Mapping[str, Any]], best_step: int) -> Panel:
     """Return the dev Spearman over the steps; the first point is the untouched backbone, a dashed line.
 
     Args:
-        curve: See `summary.FitReport`.
+        curve: See `result.FitReport`.
         best_step: The step to mark.
     """
     steps = [float(point["step"]) for point in curve]
     scores = [100 * float(point["dev"]) for point in curve]
     room = max((max(scores) - min(scores)) * 0.1, 0.1)
-    plot = Plot((0, max(steps[-1], 1)), (min(scores) - room, max(scores) + room))
+    end = max(steps[-1], 1)
+    plot = Plot((0, end), (min(scores) - room, max(scores) + room))
     plot.y_axis("dev Spearman × 100")
     plot.x_axis("step")
-    plot.line([0, max(steps[-1], 1)], [scores[0], scores[0]], "s1 dashed")
+    plot.line([0, end], [scores[0], scores[0]], "s1 dashed")
     plot.line(steps, scores, "s2")
     plot.dots(steps, scores, "big s2")
     if best_step in steps:
@@ -76,120 +216,56 @@ def learning_curve_panel(curve: Sequence[Mapping[str, Any]], best_step: int) -> 
 
 def density_panel(view: View) -> Panel:
     """Return the density of all cosines under every model, and that of the gold scores, mapped to 0..1."""
-    curves = [density(column, -1.0, 1.0) for column in view.similarity.values()]
     gold = density((view.gold - view.gold.min()) / np.ptp(view.gold), 0.0, 1.0)
-    low = _lowest(view)
-    plot = Plot((low, 1), (0, max(max(curve.y) for curve in [*curves, gold])))
-    plot.y_axis("density", numbers=False)
-    plot.x_axis("cosine; gold score")
-    plot.line(gold.x, gold.y, "s0 dashed")
-    for number, curve in enumerate(curves):
-        plot.line(*_from(low, curve.x, curve.y), series(number))
+    curves = [density(column, -1.0, 1.0) for column in view.similarity.values()]
+    lines = [("s0 dashed", gold), *((series(number), curve) for number, curve in enumerate(curves))]
+    plot = _densities(lines, _lowest(view), max(max(curve.y) for _, curve in lines), "cosine; gold score")
     return "all pairs", plot.svg(f"densities of gold scores and of cosines on {view.name}; see the table")
 
 
 def band_panels(view: View) -> list[Panel]:
     """Return for every model the density of its cosines in each band of gold scores."""
-    found = {model: density_by_band(column, view.gold) for model, column in view.similarity.items()}
-    low = _lowest(view)
-    top = max(
-        max(curve.y)
-        for curves in found.values()
-        for name, curve in curves.items()
-        if name not in ("all", "gold")
-    )
-    panels = []
-    for model, curves in found.items():
-        plot = Plot((low, 1), (0, top))
-        plot.y_axis("density", numbers=False)
-        plot.x_axis("cosine")
-        kept = [curve for name, curve in curves.items() if name not in ("all", "gold")]
-        for number, curve in enumerate(kept):
-            plot.line(*_from(low, curve.x, curve.y), f"b{_colour(number, len(kept))}")
-        panels.append((model, plot.svg(f"densities of cosines under {model} by gold score; see the table")))
-    return panels
+    found = {
+        model: [(band.style, density(band.cosines[model], -1.0, 1.0)) for band in bands(view)]
+        for model in view.similarity
+    }
+    top = max(max(curve.y) for curves in found.values() for _, curve in curves)
+    return [
+        (
+            model,
+            _densities(curves, _lowest(view), top, "cosine").svg(
+                f"densities of cosines under {model} by gold score; see the table"
+            ),
+        )
+        for model, curves in found.items()
+    ]
 
 
-def cloud_panels(view: View) -> list[Panel]:
-    """Return for every model the cosine of each pair over its gold score; see `dots_caption`."""
-    chosen = _dotted(view)
-    gold = view.gold[chosen]
-    # Pairs with equal scores would hide each other; a fixed jitter spreads them.
-    jitter = np.random.default_rng(0).uniform(-0.012, 0.012, len(gold)) * np.ptp(view.gold)
-    low, room = _lowest(view), 0.04 * np.ptp(view.gold)
-    panels = []
-    for number, (model, column) in enumerate(view.similarity.items()):
-        plot = Plot((view.gold.min() - room, view.gold.max() + room), (low, 1))
-        plot.y_axis("cosine")
-        plot.x_axis("gold score")
-        plot.dots(gold + jitter, column[chosen], series(number))
-        panels.append((model, plot.svg(f"cosines under {model} over gold scores: {dots_caption(view)}")))
-    return panels
-
-
-def dots_caption(view: View) -> str:
-    """Return which pairs `cloud_panels` draws: all, or 1,000 drawn at random, always the same."""
-    drawn, count = len(_dotted(view)), len(view.gold)
-    return "a dot for each pair" if drawn == count else f"a dot for each of {drawn:,} of the {count:,} pairs"
-
-
-def _dotted(view: View) -> NDArray[np.int64]:
-    # Not every so many-th pair: files in which labels alternate would lose some of them.
-    count = len(view.gold)
-    return np.sort(np.random.default_rng(0).choice(count, min(count, _MOST_DOTS), replace=False))
-
-
-def uniformity_panel(points: Mapping[str, tuple[float, float]]) -> Panel:
-    """Return the plane of alignment and uniformity, a point for each model; lower left is better."""
-    xs, ys = [x for x, _ in points.values()], [y for _, y in points.values()]
-    plot = Plot(_around(xs), _around(ys))
-    plot.y_axis("uniformity")
-    plot.x_axis("alignment")
-    for number, (x, y) in enumerate(points.values()):
-        if number < _COLOURS:
-            plot.dots([x], [y], f"huge {series(number)}")
-        else:
-            plot.ring(x, y, series(number))
-    told = "; ".join(f"{model} {x:.3f}, {y:.3f}" for model, (x, y) in points.items())
-    return "alignment and uniformity", plot.svg(f"alignment and uniformity: {told}")
+def _densities(curves: Sequence[tuple[str, Curve]], low: float, top: float, label: str) -> Plot:
+    """Return a plot of curves with their styles, from `low` to 1 across and to `top` upwards."""
+    plot = Plot((low, 1), (0, top))
+    plot.y_axis("density", numbers=False)
+    plot.x_axis(label)
+    for style, curve in curves:
+        kept = [i for i, x in enumerate(curve.x) if x >= low]
+        plot.line([curve.x[i] for i in kept], [curve.y[i] for i in kept], style)
+    return plot
 
 
 def histogram_panel(title: str, counts: Mapping[str, int]) -> Panel:
     """Return a bar for each score, or range of scores."""
     plot = Plot((0, len(counts)), (0, max(counts.values())), height=170)
     plot.y_axis("pairs")
-    for number, count in enumerate(counts.values()):
+    for number, (name, count) in enumerate(counts.items()):
         plot.bar(number, number + 1, count, "s1")
+        middle = _LEFT + (_WIDTH - _LEFT - _RIGHT) * (number + 0.5) / len(counts)
+        plot.text(middle, 148, name.split("-")[0] if len(counts) > 6 else name, "middle")
     plot.x_axis("gold score", at=())
-    for number, name in enumerate(counts):
-        middle = 44 + (340 - 54) * (number + 0.5) / len(counts)
-        plot.text(middle, 148, name.split("-")[0] if len(counts) > 6 else name, anchor="middle")
-    told = "; ".join(f"{name}: {count}" for name, count in counts.items())
-    return title, plot.svg(f"pairs by gold score: {told}")
-
-
-def _from(low: float, xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Return the part of a curve that is not left of `low`."""
-    kept = [(x, y) for x, y in zip(xs, ys, strict=True) if x >= low]
-    return [x for x, _ in kept], [y for _, y in kept]
+    described = "; ".join(f"{name}: {count}" for name, count in counts.items())
+    return title, plot.svg(f"pairs by gold score: {described}")
 
 
 def _lowest(view: View) -> float:
     """Return a round number below all cosines and gold scores from 0."""
     lowest = min(0.0, *(float(column.min()) for column in view.similarity.values()))
     return max(-1.0, float(np.floor(lowest * 5)) / 5)
-
-
-def _around(values: Sequence[float] | Any) -> tuple[float, float]:
-    low, high = float(min(values)), float(max(values))
-    room = (high - low) * 0.15 or 0.1
-    return low - room, high + room
-
-
-def _colour(number: int, count: int) -> int:
-    """Return which of the five ordered colours the band has: the ends of the range where there are fewer."""
-    return round(4 * number / max(count - 1, 1))
-
-
-def _shortened(text: str, most: int = 44) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

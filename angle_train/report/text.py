@@ -1,10 +1,15 @@
-"""Results as a plain text table and as sentences; correlations are multiplied by 100 here and not before."""
+"""Results as plain text: the table, verdicts, advice, and the command that repeats a run.
+
+Correlations are multiplied by 100 here and on the page, and nowhere before.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from angle_train.evaluate.bootstrap import Difference
 from angle_train.evaluate.compare import SPEARMAN, Result
@@ -26,16 +31,31 @@ class Table:
     numbers: Sequence[int]
 
 
-def table_of(results: Sequence[Result], *, roles: bool = False) -> Table:
-    """Return a row for every result; correlations with gold scores alone need no column that names them.
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How much better the new model is on one set.
 
-    Sets that are not of the published size are marked with `*`. Those of several seeds have their standard
-    deviation, and the p-value of the test over seeds behind the verdict.
+    Attributes:
+        name: Name of the set.
+        count: Its items, such as `200 pairs`.
+        difference: New minus old.
+    """
+
+    name: str
+    count: str
+    difference: Difference
+
+
+def table_of(results: Sequence[Result], *, roles: bool = False) -> Table:
+    """Return a row for every result; if all are Spearman correlations, no column names the figure.
+
+    A set that does not have its published size is marked with `*`. A system of several seeds has its standard
+    deviation, and its verdict has the p-value of the test over seeds.
 
     Args:
         results: Set by set.
-        roles: Whether a column says what each set was used for; else it stands behind the names of sets
-            that have one name.
+        roles: Whether to add a column for the role of each set. Without it, sets that share a name have their
+            role behind the name.
     """
     alone = all(result.metric == SPEARMAN for result in results)
     sets = {(result.pairs, result.role) for result in results}
@@ -45,10 +65,10 @@ def table_of(results: Sequence[Result], *, roles: bool = False) -> Table:
     rows = []
     for result in results:
         name = result.pairs + ("*" if result.standard_size is False else "")
-        role = f" ({result.role})" if result.pairs in twice and not roles else ""
+        difference = result.difference
         rows.append(
             [
-                name + role,
+                name + (f" ({result.role})" if result.pairs in twice and not roles else ""),
                 *([result.role] if roles else []),
                 str(result.count),
                 *([] if alone else [result.metric]),
@@ -56,7 +76,8 @@ def table_of(results: Sequence[Result], *, roles: bool = False) -> Table:
                 f"{100 * result.score.value:.1f}"
                 + ("" if result.spread is None else f" ± {100 * result.spread:.1f}"),
                 f"[{100 * result.score.low:.1f}, {100 * result.score.high:.1f}]",
-                *difference_cells(result.difference)[:2],
+                f"{100 * difference.delta:+.1f}" if difference else "",
+                interval_text(difference) if difference else "",
                 _verdict(result),
             ]
         )
@@ -65,8 +86,12 @@ def table_of(results: Sequence[Result], *, roles: bool = False) -> Table:
     return Table([*columns, "95 %", "difference", "95 %", "verdict"], rows, numbers)
 
 
+def interval_text(difference: Difference) -> str:
+    """Return the interval of a difference, times 100 and with signs."""
+    return f"[{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
+
+
 def _verdict(result: Result) -> str:
-    """Return the verdict of a result, and what seeds say of it; empty where it is compared with nothing."""
     if result.difference is None:
         return ""
     p_value = result.seed_test.p_value if result.seed_test else None
@@ -75,7 +100,7 @@ def _verdict(result: Result) -> str:
 
 
 def seeds_note(difference: Difference) -> str:
-    """Return what to say where the items decide and the seeds do not agree; else nothing."""
+    """Return ` over seeds` where the items decide and the seeds do not agree, else nothing."""
     return " over seeds" if difference.decided and difference.seeds_agree is False else ""
 
 
@@ -94,16 +119,15 @@ def notes_on(results: Sequence[Result]) -> list[str]:
 
 
 def results_table(results: Sequence[Result]) -> str:
-    """Return an aligned table, one line per result, with notes on what the numbers are."""
+    """Return an aligned table, one line per result, with notes on the numbers."""
     made = table_of(results)
-    table = [made.columns, *made.rows]
-    widths = [max(len(row[i]) for row in table) for i in range(len(made.columns))]
+    widths = [max(map(len, column)) for column in zip(made.columns, *made.rows, strict=True)]
     lines = [
         "  ".join(
             text.rjust(width) if i in made.numbers else text.ljust(width)
             for i, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for row in table
+        for row in [made.columns, ["-" * width for width in widths], *made.rows]
     ]
     baselines = sorted({result.baseline for result in results if result.baseline})
     paired = f"; differences to {', '.join(baselines)}, paired" if baselines else ""
@@ -113,19 +137,86 @@ def results_table(results: Sequence[Result]) -> str:
         if alone
         else "95 % bootstrap intervals over items"
     )
-    rule = "  ".join("-" * width for width in widths)
-    return "\n".join([lines[0], rule, *lines[1:], f"{what}{paired}.", *notes_on(results)])
+    return "\n".join([*lines, f"{what}{paired}.", *notes_on(results)])
 
 
 def verdict_sentence(pairs: str, difference: Difference) -> str:
     """Return what a paired difference says about tuning, such as `tuning helped on X: +3.1 [+1.0, +5.2]`."""
-    delta, interval, verdict = difference_cells(difference)
-    return f"{_OPENINGS[verdict]} {pairs}: {delta} {interval}"
+    delta = f"{100 * difference.delta:+.1f}"
+    return f"{_OPENINGS[difference.verdict]} {pairs}: {delta} {interval_text(difference)}"
 
 
-def difference_cells(difference: Difference | None) -> tuple[str, str, str]:
-    """Return the texts of a paired difference, its interval and its verdict; empty without one."""
-    if difference is None:
-        return "", "", ""
-    interval = f"[{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
-    return f"{100 * difference.delta:+.1f}", interval, difference.verdict
+def advice(found: Sequence[Compared], old: str, *, seen: bool = False) -> str:
+    """Return the sentence that a report starts with: take the new model, or keep the old one.
+
+    It rests on the paired intervals alone.
+
+    Args:
+        found: At least one set.
+        old: What to call the old model, such as `the backbone`.
+        seen: Whether the new model learned from the sets, or they chose its weights: then they cannot decide.
+    """
+    use = "measure it on other pairs before you use it" if seen else "use it"
+    if len(found) == 1:
+        return _advice_on_one(found[0], old, use)
+    verdicts = [compared.difference.verdict for compared in found]
+    better, worse = verdicts.count("better"), verdicts.count("worse")
+    sets = f"{len(found)} sets"
+    if better == len(found):
+        every = "both sets" if len(found) == 2 else f"all {sets}"
+        sizes = sorted(100 * compared.difference.delta for compared in found)
+        return f"Better than {old} on {every}, by {sizes[0]:.1f} to {sizes[-1]:.1f}: {use}."
+    if better and worse:
+        return f"Better than {old} on {better} of {sets}, worse on {worse}: use it only where it is better."
+    if better:
+        return f"Better than {old} on {better} of {sets}, not reliably different on the others: {use}."
+    if worse:
+        return f"Worse than {old} on {worse} of {sets} and better on none: keep {old}."
+    return f"Not reliably better than {old} on any of {sets}: keep {old}."
+
+
+def _advice_on_one(compared: Compared, old: str, use: str) -> str:
+    difference, where = compared.difference, f"on {compared.count}"
+    delta, low, high = (100 * v for v in (difference.delta, difference.low, difference.high))
+    if difference.verdict == "better":
+        return f"Better than {old} by {delta:.1f} [{low:.1f}, {high:.1f}] {where}: {use}."
+    if difference.verdict == "worse":
+        return f"Worse than {old} by {-delta:.1f} [{-high:.1f}, {-low:.1f}] {where}: keep {old}."
+    size = f"{delta:+.1f} {interval_text(difference)}"
+    return f"Not reliably better than {old}{seeds_note(difference)} ({size} {where}): keep {old}."
+
+
+def tone(found: Sequence[Compared]) -> str:
+    """Return `good` if the new model is better somewhere and worse nowhere, `bad` if worse somewhere."""
+    verdicts = {compared.difference.verdict for compared in found}
+    return "bad" if "worse" in verdicts else "good" if "better" in verdicts else ""
+
+
+def command_line(program: str, options: Sequence[tuple[str, str | Sequence[str] | bool | None]]) -> str:
+    """Return a command in a shell's quoting.
+
+    Args:
+        program: Its first words, such as `angle-train fit`.
+        options: Name and value. A sequence repeats the option for each of its values, True makes a flag, and
+            options with None, False or nothing are left out.
+    """
+    words = [program]
+    for name, value in options:
+        if value is True:
+            words.append(name)
+        elif value:
+            words += [f"{name} {shlex.quote(one)}" for one in ([value] if isinstance(value, str) else value)]
+    return " ".join(words)
+
+
+def portable(path: str) -> str:
+    """Return a path or hub id without the place of the files on this machine.
+
+    Relative paths and hub ids stay as they are. Of an absolute path the last part stays. Of `DIR/dataset`,
+    which is what `angle-data` writes, the last two stay: `dataset` alone would say nothing.
+    """
+    given = Path(path)
+    if not given.is_absolute():
+        return path
+    parts = given.parts
+    return "/".join(parts[-2:] if parts[-1] == "dataset" else parts[-1:])

@@ -49,7 +49,7 @@ from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, fit
 from angle_train.model.load import load_backbone, quiet_libraries
 from angle_train.recipe import Recipe, find_recipe
-from angle_train.report.summary import FitReport
+from angle_train.report.result import FitReport
 
 LLM = ("annotator-a", "annotator-b", "annotator-c", "concat", "vote")
 SIMCSE = {"simcse-same": 10, "simcse-all": 1}

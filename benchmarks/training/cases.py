@@ -21,16 +21,12 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 import numpy as np  # noqa: E402
-from angle_train.settings import BackboneConfig  # noqa: E402
 from common import data_folder, minilm  # noqa: E402
 
-from angle_train.data.pairs import PairSet, load_pairs
-from angle_train.data.splits import hold_out
+from angle_train.data.pairs import PairSet, load_pairs  # noqa: E402
+from angle_train.data.splits import hold_out  # noqa: E402
 from angle_train.model.load import backbone_identity  # noqa: E402
-from angle_train.recipe import (
-    CHECKPOINT,
-    Recipe,
-)
+from angle_train.recipe import CHECKPOINT, BackboneConfig, Recipe  # noqa: E402
 
 BACKBONES: dict[str, tuple[int | None, float]] = {"minilm-3": (3, 1e-4), "minilm": (None, 5e-5)}
 """Name -> layers of MiniLM (none: all six) and learning rate."""
@@ -152,9 +148,8 @@ def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Pat
         return kept
     recipe, settings = _settings(way, case, backbone, seed)
     path = _path(out, name, case, backbone, seed, settings)
-    from angle_train.model.prepare import load_for_training
-
     from angle_train.evaluate.similarity import evaluate_model, spearman
+    from angle_train.model.load import load_for_training
 
     pooled = BackboneConfig(pooling=way.pooling or CHECKPOINT)
     length = SHARED["max_seq_length"]

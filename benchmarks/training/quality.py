@@ -12,10 +12,10 @@ settings is not run again, so the script can be stopped at any time.
 
 Ways: `ours` has the weights chosen for each data set without its test pairs (CHOSEN) and averages with the
 backbone in the share that dev prefers; `ours, not merged` does not average; `ours, default` has the default
-weights and does not average. `cosent`, `st-angle`, `mnrl`, `simcse`, `sbert` are the stock losses of
-sentence-transformers on this toolkit's trainer and batches; with `, merged` they are averaged with the
-backbone too. `ST …` is sentence-transformers' own trainer; for MNRL it gets the positive pairs alone, so
-fewer steps. `angle_emb` is the authors' package with the weights of its README, in an environment of its own.
+weights and does not average. `cosent` is the cosine term alone; `st-angle`, `mnrl`, `simcse` and
+`sbert` are stock losses of sentence-transformers on this toolkit's trainer and batches (`peers.py`). `ST …`
+is sentence-transformers' own trainer; for MNRL it gets the positive pairs alone, so fewer steps. `angle_emb`
+is the authors' package with the weights of its README, in an environment of its own.
 The peers have their default temperatures, ours were chosen on dev: like with like are `ours, default` and
 the peers.
 """
@@ -26,6 +26,7 @@ from typing import Any
 
 from cases import Way, arguments_of, load_case, run_unit
 from common import RESULTS
+from peers import PEERS
 from tables import print_tables
 from ways import angle_emb, ours, stock
 
@@ -54,6 +55,7 @@ WAYS: dict[str, Way | None] = {
     "ours, not merged": None,
     "ours, default": ours(),
     "cosent": ours(in_batch_weight=0.0, angle_weight=0.0),
+    **{name: ours(peer=name) for name in PEERS},
     "ST MNRL": stock("MultipleNegativesRankingLoss", positives_only=True),
     "angle_emb": angle_emb(),
     "cosent, merged": ours(in_batch_weight=0.0, angle_weight=0.0, merge=True),

@@ -79,9 +79,18 @@ def ours(**values: Any) -> Train:
     def run(model: Any, pairs: PairSet, scratch: Path) -> None:
         from angle_train.train.trainer import train
 
-        train(model, pairs, [], recipe_of(pairs.name, **values), scratch)
+        train(model, pairs, recipe_of(pairs.name, **values), scratch)
 
     return run
+
+
+def _sampler(*given: Any, sources: Sequence[str], block: int, **more: Any) -> Any:
+    """Return the toolkit's sampler for the stock trainer."""
+    from angle_train.objective.batches import EpochSampler
+
+    sampler = EpochSampler(*given, **more)
+    sampler.sources, sampler.block = sources, block
+    return sampler
 
 
 def stock(loss_name: str) -> Train:
@@ -95,13 +104,12 @@ def stock(loss_name: str) -> Train:
 
         from angle_train.model.load import quiet_libraries
         from angle_train.train.arguments import training_arguments
-        from angle_train.train.replay import EpochSampler
 
         columns = {"text1": list(pairs.text1), "text2": list(pairs.text2), "score": pairs.score.tolist()}
         config = recipe_of(pairs.name).training
         with quiet_libraries():
             args = training_arguments(config, len(pairs), scratch, model.device, select=False)
-            args.batch_sampler = partial(EpochSampler, sources=pairs.sources(), block=config.source_block)
+            args.batch_sampler = partial(_sampler, sources=pairs.sources(), block=config.source_block)
             trainer = SentenceTransformerTrainer(
                 model=model,
                 args=args,

@@ -21,23 +21,28 @@ _PINS = ("angle-emb==0.6.1", "torch==2.13.0")
 _WORKER = Path(__file__).with_name("angle_emb_worker.py")
 
 
-def ours(*, merge: bool = False, **values: Any) -> Way:
-    """Return training with this toolkit; `values` of the recipe, `loss` among them, make the way.
+def ours(*, merge: bool = False, peer: str | None = None, **values: Any) -> Way:
+    """Return training with this toolkit; `values` of the recipe make the way.
 
     Args:
         merge: Average the weights with the untouched backbone, in the share that the dev pairs prefer; what
             the same training gives without is kept too.
+        peer: Train with a loss of others, see `peers`.
         values: Of the recipe.
     """
 
     def run(model: Any, case: Case, recipe: Recipe, scratch: Path) -> dict[str, Any]:
+        from peers import options_for
+
         from angle_train.evaluate.similarity import evaluate_model, spearman
-        from angle_train.model.merge import best_share, blend, blended, shares_to_try, snapshot
-        from angle_train.settings import AUTO
-        from angle_train.train.trainer import train
+        from angle_train.recipe import AUTO
+        from angle_train.train.choosing import best_share, blend, blended, shares_to_try, snapshot
+        from angle_train.train.trainer import DevEvaluator, train
 
         backbone = snapshot(model)
-        training = train(model, case.train, [case.dev], recipe.with_overrides(values), scratch)
+        chosen = recipe.with_overrides(values | ({"swap": False} if peer else {}))
+        evaluator = DevEvaluator([case.dev])
+        training = train(model, case.train, chosen, scratch, evaluator=evaluator, options=options_for(peer))
         notes = {
             "dev": max(point.dev for point in training.curve),
             "steps": training.steps,
@@ -57,7 +62,7 @@ def ours(*, merge: bool = False, **values: Any) -> Way:
             notes |= {"dev": scores[best], "share": shares[best]}
         return notes
 
-    return Way(run, {"toolkit": values, "merge": merge}, values.get("pooling"))
+    return Way(run, {"toolkit": values, "merge": merge, "peer": peer}, values.get("pooling"))
 
 
 def stock(loss_name: str, *, positives_only: bool = False) -> Way:

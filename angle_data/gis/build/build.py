@@ -10,7 +10,6 @@ import logging
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,10 @@ from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_rows
 from angle_data.gis.build.evidence import Scan, scan_store
-from angle_data.gis.build.links import Link, denied_pairs, judge
+from angle_data.gis.build.links import Link, Pair, denied_pairs, judge
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.negatives import Candidates, draw_negatives
-from angle_data.gis.build.positives import Pair, find_clusters, positive_pairs
+from angle_data.gis.build.positives import find_clusters, positive_pairs
 from angle_data.gis.build.report import (
     Measures,
     check_splits,
@@ -35,7 +34,7 @@ from angle_data.gis.build.report import (
     positive_counts,
     token_counter,
 )
-from angle_data.gis.build.splits import SPLIT_BY, Division, Periods, place_issues
+from angle_data.gis.build.splits import SPLIT_BY, Division, place_issues
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
 from angle_data.jsonl import replace_file, write_jsonl
@@ -119,12 +118,14 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
     denied, denials_dropped = denied_pairs(scan)
     near, division = NearTexts(texts), Division(config.split_by, check_ratios(config.ratios), config.seed)
     places = place_issues(scan.heads, clusters, pairs, denied, near, division)
-    dropped += [("crosses_time_border", pair) for pair in pairs if places.crosses(pair, scan.heads)]
-    pairs = [pair for pair in pairs if not places.crosses(pair, scan.heads)]
-    _write_audit(config.out / "audit", scan, links, dropped)
     positives: dict[str, list[Pair]] = {split: [] for split in division.shares}
     for pair in pairs:
-        positives[places.splits[pair.one]].append(pair)
+        split, nodes = places.splits[pair.one], (pair.one, pair.other)
+        if all(places.timely(scan.heads[node].created_at, split) for node in nodes):
+            positives[split].append(pair)
+        else:
+            dropped.append(("crosses_time_border", pair))
+    _write_audit(config.out / "audit", scan, links, dropped)
     missed = missed_shares({name: len(found) for name, found in positives.items()}, division.shares)
     if missed:
         log.warning("shares of the positive pairs: %s; see --ratios, or crawl more", missed)
@@ -142,14 +143,17 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
         "store": {"repositories": len(scan.repos), "issues": len(scan.heads), "comments": scan.comments},
         "links": link_counts(links, clusters),
         "clusters": cluster_counts(clusters),
-        "pairs": positive_counts(pairs, dropped, hubs),
+        "pairs": positive_counts(positives, dropped, hubs),
         "negatives": negative_counts(negatives, clusters, vain, denials_dropped),
         "splits": pair_counts(splits),
-        "periods": _periods(places.periods),
+        "periods": places.periods.to_dict() if places.periods else {},
         "checks": check_splits(splits, clusters, texts),
     }
     if any(report["checks"].values()):
-        raise AngleError(_leaks(report["checks"]))
+        found = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in report["checks"].items() if n)
+        raise AngleError(
+            f"nothing written, for the splits are not apart ({found}); please report this defect"
+        )
     return splits, report
 
 
@@ -164,9 +168,7 @@ def _write(
     """Write the data set, and the report with what the rows measure."""
 
     def card(folder: Path) -> str:
-        report["repositories"] = measures.by_repository()
-        report["tokens"], report["overlap"] = measures.tokens(), measures.overlap()
-        report["cleaning"] = measures.cleaning()
+        report.update(measures.summary())
         figures = _draw(config.out / "figures", folder, measures, report)
         return render_gis_card(report, ids_only=config.ids_only, figures=figures)
 
@@ -184,7 +186,6 @@ def _rows(
     """Yield the rows of a split in random order, and measure them on the way."""
     for pair in sorted(pairs, key=lambda pair: stable_hash(f"{config.seed} row {pair.one} {pair.other}")):
         one, other = texts.get(pair.one), texts.get(pair.other)
-        leader = pair.cluster
         row = {
             "text1": one.text,
             "text2": other.text,
@@ -199,7 +200,7 @@ def _rows(
             "kind": pair.kind,
             "evidence": pair.evidence,
             "evidence_url": pair.evidence_url,
-            "cluster": f"{scan.repos[leader[0]].name}#{leader[1]}",
+            "cluster": f"{scan.repos[pair.cluster[0]].name}#{pair.cluster[1]}",
         }
         measures.changes |= {pair.one: one.changes, pair.other: other.changes}
         measures.add(split, row)
@@ -242,22 +243,12 @@ def _options(config: BuildConfig) -> dict[str, Any]:
     return {**{name: getattr(config, name) for name in names}, "ratios": list(config.ratios), **selection}
 
 
-def _periods(periods: Periods | None) -> dict[str, str | None]:
-    """The last moment of the period of every split; None is open."""
-    return dict(zip_longest(periods.splits, periods.borders)) if periods else {}
-
-
 def _nothing(config: BuildConfig, scan: Scan) -> str:
     left_out = f"; left out: {', '.join(scan.left_out)}" if scan.left_out else ""
     return (
         f"{config.out / STORE_NAME}: no duplicates among {len(scan.heads)} issues with "
         f"{scan.comments} comments; see audit/ for what was rejected, and crawl more{left_out}"
     )
-
-
-def _leaks(checks: Mapping[str, int]) -> str:
-    found = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in checks.items() if count)
-    return f"nothing written, for the splits are not apart ({found}); please report this defect"
 
 
 def _summary(report: Mapping[str, Any]) -> dict[str, int]:

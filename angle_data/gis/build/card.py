@@ -26,6 +26,7 @@ _VAIN = {
     "no_partner": "Negative pairs for which no other issue was found",
 }
 _EVIDENCE = {"events": "GitHub's own marks alone", "comments": "comments alone"}
+_COUNTS = ("positives", "negatives", "pairs", "random", "hard", "explicit_non_duplicate", "issues")
 
 
 def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Iterable[str] = ()) -> str:
@@ -42,7 +43,7 @@ def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Itera
         repository_count=len(report["repositories"]),
         ids_note=_IDS_NOTE if ids_only else "",
         columns=_columns(IDS_COLUMNS if ids_only else COLUMNS),
-        sizes=_sizes(splits),
+        sizes=_labels("split", splits, _COUNTS),
         tokenizer=tokens["tokenizer"],
         limit=LIMIT,
         lengths=_lengths(tokens),
@@ -74,17 +75,17 @@ def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Itera
 
 
 def render_rehydrated_card(
-    splits: Mapping[str, Mapping[int, int]],
+    splits: Mapping[str, Mapping[str, int]],
     dropped: Mapping[str, int],
     edited: int,
     *,
-    origin: str = "",
-    repositories: Mapping[str, str] | None = None,
+    origin: str,
+    repositories: Mapping[str, str],
 ) -> str:
     """Return the card of a data set whose texts were fetched again.
 
-    `splits` counts its pairs by label, `origin` names the data set of ids, `repositories` are those that
-    could not be read, with the reason.
+    `splits` counts its positives and negatives, `origin` names the data set of ids, `repositories` are those
+    that could not be read, with the reason.
     """
     return f"""\
 {_front(sum(sum(found.values()) for found in splits.values()))}
@@ -99,11 +100,11 @@ as far as is known.
 
 ## Sizes
 
-{_labels("split", {name: {"positives": found[1], "negatives": found[0]} for name, found in splits.items()})}
+{_labels("split", splits)}
 
 Left out since the pairs were collected: {_listed(dropped)}. Of the pairs kept, {edited:,} have a text that
 was edited since, or that is cleaned in another way now.
-{_repositories_left_out(repositories or {})}
+{_repositories_left_out(repositories)}
 <!-- {origin} -->
 """
 
@@ -133,19 +134,10 @@ def _columns(columns: Mapping[str, str]) -> str:
     return _table(("column", "meaning"), ((f"`{name}`", meaning) for name, meaning in columns.items()))
 
 
-def _labels(
-    head: str,
-    found: Mapping[str, Mapping[str, int]],
-    names: Sequence[str] = ("positives", "negatives"),
-) -> str:
+def _labels(head: str, found: Mapping[str, Mapping[str, int]], names: Sequence[str] = _COUNTS[:2]) -> str:
     """A table of counts by name; a count that is not there is 0."""
     rows = ((name, *(f"{counts.get(column, 0):,}" for column in names)) for name, counts in found.items())
     return _table((head, *names), rows)
-
-
-def _sizes(splits: Mapping[str, Mapping[str, int]]) -> str:
-    kinds = ("random", "hard", "explicit_non_duplicate")
-    return _labels("split", splits, ("positives", "negatives", "pairs", *kinds, "issues"))
 
 
 def _lengths(tokens: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Reads the store once, thread by thread, and collects who calls which issues duplicates, and what backs it.
 
-Nothing is judged here. The raw facts are kept beside every statement, so that others can judge differently.
-Memory grows with the number of issues and statements, not with the number or length of comments.
+Nothing is judged here; the raw facts stand beside every statement. Memory grows with the number of issues
+and statements, not with the number or length of comments.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
 from heapq import merge
 from itertools import groupby
-from typing import Any, Literal
+from typing import Literal
 
-from angle_data.gis.comments.reading import MarkerLink
+from angle_data.gis.comments.reading import WRITE_ROLES, MarkerLink, read_thread
 from angle_data.gis.comments.references import may_refer
-from angle_data.gis.comments.threads import WRITE_ROLES, Thread, read_thread
 from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
 from angle_data.gis.crawl.selection import Selection
@@ -35,7 +34,6 @@ _LABEL = re.compile(r"(?<![a-z])(?:dup|dupe|duplicated?|duplicates)(?![a-z])", r
 _NEGATIVE_LABEL = re.compile(r"\b(?:not|non|no|possible|potential|maybe|candidate)\b", re.IGNORECASE)
 _MENTION = re.compile(r"(?:[#＃]|\bgh-|/issues/)([1-9]\d{0,8})\b", re.IGNORECASE)
 _HIDDEN = frozenset({"spam", "abuse"})
-_PROGRESS_EVERY = 1_000
 _GONE = ("error:404", "error:410", "error:451")
 _WEAK_FACTOR = 0.9
 
@@ -46,28 +44,15 @@ _Target = tuple[int | str, int]
 class Rank(IntEnum):
     """What backs a statement, best first; the build accepts all but the last two."""
 
-    EVENT = 1
-    """GitHub recorded that someone with write access marked the two as duplicates."""
-    WRITE_ROLE = 2
-    """Stated outright by an owner, member or collaborator."""
-    CORROBORATED = 3
-    """Stated outright by someone else; the issue was also closed, labelled or resolved as a duplicate."""
-    ADMITTED = 4
-    """Stated outright by the author of the duplicate."""
-    STATED = 5
-    """Stated outright, with nothing to back it."""
-    TENTATIVE = 6
-    """A guess or a question."""
+    EVENT = 1  # somebody with write access marked the two as duplicates
+    WRITE_ROLE = 2  # an owner, member or collaborator states it outright
+    CORROBORATED = 3  # anybody does, and the issue was also closed, labelled or resolved as a duplicate
+    ADMITTED = 4  # the author of the duplicate does
+    STATED = 5  # anybody does, and nothing backs it
+    TENTATIVE = 6  # a guess or a question
 
 
-CONFIDENCE: dict[Rank, float] = {
-    Rank.EVENT: 0.99,
-    Rank.WRITE_ROLE: 0.97,
-    Rank.CORROBORATED: 0.95,
-    Rank.ADMITTED: 0.9,
-    Rank.STATED: 0.75,
-    Rank.TENTATIVE: 0.3,
-}
+CONFIDENCE: dict[Rank, float] = dict(zip(Rank, (0.99, 0.97, 0.95, 0.9, 0.75, 0.3), strict=True))
 """Rank -> confidence in [0, 1]. These order links; they are set by judgement, not measured."""
 
 
@@ -97,10 +82,6 @@ class Facts:
         """Whether anything besides the comment says so."""
         resolved = (self.labelled or self.state_reason) and not self.elsewhere
         return self.event or resolved or (self.closed_by_writer and not self.bot)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields in declaration order, ready for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +114,23 @@ class Statement:
     source: Literal["comment", "event"]
     kind: str
     rank: Rank
-    confidence: float
     url: str
     created_at: str
     facts: Facts
     span: tuple[int, int] | None = None
     withdrawn: str = ""
     disputed: bool = False
+
+    @property
+    def weak(self) -> bool:
+        """Whether the words tie two issues without calling either a duplicate."""
+        return self.kind.partition(":")[0] in WEAK_KINDS
+
+    @property
+    def confidence(self) -> float:
+        """A number in [0, 1] by rank; a tenth less for weak words."""
+        weak = self.weak and self.rank is not Rank.EVENT
+        return round(CONFIDENCE[self.rank] * (_WEAK_FACTOR if weak else 1.0), 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +189,8 @@ def scan_store(
 ) -> Scan:
     """Read the part of the store that `selection` takes, all of it by default.
 
-    `tell` gets the name of a repository and how many more of its issues are done or passed over. A
-    repository that GitHub no longer shows (404, 410, 451) is left out, whatever the store holds of it.
+    `tell` gets the name of a repository and how many more of its issues are done or left out. A repository
+    that GitHub no longer shows (404, 410, 451) is left out, whatever the store holds of it.
     """
     selection = selection or Selection()
     found = Scan(web=store.site())
@@ -213,18 +204,15 @@ def scan_store(
             tell(repo.name, store.count("issues", repo.id))
     for repo in found.repos.values():
         found.mentions[repo.id] = array("Q")
-        done = 0
-        for done, thread in enumerate(_threads(store, repo), start=1):
+        for thread in _threads(found, store, repo):
             issue = thread.issue
             # A gone issue may still lead to where it went.
             if issue.gone is None and not selection.holds(issue.created_at):
                 found.outside.add(thread.here)
             else:
                 _read_thread(found, thread, selection)
-            if done % _PROGRESS_EVERY == 0:
-                tell(repo.name, _PROGRESS_EVERY)
+            tell(repo.name, 1)
         found.mentions[repo.id] = array("Q", sorted(set(found.mentions[repo.id])))
-        tell(repo.name, done % _PROGRESS_EVERY)
     return found
 
 
@@ -246,20 +234,24 @@ def _chosen(found: Scan, store: Store, selection: Selection) -> list[Repo]:
 
 @dataclass(frozen=True, slots=True)
 class _Thread:
-    """An issue with all that was written and happened there, in the order of time."""
+    """An issue with all that was written and happened there, in the order of time.
+
+    `marks` holds the last mark or unmark with each target.
+    """
 
     repo: Repo
     issue: Issue
     comments: list[Comment]
     events: list[Event]
+    marks: dict[_Target, Event]
 
     @property
     def here(self) -> Node:
         return self.repo.id, self.issue.number
 
 
-def _threads(store: Store, repo: Repo) -> Iterator[_Thread]:
-    """Yield the threads of a repository by number; comments and events without an issue are passed over."""
+def _threads(found: Scan, store: Store, repo: Repo) -> Iterator[_Thread]:
+    """Yield the threads of a repository by number; comments and events without an issue are left out."""
     streams = (store.issues(repo.id), store.comments(repo.id), store.events(repo.id))
     rows: Iterator[Issue | Comment | Event] = merge(*streams, key=lambda row: row.number)
     for _, group in groupby(rows, key=lambda row: row.number):
@@ -271,8 +263,13 @@ def _threads(store: Store, repo: Repo) -> Iterator[_Thread]:
                 comments.append(row)
             else:
                 events.append(row)
+        marks = {
+            _key(found, event.target_repo or repo.name, event.target_number): event
+            for event in events
+            if event.kind in ("marked", "unmarked") and event.target_number is not None
+        }
         if issue is not None:
-            yield _Thread(repo, issue, comments, events)
+            yield _Thread(repo, issue, comments, events, marks)
 
 
 def _read_thread(found: Scan, thread: _Thread, selection: Selection) -> None:
@@ -297,7 +294,7 @@ def _read_events(found: Scan, thread: _Thread) -> dict[_Target, str]:
     """Note the outcome of GitHub's marks; return when each target was unmarked for good."""
     here, name, url = thread.here, thread.repo.name, found.url(thread.here)
     unmarked: dict[_Target, str] = {}
-    for key, event in _last_marks(found, thread).items():
+    for key, event in thread.marks.items():
         repo = event.target_repo or name
         standing = event.kind == "marked"
         if not standing:
@@ -307,20 +304,11 @@ def _read_events(found: Scan, thread: _Thread) -> dict[_Target, str]:
         facts = Facts(state_reason=thread.issue.state_reason == "duplicate", event=standing)
         found.statements.append(
             Statement(
-                here, repo, key[1], "this_is_dup_of", "event", "event", Rank.EVENT, CONFIDENCE[Rank.EVENT],
-                url, event.created_at, facts, withdrawn=withdrawn,
+                here, repo, key[1], "this_is_dup_of", "event", "event", Rank.EVENT, url, event.created_at,
+                facts, withdrawn=withdrawn,
             )
         )  # fmt: skip
     return unmarked
-
-
-def _last_marks(found: Scan, thread: _Thread) -> dict[_Target, Event]:
-    """The last mark or unmark with each target."""
-    return {
-        _key(found, event.target_repo or thread.repo.name, event.target_number): event
-        for event in thread.events
-        if event.kind in ("marked", "unmarked") and event.target_number is not None
-    }
 
 
 def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -> None:
@@ -330,12 +318,22 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
         return
     name, number = thread.repo.name, thread.issue.number
     said = read_thread(comments, name, number, hosts=hosts_of(found.web))
-    originals = _originals(found, thread, said, comments)
+    # The originals that standing marks or people with write access name outright.
+    marked = {key for key, event in thread.marks.items() if event.kind == "marked"}
+    originals = marked | {
+        _key(found, item.link.repo, item.link.number)
+        for item in said.standing
+        if item.link.certainty == "explicit"
+        and item.link.direction == "this_is_dup_of"
+        and comments[item.comment].author_association in WRITE_ROLES
+    }
     for item in said.links:
         link, comment = item.link, comments[item.comment]
         key = _key(found, link.repo, link.number)
         elsewhere = bool(originals) and key not in originals
-        facts = gather_facts(link, comment, thread.issue, thread.events, repo=name, elsewhere=elsewhere)
+        facts = gather_facts(
+            link, comment, thread.issue, thread.events, marked=key in marked, elsewhere=elsewhere
+        )
         if item.retracted_by is not None:
             withdrawn = "retracted"
         elif comment.created_at <= unmarked.get(key, ""):
@@ -345,26 +343,12 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
         found.statements.append(
             Statement(
                 thread.here, link.repo, link.number, link.direction, "comment", link.kind, rank(link, facts),
-                confidence(link, facts), comment.url, comment.created_at, facts, link.span, withdrawn,
-                item.disputed_by is not None,
+                comment.url, comment.created_at, facts, link.span, withdrawn, item.disputed_by is not None,
             )
         )  # fmt: skip
     for denial in said.denials:
         link, comment = denial.link, comments[denial.comment]
         found.denied.append(Denied(thread.here, link.repo, link.number, comment.url, comment.created_at))
-
-
-def _originals(found: Scan, thread: _Thread, said: Thread, comments: list[Comment]) -> set[_Target]:
-    """The originals that standing marks or people with write access name outright."""
-    marks = _last_marks(found, thread).items()
-    named = {
-        _key(found, item.link.repo, item.link.number)
-        for item in said.standing
-        if item.link.certainty == "explicit"
-        and item.link.direction == "this_is_dup_of"
-        and comments[item.comment].author_association in WRITE_ROLES
-    }
-    return named | {key for key, event in marks if event.kind == "marked"}
 
 
 def _key(found: Scan, repo: str, number: int) -> _Target:
@@ -394,26 +378,25 @@ def gather_facts(
     issue: Issue,
     events: Iterable[Event],
     *,
-    repo: str,
+    marked: bool = False,
     elsewhere: bool = False,
 ) -> Facts:
-    """Collect the facts around a link found in `comment` on `issue`.
+    """Collect the facts around a link found in `comment` on `issue`, where `events` happened.
 
-    `repo` is the `owner/name` of the issue. `events` are those of the same issue in the order of time.
-    `elsewhere` is as in `Facts`; only the whole thread tells. Where the other issue is the duplicate, what is
-    known of this one backs nothing: only the association is filled in, and whether a program wrote it.
+    `marked` and `elsewhere` are `event` and `elsewhere` of `Facts`, which only the whole thread shows. Where
+    the other issue is the duplicate, what is known of this one backs nothing: only the association is filled
+    in, and whether a program wrote it.
     """
     bot = comment.author is not None and comment.author.endswith("[bot]")
     if link.direction == "other_is_dup_of_this":
         return Facts(association=comment.author_association, bot=bot)
-    events = list(events)
     return Facts(
         association=comment.author_association,
         admitted=comment.author is not None and comment.author == issue.author,
         closed_by_writer=_closed_by_writer(comment, issue, events),
         labelled=any(map(is_duplicate_label, issue.labels)),
         state_reason=issue.state_reason == "duplicate",
-        event=_marked(link, events, repo),
+        event=marked,
         elsewhere=elsewhere,
         bot=bot,
     )
@@ -432,32 +415,12 @@ def rank(link: MarkerLink, facts: Facts) -> Rank:
     return Rank.ADMITTED if facts.admitted else Rank.STATED
 
 
-def confidence(link: MarkerLink, facts: Facts) -> float:
-    """Return a confidence in [0, 1] by rank; a tenth less for kinds that do not speak of duplicates."""
-    found = rank(link, facts)
-    weak = link.family in WEAK_KINDS and found is not Rank.EVENT
-    return round(CONFIDENCE[found] * (_WEAK_FACTOR if weak else 1.0), 3)
-
-
-def _closed_by_writer(comment: Comment, issue: Issue, events: list[Event]) -> bool:
-    if comment.author is None:
+def _closed_by_writer(comment: Comment, issue: Issue, events: Iterable[Event]) -> bool:
+    if comment.author is None or not comment.created_at:
         return False
     times = [event.created_at for event in events if event.kind == "closed" and event.actor == comment.author]
-    if issue.closed_by == comment.author and issue.closed_at:
-        times.append(issue.closed_at)
-    written = comment.created_at
-    return any(time and written and _seconds_between(time, written) <= CLOSED_WITHIN_S for time in times)
-
-
-def _seconds_between(one: str, other: str) -> float:
-    return abs((datetime.fromisoformat(one) - datetime.fromisoformat(other)).total_seconds())
-
-
-def _marked(link: MarkerLink, events: list[Event], repo: str) -> bool:
-    """Whether the last mark or unmark with this target is a mark."""
-    standing = False
-    for event in events:
-        target = ((event.target_repo or repo).casefold(), event.target_number)
-        if event.kind in ("marked", "unmarked") and target == link.target:
-            standing = event.kind == "marked"
-    return standing
+    if issue.closed_by == comment.author:
+        times.append(issue.closed_at or "")
+    written = datetime.fromisoformat(comment.created_at)
+    apart = (abs((datetime.fromisoformat(time) - written).total_seconds()) for time in times if time)
+    return any(seconds <= CLOSED_WITHIN_S for seconds in apart)

@@ -8,12 +8,11 @@ duplicates, both ends resolved: renamed repositories by id, transferred issues t
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from angle_data.gis.build.clean import Texts, is_dummy
 from angle_data.gis.build.evidence import Node, Rank, Scan, Statement
-from angle_data.gis.comments.vocabulary import WEAK_KINDS
 
 Status = Literal["accepted", "tentative", "rejected"]
 
@@ -39,37 +38,28 @@ REASONS: dict[str, str] = {
 }
 """Why a link is not accepted -> what that means."""
 
-_HOPS = 5
-
 
 @dataclass(frozen=True, slots=True)
 class Link:
     """A judged statement; `reason` is empty for accepted ones.
 
-    `ends` are the duplicate and the issue it duplicates, None where one of them leads nowhere.
+    `ends` are the duplicate and the issue it duplicates; empty where one of them leads nowhere.
     """
 
     statement: Statement
     status: Status
     reason: str = ""
-    ends: tuple[Node, Node] | None = None
+    ends: tuple[Node, ...] = ()
 
     @property
     def duplicate(self) -> Node:
-        """The first end; only of a link that has ends."""
-        assert self.ends is not None
+        """The first end."""
         return self.ends[0]
 
     @property
     def canonical(self) -> Node:
-        """The second end; only of a link that has ends."""
-        assert self.ends is not None
+        """The second end."""
         return self.ends[1]
-
-    @property
-    def weak(self) -> bool:
-        """Whether the words tie two issues without calling either a duplicate."""
-        return self.statement.kind.partition(":")[0] in WEAK_KINDS
 
     @property
     def evidence(self) -> str:
@@ -95,19 +85,27 @@ class Link:
             "created_at": said.created_at,
             "url": said.url,
             "span": list(said.span) if said.span else None,
-            "facts": said.facts.to_dict(),
+            "facts": asdict(said.facts),
             "duplicate": scan.url(self.ends[0]) if self.ends else None,
             "canonical": scan.url(self.ends[1]) if self.ends else None,
         }
 
 
 @dataclass(frozen=True, slots=True)
-class DeniedPair:
-    """Two issues of which somebody said, at `url`, that they are no duplicates."""
+class Pair:
+    """Two issues and what is known of them; `label` is 1 for duplicates.
+
+    `kind` is `duplicate`, `random`, `hard` or `explicit_non_duplicate`. `cluster` is the leader of the
+    cluster of the positive pair, for a negative pair that of its first issue if it has one.
+    """
 
     one: Node
     other: Node
-    url: str
+    label: int
+    kind: str
+    evidence: str
+    evidence_url: str
+    cluster: Node
 
 
 def judge(scan: Scan, texts: Texts, *, cross_repo: bool = False) -> list[Link]:
@@ -122,9 +120,9 @@ def judge(scan: Scan, texts: Texts, *, cross_repo: bool = False) -> list[Link]:
     ]
 
 
-def denied_pairs(scan: Scan) -> tuple[list[DeniedPair], Counter[str]]:
+def denied_pairs(scan: Scan) -> tuple[list[Pair], Counter[str]]:
     """Return the pairs said to be no duplicates, each once, and how many denials make none, by reason."""
-    found: dict[tuple[Node, Node], DeniedPair] = {}
+    found: dict[tuple[Node, Node], Pair] = {}
     dropped: Counter[str] = Counter()
     for denied in sorted(scan.denied, key=lambda denied: (denied.created_at, denied.url, denied.number)):
         here, (other, reason) = denied.here, resolve(scan, denied.repo, denied.number)
@@ -139,7 +137,8 @@ def denied_pairs(scan: Scan) -> tuple[list[DeniedPair], Counter[str]]:
         elif scan.heads[other].is_pull or scan.heads[here].is_pull:
             dropped["pull"] += 1
         else:
-            found[unordered(here, other)] = DeniedPair(here, other, denied.url)
+            pair = Pair(here, other, 0, "explicit_non_duplicate", "denied", denied.url, here)
+            found[unordered(here, other)] = pair
     return list(found.values()), dropped
 
 
@@ -168,7 +167,7 @@ def resolve(scan: Scan, repo: str, number: int) -> tuple[Node | None, str]:
             return None, "gone"
         if node in scan.outside:
             return None, "outside"
-        if node in seen or node not in scan.heads or len(seen) > _HOPS:
+        if node in seen or node not in scan.heads:
             return None, "moved_away"
     return None, "outside" if node in scan.outside else "missing"
 
@@ -209,7 +208,7 @@ def _fault(scan: Scan, said: Statement, ends: tuple[Node, Node], texts: Texts, *
     return "dummy" if any(map(is_dummy, cleaned)) else ""
 
 
-def _bot_circles(links: list[Link]) -> set[tuple[Node, Node]]:
+def _bot_circles(links: list[Link]) -> set[tuple[Node, ...]]:
     """The ends of the accepted links that stand on the word of programs and lie in a circle."""
     accepted = [(link.ends, link.statement) for link in links if link.ends and link.status == "accepted"]
     by_people = {frozenset(ends) for ends, said in accepted if not said.facts.bot}

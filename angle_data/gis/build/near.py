@@ -7,7 +7,6 @@ bands of 4 a pair at 0.9 is missed once in 26 million times, and less the more a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -67,28 +66,32 @@ class NearTexts:
         self._factors = np.array(factors, dtype=np.uint64)[:, None]
         self._grams = lru_cache(_RECENT)(lambda node: grams(texts.get(node).text))
 
-    def neighbours(self, node: Node) -> Iterator[Node]:
-        """Yield the indexed issues whose text is near-identical to that of `node`, one for all copies."""
-        text = normalise(self._texts.get(node).text)
-        copy = self._copies.get(stable_hash(text))
-        if copy is not None and copy != node:
-            yield copy
-        own = _grams(text)
-        for other in self._like(self._signature(own)):
-            if other not in (node, copy) and overlap(own, self._grams(other)) >= NEAR:
-                yield other
+    def neighbours(self, node: Node) -> list[Node]:
+        """Return the indexed issues whose text is near-identical to that of `node`, one for all copies."""
+        return self._find(node)[0]
 
     def add(self, node: Node) -> list[Node]:
         """Index the text of `node` and return the `neighbours` that it joins."""
-        found = list(self.neighbours(node))
+        found, key, signature = self._find(node)
         for other in found:
             self.groups.join(node, other)
-        text = normalise(self._texts.get(node).text)
-        key = stable_hash(text)
         if key not in self._copies:
             self._copies[key] = node
-            self._index(node, self._signature(_grams(text)))
+            self._index(node, signature)
         return found
+
+    def _find(self, node: Node) -> tuple[list[Node], int, Grams]:
+        """Return the neighbours of an issue, and the hash and the signature of its text."""
+        text = normalise(self._texts.get(node).text)
+        key, own = stable_hash(text), _grams(text)
+        signature, copy = self._signature(own), self._copies.get(key)
+        found = [] if copy is None or copy == node else [copy]
+        like = (other for other in self._like(signature) if other not in (node, copy))
+        return (
+            [*found, *(other for other in like if overlap(own, self._grams(other)) >= NEAR)],
+            key,
+            signature,
+        )
 
     def _like(self, signature: Grams) -> list[Node]:
         """The indexed issues that may be near; of those that share a bucket, most of one template are not."""

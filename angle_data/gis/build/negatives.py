@@ -16,14 +16,15 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
+from itertools import zip_longest
 from zlib import crc32
 
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts, is_dummy
 from angle_data.gis.build.evidence import Node, Scan
-from angle_data.gis.build.links import DeniedPair, Link, unordered
+from angle_data.gis.build.links import Link, Pair, unordered
 from angle_data.gis.build.near import NearTexts
-from angle_data.gis.build.positives import Clusters, Pair
+from angle_data.gis.build.positives import Clusters
 from angle_data.gis.build.splits import Places
 from angle_data.text import jaccard, stable_hash, words
 
@@ -74,7 +75,7 @@ class Candidates:
         self.scan, self.texts, self.places = scan, texts, places.splits
         self.originals, self.positive = clusters.originals, clusters.issues
         self.uses: Counter[Node] = Counter()
-        self._clusters, self._near, self._periods = clusters, near, places.periods
+        self._clusters, self._near, self._timely = clusters, near, places.timely
         self._words = lru_cache(_RECENT)(lambda node: words(texts.get(node).text))
         # What is one problem for all that is known: clusters, and whoever has a text like one of theirs.
         self._alike: DisjointSets[Node] = DisjointSets()
@@ -99,10 +100,11 @@ class Candidates:
 
     def usable(self, node: Node) -> bool:
         """Whether an issue can stand in a negative pair at all."""
+        return self._known(node) and not is_dummy(self.texts.get(node).text)
+
+    def _known(self, node: Node) -> bool:
         head = self.scan.heads.get(node)
-        if head is None or head.is_pull or head.gone or node in self._unresolved:
-            return False
-        return not is_dummy(self.texts.get(node).text)
+        return not (head is None or head.is_pull or head.gone or node in self._unresolved)
 
     def tied(self, one: Node, other: Node) -> bool:
         """Whether two issues belong to one cluster, be it over copies of their texts, or a link ties them.
@@ -130,7 +132,7 @@ class Candidates:
 
     def timely(self, node: Node, split: str) -> bool:
         """Whether an issue was opened in the period of `split`; always where there are no periods."""
-        return self._periods is None or self._periods.split_of(self.scan.heads[node].created_at) == split
+        return self._timely(self.scan.heads[node].created_at, split)
 
     def place(self, node: Node, split: str) -> bool:
         """Give `node` its place in `split`; False if it, or a near-identical text, is in another one."""
@@ -145,23 +147,17 @@ class Candidates:
             self._alike.join(node, other)
         return True
 
-    def take(self, one: Node, other: Node) -> None:
-        """Note that the two are a negative pair, in which `other` is the partner."""
+    def pair(self, one: Node, other: Node, kind: str, evidence: str, url: str = "") -> Pair:
+        """Return the two as a negative pair, in which `other` is the partner, and note that they are one."""
         self.uses.update((other,))
         self._said.add(unordered(one, other))
+        return Pair(one, other, 0, kind, evidence, url, self._clusters.strong.leader(one))
 
-    def leader(self, node: Node) -> Node:
-        """Return the name of the cluster of an issue."""
-        return self._clusters.strong.leader(node)
-
-    def positive_around(self, split: str, repo_id: int, created_at: str, most: int) -> list[Node]:
-        """Return up to `most` issues of positive pairs opened around a time, by distance in the order."""
-        return list(_around(self._positives[split, repo_id], created_at, most))
-
-    def others_around(self, split: str, repo_id: int, created_at: str, most: int) -> list[Node]:
-        """Return up to `most` issues of no positive pair opened around a time, free for `split`."""
-        found = _around(self._others[repo_id], created_at, 4 * most)
-        return [node for node in found if self.places.get(node, split) == split][:most]
+    def around(self, split: str, repo_id: int, created_at: str) -> tuple[list[Node], list[Node]]:
+        """Return issues of positive pairs, and others, that fit `split`: those opened around a time first."""
+        others = _around(self._by_age[repo_id, ""], created_at, 4 * _WINDOW)
+        free = [node for node in others if self.places.get(node, split) == split]
+        return _around(self._by_age[repo_id, split], created_at, _WINDOW), free[:_WINDOW]
 
     def _kin(self, node: Node) -> list[Node]:
         """An issue and some of its cluster, the originals first."""
@@ -169,41 +165,29 @@ class Candidates:
         return [node, *sorted(members, key=lambda kin: (kin not in self.originals, kin))[:_COMPARED]]
 
     @cached_property
-    def _positives(self) -> defaultdict[tuple[str, int], list[tuple[str, Node]]]:
-        """The issues of positive pairs by split and repository, in the order of age."""
-        found: defaultdict[tuple[str, int], list[tuple[str, Node]]] = defaultdict(list)
-        for created_at, node in sorted((self.scan.heads[node].created_at, node) for node in self.positive):
-            found[self.places[node], node[0]].append((created_at, node))
-        return found
-
-    @cached_property
-    def _others(self) -> defaultdict[int, list[tuple[str, Node]]]:
-        """The other issues by repository, in the order of age."""
-        found: defaultdict[int, list[tuple[str, Node]]] = defaultdict(list)
+    def _by_age(self) -> defaultdict[tuple[int, str], list[tuple[str, Node]]]:
+        """Issues in the order of age, by repository and split; those of no positive pair under split ""."""
+        found: defaultdict[tuple[int, str], list[tuple[str, Node]]] = defaultdict(list)
         for created_at, node in sorted((head.created_at, node) for node, head in self.scan.heads.items()):
-            head = self.scan.heads[node]
-            if not (head.is_pull or head.gone or node in self.positive or node in self._unresolved):
-                found[node[0]].append((created_at, node))
+            if node in self.positive:
+                found[node[0], self.places[node]].append((created_at, node))
+            elif self._known(node):
+                found[node[0], ""].append((created_at, node))
         return found
 
 
-def _around(ordered: list[tuple[str, Node]], created_at: str, most: int) -> Iterator[Node]:
-    """Yield the issues nearest to a time in the order of age, from both sides in turn."""
+def _around(ordered: list[tuple[str, Node]], created_at: str, most: int) -> list[Node]:
+    """Return up to `most` issues nearest to a time in the order of age, from both sides in turn."""
     middle = bisect_left(ordered, (created_at, (0, 0)))
-    found = 0
-    for step in range(len(ordered)):
-        for position in (middle + step, middle - 1 - step):
-            if 0 <= position < len(ordered):
-                if found == most:
-                    return
-                found += 1
-                yield ordered[position][1]
+    younger, older = ordered[middle : middle + most], ordered[max(middle - most, 0) : middle][::-1]
+    both = (item for two in zip_longest(younger, older) for item in two if item is not None)
+    return [node for _, node in both][:most]
 
 
 def draw_negatives(
     positives: Mapping[str, list[Pair]],
     candidates: Candidates,
-    denied: Iterable[DeniedPair],
+    denied: Iterable[Pair],
     *,
     ratio: float,
     seed: int,
@@ -243,56 +227,58 @@ class _Draw:
         self.found: defaultdict[str, list[Pair]] = defaultdict(list)
         self.dropped: Counter[str] = Counter()
 
-    def take_denied(self, split: str, denied: Iterable[DeniedPair], most: int) -> None:
+    def take_denied(self, split: str, denied: Iterable[Pair], most: int) -> None:
         """Take pairs that lie in `split`, those first whose issues occur in positive pairs."""
         c = self._candidates
-        own = [pair for pair in denied if {c.places.get(pair.one), c.places.get(pair.other)} == {split}]
-        own = [pair for pair in own if c.timely(pair.one, split) and c.timely(pair.other, split)]
-        fit = [p for p in own if c.usable(p.one) and c.usable(p.other) and not c.tied(p.one, p.other)]
+
+        def inside(node: Node) -> bool:
+            return c.places.get(node) == split and c.timely(node, split) and c.usable(node)
+
+        fit = [p for p in denied if inside(p.one) and inside(p.other) and not c.tied(p.one, p.other)]
         fit.sort(key=lambda pair: -len({pair.one, pair.other} & c.positive))
-        for pair in fit[:most]:
-            self._add(split, pair.one, pair.other, "explicit_non_duplicate", "denied", pair.url)
+        for p in fit[:most]:
+            self.found[split].append(c.pair(p.one, p.other, p.kind, p.evidence, p.evidence_url))
 
     def take_hard(self, anchors: Iterable[tuple[str, Pair]]) -> None:
-        """Give every anchor, with its split, a partner of similar words; one index at a time is in memory."""
-        by_repo: defaultdict[int, list[tuple[str, Pair]]] = defaultdict(list)
-        for split, pair in anchors:
-            by_repo[pair.one[0]].append((split, pair))
-        texts, scan = self._candidates.texts, self._candidates.scan
-        for repo_id in sorted(by_repo):
-            index = Bm25((n, text) for n, text in texts.of_repository(repo_id) if (repo_id, n) in scan.heads)
-            for split, pair in by_repo[repo_id]:
-                self._hard(index, texts, split, pair)
-            log.debug("%s: negatives near by words drawn", scan.repos[repo_id].name)
-
-    def _hard(self, index: Bm25, texts: Texts, split: str, anchor: Pair) -> None:
-        c = self._candidates
-        # Its own cluster would take up ranks; it is left out before they are counted.
-        numbers = index.rank(texts.get(anchor.one).text, 2 * _LAST_RANK)
-        ranked = [(anchor.one[0], number) for number in numbers]
-        ranked = [node for node in ranked if node != anchor.one and not c.tied(anchor.one, node)]
-
-        def preference(item: tuple[int, Node]) -> tuple[bool, bool, int, int]:
-            node = item[1]
-            return node not in c.positive, node not in c.originals, c.uses[node], self._shuffle(anchor, node)
-
-        near = list(enumerate(ranked[:_LAST_RANK], start=1))[_FIRST_RANK - 1 :]
-        for rank, node in sorted(near, key=preference):
-            if c.fits(anchor.one, node, split):
-                self._add(split, anchor.one, node, "hard", f"bm25:{rank}")
-                return
-        self.dropped["no_hard_partner"] += 1
+        """Give every anchor, with its split, a partner near by words; one index at a time is in memory."""
+        c, by_repo = self._candidates, defaultdict[int, list[tuple[str, Pair]]](list)
+        for split, anchor in anchors:
+            by_repo[anchor.one[0]].append((split, anchor))
+        for repo_id, own in sorted(by_repo.items()):
+            texts = c.texts.of_repository(repo_id)
+            index = Bm25((number, text) for number, text in texts if (repo_id, number) in c.scan.heads)
+            for split, anchor in own:
+                self._take(split, anchor, "hard", self._near_by_words(index, anchor))
+            log.debug("%s: negatives near by words drawn", c.scan.repos[repo_id].name)
 
     def take_random(self, split: str, anchors: list[Pair]) -> None:
         """Give every anchor a partner that resembles its original in age and labels."""
         for anchor in anchors:
-            partner = self._random(split, anchor)
-            if partner is None:
-                self.dropped["no_partner"] += 1
-            else:
-                self._add(split, anchor.one, partner, "random", "random")
+            self._take(split, anchor, "random", self._like_the_original(split, anchor))
 
-    def _random(self, split: str, anchor: Pair) -> Node | None:
+    def _take(self, split: str, anchor: Pair, kind: str, partners: Iterable[tuple[Node, str]]) -> None:
+        """Take the first of the partners, each with its evidence, that fits; count it if none does."""
+        for node, evidence in partners:
+            if self._candidates.fits(anchor.one, node, split):
+                self.found[split].append(self._candidates.pair(anchor.one, node, kind, evidence))
+                return
+        self.dropped["no_hard_partner" if kind == "hard" else "no_partner"] += 1
+
+    def _near_by_words(self, index: Bm25, anchor: Pair) -> list[tuple[Node, str]]:
+        c = self._candidates
+
+        def preference(item: tuple[Node, str]) -> tuple[bool, bool, int, int]:
+            node = item[0]
+            return node not in c.positive, node not in c.originals, c.uses[node], self._shuffle(anchor, node)
+
+        # Its own cluster would take up ranks; it is left out before they are counted.
+        numbers = index.rank(c.texts.get(anchor.one).text, 2 * _LAST_RANK)
+        ranked = [(anchor.one[0], number) for number in numbers]
+        ranked = [node for node in ranked if node != anchor.one and not c.tied(anchor.one, node)]
+        near = [(node, f"bm25:{rank}") for rank, node in enumerate(ranked[:_LAST_RANK], start=1)]
+        return sorted(near[_FIRST_RANK - 1 :], key=preference)
+
+    def _like_the_original(self, split: str, anchor: Pair) -> Iterator[tuple[Node, str]]:
         c, original = self._candidates, self._candidates.scan.heads[anchor.other]
         labels = set(original.labels)
 
@@ -302,16 +288,8 @@ class _Draw:
             unlike = labels.isdisjoint(head.labels)
             return months, node not in c.originals, c.uses[node], unlike, self._shuffle(anchor, node)
 
-        for source in (c.positive_around, c.others_around):
-            nodes = source(split, anchor.one[0], original.created_at, _WINDOW)
-            for node in sorted(nodes, key=preference):
-                if c.fits(anchor.one, node, split):
-                    return node
-        return None
-
-    def _add(self, split: str, one: Node, other: Node, kind: str, evidence: str, url: str = "") -> None:
-        self._candidates.take(one, other)
-        self.found[split].append(Pair(one, other, 0, kind, evidence, url, self._candidates.leader(one)))
+        for nodes in c.around(split, anchor.one[0], original.created_at):
+            yield from ((node, "random") for node in sorted(nodes, key=preference))
 
     def _shuffle(self, anchor: Pair, node: Node) -> int:
         return stable_hash(f"{self._seed} {anchor.one} {anchor.other} {node}")

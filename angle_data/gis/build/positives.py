@@ -15,7 +15,7 @@ from itertools import combinations
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.evidence import Node
-from angle_data.gis.build.links import Link, unordered
+from angle_data.gis.build.links import Link, Pair, unordered
 from angle_data.gis.build.near import NEAR, grams, overlap
 from angle_data.text import stable_hash
 
@@ -61,43 +61,26 @@ class Clusters:
         return Counter(self.strong.leader(node) for node in sorted(self.issues))
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two issues and what is known of them; `label` is 1 for duplicates.
-
-    `kind` is `duplicate`, `random`, `hard` or `explicit_non_duplicate`. `cluster` is the leader of the
-    cluster of the positive pair, for a negative pair that of its first issue if it has one.
-    """
-
-    one: Node
-    other: Node
-    label: int
-    kind: str
-    evidence: str
-    evidence_url: str
-    cluster: Node
-
-
 def find_clusters(links: Iterable[Link]) -> Clusters:
     """Return the clusters that the accepted ones among `links` make; their order does not matter."""
+
+    def best_first(link: Link) -> tuple[float, str, str, tuple[int, int]]:
+        said = link.statement
+        return -said.confidence, said.created_at, said.url, said.span or (0, 0)
+
     found = Clusters()
     best: dict[tuple[Node, Node], Link] = {}
-    for link in sorted((link for link in links if link.status == "accepted"), key=_best_first):
+    for link in sorted((link for link in links if link.status == "accepted"), key=best_first):
         pair = unordered(link.duplicate, link.canonical)
         found.repeated += pair in best
         best.setdefault(pair, link)
     for pair, edge in sorted(best.items(), key=lambda item: item[0]):
         found.edges.append(edge)
         found.every.join(*pair)
-        if not edge.weak:
+        if not edge.statement.weak:
             found.circles += found.strong.leader(pair[0]) == found.strong.leader(pair[1])
             found.strong.join(*pair)
     return found
-
-
-def _best_first(link: Link) -> tuple[float, str, str, tuple[int, int]]:
-    said = link.statement
-    return -said.confidence, said.created_at, said.url, said.span or (0, 0)
 
 
 def positive_pairs(
@@ -119,7 +102,7 @@ def positive_pairs(
             Pair(e.duplicate, e.canonical, 1, "duplicate", e.evidence, e.statement.url, leader) for e in own
         ]
         known = {unordered(pair.one, pair.other) for pair in found}
-        strong = [edge for edge in own if not edge.weak]
+        strong = [edge for edge in own if not edge.statement.weak]
         if sizes[leader] > HUB:
             hubs += sum(len(found) * (len(found) - 1) // 2 for found in _by_original(strong))
         else:
@@ -160,9 +143,9 @@ def _without_copies(pairs: list[Pair], texts: Texts, dropped: list[tuple[str, Pa
         near = overlap(grams(texts.get(pair.one).text), grams(texts.get(pair.other).text)) >= NEAR
         if near and copied:
             dropped.append(("near_identical", pair))
-            continue
+        else:
+            kept.append(pair)
         copied = copied or near
-        kept.append(pair)
     return kept
 
 

@@ -16,9 +16,9 @@ from angle_data.errors import InputError, MissingExtraError
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import Row
 from angle_data.gis.build.evidence import Node
-from angle_data.gis.build.links import Link
+from angle_data.gis.build.links import Link, Pair
 from angle_data.gis.build.near import NearTexts
-from angle_data.gis.build.positives import HUB, Clusters, Pair
+from angle_data.gis.build.positives import HUB, Clusters
 from angle_data.text import jaccard, normalise
 
 if TYPE_CHECKING:
@@ -87,33 +87,36 @@ class Measures:
         self.labels[row["label"]] += 1
         self.repositories[row["repo"]]["positives" if row["label"] else "negatives"] += 1
 
-    def tokens(self) -> dict[str, Any]:
-        """Return the token statistics of each split; shares are in percent."""
-        by_split = {name: _lengths(found) for name, found in self.lengths.items()}
-        return {"tokenizer": self.tokenizer, **by_split}
+    def summary(self) -> dict[str, Any]:
+        """Return what the rows have in common; shares and means are in percent.
 
-    def overlap(self) -> dict[str, dict[str, float]]:
-        """Return the mean Jaccard index (percent) of the pairs' word n-grams, by label and n."""
-        return {
-            "duplicates" if label else "non-duplicates": {
-                f"{n}-gram": round(100 * total / self.labels[label], 1)
-                for n, total in enumerate(self.overlaps[label], start=1)
-            }
-            for label in sorted(self.labels, reverse=True)
-        }
-
-    def cleaning(self) -> dict[str, Any]:
-        """Return how many texts there are, and how many percent of them cleaning changed in which way."""
-        total = len(self.changes)
+        `repositories` has the positives and negatives of each, the one with most pairs first; `tokens` the
+        statistics of each split; `overlap` the mean Jaccard index of the pairs' word n-grams, by label and n;
+        `cleaning` how many texts there are and which share was changed in which way.
+        """
+        repositories = sorted(self.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
         counts = Counter(change for found in self.changes.values() for change in found)
-        changed = sum(bool(found) for found in self.changes.values())
-        shares = {name: round(100 * count / total, 2) for name, count in sorted(counts.items())}
-        return {"texts": total, "share_changed": round(100 * changed / total, 2), "by_change_percent": shares}
-
-    def by_repository(self) -> dict[str, dict[str, int]]:
-        """Return the positives and negatives of each repository, the one with most pairs first."""
-        ordered = sorted(self.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
-        return {name: dict(sorted(found.items())) for name, found in ordered}
+        return {
+            "repositories": {name: dict(sorted(found.items())) for name, found in repositories},
+            "tokens": {
+                "tokenizer": self.tokenizer,
+                **{name: _lengths(found) for name, found in self.lengths.items()},
+            },
+            "overlap": {
+                "duplicates" if label else "non-duplicates": {
+                    f"{n}-gram": round(100 * total / self.labels[label], 1)
+                    for n, total in enumerate(self.overlaps[label], start=1)
+                }
+                for label in sorted(self.labels, reverse=True)
+            },
+            "cleaning": {
+                "texts": len(self.changes),
+                "share_changed": _percent(bool(found) for found in self.changes.values()),
+                "by_change_percent": {
+                    name: round(100 * count / len(self.changes), 2) for name, count in sorted(counts.items())
+                },
+            },
+        }
 
 
 def link_counts(links: Iterable[Link], clusters: Clusters) -> dict[str, Any]:
@@ -141,9 +144,12 @@ def cluster_counts(clusters: Clusters) -> dict[str, int]:
     return {"clusters": len(sizes), "issues": sum(sizes), "largest": max(sizes, default=0), "hubs": hubs}
 
 
-def positive_counts(pairs: Sequence[Pair], dropped: Iterable[tuple[str, Pair]], hubs: int) -> dict[str, Any]:
+def positive_counts(
+    positives: Mapping[str, list[Pair]], dropped: Iterable[tuple[str, Pair]], hubs: int
+) -> dict[str, Any]:
     """Return how many positive pairs the links allow, how many are kept, and the others by reason."""
     counts = Counter(reason for reason, _ in dropped) + Counter(hub=hubs)
+    pairs = [pair for found in positives.values() for pair in found]
     return {
         "possible": len(pairs) + counts.total(),
         "kept": len(pairs),
@@ -161,12 +167,10 @@ def negative_counts(
     """
     found = [pair for pairs in negatives.values() for pair in pairs]
     positive, originals = clusters.issues, clusters.originals
-    both = sum(pair.one in positive and pair.other in positive for pair in found)
-    second = sum(pair.other in originals for pair in found)
     return {
         "kept": len(found),
-        "both_sides_in_positives_percent": round(100 * both / max(len(found), 1), 2),
-        "second_is_an_original_percent": round(100 * second / max(len(found), 1), 2),
+        "both_sides_in_positives_percent": _percent({pair.one, pair.other} <= positive for pair in found),
+        "second_is_an_original_percent": _percent(pair.other in originals for pair in found),
         "dropped": {**dict(sorted(vain.items())), **{f"denial_{k}": v for k, v in sorted(denials.items())}},
     }
 
@@ -224,7 +228,7 @@ def _lengths(found: array[int]) -> dict[str, float]:
 
 def _percent(said: Iterable[bool]) -> float:
     values = list(said)
-    return round(100 * sum(values) / len(values), 2)
+    return round(100 * sum(values) / max(len(values), 1), 2)
 
 
 def _ngrams(words: list[str], n: int) -> frozenset[str]:

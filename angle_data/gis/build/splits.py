@@ -13,14 +13,14 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, zip_longest
 
 from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
 from angle_data.gis.build.evidence import Head, Node
-from angle_data.gis.build.links import DeniedPair, unordered
+from angle_data.gis.build.links import Pair, unordered
 from angle_data.gis.build.near import NearTexts
-from angle_data.gis.build.positives import Clusters, Pair
+from angle_data.gis.build.positives import Clusters
 from angle_data.splits import fill_shares
 
 SPLIT_BY = ("cluster", "time", "repo")
@@ -50,6 +50,10 @@ class Periods:
         """Return the split in whose period a time lies."""
         return self.splits[bisect_left(self.borders, created_at)]
 
+    def to_dict(self) -> dict[str, str | None]:
+        """Return the last moment of every split's period; None is open."""
+        return dict(zip_longest(self.splits, self.borders))
+
 
 @dataclass(frozen=True, slots=True)
 class Places:
@@ -58,19 +62,16 @@ class Places:
     splits: dict[Node, str]
     periods: Periods | None = None
 
-    def crosses(self, pair: Pair, heads: Mapping[Node, Head]) -> bool:
-        """Whether an issue of the pair was opened in another period than that of their split."""
-        if self.periods is None:
-            return False
-        times = (heads[pair.one].created_at, heads[pair.other].created_at)
-        return any(self.periods.split_of(time) != self.splits[pair.one] for time in times)
+    def timely(self, created_at: str, split: str) -> bool:
+        """Whether a time lies in the period of `split`; always where there are no periods."""
+        return self.periods is None or self.periods.split_of(created_at) == split
 
 
 def place_issues(
     heads: Mapping[Node, Head],
     clusters: Clusters,
     pairs: Sequence[Pair],
-    denied: Iterable[DeniedPair],
+    denied: Iterable[Pair],
     near: NearTexts,
     division: Division,
 ) -> Places:
@@ -105,7 +106,7 @@ def place_issues(
     return Places({node: splits[groups.leader(node)] for node in nodes})
 
 
-def _join_denied(groups: DisjointSets[Node], nodes: Iterable[Node], denied: Iterable[DeniedPair]) -> None:
+def _join_denied(groups: DisjointSets[Node], nodes: Iterable[Node], denied: Iterable[Pair]) -> None:
     """Bring the issues of denied pairs into one split, as long as the groups stay small."""
     sizes = Counter(groups.leader(node) for node in nodes)
     for pair in sorted(denied, key=lambda pair: unordered(pair.one, pair.other)):

@@ -1,7 +1,7 @@
 """The text of a comment in; the duplicate links that it states out, each with direction, certainty and place.
 
 In reading order:
-`reading`: one comment, from its text to its links.
+`reading`: one comment, from its text to its links; a whole thread, with what was taken back.
 `markdown`: blanks what the writer does not say: code, quotes, templates.
 `references`: finds what is pointed at, such as `#26` or a link.
 `sentences`: cuts the text into sentences in which a reference is one character.
@@ -9,7 +9,6 @@ In reading order:
 `phrases`: the phrasings, each with an example; add a new one, of any language, here.
 `vocabulary`: kinds of statement, building blocks of the phrasings, and cue words.
 `context`: what surrounds a phrase: who it speaks of; negation, doubt, question, condition.
-`threads`: a whole thread, with what was taken back.
 `explain`: shows all of this for a file of comments.
 
 Every pattern has an example above it (`# Finds: ...`), which a test holds it to.

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.gis.comments.reading import MarkerLink, read_comment
+from angle_data.gis.comments.reading import MarkerLink, read_thread
 from angle_data.gis.comments.references import PUBLIC_HOSTS
-from angle_data.gis.comments.threads import read_thread
 from angle_data.jsonl import read_jsonl
 from angle_data.text import whole_characters
 
@@ -64,45 +63,28 @@ def read_comments(path: Path) -> Iterator[ExplainedComment]:
 
 
 def explain_comments(
-    path: Path, *, why: bool = False, hosts: frozenset[str] = frozenset()
+    path: Path, *, threads: bool = False, why: bool = False, hosts: frozenset[str] = frozenset()
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row a comment: `repo`, `number` and the `links` that the comment alone states.
+    """Yield one row a comment: `repo`, `number` and the `links` that it states.
 
-    With `why`, every link has the `text` it was read from, and the row `denials` and `retracts`.
+    With `threads`, links that a later comment of the same issue takes back are left out; the comments of an
+    issue must follow one another in the file, oldest first. With `why`, every link has the `text` it was
+    read from, and the row `denials` and `retracts`; of threads also the links `cancelled`, each with the
+    position `by` of the comment that took it back, from 1.
 
     Raises:
         InputError: See `read_comments`.
     """
-    for comment in read_comments(path):
-        reading = read_comment(
-            comment.body, comment.repo, comment.number, author=comment.author, hosts=PUBLIC_HOSTS | hosts
-        )
-        row: dict[str, Any] = {"repo": comment.repo, "number": comment.number}
-        row["links"] = [_shown(link, comment.body, why) for link in reading.links]
-        if why:
-            row["denials"] = [_shown(link, comment.body, why) for link in reading.denials]
-            row["retracts"] = reading.retracts or reading.denies
-        yield row
-
-
-def explain_threads(
-    path: Path, *, why: bool = False, hosts: frozenset[str] = frozenset()
-) -> Iterator[dict[str, Any]]:
-    """Yield rows as `explain_comments`, without the links that a later comment of the thread took back.
-
-    With `why`, those are in `cancelled`, each with the position `by` of that comment in the thread, from 1.
-    The comments of an issue must follow one another in the file, oldest first.
-
-    Raises:
-        InputError: See `read_comments`.
-    """
-    for (repo, number), group in groupby(read_comments(path), key=lambda c: (c.repo, c.number)):
+    position = count()
+    for (repo, number, _), group in groupby(
+        read_comments(path), key=lambda c: (c.repo, c.number, 0 if threads else next(position))
+    ):
         comments = list(group)
         thread = read_thread(comments, repo, number, hosts=PUBLIC_HOSTS | hosts)
         rows: list[dict[str, Any]] = [{"repo": repo, "number": number, "links": []} for _ in comments]
-        if why:
-            for position, row in enumerate(rows):
-                row |= {"denials": [], "retracts": position in thread.taking_back, "cancelled": []}
+        for place, row in enumerate(rows if why else ()):
+            row |= {"denials": [], "retracts": place in thread.taking_back}
+            row |= {"cancelled": []} if threads else {}
         for found in thread.links:
             shown = _shown(found.link, comments[found.comment].body, why)
             if found.retracted_by is None:

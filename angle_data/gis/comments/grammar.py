@@ -41,104 +41,100 @@ MOST_REFERENCES = 25
 
 _MOST_MARKERS = 4
 # Finds: "duplicates"
-_PLURAL = re.compile(r"(?:s|ions|ing)$", re.IGNORECASE)
+_PLURAL = expand(r"(?:s|ions|ing)$")
 # Finds: "it creates a "
-_MAKES = re.compile(
+_MAKES = expand(
     r"\b(?:creat|mak|produc|generat|insert|add|show|contain|return|leav|spawn|send|remov|detect|"
     r"avoid|prevent|yield|render|print|store|keep)\w*(?: (?:up|me|us))? (?:an?|the|another|exact|"
-    r"out)\b[ \w]{0,12}$",
-    re.IGNORECASE,
+    r"out)\b[ \w]{0,12}$"
 )
 # Finds: "remove the "
-_ADJECTIVE = re.compile(
+_ADJECTIVE = expand(
     r"\b(?:the|any|these|those|some|no|of|more|two|many|all|find|finding|for|remove|removing|handle|"
-    r"handling|detect\w*|avoid\w*|label|labels?|see|with) $",
-    re.IGNORECASE,
+    r"handling|detect\w*|avoid\w*|label|labels?|see|with) $"
 )
 # Finds: "the first part is a "
-_PART = re.compile(
+_PART = expand(
     r"\b(?:part|half|portion|first|second|third|last|latter|former|remaining|rest|point|item|question|step|"
     r"option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|window|row|entry|line|"
-    r"value|section|text|test|function|class|method|array|key|object)s?)\b[^,;:]{0,40}$",
-    re.IGNORECASE,
+    r"value|section|text|test|function|class|method|array|key|object)s?)\b[^,;:]{0,40}$"
 )
 # Finds: "fixed by "
-_NOT_TARGET = re.compile(
-    rf"\b(?:fix\w*|solv\w*|introduc\w*|caus\w*|regress\w*|since|after|before|revert\w*|block\w*|depend\w*|"
-    rf"workaround|unlike|differ\w*|unrelated|prs?|pull requests?|merg\w*|bisect\w*|work(?:ed|ing) on|"
-    rf"see also|also see|also relevant|related|patch\w*|implement\w*|not|while|when|came with|broke\w*|"
-    rf"ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{{0,45}}$"
-    r"|\b(?:like|similar to|linked to)\s*$",
-    re.IGNORECASE,
+_NOT_TARGET = expand(
+    r"\b(?:fix\w*|solv\w*|introduc\w*|caus\w*|regress\w*|since|after|before|revert\w*|block\w*|depend\w*|"
+    r"workaround|unlike|differ\w*|unrelated|prs?|pull requests?|merg\w*|bisect\w*|work(?:ed|ing) on|"
+    r"see also|also see|also relevant|related|patch\w*|implement\w*|not|while|when|came with|broke\w*|"
+    r"ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{0,45}$"
+    r"|\b(?:like|similar to|linked to)\s*$"
 )
 # Finds: " fixes this"
-_FIX_FOLLOWS = re.compile(
+_FIX_FOLLOWS = expand(
     r"[)\]]? (?:fix\w*|should fix|will fix|introduced|caused|broke|solves?|resolves?|adds?|added|"
-    r"implements?|landed|was merged|got merged)\b",
-    re.IGNORECASE,
+    r"implements?|landed|was merged|got merged)\b"
 )
 # Finds: "please see"
-_POINTS = re.compile(
+_POINTS = expand(
     r"\b(?:see|seen|follow\w*|track\w*|original\w*|main|canonical|existing|already|open\w*|creat\w*|"
     r"discuss\w*|subscri\w*|refer\w*|use|upvot\w*|vote|thumbs?|continue|comments?|cover\w*|same|miss\w*|"
     r"search\w*|found|filed|report\w*|request\w*|join|watch|head|instead|duplicat\w*|dup|dupe|favou?r|"
     r"progress|updates?|check|look|exact\w*|identical|solution|answer\w*|cf|in|at|ref|refs|cc|re|as|have|"
     r"re-?open\w*|hitting|hit|experiencing|running into|siehe|voir|véase|ver|vea|vedi|zie|bitte|is|over|"
-    r"there|here|issue|older|earlier|previous\w*|known|moved|to|of)\b|см|见|見|看|参|參|참고|참조|に|を|👍",
-    re.IGNORECASE,
+    r"there|here|issue|older|earlier|previous\w*|known|moved|to|of)\b|см|见|見|看|参|參|참고|참조|に|を|👍"
 )
 # Finds: " is the original"
-_POINTS_AFTER = re.compile(
+_POINTS_AFTER = expand(
     r"[)\]]?(?: as)?(?: is| was)?(?: already)? (?:the |an? |our )?"
-    r"(?:canonical|main|original|older|existing|open|tracking|same|tracks|covers|describes)\b",
-    re.IGNORECASE,
+    r"(?:canonical|main|original|older|existing|open|tracking|same|tracks|covers|describes)\b"
 )
 # Finds: "Possible duplicates:"
-_POSSIBLE_DUPLICATES = re.compile(
+_POSSIBLE_DUPLICATES = expand(
     r"\b(?:possib\w+|potential\w*|similar|likely|may be|might be|candidates?|closest|resembl\w+|could be|"
     r"suggest\w+|experimental)\b.{0,60}\b(?:duplicat\w*|dup(?:e|es|s)?|issues?|reports?|match\w*)\b|"
-    r"\bduplicate (?:candidates?|detection|suggestions?)\b|\bsimilar (?:issues|discussions)\b",
-    re.IGNORECASE,
+    r"\bduplicate (?:candidates?|detection|suggestions?)\b|\bsimilar (?:issues|discussions)\b"
 )
 # Finds: "similar issues: #5"
 _COLON = re.compile(rf": ?\(?{REF}")
 # Finds: "92 %"
-_PERCENT = re.compile(r"\b\d{1,3}(?:\.\d+)? ?%|\b[01]\.\d{2,}\b|\bsimilarity\b|\bscore\b", re.IGNORECASE)
-# Finds: "same cause as"
-_CAUSE = re.compile(r"\bcause as\b", re.IGNORECASE)
-# Finds: "I wonder why "
-_WHY = re.compile(r"\b(?:why|how)\b(?! about)", re.IGNORECASE)
-# Finds: " should be fixed"
-_VERB_FOLLOWS = re.compile(
-    r" (?:is|was|has|fix\w*|adds?|should|will|would|can|does|superseded?s?)\b", re.IGNORECASE
+_PERCENT = expand(r"\b\d{1,3}(?:\.\d+)? ?%|\b[01]\.\d{2,}\b|\bsimilarity\b|\bscore\b")
+# Finds: "I am seeing the "
+_FIRST_PERSON = expand(
+    r"\b(?:i(?:'m| am|'ve| have)?|we(?:'re| are|'ve| have)?|me|us|people|users?)\b[^,;:]{0,30}\b(?:have|"
+    r"having|got|get|getting|see|seeing|experienc\w+|fac(?:e|ing)|encounter\w*|hit|hitting|run|ran|running|"
+    r"suffer\w*|observ\w+|notic\w+)\b[^,;:]{0,25}$|^(?:also |still )?(?:having|getting|seeing|experiencing|"
+    r"facing|encountering|hitting|got|get|have|running into|ran into)\b[^,;:]{0,30}$|^\+1\b[^\w]*$"
 )
+# Finds: "same cause as"
+_CAUSE = expand(r"\bcause as\b")
+# Finds: "I wonder why "
+_WHY = expand(r"\b(?:why|how)\b(?! about)")
+# Finds: " should be fixed"
+_VERB_FOLLOWS = expand(r" (?:is|was|has|fix\w*|adds?|should|will|would|can|does|superseded?s?)\b")
 # Finds: "we should "
-_INFINITIVE = re.compile(r"\b(?:to|we|you|i|should|can|could|will|would|must) $", re.IGNORECASE)
+_INFINITIVE = expand(r"\b(?:to|we|you|i|should|can|could|will|would|must) $")
 # Finds: "duplicate #5"
-_BASE_FORM = re.compile(rf"(?:duplicate|dupe?) {REF}", re.IGNORECASE)
+_BASE_FORM = expand(r"(?:duplicate|dupe?) {REF}")
 # Finds: "supersedes"
-_MAY_BE_VERB = re.compile(r"dup|supersed|cover|replac|same", re.IGNORECASE)
+_MAY_BE_VERB = expand(r"dup|supersed|cover|replac|same")
 # Finds: "duplicate of "
 _WITH_PREPOSITION = expand(r"{D}(?: {ISSUE})?{PREP}|not |[与和跟同與是重중]")
 # Finds: "covers this"
-_ACTS_ON_THIS = re.compile(r"\w\S* (?:this|it)\b", re.IGNORECASE)
+_ACTS_ON_THIS = expand(r"\w\S* (?:this|it)\b")
 # Finds: "its "
 _OWNED = re.compile(rf"\bits $|{REF}'s $")
 # Finds: "duplicates of"
-_PLURAL_OF = re.compile(r"(?:duplicates|dupes|dups) of", re.IGNORECASE)
+_PLURAL_OF = expand(r"(?:duplicates|dupes|dups) of")
 # Finds: "both are "
-_PLURAL_VERB = re.compile(r"\b(?:are|be|as|both|were|is|this|all) $", re.IGNORECASE)
+_PLURAL_VERB = expand(r"\b(?:are|be|as|both|were|is|this|all) $")
 # Finds: "'s fault"
 _POSSESSED = re.compile(r"'s? (?!issue|bug|ticket|discussion)\w")
 # Finds: "this"
-_THIS = re.compile(r"\bthis\b", re.IGNORECASE)
+_THIS = expand(r"\bthis\b")
 # Finds: "fixed; "
 _CLAUSE_END = re.compile(r"[;(]|, (?!and\b|or\b|#)")
 # Finds: "No, it is not"
-_NO = re.compile(
+_NO = expand(
     r"\s*(?:no\b(?! (?:problem|worries))|nope|nah|not really|i doubt|it is not|it's not|never mind|"
-    r"nevermind|nein|нет|non,)",
-    re.IGNORECASE,
+    r"nevermind|nein|нет|non,)"
 )
 
 
@@ -233,30 +229,26 @@ def _judge(
     asked = context.is_question(text, end)
     if _is_no_statement(phrase, match, left, right) or (asked and _WHY.search(left)):
         return None
-    if context.is_hypothetical(left, right) or context.is_advice(left, right):
+    if context.is_unsaid(left, right):
         return None
     if phrase.direction == "this_is_dup_of" and phrase.subject != "any":
         verb = _MAY_BE_VERB.match(match[0]) is not None
-        if context.about_another(left, verb=verb) or _names_the_duplicate(left, right):
+        # "the duplicate of #5 is #6"
+        names = left.rstrip().lower().endswith("the") and right.startswith((f" is {REF}", f" was {REF}"))
+        if names or context.about_another(left, verb=verb):
             return "another"
     if context.is_negated(left, asked=asked) or context.is_negated(text[: match.start("r")], asked=asked):
         return None if context.is_conditional(left) or asked else "denied"
-    if context.is_refuted(right) or context.is_mistaken(left, right):
+    if context.is_taken_back(left, right):
         return "denied"
     named = phrase.subject != "this" or _ACTS_ON_THIS.match(match[0]) or context.about_this(left)
     if not named and not (closing and context.closes(right)):
         return None
     if not phrase.certain or asked:
         return "tentative"
-    if phrase.kind == "same" and not closing and (context.is_experience(left) or _CAUSE.search(match[0])):
+    if phrase.kind == "same" and not closing and (_FIRST_PERSON.search(left) or _CAUSE.search(match[0])):
         return "tentative"
-    return _certainty(text, start, end, closing=closing)
-
-
-def _certainty(text: str, start: int, end: int, *, closing: bool) -> Verdict:
-    """A weak doubt gives way when the writer closes the issue; a strong one stays."""
-    level = context.doubt(text, start, end)
-    return "tentative" if level == "strong" or (level == "weak" and not closing) else "explicit"
+    return "tentative" if context.is_doubted(text, start, end, closing=closing) else "explicit"
 
 
 def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str) -> bool:
@@ -279,11 +271,6 @@ def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str
     makes = _MAKES.search(left) and not context.closes(left)
     part = _PART.search(left) and not _THIS.search(left)
     return bool(infinitive or makes or part)
-
-
-def _names_the_duplicate(left: str, right: str) -> bool:
-    """Whether the phrase is a subject: "the duplicate of #5 is #6"."""
-    return left.rstrip().lower().endswith("the") and right.startswith((f" is {REF}", f" was {REF}"))
 
 
 # Markers whose target stands elsewhere
@@ -332,19 +319,15 @@ def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool) -> V
     asked = context.is_question(text, match.end())
     if _PLURAL.search(match[0]) and not text.endswith(":"):
         return None
-    if (
-        context.about_another(left)
-        or context.is_negated(left, asked=asked)
-        or context.is_refuted(text[match.end() :])
-    ):
+    if context.about_another(left) or context.is_negated(left, asked=asked):
+        return None
+    if context.is_taken_back("", text[match.end() :]) or (asked and _WHY.search(left)):
         return None
     if _ADJECTIVE.search(left) or _MAKES.search(left) or not context.about_this(left):
         return None
-    if asked and _WHY.search(left):
-        return None
     if asked or context.is_conditional(left):
         return "tentative"
-    return _certainty(text, match.start(), match.end(), closing=closing)
+    return "tentative" if context.is_doubted(text, *match.span(), closing=closing) else "explicit"
 
 
 def _places(

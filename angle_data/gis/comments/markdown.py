@@ -7,7 +7,7 @@ is the offset in the comment. Every step is linear in the length of the comment.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 # Finds: "<!-- filled in by the template -->"
 _COMMENT = re.compile(r"(?<!`)<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -72,30 +72,22 @@ def own_words(body: str) -> str:
     speech in quotation marks that holds a marker of its own.
     """
     text = _PRIVATE_USE.sub(" ", body.replace("\r", " ").replace("\xa0", " "))
-    text = _COMMENT.sub(_spaces, text) if "<!--" in text else text
+    if "<!--" in text:
+        text = _blank(text, (match.span() for match in _COMMENT.finditer(text)))
     text = _mask_lines(text, body).replace("\t", " ")
-    text = _apply(text, _code_spans(text)) if "`" in text else text
-    text = _apply(text, _block_tags(text)) if "<" in text else text
-    text = _STRIKE.sub(_spaces, text) if "~~" in text else text
-    text = _mask_mail(text)
-    return _SPEECH.sub(_mask_speech, text)
+    steps = (("`", _code_spans), ("<", _block_tags), ("~~", _struck), ("", _mails), ("", _speeches))
+    for sign, spans in steps:
+        text = _blank(text, spans(text)) if sign in text else text
+    return text
 
 
-def _spaces(match: re.Match[str]) -> str:
-    return _PRINTED.sub(" ", match[0])
-
-
-def _blank(text: str, start: int, end: int) -> str:
-    return text[:start] + _PRINTED.sub(" ", text[start:end]) + text[end:]
-
-
-def _apply(text: str, spans: Iterator[tuple[int, int]]) -> str:
+def _blank(text: str, spans: Iterable[tuple[int, int]]) -> str:
     parts: list[str] = []
     last = 0
     for start, end in spans:
         parts += (text[last:start], _PRINTED.sub(" ", text[start:end]))
         last = end
-    return "".join((*parts, text[last:]))
+    return "".join((*parts, text[last:])) if parts else text
 
 
 def _mask_lines(text: str, body: str) -> str:
@@ -127,16 +119,12 @@ def _mask_lines(text: str, body: str) -> str:
 
 
 def _is_foreign(line: str) -> bool:
-    first = line.lstrip()[:1]
-    if not first:
-        return False
-    if ">" in line[:12] and _QUOTE.match(line):
+    start = line[:12]
+    if (">" in start and _QUOTE.match(line)) or ("[" in start and _CHECKBOX.match(line)):
         return True
-    if "[" in line[:12] and _CHECKBOX.match(line):
+    if "uplicate" in line and _SEARCHED.match(line):
         return True
-    if first in "#*" and _HEADING_QUESTION.match(line):
-        return True
-    return "uplicate" in line and _SEARCHED.match(line) is not None
+    return "?" in line and _HEADING_QUESTION.match(line) is not None
 
 
 def _code_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -160,7 +148,6 @@ def _code_spans(text: str) -> Iterator[tuple[int, int]]:
 def _block_tags(text: str) -> Iterator[tuple[int, int]]:
     """Elements that hold code, quotations or folded text, from the outermost opening tag to its end."""
     name, depth, start = "", 0, 0
-    pending: list[tuple[int, int]] = []
     for match in _BLOCK_TAG.finditer(text):
         tag = match[2].lower()
         if not depth and not match[1]:
@@ -168,22 +155,22 @@ def _block_tags(text: str) -> Iterator[tuple[int, int]]:
         elif depth and tag == name:
             depth += -1 if match[1] else 1
             if not depth:
-                pending.append((start, match.end()))
+                yield start, match.end()
     if depth and name in ("details", "blockquote", "pre"):
-        pending.append((start, len(text)))
-    yield from pending
+        yield start, len(text)
 
 
-def _mask_mail(text: str) -> str:
-    """Blank a quoted mail: to the end, or its header alone where the quotation was marked with `>`."""
-    position = 0
-    while match := _MAIL.search(text, position):
-        if _has_text_after_quotes(text, match):
-            text = _blank(text, match.start(), match.end())
-            position = match.end()
-        else:
-            return _blank(text, match.start(), len(text))
-    return text
+def _struck(text: str) -> Iterator[tuple[int, int]]:
+    return (match.span() for match in _STRIKE.finditer(text))
+
+
+def _mails(text: str) -> Iterator[tuple[int, int]]:
+    """A quoted mail: to the end, or its header alone where the quotation was marked with `>`."""
+    for match in _MAIL.finditer(text):
+        if not _has_text_after_quotes(text, match):
+            yield match.start(), len(text)
+            return
+        yield match.span()
 
 
 def _has_text_after_quotes(text: str, match: re.Match[str]) -> bool:
@@ -194,8 +181,8 @@ def _has_text_after_quotes(text: str, match: re.Match[str]) -> bool:
     return bool(quoted) and (first_said is None or below.index(quoted[0]) < below.index(first_said))
 
 
-def _mask_speech(match: re.Match[str]) -> str:
-    said = match[0]
-    if _SPEECH_MARKER.search(said) and _SPEECH_REFERENCE.search(said):
-        return " " * len(said)
-    return said
+def _speeches(text: str) -> Iterator[tuple[int, int]]:
+    """Reported speech that holds a marker of its own."""
+    for match in _SPEECH.finditer(text):
+        if _SPEECH_MARKER.search(match[0]) and _SPEECH_REFERENCE.search(match[0]):
+            yield match.span()

@@ -80,13 +80,7 @@ _THING = (
 )
 
 PHRASES: tuple[Phrase, ...] = (
-    *_this(
-        "command",
-        "/duplicate of #5",
-        r"^/(?:duplicate|dupe?)(?: of)?:? {R}",
-        subject="any",
-        needs=r"^/",
-    ),
+    *_this("command", "/duplicate of #5", r"^/(?:duplicate|dupe?)(?: of)?:? {R}", subject="any", needs=r"^/"),
     *_other(
         "duplicate",
         "#5 is a duplicate of this one",
@@ -326,13 +320,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:this|it|the (?:discussion|conversation)|{THIS}))?(?: over)? to {FILL}{R}",
         needs=r"to\b|against|with|\bin\b|under",
     ),
-    *_this(
-        "same",
-        "同 #5",
-        r"^同(?:上)? ?{R}",
-        subject="any",
-        needs="同",
-    ),
+    *_this("same", "同 #5", r"^同(?:上)? ?{R}", subject="any", needs="同"),
     *_this(
         "reported",
         "已有相同 issue: #5",

@@ -1,15 +1,15 @@
-"""From a comment to the duplicate links it states, each with its direction, certainty, kind and place.
+"""The duplicate links that a comment states, and which of them stand at the end of a thread.
 
-`read_comment` works on one comment alone; `threads` follows a whole thread and its retractions. Whether an
-issue exists and who may mark it is decided in the build.
+`read_comment` works on one comment alone; `read_thread` follows who took back what. Whether an issue exists
+and who may mark it is decided in the build, which also replays events (unmarking, reopening).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Protocol
 
 from angle_data.gis.comments.context import is_conditional
 from angle_data.gis.comments.grammar import Hit, find_hits
@@ -70,7 +70,6 @@ class Reading:
 LONGEST = 65_536
 """What GitHub allows in a comment, in characters; the rest of a longer text is not read."""
 
-_NOTHING = Reading()
 # Finds: "not a duplicate after all"
 _TAKE_BACK = expand(
     r"(?:\bnot|n't|\bno longer|\bnever|\bno)(?: (?:a|an|actually|really|in fact|the|exact|true|be|been|"
@@ -88,30 +87,14 @@ _TAKE_BACK = expand(
     r"não é (?:uma )?duplicat|non è un duplicato|не дубликат|不是重复|重複ではあり|중복이 아"
 )
 # Finds: "sorry"
-_REGRETS = re.compile(
+_REGRETS = expand(
     r"\b(?:edit|sorry|after all|re-?open\w*|never ?mind|nvm|scratch|oops|actually|correction|wrong|"
     r"mistake\w*|my bad|update|apolog\w+|un-?mark\w*|un-?dup\w*|turns? out|looking (?:again|closer|"
-    r"at it again)|on second thought|misread|i see now|removing|remove|ignore|disregard|hold on|wait)\b",
-    re.IGNORECASE,
+    r"at it again)|on second thought|misread|i see now|removing|remove|ignore|disregard|hold on|wait)\b"
 )
-
-
-_BACK = (
-    "dup",
-    "different",
-    "separate",
-    "wrong",
-    "mind",
-    "scratch",
-    "mistake",
-    "unrelated",
-    "distinct",
-    "ignore",
-    "doublon",
-    "дубл",
-    "重",
-    "중복",
-    "nvm",
+# Finds: "different"
+_BACK = re.compile(
+    "dup|different|separate|wrong|mind|scratch|mistake|unrelated|distinct|ignore|doublon|дубл|重|중복|nvm"
 )
 
 
@@ -126,24 +109,24 @@ def read_comment(
     """
     body = body[:LONGEST]
     refers = may_refer(body)
-    if not refers and not any(word in body.casefold() for word in _BACK):
-        return _NOTHING
+    if not refers and not _BACK.search(body.casefold()):
+        return Reading()
     text = own_words(body)
     references = find_references(text, repo, hosts) if refers else []
     sentences = split_sentences(mark_references(text, references, repo, number), references)
     bot = author is not None and author.endswith("[bot]")
     hits = find_hits(sentences, bot=bot)
-    backs = [(sentence, _takes_back(sentence)) for sentence in sentences]
-    regret = max((s.offset(0) for s, back in backs if back == "retracts"), default=-1)
-    kept = [hit for hit in hits if hit.verdict != "denied" and hit.end > regret]
-    denied = {_key(hit) for hit in hits if hit.verdict == "denied"}
-    links = _unique(hit for hit in kept if _key(hit) not in denied)
+    backs = [sentence for sentence in sentences if _takes_back(sentence)]
+    regret = max((sentence.offset(0) for sentence in backs if _REGRETS.search(sentence.text)), default=-1)
     denials = _unique(hit for hit in hits if hit.verdict == "denied")
-    return Reading(links, denials, regret >= 0, any(back == "denies" for _, back in backs))
-
-
-def _key(hit: Hit) -> tuple[str, int]:
-    return hit.ref.repo.casefold(), hit.ref.number
+    denied = {denial.target for denial in denials}
+    links = _unique(hit for hit in hits if hit.verdict != "denied" and hit.end > regret)
+    return Reading(
+        links=tuple(link for link in links if link.target not in denied),
+        denials=denials,
+        retracts=regret >= 0,
+        denies=any(not _REGRETS.search(sentence.text) for sentence in backs),
+    )
 
 
 def _unique(hits: Iterable[Hit]) -> tuple[MarkerLink, ...]:
@@ -151,18 +134,96 @@ def _unique(hits: Iterable[Hit]) -> tuple[MarkerLink, ...]:
     best: dict[tuple[str, int], MarkerLink] = {}
     for hit in hits:
         certainty: Certainty = "tentative" if hit.verdict == "tentative" else "explicit"
-        link = MarkerLink(
-            hit.ref.repo, hit.ref.number, hit.direction, certainty, hit.kind, (hit.start, hit.end)
-        )
-        known = best.get(_key(hit))
+        span = hit.start, hit.end
+        link = MarkerLink(hit.ref.repo, hit.ref.number, hit.direction, certainty, hit.kind, span)
+        known = best.get(link.target)
         if known is None or (known.certainty == "tentative" and certainty == "explicit"):
-            best[_key(hit)] = link
+            best[link.target] = link
     return tuple(sorted(best.values(), key=lambda link: link.span))
 
 
-def _takes_back(sentence: Sentence) -> Literal["no", "denies", "retracts"]:
-    """Whether a sentence takes back what was said before: `denies` it, or `retracts` it with regret."""
+def _takes_back(sentence: Sentence) -> bool:
+    """Whether a sentence takes back what was said before; one with a word of regret retracts it."""
     match = _TAKE_BACK.search(sentence.text)
-    if match is None or sentence.ending == "?" or is_conditional(sentence.text[: match.end()]):
-        return "no"
-    return "retracts" if _REGRETS.search(sentence.text) else "denies"
+    return not (match is None or sentence.ending == "?" or is_conditional(sentence.text[: match.end()]))
+
+
+WRITE_ROLES = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+"""Values of GitHub's `author_association` that come with the right to mark and close issues."""
+
+
+class Remark(Protocol):
+    """What is needed of a comment; `author` is None for a deleted account."""
+
+    @property
+    def author(self) -> str | None:
+        """The login of who wrote it."""
+
+    @property
+    def author_association(self) -> str:
+        """GitHub's `author_association`, empty if unknown."""
+
+    @property
+    def body(self) -> str:
+        """The text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadLink:
+    """A link and the position of its comment in the thread.
+
+    `retracted_by` is the position of the comment that took it back: by the same writer, or by someone with
+    a write role. `disputed_by` is that of the first objection of anybody else; the link still stands.
+    """
+
+    link: MarkerLink
+    comment: int
+    retracted_by: int | None = None
+    disputed_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """Every link ever stated, retracted ones included, and every denial of one, in the order of the comments.
+
+    `taking_back` are the positions of comments that take earlier markers back without naming any.
+    """
+
+    links: list[ThreadLink] = field(default_factory=list)
+    denials: list[ThreadLink] = field(default_factory=list)
+    taking_back: set[int] = field(default_factory=set)
+
+    @property
+    def standing(self) -> list[ThreadLink]:
+        """The links that nobody entitled to do so took back."""
+        return [link for link in self.links if link.retracted_by is None]
+
+
+def read_thread(
+    comments: Iterable[Remark], repo: str, number: int, *, hosts: frozenset[str] = PUBLIC_HOSTS
+) -> Thread:
+    """Read the comments of issue `number` in `repo`, oldest first; later ones correct earlier ones.
+
+    "Not a duplicate of #A" cancels links to #A, "sorry, not a dup after all" or "this is a separate issue"
+    all earlier ones. A target that is marked again later is linked again.
+    """
+    thread = Thread()
+    authors: list[str | None] = []
+    for position, comment in enumerate(comments):
+        authors.append(comment.author)
+        reading = read_comment(comment.body, repo, number, author=comment.author, hosts=hosts)
+        if reading.retracts or reading.denies:
+            thread.taking_back.add(position)
+        denied = {denial.target for denial in reading.denials}
+        all_of_them = reading.retracts or (reading.denies and not denied)
+        for index, old in enumerate(thread.links):
+            if old.retracted_by is None and (all_of_them or old.link.target in denied):
+                own = comment.author is not None and comment.author == authors[old.comment]
+                entitled = own or comment.author_association in WRITE_ROLES
+                if entitled:
+                    thread.links[index] = replace(old, retracted_by=position)
+                elif old.disputed_by is None:
+                    thread.links[index] = replace(old, disputed_by=position)
+        thread.links.extend(ThreadLink(link, position) for link in reading.links)
+        thread.denials.extend(ThreadLink(link, position) for link in reading.denials)
+    return thread

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 REF, FILL, OTHER, SELF = "\ue000", "\ue001", "\ue002", "\ue003"
 """What stands for a reference in marked text: first character `REF` (`SELF` for the issue itself, `OTHER` for
@@ -174,11 +174,8 @@ def _link(
 ) -> Iterator[Reference]:
     """A link with a text of its own; where the text says what the link means, only the address is taken."""
     group = {"dest": "text", "label": "label_text", "anchor": "anchor"}[kind]
-    address = {"dest": match["dest"], "anchor": match["href"]}.get(kind) or labels.get(
-        match["label"].casefold(), ""
-    )
+    address = match["dest"] or match["href"] or labels.get((match["label"] or "").casefold(), "")
     start, end = match.span()
-    inner_end = match.end(group)
     found = _url(address, start, end, hosts)
     relative = _RELATIVE.fullmatch(address)
     if relative and kind != "label":
@@ -188,15 +185,14 @@ def _link(
         yield found
     else:
         # The closing bracket stays, so that text and address do not run together.
-        yield Reference(inner_end + (kind != "anchor"), end, found.repo, found.number, found.pull)
+        yield replace(found, start=match.end(group) + (kind != "anchor"))
 
 
 def _url(url: str, start: int, end: int, hosts: frozenset[str]) -> Reference:
     parsed = _ISSUE_URL.fullmatch(url)
     if parsed and _USUAL_PORT.sub("", parsed["host"].casefold()) in hosts:
-        return Reference(
-            start, end, parsed["repo"], int(parsed["number"]), parsed["kind"].casefold() == "pull"
-        )
+        pull = parsed["kind"].casefold() == "pull"
+        return Reference(start, end, parsed["repo"], int(parsed["number"]), pull)
     return Reference(start, end, "", 0)
 
 

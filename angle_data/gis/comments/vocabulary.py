@@ -201,6 +201,11 @@ NEGATIONS = _words("""
 """)
 """Words that deny what follows."""
 
+ASKED_NEGATIONS = _words("""
+    isn't aren't wasn't shouldn't couldn't can't doesn't don't won't wouldn't didn't hasn't haven't isnt
+""")
+"""Negations that ask and deny nothing in a question."""
+
 GAP = _words("""
     treat regard tag label claim seen que soit sea seja sia che что dass a an the exact exactly real
     really true truly actual actually quite just even simply necessarily strictly entirely think thinks

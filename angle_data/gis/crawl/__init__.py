@@ -3,8 +3,7 @@
 In reading order:
 `selection`: which repositories, days and signals count; the list of repositories.
 `crawl`: the whole run over the list, and its summary.
-`listings`: one repository, page by page: issues, comments, events.
-`missing`: single issues that no listing gave, or that were too heavy for one.
+`listings`: one repository, page by page: issues, comments, events; then single issues that no listing gave.
 `queries`: the GraphQL queries.
 `rows`: the records of the store, and how GitHub's JSON becomes them.
 `store`: the SQLite file, and the round under way.

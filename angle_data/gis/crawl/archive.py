@@ -65,7 +65,7 @@ class _Load:
     store: Store
     wanted: frozenset[str]
     since: str | None
-    ids: set[int] = field(default_factory=set)
+    ids: set[int]
     counts: Counter[str] = field(default_factory=Counter)
     lacking: Counter[str] = field(default_factory=Counter)
     page: str = ""
@@ -76,8 +76,8 @@ class _Load:
     events: list[Event] = field(default_factory=list)
 
     def read(self, path: Path) -> bool:
-        """Take every line of a file; whether it could be read to its end."""
-        before, whole = self.counts.copy(), True
+        """Take every line of a file and return whether it could be read to its end."""
+        before = self.counts.copy()
         try:
             for line in _lines(path):
                 self.take(line)
@@ -85,20 +85,18 @@ class _Load:
                     self.flush()
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             self.counts["damaged"] += 1
-            whole = False
             if self.counts["lines"] == before["lines"]:
                 log.warning("%s is no gzip file (%s); left out", path, error)
             else:
                 log.warning("%s ends early (%s); what could be read of it is kept", path, error)
         self.flush()
-        lost = {name: self.counts[name] - before[name] for name in ("bad", "incomplete")}
-        if any(lost.values()):
-            field = f" (such as {self.lacking.most_common(1)[0][0]!r})" if self.lacking else ""
-            log.warning(
-                "%s: %d lines are no JSON, %d events lack fields%s; left out", path, *lost.values(), field
-            )
+        read = self.counts - before
+        if read["bad"] or read["incomplete"]:
+            such = f" (such as {self.lacking.most_common(1)[0][0]!r})" if self.lacking else ""
+            said = "%s: %d lines are no JSON, %d events lack fields%s; left out"
+            log.warning(said, path, read["bad"], read["incomplete"], such)
         self.lacking.clear()
-        return whole
+        return not read["damaged"]
 
     def take(self, line: str) -> None:
         """Sort one line into the counts and, if it is of use, into the page."""
@@ -107,16 +105,12 @@ class _Load:
             event = json.loads(line)
         except ValueError:
             event = None
-        if not isinstance(event, dict):
-            self.counts["bad"] += 1
-            return
         try:
-            self.counts[self._sort(event)] += 1
-        except KeyError as error:
-            self.counts["incomplete"] += 1
-            self.lacking[str(error.args[0])] += 1
-        except (TypeError, ValueError, AttributeError):
-            self.counts["incomplete"] += 1
+            sort: str = self._sort(event) if isinstance(event, dict) else "bad"
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            sort = "incomplete"
+            self.lacking.update([str(error.args[0])] if isinstance(error, KeyError) else [])
+        self.counts[sort] += 1
 
     def flush(self) -> None:
         """Write the page.
@@ -138,7 +132,7 @@ class _Load:
         if self.wanted and repo_id not in self.ids and name.lower() not in self.wanted:
             return "other"
         created = event["created_at"]
-        if self.since is not None and created < self.since:
+        if created < (self.since or ""):
             return "other"
         payload = event["payload"]
         issue = issue_from_rest(payload["issue"], repo_id)
@@ -177,30 +171,24 @@ def load_archives(
     Raises:
         InputError: A file does not exist or cannot be read.
     """
-    load = _Load(store, frozenset(name.lower() for name in names), since)
-    part = f":{stable_hash(repr((sorted(load.wanted), since))):x}" if load.wanted or since else ""
-    for repo in store.repos():
-        if repo.names & load.wanted:
-            load.ids.add(repo.id)
+    wanted = frozenset(name.lower() for name in names)
+    load = _Load(store, wanted, since, {repo.id for repo in store.repos() if repo.names & wanted})
+    part = f":{stable_hash(repr((sorted(wanted), since))):x}" if wanted or since else ""
     for path in files:
         if path.is_dir():
             raise InputError(f"--archive {path} is a directory; give its files")
         if not path.exists():
             raise InputError(f"--archive {path} does not exist; check the path")
-        # A pipe can be read only once.
-        note = f"archive:{_content(path)}{part}" if path.is_file() else ""
+        note = ""
+        if path.is_file():  # a pipe can be read only once
+            with path.open("rb") as stream:
+                note = f"archive:{hashlib.file_digest(stream, 'sha256').hexdigest()}{part}"
         if note and store.meta(note):
             load.counts["known"] += 1
             continue
         if load.read(path) and note:
             store.set_meta(note, "read")
     return ArchiveCounts(**load.counts)
-
-
-def _content(path: Path) -> str:
-    """The name of a file by its bytes."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _lines(path: Path) -> Iterator[str]:

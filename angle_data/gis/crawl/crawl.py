@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,10 +16,15 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.crawl.archive import ArchiveCounts, load_archives
 from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient, Refused, SchemaError
-from angle_data.gis.crawl.listings import Crawler, read_comments, read_events, read_issues
-from angle_data.gis.crawl.missing import follow_missing, read_set_aside
+from angle_data.gis.crawl.listings import (
+    Crawler,
+    follow_missing,
+    read_events,
+    read_listing,
+    read_set_aside,
+)
 from angle_data.gis.crawl.rows import Repo
-from angle_data.gis.crawl.selection import RepoList, Selection, Signals, read_repos
+from angle_data.gis.crawl.selection import Selection, Signals, read_repos
 from angle_data.gis.crawl.store import STORE_NAME, Round, Store
 from angle_data.locking import hold
 
@@ -61,9 +65,8 @@ class CrawlConfig:
 class CrawlSummary:
     """What a crawl left behind: rows in the store, requests sent, and what could not be read.
 
-    `repos` maps each listed name to `ok` or `error:...`; `unchanged` counts answers that cost nothing of
-    the budget; `set_aside` maps `owner/name#number` of issues that GitHub could not serve
-    whole to the reason.
+    `repos` maps each listed name to `ok` or `error:...`; `unchanged` counts answers that cost nothing of the
+    budget; `set_aside` maps `owner/name#number` of an issue that GitHub could not serve whole to the reason.
     """
 
     store: Path
@@ -124,7 +127,7 @@ def crawl_repos(
         CredentialsError: The token is not accepted.
         StoppedError: `max_requests` is reached or GitHub keeps failing; run again to go on.
     """
-    listed = read_repos(config.repos, config.api_url, tell=True) if config.repos else RepoList()
+    listed = read_repos(config.repos, config.api_url, tell=True)
     with hold(config.out), Store.open(config.out / STORE_NAME) as store:
         if config.archives:
             counts = load_archives(store, config.archives, listed.names, config.start)
@@ -159,6 +162,7 @@ class _Crawl:
 
     def run(self, names: tuple[str, ...]) -> dict[str, str]:
         """Read every repository and return its status by listed name."""
+        done = self.round.entries
         with Progress("repositories", len(names)) as progress:
 
             def tell(name: str, what: str, count: int) -> None:
@@ -168,17 +172,14 @@ class _Crawl:
 
             crawler = Crawler(self.client, self.store, self.config.start, tell)
             for name in names:
-                if name not in self.round.statuses:
-                    self.round.settle(name, self._visit(crawler, name))
+                if f"status:{name}" not in done:
+                    self.round.note(f"status:{name}", self._visit(crawler, name))
                 progress.advance(1, self.client.status_line())
-            aside: defaultdict[int, list[int]] = defaultdict(list)
-            for repo_id, number, _ in self.store.all_set_aside():
-                aside[repo_id].append(number)
             # After all listings, so that an issue that moved between listed repositories is found there.
             for repo in list(self.store.repos()):
-                if self.round.has(repo.id, "read"):
-                    self._read_single_issues(crawler, repo, aside[repo.id])
-        statuses = {name: self.round.statuses[name] for name in names}
+                if f"step:{repo.id}:read" in done:
+                    self._read_single_issues(crawler, repo)
+        statuses = {name: done[f"status:{name}"] for name in names}
         self.round.complete()
         return statuses
 
@@ -188,14 +189,20 @@ class _Crawl:
             repo = self._resolve(name)
             self._once(repo, "read", partial(self._read, crawler, repo))
         except Refused as error:
-            return self._failed(name, error)
+            status = f"error:{error.reason}" if error.status == 200 else f"error:{error}"
+            log.warning("%s is skipped: %s", name, status.removeprefix("error:"))
+            if known := self.store.named(name):
+                self.store.save_repo(replace(known, status=status, etag=None))
+            else:
+                self.store.save_failure(name, status)
+            return status
         return "ok"
 
     def _once(self, repo: Repo, step: str, work: Callable[[], None]) -> None:
         """Do a step unless this round has done it."""
-        if not self.round.has(repo.id, step):
+        if f"step:{repo.id}:{step}" not in self.round.entries:
             work()
-            self.round.finish(repo.id, step)
+            self.round.note(f"step:{repo.id}:{step}")
 
     def _resolve(self, name: str) -> Repo:
         """Find out the id and the present name; a known repository is asked for by its id."""
@@ -206,13 +213,9 @@ class _Crawl:
             return known
         assert page is not None
         raw = page.data
-        self.store.note_site(raw.get("html_url") or "")
-        self.store.note_server(self.config.api_url)
-        same = self.store.repo(raw["id"])
-        repo = Repo(
-            raw["id"], raw["full_name"], name, (name,) if name != raw["full_name"] else (), etag=page.etag
-        )
-        if repo.name.lower() != name.lower() and same is None:
+        self.store.note_site(raw.get("html_url") or "", self.config.api_url)
+        repo = Repo(raw["id"], raw["full_name"], name, (name,), etag=page.etag)
+        if repo.name.lower() != name.lower() and self.store.repo(repo.id) is None:
             log.info("%s is called %s now", name, repo.name)
         self.store.save_repo(repo)
         if not raw.get("has_issues", True):
@@ -230,27 +233,17 @@ class _Crawl:
                 )
                 self.signals = "comments"
         if self.signals == "comments":
-            self._once(repo, "issues", partial(read_issues, crawler, repo))
+            self._once(repo, "issues", partial(read_listing, crawler, repo, "issues"))
         if self.signals != "events":
-            self._once(repo, "comments", partial(read_comments, crawler, repo))
+            self._once(repo, "comments", partial(read_listing, crawler, repo, "comments"))
         if not self.store.count("issues", repo.id):
             raise Refused(200, "no issues" + (" since that day" if self.config.since else ""))
 
-    def _read_single_issues(self, crawler: Crawler, repo: Repo, aside: list[int]) -> None:
+    def _read_single_issues(self, crawler: Crawler, repo: Repo) -> None:
         graphql = self.signals != "comments"
         try:
             if graphql:
-                read_set_aside(crawler, repo, aside)
+                read_set_aside(crawler, repo)
             self._once(repo, "missing", partial(follow_missing, crawler, repo, graphql=graphql))
         except Refused as error:
             log.warning("%s: issues that moved were not looked up (%s)", repo.name, error)
-
-    def _failed(self, name: str, error: Refused) -> str:
-        status = f"error:{error.reason}" if error.status == 200 else f"error:{error}"
-        log.warning("%s is skipped: %s", name, status.removeprefix("error:"))
-        known = self.store.named(name)
-        if known:
-            self.store.save_repo(Repo(known.id, known.name, known.asked, known.aliases, status))
-        else:
-            self.store.save_failure(name, status)
-        return status

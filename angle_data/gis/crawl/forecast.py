@@ -9,20 +9,20 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from angle_data.gis.crawl.crawl import CrawlConfig, check_readable, connect
 from angle_data.gis.crawl.github import GitHubClient, Refused
+from angle_data.gis.crawl.listings import PER_PAGE
 from angle_data.gis.crawl.queries import POINTS_PER_PAGE
 from angle_data.gis.crawl.rows import LISTINGS
-from angle_data.gis.crawl.selection import RepoList, Signals, read_repos
+from angle_data.gis.crawl.selection import Signals, read_repos
 from angle_data.gis.crawl.store import STORE_NAME, Store
 
 COMMENTS_PER_NUMBER = 4.5
 """Comments for each number where nothing better is known; large projects have 4 to 6 (estimate)."""
 
-_PER_PAGE = 100
 _ANONYMOUS_LIMIT, _TOKEN_LIMIT = 60, 5_000
 _REST_S, _GRAPHQL_S = 0.6, 2.0  # usual time of a full page, one request after the other (estimate)
 _ENOUGH_COMMENTS = 1_000
@@ -81,13 +81,8 @@ class Forecast:
         width = max([len(repo.name) for repo in self.repos] + [len("repository")])
         lines = [f"{'repository':<{width}} {'numbers':>9} {'comments':>11} {'REST':>8} {'GraphQL':>8}"]
         for repo in self.repos:
-            if repo.status != "ok":
-                lines.append(f"{repo.name:<{width}} {repo.status}")
-                continue
-            lines.append(
-                f"{repo.name:<{width}} {repo.numbers:>9,} {f'~{repo.comments:,}':>11} {repo.rest:>8,} "
-                f"{repo.graphql:>8,}"
-            )
+            cells = f"{repo.numbers:>9,} {f'~{repo.comments:,}':>11} {repo.rest:>8,} {repo.graphql:>8,}"
+            lines.append(f"{repo.name:<{width}} {cells if repo.status == 'ok' else repo.status}")
         lines.append(
             f"about {self.rest:,} REST requests and at most {self.graphql:,} GraphQL queries "
             f"({self.points:,} points), {self.hours:.1f} hours at {self.limit:,} requests an hour"
@@ -101,12 +96,11 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """How much of a repository is there already."""
+    """What is stored of a repository; `read` numbers need not be read again."""
 
     newest: int = 0
-    issues: int = 0
+    read: int = 0
     comments: int = 0
-    issues_done: bool = False
     comments_done: bool = False
 
 
@@ -124,10 +118,12 @@ def forecast(
     Raises:
         InputError, CredentialsError, StoppedError: As in `crawl.crawl_repos`.
     """
-    listed = read_repos(config.repos, config.api_url, tell=True) if config.repos else RepoList()
+    listed = read_repos(config.repos, config.api_url, tell=True)
     client, strategy = connect(config, sleep=sleep, now=now)
     stored = _stored(config)
-    ratio = _comments_per_number(stored.values())
+    done = [size for size in stored.values() if size.comments_done]
+    known, numbers = sum(size.comments for size in done), sum(size.newest for size in done)
+    ratio = known / numbers if known >= _ENOUGH_COMMENTS and numbers else COMMENTS_PER_NUMBER
     rows: list[RepoForecast] = []
     seen: dict[str, str] = {}
     for name in listed.names:
@@ -159,20 +155,12 @@ def _forecast(
         # Pages of one item: as many as there are items since then.
         numbers = min(numbers, page.last_page or len(page.data))
     comments = max(round(numbers * ratio), stored.comments)
-    issue_pages = 1 + max(0, numbers - (stored.newest if stored.issues_done else stored.issues)) // _PER_PAGE
-    comment_pages = 1 + (0 if stored.comments_done else max(0, comments - stored.comments) // _PER_PAGE)
-    rest = 1  # its name and id
-    rest += issue_pages if strategy == "comments" else 0
-    rest += comment_pages if strategy in ("comments", "both") else 0
+    issue_pages = 1 + max(0, numbers - stored.read) // PER_PAGE
+    comment_pages = 1 + (0 if stored.comments_done else max(0, comments - stored.comments) // PER_PAGE)
+    # One request is for its name and id.
+    rest = 1 + issue_pages * (strategy == "comments") + comment_pages * (strategy != "events")
     today = "/".join(page.data[0]["repository_url"].rsplit("/", 2)[1:]) if page.data else name
     return RepoForecast(name, numbers, comments, rest, issue_pages if strategy != "comments" else 0), today
-
-
-def _comments_per_number(stored: Iterable[_Stored]) -> float:
-    """The ratio of what was read to the end, if that is enough to go by."""
-    done = [size for size in stored if size.comments_done]
-    comments, numbers = sum(size.comments for size in done), sum(size.newest for size in done)
-    return comments / numbers if comments >= _ENOUGH_COMMENTS and numbers else COMMENTS_PER_NUMBER
 
 
 def _stored(config: CrawlConfig) -> dict[str, _Stored]:
@@ -185,12 +173,8 @@ def _stored(config: CrawlConfig) -> dict[str, _Stored]:
         for repo in store.repos():
             cursors = (store.cursor(repo.id, listing) for listing in LISTINGS)
             issues, comments, events = (cursor is not None and cursor.done for cursor in cursors)
-            size = _Stored(
-                newest=store.newest_number(repo.id),
-                issues=store.count("issues", repo.id),
-                comments=store.count("comments", repo.id),
-                issues_done=issues or events,
-                comments_done=comments,
-            )
+            newest = store.newest_number(repo.id)
+            read = newest if issues or events else store.count("issues", repo.id)
+            size = _Stored(newest, read, store.count("comments", repo.id), comments)
             found |= dict.fromkeys(repo.names, size)
         return found

@@ -17,7 +17,8 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -40,8 +41,6 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # GitHub's tokens could pass for the name of a variable; the length gives away those of other kinds.
 _LIKE_A_TOKEN = re.compile(r"gh[pousr]_\w*|github_pat_\w*|\w{36,}")
 _MOVED = frozenset({302, 307, 308})
-_NEXT = re.compile(r'<([^>]*)>\s*;[^,<]*rel="?next\b')
-_LAST = re.compile(r'<([^>]*)>\s*;[^,<]*rel="?last\b')
 
 _SECONDARY_S = 60.0
 _LONGEST_S = 300.0
@@ -124,7 +123,7 @@ class Connection:
 
     api_url: str = PUBLIC_API
     token_env: str = "GITHUB_TOKEN"
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     max_requests: int | None = None
 
     @classmethod
@@ -165,9 +164,6 @@ class Connection:
         if self.api_url.rstrip("/") == PUBLIC_API or "/api/v3" in self.api_url:
             return ""
         return "; the API of GitHub Enterprise is at https://HOST/api/v3, check --api-url"
-
-    def __repr__(self) -> str:
-        return f"Connection(api_url={self.api_url!r}, token={'given' if self.token else 'none'})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,19 +233,16 @@ class GitHubClient:
             CredentialsError: The token is not accepted.
             StoppedError: `max_requests` is reached, or the server keeps failing.
         """
+        from requests.utils import parse_header_links
+
         headers = {"Accept": "application/vnd.github+json"} | ({"If-None-Match": etag} if etag else {})
         status, answer, text = self._repeat(lambda: self._send("core", "GET", path, headers, None))
         if status == 304:
             self.unchanged += 1
             return None
-        following, last = _NEXT.search(answer.get("link", "")), _LAST.search(answer.get("link", ""))
-        number = re.search(r"[?&]page=(\d+)", last.group(1)) if last else None
-        return Page(
-            text,
-            following.group(1) if following else None,
-            answer.get("etag"),
-            int(number[1]) if number else None,
-        )
+        links = {link.get("rel"): link["url"] for link in parse_header_links(answer.get("link", ""))}
+        last = re.search(r"[?&]page=(\d+)", links.get("last", ""))
+        return Page(text, links.get("next"), answer.get("etag"), int(last[1]) if last else None)
 
     def graphql(self, query: str, variables: Mapping[str, Any], *, smaller: bool = False) -> dict[str, Any]:
         """Return the `data` of a GraphQL query, which may lack single nodes that the token may not see.
@@ -297,7 +290,7 @@ class GitHubClient:
             return Retrying(
                 retry=retry_if_exception_type(Transient),
                 wait=_wait,
-                stop=self._gives_up,
+                stop=lambda state: state.attempt_number >= (_ATTEMPTS if self._answers else _FIRST_ATTEMPTS),
                 sleep=self._sleep,
                 before_sleep=_log_retry,
                 reraise=True,
@@ -310,9 +303,6 @@ class GitHubClient:
             raise StoppedError(
                 f"GitHub keeps failing ({error}); all so far is kept, run again later"
             ) from None
-
-    def _gives_up(self, state: RetryCallState) -> bool:
-        return state.attempt_number >= (_ATTEMPTS if self._answers else _FIRST_ATTEMPTS)
 
     def _send(
         self,
@@ -371,8 +361,8 @@ class GitHubClient:
         self.requests += 1
 
     def _note(self, resource: Resource, headers: Mapping[str, str]) -> None:
-        skew = clock_skew(headers, self._now())
-        self._skew_s = self._skew_s if skew is None else skew
+        with suppress(KeyError, TypeError, ValueError):
+            self._skew_s = email.utils.parsedate_to_datetime(headers["date"]).timestamp() - self._now()
         budget = Budget.from_headers(headers)
         if budget is not None:
             self.budgets[resource] = budget
@@ -380,7 +370,7 @@ class GitHubClient:
     def _server_now(self) -> float:
         return self._now() + self._skew_s
 
-    def _rejected(self) -> AngleError:
+    def _rejected(self) -> CredentialsError:
         name = self.connection.token_env
         if self.authenticated:
             return CredentialsError(f"GitHub rejected the token in {name} (401); set {name} to a valid one")
@@ -421,14 +411,6 @@ def pause_before(budget: Budget | None, now: float) -> float:
     if budget.remaining <= 0:
         return left + _MARGIN_S
     return left / budget.remaining if budget.remaining < budget.limit * _SHORT_SHARE else 0.0
-
-
-def clock_skew(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the server's clock minus ours in seconds, by its `Date` header; None if there is none."""
-    try:
-        return email.utils.parsedate_to_datetime(headers["date"]).timestamp() - now
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def judge_status(status: int, headers: Mapping[str, str], message: str, now: float) -> Exception | None:

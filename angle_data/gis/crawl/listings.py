@@ -5,20 +5,25 @@ listing is asked again for what is younger than the page's last item (`since`), 
 updated meanwhile moves to the end and would push another one over a page border unseen, and because paging
 by number ends at about 10,000 items. Only where a whole page shares one time stamp is `rel="next"`
 followed. GraphQL cursors hold their place by themselves.
+
+Single issues are asked for where a listing does not give them: an original that moved, was deleted, is too
+old or is a pull request, and an issue that was too heavy.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import urlencode
 
+from angle_data.gis.comments.references import find_references, may_refer
 from angle_data.gis.crawl.github import GitHubClient, LostCursorError, Refused, TooHeavy
-from angle_data.gis.crawl.queries import ISSUES_QUERY, TIMELINE_QUERY
+from angle_data.gis.crawl.queries import ISSUES_QUERY, NUMBERS_A_QUERY, TIMELINE_QUERY, numbers_query
 from angle_data.gis.crawl.rows import (
     Comment,
     Cursor,
@@ -30,8 +35,9 @@ from angle_data.gis.crawl.rows import (
     events_from_timeline,
     issue_from_node,
     issue_from_rest,
+    tombstone,
 )
-from angle_data.gis.crawl.store import Store
+from angle_data.gis.crawl.store import Store, hosts_of
 
 PER_PAGE = 100
 _GROW_AFTER = 3
@@ -39,6 +45,19 @@ _BREATH_S = 1.0
 _CUT_TRIES = 4
 # A page of events that is not shown; it counts as cut short.
 _NO_EVENTS = {"nodes": [], "pageCount": 1, "pageInfo": {"hasPreviousPage": False, "startCursor": None}}
+_REST: dict[str, tuple[str, Callable[[Mapping[str, Any], int], Issue | Comment]]] = {
+    "issues": ("issues?state=all&", issue_from_rest),
+    "comments": ("issues/comments?", comment_from_rest),
+}
+
+_GONE = frozenset({404, 410, 451})
+# A word that often goes with duplicates; what a comment means is decided in `comments`.
+_HINT = re.compile(
+    r"\bdup|\bdedup|\bfavou?r of|\btracked|\btracking|\bsame (?:as|issue|problem|bug)|\bsupersed"
+    r"|\breported (?:in|as|by)\b|\bcovered by\b|\b(?:merged|folded|consolidated) (?:in)?to\b|\breplaced by\b"
+    r"|doublon|duplikat|дубл|重复|重複|중복",
+    re.IGNORECASE,
+)
 
 log = logging.getLogger("angle")
 
@@ -64,90 +83,69 @@ class Crawler:
         return cursor
 
     def set_aside(self, repo: Repo, number: int, reason: str) -> None:
-        """Leave an issue that GitHub cannot serve whole to `missing.read_set_aside`."""
+        """Leave an issue that GitHub cannot serve whole to `read_set_aside`."""
         log.warning("%s#%d is set aside, the next run asks again: %s", repo.name, number, reason)
         self.store.set_aside(repo.id, number, reason)
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A cursor's content: the time to ask from, and the next page where time does not move on."""
+    """A cursor's content: the time to ask from, and the page to go on with from there.
+
+    `next` is the address of REST's next page where time does not move on, `after` GraphQL's cursor, and
+    `newest` the youngest time stamp that GraphQL gave.
+    """
 
     since: str | None
     next: str | None = None
+    after: str | None = None
+    newest: str | None = None
 
     @classmethod
     def of(cls, cursor: Cursor) -> _Place:
         return cls(**json.loads(cursor.cursor)) if cursor.cursor else cls(cursor.start)
 
-    def after(self, newest: str, next_page: str) -> _Place:
+    def __str__(self) -> str:
+        return json.dumps(asdict(self))
+
+    def behind(self, newest: str, next_page: str) -> _Place:
+        """The place behind a page of REST whose youngest item is `newest`."""
         since = _second_before(newest)
         return _Place(since) if self.since is None or since > self.since else _Place(self.since, next_page)
 
-
-def read_issues(crawler: Crawler, repo: Repo) -> None:
-    """Read the texts of all issues and pull requests over REST."""
-    _read_listing(crawler, repo, "issues", "issues", {"state": "all"}, issue_from_rest)
-
-
-def read_comments(crawler: Crawler, repo: Repo) -> None:
-    """Read the comments of all issues and pull requests over REST, whichever issue they belong to."""
-    _read_listing(crawler, repo, "comments", "issues/comments", {}, comment_from_rest)
+    def restarted(self) -> _Place:
+        """A place in GraphQL by time instead of by cursor."""
+        return _Place(_second_before(self.newest) if self.newest else self.since, newest=self.newest)
 
 
-def _read_listing(
-    crawler: Crawler,
-    repo: Repo,
-    listing: Literal["issues", "comments"],
-    path: str,
-    parameters: Mapping[str, str],
-    parse: Callable[[Mapping[str, Any], int], Issue | Comment],
-) -> None:
+def read_listing(crawler: Crawler, repo: Repo, listing: Literal["issues", "comments"]) -> None:
+    """Read the texts, or the comments, of all issues and pull requests over REST."""
+    path, parse = _REST[listing]
     cursor = crawler.cursor(repo, listing)
     place, etag = _Place.of(cursor), cursor.etag if cursor.done else None
-    query = {**parameters, "sort": "updated", "direction": "asc", "per_page": str(PER_PAGE)}
+    query = {"sort": "updated", "direction": "asc", "per_page": str(PER_PAGE)}
     while True:
         since = {"since": place.since} if place.since else {}
         # By id: names change, and a redirection would lose the parameters.
-        address = place.next or f"/repositories/{repo.id}/{path}?{urlencode({**query, **since})}"
+        address = place.next or f"/repositories/{repo.id}/{path}{urlencode({**query, **since})}"
         page = crawler.client.get(address, etag=etag)
         if page is None:
             return
         rows = [parse(raw, repo.id) for raw in page.data]
-        more = page.next_url is not None and len(rows) > 0
         # The tag may be used again only for the same address and if that page was the last.
-        whole = page.next_url is None and place.next is None
-        if more and page.next_url:
-            place = place.after(max(row.updated_at for row in rows), page.next_url)
-        else:
-            place = _Place(place.since)
-        etag = None
-        cursor = Cursor(repo.id, listing, _dump(place), not more, cursor.start, page.etag if whole else None)
+        etag = page.etag if page.next_url is None and place.next is None else None
+        done = page.next_url is None or not rows
+        newest = max((row.updated_at for row in rows), default="")
+        place = place.behind(newest, page.next_url) if page.next_url and rows else _Place(place.since)
+        cursor = Cursor(repo.id, listing, str(place), done, cursor.start, etag)
         crawler.store.upsert_page(
             issues=[row for row in rows if isinstance(row, Issue)],
             comments=[row for row in rows if isinstance(row, Comment)],
             cursor=cursor,
         )
         crawler.tell(repo.name, listing, len(rows))
-        if not more:
+        if done:
             return
-
-
-@dataclass(frozen=True, slots=True)
-class _GraphPlace:
-    """A GraphQL cursor's content: the filter it belongs to, the cursor, the youngest time stamp so far."""
-
-    since: str | None
-    after: str | None = None
-    newest: str | None = None
-
-    @classmethod
-    def of(cls, cursor: Cursor) -> _GraphPlace:
-        return cls(**json.loads(cursor.cursor)) if cursor.cursor else cls(cursor.start)
-
-    def restarted(self) -> _GraphPlace:
-        """The same place by time instead of by cursor."""
-        return _GraphPlace(_second_before(self.newest) if self.newest else self.since, None, self.newest)
 
 
 def read_events(crawler: Crawler, repo: Repo, *, references: bool = False) -> None:
@@ -157,7 +155,7 @@ def read_events(crawler: Crawler, repo: Repo, *, references: bool = False) -> No
     the server cannot serve it in time, and grows back; an issue that it cannot serve even alone is set aside.
     """
     cursor = crawler.cursor(repo, "events")
-    place, first, good, alone = _GraphPlace.of(cursor), PER_PAGE, 0, 0
+    place, first, good, alone = _Place.of(cursor), PER_PAGE, 0, 0
     while True:
         try:
             connection = _ask_issues(
@@ -183,10 +181,8 @@ def read_events(crawler: Crawler, repo: Repo, *, references: bool = False) -> No
         info = connection["pageInfo"]
         more = bool(info["hasNextPage"])
         newest = max((node["updatedAt"] for node in nodes), default=place.newest)
-        place = _GraphPlace(place.since, info["endCursor"], newest)
-        if not more:
-            place = place.restarted()
-        cursor = Cursor(repo.id, "events", _dump(place), not more, cursor.start)
+        place = _Place(place.since, after=info["endCursor"], newest=newest)
+        cursor = Cursor(repo.id, "events", str(place if more else place.restarted()), not more, cursor.start)
         issues, events, _ = rows_of(crawler, repo, [node for node in nodes if "id" in node])
         crawler.store.upsert_page(issues=issues, events=events, cursor=cursor)
         crawler.tell(repo.name, "issues", len(nodes))
@@ -194,9 +190,7 @@ def read_events(crawler: Crawler, repo: Repo, *, references: bool = False) -> No
             return
 
 
-def _ask_the_heaviest(
-    crawler: Crawler, repo: Repo, place: _GraphPlace, *, references: bool
-) -> dict[str, Any]:
+def _ask_the_heaviest(crawler: Crawler, repo: Repo, place: _Place, *, references: bool) -> dict[str, Any]:
     """Return the page of one issue that failed again and again, without its text where it fails once more.
 
     The number alone is asked for first, with all patience: while GitHub serves nothing, the issue is not to
@@ -214,7 +208,7 @@ def _ask_the_heaviest(
 def _ask_issues(
     client: GitHubClient,
     repo: Repo,
-    place: _GraphPlace,
+    place: _Place,
     first: int,
     *,
     texts: bool = True,
@@ -290,8 +284,109 @@ def _ask_timeline(client: GitHubClient, node: Mapping[str, Any], before: str | N
     return timeline
 
 
-def _dump(place: _Place | _GraphPlace) -> str:
-    return json.dumps(asdict(place))
+# Single issues
+
+
+def missing_numbers(store: Store, repo: Repo) -> list[int]:
+    """Return the numbers of `repo` that marks or likely comments point to and that have no row."""
+    names = repo.names
+    hosts = hosts_of(store.site())
+    named = {
+        event.target_number
+        for event in store.events(repo.id)
+        if event.kind in ("marked", "unmarked") and (event.target_repo or "").lower() in names
+    }
+    for comment in store.comments(repo.id):
+        if "/pull/" not in comment.url and _HINT.search(comment.body) and may_refer(comment.body):
+            found = find_references(comment.body, repo.name, hosts)
+            named.update(reference.number for reference in found if reference.repo.lower() in names)
+    known = {issue.number for issue in store.issues(repo.id, (n for n in named if n))}
+    newest = store.newest_number(repo.id)
+    return sorted(n for n in named - known if n is not None and 0 < n <= newest)
+
+
+def follow_missing(crawler: Crawler, repo: Repo, *, graphql: bool) -> None:
+    """Ask once for every missing issue of `repo` and store it or its tombstone; in bulk with `graphql`.
+
+    Nothing is stored of an issue that GitHub refuses to show.
+    """
+    rows = f"{crawler.store.count('comments', repo.id)} {crawler.store.count('events', repo.id)}"
+    note = f"followed:{repo.id}"
+    if crawler.store.meta(note) == rows:
+        return
+    numbers = missing_numbers(crawler.store, repo)
+    while numbers:
+        chunk, numbers = numbers[:NUMBERS_A_QUERY], numbers[NUMBERS_A_QUERY:]
+        if graphql:
+            found, events, _ = rows_of(crawler, repo, ask_numbers(crawler.client, repo, chunk))
+            crawler.store.upsert_page(issues=found, events=events)
+            crawler.tell(repo.name, "missing", len(found))
+            chunk = sorted(set(chunk) - {issue.number for issue in found})
+        for number in chunk:
+            _ask_alone(crawler, repo, number)
+    crawler.store.set_meta(note, rows)
+
+
+def read_set_aside(crawler: Crawler, repo: Repo) -> None:
+    """Ask again for each issue that was set aside; of one that is still too heavy, store the text alone."""
+    for _, number, _ in crawler.store.all_set_aside(repo.id):
+        found, events, cut = rows_of(crawler, repo, ask_numbers(crawler.client, repo, [number]))
+        crawler.store.upsert_page(issues=found, events=events)
+        if not found:
+            _ask_alone(crawler, repo, number)
+        elif not cut:
+            crawler.store.set_aside(repo.id, number, None)
+
+
+def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
+    """Store what one REST request says of an issue; nothing where GitHub refuses to show it."""
+    try:
+        crawler.store.upsert_page(issues=[ask_number(crawler.client, repo, number)])
+    except Refused as error:
+        log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
+    crawler.tell(repo.name, "missing", 1)
+
+
+def ask_numbers(client: GitHubClient, repo: Repo, numbers: list[int]) -> list[Mapping[str, Any]]:
+    """Return the GraphQL nodes of the issues and pull requests of these numbers that `repo` still has.
+
+    At most `queries.NUMBERS_A_QUERY` numbers; needs a token. What GitHub cannot serve in time is asked for in
+    halves, and a single issue that is still too heavy is left out.
+    """
+    owner, name = repo.name.split("/")
+    variables = {"owner": owner, "name": name, **{f"n{i}": number for i, number in enumerate(numbers)}}
+    try:
+        found = client.graphql(numbers_query(len(numbers)), variables, smaller=True)["repository"]
+    except TooHeavy:
+        half = len(numbers) // 2
+        halves = (numbers[:half], numbers[half:]) if half else ()
+        return [node for part in halves for node in ask_numbers(client, repo, part)]
+    if not found or found["databaseId"] != repo.id:
+        return []
+    return [node for i in range(len(numbers)) if (node := found[f"n{i}"])]
+
+
+def ask_number(client: GitHubClient, repo: Repo, number: int, *, gone: frozenset[int] = _GONE) -> Issue:
+    """Return an issue by one REST request, or a tombstone where it moved or was deleted.
+
+    `gone` are the statuses that mean that it was deleted.
+
+    Raises:
+        Refused: GitHub does not answer for another reason.
+    """
+    try:
+        page = client.get(f"/repositories/{repo.id}/issues/{number}")
+    except Refused as error:
+        if error.status not in gone:
+            raise
+        return tombstone(repo.id, number, "deleted")
+    assert page is not None
+    raw = page.data
+    name = "/".join(raw["repository_url"].rsplit("/", 2)[1:])
+    if raw["number"] == number and name.lower() in repo.names:
+        return issue_from_rest(raw, repo.id)
+    # Where it is now, the listing of that repository has it, if that repository is wanted at all.
+    return tombstone(repo.id, number, f"transferred:{name}#{raw['number']}")
 
 
 def _second_before(stamp: str) -> str:

@@ -16,27 +16,29 @@ NUMBERS_A_QUERY = 50
 
 _RATE = "rateLimit { cost limit remaining resetAt }"
 
-_EVENTS = """
-fragment Ref on IssueOrPullRequest {
-  __typename
+_END = """__typename
   ... on Issue { number repository { databaseId nameWithOwner } }
-  ... on PullRequest { number repository { databaseId nameWithOwner } }
-}
-fragment Events on IssueTimelineItemsConnection {
+  ... on PullRequest { number repository { databaseId nameWithOwner } }"""
+
+_EVENTS = f"""
+fragment Ref on IssueOrPullRequest {{
+  {_END}
+}}
+fragment Events on IssueTimelineItemsConnection {{
   pageCount
-  pageInfo { hasPreviousPage startCursor }
-  nodes {
+  pageInfo {{ hasPreviousPage startCursor }}
+  nodes {{
     __typename
-    ... on MarkedAsDuplicateEvent {
-      id createdAt actor { __typename login } canonical { ...Ref } duplicate { ...Ref }
-    }
-    ... on UnmarkedAsDuplicateEvent {
-      id createdAt actor { __typename login } canonical { ...Ref } duplicate { ...Ref }
-    }
-    ... on ClosedEvent { id createdAt actor { __typename login } }
-    ... on ReopenedEvent { id createdAt actor { __typename login } }
-  }
-}
+    ... on MarkedAsDuplicateEvent {{
+      id createdAt actor {{ __typename login }} canonical {{ ...Ref }} duplicate {{ ...Ref }}
+    }}
+    ... on UnmarkedAsDuplicateEvent {{
+      id createdAt actor {{ __typename login }} canonical {{ ...Ref }} duplicate {{ ...Ref }}
+    }}
+    ... on ClosedEvent {{ id createdAt actor {{ __typename login }} }}
+    ... on ReopenedEvent {{ id createdAt actor {{ __typename login }} }}
+  }}
+}}
 """
 
 _ITEM_TYPES = "[MARKED_AS_DUPLICATE_EVENT, UNMARKED_AS_DUPLICATE_EVENT, CLOSED_EVENT, REOPENED_EVENT]"
@@ -68,12 +70,7 @@ query IssuesPage(
           nodes {{
             __typename
             ... on CrossReferencedEvent {{
-              id createdAt actor {{ __typename login }}
-              source {{
-                __typename
-                ... on Issue {{ number repository {{ databaseId nameWithOwner }} }}
-                ... on PullRequest {{ number repository {{ databaseId nameWithOwner }} }}
-              }}
+              id createdAt actor {{ __typename login }} source {{ {_END} }}
             }}
           }}
         }}

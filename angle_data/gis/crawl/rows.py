@@ -157,11 +157,6 @@ def login_of(user: Json | None) -> str | None:
     return f"{login}[bot]" if user.get("__typename") == "Bot" and not login.endswith("[bot]") else login
 
 
-def number_of(address: str) -> int:
-    """Return the number at the end of an issue's address."""
-    return int(address.rstrip("/").rsplit("/", 1)[-1])
-
-
 def issue_from_rest(raw: Json, repo_id: int) -> Issue:
     """Return the row of an element of `GET /repos/.../issues`, pull requests included.
 
@@ -196,7 +191,7 @@ def comment_from_rest(raw: Json, repo_id: int) -> Comment:
     return Comment(
         id=raw["id"],
         repo_id=repo_id,
-        number=number_of(raw["issue_url"]),
+        number=int(raw["issue_url"].rsplit("/", 1)[-1]),
         author=login_of(raw["user"]),
         author_association=raw.get("author_association") or "",
         body=raw.get("body") or "",
@@ -210,13 +205,12 @@ def comment_from_rest(raw: Json, repo_id: int) -> Comment:
 def issue_from_node(node: Json, repo_id: int) -> Issue:
     """Return the row of an issue of `queries.ISSUES_QUERY`, or of a pull request of `queries.numbers_query`.
 
-    The last closing of an issue tells who closed it. Labels of pull requests are not asked for.
+    The last closing of an issue tells who closed it. Labels, reason and events of pull requests are not asked
+    for.
     """
     is_pull = "prState" in node
     state = "open" if node["prState" if is_pull else "state"] == "OPEN" else "closed"
-    reason = None if is_pull else node["stateReason"]
-    labels = () if is_pull else (label["name"] for label in _items(node["labels"]))
-    timeline = [] if is_pull else _items(node["timelineItems"])
+    timeline = _items(node.get("timelineItems"))
     closings = [item for item in timeline if item["__typename"] == "ClosedEvent"]
     return Issue(
         id=int(node["fullDatabaseId"]),
@@ -228,8 +222,8 @@ def issue_from_node(node: Json, repo_id: int) -> Issue:
         author=login_of(node["author"]),
         author_association=node["authorAssociation"] or "",
         state=state,
-        state_reason=reason.lower() if reason else None,
-        labels=tuple(sorted(labels)),
+        state_reason=(node.get("stateReason") or "").lower() or None,
+        labels=tuple(sorted(label["name"] for label in _items(node.get("labels")))),
         is_pull=is_pull,
         created_at=node["createdAt"],
         closed_at=node["closedAt"],

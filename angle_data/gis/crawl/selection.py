@@ -35,10 +35,7 @@ log = logging.getLogger("angle")
 
 @dataclass(frozen=True, slots=True)
 class RepoList:
-    """The names in the order of the file, without repetitions (case does not count).
-
-    `bad` are the lines that name no repository, each as `file:line: text`.
-    """
+    """The names, once each in any case, and the `bad` lines that name none, each as `file:line: text`."""
 
     names: tuple[str, ...] = ()
     bad: tuple[str, ...] = ()
@@ -59,14 +56,18 @@ def parse_repo(text: str, hosts: frozenset[str] = _HOSTS) -> str | None:
     return f"{owner}/{name}"
 
 
-def read_repos(path: Path, api_url: str = "", *, tell: bool = False) -> RepoList:
+def read_repos(path: Path | None, api_url: str = "", *, tell: bool = False) -> RepoList:
     """Read a list of repositories; a `#` at the start of a line or after a space opens a comment.
+
+    None is an empty list.
 
     An address must lie on github.com or on the host of `api_url`; `tell` warns of bad lines.
 
     Raises:
         InputError: The file cannot be read or names no repository.
     """
+    if path is None:
+        return RepoList()
     host = (urlsplit(api_url).hostname or "").lower()
     hosts = _HOSTS | {host, host.removeprefix("api.")}
     names: dict[str, str] = {}
@@ -107,7 +108,8 @@ class Selection:
         if self.strategy not in ("events", "comments", "both"):
             raise InputError(f"--strategy must be events, comments or both, got {self.strategy!r}")
         for option, value in (("--since", self.since), ("--until", self.until)):
-            _check_date(option, value)
+            if value is not None and not _is_day(value):
+                raise InputError(f"{option} {value!r} is no date; write it as 2024-01-31")
         if self.since and self.until and self.until < self.since:
             raise InputError(f"--until {self.until} lies before --since {self.since}; swap them")
 
@@ -117,12 +119,8 @@ class Selection:
         return not day or ((self.since or "") <= day and (self.until is None or day <= self.until))
 
 
-def _check_date(option: str, value: str | None) -> None:
-    if value is None:
-        return
+def _is_day(text: str) -> bool:
     try:
-        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
-            raise ValueError
-        date.fromisoformat(value)
+        return date.fromisoformat(text).isoformat() == text
     except ValueError:
-        raise InputError(f"{option} {value!r} is no date; write it as 2024-01-31") from None
+        return False

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -80,9 +82,20 @@ _KEEP = {
 }
 _ORDER = {"issues": "repo_id, number", "comments": "repo_id, number, created_at, id"}
 _ORDER["events"] = _ORDER["comments"]
-_NUMBERS_A_QUERY = 500
 
-Row = TypeVar("Row", Issue, Comment, Event)
+Record = TypeVar("Record", Repo, Issue, Comment, Event, Cursor)
+
+# How a field comes back from its column, by its type.
+_DECODE: dict[Any, Callable[[Any], Any]] = {
+    "bool": bool,
+    "tuple[str, ...]": lambda text: tuple(json.loads(text)),
+}
+_CODED = {
+    record: [
+        (place, _DECODE[field.type]) for place, field in enumerate(fields(record)) if field.type in _DECODE
+    ]
+    for record in (Repo, Issue, Comment, Event, Cursor)
+}
 
 
 class Store:
@@ -94,7 +107,15 @@ class Store:
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self.database, self.path = connection, path
-        self._ids: dict[str, set[int]] | None = None  # of every name a repository ever had; read on first use
+
+    @cached_property
+    def _ids(self) -> dict[str, set[int]]:
+        """The repositories that ever had a name, by name in lower case."""
+        ids: defaultdict[str, set[int]] = defaultdict(set)
+        for repo in self.repos():
+            for name in repo.names:
+                ids[name].add(repo.id)
+        return ids
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Self:
@@ -155,25 +176,18 @@ class Store:
     def repos(self) -> Iterator[Repo]:
         """Yield the repositories whose id is known, by id; `status` says whether they could be read."""
         for row in self.database.execute(f"SELECT {_columns(Repo)} FROM repos ORDER BY id"):
-            yield _repo(row)
+            yield _record(Repo, row)
 
     def repo(self, repo_id: int) -> Repo | None:
         """Return the repository of this id, None if it is not known."""
         row = self.database.execute(f"SELECT {_columns(Repo)} FROM repos WHERE id = ?", (repo_id,)).fetchone()
-        return _repo(row) if row else None
+        return _record(Repo, row) if row else None
 
     def named(self, name: str) -> Repo | None:
         """Return the repository listed or known under this name (present names go first), None if none is."""
-        if self._ids is None:
-            self._ids = {}
-            for repo in self.repos():
-                self._remember(repo)
-        found: Repo | None = None
-        for repo_id in sorted(self._ids.get(name.lower(), ())):
-            found = self.repo(repo_id)
-            if found and found.name.lower() == name.lower():
-                return found
-        return found
+        found = [repo for row in sorted(self._ids[name.lower()]) if (repo := self.repo(row))]
+        present = (repo for repo in found if repo.name.lower() == name.lower())
+        return next(present, found[-1] if found else None)
 
     def failures(self) -> dict[str, str]:
         """Return the names that led to no repository, each with its `error:...` status."""
@@ -184,21 +198,15 @@ class Store:
 
         `numbers` needs a `repo_id`; numbers that are not stored are left out.
         """
-        for row in self._select(Issue, "issues", repo_id, numbers):
-            values = list(row)
-            values[10] = tuple(json.loads(values[10]))
-            values[11], values[16] = bool(values[11]), bool(values[16])
-            yield Issue(*values)
+        return self._select(Issue, "issues", repo_id, numbers)
 
     def comments(self, repo_id: int | None = None, numbers: Iterable[int] | None = None) -> Iterator[Comment]:
         """Yield comments ordered by (repo_id, number, created_at, id); `numbers` as in `issues`."""
-        for row in self._select(Comment, "comments", repo_id, numbers):
-            yield Comment(*row)
+        return self._select(Comment, "comments", repo_id, numbers)
 
     def events(self, repo_id: int | None = None, numbers: Iterable[int] | None = None) -> Iterator[Event]:
         """Yield events ordered by (repo_id, number, created_at, id); `numbers` as in `issues`."""
-        for row in self._select(Event, "events", repo_id, numbers):
-            yield Event(*row)
+        return self._select(Event, "events", repo_id, numbers)
 
     def counts(self) -> dict[str, int]:
         """Return how many rows there are of each kind, pull requests apart from issues."""
@@ -227,7 +235,7 @@ class Store:
         """Return where a listing of this repository stands, None if it never started."""
         query = "SELECT * FROM cursors WHERE repo_id = ? AND stream = ?"
         row = self.database.execute(query, (repo_id, listing)).fetchone()
-        return Cursor(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) if row else None
+        return _record(Cursor, row) if row else None
 
     def meta(self, key: str) -> str | None:
         """Return a note kept with the store, None if there is none of this name."""
@@ -271,9 +279,9 @@ class Store:
             aliases |= {known.name, known.asked}
         aliases.discard(repo.name)
         asked = known.asked if known else repo.asked
-        row = (repo.id, repo.name, asked, json.dumps(sorted(aliases)), repo.status, repo.etag)
-        if self._ids is not None:
-            self._remember(repo)
+        row = _values(replace(repo, asked=asked, aliases=tuple(sorted(aliases))))
+        for name in repo.names:
+            self._ids[name].add(repo.id)
         with self._transaction():
             self.database.execute("INSERT OR REPLACE INTO repos VALUES (?, ?, ?, ?, ?, ?)", row)
             self.database.executemany("DELETE FROM failures WHERE asked = ?", [(repo.asked,), (asked,)])
@@ -282,17 +290,17 @@ class Store:
         """Note that the listed name `asked` led to no repository; `status` starts with `error:`."""
         self.database.execute("INSERT OR REPLACE INTO failures VALUES (?, ?)", (asked, status))
 
-    def set_aside(self, repo_id: int, number: int, reason: str) -> None:
-        """Note that GitHub could not serve issue `number` whole, for it to be asked for again."""
-        self.database.execute("INSERT OR REPLACE INTO set_aside VALUES (?, ?, ?)", (repo_id, number, reason))
-
-    def put_back(self, repo_id: int, number: int) -> None:
-        """Forget that issue `number` was set aside."""
+    def set_aside(self, repo_id: int, number: int, reason: str | None) -> None:
+        """Note why GitHub could not serve issue `number` whole, to ask for it again; None: it could."""
         self.database.execute("DELETE FROM set_aside WHERE repo_id = ? AND number = ?", (repo_id, number))
+        if reason is not None:
+            self.database.execute("INSERT INTO set_aside VALUES (?, ?, ?)", (repo_id, number, reason))
 
-    def all_set_aside(self) -> list[tuple[int, int, str]]:
-        """Return (repository id, number, reason) of every issue that is set aside, in order."""
-        return list(self.database.execute("SELECT * FROM set_aside ORDER BY repo_id, number"))
+    def all_set_aside(self, repo_id: int | None = None) -> list[tuple[int, int, str]]:
+        """Return (repository id, number, reason) of every issue set aside, of one repository if given."""
+        where, values = ("", ()) if repo_id is None else (" WHERE repo_id = ?", (repo_id,))
+        query = f"SELECT * FROM set_aside{where} ORDER BY repo_id, number"
+        return list(self.database.execute(query, values))
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a note under `key`."""
@@ -308,8 +316,8 @@ class Store:
         first = next(self.comments(), None)
         return (_site(first.url) if first is not None else "") or PUBLIC_WEB
 
-    def note_site(self, page: str) -> None:
-        """Note the site of `page`, the address of a repository or issue that goes into the store.
+    def note_site(self, page: str, api_url: str | None = None) -> None:
+        """Note the site of `page`, a repository or issue that goes into the store, and the API that gave it.
 
         Raises:
             InputError: What the store holds is from another site.
@@ -321,6 +329,8 @@ class Store:
             )
         if noted is None and site:
             self.set_meta(_WEB, site)
+        if api_url is not None and self.meta(_SERVER) != api_url:
+            self.set_meta(_SERVER, api_url)
 
     def check_server(self, api_url: str) -> None:
         """Check that a crawl from `api_url` may go into the store.
@@ -332,40 +342,22 @@ class Store:
         if noted is not None and urlsplit(noted).hostname != urlsplit(api_url).hostname:
             raise InputError(f"{self.path} was crawled from {noted}; give another --out for {api_url}")
 
-    def note_server(self, api_url: str) -> None:
-        """Note that `api_url` has answered for the store."""
-        if self.meta(_SERVER) != api_url:
-            self.set_meta(_SERVER, api_url)
-
     # Details
 
-    def _remember(self, repo: Repo) -> None:
-        assert self._ids is not None
-        for name in repo.names:
-            self._ids.setdefault(name, set()).add(repo.id)
-
     def _select(
-        self, record: type[Row], table: str, repo_id: int | None, numbers: Iterable[int] | None
-    ) -> Iterator[tuple[Any, ...]]:
-        query, order = f"SELECT {_columns(record)} FROM {table}", f" ORDER BY {_ORDER[table]}"
-        if repo_id is None:
-            if numbers is not None:
-                raise ValueError("numbers mean nothing without a repo_id")
-            yield from self._stream(query + order)
-        elif numbers is None:
-            yield from self._stream(f"{query} WHERE repo_id = ?{order}", repo_id)
-        else:
-            wanted = sorted(set(numbers))
-            for first in range(0, len(wanted), _NUMBERS_A_QUERY):
-                chunk: list[int] = wanted[first : first + _NUMBERS_A_QUERY]
-                marks = ", ".join("?" * len(chunk))
-                where = f" WHERE repo_id = ? AND number IN ({marks})"
-                yield from self._stream(query + where + order, repo_id, *chunk)
-
-    def _stream(self, query: str, *values: int) -> Iterator[tuple[Any, ...]]:
-        # Not `yield from`: a reader that is dropped after the store would close its cursor too late.
-        for row in self.database.execute(query, values):  # noqa: UP028
-            yield row
+        self, record: type[Record], table: str, repo_id: int | None, numbers: Iterable[int] | None
+    ) -> Iterator[Record]:
+        where, values = "", list[int | str]()
+        if repo_id is not None:
+            where, values = " WHERE repo_id = ?", [repo_id]
+        elif numbers is not None:
+            raise ValueError("numbers mean nothing without a repo_id")
+        if numbers is not None:
+            where += " AND number IN (SELECT value FROM json_each(?))"
+            values.append(json.dumps(sorted(set(numbers))))
+        query = f"SELECT {_columns(record)} FROM {table}{where} ORDER BY {_ORDER[table]}"
+        for row in self.database.execute(query, values):
+            yield _record(record, row)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -390,38 +382,20 @@ class Round:
 
     def __init__(self, store: Store, options: Sequence[str | None]) -> None:
         self._db, made_for = store.database, json.dumps(list(options))
-        kept = dict(self._db.execute("SELECT entry, value FROM round"))
-        if kept.get("options") != made_for:
-            kept = {}
+        self.entries: dict[str, str] = dict(self._db.execute("SELECT entry, value FROM round"))
+        if self.entries.get("options") != made_for:
             self.complete()
-            self._note("options", made_for)
-        self._steps = {entry for entry in kept if entry.startswith("step:")}
-        self.statuses = {
-            entry.removeprefix("status:"): value
-            for entry, value in kept.items()
-            if entry.startswith("status:")
-        }
+            self.note("options", made_for)
 
-    def has(self, repo_id: int, step: str) -> bool:
-        """Whether this round finished a step of a repository."""
-        return f"step:{repo_id}:{step}" in self._steps
-
-    def finish(self, repo_id: int, step: str) -> None:
-        """Note that a step is finished."""
-        self._steps.add(f"step:{repo_id}:{step}")
-        self._note(f"step:{repo_id}:{step}", "")
-
-    def settle(self, name: str, status: str) -> None:
-        """Note the status of a listed name."""
-        self.statuses[name] = status
-        self._note(f"status:{name}", status)
+    def note(self, entry: str, value: str = "") -> None:
+        """Note `step:ID:NAME`, a finished step, or `status:NAME`, with the status of a listed name."""
+        self.entries[entry] = value
+        self._db.execute("INSERT OR REPLACE INTO round VALUES (?, ?)", (entry, value))
 
     def complete(self) -> None:
         """End the round: the next run starts over."""
+        self.entries.clear()
         self._db.execute("DELETE FROM round")
-
-    def _note(self, entry: str, value: str) -> None:
-        self._db.execute("INSERT OR REPLACE INTO round VALUES (?, ?)", (entry, value))
 
 
 def hosts_of(site: str) -> frozenset[str]:
@@ -437,7 +411,7 @@ def _site(address: str) -> str:
 
 
 def _upsert(table: str, record: type[Any]) -> str:
-    names = _columns(record).split(", ")
+    names = [field.name for field in fields(record)]
     changes = ", ".join(f"{name} = {_KEEP[table].get(name, f'excluded.{name}')}" for name in names[1:])
     younger = "" if table == "events" else f" WHERE excluded.updated_at >= {table}.updated_at"
     return (
@@ -450,8 +424,11 @@ def _columns(record: type[Any]) -> str:
     return ", ".join(field.name for field in fields(record))
 
 
-def _repo(row: tuple[Any, ...]) -> Repo:
-    return Repo(row[0], row[1], row[2], tuple(json.loads(row[3])), row[4], row[5])
+def _record(kind: type[Record], row: Iterable[Any]) -> Record:
+    values = list(row)
+    for place, decode in _CODED[kind]:
+        values[place] = decode(values[place])
+    return kind(*values)
 
 
 def _values(record: Any) -> tuple[Any, ...]:

@@ -7,8 +7,7 @@ In reading order:
 
 - `parse`: the sentences of a reply, and what was cut off, refused or echoed
 - `grades`: the grades of a reply, by the number of the pair
-- `markup`: takes off reasoning, special tokens, code fences and tags
-- `layout`: splits a reply into pieces: marked lists, headings, plain lines
+- `layout`: takes off reasoning, special tokens, fences and tags; splits into marked lists or plain lines
 - `structured`: splits JSON, whole or broken, and tables
 - `chatter`: recognises talk around an answer, refusals and repeated prompts
 """

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from angle_data.labelling.replies.chatter import is_refusal
-from angle_data.labelling.replies.markup import only_answer, without_fences, without_thinking
+from angle_data.labelling.replies.layout import only_answer, without_fences, without_thinking
 
 TOP_GRADE = 5.0
 

@@ -1,17 +1,16 @@
-"""Splits a raw reply into pieces by its layout: JSON, a table, a marked list, several on one line, lines.
+"""Takes off a reply what chat templates put around it, and splits it into pieces by its layout.
 
-It decides where a piece begins and ends. `parse` judges what a piece is worth (refusal, echo, cut off …), and
-`chatter` which wording is talk around the answer.
+`parse` judges what a piece is worth (refusal, echo, cut off …).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
 
 from angle_data.labelling.replies.chatter import is_chatter, is_greeting, is_heading, polarity_named
-from angle_data.labelling.replies.markup import without_fences, without_tags
 from angle_data.labelling.replies.structured import (
+    MARKER,
     Piece,
     json_pieces,
     table_pieces,
@@ -83,11 +82,9 @@ _FAMILIES: dict[str, re.Pattern[str]] = {
 # and its source does not open with one.
 _SURE = frozenset({"number", "label", "chinese", "circled", "bullet"})
 _ORDINALS = {
-    **{letter: i for i, letter in enumerate("abcdefgh", start=1)},
-    **{sign: i for i, sign in enumerate("一二三四五六七八九", start=1)},
-    **{sign: i for i, sign in enumerate("①②③④⑤⑥⑦⑧⑨", start=1)},
-    **{numeral: i for i, numeral in enumerate(_ROMAN, start=1)},
-    **{word: i for i, word in enumerate(_COUNTED, start=1)},
+    sign: i
+    for signs in ("abcdefgh", "一二三四五六七八九", "①②③④⑤⑥⑦⑧⑨", _ROMAN, _COUNTED)
+    for i, sign in enumerate(signs, start=1)
 }
 _ENDS = re.compile(r"[.!?…。！？][\"”'’*_)\]]*\s*$")
 
@@ -105,7 +102,7 @@ def _list_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
     first = min(found)
     from_two = _value(found[first]) == 2
     bullets = not found[first].groups()
-    items = list(_items(lines, found, source, size))
+    items = _items(lines, found, source, size)
     texts = without_numbers([item.text for item in items]) if bullets else [item.text for item in items]
     before: list[Piece] = []
     for line in filter(str.strip, lines[:first]):
@@ -143,30 +140,26 @@ def _is_list(name: str, hits: dict[int, re.Match[str]], lines: list[str], source
     return counted and (name == "letter" or _FAMILIES[name].match(source) is None)
 
 
-def _items(lines: list[str], found: dict[int, re.Match[str]], source: str, size: int) -> Iterator[Piece]:
-    """Yield the list items and the lines between and after them."""
-    item: str | None = None
-    gap = False
+def _items(lines: list[str], found: dict[int, re.Match[str]], source: str, size: int) -> list[Piece]:
+    """Return the list items and the lines between and after them."""
+    pieces: list[Piece] = []
+    within = gap = False  # an item, and a blank line after it
     for i in range(min(found), len(lines)):
         line = lines[i]
         if (match := found.get(i)) is not None:
-            if item is not None:
-                yield Piece(item, "marked")
-            item, gap = line[match.end() :].strip(), False
+            parts = [line[match.end() :].strip()]
+            if len(found) == 1:
+                parts = _split_inline(parts[0], _value(match), source, size)
+            pieces += [Piece(part, "marked") for part in parts]
+            within, gap = True, False
         elif not line.strip():
             gap = True
-        elif item is not None and _continues(item, line, gap):
-            item = f"{item} {line.strip()}".strip()
+        elif within and _continues(pieces[-1].text, line, gap):
+            pieces[-1] = Piece(f"{pieces[-1].text} {line.strip()}".strip(), "marked")
         else:
-            if item is not None:
-                yield Piece(item, "marked")
-            item = None
-            yield Piece(line, "around")
-        if item is not None and match is not None and len(found) == 1:
-            *complete, item = _split_inline(item, _value(match), source, size)
-            yield from (Piece(part, "marked") for part in complete)
-    if item is not None:
-        yield Piece(item, "marked")
+            pieces.append(Piece(line, "around"))
+            within = False
+    return pieces
 
 
 def _continues(item: str, line: str, gap: bool) -> bool:
@@ -283,3 +276,86 @@ def _announces(line: str, others: list[str], source: str, size: int, *, first: b
 
 def _content(text: str) -> frozenset[str]:
     return frozenset(word for word in words(text) if len(word) >= 4)
+
+
+# --- markup -------------------------------------------------------------------------------------------
+
+_FENCE = re.compile(r"```(?:[a-zA-Z]+(?=\s*\n))?")
+_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_THINK_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_THINK_START = re.compile(r"<think(?:ing)?>.*", re.DOTALL | re.IGNORECASE)
+# The channels of https://github.com/openai/harmony: only what is in `final` is meant for the reader.
+_FINAL = re.compile(r"<\|channel\|>\s*final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
+_CHANNEL = re.compile(r"<\|channel\|>.*", re.DOTALL)
+# <|im_end|>, <|eot_id|>, </s>, [/INST], <end_of_turn>: the turns of a chat, as templates write them.
+_TOKEN = r"(?:<[|｜][^|｜<>\n]{1,40}[|｜]>|</?s>|\[/?INST\]|<(?:start_of_turn|end_of_turn|eos|bos)>)"
+_SPECIAL = re.compile(_TOKEN)
+_HEADER = re.compile(rf"\s*(?:{_TOKEN}\s*(?:(?:assistant|model)\b(?!\s*:))?\s*)+")
+_ROLE = re.compile(
+    r"\s*(?:#{1,6}[ \t]*|\*\*)?assistant(?:\*\*)?[ \t]*(?::(?:\*\*)?|(?=\n))\s*", re.IGNORECASE
+)
+_END = re.compile(rf"(?:{_TOKEN})+(?P<more>[ \t]*\n\s*(?!{_TOKEN}|user\b|human\b|system\b)(?=\S))?")
+_TAG_NAMES = (
+    r"(?:sentence|synonym|antonym|paraphrase|opposite|output|answer|final_answer|result|response|item|option|"
+    r"text|li|ol|ul|p|s(?=[_-]?\d))s?"
+)
+_TAG = re.compile(rf"<(?P<close>/?)(?P<name>{_TAG_NAMES})(?:[_-]?\d{{1,2}})?(?:\s[^<>\n]{{0,80}})?>", re.I)
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+
+
+def without_fences(text: str) -> str:
+    """Return the reply without the marks of code fences; what they hold stays."""
+    return _FENCE.sub("", text)
+
+
+def without_thinking(raw: str) -> str:
+    """Return the reply without reasoning blocks, also when their opening or closing tag is missing."""
+    if "<" not in raw:
+        return raw
+    if finals := list(_FINAL.finditer(raw)):
+        raw = raw[finals[-1].end() :]
+    text = _THINK_END.split(_THINKING.sub("", raw))[-1]
+    return _THINK_START.sub("", _CHANNEL.sub("", text))
+
+
+def only_answer(text: str, source: str) -> tuple[str, str]:
+    """Return the annotator's own turn without special tokens and role, and what a made-up next turn says.
+
+    A token that the source holds is a part of the subject, and nothing is taken off.
+    """
+    if ("<" in text or "[" in text) and any(token in source for token in set(_SPECIAL.findall(text))):
+        return text, ""
+    if (header := _HEADER.match(text)) is not None:
+        text = text[header.end() :]
+    if (role := _ROLE.match(text)) is not None and "assistant" not in source.casefold():
+        text = text[role.end() :]
+    kept, position = [], 0
+    for match in _END.finditer(text):
+        kept.append(text[position : match.start()])
+        position = match.end()
+        if match["more"] is None:  # neither another line of the same turn nor the last word
+            rest = _SPECIAL.sub("\n", text[position:]).strip()
+            return "\n".join(kept), rest
+    return "\n".join([*kept, text[position:]]), ""
+
+
+def without_tags(text: str, source: str) -> str:
+    """Put what stands in tags named after answers, or in lists of HTML, on lines of its own.
+
+    Only tags that open a line, alone or around what follows, count, and none that the source holds.
+    """
+    if "<" not in text:
+        return text
+    parts, position, opened = [], 0, Counter[str]()
+    for match in _TAG.finditer(text):
+        name = match["name"].casefold()
+        if f"<{name}" in source.casefold():
+            continue
+        start = max(text.rfind("\n", 0, match.start()) + 1, position)
+        opens = MARKER.fullmatch(text, start, match.start()) is not None
+        if opens or (match["close"] and opened[name]):
+            opened[name] += -1 if match["close"] else 1
+            parts.append(text[position : match.start()])
+            position = match.end()
+    text = "\n".join([*parts, text[position:]])
+    return text if _BREAK.search(source) else _BREAK.sub("\n", text)

@@ -23,8 +23,7 @@ from angle_data.labelling.replies.chatter import (
     is_refusal,
     may_be_refusal,
 )
-from angle_data.labelling.replies.layout import split_reply
-from angle_data.labelling.replies.markup import only_answer, without_thinking
+from angle_data.labelling.replies.layout import only_answer, split_reply, without_thinking
 from angle_data.labelling.replies.structured import Piece
 from angle_data.records import Polarity
 from angle_data.text import normalise, whole_characters

@@ -50,7 +50,8 @@ _INSIDE = re.compile(r"""(?=\{\s*["']|\[\s*["'{])""")
 _MOST_INSIDE = 20  # each costs an attempt at decoding, and a hostile reply has thousands
 _COMMENT = re.compile(r"^[ \t]*(?://|#).*$", re.MULTILINE)
 _ASSIGNED = re.compile(r"\w+\s*=\s*")
-_MARKER = re.compile(r"[\W\d_]*")
+MARKER = re.compile(r"[\W\d_]*")
+"""What may stand before an item and is no word: a number, a bullet, brackets."""
 _ANSWER = (
     r"(?:synonym(?:ous)?|antonym(?:ous)?|paraphrased?|rephrased|rewritten|reworded|opposite|output|answer)"
 )
@@ -105,7 +106,7 @@ def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece
         if (before.strip() or after) and not _is_answer(value, before, after, source):
             continue
         above = text[done : start - len(before)] if start - len(before) > done else ""
-        found += around(above) + ([] if _MARKER.fullmatch(before) else around(before))
+        found += around(above) + ([] if MARKER.fullmatch(before) else around(before))
         sentences, others = parts
         found += [Piece(sentence, "structured") for sentence in without_numbers(sentences)]
         found += [Piece(_as_text(other), "beside") for other in others]
@@ -296,7 +297,7 @@ def table_pieces(lines: Sequence[str], source: str) -> list[Piece] | None:
     pieces = around("\n".join([*lines[:first], *([" ".join(head)] if head else [])]))
     for row in rows:
         pieces += [Piece(cell, "marked") for cell in row[column : column + 1]]
-        rest = [cell for i, cell in enumerate(row) if i != column and not _MARKER.fullmatch(cell)]
+        rest = [cell for i, cell in enumerate(row) if i != column and not MARKER.fullmatch(cell)]
         pieces += [Piece(cell, "beside") for cell in rest]
     return pieces + around("\n".join(lines[end:]))
 
@@ -313,6 +314,6 @@ def _column(head: list[str], rows: list[list[str]], source: str) -> int | None:
         cells = [row[i] for row in rows if i < len(row)]
         name = head[i] if i < len(head) else ""
         asked = _ASKED.search(name) or all(normalise(cell) == normalise(source) for cell in cells)
-        if not asked and not all(_MARKER.fullmatch(cell) for cell in cells):
+        if not asked and not all(MARKER.fullmatch(cell) for cell in cells):
             ranks[i] = (_ANSWERED.search(name) is not None, sum(len(words(cell)) for cell in cells))
     return max(ranks, key=lambda i: ranks[i]) if ranks else None

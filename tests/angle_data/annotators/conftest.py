@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from programs import angle_data, plain_prompts, started
 
 TESTS = Path(__file__).parents[2]
 PATHS = os.pathsep.join(map(str, (TESTS / "fake_vllm", TESTS.parent)))
@@ -59,3 +60,18 @@ def ray_calls(_cluster, monkeypatch):
     monkeypatch.setenv("RAY_AUTH_MODE", "token")  # as Ray has it where it starts itself
     calls.record.write_text("")
     return calls
+
+
+@pytest.fixture
+def start_run():
+    """Start `llm-label` on texts with a fake vLLM, in a process of its own."""
+
+    def start(folder, contents, engine, chunk):
+        texts = folder / "texts.jsonl"
+        texts.write_text("".join(json.dumps({"text": content}) + "\n" for content in contents))
+        options = ["--model", "tiny", "--engine", engine, "--polarity", "synonym"]
+        options += ["--texts", texts, "--out", folder / "run", "--prompts", plain_prompts(folder / "prompts")]
+        options += ["--engine-option", f"chunk={chunk}", "--engine-option", "max_model_len=4096"]
+        return started(angle_data("llm-label", *options), 120)
+
+    return start

@@ -40,12 +40,10 @@ def test_every_model_name_resolves(name):
 
 
 def test_choices(recorded):
-    assert choose("chatgpt").api_key_env == "OPENAI_API_KEY"
     assert choose("chatgpt", api_key_env="MY_KEY").api_key_env == "MY_KEY"
     assert choose("llama", base_urls=("http://h/v1",), api_key_env="K").api_key_env == "K"
     assert choose("chatgpt", base_urls=(OPENAI,), api_key_env="K").api_key_env == "K"
     assert choose("chatgpt", checkpoint="gpt-x").checkpoint == "gpt-x"
-    assert choose("my-model", base_urls=("http://h/v1",)).checkpoint == "my-model"
     assert choose("anyone", replies=recorded).engine == "recorded"
 
 

@@ -31,20 +31,6 @@ def refuse_each_second(clock, endpoints, seconds, told_s=1.0):
             endpoints.refused(place, told_s, {}, "daily limit reached")
 
 
-@pytest.mark.parametrize("told_s", [1.0, 25.0, None])
-def test_a_long_run_of_429s_shows_what_the_service_says_once(clock, caplog, told_s):
-    caplog.set_level(logging.INFO, logger="angle")
-    endpoints = one_address(clock)
-    refuse_each_second(clock, endpoints, 15.0, told_s)
-    short = len(caplog.messages)
-    refuse_each_second(clock, endpoints, 60.0, told_s)
-    said = [message for message in caplog.messages if "daily limit reached" in message]
-    assert short == (told_s == 25.0)
-    assert len([message for message in said if "takes no more requests" in message]) <= 1
-    assert said
-    assert all("the API" in message for message in said)
-
-
 def test_short_waits_that_go_on_are_told_once_and_again_after_an_answer(clock, caplog):
     caplog.set_level(logging.INFO, logger="angle")
     endpoints = one_address(clock)

@@ -117,14 +117,6 @@ def test_an_unlimited_service_is_not_slowed():
     assert len([at for at in sent if at == 0.0]) == 8  # a limited one would refuse these and few more
 
 
-def test_no_more_in_flight_than_the_concurrency():
-    limiter = Limiter(3)
-    for _ in range(3):
-        assert limiter.wait(0.0) == 0.0
-        limiter.take(0.0)
-    assert limiter.wait(1.0) == math.inf
-
-
 def test_a_users_limit_spreads_requests_evenly():
     _, refusals, sent = simulate(Limiter(64, requests_per_minute=600), Service(1e9, 10**9), number=100)
     assert refusals == 0
@@ -145,14 +137,6 @@ def test_tokens_of_a_failed_request_are_given_back():
     assert limiter.wait(0.0) > 0
     limiter.dropped(ticket)
     assert limiter.wait(0.0) == 0.0
-
-
-def test_requests_and_tokens_are_taken_together_or_not_at_all():
-    limiter = Limiter(8, requests_per_minute=60, tokens_per_minute=60_000)
-    limiter.take(0.0)
-    before = limiter.wait(0.0)
-    assert before == pytest.approx(1.0)
-    assert limiter.wait(0.5) == pytest.approx(0.5)  # asking again takes nothing
 
 
 def test_a_refusal_pauses_everybody_for_as_long_as_told():
@@ -245,14 +229,6 @@ def test_the_bound_is_exact_for_a_bucket_that_did_not_run_over():
     simulate(limiter, service, number=600, latency_s=0.01, sigma=0.0)
     assert limiter.pace.limit == pytest.approx(10.0, rel=0.03)
     assert limiter.pace.burst == pytest.approx(10.0, abs=2.0)
-
-
-def test_one_burst_of_refusals_is_one_lesson():
-    pace = Pace()
-    numbers = [pace.sent(0.0) for _ in range(4)]
-    assert pace.rate(0.0) == math.inf
-    assert [pace.refused(number, 0.1, 0.2) for number in numbers] == [True, False, False, False]
-    assert pace.rate(0.3) < math.inf
 
 
 def test_a_burst_that_went_faster_than_the_pace_does_not_raise_the_limit_over_what_was_tried():

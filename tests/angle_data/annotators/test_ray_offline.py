@@ -1,14 +1,12 @@
 """The Ray engine on a local Ray: with the real vLLM, and around a fake one for what goes wrong."""
 
 import asyncio
-import json
 import os
 import signal
-import time
 from contextlib import aclosing
 
 import pytest
-from programs import angle_data, journalled, plain_prompts, started
+from programs import journalled
 from tiny_llm import (
     ENGINE_OPTIONS,
     ask,
@@ -17,6 +15,7 @@ from tiny_llm import (
     ray_marks,
     shared_engine,
     shared_llama,
+    wait_until,
 )
 
 from angle_data.annotators.base import Failure
@@ -24,8 +23,6 @@ from angle_data.annotators.ray_offline import RayOffline
 from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
-
-PATIENCE_S = 120
 
 
 def annotator(checkpoint, **options):
@@ -94,24 +91,12 @@ def test_what_an_engine_cannot_do_is_one_line(ray_calls, checkpoint, content, me
     ray.shutdown()
 
 
-def start_run(tmp_path, contents):
-    texts = tmp_path / "texts.jsonl"
-    texts.write_text("".join(json.dumps({"text": content}) + "\n" for content in contents))
-    options = ["--texts", texts, "--out", tmp_path / "run", "--polarity", "synonym"]
-    options += ["--prompts", plain_prompts(tmp_path / "prompts")]
-    options += ["--engine-option", "chunk=1", "--engine-option", "max_model_len=4096"]
-    return started(angle_data("llm-label", "--model", "tiny", "--engine", "ray", *options), PATIENCE_S)
-
-
 @ray_marks
-def test_ctrl_c_waits_for_the_chunks_under_way_and_the_next_run_goes_on(ray_calls, tmp_path):
+def test_ctrl_c_waits_for_the_chunks_under_way_and_the_next_run_goes_on(ray_calls, tmp_path, start_run):
     gate = tmp_path / "gate"
     contents = ["one", f"please wait for {gate}", "three", "four", "five", "six"]
-    with start_run(tmp_path, contents) as program:
-        end = time.monotonic() + PATIENCE_S
-        while len(ray_calls("chat")) < 2:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+    with start_run(tmp_path, contents, "ray", 1) as program:
+        wait_until(lambda: len(ray_calls("chat")) >= 2)
         os.killpg(program.pid, signal.SIGINT)
         assert any("stopping" in line for line in program.stderr)
         gate.touch()
@@ -120,7 +105,7 @@ def test_ctrl_c_waits_for_the_chunks_under_way_and_the_next_run_goes_on(ray_call
     done = journalled(tmp_path / "run")
     assert done == contents[: len(done)]
     assert 2 <= len(done) <= 4
-    with start_run(tmp_path, contents) as again:
+    with start_run(tmp_path, contents, "ray", 1) as again:
         _, errors = again.communicate()
     assert again.returncode == 0, errors
     assert sorted(journalled(tmp_path / "run")) == sorted(contents)

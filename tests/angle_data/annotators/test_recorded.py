@@ -50,10 +50,6 @@ def test_replies_match_text_polarity_and_annotator(tmp_path, name):
     assert answers(build(tmp_path / name, ROWS, "b"), wanted[2]) == [Reply("One. synonym", "1. Other.")]
 
 
-def test_the_finish_reason_is_unknown(tmp_path):
-    assert answers(build(tmp_path / "r.jsonl", ROWS), request("One.", "synonym"))[0].finish_reason is None
-
-
 def test_a_text_without_reply_is_a_failure_of_its_own(tmp_path):
     (outcome,) = answers(build(tmp_path / "r.jsonl", ROWS), request("Two.", "antonym"))
     assert outcome == Failure("Two. antonym", "not_recorded", "no recorded antonym reply for this text")

@@ -15,7 +15,8 @@ from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import main
 from angle_data.errors import AngleError
-from angle_data.labelling.label import LabelConfig, label
+from angle_data.labelling.config import LabelConfig
+from angle_data.labelling.label import label
 
 KEY = "sk-secret-0123456789"
 PROGRAM = "from angle_data.cli import main; main()"

@@ -1,8 +1,12 @@
 """Proxies of the environment over real sockets: when they are used, and that their passwords stay hidden."""
 
 import asyncio
+import socket
+import socketserver
 import threading
 import traceback
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
@@ -17,37 +21,24 @@ from angle_data.http import BadAnswer, NoAnswer, ServiceError
 PASSWORD = "PASSWORD9"
 
 
-class Proxy:
-    """A proxy that answers everything alike; a context manager, `seen` are the first lines it was sent."""
+@contextmanager
+def proxy_that_says(answer):
+    """A proxy that answers everything alike; `seen` are the first lines it was sent."""
+    seen = []
 
-    def __init__(self, answer):
-        self.seen, self._answer = [], answer
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self):
+            head = list(iter(self.rfile.readline, b"\r\n"))
+            seen.append(head[0].decode())
+            self.wfile.write(f"HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+            self.request.shutdown(socket.SHUT_WR)
+            self.rfile.read()  # or the client's last bytes would reset the connection
 
-    def __enter__(self):
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        listening = asyncio.start_server(self._handle, "127.0.0.1", 0)
-        self._server = asyncio.run_coroutine_threadsafe(listening, self._loop).result()
-        port = self._server.sockets[0].getsockname()[1]
-        self.url = f"http://user:{PASSWORD}@127.0.0.1:{port}"
-        return self
-
-    def __exit__(self, *_):
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    async def _close(self):
-        self._server.close()
-        await self._server.wait_closed()
-
-    async def _handle(self, reader, writer):
-        self.seen.append((await reader.readuntil(b"\r\n\r\n")).decode().splitlines()[0])
-        writer.write(f"HTTP/1.1 {self._answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
-        await writer.drain()
-        writer.close()
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        url = f"http://user:{PASSWORD}@127.0.0.1:{server.server_address[1]}"
+        yield SimpleNamespace(url=url, seen=seen)
+        server.shutdown()
 
 
 @pytest.fixture
@@ -78,7 +69,7 @@ def shown(error):
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_proxy_that_wants_another_password_is_named_without_it(environment, scheme):
-    with Proxy("407 Proxy Authentication Required") as proxy:
+    with proxy_that_says("407 Proxy Authentication Required") as proxy:
         environment(**{f"{scheme.upper()}_PROXY": proxy.url})
         with pytest.raises(NoAnswer) as raised:
             post(f"{scheme}://api.example.com/v1/chat/completions")
@@ -91,7 +82,7 @@ def test_a_proxy_that_wants_another_password_is_named_without_it(environment, sc
 
 
 def test_what_else_a_proxy_answers_is_shown_without_its_password(environment):
-    with Proxy("502 no route from http://user:PASSWORD9@inner:3128") as proxy:
+    with proxy_that_says("502 no route from http://user:PASSWORD9@inner:3128") as proxy:
         environment(HTTPS_PROXY=proxy.url)
         with pytest.raises(NoAnswer, match=r"answers 502 no route from http://\[…\]@inner:3128$") as raised:
             post("https://api.example.com/v1/chat/completions")
@@ -123,19 +114,19 @@ def test_an_address_that_is_no_proxys_is_a_mistake_of_the_user(environment, prox
 
 
 def test_hosts_that_the_environment_excepts_are_asked_directly(environment):
-    with FakeOpenAI() as server, Proxy("502 not me") as proxy:
+    with FakeOpenAI() as server, proxy_that_says("502 not me") as proxy:
         environment(HTTP_PROXY=proxy.url)
         with pytest.raises(ServiceError):
             post(f"{server.url}/chat/completions")
         assert server.seen == []
         environment(NO_PROXY="127.0.0.1")
-        assert post(f"{server.url}/chat/completions").body["choices"]
+        assert post(f"{server.url}/chat/completions")[0]["choices"]
         assert len(proxy.seen) == 1
 
 
 def test_the_program_neither_shows_nor_stores_a_proxys_password(environment, tmp_path, monkeypatch, capfd):
     (tmp_path / "texts.txt").write_text("One node left.\n")
-    with Proxy("407 Proxy Authentication Required") as proxy:
+    with proxy_that_says("407 Proxy Authentication Required") as proxy:
         environment(HTTP_PROXY=proxy.url)
         options = ["--model", "tiny", "--base-url", "http://api.example.com/v1", "--quiet"]
         paths = ["--texts", str(tmp_path / "texts.txt"), "--out", str(tmp_path / "run")]

@@ -19,6 +19,9 @@ from tiny_llm import (
 )
 
 from angle_data.annotators.base import Failure, Reply, resample
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.vllm_offline import decode, encode, engine_arguments
+from angle_data.errors import AnnotatorError, InputError
 
 pytestmark = [pytest.mark.slow, needs_vllm, pytest.mark.timeout(600)]
 
@@ -62,7 +65,7 @@ def test_the_common_head_of_prompts_comes_from_the_cache(engine, caplog):
     ask(engine, [chat_request(f"{HEAD} {number}", number) for number in range(4)])
     with caplog.at_level(logging.DEBUG, "angle.annotators"):
         ask(engine, [chat_request(f"{HEAD} {number}", number) for number in range(4, 8)])
-    _, _, cached, prompt = caplog.records[-1].args
+    cached, prompt = caplog.records[-1].args
     assert cached > prompt / 2
 
 
@@ -124,52 +127,38 @@ def test_the_longest_prompt_that_leaves_room_for_a_token_is_answered(engine):
 
 LOADS = """
 import json, sys
-from dataclasses import asdict
-from angle_data.annotators.vllm_offline import EngineSettings, Question, VLLMEngine
-from angle_data.errors import AngleError
+from angle_data.annotators.vllm_offline import ChunkServer
 
-asked = json.loads(sys.argv[1])
-for checkpoint, options in asked["loads"]:
-    try:
-        engine = VLLMEngine(EngineSettings(checkpoint, None, options))
-    except AngleError as error:
-        print("FOUND", json.dumps([type(error).__name__, str(error)]))
-answers = engine.answer([Question(**question) for question in asked["questions"]])
-print("FOUND", json.dumps(asdict(answers)["outcomes"]))
+for arguments in json.loads(sys.argv[1]):
+    print("FOUND", ChunkServer(arguments)(sys.argv[2]))
 """
 
 
 def test_what_the_real_vllm_cannot_load_is_one_line_and_a_chatglm_answers(tmp_path):
     """In one process, since it takes seconds to import vLLM."""
-    bound = {"temperature": 1.0, "max_tokens": 64, "seed": 1, "schema": CHOICE}
-    messages = [{"role": "user", "content": "One?"}]
     loads = [
         (str(shared_llama()), ENGINE_OPTIONS | {"gpu_memory": 0.5}),
         ("nobody/nothing", ENGINE_OPTIONS),
         (str(tiny_chatglm(tmp_path / "glm")), ENGINE_OPTIONS),
     ]
-    questions = [
-        {"key": "bound", "messages": messages, **bound},
-        {"key": "free", "messages": messages, **bound, "schema": None},
-    ]
+    arguments = [engine_arguments(AnnotatorSpec("m", "offline", name), options) for name, options in loads]
+    requests = [chat_request("One?", 0, schema=CHOICE, max_tokens=64), chat_request("One?", 1, max_tokens=64)]
     done = subprocess.run(
-        [sys.executable, "-c", LOADS, json.dumps({"loads": loads, "questions": questions})],
+        [sys.executable, "-c", LOADS, json.dumps(arguments), encode(requests)],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | {"HF_HUB_OFFLINE": "1"},
     )
-    found = [json.loads(line[6:]) for line in done.stdout.splitlines() if line.startswith("FOUND ")]
-    unknown, missing, (bound, free) = found
-    assert unknown == [
-        "InputError",
-        "--engine-option gpu_memory: vLLM has no such option; see its engine arguments",
-    ]
-    assert missing[0] == "AnnotatorError"
-    assert missing[1].startswith("vLLM cannot load nobody/nothing: ")
-    assert "\n" not in missing[1]
-    assert set(json.loads(bound["text"])["answer"]) <= {"yes", "no"}
-    assert free["usage"]["completion_tokens"] > 1
+    found = [line[6:] for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+    assert len(found) == 3, done.stderr
+    with pytest.raises(InputError, match="--engine-option gpu_memory: vLLM has no such option"):
+        decode(found[0])
+    with pytest.raises(AnnotatorError, match=r"^vLLM cannot load nobody/nothing: .*$"):
+        decode(found[1])
+    bound, free = decode(found[2])
+    assert set(json.loads(bound.text)["answer"]) <= {"yes", "no"}
+    assert free.usage["completion_tokens"] > 1
 
 
 def label(texts, out):
@@ -183,11 +172,6 @@ def label(texts, out):
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     assert went_through(done), done.stderr
     return done
-
-
-def journal(out):
-    rows = [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
-    return {row["key"]: (row["reply"], row["parameters"]["seed"]) for row in rows}
 
 
 def test_a_run_of_the_program_and_the_same_again(tmp_path, monkeypatch):

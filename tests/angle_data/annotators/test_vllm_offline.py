@@ -1,32 +1,26 @@
 """The offline engine around a fake vLLM: chunks, failures, options, signals, and what is left running."""
 
 import asyncio
-import json
 import os
 import signal
 import sys
-import time
 from contextlib import aclosing, contextmanager
 from pathlib import Path
 
 import pytest
-from programs import angle_data, journalled, plain_prompts, started
-from tiny_llm import ask, chat_request, collect
+from programs import journalled
+from tiny_llm import ask, chat_request, collect, wait_until
 
 from angle_data.annotators.base import Reply
 from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.vllm_offline import (
     ChunkServer,
-    EngineSettings,
     VLLMOffline,
     decode,
     encode,
-    root_cause,
 )
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
-
-PATIENCE_S = 30
 
 
 @contextmanager
@@ -40,13 +34,6 @@ def annotator(run=None, checkpoint="tiny", revision=None, **options):
 
 def requests(*contents):
     return [chat_request(content, number, seed=None) for number, content in enumerate(contents)]
-
-
-def wait_until(condition):
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
 
 
 def runs(pid):
@@ -77,18 +64,13 @@ def test_chunks_are_whole_calls_of_one_engine(calls):
     assert len(calls("start")) == 1
 
 
-def test_a_later_stream_uses_the_loaded_model(calls):
+def test_the_model_is_loaded_once_and_not_before_the_first_request(calls):
     with annotator() as engine:
+        assert ask(engine, []) == []
+        assert calls("start") == []
         ask(engine, requests("a"))
         ask(engine, requests("b"))
-        assert ask(engine, []) == []
     assert len(calls("start")) == 1
-
-
-def test_nothing_is_loaded_before_it_is_needed(calls):
-    with annotator() as engine:
-        assert ask(engine, []) == []
-    assert calls("start") == []
 
 
 def test_what_vllm_is_told(calls):
@@ -108,24 +90,12 @@ def test_what_vllm_is_told(calls):
         }
     ]
     structured = {"json": schema, "disable_any_whitespace": True}
-    expected = {
-        "temperature": 0.7,
-        "top_p": 0.9,
-        "max_tokens": 9,
-        "seed": 3,
-        "structured_outputs": structured,
-    }
-    assert calls("params") == [[expected]]
+    expected = {"temperature": 0.7, "top_p": 0.9, "max_tokens": 9, "seed": 3}
+    assert calls("params") == [[{**expected, "structured_outputs": structured}]]
     assert reply.text == "two words #3"
     assert reply.finish_reason == "stop"
     assert reply.usage == {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5}
     assert reply.seconds > 0
-
-
-def test_draws_of_one_question_differ_by_their_seeds(calls):
-    with annotator() as engine:
-        replies = ask(engine, [chat_request("a", number, seed=7 + number) for number in range(3)])
-    assert [reply.text for reply in replies] == ["a #7", "a #8", "a #9"]
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["errors of its own", "ValueErrors only"])
@@ -226,7 +196,7 @@ def test_without_vllm_the_error_names_the_install_command(monkeypatch):
 
 def test_a_machine_of_a_cluster_without_vllm_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
-    answer = ChunkServer(EngineSettings("tiny", None, {}))(encode([]))
+    answer = ChunkServer({"model": "tiny"})(encode([]))
     with pytest.raises(MissingExtraError, match='loading a model needs the "vllm" extra'):
         decode(answer)
 
@@ -259,19 +229,10 @@ def test_an_idle_engine_ends_with_its_annotator(calls):
     wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
 
 
-def start_run(tmp_path, contents):
-    texts = tmp_path / "texts.jsonl"
-    texts.write_text("".join(json.dumps({"text": content}) + "\n" for content in contents))
-    options = ["--texts", texts, "--out", tmp_path / "run", "--polarity", "synonym"]
-    options += ["--prompts", plain_prompts(tmp_path / "prompts")]
-    options += ["--engine-option", "chunk=2", "--engine-option", "max_model_len=4096"]
-    return started(angle_data("llm-label", "--model", "tiny", "--engine", "offline", *options), PATIENCE_S)
-
-
-def test_ctrl_c_drains_the_chunk_and_a_second_run_asks_the_rest(calls, tmp_path):
+def test_ctrl_c_drains_the_chunk_and_a_second_run_asks_the_rest(calls, tmp_path, start_run):
     gate = tmp_path / "gate"
     contents = ["one", "two", f"please wait for {gate}", "four", "five"]
-    with start_run(tmp_path, contents) as program:
+    with start_run(tmp_path, contents, "offline", 2) as program:
         wait_until(lambda: len(calls("chat")) == 2)
         os.killpg(program.pid, signal.SIGINT)
         assert any("stopping" in line for line in program.stderr)
@@ -279,29 +240,15 @@ def test_ctrl_c_drains_the_chunk_and_a_second_run_asks_the_rest(calls, tmp_path)
         program.communicate()
     assert program.returncode == 130
     assert journalled(tmp_path / "run") == contents[:4]
-    with start_run(tmp_path, contents) as again:
+    with start_run(tmp_path, contents, "offline", 2) as again:
         _, errors = again.communicate()
     assert again.returncode == 0, errors
     assert journalled(tmp_path / "run") == contents
     assert [len(prompts) for prompts in calls("chat")] == [2, 2, 1]
 
 
-def test_a_killed_program_leaves_no_engine_behind(calls, tmp_path):
-    with start_run(tmp_path, [f"please wait for {tmp_path / 'never'}"]) as program:
+def test_a_killed_program_leaves_no_engine_behind(calls, tmp_path, start_run):
+    with start_run(tmp_path, [f"please wait for {tmp_path / 'never'}"], "offline", 2) as program:
         wait_until(lambda: calls("chat"))
         program.kill()
     wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
-
-
-@pytest.mark.parametrize(
-    ("output", "cause"),
-    [
-        ("ValueError: plain", "ValueError: plain"),
-        ("(EngineCore pid=1) ERROR 11-21 [core.py:1] a.b.MemoryError: CUDA", "a.b.MemoryError: CUDA"),
-        ("KeyError: first\nRuntimeError: second", "KeyError: first"),
-        ("RuntimeError: it failed. See root cause above.", None),
-        ("INFO 11-21 [x.py:1] nothing wrong: no Error here", None),
-    ],
-)  # fmt: skip
-def test_root_cause(output, cause):
-    assert root_cause(f"noise\n{output}\nmore noise\n") == cause

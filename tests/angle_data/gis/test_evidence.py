@@ -6,9 +6,8 @@ from angle_data.gis.build.evidence import (
     CONFIDENCE,
     Facts,
     Rank,
-    confidence,
+    Statement,
     gather_facts,
-    is_duplicate_label,
     rank,
 )
 from angle_data.gis.comments.reading import read_comment
@@ -29,17 +28,12 @@ def issue(**changes):
     return Issue(1, "", 1, 9, **{"author": "jon", "state": "closed", **changes})
 
 
-def event(kind, at="2024-05-01T12:05:00Z", actor="maria", target=None, repo=None):
-    return Event(f"{kind}{at}", kind, 1, 9, repo, target, actor, at)
+def closed(at, actor):
+    return Event(f"closed{at}", "closed", 1, 9, None, None, actor, at)
 
 
 def facts(*events, of=None, **changes):
-    return gather_facts(of or link(), comment(), issue(**changes), events, repo=REPO)
-
-
-def test_nothing_known_backs_nothing():
-    assert facts() == Facts(association="NONE")
-    assert rank(link(), facts()) is Rank.STATED
+    return gather_facts(of or link(), comment(), issue(**changes), events)
 
 
 @pytest.mark.parametrize(
@@ -53,23 +47,12 @@ def test_nothing_known_backs_nothing():
     ],
 )
 def test_closed_by_the_writer_within_ten_minutes(at, actor, expected):
-    assert facts(event("closed", at, actor)).closed_by_writer is expected
+    assert facts(closed(at, actor)).closed_by_writer is expected
     assert facts(closed_at=at, closed_by=actor).closed_by_writer is expected
 
 
-def test_an_event_counts_for_its_own_target_until_unmarked():
-    marked = event("marked", "2024-05-01T12:00:01Z", target=5)
-    unmarked = event("unmarked", "2024-05-02T12:00:00Z", target=5)
-    assert facts(marked).event
-    assert not facts(marked, unmarked).event
-    assert not facts(event("marked", target=6)).event
-    assert facts(event("marked", target=5, repo="Lumen/Editor")).event
-    assert not facts(event("marked", target=5, repo="acme/engine")).event
-
-
-def test_admission_label_and_state_reason():
+def test_admission_and_state_reason():
     assert facts(author="maria").admitted
-    assert facts(labels=("bug", "*duplicate")).labelled
     assert facts(state_reason="duplicate").state_reason
 
 
@@ -78,27 +61,21 @@ def test_a_reverse_link_is_not_backed_by_this_issues_facts():
     assert facts(of=reverse, state_reason="duplicate", author="maria") == Facts(association="NONE")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "duplicate",
-        "Duplicate",
-        "*duplicate",
-        "r: duplicate",
-        "Resolution-Duplicate",
-        "triage/duplicate",
-        "dup",
-    ],
+LABELS = (
+    "duplicate",
+    "Duplicate",
+    "*duplicate",
+    "r: duplicate",
+    "Resolution-Duplicate",
+    "triage/duplicate",
+    "dup",
 )
+OTHERS = ("deduplication", "not-duplicate", "possible duplicate", "bug", "duplicator")
+
+
+@pytest.mark.parametrize("name", [*LABELS, *OTHERS])
 def test_labels_for_duplicates(name):
-    assert is_duplicate_label(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["deduplication", "not-duplicate", "possible duplicate", "bug", "duplicator"]
-)
-def test_labels_that_are_not(name):
-    assert not is_duplicate_label(name)
+    assert facts(labels=("bug", name)).labelled is (name in LABELS)
 
 
 def test_label_and_reason_back_only_what_nobody_entitled_contradicts():
@@ -112,10 +89,10 @@ def test_label_and_reason_back_only_what_nobody_entitled_contradicts():
 def test_that_a_program_closes_what_it_marks_backs_nothing():
     robot = comment(author="sweeper[bot]")
     closed = issue(closed_by="sweeper[bot]", closed_at=robot.created_at)
-    known = gather_facts(link(), robot, closed, [], repo=REPO)
+    known = gather_facts(link(), robot, closed, [])
     assert known == Facts(association="NONE", closed_by_writer=True, bot=True)
     assert rank(link(), known) is Rank.STATED
-    reverse = gather_facts(link("#5 is a duplicate of this"), robot, closed, [], repo=REPO)
+    reverse = gather_facts(link("#5 is a duplicate of this"), robot, closed, [])
     assert reverse.bot
 
 
@@ -127,13 +104,21 @@ def test_ranks_in_the_documented_order():
         (sure, Facts(association="CONTRIBUTOR", labelled=True), Rank.CORROBORATED),
         (sure, Facts(admitted=True), Rank.ADMITTED),
         (sure, Facts(association="CONTRIBUTOR"), Rank.STATED),
+        (sure, facts(), Rank.STATED),
         (unsure, Facts(association="OWNER", labelled=True), Rank.TENTATIVE),
     ]
     assert [rank(one, known) for one, known, _ in cases] == [expected for _, _, expected in cases]
     assert sorted(CONFIDENCE, key=CONFIDENCE.__getitem__, reverse=True) == list(Rank)
 
 
-def test_weak_kinds_are_a_tenth_less_sure():
-    known = Facts(association="OWNER")
-    assert confidence(link("Duplicate of #5"), known) == 0.97
-    assert confidence(link("Tracked in #5"), known) == 0.873  # 0.97 x 0.9
+@pytest.mark.parametrize(
+    ("kind", "backed", "sure"),
+    [
+        ("duplicate", Rank.WRITE_ROLE, 0.97),
+        ("tracked", Rank.WRITE_ROLE, 0.873),
+        ("tracked", Rank.EVENT, 0.99),
+    ],
+)
+def test_weak_kinds_are_a_tenth_less_sure(kind, backed, sure):
+    said = Statement((1, 9), REPO, 5, "this_is_dup_of", "comment", kind, backed, "", "", Facts())
+    assert said.confidence == sure

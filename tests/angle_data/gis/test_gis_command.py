@@ -85,6 +85,10 @@ def test_a_limit_ends_with_75_and_one_line(run, listed, tmp_path):
         (("--no-crawl", "--since", "2024-02-02", "--until", "2024-02-01"), "lies before"),
         (("--no-crawl", "--until", "soon"), "--until 'soon' is no date"),
         (("--no-crawl", "--ratios", "nan,0.5,0.5"), "--ratios nan,0.5,0.5"),
+        (
+            ("--repos", "nothing.txt", "--tokenizer", "nowhere"),
+            "--tokenizer nowhere: no tokenizer.json there",
+        ),
         (("--repos", "nothing.txt", "--token-env", "ghp_abc"), "name of a variable, not the token itself"),
         (("--repos", "nothing.txt", "--token-env", "a-b"), "name of a variable, not the token itself"),
         (
@@ -217,11 +221,3 @@ def test_the_table_says_what_was_left_out_and_how_it_was_split(run, tmp_path, mo
     assert run(*arguments, "--no-crawl", "--quiet")[:2] == (0, "")
     _, text, _ = run(*arguments, "--no-crawl", "--json", "--quiet")
     assert json.loads(text)["left_out"]["org1/project1"] == "451 Repository access blocked"
-
-
-def test_a_tokenizer_that_is_none_is_found_before_the_crawl(run, listed, tmp_path):
-    with FakeGitHub(make_world(1, repos=1, issues=20)) as github:
-        options = ("--repos", listed, "--out", tmp_path / "out", "--api-url", github.url)
-        code, _, err = run(*options, "--tokenizer", tmp_path / "no")
-        assert (code, github.seen) == (1, [])
-    assert "tokenizer" in err

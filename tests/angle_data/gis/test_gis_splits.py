@@ -5,8 +5,9 @@ import random
 import pytest
 from fake_gis_store import Listed
 
+from angle_data.gis.build.links import Pair
 from angle_data.gis.build.near import NEAR, NearTexts, grams, overlap
-from angle_data.gis.build.positives import Clusters, Pair
+from angle_data.gis.build.positives import Clusters
 from angle_data.gis.build.report import check_splits
 from angle_data.gis.build.splits import find_periods
 

@@ -131,15 +131,27 @@ def test_an_unmark_cancels_earlier_comments_only(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("repo", "target", "backed"),
+    [
+        ("org/one", 3, True),
+        ("Org/One", 3, True),
+        ("old/name", 3, True),
+        ("org/one", 5, False),
+        ("x/y", 3, False),
+    ],
+)
+def test_a_mark_backs_what_a_stranger_says_of_its_own_target(tmp_path, repo, target, backed):
+    repos = [Repo(1, "org/one", "org/one", ("old/name",))]
+    mark = make_event("a", "marked", 7, target, DAY, repo=repo)
+    *_, said_too = links_of(tmp_path, repos=repos, comments=[said(role="NONE", author="joe")], events=[mark])
+    assert said_too == (("accepted", "", 7, 3) if backed else ("tentative", "unbacked", 7, 3))
+
+
 def test_an_objection_does_not_outweigh_a_mark(tmp_path):
     mark = make_event("a", "marked", 7, 3, DAY)
     found = links_of(tmp_path, comments=[said(), OBJECTION], events=[mark])
     assert [link[0] for link in found] == ["accepted", "accepted"]
-
-
-def test_a_present_name_outranks_a_former_one(tmp_path):
-    repos = [Repo(1, "org/one", "org/one"), Repo(2, "org/two", "org/two", ("org/one",))]
-    assert links_of(tmp_path, repos=repos, comments=[said()]) == [("accepted", "", 7, 3)]
 
 
 def test_opened_again_unless_closed_again(tmp_path):
@@ -208,6 +220,11 @@ def test_marks_with_unknown_repositories_are_kept_apart(tmp_path):
     ]
     found = links_of(tmp_path, events=events)
     assert [link[:2] for link in found] == [("rejected", "unknown_repository"), ("rejected", "unmarked")]
+
+
+def test_a_present_name_outranks_a_former_one(tmp_path):
+    repos = [Repo(1, "org/one", "org/one"), Repo(2, "org/two", "org/two", ("org/one",))]
+    assert links_of(tmp_path, repos=repos, comments=[said()]) == [("accepted", "", 7, 3)]
 
 
 def test_links_in_a_circle_are_both_kept(tmp_path):

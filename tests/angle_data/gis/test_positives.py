@@ -8,14 +8,14 @@ from fake_gis_store import SomeTexts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.gis.build.evidence import CONFIDENCE, Facts, Rank, Statement
+from angle_data.gis.build.evidence import Facts, Rank, Statement
 from angle_data.gis.build.links import Link, unordered
 from angle_data.gis.build.positives import HUB, find_clusters, positive_pairs
 
 
 def link(duplicate, canonical, *, kind="duplicate", rank=Rank.WRITE_ROLE, status="accepted", at="2021"):
     said = Statement(
-        (1, duplicate), "org/one", canonical, "this_is_dup_of", "comment", kind, rank, CONFIDENCE[rank],
+        (1, duplicate), "org/one", canonical, "this_is_dup_of", "comment", kind, rank,
         f"https://x/{duplicate}", at, Facts(),
     )  # fmt: skip
     return Link(said, status, "" if status == "accepted" else "guess", ((1, duplicate), (1, canonical)))

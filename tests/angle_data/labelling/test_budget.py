@@ -24,7 +24,7 @@ def ask(account, number, guess, taken=None):
     account.reserve(request(number), guess)
     usage = {"prompt_tokens": taken[0], "completion_tokens": taken[1]} if taken else {}
     account.settle(request(number).key, guess, Reply(request(number).key, "", usage=usage))
-    account.spent.count(*(taken or (0, 0)), 0.1)
+    account.spent.add({"usage": usage, "seconds": 0.1})
 
 
 def room(account, guess=GUESS):
@@ -39,8 +39,7 @@ def room(account, guess=GUESS):
 def test_what_is_in_flight_and_what_was_spent_count():
     """A request counts 110 and 100 in flight, the most that a reply can take."""
     assert room(ledger(615)) == 2
-    spent = Spent()
-    spent.count(300, 100, 1.0)
+    spent = Spent(1, 300, 100)
     assert [room(ledger(limit, spent=spent)) for limit in (599, 600, 1020)] == [0, 1, 3]
     assert ledger().affords(request(0), Tokens(1e12, 1e12))
 
@@ -95,8 +94,7 @@ def test_a_reply_without_usage_teaches_nothing():
 
 
 def test_limits_and_spendings_are_named():
-    spent = Spent()
-    spent.count(1_000_000, 500_000, 1.0)
+    spent = Spent(1, 1_000_000, 500_000)
     account = ledger(2_000_000, price=Price(0.15, 0.6), max_usd=0.5, spent=spent)
     assert account.limit_text() == "--max-usd 0.5 and --max-tokens-total 2000000"
     assert account.spent_text() == "0.4500 USD, 1,500,000 tokens"

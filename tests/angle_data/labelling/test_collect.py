@@ -16,8 +16,9 @@ from angle_data.errors import InputError, StoppedError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.budget import Ledger
 from angle_data.labelling.collect import Collector
+from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.journal import open_journal, read_journal
-from angle_data.labelling.label import LabelConfig, label, plan_label
+from angle_data.labelling.label import label, plan_label
 from angle_data.labelling.session import Job
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5}
@@ -59,7 +60,7 @@ class Questions(Job):
     def settings(self):
         return {}
 
-    def derive(self, replies):
+    def derive(self, journal):
         return {}
 
     def reply_chars(self, request):

@@ -13,7 +13,8 @@ from programs import plain_prompts
 from angle_data.annotators.base import ChatRequest, Sampling
 from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
 from angle_data.labelling.budget import estimate, find_counter, guess_tokens, prompt_tokens
-from angle_data.labelling.label import LabelConfig, label, plan_label
+from angle_data.labelling.config import LabelConfig
+from angle_data.labelling.label import label, plan_label
 
 
 def config(tmp_path, count, *, size=2, **engine):

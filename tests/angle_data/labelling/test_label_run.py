@@ -15,7 +15,8 @@ from programs import angle_data, started
 from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.label import LabelConfig, label, plan_label
+from angle_data.labelling.config import LabelConfig
+from angle_data.labelling.label import label, plan_label
 
 PROMPTS = Path(__file__).parents[3] / "prompts"
 
@@ -41,7 +42,7 @@ def config(tmp_path, server, **changes):
 
 
 def run_json(tmp_path):
-    return json.loads((tmp_path / "run" / "run.json").read_text())
+    return json.loads((tmp_path / "run/run.json").read_text())
 
 
 def rows(path: Path):
@@ -81,7 +82,7 @@ def test_a_run_writes_candidates_in_the_order_of_the_texts(tmp_path):
         "kept": 120,
         "rejected": {},
     }
-    settings = json.loads((tmp_path / "run" / "run.json").read_text())
+    settings = run_json(tmp_path)
     assert settings["counts"] == summary.counts
     assert settings["tokens"] == {"completion_tokens": 300, "prompt_tokens": 600, "total_tokens": 900}
     journal = rows(tmp_path / "run" / "journal.jsonl")
@@ -149,11 +150,8 @@ def test_failed_requests_are_listed_and_asked_again(tmp_path):
         assert first["last_run"]["stopped_by"].startswith("1 request failed, with http_500: out of memory")
         assert [first["counts"][name] for name in ("requests", "replied", "unanswered")] == [3, 2, 0]
         ((row),) = rows(tmp_path / "run" / "rejected.jsonl")
-        assert (row["source_id"], row["reason"], row["raw"]) == (
-            "t1",
-            "request_failed",
-            "http_500: out of memory",
-        )
+        found = row["source_id"], row["reason"], row["raw"]
+        assert found == ("t1", "request_failed", "http_500: out of memory")
         assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 4
         counts = label(asked).counts
         assert (counts["asked"], counts["replied"], counts["failed"]) == (1, 3, {})
@@ -183,19 +181,6 @@ def test_a_text_that_the_server_refuses_for_good_does_not_keep_the_run_from_its_
             assert (counts["asked"], counts["refused"]) == (1, refused)
             assert counts["rejected"] == {"refused_by_server": reasons}
         assert (counts["kept"], len(server.seen)) == (6, 5)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"size": 0}, "--size must be at least 1, got 0"),
-        ({"limit": 0}, "--limit must be at least 1, got 0"),
-        ({"polarity": "all"}, "--polarity must be one of both, synonym, antonym, got 'all'"),
-    ],
-)
-def test_settings_out_of_range(tmp_path, changes, message):
-    with pytest.raises(InputError, match=message):
-        LabelConfig(EngineConfig("m"), texts=tmp_path, out=tmp_path, **changes)
 
 
 def command(tmp_path, server):
@@ -229,12 +214,9 @@ def test_an_interrupt_waits_for_replies_in_flight_and_derives_the_candidates(tmp
     assert run.returncode == 130
     # How many were in flight depends on when the signal came.
     assert re.search(r"stopping: everything so far is kept; waiting for \d+ repl(y|ies) in flight", errors)
-    assert json.loads((tmp_path / "run/run.json").read_text())["finished"] is False
+    assert run_json(tmp_path)["finished"] is False
     assert "Traceback" not in errors
-    journal, counts = (
-        rows(tmp_path / "run/journal.jsonl"),
-        json.loads((tmp_path / "run/run.json").read_text())["counts"],
-    )
+    journal, counts = rows(tmp_path / "run/journal.jsonl"), run_json(tmp_path)["counts"]
     assert len(journal) == asked == counts["replied"] < 400
     assert counts["unanswered"] == 400 - asked
     assert len(rows(tmp_path / "run/candidates.jsonl")) == 2 * asked
@@ -255,7 +237,7 @@ def test_an_interrupt_does_not_wait_for_as_long_as_the_server_asked(tmp_path, st
         assert len(server.seen) <= 10
     assert run.returncode == 130
     assert "Traceback" not in errors
-    counts = json.loads((tmp_path / "run/run.json").read_text())["counts"]
+    counts = run_json(tmp_path)["counts"]
     assert (counts["replied"], counts["failed"], counts["unanswered"]) == (6, {}, 34)
 
 
@@ -327,14 +309,6 @@ def test_a_money_limit_counts_the_whole_journal(tmp_path):
             label(config(tmp_path, server, max_usd=1.0))
 
 
-def test_requests_in_flight_count_for_the_limit(tmp_path):
-    """64 could be sent at once; the limit must hold although no reply has come when they are."""
-    write_texts(tmp_path / "texts.jsonl", 60)
-    with FakeOpenAI(about, latency_s=0.05) as server, pytest.raises(StoppedError):
-        label(config(tmp_path, server, max_tokens_total=600, concurrency=64, max_tokens=64))
-    assert 36 <= len(server.seen) <= 40  # 40 replies of 15 tokens
-
-
 def test_shards_share_the_texts_whatever_their_order(tmp_path, caplog):
     caplog.set_level("INFO")
     write_texts(tmp_path / "texts.jsonl", 40)
@@ -376,22 +350,12 @@ def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, capl
     assert f"(texts {tmp_path}/texts.jsonl -> others.jsonl, prompts prompts edited)" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("raw", "kept"),
-    [
-        (
-            "1. Host \ud83d is gone.\n2. Host \U0001f600 left.",
-            ["Host \ufffd is gone.", "Host \U0001f600 left."],
-        ),
-        ('["The pod \\ud83d is gone.", "It left."]', ["The pod \ufffd is gone.", "It left."]),
-    ],
-    ids=["in the reply", "as an escape"],
-)
-def test_half_a_surrogate_pair_is_kept_readable(tmp_path, raw, kept):
+def test_half_a_surrogate_pair_is_kept_readable(tmp_path):
     write_texts(tmp_path / "texts.jsonl", 1)
-    with FakeOpenAI(lambda body: raw) as server:
+    with FakeOpenAI(lambda body: "1. Host \ud83d is gone.\n2. Host \U0001f600 left.") as server:
         label(config(tmp_path, server, polarity="synonym"))
-    assert [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")] == kept
+    found = [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")]
+    assert found == ["Host \ufffd is gone.", "Host \U0001f600 left."]
 
 
 def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):

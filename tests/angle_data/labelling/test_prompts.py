@@ -12,28 +12,28 @@ FRONT = '+++\nplaceholders = ["size", "text"]\nreply = "text"\ndescription = "te
 
 def test_the_papers_prompts_are_verbatim():
     prompts = load_prompts("paper")
-    assert prompts.synonym.fill({"size": "2", "text": "A dog runs"}) == (
+    assert prompts["synonym"].fill({"size": "2", "text": "A dog runs"}) == (
         "You are a highly smart same-meaning sentence-generating system. Your job is to generate 2 "
         "synonymous sentences of a given input sentence. Input sentence: A dog runs. Output:"
     )
-    assert prompts.antonym.fill({"size": "3", "text": "A dog runs"}) == (
+    assert prompts["antonym"].fill({"size": "3", "text": "A dog runs"}) == (
         "You are a highly smart opposite-meaning sentence-generating system. Your job is to generate 3 "
         "antonym sentences of a given input sentence. Input sentence: A dog runs. Output:"
     )
-    assert prompts.synonym.reply == "text"
+    assert prompts["synonym"].reply == "text"
 
 
 def test_every_built_in_set_loads_and_its_polarities_differ():
     assert builtin_names() == ["paper", "structured"]
     for name in builtin_names():
         prompts = load_prompts(name)
-        assert prompts.of("synonym").template != prompts.of("antonym").template
-        assert prompts.synonym.sha256 == hashlib.sha256(prompts.synonym.template.encode()).hexdigest()
+        assert prompts["synonym"].template != prompts["antonym"].template
+        assert prompts["synonym"].sha256 == hashlib.sha256(prompts["synonym"].template.encode()).hexdigest()
 
 
 def test_the_structured_set_asks_for_json_and_puts_the_sentence_last():
     for polarity in ("synonym", "antonym"):
-        prompt = load_prompts("structured").of(polarity)
+        prompt = load_prompts("structured")[polarity]
         rendered = prompt.fill({"size": "2", "text": "A dog runs."})
         assert prompt.reply == "json"
         assert '{"sentences": ["...", "..."]}' in rendered
@@ -49,7 +49,7 @@ def write_set(folder, synonym, antonym=FRONT + "{size} {text}"):
 def test_placeholders_inside_the_text_are_not_filled(tmp_path):
     prompts = load_prompts(write_set(tmp_path, FRONT + "{size} of {text}\n"))
     assert (
-        prompts.synonym.fill({"size": "2", "text": "a {size} and {text} \\1"})
+        prompts["synonym"].fill({"size": "2", "text": "a {size} and {text} \\1"})
         == "2 of a {size} and {text} \\1"
     )
 

@@ -14,7 +14,8 @@ from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import app
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.score import ScoreConfig, group_pairs, plan_score, score
+from angle_data.labelling.config import ScoreConfig
+from angle_data.labelling.score import group_pairs, plan_score, score
 from angle_data.labelling.texts import Pair, PairFile
 from angle_data.text import stable_hash
 
@@ -276,9 +277,3 @@ def test_a_prompt_of_ones_own_needs_its_placeholder(tmp_path):
         prompt.write_text('+++\nplaceholders = []\nreply = "text"\n+++\nGrade!\n')
         with pytest.raises(InputError, match="pairs"):
             score(config(tmp_path, server, prompt=prompt))
-
-
-@pytest.mark.parametrize("changes", [{"pairs_per_call": 0}, {"pairs_per_call": 51}, {"limit": 0}])
-def test_settings_out_of_range_are_refused(tmp_path, changes):
-    with pytest.raises(InputError, match="must be"):
-        ScoreConfig(EngineConfig(model="judge"), tmp_path / "pairs.jsonl", tmp_path / "run", **changes)

@@ -81,11 +81,11 @@ class Questions(Job):
     def is_rejected(self, request, rows):
         return request.source in self.again
 
-    def derive(self, replies):
+    def derive(self, journal):
         if self.wanted is not None:
             return self.wanted
-        rows = [replies.all(request) for request in self.requests()]
-        failures = [replies.failure(request) for request in self.requests()]
+        rows = [list(journal.samples(request)) for request in self.requests()]
+        failures = [journal.failure(request) for request in self.requests()]
         (self.run / "scores.txt").write_text("\n".join(row[0]["reply"] for row in rows if row))
         failed = [failure.kind for failure in failures if failure]
         return {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from angle_data.errors import InputError
 from angle_data.text import normalise
-from angle_train.data.pairs import PairSet
+from angle_train.data.pairs import PairSet, distinct_names
 from angle_train.data.splits import cut, hold_out, load_run_data, run_leaks, shared_texts
 from angle_train.recipe import Recipe
 
@@ -159,3 +159,32 @@ def test_texts_in_several_parts_are_counted():
 def test_too_few_pairs_are_refused():
     with pytest.raises(InputError, match="made: 5 pairs are too few to choose the number of steps on"):
         cut(single(5), 5, seed=0)
+
+
+def test_files_of_one_name_are_told_apart_within_their_role(rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, part in (("a", rows[:15]), ("b", rows[15:30])):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "test.jsonl", part)
+    data = load([str(tmp_path / "a" / "test.jsonl")], ["a/test.jsonl"], ["a/test.jsonl", "b/test.jsonl"])
+    assert [pairs.name for pairs in data.dev] == ["test"]  # its role tells it from the others
+    assert [pairs.name for pairs in data.test] == ["a/test", "b/test"]
+    assert {leak.name for leak in run_leaks(data)} == {"test", "a/test", "b/test"}
+
+
+@pytest.mark.parametrize(
+    ("specs", "names"),
+    [
+        (["test.jsonl", "b/test.jsonl", "dev.jsonl"], ["test", "b/test", "dev"]),
+        (["x/a/test.csv", "y/a/test.csv"], ["x/a/test", "y/a/test"]),
+        (["/r/a/test.csv", "/r/b/test.csv"], ["a/test", "b/test"]),
+        (["hub:one/pairs", "hub:two/pairs"], ["one/pairs", "two/pairs"]),
+        (["u/run/dataset", "v/run/dataset"], ["u/run", "v/run"]),
+        (["a/test.jsonl", "a/test.jsonl"], ["test #1", "test #2"]),
+        (["a/test.csv", "b/test.csv", "b/test.gz"], ["a/test", "b/test #1", "b/test #2"]),
+    ],
+)
+def test_names_get_as_many_folders_as_they_need(specs, names):
+    short = [name.split(" ")[0].split("/")[-1] for name in names]
+    sets = [PairSet(name, ["a"], ["b"], np.ones(1), np.ones(1)) for name in short]
+    assert [pairs.name for pairs in distinct_names(sets, specs)] == names

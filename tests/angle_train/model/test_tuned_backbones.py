@@ -42,7 +42,7 @@ def pairs_file(tmp_path_factory, examples):
 @pytest.fixture
 def run(monkeypatch, tmp_path, tiny_model_dir, pairs_file):
     """Fit with some recipe keys; return the configuration and the report. Without figures and model cards."""
-    monkeypatch.setattr(fit_module, "write_fit_html", lambda *_: None)
+    monkeypatch.setattr(fit_module, "write_fit_page", lambda *_: None)
     monkeypatch.setattr(SentenceTransformer, "_create_model_card", lambda *_, **__: None)
 
     def start(backbone=tiny_model_dir, out="out", **values):

@@ -104,7 +104,7 @@ def calm_copy(model, directory):
 def main(model, pairs, out):
     """Everything that the tests look at."""
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    fit_module.write_fit_html = lambda *given: None  # its figures take longer than the training
+    fit_module.write_fit_page = lambda *given: None  # its figures take longer than the training
     calm = calm_copy(model, Path(out) / "calm")
     base = FitConfig(
         data=[pairs],

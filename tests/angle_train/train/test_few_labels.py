@@ -24,7 +24,7 @@ SHORT = {"epochs": 2, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch"
 def _no_figures():
     """Leave out the HTML report, whose figures take longer than the training."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fit_module, "write_fit_html", lambda *given: None)
+        patch.setattr(fit_module, "write_fit_page", lambda *given: None)
         yield
 
 

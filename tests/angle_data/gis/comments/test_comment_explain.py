@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from angle_data.errors import InputError
 from angle_data.gis.command import explain
-from angle_data.gis.comments.explain import explain_comments, explain_threads
+from angle_data.gis.comments.explain import explain_comments
 
 ROW = {"repo": "lumen/editor", "number": 9, "author": "maria", "body": "Duplicate of #5"}
 
@@ -55,12 +55,12 @@ def test_why_adds_the_text_and_what_is_denied(tmp_path):
 def test_threads_leave_out_what_was_taken_back(tmp_path):
     path = write(tmp_path, ROW, {**ROW, "body": "Sorry, not a dup after all."}, {**ROW, "number": 10})
     assert [len(row["links"]) for row in explain_comments(path)] == [1, 0, 1]
-    assert [len(row["links"]) for row in explain_threads(path)] == [0, 0, 1]
+    assert [len(row["links"]) for row in explain_comments(path, threads=True)] == [0, 0, 1]
 
 
 def test_threads_say_why_a_link_was_cancelled(tmp_path):
     back = {**ROW, "body": "Sorry, not a dup after all, and not a duplicate of #6 either."}
-    first, second = explain_threads(write(tmp_path, ROW, back), why=True)
+    first, second = explain_comments(write(tmp_path, ROW, back), threads=True, why=True)
     assert (first["links"], first["retracts"], first["denials"]) == ([], False, [])
     assert [(link["number"], link["text"], link["by"]) for link in first["cancelled"]] == [
         (5, "Duplicate of #5", 2)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from angle_data.gis.comments.threads import read_thread
+from angle_data.gis.comments.reading import read_thread
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,11 @@
 import logging
 import sqlite3
+from collections import Counter
 
 import pytest
 from fake_github import FakeGitHub
-from fake_github_crawl import (
-    FIRST,
-    SECOND,
-    TOKEN,
-    crawl,
-    dump,
-    rows,
-)
-from fake_github_world import add_comment, make_world, stamp
+from fake_github_crawl import FIRST, SECOND, TOKEN, crawl, dump, rows, say
+from fake_github_world import make_world
 
 from angle_data.errors import InputError, StoppedError
 from angle_data.gis.build.evidence import scan_store
@@ -87,19 +81,10 @@ def test_a_name_that_changes_hands_during_the_crawl_brings_no_foreign_issues(tmp
 def test_originals_that_moved_or_vanished_leave_a_tombstone(tmp_path, capfd):
     world = make_world(17, repos=2, issues=30, duplicates=0, comments=0)
     here, there = world.repos[1_000], world.repos[1_001]
-    said = {
-        20: "Duplicate of #5",
-        21: "dup of #6",
-        22: f"Duplicate of {FIRST}#7",
-        23: "Duplicate of #8",
-        24: "see #9",
-        25: "Duplicate of #4000",
-        26: "Duplicate of other/repo#10",
-        27: "Duplicate of #9",
-    }
-    for number, text in said.items():
-        here.issues[number].is_pull = number == 27
-        add_comment(here.issues[number], 10_000 + number, "ann", "MEMBER", text, stamp(9_000_000))
+    say(here, (20, "Duplicate of #5"), (21, "dup of #6"), (22, f"Duplicate of {FIRST}#7"))
+    say(here, (23, "Duplicate of #8"), (24, "see #9"), (25, "Duplicate of #4000"))
+    say(here, (26, "Duplicate of other/repo#10"), (27, "Duplicate of #9"))
+    here.issues[27].is_pull = True
     for number in (5, 6, 7, 9, 10):
         del here.issues[number]
     here.issues[8].is_pull = True
@@ -127,13 +112,8 @@ SITE = "https://code.example.com:8443"
 def test_the_pages_of_an_enterprise_server(tmp_path, strategy):
     world = make_world(17, repos=1, issues=30, duplicates=0, comments=0)
     here = world.repos[1_000]
-    for number, text in {20: f"Duplicate of {SITE}/{FIRST}/issues/5", 21: "doublon de #6"}.items():
-        here.issues[number].is_pull = False
-        add_comment(here.issues[number], 10_000 + number, "ann", "MEMBER", text, stamp(9_000_000))
-    here.issues[22].is_pull = False
-    add_comment(
-        here.issues[22], 10_022, "ann", "MEMBER", "dup of https://github.com/org0/project0/issues/7", stamp(9)
-    )
+    say(here, (20, f"Duplicate of {SITE}/{FIRST}/issues/5"), (21, "doublon de #6"))
+    say(here, (22, "dup of https://github.com/org0/project0/issues/7"))
     for number in (5, 6, 7):
         del here.issues[number]
     here.deleted = {5, 6, 7}
@@ -165,18 +145,14 @@ def test_one_folder_takes_one_server(tmp_path):
 def test_a_single_issue_that_github_hides_does_not_end_the_round(tmp_path):
     world = make_world(17, repos=1, issues=30, duplicates=0, comments=0)
     here = world.repos[1_000]
-    for number in (20, 21, 22):
-        here.issues[number].is_pull = False
-        text = f"Duplicate of #{number - 15}"
-        add_comment(here.issues[number], 10_000 + number, "ann", "MEMBER", text, stamp(9_000_000))
-        del here.issues[number - 15]
+    say(here, *((number, f"Duplicate of #{number - 15}") for number in (20, 21, 22)))
+    for number in (5, 6, 7):
+        del here.issues[number]
     here.deleted, here.hidden = {7}, {5: 451, 6: 403}
     with FakeGitHub(world) as github:
         crawl(github, tmp_path, FIRST)
-        assert {item.number: item.gone for item in rows(tmp_path, "issues") if item.gone} == {
-            5: "deleted",
-            7: "deleted",
-        }
+        gone = {item.number: item.gone for item in rows(tmp_path, "issues") if item.gone}
+        assert gone == {5: "deleted", 7: "deleted"}
         github.seen.clear()
         crawl(github, tmp_path, FIRST)
         assert github.count("issue") == 0
@@ -216,21 +192,12 @@ def test_one_bad_repository_does_not_stop_the_others(tmp_path, caplog):
 
 def work_of_a_crawl(monkeypatch, github, out, names):
     """What SQLite does for two crawls: statements, their characters with all values, steps of its machine."""
-    work = {"statements": 0, "characters": 0, "steps": 0}
-    plain = sqlite3.connect
+    work, plain = Counter(), sqlite3.connect
 
     def connect(*arguments, **options):
         connection = plain(*arguments, **options)
-
-        def trace(statement):
-            work["statements"] += 1
-            work["characters"] += len(statement)
-
-        def step():
-            work["steps"] += 1
-
-        connection.set_trace_callback(trace)
-        connection.set_progress_handler(step, 10)
+        connection.set_trace_callback(lambda sql: work.update(statements=1, characters=len(sql)))
+        connection.set_progress_handler(lambda: work.update(steps=1), 10)
         return connection
 
     with monkeypatch.context() as patch:

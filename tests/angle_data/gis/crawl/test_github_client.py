@@ -6,7 +6,6 @@ from fake_github_world import make_world
 
 from angle_data.errors import CredentialsError, InputError, StoppedError
 from angle_data.gis.crawl.github import (
-    Budget,
     Connection,
     GitHubClient,
     LostCursorError,
@@ -15,7 +14,6 @@ from angle_data.gis.crawl.github import (
     TooHeavy,
     Transient,
     judge_graphql,
-    pause_before,
 )
 from angle_data.gis.crawl.queries import ISSUES_QUERY
 
@@ -210,14 +208,6 @@ def test_the_next_page_is_never_asked_of_another_host(world):
         client, _ = client_for(github)
         assert client.get("http://evil.example/repos/org0/project0").data["id"] == 1_000
         assert len(github.seen) == 1
-
-
-def test_a_short_budget_is_spread_over_the_time_to_the_reset():
-    assert pause_before(None, NOW) == 0
-    assert pause_before(Budget(5_000, 501, NOW + 3_600), NOW) == 0
-    assert pause_before(Budget(5_000, 360, NOW + 3_600), NOW) == 10
-    assert pause_before(Budget(5_000, 0, NOW + 3_600), NOW) == 3_601
-    assert pause_before(Budget(5_000, 0, NOW - 1), NOW) == 0
 
 
 def test_the_client_paces_itself_before_the_limit_is_hit(world):

@@ -13,8 +13,7 @@ import pytest
 from report_examples import made_report, made_suite, views
 
 from angle_train.evaluate.suite import Evaluation
-from angle_train.report.eval_html import write_eval_html
-from angle_train.report.html import write_fit_html
+from angle_train.report.page import write_eval_page, write_fit_page
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(
@@ -62,10 +61,10 @@ def opened(page, directory, width, also="", dark=False, folded=False):
 def pages(tmp_path_factory):
     """The three kinds of page, by name, with long and awkward names and texts."""
     directory = tmp_path_factory.mktemp("pages")
-    write_fit_html(directory / "fit", made_report(), views())
+    write_fit_page(directory / "fit", made_report(), views())
     found = Evaluation(made_report().results, views=views())
-    write_eval_html(directory / "eval", found, "angle-train eval --model " + "x" * 300)
-    write_eval_html(directory / "suite", made_suite(), "angle-train eval --task sts")
+    write_eval_page(directory / "eval", found, "angle-train eval --model " + "x" * 300)
+    write_eval_page(directory / "suite", made_suite(), "angle-train eval --task sts")
     return {path.name: path.read_text() for path in directory.iterdir()}
 
 
@@ -90,13 +89,14 @@ def test_colours_follow_the_readers_theme(pages, tmp_path):
 
 
 def test_paper_shows_what_is_folded_away(pages, tmp_path):
+    assert "@media print {" in pages["fit"]
     folds = pages["fit"].count("<details")
     assert folds > 3
     count = """document.getElementById("found").textContent =
         [...root.querySelectorAll("details > :last-child")].filter((p) => p.checkVisibility()).length;"""
     for media, shown in (("print", 0), ("all", folds)):  # a screen that follows the rules for paper
         (tmp_path / media).mkdir()
-        page = pages["fit"].replace("@media print{", f"@media {media}{{")
+        page = pages["fit"].replace("@media print {", f"@media {media} {{")
         found, _ = opened(page, tmp_path / media, 1280, also=count, folded=True)
         assert int(found) == shown
 

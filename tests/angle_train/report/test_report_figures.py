@@ -4,7 +4,7 @@ A plot is 340 wide; its numbers take 44 at the left, 10 at the right, 8 at the t
 """
 
 import re
-from itertools import pairwise
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -12,9 +12,9 @@ import pytest
 from angle_train.evaluate.bootstrap import Interval
 from angle_train.evaluate.compare import WORD_OVERLAP, View
 from angle_train.report import figures
-from angle_train.report.style import STYLE
-from angle_train.report.svg import Plot
+from angle_train.report.figures import Plot, ticks
 
+STYLE = files("angle_train.report").joinpath("style.css").read_text()
 NAMES = ["one", "two", "three"]
 
 
@@ -61,6 +61,26 @@ def test_points_go_right_with_x_and_up_with_y():
     assert texts(svg)["across"] == (187, 225)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0, 1, [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        (-23, 71, [-20, 0, 20, 40, 60]),
+        (0.61, 0.63, [0.61, 0.615, 0.62, 0.625, 0.63]),
+    ],
+)
+def test_ticks_are_round(low, high, expected):
+    assert ticks(low, high) == pytest.approx(expected)
+
+
+def test_a_plot_of_equal_values_has_axes_too():
+    plot = Plot((1, 1), (0, 0))
+    plot.x_axis("x")
+    plot.dots([1], [0], "s1")
+    assert "nan" not in plot.svg("one <dot>")
+    assert "one &lt;dot&gt;" in plot.svg("one <dot>")
+
+
 def test_intervals_stand_row_by_row_under_their_names():
     rows = [
         (WORD_OVERLAP, Interval(0.2, 0.1, 0.3)),
@@ -102,6 +122,16 @@ def test_densities_peak_where_the_values_are():
     assert peak(new[1]) == (272.8, 8)
 
 
+def test_bands_cut_the_range_of_the_gold_scores_into_fifths():
+    found = figures.bands(view((1.0, 1.9, 3.0, 5.0), old=[0.0, 0.2, 0.5, 1.0]))
+    assert [(band.name, band.style, band.cosines["old"].tolist()) for band in found] == [
+        ("1 to 1.8", "b0", [0.0]),
+        ("1.8 to 2.6", "b1", [0.2]),
+        ("2.6 to 3.4", "b3", [0.5]),
+        ("4.2 to 5", "b4", [1.0]),
+    ]
+
+
 def test_bands_have_the_ordered_colours_of_their_gold_scores():
     panels = figures.band_panels(view(old=[0.1, 0.5, 0.9], new=[0.9, 0.5, 0.1]))
     assert [title for title, _ in panels] == ["old", "new"]
@@ -110,33 +140,6 @@ def test_bands_have_the_ordered_colours_of_their_gold_scores():
         [("line b0", 72.6), ("line b2", 187), ("line b4", 301.4)],
         [("line b0", 301.4), ("line b2", 187), ("line b4", 72.6)],
     ]
-
-
-def test_clouds_put_cosines_over_gold_scores():
-    panels = figures.cloud_panels(view(old=[0.2, 0.4, 0.6], new=[0.9, 0.5, 0.1]))
-    ((_, old),), ((_, new),) = (paths(svg) for _, svg in panels)
-    assert old[1::2] == [155.2, 118.4, 81.6]
-    assert new[1::2] == [26.4, 100, 173.6]
-    # A jitter of at most 0.012 of the range keeps pairs with equal scores apart.
-    assert old[::2] == pytest.approx([54.6, 187, 319.4], abs=3.3)
-    assert [paths(svg)[0][0] for _, svg in panels] == ["dots s1", "dots s2"]
-
-
-def test_of_many_pairs_a_thousand_are_drawn_and_that_is_said():
-    gold = np.arange(1500) % 3 / 2.0  # of every third pair all would be 0, or none
-    many = View("set", [], [], gold, {"old": gold}, {})
-    ((_, svg),) = figures.cloud_panels(many)
-    ((_, dots),) = paths(svg)
-    assert len(dots) == 2000
-    assert all(300 < dots[1::2].count(height) < 367 for height in (192, 100, 8))
-    assert figures.dots_caption(many) == "a dot for each of 1,000 of the 1,500 pairs"
-    assert "a dot for each of 1,000 of the 1,500 pairs" in svg
-    assert figures.dots_caption(view(old=[0, 0, 0])) == "a dot for each pair"
-
-
-def test_lower_left_of_the_plane_is_the_smaller_figures():
-    _, svg = figures.uniformity_panel({"old": (1.0, -1.0), "new": (0.5, -2.0)})
-    assert paths(svg) == [("dots huge s1", [297, 29.2]), ("dots huge s2", [77, 170.8])]
 
 
 def test_bars_are_as_high_as_their_counts():
@@ -159,17 +162,9 @@ def test_more_than_five_models_share_colours_and_differ_in_their_dashes():
     models = {f"m{number}": [0.1 * number] * 3 for number in range(7)}
     _, svg = figures.density_panel(view(**models))
     assert [kind for kind, _ in paths(svg)] == ["line s0 dashed", *(f"line {kind}" for kind in kinds)]
-    assert [kind for _, svg in figures.cloud_panels(view(**models)) for kind, _ in paths(svg)] == [
-        f"dots {kind}" for kind in kinds
-    ]
     rows = [(model, Interval(0.5, 0.4, 0.6)) for model in models]
     _, svg = figures.interval_panel("news", rows, (0, 100), "Spearman")
     assert [kind for kind, _ in paths(svg)[::2]] == [f"line {kind}" for kind in kinds]
-    _, svg = figures.uniformity_panel({model: (float(i), 0.0) for i, model in enumerate(models)})
-    rings = re.findall(r'<circle class="line ([^"]*)" cx="([\d.]+)"', svg)
-    assert [kind for kind, _ in rings] == kinds[5:]
-    centres = [*(drawn[0] for _, drawn in paths(svg)), *(float(x) for _, x in rings)]
-    assert all(left < right for left, right in pairwise(centres))
 
 
 def rgb(colour):
@@ -190,21 +185,23 @@ def contrast(one, other):
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_dark_colours_are_for_screens_alone():
-    assert STYLE.count("--page:") == 2
-    light, dark = STYLE.split("@media screen and (prefers-color-scheme:dark){:root{")
-    assert ":root{color-scheme:light dark;--page:#fff;" in light
-    assert dark.startswith("--page:#12161b;")
+def themes():
+    """The colours of the light and of the dark page, by name."""
+    light, dark = STYLE.split("@media screen and (prefers-color-scheme: dark)")
+    assert STYLE.count("--page:") == 2  # on paper the colours are light
+    return [
+        {name: rgb(value) for name, value in re.findall(r"--([\w-]+): (#[\da-f]+)", part)}
+        for part in (light, dark)
+    ]
 
 
 def test_every_series_has_its_own_colour_and_stands_out_from_the_page():
-    opacity = float(re.search(r"\.dots\{[^}]*opacity:([\d.]+)", STYLE)[1])
-    for theme in re.findall(r"--page:[^}]*", STYLE):
-        colours = {name: rgb(value) for name, value in re.findall(r"--([\w-]+):(#[\da-f]+)", theme)}
+    opacity = float(re.search(r"\.dots \{[^}]*opacity: ([\d.]+)", STYLE)[1])
+    for colours in themes():
         for names in ([f"s{n}" for n in range(6)], [f"b{n}" for n in range(5)]):
             assert len({tuple(colours[name]) for name in names}) == len(names)
             for name in names:
-                assert f".{name}{{--c:var(--{name})}}" in STYLE
+                assert f".{name} {{ --c: var(--{name}) }}" in STYLE
                 share = opacity if name.startswith("s") else 1  # no dots have the colours of bands
                 seen = [
                     share * a + (1 - share) * b for a, b in zip(colours[name], colours["page"], strict=True)

@@ -1,0 +1,83 @@
+"""The options of `llm-label` and `llm-score`; those of the asking are in `annotators.spec`.
+
+Each field is one option of its command: add an option here, with its default and its help.
+Imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from angle_data.annotators.spec import EngineConfig, option
+from angle_data.errors import InputError
+from angle_data.records import Polarity
+
+POLARITIES: dict[str, tuple[Polarity, ...]] = {
+    "both": ("synonym", "antonym"),
+    "synonym": ("synonym",),
+    "antonym": ("antonym",),
+}
+"""Value of --polarity -> the polarities that are asked for."""
+
+_MOST_PER_CALL = 50
+_OUT = "Run folder; the same command goes on where it stopped."
+
+
+@dataclass(frozen=True, slots=True)
+class LabelConfig:
+    """Everything that `llm-label` needs; `engine` says who is asked. Checks itself and holds no secret.
+
+    Raises:
+        InputError: A value is out of its range.
+    """
+
+    engine: EngineConfig
+    texts: Path = option("Texts: .jsonl[.gz], .csv[.gz], .parquet or .txt (one a line).")  # noqa: RUF009
+    out: Path = option(_OUT)  # noqa: RUF009
+    size: int = option("Sentences to ask for, per text and polarity.", 2)
+    polarity: str = option("both, synonym or antonym.", "both")
+    prompts: str = option("paper, structured, or a folder of prompts.", "paper")
+    text_field: str = option("Field or column of the text.", "text")
+    id_field: str = option("Field or column of the id, if there is one.", "id")
+    limit: int | None = option("Use only the first texts.", None)
+    retry_rejected: bool = option(
+        "Ask once more where a reply gave no sentence at all, or the server refused the request.", False
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("size", "limit"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"--{name} must be at least 1, got {value}")
+        if self.polarity not in POLARITIES:
+            raise InputError(f"--polarity must be one of {', '.join(POLARITIES)}, got {self.polarity!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreConfig:
+    """Everything that `llm-score` needs; `engine` says who is asked. Checks itself and holds no secret.
+
+    Raises:
+        InputError: A value is out of its range.
+    """
+
+    engine: EngineConfig
+    pairs: Path = option(  # noqa: RUF009
+        "Pairs: .jsonl[.gz], .csv[.gz] or .parquet with text1 and text2, sentence1 and sentence2, or source "
+        "and text (candidates.jsonl)."
+    )
+    out: Path = option(_OUT)  # noqa: RUF009
+    pairs_per_call: int = option("Most pairs in one request.", 1)
+    both_orders: bool = option("Grade every pair in both orders; the mean counts.", False)
+    prompt: Path | None = option("Prompt file with {pairs}.", None, shown="the toolkit's own")  # noqa: RUF009
+    limit: int | None = option("Use only the first pairs.", None)
+    retry_rejected: bool = option("Ask once more what the server refused.", False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.pairs_per_call <= _MOST_PER_CALL:
+            raise InputError(
+                f"--pairs-per-call must be from 1 to {_MOST_PER_CALL}, got {self.pairs_per_call}"
+            )
+        if self.limit is not None and self.limit < 1:
+            raise InputError(f"--limit must be at least 1, got {self.limit}")

@@ -1,0 +1,412 @@
+"""What a training run gave, its report as data (report.json), and what that says in words."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from angle_data.jsonl import replace_file
+from angle_train.data.leaks import Leak
+from angle_train.data.pairs import PairSet
+from angle_train.data.splits import RunData
+from angle_train.evaluate.analysis import BANDS, alignment, saturation, uniformity
+from angle_train.evaluate.compare import Result, Sampled, View, compare, sample, sampled_embeddings
+from angle_train.evaluate.similarity import Embedder, check_finite, pair_similarity, spearman
+from angle_train.recipe import AUTO, Recipe
+from angle_train.report.text import Compared, advice, results_table, verdict_sentence
+from angle_train.train.arguments import resolve_precision
+from angle_train.train.processes import process_count
+from angle_train.train.trainer import Training
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+log = logging.getLogger("angle.fit")
+
+BACKBONE, TUNED = "backbone", "tuned"
+NAMING_NOTES = (
+    "the results called tuned are those of the best checkpoint, which was not saved",
+    "no run on all pairs was made, and the results called tuned are those of the model as it would start",
+)
+"""Notes for readers of report.json where the backbone was kept; elsewhere `FitReport.shown` has the names."""
+_NOT_SAVED = "best checkpoint, not saved"
+_MANY_LEAKS = 0.01  # of the pairs: with more, a set cannot decide
+_DERIVED = ("format", "verdict", "advice")  # written to report.json, and not read back
+_BEFORE_DETAILS = "\n## Model Details\n"
+
+Columns = list[NDArray[np.float64]]
+"""Similarities of pairs, one column for each set."""
+Figures = dict[str, float | None]
+"""Name of a figure -> value; None where there is no pair to measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Sets of pairs under one model.
+
+    Attributes:
+        columns: Similarities of the pairs, set by set.
+        sampled: Embeddings of the sampled pairs, set by set; None where several models measured the pairs of
+            a set.
+    """
+
+    columns: Columns
+    sampled: list[Sampled | None]
+
+    def after(self, columns: Columns) -> Measured:
+        """Return these sets behind others, of which there are similarities alone."""
+        return Measured([*columns, *self.columns], [*(None for _ in columns), *self.sampled])
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """The outcome of training.
+
+    Attributes:
+        training: The log of the training.
+        sets: The measured sets with their roles, dev sets first.
+        before: The sets under the untouched backbone.
+        after: The sets under the tuned weights.
+        dev_before: The backbone's mean Spearman on the pairs that chose the weights.
+        dev_after: That of the tuned weights.
+        details: Further findings, see `FitReport`.
+    """
+
+    training: Training
+    sets: list[tuple[str, PairSet]]
+    before: Measured
+    after: Measured
+    dev_before: float
+    dev_after: float
+    details: dict[str, Any]
+
+    def views(self) -> list[View]:
+        """Return the sets that the report looks at: the test sets, or all sets where there is no test set."""
+        tested = any(role == "test" for role, _ in self.sets)
+        both = {BACKBONE: self.before, TUNED: self.after}
+        found = []
+        for i, (role, pairs) in enumerate(self.sets):
+            if role == "test" or not tested:
+                similarity = {model: measured.columns[i] for model, measured in both.items()}
+                sampled = {model: measured.sampled[i] for model, measured in both.items()}
+                embeddings = {model: rows for model, rows in sampled.items() if rows is not None}
+                found.append(View(pairs.name, pairs.text1, pairs.text2, pairs.score, similarity, embeddings))
+        return found
+
+
+def measure(name: str, model: SentenceTransformer, sets: Sequence[tuple[str, PairSet]]) -> Measured:
+    """Return the similarities of all pairs of every set under `model`, and embeddings of the sampled pairs.
+
+    Raises:
+        InputError: Some similarities are not numbers; the message calls the model by `name`.
+    """
+    found = Measured([], [])
+    embed = Embedder(model, name, finite=False)
+    for _, pairs in sets:
+        found.columns.append(pair_similarity(pairs, embed))
+        check_finite(found.columns[-1], pairs, name)
+        found.sampled.append(sampled_embeddings(pairs, embed))
+    return found
+
+
+def spearmans(dev: Sequence[PairSet], columns: Columns) -> list[float]:
+    """Return the Spearman correlation on each dev set; the columns of the dev sets come first."""
+    return [spearman(pairs.score, column) for pairs, column in zip(dev, columns, strict=False)]
+
+
+def mean_spearman(dev: Sequence[PairSet], columns: Columns) -> float:
+    """Return the mean of `spearmans` over the dev sets."""
+    return sum(spearmans(dev, columns)) / len(dev)
+
+
+def space_figures(view: View) -> dict[str, Figures]:
+    """Return for every model how saturated its cosines are, and how its embeddings fill the space.
+
+    `cosine above 0.95` and `cosine above 0.8` are shares of all pairs. `alignment` (of the pairs in the
+    highest fifth of the gold scores) and `uniformity` are of the sampled pairs; views without embeddings do
+    not have them. See `evaluate.analysis` for their sources.
+    """
+    chosen = view.gold[sample(len(view.gold))]
+    close = chosen >= view.gold.max() - np.ptp(view.gold) / BANDS
+    found: dict[str, Figures] = {}
+    for model, column in view.similarity.items():
+        shares = saturation(column)
+        found[model] = {"cosine above 0.95": shares["above_95"], "cosine above 0.8": shares["above_80"]}
+        if model in view.embeddings:
+            first, second = view.embeddings[model]
+            found[model]["alignment"] = alignment(first[close], second[close]) if close.any() else None
+            found[model]["uniformity"] = uniformity(np.vstack([first, second]))
+    return found
+
+
+def score_counts(scores: Sequence[float] | NDArray[np.float64]) -> dict[str, int]:
+    """Return how often each score (0..1) occurs, or each tenth of the range where there are more than 11."""
+    values, counts = np.unique(np.round(np.asarray(scores, dtype=np.float64), 4), return_counts=True)
+    if len(values) <= 11:
+        return {f"{value:g}": int(count) for value, count in zip(values, counts, strict=True)}
+    numbers, _ = np.histogram(scores, bins=10, range=(0.0, 1.0))
+    return {f"{i / 10:g}-{(i + 1) / 10:g}": int(count) for i, count in enumerate(numbers)}
+
+
+@dataclass(frozen=True, slots=True)
+class DataNote:
+    """One set of pairs of a run: its role (train, human, dev, test), size, score scale and fingerprint.
+
+    `scores` says how often each gold score occurs, see `score_counts`.
+    """
+
+    role: str
+    name: str
+    pairs: int
+    scale: str
+    sha256: str
+    scores: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FitReport:
+    """What one run did and found. Holds no times, so the same run writes the same bytes.
+
+    Attributes:
+        backbone: What was tuned: a hub id, or name and content of a directory, see
+            `model.load.backbone_identity`.
+        recipe: The recipe as run, by section.
+        device: What it ran on, `cpu` or `cuda`.
+        precision: What it computed in.
+        data: The sets of pairs.
+        curve: Evaluations on the dev sets as dictionaries, see `train.watch.Evaluation`; the first is step 0.
+        steps: Optimiser steps taken.
+        planned_steps: Optimiser steps in the recipe.
+        best_step: The step whose weights were best on the dev sets.
+        kept: Which weights were saved, `tuned` or `backbone`.
+        dev_before: Mean Spearman of the backbone on the dev sets.
+        dev_after: The same of the tuned weights.
+        results: Word overlap, backbone and tuned model on every dev and test set. Where the backbone was
+            kept, `tuned` was not saved: see `shown`.
+        notes: Warnings of the run.
+        details: Further findings by topic: `leaks` (see `data.leaks.Leak`), `dropped` training pairs by
+            reason, `folds` (see `train.choosing.CrossFit`), `merge` (the share of the backbone, and the dev
+            score of each share that was tried), `lengths` (tokens per text), `processes`, `analysis` (for
+            each set of pairs that is shown, what `space_figures` returns), `command` (which repeats the run).
+            Where `folds` chose the backbone no run on all pairs was made: 0 steps.
+    """
+
+    backbone: str
+    recipe: dict[str, Any]
+    device: str
+    precision: str
+    data: list[DataNote]
+    curve: list[dict[str, Any]]
+    steps: int
+    planned_steps: int
+    best_step: int
+    kept: Literal["tuned", "backbone"]
+    dev_before: float
+    dev_after: float
+    results: list[Result]
+    notes: list[str]
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def judged(self) -> list[Result]:
+        """The tuned model's results that the verdict rests on: the test sets', or else the dev sets'."""
+        tuned = [result for result in self.results if result.model == TUNED]
+        return [result for result in tuned if result.role == "test"] or tuned
+
+    @property
+    def compared(self) -> list[Compared]:
+        """The differences that the verdict rests on."""
+        return [Compared(r.pairs, f"{r.count:,} pairs", r.difference) for r in self.judged if r.difference]
+
+    @property
+    def leaks(self) -> list[Leak]:
+        """The leaks of whole pairs into the sets that the verdict rests on."""
+        judged = {(result.role, result.pairs) for result in self.judged}
+        leaks = [Leak(**leak) for leak in self.details.get("leaks", ())]
+        return [leak for leak in leaks if leak.pairs and (leak.role, leak.name) in judged]
+
+    @property
+    def tuned_name(self) -> str | None:
+        """What readers are to call the tuned weights; None where nothing was trained."""
+        if self.kept == TUNED:
+            return TUNED
+        return _NOT_SAVED if self.steps else None
+
+    def shown(self) -> list[Result]:
+        """Return the results for readers: `tuned` under its `tuned_name`, or left out where it has none."""
+        name = self.tuned_name
+        return [
+            replace(result, model=name) if result.model == TUNED and name else result
+            for result in self.results
+            if name or result.model != TUNED
+        ]
+
+    def advice(self) -> str:
+        """Return the conclusion in one sentence: use the tuned model, or keep the backbone."""
+        if self.kept == BACKBONE:
+            pairs = "dev pairs" if self.steps else "pairs held out in turn"
+            return f"No checkpoint ranked the {pairs} better: keep the backbone."
+        if not self.compared:
+            return "Nothing was compared with the backbone."
+        chosen_by = all(result.role == "dev" for result in self.judged)
+        learned_from = any(leak.pairs > _MANY_LEAKS * leak.count for leak in self.leaks)
+        return advice(self.compared, "the backbone", seen=chosen_by or learned_from)
+
+    def verdict(self) -> list[str]:
+        """Return the verdict in sentences: the conclusion first, then one line for each set of pairs.
+
+        Where the backbone was kept there is the conclusion alone: no saved model has the other figures.
+        """
+        if self.kept == BACKBONE:
+            return [self._why_kept()]
+        found = {compared.difference.verdict for compared in self.compared}
+        if "better" not in found and "worse" in found:
+            head = "Tuning did not help: the tuned model is reliably worse on some pairs and better on none."
+        elif "better" not in found:
+            head = "Tuning did not help: the tuned model is not reliably better on any set of pairs."
+        elif "worse" in found:
+            head = "Tuning helped on some pairs and hurt on others."
+        elif found == {"better"}:
+            head = "Tuning helped."
+        else:
+            head = "Tuning helped on some pairs and made no reliable difference on others."
+        lines = [verdict_sentence(compared.name, compared.difference) for compared in self.compared]
+        if all(result.role == "dev" for result in self.judged):
+            chose = "the number of steps" if "folds" in self.details else "the checkpoint"
+            lines.append(f"these pairs also chose {chose}, so the gain is flattered; give --test pairs")
+        lines += [f"{leak.sentence()}, which flatters the model" for leak in self.leaks]
+        return [head, *lines]
+
+    def _why_kept(self) -> str:
+        folds, merge = self.details.get("folds"), self.details.get("merge")
+        share = (merge or folds or {}).get("share", 0.0)
+        mixed = f" with {100 * share:g} % of it mixed in" if share else ""
+        best, pairs = self.dev_after, "dev pairs"
+        if folds and not self.steps:
+            # The curve has one share of the backbone mixed in: none where several were tried.
+            best, pairs = (
+                max((point["dev"] for point in self.curve[1:]), default=self.dev_before),
+                "held-out parts",
+            )
+            if self.recipe.get("training", {}).get("average_with_backbone") == AUTO:
+                mixed = " with nothing mixed in"
+        than = "chance" if best > self.dev_before else "the backbone"
+        return (
+            f"Tuning did not help: no checkpoint ranked the {pairs} better than {than} "
+            f"({100 * best:.1f} at best{mixed}, backbone {100 * self.dev_before:.1f}), "
+            "so the untouched backbone was saved."
+        )
+
+    def write(self, path: Path) -> None:
+        """Write the report as JSON, atomically."""
+        content = {"format": 1} | asdict(replace(self, results=[]))
+        content["results"] = [result.to_dict() for result in self.results]
+        content |= {"verdict": self.verdict(), "advice": self.advice()}
+        with replace_file(path) as stream:
+            json.dump(content, stream, ensure_ascii=False, indent=1)
+            stream.write("\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read what `write` wrote."""
+        content = json.loads(path.read_text(encoding="utf-8"))
+        values = {name: value for name, value in content.items() if name not in _DERIVED}
+        values["data"] = [DataNote(**row) for row in values["data"]]
+        values["results"] = [Result.from_dict(row) for row in values["results"]]
+        return cls(**values)
+
+    def add_to_card(self, card: Path) -> None:
+        """Put the conclusion and the table of results into a model's card, if there is one.
+
+        The library's card has the figures on the pairs that chose the weights; readers want those of the
+        backbone, and of other pairs.
+        """
+        if not card.is_file():
+            return
+        lines = [
+            "\n## What tuning changed\n",
+            self.advice(),
+            f"\n```text\n{results_table(self.shown())}\n```\n",
+            *(f"* {line}" for line in [*self.verdict()[1:], *self.notes]),
+        ]
+        before, heading, after = card.read_text(encoding="utf-8").partition(_BEFORE_DETAILS)
+        with replace_file(card) as stream:
+            stream.write(before + "\n".join(lines).rstrip("\n") + "\n" + heading + after)
+
+
+def make_report(
+    recipe: Recipe,
+    data: RunData,
+    trained: Trained,
+    backbone: str,
+    details: Mapping[str, Any],
+    model: SentenceTransformer,
+) -> FitReport:
+    """Return the report of a run.
+
+    Args:
+        recipe: As run.
+        data: The pairs.
+        trained: The outcome of training.
+        backbone: What was tuned, see `model.load.backbone_identity`.
+        details: Further findings, see `FitReport`; `leaks` must be among them.
+        model: What was trained, for the device.
+    """
+    training = trained.training
+    notes = [Leak(**leak).sentence() for leak in details["leaks"] if leak["pairs"]]
+    texts, total = trained.details.get("folds", {}).get("shared_texts", (0, 0))
+    if texts:
+        notes.append(
+            f"{texts} of the {total} texts of the human-graded pairs are in several of the parts that were "
+            "held out in turn: the dev scores are flattered"
+        )
+    # A model that ranks no better than chance is not worth saving, even where the backbone is worse: one that
+    # gives all texts the same embedding has 0.
+    better = trained.dev_after > max(trained.dev_before, 0.0)
+    if not better:
+        notes.append(NAMING_NOTES[0 if training.steps else 1])
+    if training.equal_batches:
+        notes.append(f"{training.equal_batches} batches had equal scores throughout and taught no ranking")
+        log.warning("warning: %s", notes[-1])
+    human = [("human", data.human)] if data.human is not None else []
+    columns = zip(trained.sets, trained.before.columns, trained.after.columns, strict=True)
+    return FitReport(
+        backbone=backbone,
+        recipe=json.loads(json.dumps(asdict(recipe))),  # as it is read back: lists for tuples
+        device=model.device.type,
+        precision=resolve_precision(recipe.training.precision, model.device),
+        data=[
+            DataNote(role, pairs.name, len(pairs), pairs.scale, pairs.sha256(), score_counts(pairs.score))
+            for role, pairs in [("train", data.train), *human, *data.evaluated]
+        ],
+        curve=[
+            {"step": 0, "epoch": 0.0, "dev": trained.dev_before, "terms": {}},
+            *map(asdict, training.curve),
+        ],
+        steps=training.steps,
+        planned_steps=training.planned_steps,
+        best_step=training.best_step,
+        kept="tuned" if better else "backbone",
+        dev_before=trained.dev_before,
+        dev_after=trained.dev_after,
+        results=[
+            result
+            for (role, pairs), old, new in columns
+            for result in compare(pairs, {BACKBONE: old, TUNED: new}, baseline=BACKBONE, role=role)
+        ],
+        notes=notes,
+        details={
+            **details,
+            **trained.details,
+            "dropped": data.dropped,
+            "processes": process_count(),
+            "analysis": [{"pairs": view.name, "models": space_figures(view)} for view in trained.views()],
+        },
+    )

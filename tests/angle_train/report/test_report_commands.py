@@ -1,0 +1,90 @@
+"""The pages that `angle-train fit` and `angle-train eval` write, made from the tiny model's own results."""
+
+import gzip
+import json
+import sys
+
+import pytest
+
+from angle_data.jsonl import write_jsonl
+from angle_train.cli import main
+
+
+@pytest.fixture
+def rows(examples):
+    """30 graded pairs."""
+    lines = (examples / "eval_natural.jsonl").read_text().splitlines()[:30]
+    return [{key: value for key, value in json.loads(line).items() if key != "split"} for line in lines]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["angle-train", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code
+        assert not code, capsys.readouterr().err
+
+    return call
+
+
+def test_fit_hands_over_what_the_report_shows(run, tiny_model_dir, rows, tmp_path):
+    pairs = tmp_path / "pairs.jsonl"
+    write_jsonl(pairs, rows)
+    run(
+        *("fit", "--data", pairs, "--dev", pairs, "--test", pairs, "--backbone", tiny_model_dir, "--quiet"),
+        *("--out", tmp_path / "out", "--epochs", 1, "--batch-size", 8, "--learning-rate", "1e-3"),
+    )
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert report["advice"] in page
+    assert report["details"]["command"] == (
+        "angle-train fit --recipe recipe.toml --backbone model --data pairs.jsonl --dev pairs.jsonl "
+        "--test pairs.jsonl --out again"
+    )
+    assert str(tmp_path) not in page
+    (shown,) = report["details"]["analysis"]
+    assert shown["pairs"] == "pairs"
+    assert set(shown["models"]) == {"backbone", "tuned"}
+    assert shown["models"]["backbone"] != shown["models"]["tuned"]
+    train, *_, test = report["data"]
+    assert (train["role"], sum(train["scores"].values())) == ("train", train["pairs"])
+    assert sum(test["scores"].values()) == 30
+
+
+def test_eval_writes_a_page_on_a_task(run, tiny_model_dir, rows, tmp_path):
+    (tmp_path / "data" / "stsb").mkdir(parents=True)
+    with gzip.open(tmp_path / "data" / "stsb" / "test.jsonl.gz", "wt") as stream:
+        stream.writelines(json.dumps(row) + "\n" for row in rows)
+    checkpoint = tiny_model_dir.parent / "checkpoint"
+    run(
+        *("eval", "--model", checkpoint, "--baseline", tiny_model_dir, "--task", "stsb", "--quiet"),
+        *("--data-dir", tmp_path / "data", "--report", tmp_path / "page.html"),
+    )
+    page = (tmp_path / "page.html").read_text()
+    assert "A closer look at stsb</h2>" in page
+    assert "checkpoint: Not reliably better than model" in page
+    assert "angle-train eval --model checkpoint --baseline model --task stsb --data-dir data" in page
+    assert str(tmp_path) not in page
+
+
+def test_eval_tells_files_of_one_name_apart(run, capsys, tiny_model_dir, rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, part in (("a", rows[:15]), ("b", rows[15:])):
+        (tmp_path / name).mkdir()
+        write_jsonl(tmp_path / name / "test.jsonl", part)
+    run(
+        *("eval", "--model", tiny_model_dir, "--pairs", "a/test.jsonl", "--pairs", "b/test.jsonl"),
+        *("--report", "page.html"),
+    )
+    table = capsys.readouterr().out.splitlines()[2:-1]
+    assert [line.split()[0] for line in table] == ["a/test", "a/test", "b/test", "b/test"]
+    page = (tmp_path / "page.html").read_text()
+    assert "angle-train eval --model model --pairs a/test.jsonl --pairs b/test.jsonl" in page
+    for name in ("a/test", "b/test"):
+        assert f"<li>{name}: model, " in page
+        assert f"A closer look at {name}</h2>" in page
+        assert f'aria-label="Spearman × 100 on {name}: word overlap' in page

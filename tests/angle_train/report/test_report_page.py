@@ -1,0 +1,481 @@
+"""The pages of runs and of evaluations, read back: what they need, and what they say row by row."""
+
+import re
+from dataclasses import replace
+from html import unescape
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from report_examples import (
+    BETTER,
+    FOLDS,
+    LONG,
+    NOT_SAVED,
+    SAME,
+    WORSE,
+    made_report,
+    made_suite,
+    report,
+    result,
+    score,
+    untrained,
+    view,
+    views,
+)
+
+from angle_train.evaluate.bootstrap import Interval
+from angle_train.evaluate.compare import View
+from angle_train.evaluate.similarity import spearman
+from angle_train.evaluate.suite import Evaluation
+from angle_train.report.page import write_eval_page, write_fit_page
+from angle_train.report.result import NAMING_NOTES
+
+RESULTS = "Rank correlation with the gold scores"
+EVIL = "<script>alert('$x$')</script> {{ 7 * 7 }} \" onload=\"x"
+
+
+def plain(html):
+    """What is read on a page, with single spaces."""
+    html = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", html)).split())
+
+
+def rows(html, caption):
+    """The rows of the table with this caption: class names, and cells as they are read."""
+    (found,) = [
+        part
+        for part in re.findall(r"<table>.*?</table>", html, re.DOTALL)
+        if plain(re.search("<caption>(.*?)</caption>", part)[1]).startswith(caption)
+    ]
+    lines = re.findall(r'<tr(?: class="([^"]*)")?>(.*?)</tr>', found, re.DOTALL)
+    return [
+        (kind, [plain(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line, re.DOTALL)])
+        for kind, line in lines
+    ]
+
+
+def legends(html):
+    return [
+        re.findall(r'<li class="([^"]*)">([^<]*)</li>', part)
+        for part in re.findall(r'<ul class="legend">(.*?)</ul>', html)
+    ]
+
+
+@pytest.fixture
+def fit_page(tmp_path):
+    def write(made, shown=()):
+        write_fit_page(tmp_path / "fit.html", made, shown)
+        return (tmp_path / "fit.html").read_text()
+
+    return write
+
+
+@pytest.fixture
+def eval_page(tmp_path):
+    def write(found, command="command"):
+        write_eval_page(tmp_path / "eval.html", found, command)
+        return (tmp_path / "eval.html").read_text()
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The three kinds of page, by name."""
+    directory = tmp_path_factory.mktemp("pages")
+    write_fit_page(directory / "fit", made_report(), views())
+    write_eval_page(
+        directory / "eval", Evaluation(made_report().results, views=views()), "angle-train eval --pairs 'a b'"
+    )
+    write_eval_page(directory / "suite", made_suite(), "angle-train eval --task sts")
+    return {path.name: path.read_text() for path in directory.iterdir()}
+
+
+class Tags(HTMLParser):
+    """Collects tags with their attributes, and fails where they do not match."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.seen, self.open = [], []
+        self.feed(html)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+    def all(self, tag):
+        return [attrs for name, attrs in self.seen if name == tag]
+
+
+@pytest.mark.parametrize("kind", ["fit", "eval", "suite"])
+def test_page_needs_nothing_from_outside_and_can_be_used_without_seeing_it(pages, kind):
+    html = pages[kind]
+    tags = Tags(html)
+    assert html.startswith("<!DOCTYPE html>\n")
+    assert not {"script", "link", "img", "iframe", "object"} & {name for name, _ in tags.seen}
+    attributes = [(key, value) for _, attrs in tags.seen for key, value in attrs.items()]
+    assert not [key for key, _ in attributes if key in ("src", "href", "xlink:href") or key.startswith("on")]
+    assert "://" not in html
+    assert tags.all("html") == [{"lang": "en"}]
+    assert len(tags.all("h1")) == 1
+    assert len(tags.all("caption")) == len(tags.all("table"))
+    assert all(attrs["scope"] in ("col", "row") for attrs in tags.all("th"))
+    assert all(attrs["role"] == "img" and attrs["aria-label"] for attrs in tags.all("svg"))
+    assert not re.search(r"\bnan\b", html)
+
+
+def test_names_and_texts_are_escaped(fit_page, eval_page):
+    details = made_report().details
+    leak, lengths = details["leaks"][0] | {"name": EVIL}, details["lengths"]
+    details = {"command": EVIL, "dropped": {EVIL: 2}, "leaks": [leak], "lengths": lengths}
+    made = replace(
+        made_report(),
+        backbone=EVIL,
+        notes=[EVIL],
+        details=details,
+        recipe={EVIL: {EVIL: EVIL}},
+        data=[replace(note, name=EVIL, scale=EVIL, sha256=EVIL) for note in made_report().data],
+        results=[replace(r, pairs=EVIL, model=EVIL) for r in made_report().results],
+    )
+    both = replace(view(EVIL), text1=[EVIL] * 59 + [EVIL * 100], text2=[EVIL] * 60)
+    many = view(EVIL, models=(EVIL, EVIL + "2"))
+    suite = made_suite()
+    suite = replace(
+        suite, results=[replace(r, pairs=EVIL, model=EVIL) for r in suite.results], failed={EVIL: EVIL}
+    )
+    for html in (
+        fit_page(made, [both]),
+        eval_page(Evaluation(made.results, views=[many]), EVIL),
+        eval_page(replace(suite, views=[many]), EVIL),
+    ):
+        tags = Tags(html)
+        assert "script" not in {tag for tag, _ in tags.seen}
+        assert not [attrs for _, attrs in tags.seen if "onload" in attrs]
+        assert plain(EVIL) not in plain(html)
+        assert html.count("&lt;script&gt;alert(&#39;$x$&#39;)") > 5
+        assert "{{ 7 * 7 }}" in html
+
+
+def test_page_is_the_same_each_time_and_small(fit_page):
+    shown = [view("set0", count=2000), view("s1", count=2000)]
+    html = fit_page(made_report(), shown)
+    assert html == fit_page(made_report(), shown)
+    assert len(html) < 1_000_000
+
+
+def test_every_section_of_a_run_is_there(pages):
+    text = plain(pages["fit"])
+    for heading in ("Before and after", "A closer look at set0", "Worst regressions", "Best gains",
+                    "Cosines by gold score", "Saturation and the space of vectors", "Learning curve",
+                    "Human-graded pairs, held out in turn", "Merged back", "Leaks", "Left out and cut",
+                    "How to reproduce", "Recipe as run"):  # fmt: skip
+        assert heading in text, heading
+    assert text.index("Better than the backbone") < text.index("Before and after")
+    assert "Warning: 3 of 9 dev pairs are training pairs too." in text
+    assert made_report().details["command"] in text
+    assert "angle-train eval --pairs 'a b'" in plain(pages["eval"])
+
+
+def test_every_number_of_the_json_report_is_on_the_page(pages):
+    made, text = made_report(), plain(pages["fit"])
+    numbers = []
+    for found in made.results:
+        numbers += [f"{100 * v:.1f}" for v in (found.score.value, found.score.low, found.score.high)]
+        if found.difference:
+            gained = (found.difference.delta, found.difference.low, found.difference.high)
+            numbers += [f"{100 * v:+.1f}" for v in gained]
+    for point in made.curve:
+        numbers += [f"{point['step']} {point['epoch']:.2f} {100 * point['dev']:.2f}"]
+        numbers += [f"{v:.4f}" for v in point["terms"].values()]
+    for note in made.data:
+        numbers += [f"{note.pairs:,}", note.sha256[:12], *(f"{k}: {n:,}" for k, n in note.scores.items())]
+    folds, merge = made.details["folds"], made.details["merge"]
+    numbers += [f"{100 * v:.2f}" for v in (*folds["scores"], folds["mean"], folds["spread"], *folds["means"])]
+    numbers += [f"{100 * v:.2f}" for v in (folds["backbone"], *merge["dev"])]
+    numbers += ["7 of 60", "23.7 %", "1,311 training pairs left out: near copies", "1.7 %", "264", "1,893"]
+    numbers += ["computed on cpu, fp32", "processes 3"]
+    for found in made.details["analysis"]:
+        for figures in found["models"].values():
+            numbers += [
+                f"{100 * v:.1f} %" if name.startswith("cosine above") else f"{v:.3f}"
+                for name, v in figures.items()
+            ]
+    assert [number for number in numbers if number not in text] == []
+
+
+def test_results_stand_set_by_set_tests_first_and_in_colour(fit_page):
+    html = fit_page(report(BETTER, WORSE, SAME))
+    head, *found = rows(html, RESULTS)
+    assert head[1][:4] == ["pairs", "role", "n", "model"]
+    assert [(kind, cells[0], cells[1], cells[3]) for kind, cells in found] == [
+        ("first", "set0", "test", "backbone"),
+        ("good", "set0", "test", "tuned"),
+        ("first", "set1", "test", "backbone"),
+        ("bad", "set1", "test", "tuned"),
+        ("first", "set2", "test", "backbone"),
+        ("", "set2", "test", "tuned"),
+        ("first", "picked", "dev", "tuned"),
+    ]
+    assert found[1][1][4:] == ["60.0", "[50.0, 70.0]", "+5.0", "[+1.0, +9.0]", "better"]
+    assert '<td class="number">+5.0</td>' in html
+    assert '<td class="verdict-cell">better</td>' in html
+
+
+@pytest.mark.parametrize(
+    ("tested", "kept", "tone"),
+    [
+        ([BETTER], "tuned", "good"),
+        ([SAME], "tuned", ""),
+        ([BETTER, WORSE], "tuned", "bad"),
+        ([BETTER], "backbone", ""),
+    ],
+)
+def test_colour_of_the_verdict(fit_page, tested, kept, tone):
+    assert re.findall(r'<div class="verdict ([a-z]*)">', fit_page(report(*tested, kept=kept))) == [tone]
+
+
+def test_intervals_have_a_panel_for_each_set_and_one_axis(fit_page):
+    same = [
+        result("x", "tuned", 0.5, role="test"),
+        result("x", "tuned", 0.8, role="dev"),
+    ]
+    same[1] = replace(same[1], score=Interval(0.8, 0.75, 0.95))
+    html = fit_page(replace(report(), results=same))
+    described = re.findall(r'aria-label="Spearman × 100 on ([^"]*)"', html)
+    assert described == ["x (test): tuned 50.0", "x (dev): tuned 80.0"]
+    drawn = re.findall(r'class="line s1" d="M([\d.]+) [\d.]+H([\d.]+)"', html)
+    # From 40 to 95 over 320: the ends of the lowest and of the highest interval.
+    assert [[float(n) for n in pair] for pair in drawn] == [[10, 126.4], [213.6, 330]]
+
+
+def test_a_perfect_order_of_labels_is_worth_what_the_page_says(fit_page):
+    gold = np.repeat([0.0, 1.0], 100)
+    best = 100 * spearman(gold, gold + np.linspace(0, 0.1, 200))
+    assert f"as many of each, the best order has {best:.1f}." in plain(fit_page(report(BETTER)))
+
+
+MERGE = {"share": 0.3, "shares": [0.0, 0.3], "dev": [0.6, 0.7]}
+
+
+@pytest.mark.parametrize(
+    ("made", "sentences"),
+    [
+        (replace(report(BETTER), planned_steps=4),
+         ["4 steps; best at step 4; its best checkpoint was saved."]),
+        (report(BETTER), ["4 steps, stopped early of 8; best at step 4"]),
+        (report(BETTER, details={"merge": MERGE}),
+         ["its best checkpoint, mixed with 30 % of the backbone, was saved (dev 62.5).",
+          "The saved weights are 30 % backbone and 70 % tuned."]),
+        (report(BETTER, details={"folds": FOLDS}),
+         ["The run on all pairs took 4 of 8 steps, as was best there; its weights, mixed with 30 % of the "
+          "backbone, were saved.",
+          "so 2 parts of the human-graded pairs were held out in turn",
+          "was best after evaluation 2 of 3; after each evaluation, with 30 % of the backbone mixed in, it "
+          "was 64.56, 67.34, 66.12. None of their 48 texts is in two parts. Every part"]),
+        (report(BETTER, details={"folds": FOLDS | {"evaluation": 3, "best": 2, "shared_texts": [3, 48]}}),
+         ["was best after evaluation 2 of 3, and evaluation 3, the last within one standard error of that, "
+          "was taken; after each evaluation",
+          "3 of their 48 texts are in two parts or more, which flatters the scores."]),
+        (untrained(),
+         ["Nothing was better than the backbone there: no run on all pairs was made.",
+          "was never better than the backbone’s; after each evaluation it was 31.00, 33.00, 32.00."]),
+    ],
+)  # fmt: skip
+def test_course_of_a_run(fit_page, made, sentences):
+    text = plain(fit_page(made))
+    assert [sentence for sentence in sentences if sentence not in text] == []
+
+
+def test_what_was_chosen_stands_out(fit_page):
+    html = fit_page(report(BETTER, details={"merge": MERGE}))
+    assert [kind for kind, _ in rows(html, "Evaluations on the dev pairs, and losses")[1:]] == ["", "changed"]
+    assert legends(html)[-1] == [
+        ("s1 dashed", "backbone"),
+        ("s2", "during tuning"),
+        ("ink", "best checkpoint (ring)"),
+    ]
+    assert rows(html, "Dev Spearman × 100 by share")[1:] == [
+        ("", ["0 %", "60.00"]),
+        ("changed", ["30 %", "70.00"]),
+    ]
+    html = fit_page(report(BETTER, details={"folds": FOLDS}))
+    assert [cells[0] for _, cells in rows(html, "Dev Spearman × 100 of each part")[1:]] == [
+        "part 1", "part 2", "mean ± standard deviation", "backbone",
+    ]  # fmt: skip
+    assert rows(html, "Evaluations, as means over the parts held out in turn")
+
+
+def test_leaks_and_changed_settings_stand_out(fit_page):
+    leak = {"role": "test", "name": "a", "origin": "training", "count": 60, "pairs": 7, "texts": 0.2}
+    details = {"leaks": [leak, leak | {"name": "b", "pairs": 0}]}
+    recipe = {"training": {"batch_size": 7, "prompt": ""}}
+    html = fit_page(report(BETTER, details=details, recipe=recipe))
+    assert [kind for kind, _ in rows(html, "Pairs and texts that a model was measured on")[1:]] == ["bad", ""]
+    changed, same, *_ = rows(html, "Settings;")[1:]
+    assert (changed[0], changed[1][:2]) == ("changed", ["training.batch_size", "7"])
+    assert changed[1][2] not in ("", "7")
+    assert same == ("", ["training.prompt", "(none)", ""])
+
+
+@pytest.mark.parametrize(
+    ("backbone", "truncated", "sentence"),
+    [
+        ({}, 0.0173, "1.7 % of the training texts are longer than the 264 tokens that were read at once: "
+         "these were cut; the longest has 1,893."),
+        ({"long_text": "head_tail"}, 0.0173,
+         "of these the start and the end were read; the longest has 1,893."),
+        ({}, 0.0, "that were read at once; the longest has 1,893."),
+    ],
+)  # fmt: skip
+def test_treatment_of_long_texts(fit_page, backbone, truncated, sentence):
+    lengths = {"max_seq_length": 264, "truncated": truncated, "longest": 1893}
+    made = report(BETTER, details={"lengths": lengths}, recipe={"backbone": backbone})
+    assert sentence in plain(fit_page(made))
+
+
+def small(gold, before, after):
+    texts = [f"pair {i}" for i in range(len(gold))]
+    columns = {"backbone": np.array(before), "tuned": np.array(after)}
+    return View("set", texts, texts, np.array(gold), columns, {})
+
+
+def test_changes_are_counted_in_places_worst_first(fit_page):
+    # Gold places 1 2 3 4; before 1 2 3 4; after 4 2 3 1: the first and the last pair are 3 places off.
+    html = fit_page(report(WORSE), [small([0.0, 0.2, 0.6, 1.0], [0.1, 0.2, 0.3, 0.4], [0.9, 0.2, 0.3, 0.1])])
+    assert "Where “tuned” ranks pairs worse, and better, than “backbone”" in plain(html)
+    assert [cells for _, cells in rows(html, "Worst regressions")[1:]] == [
+        ["pair 0", "pair 0", "0.00", "0.10 → 0.90", "0 → 3", "+3"],
+        ["pair 3", "pair 3", "1.00", "0.40 → 0.10", "0 → 3", "+3"],
+    ]
+    assert "Best gains: noneNo pair is ranked better." in plain(html)
+    # Equal gold scores share their place, so swaps among them change nothing.
+    html = fit_page(report(SAME), [small([0, 0, 1, 1], [0.1, 0.2, 0.3, 0.4], [0.2, 0.1, 0.4, 0.3])])
+    assert "Worst regressions: none" in plain(html)
+
+
+def test_bands_have_means_spreads_and_colours(fit_page):
+    html = fit_page(report(SAME), [small([0.0, 0.0, 1.0], [0.0, 0.4, 1.0], [0.1, 0.1, 0.1])])
+    assert [(kind, cells[:3]) for kind, cells in rows(html, "Cosines by gold score")[1:]] == [
+        ("", ["0 to 0.2", "2", "0.20 ± 0.20"]),
+        ("", ["0.8 to 1", "1", "1.00 ± 0.00"]),
+        ("first", ["all", "3", "0.47 ± 0.41"]),
+    ]
+    models = [("s1", "backbone"), ("s2", "tuned")]
+    assert [("s0 dashed", "gold scores"), *models] in legends(html)
+    assert [("b0", "gold 0 to 0.2"), ("b4", "gold 0.8 to 1")] in legends(html)
+
+
+def test_long_texts_are_clipped_and_can_be_unfolded(fit_page):
+    shown = view("set0", count=12)
+    after = shown.similarity["tuned"].copy()
+    after[0] = 0.999  # the long text's pair has gold 0: the worst regression
+    texts = [LONG + "x" * 5000, *shown.text1[1:]]
+    html = fit_page(
+        report(WORSE), [replace(shown, text1=texts, similarity={**shown.similarity, "tuned": after})]
+    )
+    assert "&lt;b&gt;&amp;amp; its end" in html
+    assert f"({len(texts[0]) - 4000:,} more characters)" in html
+    assert "x" * 4000 not in html
+
+
+def test_equal_gold_scores_leave_nothing_to_look_at(fit_page):
+    flat = replace(view("set0"), gold=view("set0").gold * 0)
+    assert "All gold scores are equal" in plain(fit_page(report(SAME), [flat]))
+
+
+def test_seven_models_can_be_told_apart(eval_page):
+    models = [f"m{i}" for i in range(7)]
+    found = [result("x", model, 0.5 + i / 100) for i, model in enumerate(models)]
+    html = eval_page(Evaluation(found, views=[view("x", models=models)]))
+    assert not re.findall(r'class="[^"]*\bs[6-9]\b', html)
+    whole = next(legend for legend in legends(html) if legend[0][1] == "gold scores")
+    assert len(set(kind for kind, _ in whole)) == 8
+
+
+def test_kept_backbone_is_the_only_saved_model_of_the_page(fit_page):
+    # On the test pairs the checkpoint that was not saved is better: the page says so and does not praise it.
+    made = report(BETTER, kept="backbone", dev=WORSE, details={"merge": MERGE})
+    made = replace(made, notes=[*made.notes, NAMING_NOTES[0]])
+    html = fit_page(made, views()[:1])
+    text = plain(html)
+    assert made.advice() in text
+    assert made.verdict()[0] in text
+    assert [(kind, cells[3]) for kind, cells in rows(html, RESULTS)[1:]] == [
+        ("first", "backbone"),
+        ("", NOT_SAVED),
+        ("first", NOT_SAVED),
+    ]
+    assert "tuning helped" not in text
+    assert "Warning: 3 of 9 dev pairs" in text
+    assert text.count("Warning") == 1
+    assert "best at step 4; the backbone was saved." in text
+    assert "A mix of 30 % backbone and 70 % tuned ranked the dev pairs no better than the backbone" in text
+    assert f"Where “{NOT_SAVED}” ranks pairs worse, and better, than “backbone”" in text
+    columns = next(cells for _, cells in rows(html, "Cosines by gold score"))
+    assert columns == ["gold score", "pairs", "backbone", NOT_SAVED]
+    assert next(cells for _, cells in rows(html, "Saturation")) == ["figure", "backbone", NOT_SAVED]
+    # Of the tuned weights only the mix is named: no row, title or legend has them.
+    assert not re.findall(r">(?:tuned|tuned, [^<]*)<", html)
+    assert "tuned" not in " ".join(re.findall(r'aria-label="([^"]*)"', html))
+
+
+def test_parts_that_advise_against_training_leave_the_backbone_alone(fit_page):
+    html = fit_page(untrained(), views()[:1])
+    for word in ("stopped early", "Warning", "tuned", NOT_SAVED):
+        assert word not in plain(html)
+    assert [cells[3] for _, cells in rows(html, RESULTS)[1:]] == ["backbone"]
+    assert next(cells for _, cells in rows(html, "Saturation")) == ["figure", "backbone"]
+    assert [("s1 dashed", "backbone"), ("s2", "mean of the parts"), ("ink", "chosen (ring)")] in legends(html)
+
+
+def test_highest_scores_name_all_that_share_them(eval_page):
+    found = [result("x", "a", 0.5), result("x", "b", 0.8), result("x", "c", 0.80004), result("y", "a", 0.1)]
+    text = plain(eval_page(Evaluation(found)))
+    assert "Compared with no baseline. The highest scores:" in text
+    assert "x: b and c, 80.0" in text
+    assert "y: a, 10.0" in text
+
+
+def test_main_figures_are_compared_with_the_baseline_and_seeds_are_shown(eval_page):
+    made = made_suite()
+    side = replace(score("stsb", "seeds-*", [0.1], WORSE), metric="pearson", main=False)
+    html = eval_page(replace(made, results=[*made.results, side]))
+    text = plain(html)
+    for part in (
+        "seeds-*: Better than backbone on 1 of 2 sets, not reliably different on the others: use it.",
+        "Warning: trec was not measured: data/trec/test.jsonl.gz is missing",
+        "Where “seeds-*” ranks pairs worse, and better, than “backbone”",
+        "to the baseline. ± standard deviation over seeds. p: over seeds, paired t-test.",
+        "* not of the published size: not comparable with published figures.",
+    ):
+        assert part in text
+    assert rows(html, "Figures × 100 over seeds")[1][1] == [
+        "stsb", "spearman", "seeds-*", "3", "87.22 ± 1.11", "86.11, 87.22, 88.33", "+5.12 [+2.64, +7.61]",
+        "0.0123", "paired",
+    ]  # fmt: skip
+    alone = [replace(s, values=(), standard_size=True) for s in made.results]
+    text = plain(eval_page(replace(made, results=alone)))
+    assert "deviation over seeds" not in text
+    assert "published size" not in text
+
+
+def test_seeds_that_do_not_agree_with_the_items_are_named(eval_page):
+    made = made_suite()
+    shaky = [
+        replace(s, difference=replace(s.difference, seeds_agree=False)) if s.difference else s
+        for s in made.results
+    ]
+    text = plain(eval_page(replace(made, results=shaky[:2])))
+    assert "Not reliably better than backbone over seeds (+5.0 [+1.0, +9.0] on 1,379 pairs)" in text
+    assert "stsb: no reliable difference over seeds, +5.0 [+1.0, +9.0]" in text
+    # On sick-r the items do not decide either: seeds are not what it fails at.
+    assert "sick-r: no reliable difference, +1.0" in plain(eval_page(replace(made, results=shaky)))

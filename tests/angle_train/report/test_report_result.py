@@ -1,0 +1,262 @@
+"""A run's report as data and in words: verdicts, advice, the table, report.json; what is kept."""
+
+import json
+import shlex
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from report_examples import (
+    BETTER,
+    FOLDS,
+    NOT_SAVED,
+    SAME,
+    WORSE,
+    made_report,
+    report,
+    result,
+    untrained,
+    view,
+)
+
+from angle_train.data.pairs import PairSet
+from angle_train.data.splits import RunData
+from angle_train.evaluate.compare import WORD_OVERLAP
+from angle_train.recipe import Recipe
+from angle_train.report.result import (
+    NAMING_NOTES,
+    FitReport,
+    Measured,
+    Trained,
+    make_report,
+    score_counts,
+    space_figures,
+)
+from angle_train.report.text import command_line, portable, results_table
+from angle_train.train.trainer import Training
+from angle_train.train.watch import Evaluation
+
+WORSE_ALONE = "Tuning did not help: the tuned model is reliably worse on some pairs and better on none."
+
+
+def test_table_is_aligned_and_multiplied_by_a_hundred():
+    rows = [
+        result("news", WORD_OVERLAP, -0.236),
+        result("news", "backbone", 0.67),
+        result("news", "tuned", 0.782, BETTER),
+    ]
+    assert results_table(rows).splitlines() == [
+        "pairs    n  model         Spearman            95 %  difference          95 %  verdict",
+        "-----  ---  ------------  --------  --------------  ----------  ------------  -------",
+        "news   200  word overlap     -23.6  [-33.6, -13.6]",
+        "news   200  backbone          67.0    [57.0, 77.0]",
+        "news   200  tuned             78.2    [68.2, 88.2]        +5.0  [+1.0, +9.0]  better",
+        "Spearman x 100, 95 % bootstrap intervals over pairs; differences to backbone, paired.",
+    ]
+
+
+def test_sets_of_one_name_have_their_role_behind_it():
+    same = [result("x", "tuned", 0.9, role="test"), result("x", "tuned", 0.3, role="dev")]
+    lines = results_table(same).splitlines()[2:-1]
+    assert [line.split("  ")[0] for line in lines] == ["x (test)", "x (dev)"]
+    assert results_table(same[:1]).splitlines()[2].startswith("x  ")
+
+
+@pytest.mark.parametrize(
+    ("tested", "head", "advice"),
+    [
+        ([BETTER], "Tuning helped.",
+         "Better than the backbone by 5.0 [1.0, 9.0] on 200 pairs: use it."),
+        ([BETTER, BETTER], "Tuning helped.", "Better than the backbone on both sets, by 5.0 to 5.0: use it."),
+        ([BETTER, SAME, SAME], "Tuning helped on some pairs and made no reliable difference on others.",
+         "Better than the backbone on 1 of 3 sets, not reliably different on the others: use it."),
+        ([BETTER, WORSE], "Tuning helped on some pairs and hurt on others.",
+         "Better than the backbone on 1 of 2 sets, worse on 1: use it only where it is better."),
+        ([SAME], "Tuning did not help: the tuned model is not reliably better on any set of pairs.",
+         "Not reliably better than the backbone (+1.0 [-2.0, +4.0] on 200 pairs): keep the backbone."),
+        ([SAME, SAME], "Tuning did not help: the tuned model is not reliably better on any set of pairs.",
+         "Not reliably better than the backbone on any of 2 sets: keep the backbone."),
+        ([WORSE], WORSE_ALONE,
+         "Worse than the backbone by 5.0 [1.0, 9.0] on 200 pairs: keep the backbone."),
+        ([WORSE, SAME], WORSE_ALONE,
+         "Worse than the backbone on 1 of 2 sets and better on none: keep the backbone."),
+    ],
+)  # fmt: skip
+def test_verdict_and_advice_weigh_all_test_sets(tested, head, advice):
+    assert report(*tested).verdict()[0] == head
+    assert report(*tested).advice() == advice
+
+
+def test_verdict_lists_each_test_set_with_its_interval():
+    assert report(BETTER, WORSE, SAME).verdict()[1:] == [
+        "tuning helped on set0: +5.0 [+1.0, +9.0]",
+        "tuning hurt on set1: -5.0 [-9.0, -1.0]",
+        "no reliable difference on set2: +1.0 [-2.0, +4.0]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("details", "chose"), [({}, "the checkpoint"), ({"folds": FOLDS}, "the number of steps")]
+)
+def test_without_test_sets_the_verdict_rests_on_the_pairs_that_chose(details, chose):
+    made = report(dev=BETTER, details=details)
+    assert made.verdict() == [
+        "Tuning helped.",
+        "tuning helped on picked: +5.0 [+1.0, +9.0]",
+        f"these pairs also chose {chose}, so the gain is flattered; give --test pairs",
+    ]
+    assert made.advice().endswith("on 200 pairs: measure it on other pairs before you use it.")
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "shared", "named", "trusted"),
+    [
+        ("test", "set0", 2, True, True),  # a hundredth of the pairs moves little
+        ("test", "set0", 3, True, False),
+        ("test", "set0", 0, False, True),
+        ("test", "another", 3, False, True),
+        ("dev", "set0", 3, False, True),
+    ],
+)
+def test_figures_on_pairs_that_were_learned_from_are_not_trusted(role, name, shared, named, trusted):
+    leak = {"role": role, "name": name, "origin": "training", "count": 200, "pairs": shared, "texts": 0.1}
+    made = report(BETTER, details={"leaks": [leak]})
+    sentence = f"{shared} of 200 test pairs of set0 are training pairs too, which flatters the model"
+    assert (sentence in made.verdict()) == named
+    assert made.advice().endswith("pairs: use it.") == trusted
+
+
+@pytest.mark.parametrize(
+    ("made", "advice", "why"),
+    [
+        (report(BETTER, kept="backbone"), "dev pairs",
+         "dev pairs better than the backbone (45.0 at best, backbone 50.0)"),
+        (report(kept="backbone", details={"merge": {"share": 0.3}}), "dev pairs",
+         "dev pairs better than the backbone (45.0 at best with 30 % of it mixed in, backbone 50.0)"),
+        # A model that ranks by chance is better than a backbone that ranks worse.
+        (replace(report(kept="backbone"), dev_before=-0.125, dev_after=0.0), "dev pairs",
+         "dev pairs better than chance (0.0 at best, backbone -12.5)"),
+        (untrained(), "pairs held out in turn",
+         "held-out parts better than the backbone (33.0 at best, backbone 59.0)"),
+        (untrained(0.4, 0.4), "pairs held out in turn",
+         "held-out parts better than the backbone (33.0 at best with 40 % of it mixed in, backbone 59.0)"),
+        (untrained(0.0, "auto"), "pairs held out in turn",
+         "held-out parts better than the backbone (33.0 at best with nothing mixed in, backbone 59.0)"),
+    ],
+)  # fmt: skip
+def test_a_kept_backbone_is_explained_and_nothing_else_is_claimed(made, advice, why):
+    assert made.advice() == f"No checkpoint ranked the {advice} better: keep the backbone."
+    assert made.verdict() == [
+        f"Tuning did not help: no checkpoint ranked the {why}, so the untouched backbone was saved."
+    ]
+
+
+def test_results_are_named_after_what_was_saved():
+    assert report(BETTER).shown() == report(BETTER).results
+    kept = report(BETTER, kept="backbone").shown()
+    assert [row.model for row in kept] == [NOT_SAVED, "backbone", NOT_SAVED]
+    assert [row.model for row in untrained().shown()] == ["backbone"]
+
+
+@pytest.mark.parametrize("details", [made_report().details, {}])  # earlier runs had fewer
+def test_json_report_holds_the_verdict_and_reads_back(tmp_path, details):
+    made = replace(made_report(), details=details)
+    made.write(tmp_path / "report.json")
+    content = json.loads((tmp_path / "report.json").read_text())
+    assert content["format"] == 1
+    assert (content["verdict"], content["advice"]) == (made.verdict(), made.advice())
+    assert [row.get("verdict") for row in content["results"]].count("worse") == 1
+    assert FitReport.read(tmp_path / "report.json") == made
+
+
+def test_card_gets_results_before_the_details_of_the_model(tmp_path):
+    card = tmp_path / "README.md"
+    report(BETTER).add_to_card(card)
+    assert not card.exists()
+    card.write_text("# Model\n\n## Model Details\n\nmore\n")
+    made = report(BETTER)
+    made.add_to_card(card)
+    before, after = card.read_text().split("## Model Details")
+    assert before.startswith("# Model\n\n## What tuning changed\n")
+    for part in (made.advice(), results_table(made.results), f"* {made.verdict()[1]}", f"* {made.notes[0]}"):
+        assert part in before
+    assert after == "\n\nmore\n"
+
+
+def test_saturation_is_of_all_pairs_and_alignment_of_the_best_sampled_ones():
+    shown = view(count=4, models=("one",), width=4)
+    first = np.eye(4, dtype=np.float32)
+    second = first.copy()
+    second[0] = [0, 0, 0, 1]  # the pair with the lowest gold score is far apart, and does not count
+    shown = replace(
+        shown,
+        gold=np.array([0.0, 1.0, 1.0, 1.0]),
+        similarity={"one": np.array([0.96, 0.9, 0.1, 0.5]), "bare": np.zeros(4)},
+        embeddings={"one": (first, second)},
+    )
+    found = space_figures(shown)
+    assert found["bare"] == {"cosine above 0.95": 0.0, "cosine above 0.8": 0.0}
+    # Of the 56 ordered pairs of the eight vectors 10 are equal; the others have a squared distance of 2.
+    spread = np.log((10 + 46 * np.exp(-4)) / 56)
+    assert found["one"] == pytest.approx(
+        {"cosine above 0.95": 0.25, "cosine above 0.8": 0.5, "alignment": 0, "uniformity": spread}
+    )
+
+
+def test_scores_are_counted_by_value_or_by_tenth():
+    assert score_counts([0, 1, 1, 0.2]) == {"0": 1, "0.2": 1, "1": 2}
+    many = score_counts(np.linspace(0, 1, 101))
+    assert next(iter(many)) == "0-0.1"
+    assert sum(many.values()) == 101
+
+
+def test_command_is_quoted_and_names_no_place_on_the_machine():
+    line = command_line(
+        "angle-train fit",
+        [("--data", ["my pairs.jsonl", "b"]), ("--x", None), ("--drop-leaks", True), ("--y", False)],
+    )
+    assert shlex.split(line) == [
+        "angle-train", "fit", "--data", "my pairs.jsonl", "--data", "b", "--drop-leaks",
+    ]  # fmt: skip
+    assert portable("runs/pairs/dataset") == "runs/pairs/dataset"
+    assert portable("hub:some/data") == "hub:some/data"
+    assert portable("/home/someone/dev.jsonl") == "dev.jsonl"
+    assert portable("/home/someone/pairs/dataset") == "pairs/dataset"
+
+
+def pair_set(name, gold=(0, 0.2, 0.4, 0.6, 0.8, 1)):
+    texts = [f"{name} {i}" for i in range(len(gold))]
+    return PairSet(name, texts, texts, np.array(gold), np.ones(len(gold)))
+
+
+def reported(data, training, dev_before, dev_after, **details):
+    """The report of a run that was measured on one set alone."""
+    ((_, pairs),) = sets = [("dev", data.dev[0] if data.dev else data.human)]
+    like = Measured([pairs.score], [None])
+    trained = Trained(training, sets, like, like, dev_before, dev_after, details)
+    model = SimpleNamespace(device=torch.device("cpu"))
+    return make_report(Recipe(), data, trained, "some/model", {"leaks": []}, model)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [(0.6, 0.7, "tuned"), (0.6, 0.6, "backbone"), (-0.1, 0.0, "backbone"), (-0.1, 0.01, "tuned")],
+)
+def test_a_model_is_saved_that_ranks_better_than_the_backbone_and_than_chance(before, after, kept):
+    dev = pair_set("dev")
+    made = reported(RunData(dev, [dev], []), Training([Evaluation(2, 1.0, after)], 2, 2, 2, 0), before, after)
+    assert made.kept == kept
+    assert (NAMING_NOTES[0] in made.notes) == (kept == "backbone")
+
+
+def test_a_run_that_its_parts_advise_against_has_no_tuned_figures():
+    human = pair_set("human")
+    training = Training([Evaluation(2, 1.0, 0.4)], 0, 2, 0, 0)
+    folds = FOLDS | {"evaluation": 0, "shared_texts": [2, 6]}
+    made = reported(RunData(human, [], [], human), training, 0.6, 0.6, folds=folds)
+    assert (made.kept, made.tuned_name) == ("backbone", None)
+    assert [result.model for result in made.shown()] == ["word overlap", "backbone"]
+    assert NAMING_NOTES[1] in made.notes
+    assert any(note.startswith("2 of the 6 texts of the human-graded pairs") for note in made.notes)
