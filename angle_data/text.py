@@ -53,7 +53,7 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 
 def content_id(text: str) -> str:
     """Return a stable 16-digit hexadecimal id of the exact text, for rows that come without one."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{stable_hash(text):016x}"
 
 
 def stable_hash(text: str) -> int:

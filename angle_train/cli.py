@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from angle_data.console import configure_logging, run_app
+from angle_data.console import configure_logging, run_app, say_result
 from angle_data.errors import InputError
 
 PAIRS = ".jsonl[.gz], .csv[.gz] or .parquet"
@@ -182,9 +182,9 @@ def fit_model(
         return
     if quiet:
         return
-    typer.echo(results_table(result.report.shown()))
-    typer.echo("\n" + "\n".join(result.report.verdict()))
-    typer.echo(f"model: {out}   report: {out / 'report.html'}")
+    say_result(results_table(result.report.shown()))
+    say_result("\n" + "\n".join(result.report.verdict()))
+    say_result(f"model: {out}   report: {out / 'report.html'}")
 
 
 @app.command("grid")
@@ -261,14 +261,14 @@ def search_recipe(
         return
     if quiet:
         return
-    typer.echo(grid_table(result))
-    typer.echo(f"\n{result.verdict()}\nrecipe: {out / 'recipe.toml'}   table: {out / 'grid.jsonl'}")
+    say_result(grid_table(result))
+    say_result(f"\n{result.verdict()}\nrecipe: {out / 'recipe.toml'}   table: {out / 'grid.jsonl'}")
     from angle_train.report.text import command_line
 
     sources: dict[str, Any] = {"--data": data, "--human": human, "--dev": dev, "--scale": scale}
     options = [("--recipe", str(out / "recipe.toml")), ("--backbone", backbone), *sources.items()]
     options += [("--drop-leaks", drop_leaks), ("--out", "model")]
-    typer.echo(f"train with it: {command_line('angle-train fit', options)}")
+    say_result(f"train with it: {command_line('angle-train fit', options)}")
 
 
 @app.command("eval")
@@ -435,7 +435,7 @@ def encode_texts(
         }
         typer.echo(json.dumps(summary, ensure_ascii=False))
     elif not quiet:
-        typer.echo(f"{result.texts} texts, embeddings of width {result.width}: {result.out}")
+        say_result(f"{result.texts} texts, embeddings of width {result.width}: {result.out}")
 
 
 def _check_options(pairs: bool, task: bool, models: bool, unused: Mapping[str, object]) -> None:

@@ -5,7 +5,6 @@ The limits say nothing about what is right; of the pairs that could go, those of
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from angle_data.ensemble.screen import reject
 from angle_data.ensemble.strategies import Choice, Outcome
 from angle_data.errors import InputError
+from angle_data.text import stable_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +53,21 @@ def balance(kept: Sequence[Choice], limits: Limits, *, seed: int) -> Outcome:
     Raises:
         InputError: `limits.share` cannot hold: too few annotators supply the pairs.
     """
-    outcome = Outcome(list(kept), [])
-    _cut(outcome, _surplus_copies(outcome.kept, limits.near_copies, seed), "near_copies")
-    if limits.per_source is not None:
-        _cut(outcome, _surplus_per_source(outcome.kept, limits.per_source, seed), "capped")
-    if limits.equal:
-        _cut(outcome, _surplus_side(outcome.kept, seed), "unequal")
-    if limits.share < 1:
-        _cut(outcome, _surplus_share(outcome.kept, limits.share, seed), "annotator_share")
+    outcome = Outcome(list(kept))
+    for reason, surplus in (
+        ("near_copies", _surplus_copies),
+        ("capped", _surplus_of_sources),
+        ("unequal", _surplus_of_polarities),
+        ("annotator_share", _surplus_of_annotators),
+    ):
+        gone = {id(choice) for choice in surplus(outcome.kept, limits, seed)}
+        outcome.dropped.extend(reject(c.candidate, reason) for c in outcome.kept if id(c) in gone)
+        outcome.kept[:] = [choice for choice in outcome.kept if id(choice) not in gone]
     return outcome
 
 
-def _cut(outcome: Outcome, surplus: Iterable[Choice], reason: str) -> None:
-    gone = {id(choice) for choice in surplus}
-    if gone:
-        outcome.dropped.extend(
-            reject(choice.candidate, reason) for choice in outcome.kept if id(choice) in gone
-        )
-        outcome.kept[:] = [choice for choice in outcome.kept if id(choice) not in gone]
-
-
-def _surplus_copies(kept: Sequence[Choice], share: float, seed: int) -> list[Choice]:
+def _surplus_copies(kept: Sequence[Choice], limits: Limits, seed: int) -> list[Choice]:
+    share = limits.near_copies
     antonyms = [choice for choice in kept if choice.candidate.polarity == "antonym"]
     copies = [choice for choice in antonyms if "near_copy" in choice.flags]
     if len(copies) <= share * len(antonyms):
@@ -81,7 +75,7 @@ def _surplus_copies(kept: Sequence[Choice], share: float, seed: int) -> list[Cho
     covered = {choice.source.key for choice in antonyms if "near_copy" not in choice.flags}
     allowed = math.floor(share / (1 - share) * (len(antonyms) - len(copies)) + 1e-9)
     spare = []
-    for choice in sorted(copies, key=lambda c: (-c.weight, _rank(c, seed))):
+    for choice in _by_weight(copies, seed):
         if choice.source.key in covered:
             spare.append(choice)
         else:
@@ -90,23 +84,26 @@ def _surplus_copies(kept: Sequence[Choice], share: float, seed: int) -> list[Cho
     return spare[max(0, allowed) :]
 
 
-def _surplus_per_source(kept: Sequence[Choice], count: int, seed: int) -> list[Choice]:
-    return [choice for sides in _sides(kept) for group in sides for choice in _pick(group, seed)[count:]]
+def _surplus_of_sources(kept: Sequence[Choice], limits: Limits, seed: int) -> list[Choice]:
+    if limits.per_source is None:
+        return []
+    return [c for sides in _sides(kept) for group in sides for c in _pick(group, seed)[limits.per_source :]]
 
 
-def _surplus_side(kept: Sequence[Choice], seed: int) -> list[Choice]:
+def _surplus_of_polarities(kept: Sequence[Choice], limits: Limits, seed: int) -> list[Choice]:
     surplus = []
-    for sides in _sides(kept):
+    for sides in _sides(kept) if limits.equal else ():
         fewer, more = sorted(sides, key=len)
         if fewer:
             surplus += _pick(more, seed)[max(len(fewer), math.ceil(len(more) / 2)) :]
     return surplus
 
 
-def _surplus_share(kept: Sequence[Choice], share: float, seed: int) -> list[Choice]:
+def _surplus_of_annotators(kept: Sequence[Choice], limits: Limits, seed: int) -> list[Choice]:
     """Return what each annotator alone supplies beyond its share; a pair of several counts for nobody."""
+    share = limits.share
     own: dict[str, list[Choice]] = {}
-    for choice in sorted(kept, key=lambda c: (-c.weight, _rank(c, seed))):
+    for choice in _by_weight(kept, seed) if share < 1 else ():
         if len(choice.models) == 1:
             own.setdefault(choice.models[0], []).append(choice)
     shared = len(kept) - sum(map(len, own.values()))
@@ -132,7 +129,7 @@ def _sides(kept: Sequence[Choice]) -> Iterable[tuple[list[Choice], list[Choice]]
 
 def _pick(group: Sequence[Choice], seed: int) -> list[Choice]:
     """Return `group` in the order in which its members are chosen."""
-    left = sorted(group, key=lambda choice: (-choice.weight, _rank(choice, seed)))
+    left = _by_weight(group, seed)
     picks: Counter[str] = Counter()
     chosen: list[Choice] = []
     while left:
@@ -144,6 +141,13 @@ def _pick(group: Sequence[Choice], seed: int) -> list[Choice]:
     return chosen
 
 
-def _rank(choice: Choice, seed: int) -> str:
-    text = f"{seed}\nbalance\n{choice.source.key}\n{choice.candidate.polarity}\n{choice.candidate.text}"
-    return hashlib.sha256(text.encode()).hexdigest()
+def _by_weight(choices: Sequence[Choice], seed: int) -> list[Choice]:
+    """Return the choices from the weightiest on, equals in an order drawn by the seed."""
+
+    def rank(choice: Choice) -> tuple[float, int]:
+        source, candidate = choice.source.key, choice.candidate
+        return -choice.weight, stable_hash(
+            f"{seed}\nbalance\n{source}\n{candidate.polarity}\n{candidate.text}"
+        )
+
+    return sorted(choices, key=rank)

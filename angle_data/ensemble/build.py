@@ -6,7 +6,6 @@ the runs are named and their rows stand.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import re
@@ -17,19 +16,19 @@ from pathlib import Path
 
 from angle_data.disjoint import DisjointSets
 from angle_data.ensemble.balance import Limits, balance
-from angle_data.ensemble.graders import Grading, read_grading
+from angle_data.ensemble.graders import Judgement, read_grading
 from angle_data.ensemble.labels import LABELS, grade_choices, label_choice, random_pairs
 from angle_data.ensemble.read import group_by_source, read_runs
 from angle_data.ensemble.report import EnsembleSummary, make_card, make_report, summarise
-from angle_data.ensemble.splits import assign_splits
+from angle_data.ensemble.splits import group_sources
 from angle_data.ensemble.strategies import Choice, Outcome, load_strategy, synonym_sets
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file, write_jsonl
 from angle_data.locking import LOCK_NAME, hold
 from angle_data.publish.dataset import write_dataset
 from angle_data.records import LabelledPair
-from angle_data.splits import check_ratios
-from angle_data.text import normalise, pair_key
+from angle_data.splits import check_ratios, draw_split
+from angle_data.text import normalise, pair_key, stable_hash
 
 log = logging.getLogger("angle.ensemble")
 
@@ -66,7 +65,7 @@ class EnsembleConfig:
 
     def __post_init__(self) -> None:
         if self.labels not in LABELS:
-            raise InputError(f"unknown labels {self.labels!r}; choose one of {', '.join(sorted(LABELS))}")
+            raise InputError(f"unknown labels {self.labels!r}; choose one of {', '.join(LABELS)}")
         if not 0 <= self.antonym_score <= 1:
             raise InputError(f"antonym score must lie in 0..1, got {self.antonym_score:g}")
         if self.labels == "binary" and self.antonym_score != _ANTONYM_SCORE:
@@ -99,16 +98,20 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     runs = read_runs(config.runs)
     sources = group_by_source(candidate for run in runs for candidate in run.candidates)
     grading = read_grading(config.scores, sources, labels=config.labels)
-    outcome = strategy(sources, grading.judgement.grades)
+    outcome = strategy(sources, grading.grades)
     alike = synonym_sets(outcome.kept)  # before pairs go that are good, but too many
     balanced = balance(outcome.kept, config.limits, seed=config.seed)
     outcome = Outcome(balanced.kept, outcome.dropped + balanced.dropped, outcome.details)
     if not outcome.kept:
-        raise InputError(_nothing_left(outcome))
+        reasons = sorted(Counter(rejection.reason for rejection in outcome.dropped).items())
+        shown = ", ".join(f"{reason} {count}" for reason, count in reasons)
+        raise InputError(
+            f"none of {len(outcome.dropped)} candidates is left ({shown}); look at the candidates of the runs"
+        )
     combined: Mapping[tuple[str, str], float] = {}
     labelled = None
     if config.labels == "graded":
-        combined = grade_choices(outcome.kept, grading.judgement.grades)
+        combined = grade_choices(outcome.kept, grading.grades)
         graded = sum(pair_key(kept.source.text, kept.candidate.text) in combined for kept in outcome.kept)
         labelled = {"graded": graded, "ordinal": len(outcome.kept) - graded}
         if not combined:
@@ -124,7 +127,8 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     report = make_report(runs, settings, summary, outcome.details | grading.report(labelled))
     card = make_card(runs, settings, summary, grading.notes(labelled))
     with hold(config.out):
-        _clear_leftovers(config.out)
+        for left in (*config.out.glob(".rejected.jsonl.*"), *config.out.glob(".report.json.*")):
+            left.unlink()  # by a build that was killed while it wrote
         write_dataset(summary.dataset, splits, card)
         rejected = sorted(
             outcome.dropped, key=lambda r: (r.source_id, r.source, r.polarity, r.model, r.key, r.text)
@@ -136,7 +140,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     return summary
 
 
-def _settings(config: EnsembleConfig, grading: Grading) -> dict[str, str | int | float]:
+def _settings(config: EnsembleConfig, grading: Judgement) -> dict[str, str | int | float]:
     """Return the settings that shape the data, by option name; paths are none of them."""
     ordinal = {} if config.labels == "binary" else {"antonym-score": config.antonym_score}
     limits = config.limits
@@ -149,7 +153,7 @@ def _settings(config: EnsembleConfig, grading: Grading) -> dict[str, str | int |
         "max-near-copies": limits.near_copies,
         "equal-polarities": "yes" if limits.equal else "no",
         "max-share": limits.share,
-        "graders": ", ".join(grading.judgement.used) or "none",
+        "graders": ", ".join(grading.used) or "none",
         "ratios": ",".join(f"{ratio:g}" for ratio in config.ratios),
         "seed": config.seed,
     }
@@ -160,32 +164,17 @@ def _check_out(config: EnsembleConfig) -> None:
     out = config.out
     if out.resolve() in {run.resolve() for run in (*config.runs, *config.scores)}:
         raise InputError(f"--out {out} is one of the runs; give another directory")
-    if out.is_dir() and any(out.iterdir()) and not _is_build(out):
-        raise InputError(f"--out {out} is not empty and holds no earlier data set; give another directory")
-
-
-def _is_build(out: Path) -> bool:
-    """Whether an earlier build left its report in `out`, or was stopped before it wrote one."""
-    if not (out / "report.json").exists():
-        return all(_OURS.fullmatch(path.name) for path in out.iterdir())
+    if not out.is_dir():
+        return
     try:
         report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+        ours = isinstance(report, dict) and "settings" in report
+    except FileNotFoundError:  # the folder is empty, or its build was stopped before it wrote the report
+        ours = all(_OURS.fullmatch(path.name) for path in out.iterdir())
     except (OSError, ValueError):
-        return False
-    return isinstance(report, dict) and "settings" in report
-
-
-def _clear_leftovers(out: Path) -> None:
-    """Remove what a killed build had begun to write; the caller holds the folder."""
-    for name in ("rejected.jsonl", "report.json"):
-        for path in out.glob(f".{name}.*"):
-            path.unlink()
-
-
-def _nothing_left(outcome: Outcome) -> str:
-    counts = Counter(rejection.reason for rejection in outcome.dropped)
-    shown = ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))
-    return f"none of {len(outcome.dropped)} candidates is left ({shown}); look at the candidates of the runs"
+        ours = False
+    if not ours:
+        raise InputError(f"--out {out} is not empty and holds no earlier data set; give another directory")
 
 
 def _split(
@@ -200,7 +189,11 @@ def _split(
     for choice in kept:
         partners[choice.source.key].append(normalise(choice.candidate.text))
     shares = check_ratios(config.ratios)
-    where = assign_splits(partners, shares=shares, seed=config.seed)
+    # Drawn by the group's hash: adding texts moves no other group, unless a new text ties two together.
+    where = {
+        key: draw_split(f"{config.seed}\nsplit\n{leader}", shares)
+        for key, leader in group_sources(partners).items()
+    }
     taken = {pair_key(choice.source.text, choice.candidate.text) for choice in kept}
     splits: dict[str, list[LabelledPair]] = {name: [] for name in shares}
     for choice in kept:
@@ -212,7 +205,7 @@ def _split(
         pairs += random_pairs(
             members, per_source=config.random_pairs, seed=config.seed, taken=taken, alike=alike
         )
-        pairs.sort(key=lambda pair: _rank(pair, config.seed))
+        pairs.sort(key=lambda p: stable_hash(f"{config.seed}\norder\n{p.text1}\n{p.polarity}\n{p.text2}"))
     if not splits["train"]:
         raise InputError(f"none of {len(sources)} texts fell into train; give more texts, or --ratios 1")
     for name, share in shares.items():
@@ -221,8 +214,3 @@ def _split(
                 "no text fell into %s (%d texts, share %g): it is left out", name, len(sources), share
             )
     return {name: pairs for name, pairs in splits.items() if pairs}
-
-
-def _rank(pair: LabelledPair, seed: int) -> str:
-    text = f"{seed}\norder\n{pair.text1}\n{pair.polarity}\n{pair.text2}"
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -94,13 +94,9 @@ def ensemble(
     )
     summary = build_ensemble(config)
     if as_json:
-        typer.echo(_as_json(summary))
+        typer.echo(json.dumps(asdict(summary), ensure_ascii=False, default=str))
     else:
         say_result(_as_table(summary))
-
-
-def _as_json(summary: EnsembleSummary) -> str:
-    return json.dumps({**asdict(summary), "dataset": str(summary.dataset)}, ensure_ascii=False)
 
 
 def _as_table(summary: EnsembleSummary) -> str:

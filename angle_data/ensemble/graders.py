@@ -11,14 +11,14 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from angle_data.ensemble.merge import Merged, join_near, merge
 from angle_data.ensemble.read import (
     NO_GRADES,
+    NOTHING_READ,
     Grades,
     GradeSet,
     Offer,
@@ -28,6 +28,7 @@ from angle_data.ensemble.read import (
     read_scores,
 )
 from angle_data.ensemble.screen import screen
+from angle_data.ensemble.strategies import Merged, join_near, merge
 from angle_data.errors import InputError
 from angle_data.records import Polarity
 from angle_data.text import pair_key
@@ -43,8 +44,7 @@ _LONE = ""  # stands for all graders that graded the pairs of one annotator alon
 _Sides = dict[Polarity, list[float]]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Claim:
+class Claim(NamedTuple):
     """`annotator` offered a pair with `polarity` in the reply named `reply`."""
 
     annotator: str
@@ -52,8 +52,7 @@ class Claim:
     reply: str
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One pair as it was claimed and graded: the distinct claims about it (sorted), its grades by grader."""
 
     claims: tuple[Claim, ...]
@@ -73,30 +72,22 @@ class Verdict:
     annotators: Mapping[str, float] = field(default_factory=dict)
     reason: str | None = "graded none of the candidates, or only those it wrote itself"
 
-    @property
-    def odd(self) -> dict[str, float]:
-        """The area of each annotator whose polarities the grader disputes, unlike those of the others."""
-        found = {}
-        for name, area in self.annotators.items():
-            others = [value for other, value in self.annotators.items() if other != name]
-            usual = median(others) if others else 0.0
-            if area < _LEAST_AUC <= usual and usual - area >= _ODD:
-                found[name] = area
-        return found
-
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """The verdict on each grader, the `grades` of those that are used, and what these cover.
 
     `pairs` counts the distinct candidate pairs that pass gate and topic check, `graded` those of them with a
-    grade that is used.
+    grade that is used. `read` is what the files held, `unknown` counts the graded pairs that are no
+    candidates.
     """
 
     verdicts: Mapping[str, Verdict]
     grades: Grades
     graded: int
     pairs: int
+    read: GradeSet = NOTHING_READ
+    unknown: int = 0
 
     @property
     def used(self) -> list[str]:
@@ -113,26 +104,20 @@ class Judgement:
         ]
         odd: dict[str, dict[str, float]] = {}
         for grader in self.used:
-            for annotator, area in self.verdicts[grader].odd.items():
-                odd.setdefault(annotator, {})[grader] = area
+            areas = self.verdicts[grader].annotators
+            for annotator, area in areas.items():
+                usual = median([value for other, value in areas.items() if other != annotator] or [0.0])
+                if area < _LEAST_AUC <= usual and usual - area >= _ODD:
+                    odd.setdefault(annotator, {})[grader] = area
         return lines + [
             f"{annotator}: its polarities disagree with grades that fit the other annotators' "
             f"(area under the curve: {_shown(areas)}). Read some of its candidates: replies may be swapped"
             for annotator, areas in sorted(odd.items())
         ]
 
-
-@dataclass(frozen=True, slots=True)
-class Grading:
-    """The grades that were `read`, the judgement on them, and how many graded pairs are no candidates."""
-
-    read: GradeSet
-    judgement: Judgement
-    unknown: int
-
     def notes(self, labelled: Mapping[str, int] | None) -> list[str]:
         """Return the card's lines about the grades; for `labelled` see `gaps`."""
-        notes = list(self.judgement.remarks)
+        notes = list(self.remarks)
         if self.read.unfinished:
             notes.append(f"the grades are unfinished: {self.read.unfinished}")
         return [*notes, *self.gaps(labelled)]
@@ -144,7 +129,7 @@ class Grading:
         is None for labels other than `graded`.
         """
         missing = labelled["ordinal"] if labelled else 0
-        if not self.judgement.used or (self.judgement.graded == self.judgement.pairs and not missing):
+        if not self.used or (self.graded == self.pairs and not missing):
             return []
         if labelled is None:
             return [self.share]
@@ -161,15 +146,15 @@ class Grading:
                 "auc_by_annotator": {name: round(area, 4) for name, area in verdict.annotators.items()},
                 "used": verdict.reason is None,
             }
-            for grader, verdict in self.judgement.verdicts.items()
+            for grader, verdict in self.verdicts.items()
         }
         unfinished = self.read.unfinished
         scores = {
             "rows": self.read.rows,
             "pairs": len(self.read.grades),
             "unknown_pairs": self.unknown,
-            "candidate_pairs": self.judgement.pairs,
-            "graded_pairs": self.judgement.graded,
+            "candidate_pairs": self.pairs,
+            "graded_pairs": self.graded,
             **({"labelled": dict(labelled)} if labelled else {}),
             **({"finished": False, "open": unfinished.open} if unfinished else {}),
             "sha256": self.read.digest,
@@ -179,10 +164,10 @@ class Grading:
     @property
     def share(self) -> str:
         """How many of the candidate pairs are graded, in words."""
-        return f"graded {self.judgement.graded} of {self.judgement.pairs} candidate pairs"
+        return f"graded {self.graded} of {self.pairs} candidate pairs"
 
 
-def read_grading(paths: Sequence[Path], sources: Sequence[Source], *, labels: str) -> Grading:
+def read_grading(paths: Sequence[Path], sources: Sequence[Source], *, labels: str) -> Judgement:
     """Read and judge the grades in `paths` of the candidates of `sources`; warn of what is odd about them.
 
     Raises:
@@ -215,7 +200,7 @@ def read_grading(paths: Sequence[Path], sources: Sequence[Source], *, labels: st
         log.info("%d of %d graded pairs are no candidates", unknown, len(read.grades))
     for remark in judgement.remarks:
         log.warning("%s", remark)
-    return Grading(read, judgement, unknown)
+    return replace(judgement, read=read, unknown=unknown)
 
 
 def judge(sources: Sequence[Source], grades: Grades) -> Judgement:
@@ -332,11 +317,11 @@ def _verdict(items: Sequence[Item], families: Mapping[str, str], family: str) ->
         for annotator in {claim.annotator for claim in item.claims}:
             single.setdefault(annotator, {"synonym": [], "antonym": []})[polarity] += values
     known = {name: own for name, own in sorted(single.items()) if _is_known(own)}
-    areas = {}
-    for name, own in known.items():
-        area = area_under_curve(own["synonym"], own["antonym"])
-        if area is not None:
-            areas[name] = area
+    areas = {
+        name: area
+        for name, own in known.items()
+        if (area := area_under_curve(own["synonym"], own["antonym"])) is not None
+    }
     auc = area_under_curve(sides["synonym"], sides["antonym"])
     if auc is None or auc >= _LEAST_AUC or not _is_known(sides) or _sees(areas, known):
         return Verdict(auc, areas, None)
@@ -379,8 +364,7 @@ def _bias(known: Mapping[str, _Sides]) -> float:
         shares = []
         for polarity, values in sides.items():
             others = [x for name, found in known.items() if name != annotator for x in found[polarity]]
-            share = area_under_curve(values, others)
-            if share is not None:
+            if (share := area_under_curve(values, others)) is not None:
                 shares.append(share)
         if shares:
             largest = max(largest, abs(sum(shares) / len(shares) - 0.5))

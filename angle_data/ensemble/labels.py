@@ -1,8 +1,8 @@
 """Polarity to label and score, and the random pairs that show what unrelated looks like.
 
 `label` is the integer class of the AnglE papers, `score` the order that ranking losses learn. An opposite is
-on topic, so `ordinal` places it above unrelated texts, which `binary` does not; `graded` takes the order of
-single pairs from their grades.
+on topic, so `ordinal` places it above unrelated texts, which `binary` does not. `graded` is nine tenths the
+pair's grade and one tenth `ordinal`; a pair without a grade is labelled as under `ordinal`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,7 @@ from angle_data.ensemble.strategies import Choice
 from angle_data.records import LabelledPair, Polarity
 from angle_data.text import jaccard, pair_key, stable_hash, words
 
-LABELS: dict[str, str] = {
-    "binary": "synonym 1, antonym 0, random 0, as in the papers",
-    "ordinal": "synonym 1, antonym the antonym score, random 0",
-    "graded": "nine tenths the grade, one tenth as ordinal; as ordinal without a grade",
-}
+LABELS = ("binary", "graded", "ordinal")
 _MAX_OVERLAP = 0.5
 _TRIES = 50  # partners looked at in order, and as many more anywhere; a search of all would be quadratic
 _SMOOTHING = 0.1  # the share of the ordinal value in a graded score
@@ -104,11 +100,11 @@ def random_pairs(
                 if groups[other] == groups[index] or jaccard(bags[index], bags[other]) > _MAX_OVERLAP:
                     continue
                 key = (min(source.key, ordered[other].key), max(source.key, ordered[other].key))
-                if key in used:
-                    continue
-                used.add(key)
-                pairs.append(_random_pair(source, ordered[other]))
-                break
+                if key not in used:
+                    used.add(key)
+                    text = ordered[other].text
+                    pairs.append(LabelledPair(source.text, text, 0, 0.0, 1.0, "random", source.id))
+                    break
             else:
                 break  # hardly a partner is left for this source: further draws would search in vain
     return pairs
@@ -125,7 +121,3 @@ def _partners(count: int, name: str) -> Iterator[int]:
     if count > _TRIES:
         for leap in range(_TRIES):
             yield stable_hash(f"{name}\n{leap}") % count
-
-
-def _random_pair(one: Source, other: Source) -> LabelledPair:
-    return LabelledPair(one.text, other.text, 0, 0.0, 1.0, "random", one.id)

@@ -21,10 +21,9 @@ from itertools import combinations
 from typing import Any
 
 from angle_data.ensemble.graders import Claim, Item, make_items, rank_shares, share_families
-from angle_data.ensemble.merge import Merged, join_near, merge
 from angle_data.ensemble.read import NO_GRADES, Grades, Offer, Source
 from angle_data.ensemble.screen import content_words, reject, screen
-from angle_data.ensemble.strategies import Outcome, drop_chained, keep
+from angle_data.ensemble.strategies import Merged, Outcome, drop_chained, join_near, keep, merge
 from angle_data.records import Polarity
 
 log = logging.getLogger("angle.ensemble")

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import Candidate, check_polarity
-from angle_data.text import normalise, pair_key
+from angle_data.text import counted, normalise, pair_key
 
 log = logging.getLogger("angle.ensemble")
 
@@ -36,8 +36,7 @@ _SETTINGS = (
     "sampling.seed",
     "sampling.max_tokens",
 )
-_FIELDS = tuple(field.name for field in fields(Candidate))
-_values = attrgetter(*_FIELDS)
+_values = attrgetter(*(field.name for field in fields(Candidate)))
 
 Grades = Mapping[tuple[str, str], Mapping[str, float]]
 """Similarity 0 (unrelated) to 5 (same meaning) of pairs by `text.pair_key`, and of each pair by grader."""
@@ -53,9 +52,7 @@ class Unfinished:
 
     def __str__(self) -> str:
         """Return it in words, such as "3 requests open"."""
-        if self.open is None:
-            return "requests are open"
-        return f"{self.open} request{'' if self.open == 1 else 's'} open"
+        return "requests are open" if self.open is None else f"{counted(self.open, 'request')} open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +105,13 @@ class GradeSet:
     unfinished: Unfinished | None = None
 
 
+NOTHING_READ = GradeSet(NO_GRADES, {}, "")
+
+
 def read_runs(paths: Sequence[Path]) -> list[Run]:
-    """Read every run; runs of one annotator are shards if they share their settings and no source text.
+    """Return the runs, sorted by annotator and digest.
+
+    Runs of one annotator are shards if they share their settings and no source text.
 
     Raises:
         InputError: A path is no run directory, is given twice, holds nothing or a malformed line
@@ -120,7 +122,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     _check_named_once(paths)
     runs = [_read_run(path) for path in paths]
     _check_shards(runs)
-    return runs
+    return sorted(runs, key=lambda run: (run.model, run.digest))
 
 
 def group_by_source(candidates: Iterable[Candidate]) -> list[Source]:
@@ -161,12 +163,8 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
     rows: dict[str, int] = {}
     unfinished: list[Unfinished] = []
     for path in paths:
-        file = path / "scores.jsonl"
-        if not file.is_file() and _is_begun(path, "llm-score"):
-            raise InputError(
-                f"{path} is unfinished (no {file.name} yet): run the same llm-score command again"
-            )
-        if not file.is_file():
+        if not (file := path / "scores.jsonl").is_file():
+            _check_not_begun(path, "llm-score", file.name)
             raise InputError(
                 f"{path} holds no {file.name}; grade pairs with `angle-data llm-score --out {path}`"
             )
@@ -202,10 +200,7 @@ def _check_named_once(paths: Sequence[Path], option: str = "") -> None:
 def _read_run(path: Path) -> Run:
     file = path / "candidates.jsonl"
     if not file.is_file():
-        if _is_begun(path, "llm-label"):
-            raise InputError(
-                f"{path} is unfinished (no candidates.jsonl yet): run the same llm-label command again"
-            )
+        _check_not_begun(path, "llm-label", file.name)
         if (path / "scores.jsonl").is_file() or _is_begun(path, "llm-score"):
             raise InputError(f"{path} holds grades, no candidates; give it with --scores")
         raise InputError(
@@ -213,24 +208,22 @@ def _read_run(path: Path) -> Run:
         )
     candidates = tuple(_read_candidate(row, f"{file}:{line}") for line, row in read_jsonl(file))
     unfinished = _read_unfinished(path, "llm-label", warn=bool(candidates))
-    if not candidates and unfinished:
-        raise InputError(
-            f"{file} holds no candidates; {path} is unfinished ({unfinished}): "
-            "run the same llm-label command again"
-        )
     if not candidates:
-        raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
+        why = "see rejected.jsonl beside it for the reasons"
+        if unfinished:
+            why = f"{path} is unfinished ({unfinished}): run the same llm-label command again"
+        raise InputError(f"{file} holds no candidates; {why}")
     models = sorted({c.model for c in candidates})
     if len(models) > 1:
         raise InputError(f"{file} mixes the annotators {', '.join(models)}; a run holds one annotator")
     rows = sorted("\n".join(_values(candidate)) for candidate in candidates)
     digest = hashlib.sha256("\n\n".join(rows).encode()).hexdigest()
-    return Run(path, models[0], candidates, digest, _read_settings(path / "run.json"), unfinished)
+    return Run(path, models[0], candidates, digest, _read_settings(path), unfinished)
 
 
 def _read_candidate(row: dict[str, Any], where: str) -> Candidate:
     candidate = Candidate.from_dict(row, where)
-    for name, value in zip(_FIELDS, _values(candidate), strict=True):
+    for name, value in candidate.to_dict().items():
         if not isinstance(value, str):
             raise InputError(f"{where}: {name} must be a string, got {value!r}")
     check_polarity(candidate.polarity, where)
@@ -247,6 +240,11 @@ def _read_grade(row: dict[str, Any], where: str) -> tuple[tuple[str, str], str, 
     return pair_key(row["text1"], row["text2"]), row["model"], float(score)
 
 
+def _check_not_begun(path: Path, command: str, results: str) -> None:
+    if _is_begun(path, command):
+        raise InputError(f"{path} is unfinished (no {results} yet): run the same {command} command again")
+
+
 def _is_begun(path: Path, command: str) -> bool:
     """Return whether `path` holds a run of `command` that has written no results yet.
 
@@ -254,21 +252,19 @@ def _is_begun(path: Path, command: str) -> bool:
     """
     if any((path / name).is_file() for name in ("candidates.jsonl", "scores.jsonl")):
         return False
-    run = _read_run_file(path / "run.json")
+    run = _read_run_file(path)
     begun = (path / "journal.jsonl").is_file() or run.get("finished") is False
     return begun and run.get("command", command) == command
 
 
 def _read_unfinished(path: Path, command: str, *, warn: bool = True) -> Unfinished | None:
     """Return what is open in a run, by its run.json, and warn of it; a run without run.json is finished."""
-    run = _read_run_file(path / "run.json")
+    run = _read_run_file(path)
     if run.get("finished", True) is not False:
         return None
-    counts = run.get("counts")
-    counts = counts if isinstance(counts, dict) else {}
-    failed = counts.get("failed")
-    opened = [counts.get("unanswered"), *(failed.values() if isinstance(failed, dict) else [])]
-    unfinished = Unfinished(sum(count for count in opened if isinstance(count, int)) or None)
+    counts = run.get("counts") or {}
+    opened = counts.get("unanswered", 0) + sum(counts.get("failed", {}).values())
+    unfinished = Unfinished(opened or None)
     if warn:
         log.warning(
             "%s is unfinished (%s): run its `angle-data %s` command again to complete it",
@@ -284,12 +280,9 @@ def _sum(unfinished: Sequence[Unfinished]) -> Unfinished | None:
     return Unfinished(sum(known) if len(known) == len(unfinished) else None)
 
 
-def _read_run_file(file: Path) -> dict[str, Any]:
-    """Return the content of a run.json, empty if there is none.
-
-    Raises:
-        InputError: It is no JSON object.
-    """
+def _read_run_file(path: Path) -> dict[str, Any]:
+    """Return the content of a run.json, which must be a JSON object; empty if there is none."""
+    file = path / "run.json"
     if not file.is_file():
         return {}
     try:
@@ -301,9 +294,9 @@ def _read_run_file(file: Path) -> dict[str, Any]:
     return run
 
 
-def _read_settings(file: Path) -> dict[str, str | int | float]:
+def _read_settings(path: Path) -> dict[str, str | int | float]:
     """Return the settings of a run that shape its sentences; unset ones are left out."""
-    run = _read_run_file(file)
+    run = _read_run_file(path)
     found: dict[str, str | int | float] = {}
     for name in _SETTINGS:
         value: Any = run

@@ -100,7 +100,7 @@ def make_report(
                 **({"finished": False, "open": run.unfinished.open} if run.unfinished else {}),
                 **run.settings,
             }
-            for run in sorted(runs, key=lambda run: (run.model, run.digest))
+            for run in runs
         ],
     }
 
@@ -113,8 +113,11 @@ def make_card(
 ) -> Card:
     """Return what the data set's card says about its making; `notes` are lines on what the grades lack."""
     annotators = []
-    for run in sorted(runs, key=lambda run: (run.model, run.digest)):
-        shown = ", ".join(f"{name} {_short(name, value)}" for name, value in run.settings.items())
+    for run in runs:
+        shown = ", ".join(
+            f"{name} {str(value)[:12] if name.endswith('sha256') else value}"
+            for name, value in run.settings.items()
+        )
         unfinished = f", unfinished: {run.unfinished}" if run.unfinished else ""
         annotators.append(
             f"{run.model}: {len(run.candidates)} candidates{unfinished}" + (f" ({shown})" if shown else "")
@@ -135,24 +138,15 @@ def make_card(
         ),
         limits=(
             "No human has checked the pairs. Synonyms may differ in detail and antonyms may not contradict.",
-            _polarity_limit(settings),
+            "Replies of the wrong polarity were looked for with grades; some stay, and some flips are wrong."
+            if settings["strategy"] == "principled" and settings["graders"] != "none"
+            else "A reply of the wrong polarity is found only where another annotator contradicts it "
+            "literally.",
             "Antonyms flagged `near_copy` differ from their source by a negation or at most two words.",
             "Texts are as private, and as licensed, as the source texts and the models' terms make them.",
         ),
     )
 
 
-def _polarity_limit(settings: Mapping[str, str | int | float]) -> str:
-    if settings["strategy"] == "principled" and settings["graders"] != "none":
-        return (
-            "Replies of the wrong polarity were looked for with grades; some stay, and some flips are wrong."
-        )
-    return "A reply of the wrong polarity is found only where another annotator contradicts it literally."
-
-
 def _sorted(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items()))
-
-
-def _short(name: str, value: str | int | float) -> str:
-    return str(value)[:12] if name.endswith("sha256") else str(value)

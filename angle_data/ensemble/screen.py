@@ -43,10 +43,7 @@ _PLACEHOLDER = re.compile(
     rf"(?:sentence|text|option|answer|{_KIND})s?(?:[\W_]*\d{{1,2}})?(?:[\W_]+(?:here|goes|[a-e]))*[\W_]*"
 )
 _SLACK = 20
-_NEGATIONS = frozenset(
-    {"no", "not", "never", "none", "nobody", "nothing", "nor", "neither", "without", "cannot"}
-)
-_DO_FORMS = frozenset({"do", "does", "did"})
+_NEGATING = words("no not never none nobody nothing nor neither without cannot do does did")
 _CONTRACTED = re.compile(r"\b(ca|wo|sha)?n't\b|n't\b")  # "can't", "won't", "isn't"
 _TOKEN = re.compile(r"\w+")
 
@@ -80,11 +77,10 @@ def pass_gate(sources: Sequence[Source]) -> tuple[list[Offer], list[Rejection]]:
     """Return the offers that pass the gate, and the rejections of the others."""
     passed, dropped = [], []
     for offer in offers(sources):
-        reason = gate(offer.source.text, offer.candidate.text)
-        if reason is None:
-            passed.append(offer)
-        else:
+        if reason := gate(offer.source.text, offer.candidate.text):
             dropped.append(reject(offer.candidate, reason))
+        else:
+            passed.append(offer)
     return passed, dropped
 
 
@@ -200,6 +196,6 @@ def _tokens(text: str) -> Counter[str]:
 def _without_negation(tokens: Counter[str]) -> Counter[str]:
     folded: Counter[str] = Counter()
     for token, count in tokens.items():
-        if token not in _NEGATIONS and token not in _DO_FORMS:
+        if token not in _NEGATING:
             folded[fold(token)] += count
     return folded

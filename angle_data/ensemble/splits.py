@@ -1,8 +1,4 @@
-"""Which split a source belongs to, so that no text and no near-copy of a source stands in two of them.
-
-A split is drawn by hash of the source text: adding texts moves none of the others, unless a new text ties
-two groups together.
-"""
+"""Which sources share a split, so that no text and no near-copy of a source stands in two of them."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from angle_data.disjoint import DisjointSets
-from angle_data.splits import draw_split
 from angle_data.text import words
 
 _NEAR = 0.75
@@ -19,25 +14,13 @@ Bag = frozenset[str]
 Bucket = dict[str, list[Bag]]  # leader of a group -> sets of words of its members
 
 
-def assign_splits(
-    members: Mapping[str, Collection[str]], *, shares: Mapping[str, float], seed: int
-) -> dict[str, str]:
-    """Return the split of every source.
-
-    `members` maps a source's normalised text to the normalised texts it is paired with. Sources of one group
-    (see `group_sources`) share a split. A split's share of the groups is met in expectation only.
-    """
-    return {
-        key: draw_split(f"{seed}\nsplit\n{leader}", shares) for key, leader in group_sources(members).items()
-    }
-
-
 def group_sources(members: Mapping[str, Collection[str]]) -> dict[str, str]:
     """Return the leader (the smallest key) of each source's group.
 
-    Two sources share a group when a text of one (itself or a partner) is a text of the other, when their
-    sets of words have a Jaccard of at least 0.75 ("scaled up" / "scaled down" in a sentence of ten words), or
-    through a chain of such sources.
+    `members` maps a source's normalised text to the normalised texts that it is paired with. Two sources
+    share a group when a text of one (itself or a partner) is a text of the other, when their sets of words
+    have a Jaccard of at least 0.75 ("scaled up" / "scaled down" in a sentence of ten words), or through a
+    chain of such sources.
     """
     groups = DisjointSets(members)
     owner: dict[str, str] = {}

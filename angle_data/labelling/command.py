@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from angle_data.annotators.spec import EngineConfig, Option
-from angle_data.console import configure_logging
+from angle_data.console import configure_logging, say_result
 from angle_data.labelling.config import LabelConfig, ScoreConfig
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def with_options(config: type, **defaults: Any) -> Callable[[_Command], Callable
             done = command(config(engine=engine, **_take(config, given)), dry_run)
             if as_json:
                 typer.echo(json.dumps(done.counts))
-            elif not quiet:
-                typer.echo(_plan_text(done) if dry_run else _result_text(done))
+            else:
+                say_result(_plan_text(done) if dry_run else _result_text(done))
 
         model, *engine = _parameters(EngineConfig, defaults)
         shown = [model, *_parameters(config, {}), *engine]

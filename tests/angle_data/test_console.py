@@ -141,7 +141,7 @@ def test_what_was_done_before_counts_as_done_but_not_for_the_speed(monkeypatch, 
     assert capsys.readouterr().err == f"work: 8{of} (0.1/s{left}) 1 failed\n"
 
 
-def test_a_ctrl_c_that_typer_catches_is_told_too(capsys):
+def test_a_ctrl_c_that_typer_catches_is_reported_too(capsys):
     app = typer.Typer(add_completion=False)
 
     @app.command()

@@ -1,4 +1,5 @@
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,32 +16,13 @@ from angle_data.errors import InputError
 from angle_data.locking import LOCK_NAME, hold
 from angle_data.text import normalise
 
-SUBJECTS = (
-    "disk",
-    "queue",
-    "node",
-    "cache",
-    "proxy",
-    "index",
-    "lock",
-    "shard",
-    "quota",
-    "token",
-    "route",
-    "probe",
-)
+SUBJECTS = re.findall(r"\w+", "disk queue node cache proxy index lock shard quota token route probe")
 
 
 def row(text: str, polarity: str, candidate: str, model: str, source_id: str = "t1") -> dict[str, str]:
-    key = f"{model}:{polarity}:{text}"
-    return {
-        "source_id": source_id,
-        "source": text,
-        "polarity": polarity,
-        "text": candidate,
-        "model": model,
-        "key": key,
-    }
+    names = ("source_id", "source", "polarity", "text", "model", "key")
+    values = (source_id, text, polarity, candidate, model, f"{model}:{polarity}:{text}")
+    return dict(zip(names, values, strict=True))
 
 
 def rows_of(model: str) -> list[dict[str, str]]:
@@ -48,17 +30,12 @@ def rows_of(model: str) -> list[dict[str, str]]:
     rows = []
     for i, subject in enumerate(SUBJECTS):
         text = f"Our {subject} crashed on host{i} before window{i}."
-        rows += [
-            row(
-                text,
-                "synonym",
-                f"Before window{i} {model} saw the {subject} of host{i} crash.",
-                model,
-                f"t{i}",
-            ),
-            row(text, "synonym", f"host{i}: {subject} crash, ahead of window{i}", model, f"t{i}"),
-            row(text, "antonym", f"Our {subject} recovered on host{i} before window{i}.", model, f"t{i}"),
-        ]
+        for polarity, other in (
+            ("synonym", f"Before window{i} {model} saw the {subject} of host{i} crash."),
+            ("synonym", f"host{i}: {subject} crash, ahead of window{i}"),
+            ("antonym", f"Our {subject} recovered on host{i} before window{i}."),
+        ):
+            rows.append(row(text, polarity, other, model, f"t{i}"))
     return rows
 
 
@@ -162,23 +139,11 @@ def test_no_random_pair_joins_sources_that_share_a_synonym(tmp_path: Path, strat
 
 
 def test_build_accounts_for_every_candidate(runs: tuple[Path, ...], tmp_path: Path) -> None:
-    odd = [
-        row(
-            "Our disk crashed on host0 before window0.",
-            "synonym",
-            "our disk crashed on host0 before window0",
-            "gamma",
-            "t0",
-        ),
-        row(
-            "Our disk crashed on host0 before window0.",
-            "synonym",
-            "Our disk recovered on host0 before window0.",
-            "gamma",
-            "t0",
-        ),
-    ]
-    gamma = write_run(tmp_path / "runs" / "gamma", odd)
+    source = "Our disk crashed on host0 before window0."
+    odd = (source.lower(), source.replace("crashed", "recovered"))
+    gamma = write_run(
+        tmp_path / "runs" / "gamma", [row(source, "synonym", text, "gamma", "t0") for text in odd]
+    )
     out = tmp_path / "out"
     build_ensemble(EnsembleConfig((*runs, gamma), out, limits=Limits(2)))
     report = json.loads((out / "report.json").read_text())
@@ -479,20 +444,12 @@ def test_a_run_that_does_not_say_how_much_is_open(tmp_path: Path, caplog: pytest
             None,
             r"begun is unfinished \(no candidates.jsonl yet\): run the same llm-label command again",
         ),
+        ({"command": "llm-label"}, None, r"begun is unfinished \(no candidates.jsonl yet\)"),
+        ({"command": "llm-score"}, None, r"begun holds grades, no candidates; give it with"),
         (
-            {"command": "llm-label", "finished": False},
-            None,
-            r"begun is unfinished \(no candidates.jsonl yet\)",
-        ),
-        (
-            {"command": "llm-score", "finished": False},
-            None,
-            r"begun holds grades, no candidates; give it with",
-        ),
-        (
-            {"command": "llm-label", "finished": False, "counts": {"unanswered": 9}},
+            {"command": "llm-label", "counts": {"unanswered": 9}},
             "",
-            r"holds no candidates; .*begun is unfinished \(9 requests open\): run the same llm-label command",
+            r"no candidates; .* \(9 requests open\): run",
         ),
     ],
 )
@@ -503,7 +460,7 @@ def test_a_run_that_wrote_no_candidates_yet_is_to_be_finished(
     begun.mkdir()
     (begun / "journal.jsonl").write_text("{}\n")
     if run is not None:
-        (begun / "run.json").write_text(json.dumps(run))
+        (begun / "run.json").write_text(json.dumps(run | {"finished": False}))
     if candidates is not None:
         (begun / "candidates.jsonl").write_text(candidates)
     with pytest.raises(InputError, match=message):

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.ensemble.splits import assign_splits, group_sources
-from angle_data.splits import check_ratios
+from angle_data.ensemble.splits import group_sources
 from angle_data.text import jaccard, words
 
 
@@ -47,7 +46,6 @@ def test_group_sources(members: dict[str, list[str]], groups: list[list[str]]) -
     assert all(leader == min(keys) for leader, keys in found.items())
 
 
-SHARES = {"train": 0.4, "validation": 0.3, "test": 0.3}
 SENTENCES = st.lists(
     st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8).map(" ".join), max_size=25, unique=True
 )
@@ -123,29 +121,3 @@ def test_group_sources_does_not_compare_what_is_joined_already() -> None:
     apart = work(lambda: group_sources({text: [] for text in texts}))
     joined = work(lambda: group_sources({text: ["a partner of all"] for text in texts}))
     assert joined < apart / 2
-
-
-@given(SENTENCES, st.integers(0, 5))
-def test_assign_splits_keeps_groups_and_partners_together(texts: list[str], seed: int) -> None:
-    members = {text: [f"{text[:2]} partner"] for text in texts}
-    splits = assign_splits(members, shares=SHARES, seed=seed)
-    assert splits.keys() == members.keys()
-    where: dict[str, set[str]] = {}
-    for key, partners in members.items():
-        for text in (key, *partners):
-            where.setdefault(text, set()).add(splits[key])
-    assert all(len(names) == 1 for names in where.values())
-    assert assign_splits(dict(reversed(members.items())), shares=SHARES, seed=seed) == splits
-
-
-def test_assign_splits_meets_the_ratios_and_stays_put_when_texts_are_added() -> None:
-    few = {f"alpha{i} beta{i} gamma{i}": [] for i in range(1000)}
-    many = {f"alpha{i} beta{i} gamma{i}": [] for i in range(2000)}
-    before = assign_splits(few, shares=check_ratios((0.8, 0.1, 0.1)), seed=1)
-    after = assign_splits(many, shares=check_ratios((0.8, 0.1, 0.1)), seed=1)
-    assert {key: after[key] for key in few} == before
-    counts = [list(after.values()).count(name) for name in ("train", "validation", "test")]
-    # 2000 draws: three standard deviations are 54 for train and 40 for the others.
-    assert abs(counts[0] - 1600) < 54
-    assert abs(counts[1] - 200) < 40
-    assert assign_splits(few, shares=check_ratios((0.8, 0.1, 0.1)), seed=2) != before

@@ -103,12 +103,6 @@ def test_what_the_gate_drops_needs_no_grade() -> None:
     assert (judgement.graded, judgement.pairs) == (37, 40)
 
 
-def test_pairs_covered_by_unused_graders_alone_are_not_counted() -> None:
-    rows = candidates("a")
-    grades = join(graded(rows, "poor", wrong=20), graded(rows[:6], "good"))
-    assert judge(group_by_source(rows), grades).graded == 6
-
-
 def test_disputed_pairs_do_not_judge_a_grader() -> None:
     rows = candidates("a")
     disputed = replace(rows[0], polarity="antonym", model="b")  # a calls it a synonym
@@ -197,11 +191,6 @@ def test_annotators_of_few_pairs_do_not_judge_a_grader() -> None:
     verdict = judge(group_by_source(turned(rows, 1.0, "b")), graded(rows, "x")).verdicts["x"]
     assert verdict.annotators == {"b": 0.0}
     assert verdict.reason
-
-
-def test_without_grades_there_is_nothing_to_judge() -> None:
-    judgement = judge(group_by_source(candidates("a")), {})
-    assert (judgement.verdicts, judgement.grades) == ({}, {})
 
 
 def test_a_weak_grader_with_a_taste_in_style_condemns_nobody() -> None:

@@ -26,17 +26,8 @@ def run(tmp_path: Path) -> Path:
             ("synonym", f"We lost the {thing}."),
             ("antonym", f"All is well with the {thing}."),
         ):
-            source = f"The {thing} is down."
-            rows.append(
-                {
-                    "source_id": f"t{i}",
-                    "source": source,
-                    "polarity": polarity,
-                    "text": text,
-                    "model": "m",
-                    "key": f"{polarity}{i}",
-                }
-            )
+            row = {"source_id": f"t{i}", "source": f"The {thing} is down.", "polarity": polarity}
+            rows.append(row | {"text": text, "model": "m", "key": f"{polarity}{i}"})
     write(tmp_path / "run" / "candidates.jsonl", rows)
     return tmp_path / "run"
 
@@ -104,11 +95,9 @@ def test_a_poor_grader_labels_nothing(run: Path, strategy: str, caplog: pytest.L
     assert f"- {POOR}: its grades are not used\n- {gap}\n" in card(run, "both")
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_with_no_grader_to_go_by_graded_labels_are_refused(run: Path, strategy: str) -> None:
-    poor = grade(run, "poor", poor=True)
+def test_with_no_grader_to_go_by_graded_labels_are_refused(run: Path) -> None:
     with pytest.raises(InputError) as caught:
-        build(run, "out", poor, strategy=strategy, labels="graded")
+        build(run, "out", grade(run, "poor", poor=True), labels="graded")
     assert str(caught.value) == (
         f"--labels graded has no grader to go by: {POOR}. Grade with another model or prompt, or choose "
         "--labels ordinal"
@@ -195,10 +184,9 @@ def other_pairs(run: Path) -> Path:
 
 
 @pytest.mark.parametrize("labels", ["ordinal", "graded"])
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_grades_of_other_pairs_alone_are_refused(run: Path, strategy: str, labels: str) -> None:
+def test_grades_of_other_pairs_alone_are_refused(run: Path, labels: str) -> None:
     with pytest.raises(InputError) as caught:
-        build(run, "out", other_pairs(run), strategy=strategy, labels=labels)
+        build(run, "out", other_pairs(run), labels=labels)
     assert str(caught.value) == (
         "--scores grades none of the 48 candidate pairs, but 2 others; grade these with "
         "`angle-data llm-score --pairs RUN/candidates.jsonl`"

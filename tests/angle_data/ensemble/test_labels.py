@@ -12,25 +12,12 @@ def source(text: str, number: int = 1) -> Source:
 
 
 @pytest.mark.parametrize(
-    ("labels", "polarity", "label", "score"),
-    [
-        ("binary", "synonym", 1, 1.0),
-        ("binary", "antonym", 0, 0.0),  # whatever the antonym score
-        ("ordinal", "synonym", 1, 1.0),
-        ("ordinal", "antonym", 0, 0.3),
-    ],
-)
-def test_label_choice(labels: str, polarity: Polarity, label: int, score: float) -> None:
-    candidate = Candidate("t9", "the Disk is full", polarity, "No space left.", "b", "k")
-    choice = Choice(source("The disk is full."), candidate, ("a", "b"), 0.7, ("near_copy",))
-    assert label_choice(choice, labels=labels, antonym_score=0.3) == LabelledPair(
-        "The disk is full.", "No space left.", label, score, 0.7, polarity, "t1", ["a", "b"], ["near_copy"]
-    )
-
-
-@pytest.mark.parametrize(
     ("labels", "polarity", "grade", "score"),
     [
+        ("binary", "synonym", None, 1.0),
+        ("binary", "antonym", None, 0.0),  # whatever the antonym score
+        ("ordinal", "synonym", None, 1.0),
+        ("ordinal", "antonym", None, 0.3),
         ("graded", "synonym", 3.0, 0.9 * 0.6 + 0.1),
         ("graded", "antonym", 3.0, 0.9 * 0.6 + 0.1 * 0.3),
         ("graded", "antonym", 0.0, 0.03),
@@ -40,25 +27,24 @@ def test_label_choice(labels: str, polarity: Polarity, label: int, score: float)
         ("binary", "synonym", 3.0, 1.0),
     ],
 )
-def test_label_choice_with_a_grade(
-    labels: str, polarity: Polarity, grade: float | None, score: float
-) -> None:
-    candidate = Candidate("t9", "The disk is full.", polarity, "No space left.", "b", "k")
-    choice = Choice(source("The disk is full."), candidate, ("b",))
+def test_label_choice(labels: str, polarity: Polarity, grade: float | None, score: float) -> None:
+    candidate = Candidate("t9", "the Disk is full", polarity, "No space left.", "b", "k")
+    choice = Choice(source("The disk is full."), candidate, ("a", "b"), 0.7, ("near_copy",))
     pair = label_choice(choice, labels=labels, antonym_score=0.3, grade=grade)
-    assert (pair.score, pair.label) == (pytest.approx(score), int(polarity == "synonym"))
+    assert pair.score == pytest.approx(score)
+    assert pair == LabelledPair(
+        "The disk is full.", "No space left.", int(polarity == "synonym"), pair.score, 0.7, polarity, "t1",
+        ["a", "b"], ["near_copy"],
+    )  # fmt: skip
 
 
 def test_grade_choices_shrinks_towards_the_usual_grade_of_the_polarity() -> None:
     one = source("The disk is full.")
-    offered: list[tuple[Polarity, str]] = [
-        ("synonym", "s1"),
-        ("synonym", "s2"),
-        ("antonym", "a1"),
-        ("antonym", "a2"),
+    sides: dict[str, Polarity] = {"s1": "synonym", "s2": "synonym", "a1": "antonym", "a2": "antonym"}
+    choices = [
+        Choice(one, Candidate("t1", one.text, side, text, "b", "k"), ("b",)) for text, side in sides.items()
     ]
-    choices = [Choice(one, Candidate("t1", one.text, side, text, "b", "k"), ("b",)) for side, text in offered]
-    keys = [pair_key(one.text, text) for _, text in offered]
+    keys = [pair_key(one.text, text) for text in sides]
     grades = {
         keys[0]: {"x": 5.0, "b": 0.0},  # b supports it, so its own grade does not count
         keys[1]: {"x": 3.0, "y": 4.0, "z": 0.0},

@@ -1,9 +1,8 @@
 import pytest
 
-from angle_data.ensemble.merge import MARGIN, join_near, kernel, merge, winner
 from angle_data.ensemble.read import group_by_source, offers
+from angle_data.ensemble.strategies import MARGIN, join_near, kernel, merge, winner
 from angle_data.records import Candidate, Polarity
-from angle_data.text import pair_key
 
 
 def candidate(source: str, text: str, polarity: Polarity = "synonym", model: str = "a") -> Candidate:
@@ -16,10 +15,6 @@ def merged_texts(candidates: list[Candidate]) -> list[tuple[list[str], list[str]
         ([o.candidate.text for o in pair.synonyms], [o.candidate.text for o in pair.antonyms])
         for pair in merge(offers(group_by_source(candidates)))
     ]
-
-
-def test_pair_key_ignores_order_case_and_end_marks() -> None:
-    assert pair_key("The disk is full.", "No space  left") == pair_key("no space left!", "the disk is FULL")
 
 
 def test_merge_joins_equal_texts_of_one_source() -> None:
@@ -82,7 +77,7 @@ LEAK = "Restart the label service every night, it leaks."
 
 
 def offered(text: str, polarity: Polarity = "antonym", model: str = "a", source: str = LEAK) -> Candidate:
-    return Candidate("t1", source, polarity, text, model, f"{model}-{polarity}")
+    return candidate(source, text, polarity, model)
 
 
 def joined(*candidates: Candidate) -> list[list[str]]:

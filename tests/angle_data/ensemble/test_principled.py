@@ -204,20 +204,14 @@ def judged(
 
 def test_a_swapped_reply_is_turned_round_and_flagged() -> None:
     swapped = replace(HONEST[1], polarity="synonym", key="swapped")  # "works as it should", as a synonym
-    rows = [row for row in HONEST if row != HONEST[1]] + [
-        swapped,
-        replace(swapped, text="The disk of rack 0 has never been better."),
-    ]
-    grades = judged(HONEST, {})
-    grades[pair_key(swapped.source, "The disk of rack 0 has never been better.")] = {
-        "judge": 0.0,
-        "jury": 0.0,
-    }
+    other = replace(swapped, text="The disk of rack 0 has never been better.")
+    rows = [row for row in HONEST if row != HONEST[1]] + [swapped, other]
+    grades = judged(HONEST, {}) | {pair_key(other.source, other.text): {"judge": 0.0, "jury": 0.0}}
     outcome = principled(group_by_source(rows), grades)
     turned = [c for c in outcome.kept if "flipped" in c.flags]
     assert {(c.candidate.text, c.candidate.polarity, c.models) for c in turned} == {
-        ("The disk of rack 0 works as it should.", "antonym", ("a",)),
-        ("The disk of rack 0 has never been better.", "antonym", ("a",)),
+        (swapped.text, "antonym", ("a",)),
+        (other.text, "antonym", ("a",)),
     }
     assert outcome.details["flipped"]["a"] == {"synonym_to_antonym": 2, "antonym_to_synonym": 0}
     assert len(outcome.kept) == len(rows)

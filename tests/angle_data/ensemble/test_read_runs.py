@@ -1,5 +1,4 @@
 import json
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -72,16 +71,6 @@ def test_a_folder_without_grades_or_given_twice_is_refused(tmp_path: Path) -> No
     run = write(tmp_path / "run", ROW)
     with pytest.raises(InputError, match=r"--scores .*run is given twice"):
         read_scores([run, tmp_path / "." / "run"])
-
-
-def test_an_unfinished_run_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    read_scores([write(tmp_path / "done", ROW, run={"finished": True})])
-    assert caplog.text == ""
-    with caplog.at_level(logging.WARNING):
-        read_scores(
-            [write(tmp_path / "run", ROW, run={"finished": False, "counts": {"unanswered": 3, "failed": {}}})]
-        )
-    assert "run is unfinished (3 requests open): run its `angle-data llm-score` command again" in caplog.text
 
 
 def test_what_is_open_in_all_runs_is_summed(tmp_path: Path) -> None:

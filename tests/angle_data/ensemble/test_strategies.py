@@ -107,26 +107,12 @@ def test_near_copies_are_flagged_not_dropped(name: str) -> None:
         candidate("The disk of our build host is full.", "synonym"),  # as near, but a synonym
     ]
     outcome = load_strategy(name)(group_by_source(rows), NO_GRADES)
-    assert {c.candidate.text: c.flags for c in outcome.kept} == {
-        rows[0].text: ("near_copy",),
-        rows[1].text: (),
-        rows[2].text: (),
-    }
+    assert {c.candidate.text for c in outcome.kept if c.flags == ("near_copy",)} == {rows[0].text}
+    assert len(outcome.kept) == 3
 
 
-TEXTS = st.sampled_from(
-    [
-        "",
-        "Disk full.",
-        "disk full",
-        "Queue empty",
-        "Sentence 1",
-        "Диск полон",
-        "No space.",
-        "x" * 80,
-        "Disk not full.",
-    ]
-)
+ODD = ("", "Sentence 1", "Диск полон", "x" * 80)
+TEXTS = st.sampled_from(["Disk full.", "disk full", "Queue empty", "No space.", "Disk not full.", *ODD])
 ROWS = st.lists(
     st.builds(
         Candidate,
@@ -191,13 +177,11 @@ def test_vote_on_the_demo_corpus_drops_what_the_eye_would_drop(examples: Path) -
         for polarity, numbers in (("synonym", "77 241 301"), ("antonym", "27 79 131 185 187 236 311 342"))
         for source_id in (f"t{int(number):04d}" for number in numbers.split())
     }
+    conflicts = (("t0125", "c", "b"), ("t0144", "c", "b"), ("t0274", "c", "a"))
     assert {key[1:] for key in lost if key[0] != "off_topic"} == {
-        ("t0125", "synonym", "annotator-c"),
-        ("t0125", "antonym", "annotator-b"),
-        ("t0144", "synonym", "annotator-c"),
-        ("t0144", "antonym", "annotator-b"),
-        ("t0274", "synonym", "annotator-c"),
-        ("t0274", "antonym", "annotator-a"),
+        (source_id, polarity, f"annotator-{name}")
+        for source_id, synonym, antonym in conflicts
+        for polarity, name in (("synonym", synonym), ("antonym", antonym))
     }
 
 
