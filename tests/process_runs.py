@@ -1,27 +1,30 @@
-"""Runs a program that makes training runs of several processes, and compares what they left."""
+"""Programs that fork processes which train together: their start, and what two runs have in common."""
 
+import gc
 import json
 import os
+import socket
 import subprocess
 import sys
+import traceback
+from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import load_file
 
+TESTS = Path(__file__).parent
 
-def run_program(program, model, examples, out):
-    """Start `program MODEL PAIRS OUT`; return OUT, the exit codes of its processes, and what they said."""
-    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
-    rows = [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
-    pairs = out / "pairs.jsonl"
-    pairs.write_text("\n".join(map(json.dumps, rows[:50])))  # the last batch of an epoch has two pairs
+
+def run_program(program, *arguments):
+    """Run a program that calls `in_processes`; return what it wrote to stderr."""
     environment = os.environ | {
-        "PYTHONPATH": str(program.parents[2]),
+        "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}",
         "OMP_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": "",
+        "GLOO_SOCKET_IFNAME": "lo",
     }
     done = subprocess.run(
-        [sys.executable, str(program), str(model), str(pairs), str(out)],
+        [sys.executable, str(program), *map(str, arguments)],
         env=environment,
         capture_output=True,
         text=True,
@@ -29,7 +32,43 @@ def run_program(program, model, examples, out):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return out, json.loads((out / "codes.json").read_text()), done.stderr
+    return done.stderr
+
+
+def in_processes(count, action):
+    """Exit codes of `count` forked processes that call `action(rank)` with torchrun's variables set.
+
+    They are forked because importing the libraries takes longer than everything else.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    children = []
+    gc.freeze()  # what the libraries made is here to stay; looking through it takes longer than a run
+    for rank in range(count):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                if count > 1:
+                    os.environ |= {
+                        "RANK": str(rank),
+                        "LOCAL_RANK": str(rank),
+                        "WORLD_SIZE": str(count),
+                        "LOCAL_WORLD_SIZE": str(count),
+                        "MASTER_ADDR": "127.0.0.1",
+                        "MASTER_PORT": str(port),
+                    }
+                status = action(rank) or 0
+            except SystemExit as stop:
+                status = stop.code
+            except BaseException:  # noqa: BLE001 - told, and an exit code
+                traceback.print_exc()
+            finally:  # never go on with the parent's program
+                sys.stderr.flush()
+                os._exit(status)
+        children.append(child)
+    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 
 
 def report(folder):

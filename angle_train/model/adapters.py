@@ -115,9 +115,8 @@ def merge_into(plain: SentenceTransformer, model: SentenceTransformer) -> None:
     """
     from peft import get_peft_model_state_dict
 
-    adapted, target = model.transformers_model, plain.transformers_model
-    if adapted is None or target is None:
-        raise ValueError("both models must be transformers")
+    adapted: Any = model.transformers_model
+    target: Any = plain.transformers_model
     target.add_adapter(adapted.peft_config[_ADAPTER])
     _put(plain, get_peft_model_state_dict(adapted, adapter_name=_ADAPTER))
     merge_adapters(plain)

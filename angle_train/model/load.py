@@ -25,7 +25,7 @@ from angle_train.model.adapters import (
     merge_adapters,
     merge_into,
 )
-from angle_train.model.pooling import FIRST_TOKEN, freeze_fixed_weights, set_pooling
+from angle_train.model.pooling import freeze_fixed_weights, is_causal, set_pooling
 from angle_train.model.prompt import set_prompt, use_plain_text
 from angle_train.recipe import CHECKPOINT, BackboneConfig
 
@@ -67,11 +67,11 @@ def check_training_extra(feature: str) -> None:
 
 
 def check_device(device: str | None, *, numbered: bool = True) -> None:
-    """Check that torch can compute on `device`; None, the best there is, is always right.
+    """Check that torch can compute on `device`: `cpu`, `cuda`, `mps`, one GPU as `cuda:1`, None for the best.
 
     Args:
-        device: `cpu`, `cuda`, `mps`, or one GPU of several as `cuda:1`.
-        numbered: Whether the last kind is allowed; a training takes the first GPU that it sees.
+        device: What to check.
+        numbered: Whether `cuda:1` is allowed; a training takes the first GPU that it sees.
 
     Raises:
         InputError: It cannot; names the devices that there are.
@@ -135,22 +135,20 @@ def quiet_libraries() -> Iterator[None]:
     import datasets
     from transformers.utils import logging as transformers_logging
 
-    enable_bars: Callable[[], None] = transformers_logging.enable_progress_bar
-    disable_bars: Callable[[], None] = transformers_logging.disable_progress_bar
-    noisy = [logging.getLogger(name) for name in ("sentence_transformers", "transformers", "datasets")]
-    levels = [logger.level for logger in noisy]
+    noisy = map(logging.getLogger, ("sentence_transformers", "transformers", "datasets"))
+    levels = {logger: logger.level for logger in noisy}
     bars = transformers_logging.is_progress_bar_enabled()
-    for logger in noisy:
+    for logger in levels:
         logger.setLevel(logging.ERROR)
-    disable_bars()
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     datasets.disable_progress_bars()
     try:
         yield
     finally:
-        for logger, level in zip(noisy, levels, strict=True):
+        for logger, level in levels.items():
             logger.setLevel(level)
         if bars:
-            enable_bars()
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
         datasets.enable_progress_bars()
 
 
@@ -158,10 +156,7 @@ def load_backbone(
     id_or_path: str,
     max_seq_length: int | None = None,
     device: str | None = None,
-    *,
-    attention: str = "auto",
-    quantization: str = "none",
-    long_text: str = "cut",
+    config: BackboneConfig | None = None,
 ) -> SentenceTransformer:
     """Load a Sentence Transformers model, or a plain transformers checkpoint, as it is.
 
@@ -173,9 +168,8 @@ def load_backbone(
         id_or_path: A local directory, or an id on the Hugging Face hub.
         max_seq_length: Tokens per text; default the checkpoint's own.
         device: `cpu`, `cuda` …; default the best there is.
-        attention: Implementation of attention, see `recipe.BackboneConfig`.
-        quantization: `4bit` loads the weights in 4 bits.
-        long_text: `head_tail` reads both ends of long texts; `cut` does what the model says.
+        config: Says the attention, whether the weights are loaded in 4 bits, and whether both ends of long
+            texts are read although the model does not say so. The rest is for `load_for_training`.
 
     Raises:
         InputError: There is no such directory or id, the hub cannot be reached, it is no embedding model,
@@ -183,20 +177,21 @@ def load_backbone(
         MissingExtraError: torch, sentence-transformers or bitsandbytes is not installed.
     """
     check_training_extra("loading a model")
+    config = config or BackboneConfig()
     cached_only = not check_model_path(id_or_path) and not _hub_answers(id_or_path)
-    options = _loading_options(attention, quantization, device)
+    options = _loading_options(config, device)
     from safetensors import SafetensorError
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.util import load_file_path
 
-    from angle_train.model.long_text import HEAD_TAIL, LONG_TEXT_FILE, LongTextModel, read_long_text
+    from angle_train.model.long_text import LONG_TEXT_FILE, LongTextModel, check_note
 
     with quiet_libraries():
         try:
             saved = load_file_path(id_or_path, LONG_TEXT_FILE, local_files_only=cached_only)
-            if long_text != HEAD_TAIL and saved:
-                long_text = read_long_text(Path(saved))
-            model = (LongTextModel if long_text == HEAD_TAIL else SentenceTransformer)(
+            if saved and config.long_text == "cut":
+                check_note(Path(saved))
+            model = (LongTextModel if saved or config.long_text != "cut" else SentenceTransformer)(
                 id_or_path,
                 device=device,
                 trust_remote_code=False,
@@ -258,12 +253,10 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
-def _loading_options(attention: str, quantization: str, device: str | None) -> dict[str, Any]:
+def _loading_options(config: BackboneConfig, device: str | None) -> dict[str, Any]:
     """Return the options with which transformers loads the weights."""
-    options: dict[str, Any] = {}
-    if attention != "auto":
-        options["attn_implementation"] = attention
-    if quantization == "4bit":
+    options = {} if config.attention == "auto" else {"attn_implementation": config.attention}
+    if config.quantization == "4bit":
         import torch
         from sentence_transformers.util import get_device_name
 
@@ -298,14 +291,6 @@ def _complete(model: SentenceTransformer, name: str, *, bare: bool) -> None:
         return
     set_pooling(model, "last-token")
     say_once(f"{name}: causal language model, read at its last token{template}")
-
-
-def is_causal(model: SentenceTransformer) -> bool:
-    """Return whether tokens see only those before them; BERT can be built so too, and some LLMs are not."""
-    transformer = model.transformers_model
-    if transformer is None or not getattr(transformer.config, "is_causal", True):
-        return False
-    return any(getattr(module, "is_causal", False) is True for module in transformer.modules())
 
 
 def check_model_path(id_or_path: str) -> bool:
@@ -358,15 +343,15 @@ def _hub_answers(model_id: str) -> bool:
 
 
 def _limit_length(model: SentenceTransformer, max_seq_length: int | None, name: str) -> None:
-    positions = usable_positions(model)
-    if positions is not None and max_seq_length is not None and max_seq_length > positions:
-        raise InputError(
-            f"{name} has positions for {positions} tokens; max_seq_length {max_seq_length} is too long"
-        )
-    if max_seq_length is not None:
-        model.max_seq_length = max_seq_length
-    elif positions is not None and (model.max_seq_length or 0) > positions:
-        model.max_seq_length = positions
+    positions, length = usable_positions(model), max_seq_length or model.max_seq_length
+    if positions is not None and (length or 0) > positions:
+        if max_seq_length is not None:
+            raise InputError(
+                f"{name} has positions for {positions} tokens; max_seq_length {length} is too long"
+            )
+        length = positions
+    if length != model.max_seq_length:
+        model.max_seq_length = length
 
 
 def load_for_training(
@@ -377,7 +362,7 @@ def load_for_training(
     device: str | None = None,
     seed: int = 0,
 ) -> SentenceTransformer:
-    """Load a backbone and apply what a recipe says of it: prompt, pooling, adapters, long texts.
+    """Load a backbone as `load_backbone` does and apply a recipe's prompt, pooling and adapters.
 
     Args:
         id_or_path: A local directory, or an id on the Hugging Face hub.
@@ -391,17 +376,28 @@ def load_for_training(
         InputError: As `load_backbone`, or the model cannot take something of `config`.
         MissingExtraError: Something that is needed is not installed.
     """
-    model = load_backbone(
-        id_or_path,
-        max_seq_length,
-        device,
-        attention=config.attention,
-        quantization=config.quantization,
-        long_text=config.long_text,
-    )
-    _prepare(model, config, seed)
+    model = load_backbone(id_or_path, max_seq_length, device, config)
+    if has_adapters(model):  # of an earlier run
+        if config.lora_save == "adapter":
+            raise InputError("this backbone is itself saved as adapters; set lora_save = merged")
+        merge_adapters(model)
+        # Their loading froze the weights, which are to be trained now, unless new adapters are: then they may
+        # be 4-bit integers, which have no gradient.
+        if not config.lora_rank:
+            model.requires_grad_(True)
+            freeze_fixed_weights(model)
     if config.pooling != CHECKPOINT:
+        set_pooling(model, config.pooling)
         say_once(f"{id_or_path}: what is trained on it is pooled by {config.pooling}, as the recipe says")
+    if config.lora_rank:
+        add_adapters(model, config, seed)
+    if config.gradient_checkpointing:
+        transformer = model.transformers_model
+        if transformer is None:
+            raise InputError("gradient_checkpointing is for transformer models; set it to false")
+        if not transformer.supports_gradient_checkpointing:
+            raise InputError("this backbone has no gradient_checkpointing; set it to false")
+        transformer.gradient_checkpointing_enable({"use_reentrant": False})
     set_prompt(model, prompt)
     return model
 
@@ -446,41 +442,3 @@ def save_model(model: SentenceTransformer, directory: Path) -> None:
     mode = (directory / "modules.json").stat().st_mode
     for path in directory.rglob("*.safetensors"):
         path.chmod(mode)
-
-
-def _prepare(model: SentenceTransformer, config: BackboneConfig, seed: int) -> None:
-    if has_adapters(model):  # of an earlier run
-        if config.lora_save == "adapter":
-            raise InputError("this backbone is itself saved as adapters; set lora_save = merged")
-        merge_adapters(model)
-        # Their loading froze the weights, which are to be trained now, unless new adapters are: then they may
-        # be 4-bit integers, which have no gradient.
-        if not config.lora_rank:
-            model.requires_grad_(True)
-            freeze_fixed_weights(model)
-    if config.pooling != CHECKPOINT:
-        _pool(model, config.pooling)
-    if config.lora_rank:
-        add_adapters(model, config, seed)
-    transformer = model.transformers_model
-    if config.gradient_checkpointing:
-        if transformer is None:
-            raise InputError("gradient_checkpointing is for transformer models; set it to false")
-        if not transformer.supports_gradient_checkpointing:
-            raise InputError("this backbone has no gradient_checkpointing; set it to false")
-        transformer.gradient_checkpointing_enable({"use_reentrant": False})
-
-
-def _pool(model: SentenceTransformer, pooling: str) -> None:
-    if pooling in FIRST_TOKEN and is_causal(model):
-        raise InputError(
-            f"pooling {pooling} reads the first token, which in a causal language model does not see the "
-            "text after it; set pooling = last-token"
-        )
-    try:
-        set_pooling(model, pooling)
-    except ValueError:
-        raise InputError(
-            f"pooling {pooling} needs a transformer with a pooling after it, which this backbone is not; set "
-            f"pooling = {CHECKPOINT}"
-        ) from None

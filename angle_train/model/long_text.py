@@ -35,8 +35,8 @@ _COUNTED_AT_ONCE = 1024
 _MANY = 20_000  # texts whose counting takes seconds
 
 
-def read_long_text(path: Path) -> str:
-    """Return how the model beside this `long_text.json` reads long texts: `head_tail`.
+def check_note(path: Path) -> None:
+    """Check that the model beside this `long_text.json` reads both ends of long texts.
 
     Raises:
         InputError: The file is damaged, or the model reads them in a way that this release cannot.
@@ -53,7 +53,6 @@ def read_long_text(path: Path) -> str:
         )
     if mode != HEAD_TAIL:
         raise InputError(f"{path} does not say how long texts are read; delete it to cut them")
-    return HEAD_TAIL
 
 
 def head_and_tail(text: str, spans: Sequence[tuple[int, int]], budget: int) -> str:
@@ -75,14 +74,8 @@ class LongTextModel(SentenceTransformer):
     Saved, it is an ordinary model with a `long_text.json`.
     """
 
-    long_text = HEAD_TAIL
-
     def check_tokenizer(self) -> None:
-        """Check that the tokenizer tells where tokens are.
-
-        Raises:
-            InputError: It does not, or there is none.
-        """
+        """Raise an InputError unless the tokenizer tells where tokens are."""
         if self.max_seq_length is None or not getattr(self.tokenizer, "is_fast", False):
             raise InputError(f"long_text {HEAD_TAIL} needs a model with a fast tokenizer; set it to cut")
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from angle_data.errors import InputError
+from angle_train.recipe import CHECKPOINT
+
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Transformer
@@ -26,7 +29,8 @@ def set_pooling(model: SentenceTransformer, name: str) -> None:
         name: Key of `POOLINGS`.
 
     Raises:
-        ValueError: The model does not consist of a transformer and a pooling.
+        InputError: The model does not consist of a transformer and a pooling, or `name` reads the first token
+            of a causal model.
     """
     from sentence_transformers.base.modules import Transformer
     from sentence_transformers.sentence_transformer.modules import Pooling
@@ -34,7 +38,15 @@ def set_pooling(model: SentenceTransformer, name: str) -> None:
     modules = list(model)
     at = next((i for i, module in enumerate(modules) if isinstance(module, Pooling)), None)
     if at is None or not isinstance(modules[0], Transformer):
-        raise ValueError("the model is no transformer with a pooling after it")
+        raise InputError(
+            f"pooling {name} needs a transformer with a pooling after it, which this backbone is not; set "
+            f"pooling = {CHECKPOINT}"
+        )
+    if name in FIRST_TOKEN and is_causal(model):
+        raise InputError(
+            f"pooling {name} reads the first token, which in a causal language model does not see the "
+            "text after it; set pooling = last-token"
+        )
     after = modules[at + 1 :]
     if after and _is_fixed_mean(after[0]):
         after = after[1:]
@@ -44,6 +56,14 @@ def set_pooling(model: SentenceTransformer, name: str) -> None:
     for module in (*pooling, *after):
         model.append(module.to(model.device))
     freeze_fixed_weights(model)
+
+
+def is_causal(model: SentenceTransformer) -> bool:
+    """Return whether tokens see only those before them; BERT can be built so too, and some LLMs are not."""
+    transformer = model.transformers_model
+    if transformer is None or not getattr(transformer.config, "is_causal", True):
+        return False
+    return any(getattr(module, "is_causal", False) is True for module in transformer.modules())
 
 
 def _pooling(transformer: Transformer, *modes: PoolingMode) -> Pooling:

@@ -48,11 +48,11 @@ def set_prompt(model: SentenceTransformer, prompt: str) -> None:
     if transformer is None or transformer.tokenizer is None:
         raise InputError(f"prompt {prompt!r} needs a transformer; this model takes a prefix only")
     opening, closing = _special_tokens(transformer.tokenizer)
-    parts = opening + before, after + closing
+    # Strings of the template language have the escapes of JSON.
+    head, tail = (json.dumps(part, ensure_ascii=False) for part in (opening + before, after + closing))
     # The last message: a prompt given to `encode` would stand before it as a system message.
-    transformer.tokenizer.chat_template = (
-        f"{{{{ {_quoted(parts[0])} }}}}{{{{ messages[-1]['content'] }}}}{{{{ {_quoted(parts[1])} }}}}"
-    )
+    template = f"{{{{ {head} }}}}{{{{ messages[-1]['content'] }}}}{{{{ {tail} }}}}"
+    transformer.tokenizer.chat_template = template
     text: Any = transformer.modality_config["text"]
     _set_modalities(transformer, {"text": text, "message": {**text, "format": "flat"}})
     model.default_prompt_name = None
@@ -102,8 +102,3 @@ def _special_tokens(tokenizer: Any) -> tuple[str, str]:
         raise InputError("this tokenizer's markers cannot be found; give a prompt without text after {text}")
     tokens = tokenizer.convert_ids_to_tokens(whole)
     return "".join(tokens[: starts[0]]), "".join(tokens[starts[0] + len(bare) :])
-
-
-def _quoted(text: str) -> str:
-    """Return `text` as a string of the template language, whose escapes are JSON's."""
-    return json.dumps(text, ensure_ascii=False)

@@ -6,7 +6,6 @@ random: length goes with label). A batch's columns are named as the trainer expe
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -52,13 +51,9 @@ class EpochSampler(DefaultBatchSampler):
 def blocked_order(keys: Sequence[str], block: int, generator: torch.Generator) -> list[int]:
     """Return a random order of 0..len(keys)-1 in which rows of one key stand together, `block` at a time.
 
-    With `block` 1 it is a plain shuffle. Larger blocks put the pairs of one source text into one batch, which
-    encodes the source once for all of them and lets the objectives compare its synonyms with its antonyms.
-
-    Args:
-        keys: Source of each row.
-        block: Rows of one source that stand together.
-        generator: Decides the order.
+    The keys are the rows' sources. With `block` 1 it is a plain shuffle. Larger blocks put the pairs of one
+    source text into one batch, which encodes the source once for all of them and lets the objectives compare
+    its synonyms with its antonyms.
     """
     order: list[int] = torch.randperm(len(keys), generator=generator).tolist()
     if block == 1:
@@ -75,13 +70,9 @@ def count_equal_batches(
 ) -> int:
     """Return how many batches of the first `steps` steps have equal scores throughout: they rank nothing.
 
-    Counted from the sampler, so that a resumed run counts the batches before its checkpoint too.
-
-    Args:
-        sampler: Makes the batches; its epoch is changed.
-        scores: Gold score of each row of the data.
-        steps: Optimiser steps, from the first on.
-        accumulation: Batches per step; the last step of an epoch takes what is left.
+    Counted from the sampler, whose epoch changes, so that a resumed run counts the batches before its
+    checkpoint too. `scores` has the score of each row. A step takes `accumulation` batches, the last one of
+    an epoch what is left.
     """
     per_epoch = -(-len(sampler) // accumulation)
     count = 0
@@ -124,13 +115,7 @@ def transitive_pairs(
     group the others get the lowest score and weight of its positive rows, between groups those of the
     lowest-scored row.
 
-    Args:
-        first: Index (B,) of each row's first text, in 0..N-1.
-        second: Index (B,) of each row's second text.
-        score: Gold similarity (B,).
-        weight: Trust (B,).
-        positive: Whether each row is positive (B,), boolean.
-        group: Group (N,) of each text, from `positive_groups`.
+    The arguments are the labels of the rows, see `PairCollator`; `group` is from `positive_groups`.
     """
     count = len(group)
     scores = torch.full((count, count), torch.inf)  # indexed by groups first, by texts below
@@ -236,9 +221,7 @@ class PairCollator:
         generator = None
         if self.seed is not None:
             key = repr((self.seed, [(row["text1"], row["text2"]) for row in rows]))
-            generator = torch.Generator().manual_seed(
-                int.from_bytes(hashlib.sha256(key.encode()).digest()[:8])
-            )
+            generator = torch.Generator().manual_seed(stable_hash(key))
         pairs = [(str(row["text1"]), str(row["text2"])) for row in rows]
         if self.swap:
             flips = torch.rand(len(pairs), generator=generator).lt(0.5).tolist()

@@ -54,14 +54,13 @@ def encode_cached(model: nn.Module, chunks: Sequence[Mapping[str, Any]]) -> Tens
         with torch.no_grad(), autocast():
             parts.append(encode(model, chunk))
     embeddings = torch.cat(parts)
-    inner: Any = getattr(model, "_orig_mod", model)  # what torch.compile wraps
+    unsynchronised: Any = model.no_sync if isinstance(model, DistributedDataParallel) else nullcontext
 
     def encode_again(gradient: Tensor) -> None:
         """Give the model the gradient (N, D) of the embeddings, chunk by chunk."""
         start = 0
         for number, (chunk, draw) in enumerate(zip(chunks, draws, strict=True), start=1):
-            waits = isinstance(inner, DistributedDataParallel) and number < len(chunks)
-            with torch.enable_grad(), inner.no_sync() if waits else nullcontext():
+            with torch.enable_grad(), unsynchronised() if number < len(chunks) else nullcontext():
                 with draw, autocast():
                     part = encode(model, chunk)
                 gradients = gradient[start : start + len(part)].to(part.dtype)

@@ -1,8 +1,4 @@
-"""The combined AnglE objective as a Sentence Transformers loss: one forward pass, three terms.
-
-Takes the batches of `batches.PairCollator`. Where several processes train together, the loss is that of the
-whole batch.
-"""
+"""The combined AnglE objective as a Sentence Transformers loss: one forward pass, three terms."""
 
 from __future__ import annotations
 
@@ -86,15 +82,9 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
         term = cosine_objective(emb1, emb2, score, tau=config.cosine_tau, weight=weight)
         terms["cosine"] = config.cosine_weight * term
     if config.in_batch_weight:
-        term = in_batch_objective(
-            embeddings,
-            first,
-            second,
-            labels["positive"],
-            not_negatives(labels["group"], first, second, labels["neutral"]),
-            tau=config.in_batch_tau,
-            weight=weight,
-        )
+        excluded = not_negatives(labels["group"], first, second, labels["neutral"])
+        positive, tau = labels["positive"], config.in_batch_tau
+        term = in_batch_objective(embeddings, first, second, positive, excluded, tau=tau, weight=weight)
         terms["in_batch"] = config.in_batch_weight * term
     if config.angle_weight:
         term = angle_objective(emb1, emb2, score, tau=config.angle_tau, mode=config.angle_mode, weight=weight)

@@ -1,8 +1,14 @@
 """The three objectives of the AnglE papers as pure functions of embeddings; plain torch, nothing else.
 
-Shapes, used throughout: B pairs, D embedding width, N texts. Similarities are computed in fp32 whatever
-the embeddings' type, and every function is finite on zero, tiny and huge vectors. Temperatures are in the
-papers' units: they divide (τ = 0.05 is the papers' choice for cosine and in-batch, 1.0 for angle).
+Similarities are computed in fp32 whatever the embeddings' type, and every function is finite on zero, tiny
+and huge vectors. Arguments mean the same throughout, for B pairs of N texts with embeddings of width D:
+
+    emb1, emb2      embeddings (B, D) of the pairs' first and second texts
+    score           gold similarity (B,); only its order matters
+    tau             temperature in the papers' units: it divides
+    weight          trust in each pair (B,), in (0, 1]; default 1
+    embeddings      the distinct texts (N, D)
+    first, second   index (B,) of each pair's texts, in 0..N-1
 
 Sources: AnglE (https://arxiv.org/abs/2309.12871) Eq. 1, 2, 5-8; CoSENT (https://kexue.fm/archives/8847).
 """
@@ -85,12 +91,7 @@ ANGLE_SIMILARITIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 def ranking_loss(similarity: Tensor, score: Tensor, *, tau: float, weight: Tensor | None = None) -> Tensor:
     """Return log(1 + Σ w_i·w_j·exp((s_j - s_i)/τ)) over all i, j with score_i > score_j (Eq. 1 and 7).
 
-    Args:
-        similarity: s (B,), larger for more similar pairs.
-        score: Gold similarity (B,); only its order matters. With all scores equal the loss is 0.
-        tau: Temperature; divides.
-        weight: Trust in each pair (B,), in (0, 1]; default 1.
-
+    `similarity` is s (B,), larger for more similar pairs. With all scores equal the loss is 0.
     O(B log B) time and O(B) memory: the double sum is Σ_i w_i·exp(-s_i/τ)·Σ_{j lower} w_j·exp(s_j/τ).
     """
     order = score.argsort()
@@ -110,7 +111,7 @@ def cosine_objective(
 ) -> Tensor:
     """Return the cosine objective (scalar, ≥ 0): pairs with a higher score should have a higher cosine.
 
-    Eq. 1 of the AnglE paper, the CoSENT loss. Shapes: emb1, emb2 (B, D), score and weight (B,).
+    Eq. 1 of the AnglE paper, the CoSENT loss.
     """
     return ranking_loss(cosine_similarity(emb1, emb2), score, tau=tau, weight=weight)
 
@@ -126,14 +127,8 @@ def angle_objective(
 ) -> Tensor:
     """Return the angle objective (scalar, ≥ 0): Eq. 7, ranking by the angle instead of its cosine.
 
-    Args:
-        emb1: Embeddings (B, D) of the first texts.
-        emb2: Embeddings (B, D) of the second texts.
-        score: Gold similarity (B,).
-        tau: Temperature; divides.
-        mode: A key of `ANGLE_SIMILARITIES`: `symmetric` ranks by the angle between the embeddings,
-            `published` reproduces the authors' released loss; see the similarity functions.
-        weight: Trust in each pair (B,).
+    `mode` is a key of `ANGLE_SIMILARITIES`: `symmetric` ranks by the angle between the embeddings,
+    `published` reproduces the authors' released loss; see the similarity functions.
     """
     return ranking_loss(ANGLE_SIMILARITIES[mode](emb1, emb2), score, tau=tau, weight=weight)
 
@@ -141,13 +136,9 @@ def angle_objective(
 def not_negatives(groups: Tensor, first: Tensor, second: Tensor, neutral: Tensor) -> Tensor:
     """Return which texts (N, N), boolean, are not negatives of each other.
 
-    Texts of one group are not, nor are texts of two groups that a neutral pair connects.
-
-    Args:
-        groups: Group (N,) of each text, in 0..N-1; `batches.positive_groups` finds them.
-        first: Index (B,) of each pair's first text.
-        second: Index (B,) of each pair's second text.
-        neutral: Whether each pair is neutral (B,), boolean: neither positive nor negative.
+    Texts of one group are not, nor are texts of two groups that a neutral pair connects. `groups` (N,) has a
+    number in 0..N-1 for each text, see `batches.positive_groups`; `neutral` (B,), boolean, says which pairs
+    are neither positive nor negative.
     """
     excluded = groups[:, None] == groups[None, :]
     if not bool(neutral.any()):
@@ -173,14 +164,7 @@ def in_batch_objective(
     itself and all texts that are not excluded for i. Second texts of other pairs (antonyms too) are
     negatives. The mean over positive pairs is weighted by `weight`; without a positive pair the loss is 0.
 
-    Args:
-        embeddings: The distinct texts (N, D).
-        first: Index (B,) of each pair's first text.
-        second: Index (B,) of each pair's second text.
-        positive: Whether each pair is positive (B,), boolean.
-        excluded: Which texts (N, N), boolean, are not negatives of each other, see `not_negatives`.
-        tau: Temperature; divides.
-        weight: Trust in each pair (B,).
+    `positive` (B,), boolean, says which pairs are positive; `excluded` (N, N) is from `not_negatives`.
     """
     anchor = torch.cat([first[positive], second[positive]])
     target = torch.cat([second[positive], first[positive]])

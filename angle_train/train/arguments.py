@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
@@ -77,9 +76,7 @@ def resolve_precision(precision: str, device: torch.device) -> str:
 def computes_bf16(device: torch.device, cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     """Return whether `device` has instructions for bf16; older ones emulate it, slower than fp32 and coarser.
 
-    Args:
-        device: One of another kind, or a CPU that the system does not describe, counts as able.
-        cpuinfo: Where Linux lists what the CPU can do.
+    A device that is neither CPU nor GPU, or a CPU that Linux does not describe in `cpuinfo`, counts as able.
     """
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
@@ -121,11 +118,6 @@ def training_arguments(
     """
     every = Schedule(config, count).every
     precision = resolve_precision(config.precision, device)
-    selection: dict[str, Any] = {
-        "eval_strategy": "steps",
-        "eval_steps": every,
-        "load_best_model_at_end": True,
-    }
     args = SentenceTransformerTrainingArguments(
         output_dir=str(directory),
         num_train_epochs=config.epochs,
@@ -153,7 +145,9 @@ def training_arguments(
         logging_steps=every,
         report_to=list(trackers) or "none",
         disable_tqdm=True,
-        **(selection if select else {}),
+        eval_strategy="steps" if select else "no",
+        eval_steps=every if select else None,
+        load_best_model_at_end=select,
     )
     args.dataloader_drop_last = False  # set by the library where there are several processes
     if process_count() == 1 and args.n_gpu > 1:
@@ -186,11 +180,10 @@ def tracker_folder(out: Path) -> Iterator[None]:
 
     Its own default is inside the checkpoints, which go when the run is finished.
     """
-    if _TRACKER_FOLDER in os.environ:
-        yield
-        return
-    os.environ[_TRACKER_FOLDER] = str(out / "tensorboard")
+    chosen = _TRACKER_FOLDER in os.environ
+    os.environ.setdefault(_TRACKER_FOLDER, str(out / "tensorboard"))
     try:
         yield
     finally:
-        del os.environ[_TRACKER_FOLDER]
+        if not chosen:
+            del os.environ[_TRACKER_FOLDER]

@@ -70,7 +70,10 @@ class RunDirectory:
         state = self._state()
         if state is None:
             raise InputError(f"{self._state_file} is damaged; run again with --overwrite")
-        finished, changed = state["status"] == "finished", self._changed(state)
+        finished, changed = (
+            state["status"] == "finished",
+            changed_parts(state["fingerprint"], self.fingerprint),
+        )
         if not finished and self._complete_checkpoint() is None:
             return "new"
         if changed:
@@ -155,15 +158,15 @@ class RunDirectory:
             return None
         return state if whole else None
 
-    def _changed(self, state: Mapping[str, Any]) -> list[str]:
-        return changed_parts(state["fingerprint"], self.fingerprint)
-
     def _goes_on(self) -> bool:
         """Return whether the directory holds this very run, begun with `overwrite` and cut off."""
         state = self._state()
-        if state is None or state["status"] != "interrupted" or not state.get("overwrite"):
-            return False
-        return not self._changed(state)
+        return (
+            state is not None
+            and state["status"] == "interrupted"
+            and state.get("overwrite", False)
+            and not changed_parts(state["fingerprint"], self.fingerprint)
+        )
 
     def _write(self, status: Status, *, overwrite: bool) -> None:
         state = {"status": status, "fingerprint": dict(self.fingerprint), "overwrite": overwrite}

@@ -98,11 +98,15 @@ class FoldCurve:
         backbone: Spearman of the untouched backbone.
         dev: Spearman (E, S) after each of E evaluations, with each of S shares of the backbone mixed in.
         similarity: Similarities (E, S, B) behind them, of the part's B pairs.
+        rows: Positions of the part's pairs among all graded ones.
+        progress: Share (0..1) of the run's steps that was taken at each evaluation.
     """
 
     backbone: float
     dev: list[list[float]]
     similarity: list[list[list[float]]]
+    rows: Sequence[int] = ()
+    progress: Sequence[float] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +268,7 @@ def cross_fit(
         len(parts),
     )
     recipe = recipe.with_overrides({"patience": _NO_PATIENCE})
-    curves, progress = [], []
+    curves = []
     for number, part in enumerate(parts, start=1):
         model = load()
         held_out = human.take(part, f"{human.name}/part {number}")
@@ -276,9 +280,9 @@ def cross_fit(
         similarity = _part_run(model, pairs, held_out, recipe, run, shares, backbone)
         schedule = Schedule(recipe.training, len(pairs))
         dev = [[spearman(held_out.score, np.array(c)) for c in columns] for columns in similarity]
-        curves.append(FoldCurve(backbone, dev, similarity))
-        progress.append([schedule.step_of(i + 1) / schedule.steps for i in range(len(dev))])
-    return _chosen(curves, parts, progress, shares, before, shared_texts(human, parts))
+        progress = [schedule.step_of(i + 1) / schedule.steps for i in range(len(dev))]
+        curves.append(FoldCurve(backbone, dev, similarity, part, progress))
+    return _chosen(curves, shares, before, shared_texts(human, parts))
 
 
 def _part_run(
@@ -310,8 +314,6 @@ def _part_run(
 
 def _chosen(
     curves: Sequence[FoldCurve],
-    parts: Sequence[Sequence[int]],
-    progress: Sequence[Sequence[float]],
     shares: Sequence[float],
     before: NDArray[np.float64],
     shared: tuple[int, int],
@@ -319,11 +321,11 @@ def _chosen(
     choice = choose(curves)
     after = before.copy()
     if choice.evaluation:
-        for part, curve in zip(parts, curves, strict=True):
-            after[list(part)] = curve.similarity[choice.evaluation - 1][choice.share]
+        for curve in curves:
+            after[list(curve.rows)] = curve.similarity[choice.evaluation - 1][choice.share]
     measured = min(len(curve.dev) for curve in curves)
     means = [float(np.mean([curve.dev[i][choice.share] for curve in curves])) for i in range(measured)]
-    done = [float(np.mean(at)) for at in zip(*progress, strict=False)]
+    done = [float(np.mean(at)) for at in zip(*(curve.progress for curve in curves), strict=False)]
     backbone = float(np.mean([curve.backbone for curve in curves]))
     if not choice.evaluation:
         log.info("chosen: the backbone, whose mean over the parts of %.2f no evaluation beat", 100 * backbone)
@@ -338,14 +340,5 @@ def _chosen(
         )
         if shares[choice.share]:
             log.info("with %.0f %% of the backbone mixed in", 100 * shares[choice.share])
-    return CrossFit(
-        choice,
-        shares[choice.share],
-        before,
-        after,
-        done,
-        means,
-        backbone,
-        [len(part) for part in parts],
-        shared,
-    )
+    sizes = [len(curve.rows) for curve in curves]
+    return CrossFit(choice, shares[choice.share], before, after, done, means, backbone, sizes, shared)

@@ -105,8 +105,6 @@ def any_process(flag: bool) -> bool:
     import torch
     import torch.distributed as dist
 
-    if not dist.is_initialized():
-        return flag
     device = "cuda" if dist.get_backend() == "nccl" else "cpu"
     flags = torch.tensor([int(flag)], device=device)
     dist.all_reduce(flags, op=dist.ReduceOp.MAX)

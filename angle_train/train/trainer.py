@@ -127,17 +127,10 @@ class _Trainer(SentenceTransformerTrainer):
     block: int
     meter: TermMeter
 
-    def get_batch_sampler(
-        self,
-        dataset: Dataset,
-        batch_size: int,
-        drop_last: bool,
-        valid_label_columns: list[str] | None = None,
-        generator: torch.Generator | None = None,
-        seed: int = 0,
-    ) -> EpochSampler:
-        """Return the sampler of the training data, the only data that the trainer samples."""
-        sampler = EpochSampler(dataset, batch_size, drop_last, seed=seed)
+    def get_batch_sampler(self, *given: Any, **options: Any) -> EpochSampler:
+        """Return the `EpochSampler` of the training data, the only data that the trainer samples."""
+        sampler = cast(EpochSampler, super().get_batch_sampler(*given, **options))
+        # Given as arguments of the run, the sources would end up in checkpoints.
         sampler.sources, sampler.block = self.sources, self.block
         return sampler
 
@@ -176,7 +169,7 @@ def train(
     resume: Path | None = None,
     options: TrainOptions | None = None,
 ) -> Training:
-    """Train `model` in place and leave it with the weights that were best on the dev sets.
+    """Train `model` in place on `pairs` and leave it with the weights that were best on the dev sets.
 
     Args:
         model: Trained in fp32 weights, whatever they were.
@@ -230,16 +223,12 @@ def _make_trainer(
         transformer.get_input_embeddings().requires_grad_(False)
     model = training_weights(model, resolve_precision(config.precision, model.device))
     columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
+    select, trackers = evaluator is not None, options.trackers
     with quiet_libraries():
         trainer = _Trainer(
             model=model,
             args=training_arguments(
-                config,
-                len(pairs),
-                directory,
-                model.device,
-                select=evaluator is not None,
-                trackers=options.trackers,
+                config, len(pairs), directory, model.device, select=select, trackers=trackers
             ),
             train_dataset=Dataset.from_dict({name: list(values) for name, values in columns.items()}),
             loss=options.make_loss(model, recipe.objective, config.gradient_cache),
@@ -247,7 +236,6 @@ def _make_trainer(
             # Any callable does; the annotation knows only its own class.
             data_collator=cast(Any, make_collator(model, recipe)),
         )
-    # Given as an argument, the sampler would end up in checkpoints.
     trainer.sources, trainer.block, trainer.meter = pairs.sources(), config.source_block, TermMeter()
     trainer.remove_callback(PrinterCallback)
     if process_number():

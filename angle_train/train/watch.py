@@ -134,7 +134,9 @@ class RunCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Count the step; stop, with a checkpoint, if interrupted."""
-        self._progress.advance(state.global_step - self._shown, self._note(state))
+        scores = [evaluation.dev for evaluation in learning_curve(state)]
+        note = f"dev {100 * scores[-1]:.1f}, best {100 * max(self._start, *scores):.1f}" if scores else ""
+        self._progress.advance(state.global_step - self._shown, note)
         self._shown = state.global_step
         if self._end is not None and self._end <= state.global_step < state.max_steps:
             control.should_save = control.should_training_stop = True
@@ -152,7 +154,6 @@ class RunCallback(TrainerCallback):
         entry["terms"] = self._meter.means()
         self._meter.restore({})
         *earlier, last = learning_curve(state)
-        terms = ", ".join(f"{name} {value:.3f}" for name, value in last.terms.items())
         is_best = last.dev > max([self._start, *(evaluation.dev for evaluation in earlier)])
         best = ", the best so far" if is_best else ""
         log.info(
@@ -160,7 +161,7 @@ class RunCallback(TrainerCallback):
             last.step,
             state.max_steps,
             last.epoch,
-            terms or "loss n/a",
+            _in_words(last.terms) or "loss n/a",
             100 * last.dev,
             best,
         )
@@ -172,14 +173,14 @@ class RunCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Log the loss terms of a run that is not measured on the way."""
-        if args.eval_strategy == "no" and self._meter.means():
-            terms = ", ".join(f"{name} {value:.3f}" for name, value in self._meter.means().items())
+        if args.eval_strategy == "no" and (means := self._meter.means()):
+            terms = _in_words(means)
             log.info("step %d/%d, epoch %.2f: %s", state.global_step, state.max_steps, state.epoch, terms)
             self._meter.restore({})
 
-    def _note(self, state: TrainerState) -> str:
-        scores = [evaluation.dev for evaluation in learning_curve(state)]
-        return f"dev {100 * scores[-1]:.1f}, best {100 * max(self._start, *scores):.1f}" if scores else ""
+
+def _in_words(terms: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.3f}" for name, value in terms.items())
 
 
 def learning_curve(state: TrainerState) -> list[Evaluation]:
@@ -250,17 +251,16 @@ def memory_errors_in_one_line() -> Iterator[None]:
     """
     try:
         yield
-    except torch.OutOfMemoryError:
-        place = "the GPU"
-    except MemoryError:
-        place = "the machine"
-    except RuntimeError as error:
-        if not any(mark in str(error) for mark in _ON_THE_PROCESSOR):
+    except (MemoryError, RuntimeError) as error:
+        on_gpu = isinstance(error, torch.OutOfMemoryError)
+        if (
+            isinstance(error, RuntimeError)
+            and not on_gpu
+            and not any(m in str(error) for m in _ON_THE_PROCESSOR)
+        ):
             raise
-        place = "the machine"
-    else:
-        return
-    raise InputError(f"{place} has not enough memory for this run: {_ADVICE}")
+        place = "the GPU" if on_gpu else "the machine"
+        raise InputError(f"{place} has not enough memory for this run: {_ADVICE}") from None
 
 
 @contextmanager

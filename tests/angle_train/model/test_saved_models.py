@@ -5,14 +5,12 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 import torch
 from tiny_backbones import checkpoint
 
-from angle_train.model.adapters import add_adapters, merge_adapters
+from angle_train.model.adapters import merge_adapters
 from angle_train.model.load import load_for_training
 from angle_train.model.pooling import POOLINGS
-from angle_train.model.prompt import set_prompt
 from angle_train.recipe import BackboneConfig
 
 TEMPLATE = 'Summarize sentence "{text}" in one word:"'
@@ -82,15 +80,3 @@ def test_the_card_says_how_to_load_it(tiny_model_dir, tmp_path):
     card = (tmp_path / "README.md").read_text()
     assert "from sentence_transformers import SentenceTransformer" in card
     assert "LongTextModel" not in card
-
-
-@pytest.mark.parametrize("kind", ["merged", "adapter"])
-def test_what_is_saved_of_adapters(tiny_model, tmp_path, kind):
-    add_adapters(tiny_model, BackboneConfig(lora_rank=2, lora_save=kind))
-    set_prompt(tiny_model, "x ")
-    if kind == "merged":
-        merge_adapters(tiny_model)
-    tiny_model.save_pretrained(str(tmp_path), create_model_card=False)
-    whole = (tmp_path / "model.safetensors").exists()
-    adapters = (tmp_path / "adapter_model.safetensors").exists()
-    assert (whole, adapters) == (kind == "merged", kind == "adapter")

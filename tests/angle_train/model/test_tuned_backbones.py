@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from cut_runs import CutOff, cut_off
 from sentence_transformers import SentenceTransformer
 from tiny_backbones import FAMILIES, checkpoint
 
@@ -18,7 +19,6 @@ from angle_train.model.load import load_backbone, load_for_training, starts_as_b
 from angle_train.model.long_text import LongTextModel
 from angle_train.model.pooling import POOLINGS
 from angle_train.recipe import BackboneConfig, Recipe
-from angle_train.train import trainer
 
 PAPER = 'Summarize sentence "{text}" in one word:"'
 FAST = {
@@ -137,18 +137,10 @@ def test_adapters_alone_are_trained(run, tiny_model_dir, pairs_file, kind):
     assert abs(moved).max() > 1e-3
 
 
-def test_a_run_with_adapters_goes_on_where_it_was_cut_off(run, monkeypatch):
+def test_a_run_with_adapters_goes_on_where_it_was_cut_off(run):
     whole, report = run(out="whole", lora_rank=4, lora_dropout=0.1)
-
-    class Cut(trainer.RunCallback):
-        def on_save(self, args, state, control, **kwargs):
-            if state.global_step == 2:
-                raise RuntimeError("cut")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(trainer, "RunCallback", Cut)
-        with pytest.raises(RuntimeError, match="cut"):
-            run(out="cut", lora_rank=4, lora_dropout=0.1)
+    with cut_off("on_save", 2), pytest.raises(CutOff):
+        run(out="cut", lora_rank=4, lora_dropout=0.1)
     checkpoint_directory = whole.out.parent / "cut" / "checkpoints" / "checkpoint-2"
     assert (checkpoint_directory / "adapter_model.safetensors").is_file()
     assert not (checkpoint_directory / "model.safetensors").exists()

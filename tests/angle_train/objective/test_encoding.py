@@ -1,23 +1,18 @@
 """From chunks to embeddings: gradient caching, several processes, sparse lookups, and the same gradients."""
 
-import os
-import subprocess
-import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from letter_model import LetterModel, batch_of
+from process_runs import run_program
 from sentence_transformers import SentenceTransformer
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
 
 from angle_train.data.pairs import PairSet
-from angle_train.objective import encoding
 from angle_train.objective import loss as loss_module
-from angle_train.objective.encoding import check_same_batch, encode_cached, sparse_lookups
+from angle_train.objective.encoding import encode_cached, sparse_lookups
 from angle_train.objective.loss import CombinedLoss
 from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
 from angle_train.train.trainer import DevEvaluator, train
@@ -244,16 +239,7 @@ NAMES = ["plain", "everything", "cached", "accumulated", "fewer texts than proce
 def found(tiny_model_dir, tmp_path_factory):
     """What one process and each of two found: {"single" | "rank0" | "rank1": {scenario: results}}."""
     out = tmp_path_factory.mktemp("processes")
-    environment = os.environ | {"PYTHONPATH": str(PROGRAM.parents[3]), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(tiny_model_dir), str(out)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=250,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_program(PROGRAM, tiny_model_dir, out)
     return {name: torch.load(out / f"{name}.pt") for name in ("single", "rank0", "rank1")}
 
 
@@ -296,32 +282,12 @@ def test_cached_gradients_are_synchronised_once_a_step(found):
     assert 3 * counts["accumulated"] == 2 * counts["everything"]  # four batches in two steps
 
 
-def test_batches_of_the_same_sums_in_another_order_are_told_apart(monkeypatch):
-    def batch(scores):
-        none = torch.zeros(0)
-        return {"first": none, "second": none, "score": torch.tensor(scores), "weight": none}
-
-    def gather(sums, own):
-        told.append(own)
-        for place, value in zip(sums, (told[0], own), strict=True):
-            place.copy_(value)
-
-    told = []
-    monkeypatch.setattr(encoding, "world_size", lambda: 2)
-    monkeypatch.setattr(encoding.dist, "all_gather", gather)
-    check_same_batch(batch([0.0, 1.0, 0.0]))
-    check_same_batch(batch([0.0, 1.0, 0.0]))
-    # The same sum, 1, and the same one where each value counts by its place, 2.
-    with pytest.raises(ValueError, match="different batches"):
-        check_same_batch(batch([0.5, 0.0, 0.5]))
-
-
 @pytest.mark.parametrize("rank", ["rank0", "rank1"])
 def test_batches_that_were_not_made_for_the_processes_are_refused(found, rank):
-    sharded, alone, other_length = found[rank]["refusals"]
-    assert sharded.startswith(
-        "the processes have different batches: each must get the rows of the whole batch"
-    )
+    sharded, swapped, alone, other_length = found[rank]["refusals"]
+    different = "the processes have different batches: each must get the rows of the whole batch"
+    assert sharded.startswith(different)
+    assert swapped.startswith(different)
     assert alone.startswith("the batch is not divided among 2 processes")
     assert other_length.startswith("this process encoded 2 texts instead of ")
 
@@ -384,26 +350,3 @@ def test_an_adaptive_run_collects_sparse_gradients_and_ends_like_a_fixed_one(tin
         ends[chunking] = weight.detach().clone()
     assert seen == [False, False, True, True]
     torch.testing.assert_close(ends["adaptive"], ends["fixed"], rtol=1e-3, atol=1e-5)
-
-
-def test_gradients_of_a_compiled_parallel_model_wait_too():
-    class Parallel(DistributedDataParallel):
-        def __init__(self):
-            nn.Module.__init__(self)
-            self.letters, self.calls = nn.Embedding(128, 8), []
-
-        forward = LetterModel.forward
-
-        @contextmanager
-        def no_sync(self):
-            waiting.append(len(self.calls))
-            yield
-
-    waiting, inner = [], Parallel()
-    compiled = nn.Module()
-    compiled._orig_mod, compiled.forward = inner, inner.forward  # as torch.compile keeps what it wraps
-    chunks = [{"input_ids": torch.randint(1, 128, (n, 3))} for n in (4, 3, 2)]
-    for model in (inner, compiled):
-        inner.calls.clear()
-        encode_cached(model, chunks).square().sum().backward()
-    assert waiting == [3, 4, 3, 4]  # the last chunk of each synchronises

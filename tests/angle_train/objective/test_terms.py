@@ -9,7 +9,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import spearmanr
 
 from angle_train.objective.batches import positive_groups
 from angle_train.objective.terms import (
@@ -235,25 +234,18 @@ def every_objective(emb):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("length", [0.0, 1e-30, 1e-6, 0.006, 1.0, 480.0, 6e4, 1e30])
-def test_losses_and_gradients_are_finite(dtype, length):
+@pytest.mark.parametrize("rows", [[0, 1, 2, 3, 4], [0, 0, 0, 0, 0]], ids=["different", "parallel"])
+def test_losses_and_gradients_are_finite(dtype, length, rows):
     if length > torch.finfo(dtype).max:
         length = torch.finfo(dtype).max / 8
-    emb = (torch.nn.functional.normalize(embeddings(5)) * length).to(dtype).requires_grad_()
+    signs = torch.tensor([[1.0], [-1], [1], [1], [-1]])  # parallel rows are equal or opposite
+    emb = torch.nn.functional.normalize(embeddings(5))[rows] * signs
+    emb = (emb * length).to(dtype).requires_grad_()
     for loss in every_objective(emb):
         (gradient,) = torch.autograd.grad(loss, emb)
         assert loss.isfinite()
         assert gradient.isfinite().all()
         assert gradient.dtype == dtype
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_identical_and_opposite_vectors_have_finite_gradients(dtype):
-    row = embeddings(1).to(dtype)
-    emb = torch.cat([row, -row, row, row, -row]).requires_grad_()
-    for loss in every_objective(emb):
-        (gradient,) = torch.autograd.grad(loss, emb)
-        assert loss.isfinite()
-        assert gradient.isfinite().all()
 
 
 def test_mixed_precision_does_not_coarsen_the_similarities():
@@ -317,21 +309,6 @@ def test_published_similarity_peaks_at_cosine_0707_not_at_identity():
     assert published_angle_similarity(-x, x).tolist() == pytest.approx([1.0] * 3, abs=1e-5)
 
 
-def test_published_objective_of_the_similarities_that_were_measured_of_the_released_code():
-    # Of the released code: a text and itself 1, rotated by 45 degrees 1.414, opposite texts 1 again.
-    x = embeddings(1, 64)
-    pair, others = torch.cat([x, x]), torch.cat([complex_rotation(x, 45), x])
-
-    def loss(score, tau):
-        return angle_objective(others, pair, torch.tensor(score), tau=tau, mode="published").item()
-
-    assert loss([1.0, 0.0], 1.0) == pytest.approx(0.50734, abs=1e-4)  # log(1 + e^(1 - 1.41421))
-    assert loss([0.0, 1.0], 1.0) == pytest.approx(0.92155, abs=1e-4)  # log(1 + e^(1.41421 - 1))
-    assert loss([0.0, 1.0], 1 / 20) == pytest.approx(8.28452, abs=1e-3)  # the same with its later scale of 20
-    others[1] = -x
-    assert loss([1.0, 0.0], 1.0) == pytest.approx(0.50734, abs=1e-4)
-
-
 def test_published_similarity_depends_on_the_order_and_symmetric_does_not():
     width = 768
     x, y = embeddings(4000, width), embeddings(4000, width, seed=1)
@@ -357,39 +334,3 @@ def test_symmetric_angle_keeps_its_gradient_where_the_cosine_saturates():
         (angle_slope,) = torch.autograd.grad(symmetric_angle_similarity(x, y).sum(), y)
         assert cosine_slope.norm().item() == pytest.approx(math.sin(angle), rel=1e-2)
         assert angle_slope.norm().item() == pytest.approx(2 / math.pi, rel=1e-2)
-
-
-def test_symmetric_similarity_peaks_at_equal_directions():
-    similarity = symmetric_angle_similarity
-    x, y = embeddings(200, 64), embeddings(200, 64, seed=1)
-    same = similarity(x, 3 * x)
-    for other in (y, x + 0.05 * y, complex_rotation(x, 45), -x):
-        assert (similarity(x, other) < same).all()
-
-
-def toy_spearman(mode, tau, seed, count=64, width=64, steps=100):
-    """Spearman of cosine and label of free embeddings that were trained by the angle objective alone."""
-    draw = torch.Generator().manual_seed(seed)
-    common = 1.5 * torch.randn(1, width, generator=draw)  # initial cosines are about 0.7
-    x, y = (common + torch.randn(count, width, generator=draw) for _ in range(2))
-    score = torch.arange(count) % 6 / 5
-    optimiser = torch.optim.Adam([x.requires_grad_(), y.requires_grad_()], lr=0.05)
-    for _ in range(steps):
-        loss = angle_objective(x, y, score, tau=tau, mode=mode)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    return spearmanr(cosine_similarity(x, y).detach().numpy(), score.numpy()).statistic
-
-
-@pytest.mark.parametrize(
-    ("mode", "tau", "least", "most"),
-    [
-        ("symmetric", 0.05, 0.98, 1),
-        # At τ = 1 a similarity that ends at ±1 pushes middle grades to the ends.
-        ("symmetric", 1.0, 0.9, 0.975),
-        ("published", 1.0, 0.5, 0.85),  # its optimum is not at equal directions
-    ],
-)
-def test_what_the_angle_alone_teaches_free_embeddings(mode, tau, least, most):
-    assert all(least < toy_spearman(mode, tau, seed) < most for seed in range(2))

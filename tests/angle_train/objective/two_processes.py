@@ -4,9 +4,7 @@
 one program that forks, because importing the libraries takes longer than everything else.
 """
 
-import os
 import sys
-import traceback
 import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -14,11 +12,12 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from letter_model import batch_of
+from process_runs import in_processes
 from sentence_transformers import SentenceTransformer
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
 
-from angle_train.objective.batches import PairCollator
 from angle_train.objective.encoding import gather_embeddings
 from angle_train.objective.loss import CombinedLoss
 from angle_train.recipe import ObjectiveConfig
@@ -68,22 +67,8 @@ SCENARIOS = {
 
 def collate(model, rows, scenario, rank, processes, step):
     """Chunks and labels as the trainer hands them to the loss."""
-    collator = PairCollator(
-        model.preprocess,
-        chunk_size=4,
-        transitive=scenario.objective.transitive,
-        isp=scenario.objective.isp,
-        process=rank,
-        processes=processes,
-        seed=step,
-    )
-    batch = collator(rows)
-    labels = batch.pop("label")
-    chunks = {}
-    for name, value in batch.items():
-        chunk, _, column = name.partition("_")
-        chunks.setdefault(chunk, {})[column] = value
-    return [chunks[name] for name in sorted(chunks)], labels
+    options = {"transitive": scenario.objective.transitive, "process": rank, "processes": processes}
+    return batch_of(rows, model.preprocess, chunk_size=4, swap=True, seed=step, **options)
 
 
 def wrap(model, processes):
@@ -129,12 +114,8 @@ def train(directory, scenario, rank, processes):
         "terms": terms,
         "texts": texts,
         "synchronised": len(SYNCHRONISED),
-        "parameters": parameters(model),
+        "parameters": {name: value.detach().clone() for name, value in model.named_parameters()},
     }
-
-
-def parameters(model):
-    return {name: value.detach().clone() for name, value in model.named_parameters()}
 
 
 def refusals(directory, rank):
@@ -142,8 +123,12 @@ def refusals(directory, rank):
     model = SentenceTransformer(directory, device="cpu").eval()
     scenario, found = SCENARIOS["plain"], []
     sharded = collate(model, ROWS[rank::2], scenario, rank, 2, 1)
+    # The same sums, also where each score counts by its place.
+    scores = ([0.0, 1.0, 0.0], [0.5, 0.0, 0.5])[rank]
+    swapped = [row | {"score": score} for row, score in zip(ROWS, scores, strict=False)]
+    swapped = collate(model, swapped, scenario, rank, 2, 1)
     alone = collate(model, ROWS[:6], scenario, 0, 1, 1)
-    for chunks, labels in (sharded, alone):
+    for chunks, labels in (sharded, swapped, alone):
         try:
             CombinedLoss(model, scenario.objective)(chunks, labels)
         except ValueError as error:
@@ -156,41 +141,28 @@ def refusals(directory, rank):
     return found
 
 
-def run(directory, out, rank):
-    """All scenarios in one process: alone (rank None) or as one of several."""
+def single(directory, out):
+    """All scenarios in one process."""
     torch.set_num_threads(1)
-    if rank is None:
-        found = {name: train(directory, scenario, 0, 1) for name, scenario in SCENARIOS.items()}
-    else:
-        dist.init_process_group("gloo", init_method=f"file://{out}/store", rank=rank, world_size=PROCESSES)
-        found = {name: train(directory, scenario, rank, PROCESSES) for name, scenario in SCENARIOS.items()}
-        found["refusals"] = refusals(directory, rank)
-        dist.destroy_process_group()
-    torch.save(found, out / ("single.pt" if rank is None else f"rank{rank}.pt"))
+    torch.save(
+        {name: train(directory, scenario, 0, 1) for name, scenario in SCENARIOS.items()}, out / "single.pt"
+    )
 
 
-def main(directory, out):
-    """Fork the processes, wait for them, and fail if one of them does."""
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    warnings.simplefilter("ignore", FutureWarning)  # newer torch has another name for broadcast_buffers
-    children = []
-    for rank in (None, *range(PROCESSES)):
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                run(directory, Path(out), rank)
-                status = 0
-            finally:  # never go on with the parent's program
-                if status:
-                    traceback.print_exc()
-                sys.stderr.flush()
-                os._exit(status)
-        children.append(child)
-    statuses = [os.waitpid(child, 0)[1] for child in children]
-    if any(statuses):
-        raise SystemExit(f"processes ended with {statuses}")
+def one_of_two(directory, out, rank):
+    """All scenarios, and the refusals, in one of two processes."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    found = {name: train(directory, scenario, rank, PROCESSES) for name, scenario in SCENARIOS.items()}
+    found["refusals"] = refusals(directory, rank)
+    dist.destroy_process_group()
+    torch.save(found, out / f"rank{rank}.pt")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    model, out = sys.argv[1], Path(sys.argv[2])
+    warnings.simplefilter("ignore", FutureWarning)  # newer torch has another name for broadcast_buffers
+    codes = in_processes(1, lambda rank: single(model, out))
+    codes += in_processes(PROCESSES, lambda rank: one_of_two(model, out, rank))
+    if any(codes):
+        raise SystemExit(f"processes ended with {codes}")

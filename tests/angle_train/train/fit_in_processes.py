@@ -1,90 +1,44 @@
 """What test_processes runs as a program: whole runs in one process and in two, started as torchrun does.
 
-`python fit_in_processes.py MODEL PAIRS OUT` leaves the results of every run in a folder of OUT. It is one
-program that forks, because importing the libraries takes longer than everything else.
+`python fit_in_processes.py MODEL PAIRS OUT` leaves the results of every run in a folder of OUT.
 """
 
-import gc
 import json
 import os
 import shutil
-import signal
-import socket
 import sys
-import traceback
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from cut_runs import cut_off, interrupt
+from process_runs import in_processes
 
 from angle_train import fit as fit_module
 from angle_train.fit import FitConfig, fit
 from angle_train.recipe import Recipe
-from angle_train.train import trainer
 
 PROCESSES = 2
 RECIPE = {"epochs": 2, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
-
-
-def in_processes(count, action):
-    """Exit codes of `count` forked processes that call `action(rank)` with torchrun's variables set."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    children = []
-    gc.freeze()  # what the libraries made is here to stay; looking through it takes longer than a run
-    for rank in range(count):
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                torch.set_num_threads(1)
-                warnings.simplefilter("error")
-                if count > 1:
-                    os.environ |= {
-                        "RANK": str(rank),
-                        "LOCAL_RANK": str(rank),
-                        "WORLD_SIZE": str(count),
-                        "LOCAL_WORLD_SIZE": str(count),
-                        "MASTER_ADDR": "127.0.0.1",
-                        "MASTER_PORT": str(port),
-                    }
-                status = action(rank) or 0
-            except SystemExit as stop:
-                status = stop.code
-            except BaseException:  # noqa: BLE001 - told, and an exit code
-                traceback.print_exc()
-            finally:  # never go on with the parent's program
-                sys.stderr.flush()
-                os._exit(status)
-        children.append(child)
-    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-
-
-def cut_off(monkeypatched_at, step, action):
-    """Let the run's callback do something at one event of one step."""
-    original = getattr(trainer.RunCallback, monkeypatched_at)
-
-    def at_event(self, args, state, control, **kwargs):
-        if state.global_step == step:
-            action()
-        return original(self, args, state, control, **kwargs)
-
-    setattr(trainer.RunCallback, monkeypatched_at, at_event)
 
 
 def run(config, *, interrupted=False, killed=False, other=None):
     """An action: the run, cut off in a certain way; 130 where it was interrupted."""
 
     def action(rank):
+        torch.set_num_threads(1)
+        warnings.simplefilter("error")
         torch.manual_seed(rank)
+        cut = nullcontext()
         if interrupted and rank == 1:
-            cut_off("on_step_end", 3, lambda: signal.raise_signal(signal.SIGINT))
+            cut = cut_off("on_step_end", 3, interrupt)
         if killed:
-            cut_off("on_step_begin", 5, lambda: os._exit(9))
+            cut = cut_off("on_step_begin", 5, lambda: os._exit(9))
         try:
-            fit(replace(config, **other) if other and rank == 0 else config)
+            with cut:
+                fit(replace(config, **other) if other and rank == 0 else config)
         except KeyboardInterrupt:
             return 130
         return 0
@@ -103,7 +57,6 @@ def calm_copy(model, directory):
 
 def main(model, pairs, out):
     """Everything that the tests look at."""
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     fit_module.write_fit_page = lambda *given: None  # its figures take longer than the training
     calm = calm_copy(model, Path(out) / "calm")
     base = FitConfig(

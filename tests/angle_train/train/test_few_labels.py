@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cut_runs import CutOff, cut_off
 
 from angle_data.errors import InputError
 from angle_train import fit as fit_module
@@ -138,24 +139,12 @@ def test_every_human_pair_is_measured_by_a_run_that_did_not_train_on_it(
     assert weights(tmp_path / "out") == weights(config.out)
 
 
-@pytest.mark.parametrize(("file", "step"), [("folds/part-2", 3), ("checkpoints", 4)])
-def test_a_run_killed_in_a_part_or_after_them_goes_on(config, result, tmp_path, monkeypatch, file, step):
-    run = replace(changed(config, epochs=2), out=tmp_path / "out")
-
-    class KilledError(RuntimeError):
-        """Stands for a kill."""
-
-    class Cut(trainer.RunCallback):
-        """The run's callback, and the cut."""
-
-        def on_save(self, args, state, control, **kwargs):
-            if file in str(args.output_dir) and state.global_step >= step:
-                raise KilledError
-
-    monkeypatch.setattr(trainer, "RunCallback", Cut)
-    with pytest.raises(KilledError):
+# A part is 3 steps an epoch, all pairs are 4.
+@pytest.mark.parametrize(("folder", "step"), [("folds/part-2", 3), ("", 4)])
+def test_a_run_killed_in_a_part_or_after_them_goes_on(config, result, tmp_path, folder, step):
+    run = replace(config, out=tmp_path / "out")
+    with cut_off("on_save", step, folder=folder), pytest.raises(CutOff):
         fit(run)
-    monkeypatch.undo()
     for change in ({"human": [config.test[0]]}, {"recipe": config.recipe.with_overrides({"seed": 1})}):
         with pytest.raises(InputError, match="holds a run with different"):
             fit(replace(run, **change))
@@ -165,24 +154,14 @@ def test_a_run_killed_in_a_part_or_after_them_goes_on(config, result, tmp_path, 
 
 
 def test_a_run_killed_where_it_was_to_stop_takes_no_step_more(config, tmp_path, monkeypatch):
-    original, callback = crossfit.choose, trainer.RunCallback
+    original = crossfit.choose
     first = {"evaluation": 1, "share": 0}
     monkeypatch.setattr(crossfit, "choose", lambda curves: replace(original(curves), **first))
     report = fit(replace(config, out=tmp_path / "whole")).report
     assert (report.steps, report.planned_steps) == (4, 8)
-
-    class Cut(callback):
-        """The run's callback, and the cut."""
-
-        def on_save(self, args, state, control, **kwargs):
-            if "folds" not in str(args.output_dir) and state.global_step == 4:
-                raise ArithmeticError
-
     run = replace(config, out=tmp_path / "cut")
-    with monkeypatch.context() as patch:
-        patch.setattr(trainer, "RunCallback", Cut)
-        with pytest.raises(ArithmeticError):
-            fit(run)
+    with cut_off("on_save", 4), pytest.raises(CutOff):
+        fit(run)
     assert (run.out / "checkpoints" / "checkpoint-4").is_dir()
     fit(run)
     for name in ("model.safetensors", "report.json"):

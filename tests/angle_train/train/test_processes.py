@@ -1,5 +1,6 @@
 """Runs of several processes: they end where one process ends, and where they ended before."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,13 @@ PROGRAM = Path(__file__).with_name("fit_in_processes.py")
 @pytest.fixture(scope="module")
 def runs(tiny_model_dir, examples, tmp_path_factory):
     """The folder with every run, and the exit codes of their processes."""
-    return run_program(PROGRAM, tiny_model_dir, examples, tmp_path_factory.mktemp("runs"))
+    out = tmp_path_factory.mktemp("runs")
+    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
+    pairs = out / "pairs.jsonl"
+    pairs.write_text("\n".join(map(json.dumps, rows[:50])))  # the last batch of an epoch has two pairs
+    errors = run_program(PROGRAM, tiny_model_dir, pairs, out)
+    return out, json.loads((out / "codes.json").read_text()), errors
 
 
 @pytest.mark.slow

@@ -2,11 +2,10 @@
 
 import json
 import os
-import signal
 from dataclasses import replace
 
 import pytest
-from transformers import TrainerCallback
+from cut_runs import CutOff, cut_off, interrupt
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
@@ -52,34 +51,6 @@ def weights(directory):
     return (directory / "model.safetensors").read_bytes()
 
 
-class CutOff(RuntimeError):
-    """Stands for a kill: whatever was on the disk stays as it is."""
-
-
-@pytest.fixture
-def cut_off(monkeypatch):
-    """Give the trainer one more callback, which does something at one event of one step."""
-
-    def install(event, step, action):
-        class Cut(trainer.RunCallback):
-            """The run's callback, and the cut."""
-
-        def at_event(self, args, state, control, **kwargs):
-            if state.global_step == step:
-                action()
-            return original(self, args, state, control, **kwargs)
-
-        original = getattr(trainer.RunCallback, event, TrainerCallback.on_save)
-        setattr(Cut, event, at_event)
-        monkeypatch.setattr(trainer, "RunCallback", Cut)
-
-    return install
-
-
-def kill():
-    raise CutOff
-
-
 def test_the_best_checkpoint_is_saved_although_it_is_not_the_last(peaked, tmp_path):
     config, report = peaked
     scores = [point["dev"] for point in report.curve[1:]]
@@ -107,13 +78,10 @@ def test_other_users_may_read_what_the_umask_lets_them(peaked):
     assert modes == dict.fromkeys(modes, 0o666 & ~mask)
 
 
-def test_a_run_killed_after_its_last_evaluation_takes_no_further_step(peaked, cut_off, tmp_path, monkeypatch):
+def test_a_run_killed_after_its_last_evaluation_takes_no_further_step(peaked, tmp_path):
     config, report = peaked
-    with monkeypatch.context():
-        cut_off("on_save", report.steps, kill)
-        with pytest.raises(CutOff):
-            fit(replace(config, out=tmp_path / "out"))
-    monkeypatch.undo()
+    with cut_off("on_save", report.steps), pytest.raises(CutOff):
+        fit(replace(config, out=tmp_path / "out"))
     # Moved, as results are: the best checkpoint is found in the new place.
     moved = (tmp_path / "out").rename(tmp_path / "moved")
     resumed = replace(config, out=moved)
@@ -136,9 +104,7 @@ def test_a_run_killed_after_its_last_evaluation_takes_no_further_step(peaked, cu
         ),
     ],
 )
-def test_a_damaged_checkpoint_is_told_and_not_used(
-    peaked, cut_off, tmp_path, monkeypatch, caplog, damaged, said
-):
+def test_a_damaged_checkpoint_is_told_and_not_used(peaked, tmp_path, caplog, damaged, said):
     config, _ = peaked
     recipe = config.recipe.with_overrides({"epochs": 3, "patience": 9})
     whole = replace(config, recipe=recipe, out=tmp_path / "whole")
@@ -146,10 +112,8 @@ def test_a_damaged_checkpoint_is_told_and_not_used(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trainer.DevEvaluator, "scores", lambda self, model, steps: [1 / steps])
         assert fit(whole).report.best_step == 3
-        cut_off("on_step_end", 7, kill)
-        with pytest.raises(CutOff):
+        with cut_off("on_step_end", 7), pytest.raises(CutOff):
             fit(run)
-        monkeypatch.undo()
         file = run.out.joinpath("checkpoints", *damaged)
         file.write_bytes(file.read_bytes()[:-100])
         with caplog.at_level("WARNING", logger="angle"):
@@ -159,15 +123,11 @@ def test_a_damaged_checkpoint_is_told_and_not_used(
         assert (run.out / name).read_bytes() == (whole.out / name).read_bytes()
 
 
-def test_changed_inputs_are_noticed_before_the_first_step_of_a_resumed_run(
-    peaked, cut_off, tmp_path, monkeypatch
-):
+def test_changed_inputs_are_noticed_before_the_first_step_of_a_resumed_run(peaked, tmp_path):
     config, _ = peaked
-    cut_off("on_save", 3, kill)
     run = replace(config, out=tmp_path / "out")
-    with pytest.raises(CutOff):
+    with cut_off("on_save", 3), pytest.raises(CutOff):
         fit(run)
-    monkeypatch.undo()
     before = {path: path.read_bytes() for path in run.out.rglob("*") if path.is_file()}
     fewer = tmp_path / "pairs.jsonl"
     with open(config.data[0]) as stream:
@@ -184,7 +144,7 @@ def test_changed_inputs_are_noticed_before_the_first_step_of_a_resumed_run(
 
 
 def test_a_run_interrupted_between_evaluations_reports_what_an_uninterrupted_one_does(
-    peaked, rows, cut_off, tmp_path, monkeypatch
+    peaked, rows, tmp_path, monkeypatch
 ):
     # Four batches of which some have equal scores; two epochs, evaluated at steps 4 and 8.
     data = tmp_path / "flat.jsonl"
@@ -198,11 +158,9 @@ def test_a_run_interrupted_between_evaluations_reports_what_an_uninterrupted_one
     assert any(
         note.endswith("batches had equal scores throughout and taught no ranking") for note in report.notes
     )
-    cut_off("on_step_end", 3, lambda: signal.raise_signal(signal.SIGINT))
     run = replace(whole, out=tmp_path / "cut")
-    with pytest.raises(KeyboardInterrupt):
+    with cut_off("on_step_end", 3, interrupt), pytest.raises(KeyboardInterrupt):
         fit(run)
-    monkeypatch.undo()
     shown = []
     monkeypatch.setattr(trainer, "Progress", lambda *given: shown.append(given) or Progress(*given))
     fit(run)
@@ -212,49 +170,37 @@ def test_a_run_interrupted_between_evaluations_reports_what_an_uninterrupted_one
         assert (run.out / name).read_bytes() == (whole.out / name).read_bytes()
 
 
-def test_a_run_begun_with_overwrite_goes_on_like_any_other(peaked, cut_off, tmp_path, monkeypatch):
+def test_a_run_begun_with_overwrite_goes_on_like_any_other(peaked, tmp_path, monkeypatch):
     config, report = peaked
     run = replace(config, out=tmp_path / "out", overwrite=True)
     shown = []
+    monkeypatch.setattr(trainer, "Progress", lambda *given: shown.append(given[0]) or Progress(*given))
     for step in (3, 6):
-        cut_off("on_step_end", step, lambda: signal.raise_signal(signal.SIGINT))
-        monkeypatch.setattr(trainer, "Progress", lambda *given: shown.append(given[0]) or Progress(*given))
-        with pytest.raises(KeyboardInterrupt):
+        with cut_off("on_step_end", step, interrupt), pytest.raises(KeyboardInterrupt):
             fit(run)
-        monkeypatch.undo()
     assert shown == ["training", "training, on from step 3"]
     (run.out / "thesis.txt").write_text("stays where a run goes on")
     assert fit(run).report == report
     assert weights(run.out) == weights(config.out)
     assert (run.out / "thesis.txt").exists()
     # Finished, it is replaced; and so is one that was cut off and had other settings.
-    cut_off("on_step_end", 3, lambda: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
+    with cut_off("on_step_end", 3, interrupt), pytest.raises(KeyboardInterrupt):
         fit(run)
-    monkeypatch.undo()
     assert not {"thesis.txt", "model.safetensors"} & {path.name for path in run.out.iterdir()}
     other = replace(run, recipe=config.recipe.with_overrides({"epochs": 1}))
     assert fit(other).report.steps == 3
 
 
 def test_parts_held_out_in_turn_outlive_an_interruption_of_a_run_with_overwrite(
-    peaked, cut_off, tmp_path, monkeypatch
+    peaked, tmp_path, monkeypatch
 ):
     config, _ = peaked
     recipe = config.recipe.with_overrides({"epochs": 2, "folds": 2})
     run = replace(config, recipe=recipe, out=tmp_path / "out", overwrite=True)
     run = replace(run, human=config.data, data=(), dev=())
     labels = []
-
-    class Cut(trainer.RunCallback):
-        def on_save(self, args, state, control, **kwargs):
-            if "part-2" in str(args.output_dir):
-                raise CutOff
-
-    monkeypatch.setattr(trainer, "RunCallback", Cut)
-    with pytest.raises(CutOff):
+    with cut_off("on_save", 2, folder="part-2"), pytest.raises(CutOff):
         fit(run)
-    monkeypatch.undo()
     monkeypatch.setattr(trainer, "Progress", lambda *given: labels.append(given[0]) or Progress(*given))
     fit(run)
     # Part 1 was finished and is not trained again; what is left is part 2 and perhaps the run on all pairs.

@@ -176,30 +176,22 @@ def test_dev_sets_of_equal_names_are_averaged_not_merged(tiny_model):
     assert metrics["dev_spearman"] == pytest.approx(0)
 
 
-def test_chunking_follows_the_recipe(tiny_model, monkeypatch):
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    rows = [{"text1": "disk " * n, "text2": "node " * n, "score": 1.0} for n in (1, 2, 3, 60, 61)]
-
-    def chunks(chunking):
-        batch = make_collator(tiny_model, Recipe(training=TrainingConfig(chunking=chunking)))(rows)
-        return [value.shape[0] for name, value in sorted(batch.items()) if name.endswith("input_ids")]
-
-    assert chunks("fixed") == [10]
-    assert chunks("adaptive") == [6, 4]
-    assert chunks("auto") == [6, 4]  # one process on a CPU
-
-
-def test_auto_is_fixed_on_a_gpu_and_with_several_processes(monkeypatch):
-    def chosen(device, processes, chunking="auto", threads=1):
-        monkeypatch.setattr("angle_train.train.trainer.process_count", lambda: processes)
-        monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-        return choose_chunking(
-            SimpleNamespace(device=torch.device(device)), TrainingConfig(chunking=chunking)
-        )
-
-    assert [chosen("cpu", 1), chosen("cuda", 1), chosen("cpu", 2)] == ["adaptive", "fixed", "fixed"]
-    assert chosen("cpu", 1, threads=2) == "fixed"
-    assert [chosen("cuda", 1, "adaptive"), chosen("cpu", 1, "fixed")] == ["adaptive", "fixed"]
+@pytest.mark.parametrize(
+    ("chunking", "device", "processes", "threads", "chosen"),
+    [
+        ("auto", "cpu", 1, 1, "adaptive"),
+        ("auto", "cuda", 1, 1, "fixed"),
+        ("auto", "cpu", 2, 1, "fixed"),
+        ("auto", "cpu", 1, 2, "fixed"),
+        ("adaptive", "cuda", 1, 1, "adaptive"),
+        ("fixed", "cpu", 1, 1, "fixed"),
+    ],
+)
+def test_auto_is_adaptive_for_one_thread_of_a_cpu(monkeypatch, chunking, device, processes, threads, chosen):
+    monkeypatch.setenv("WORLD_SIZE", str(processes))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    model = SimpleNamespace(device=torch.device(device))
+    assert choose_chunking(model, TrainingConfig(chunking=chunking)) == chosen
 
 
 def test_batches_without_a_ranking_are_counted(tiny_model, tmp_path, monkeypatch):

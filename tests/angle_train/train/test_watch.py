@@ -91,16 +91,6 @@ def test_patience_counts_evaluations_of_the_run_alone():
     ]
 
 
-def test_progress_counts_the_steps_since_the_resume():
-    steps = Steps()
-    callback = RunCallback(steps, 9, lambda: False, TermMeter())
-    state = TrainerState(global_step=30, max_steps=40)
-    callback.on_train_begin(None, state, TrainerControl())
-    for state.global_step in (31, 32):
-        callback.on_step_end(None, state, TrainerControl())
-    assert [count for count, _ in steps.seen] == [1, 1]
-
-
 def terms(**values):
     return {name: torch.tensor(value) for name, value in values.items()}
 
