@@ -134,7 +134,7 @@ def fit_model(
         raise typer.BadParameter("give --data, or --human, or both", param_hint="--data")
     configure_logging(quiet=quiet, verbose=verbose)
     from angle_train.model.load import check_training_extra
-    from angle_train.recipe import Recipe, find_recipe, overrides_of, toml_value
+    from angle_train.recipe import Recipe, find_recipe, parse_settings, toml_value
 
     named = {
         "epochs": ("--epochs", epochs),
@@ -145,7 +145,7 @@ def fit_model(
         "seed": ("--seed", seed),
         "average_with_backbone": ("--merge-back", merge_back and toml_value(merge_back)),
     }
-    overrides = overrides_of(setting or (), named)
+    overrides = parse_settings(setting or (), named)
     chosen = Recipe.from_toml(find_recipe(recipe)).with_overrides(overrides)
     check_training_extra("angle-train fit")
     check_inputs([*(data or ()), *(human or ()), *(dev or ()), *(test or ())], [backbone])

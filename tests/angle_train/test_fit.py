@@ -8,7 +8,6 @@ import time
 from dataclasses import replace
 
 import pytest
-from angle_train.report.table import results_table
 
 from angle_data.errors import InputError
 from angle_train.data.pairs import load_pairs
@@ -17,6 +16,7 @@ from angle_train.fit import FitConfig, fit, load_for_run, untouched
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
 from angle_train.report.summary import FitReport
+from angle_train.report.text import results_table
 
 FAST = {"epochs": 5, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 

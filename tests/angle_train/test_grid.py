@@ -29,7 +29,6 @@ from angle_train.grid import (
     planned,
     ranked,
     read_space,
-    rung_share,
     search,
     survivors,
 )
@@ -129,7 +128,6 @@ def test_the_best_third_goes_on_and_the_given_recipe_always():
     assert survivors({0: 0.1, 1: 0.5, 2: 0.9, 3: 0.2, 4: 0.9, 5: 0.3, 6: 0.2}) == [0, 1, 2, 4]
     assert survivors({0: 0.9, 1: 0.5}) == [0]
     assert survivors({0: 0.2, 1: 0.2, 2: 0.2}) == [0]  # the earlier of equals
-    assert [rung_share(rung, 3) for rung in range(3)] == pytest.approx([1 / 9, 1 / 3, 1])
 
 
 @pytest.fixture(scope="module")
