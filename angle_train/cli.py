@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,8 +20,9 @@ import typer
 from angle_data.console import configure_logging, run_app, say_result
 from angle_data.errors import InputError
 
-PAIRS = ".jsonl[.gz], .csv[.gz] or .parquet"
-"""The kinds of files that hold pairs, as the help texts name them."""
+_PAIRS = ".jsonl[.gz], .csv[.gz] or .parquet"
+_TRAINING_PAIRS = f"Training pairs: dataset directory, {_PAIRS} file, or hub:ID. Repeatable."
+Backbone = Annotated[str, typer.Option(help="Model to start from: directory or hub id.")]
 Scale = Annotated[
     str | None,
     typer.Option(help="Scale of the scores, LOW-HIGH such as 0-5.", show_default="detected"),
@@ -46,6 +48,12 @@ _TASKS_HELP = (
     "An unknown name lists them all."
 )
 
+
+def _of_recipe(text: str) -> Any:
+    """Return an option that replaces a value of the recipe."""
+    return typer.Option(help=text, show_default="recipe's")
+
+
 app = typer.Typer(
     name="angle-train",
     help="Labelled sentence pairs in, embedding model and report out.",
@@ -56,21 +64,13 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _program() -> None:
-    """Labelled sentence pairs in, embedding model and report out."""
-
-
 @app.command("fit")
 def fit_model(
-    backbone: Annotated[str, typer.Option(help="Model to start from: directory or hub id.")],
+    backbone: Backbone,
     out: Annotated[
         Path, typer.Option(help="Directory for model and report; the same command goes on there.")
     ],
-    data: Annotated[
-        list[str] | None,
-        typer.Option(help=f"Training pairs: dataset directory, {PAIRS} file, or hub:ID. Repeatable."),
-    ] = None,
+    data: Annotated[list[str] | None, typer.Option(help=_TRAINING_PAIRS)] = None,
     human: Annotated[
         list[str] | None,
         typer.Option(help="Human-graded training pairs; without --dev they also choose when to stop."),
@@ -88,28 +88,19 @@ def fit_model(
         typer.Option(help="Pairs to report on (rows with split test, if split). Repeatable."),
     ] = None,
     scale: Scale = None,
-    epochs: Annotated[
-        float | None, typer.Option(help="Passes over the data.", show_default="recipe's")
-    ] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="Pairs per step, of all processes.", show_default="recipe's")
-    ] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Peak rate.", show_default="recipe's")] = None,
+    epochs: Annotated[float | None, _of_recipe("Passes over the data.")] = None,
+    batch_size: Annotated[int | None, _of_recipe("Pairs per step, of all processes.")] = None,
+    learning_rate: Annotated[float | None, _of_recipe("Peak rate.")] = None,
     max_seq_length: Annotated[
         str | None,
         typer.Option(
             help="Tokens per text, or auto: from the data.", show_default="recipe's or checkpoint's"
         ),
     ] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="auto, fp32, bf16 or fp16.", show_default="recipe's")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seeds everything random.", show_default="recipe's")
-    ] = None,
+    precision: Annotated[str | None, _of_recipe("auto, fp32, bf16 or fp16.")] = None,
+    seed: Annotated[int | None, _of_recipe("Seeds everything random.")] = None,
     merge_back: Annotated[
-        str | None,
-        typer.Option(help="Share of the backbone in the final weights, or auto.", show_default="recipe's"),
+        str | None, _of_recipe("Share of the backbone in the final weights, or auto.")
     ] = None,
     setting: SetValue = None,
     drop_leaks: DropLeaks = False,
@@ -134,7 +125,7 @@ def fit_model(
         raise typer.BadParameter("give --data, or --human, or both", param_hint="--data")
     configure_logging(quiet=quiet, verbose=verbose)
     from angle_train.model.load import check_training_extra
-    from angle_train.recipe import Recipe, find_recipe, overrides_of, toml_value
+    from angle_train.recipe import Recipe, find_recipe, parse_settings, toml_value
 
     named = {
         "epochs": ("--epochs", epochs),
@@ -145,8 +136,7 @@ def fit_model(
         "seed": ("--seed", seed),
         "average_with_backbone": ("--merge-back", merge_back and toml_value(merge_back)),
     }
-    overrides = overrides_of(setting or (), named)
-    chosen = Recipe.from_toml(find_recipe(recipe)).with_overrides(overrides)
+    chosen = Recipe.from_toml(find_recipe(recipe)).with_overrides(parse_settings(setting or (), named))
     check_training_extra("angle-train fit")
     check_inputs([*(data or ()), *(human or ()), *(dev or ()), *(test or ())], [backbone])
     from angle_data.locking import check_free
@@ -189,11 +179,8 @@ def fit_model(
 
 @app.command("grid")
 def search_recipe(
-    data: Annotated[
-        list[str],
-        typer.Option(help=f"Training pairs: dataset directory, {PAIRS} file, or hub:ID. Repeatable."),
-    ],
-    backbone: Annotated[str, typer.Option(help="Model to start from: directory or hub id.")],
+    data: Annotated[list[str], typer.Option(help=_TRAINING_PAIRS)],
+    backbone: Backbone,
     dev: Annotated[
         list[str], typer.Option(help="Pairs to choose on (rows with split dev, if split). Repeatable.")
     ],
@@ -278,7 +265,7 @@ def eval_models(
     ] = None,
     pairs: Annotated[
         list[str] | None,
-        typer.Option(help=f"Scored pairs: {PAIRS} file, dataset directory, or hub:ID. Repeatable."),
+        typer.Option(help=f"Scored pairs: {_PAIRS} file, dataset directory, or hub:ID. Repeatable."),
     ] = None,
     task: Annotated[list[str] | None, typer.Option(help=_TASKS_HELP)] = None,
     data_dir: Annotated[
@@ -427,13 +414,7 @@ def encode_texts(
         )
     )
     if as_json:
-        summary = {
-            "out": str(result.out),
-            "texts": result.texts,
-            "blank": result.blank,
-            "width": result.width,
-        }
-        typer.echo(json.dumps(summary, ensure_ascii=False))
+        typer.echo(json.dumps(asdict(result), ensure_ascii=False, default=str))
     elif not quiet:
         say_result(f"{result.texts} texts, embeddings of width {result.width}: {result.out}")
 
@@ -459,11 +440,7 @@ def _check_page(report: Path) -> None:
 
 
 def check_inputs(sources: Iterable[str], models: Iterable[str]) -> None:
-    """Check that pairs and models exist before anything is imported that takes seconds; the hub is not asked.
-
-    Raises:
-        InputError: One does not exist, or is of another kind.
-    """
+    """Check that pairs and models exist, before imports that take seconds; the hub is not asked."""
     from angle_train.data.sources import check_source
     from angle_train.model.load import check_model_path
 

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import open_text
-from angle_data.tables import is_table, read_table
+from angle_data.tables import Rows, is_table, read_table
 from angle_data.text import content_id, whole_characters
 from angle_train.model.load import check_device, check_model_path, load_backbone, quiet_libraries
+from angle_train.model.long_text import LongTextModel, choose_length
 from angle_train.model.prompt import TEXT_SLOT, has_template
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class TextRow:
 
     id: str
     text: str
-    named: bool = True
+    named: bool
 
 
 _Write = Callable[[Sequence[TextRow], NDArray[np.float32]], None]
@@ -166,50 +167,45 @@ def read_texts(path: Path, text_field: str = "text", id_field: str = _ID_FIELD) 
     Raises:
         InputError: The file is missing, damaged or of an unknown kind, or a row has no text; names the row.
     """
+    rows: Rows
     if path.name.lower().endswith(_TEXT_KINDS):
-        for number, line in _lines(path):
-            yield _row(f"{path}:{number}", {text_field: line.rstrip("\r\n")}, text_field, id_field)
+        rows = ((place, {text_field: line}) for place, line in _lines(path))
     elif is_table(path):
-        for place, row in read_table(path, require=(text_field,), columns=(text_field, id_field)):
-            yield _row(place, row, text_field, id_field)
+        rows = read_table(path, require=(text_field,), columns=(text_field, id_field))
     else:
         raise InputError(
             f"{path}: unknown kind of file; give .jsonl, .jsonl.gz, .csv, .csv.gz, .parquet or .txt"
         )
+    for place, row in rows:
+        if text_field not in row:
+            found = ", ".join(sorted(map(str, row))) or "none"
+            raise InputError(
+                f"{place}: no field {text_field!r}; fields found: {found} (choose with --text-field)"
+            )
+        text, identity = row[text_field], row.get(id_field)
+        if not isinstance(text, str):
+            raise InputError(f"{place}: field {text_field!r} must be a string, got {type(text).__name__}")
+        if "\0" in text:
+            raise InputError(f"{place}: the text holds NUL characters; convert the file to UTF-8")
+        if type(identity) not in (str, int, type(None)):
+            kind = type(identity).__name__
+            raise InputError(f"{place}: field {id_field!r} must be a string or integer, got {kind}")
+        text = whole_characters(text)
+        named = identity is not None
+        yield TextRow(whole_characters(str(identity)) if named else content_id(text), text, named)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a text file, plain or gzip, each with its place."""
+    number = 0
     with open_text(path) as stream:
-        number = 0
         try:
             for number, line in enumerate(stream, start=1):
-                yield number, line
+                yield f"{path}:{number}", line.rstrip("\r\n")
         except UnicodeDecodeError:
             raise InputError(f"{path}:{number + 1}: not UTF-8 text; convert the file to UTF-8") from None
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise InputError(f"{path}: damaged gzip file ({error})") from None
-
-
-def _row(place: str, row: dict[str, Any], text_field: str, id_field: str) -> TextRow:
-    text = row.get(text_field)
-    if not isinstance(text, str):
-        if text_field in row:
-            kind = type(text).__name__
-            raise InputError(f"{place}: field {text_field!r} must be a string, got {kind}")
-        found = ", ".join(sorted(map(str, row))) or "none"
-        raise InputError(
-            f"{place}: no field {text_field!r}; fields found: {found} (choose with --text-field)"
-        )
-    if "\0" in text:
-        raise InputError(f"{place}: the text holds NUL characters; convert the file to UTF-8")
-    identity = row.get(id_field)
-    if identity is not None and (isinstance(identity, bool) or not isinstance(identity, str | int)):
-        kind = type(identity).__name__
-        raise InputError(f"{place}: field {id_field!r} must be a string or integer, got {kind}")
-    text = whole_characters(text)
-    if identity is None:
-        return TextRow(content_id(text), text, named=False)
-    return TextRow(whole_characters(str(identity)), text)
 
 
 def _checked_prompt(config: EncodeConfig, model: SentenceTransformer) -> str | None:
@@ -228,8 +224,6 @@ def _checked_prompt(config: EncodeConfig, model: SentenceTransformer) -> str | N
 
 def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer, prompt: str | None) -> None:
     """Log how many of the first texts are longer than the model reads."""
-    from angle_train.model.long_text import LongTextModel, choose_length
-
     if model.transformers_model is None or isinstance(model, LongTextModel):
         return
     sample = [row.text for row in islice(_rows(config), _SAMPLE)]

@@ -156,7 +156,7 @@ def fit(config: FitConfig) -> FitResult:
     check_device(config.device, numbered=False)
     with connect(config.device), memory_errors_in_one_line(), ExitStack() as held:
         data = load_data(config)
-        directory = RunDirectory(config.out, _fingerprint(config, data))
+        directory = RunDirectory(config.out, fingerprint(config, data))
         if on_first(lambda: directory.status(overwrite=config.overwrite)) == "finished":
             on_first(directory.tidy)
             log.info("%s: already finished; --overwrite runs it again", config.out)
@@ -173,20 +173,20 @@ def fit(config: FitConfig) -> FitResult:
     return FitResult(config.out, report, already_finished=False)
 
 
-def load_data(config: FitConfig, *, test: bool = True) -> RunData:
-    """Return the pairs of a run, those to report on only with `test`, see `splits.load_run_data`."""
+def load_data(config: FitConfig) -> RunData:
+    """Return the pairs of a run, see `splits.load_run_data`."""
     return load_run_data(
         config.data,
         config.human,
         config.dev,
-        config.test if test else (),
+        config.test,
         recipe=config.recipe,
         scale=config.scale,
         drop_leaks=config.drop_leaks,
     )
 
 
-def _fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:
+def fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:
     """Return what decides the run, by part: two runs are the same if these are."""
     parts = {
         "recipe": replace(config.recipe, description="").to_toml_text(),
@@ -238,13 +238,10 @@ def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, Sentenc
     return config, model, {"lengths": asdict(choice) | {"max_seq_length": model.max_seq_length}}
 
 
-def load_for_run(config: FitConfig) -> SentenceTransformer:
-    """Return a fresh model as the run starts with it."""
-    return _load_for_training(config, config.recipe.backbone)
-
-
-def _load_for_training(config: FitConfig, backbone: BackboneConfig) -> SentenceTransformer:
+def load_for_run(config: FitConfig, backbone: BackboneConfig | None = None) -> SentenceTransformer:
+    """Return a fresh model as the run starts with it, or with other settings of the backbone."""
     training = config.recipe.training
+    backbone = backbone or config.recipe.backbone
     return load_for_training(
         config.backbone, backbone, training.prompt, _tokens(config), config.device, training.seed
     )
@@ -343,7 +340,7 @@ def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: di
         model = load_backbone(config.backbone, _tokens(config), config.device)
     else:
         backbone = config.recipe.backbone
-        model = finish_training(model, backbone, lambda other: _load_for_training(config, other))
+        model = finish_training(model, backbone, lambda other: load_for_run(config, other))
         if data.dev:  # the parts held out in turn measured other models
             record_dev_scores(model, data.dev, spearmans(data.dev, trained.after.columns))
     with disk_errors_in_one_line(config.out):

@@ -14,9 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import numpy as np
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
@@ -25,8 +27,8 @@ from angle_data.locking import hold
 from angle_train.data.splits import RunData, run_leaks
 from angle_train.evaluate.bootstrap import Difference, paired_bootstrap
 from angle_train.evaluate.similarity import evaluate_model
-from angle_train.fit import FitConfig, load_at_length, load_data, load_for_run, untouched
-from angle_train.model.load import backbone_identity, check_device
+from angle_train.fit import FitConfig, fingerprint, load_at_length, load_data, load_for_run, untouched
+from angle_train.model.load import check_device
 from angle_train.recipe import SECTIONS, Recipe, changed_parts, read_toml
 from angle_train.report.result import mean_spearman
 from angle_train.train.arguments import warn_of_emulation
@@ -38,6 +40,7 @@ from angle_train.train.watch import memory_errors_in_one_line
 log = logging.getLogger("angle.fit")
 
 _JOURNAL, _RESULT, _RECIPE = "grid.jsonl", "grid.json", "recipe.toml"
+_SIMILARITIES = "similarities"
 _FACTOR = 3  # each round keeps the best third and trains it three times as long
 _MOST_REFUSED = 1000  # draws in a row
 _NOT_SEARCHED = {
@@ -49,7 +52,7 @@ _NOT_SEARCHED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@pydantic_dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid", strict=True))
 class Range:
     """A positive value on a logarithmic scale.
 
@@ -59,9 +62,13 @@ class Range:
         zero: Share of the draws that are 0 instead: a term that is switched off.
     """
 
-    low: float
-    high: float
-    zero: float = 0.0
+    low: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    high: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    zero: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+    def __post_init__(self) -> None:
+        if self.low >= self.high:
+            raise ValueError("low must be below high")
 
     def draw(self, generator: random.Random) -> float:
         """Return a value, rounded to three digits."""
@@ -88,9 +95,8 @@ class GridConfig:
     Attributes:
         run: The run whose recipe is searched around; needs dev pairs, its test pairs are not read.
         trials: Recipes to try, the given one among them.
-        rungs: Rounds; each trains the best third of the trials of the one before, and the given recipe, for
-            three times as long.
-        seed: Decides which recipes.
+        rungs: Rounds; each trains the best third, and the given recipe, for three times as long.
+        seed: Decides which recipes are drawn.
         space: What they are drawn from.
     """
 
@@ -150,12 +156,13 @@ class GridResult:
             f"{name}: {100 * d.delta:+.1f} [{100 * d.low:+.1f}, {100 * d.high:+.1f}]"
             for name, d in self.differences.items()
         )
-        trial = f"Trial {self.best.trial} is"
-        if any(difference.low > 0 for difference in self.differences.values()):
-            return f"{trial} better than the recipe as given ({gains}), on the pairs that it was chosen on."
-        return (
-            f"{trial} within the noise of the recipe as given ({gains}); nothing is lost by keeping that one."
+        better = any(difference.low > 0 for difference in self.differences.values())
+        found, advice = (
+            ("better than", ", on the pairs that it was chosen on")
+            if better
+            else ("within the noise of", "; nothing is lost by keeping that one")
         )
+        return f"Trial {self.best.trial} is {found} the recipe as given ({gains}){advice}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -192,9 +199,9 @@ def search(config: GridConfig) -> GridResult:
     check_device(run.device, numbered=False)
     check_space(config.space, run.recipe)
     draw_trials(config.space, config.trials, config.seed, run.recipe)  # refuses before anything is loaded
-    data = load_data(run, test=False)
+    data = load_data(replace(run, test=()))
     sizes = planned(config.trials, config.rungs)
-    cost = sum(size * rung_share(rung, config.rungs) for rung, size in enumerate(sizes))
+    cost = sum(size * _share(rung, config.rungs) for rung, size in enumerate(sizes))
     log.info(
         "rounds of %s trainings at most, the given recipe in each: as long as %.1f trainings in full",
         ", ".join(map(str, sizes)),
@@ -247,7 +254,7 @@ class _Grid:
 
     def _round(self, rung: int, recipes: Mapping[int, dict[str, float]]) -> dict[int, float]:
         """Train every recipe of a round that is not in the journal and return the dev score of each."""
-        epochs = self.run.recipe.training.epochs * rung_share(rung, self.config.rungs)
+        epochs = self.run.recipe.training.epochs * _share(rung, self.config.rungs)
         log.info("round %d of %d: %d recipes, %.2f epochs", rung + 1, self.config.rungs, len(recipes), epochs)
         done = {row.trial: row for row in self.rows if row.rung == rung}
         with Progress(f"round {rung + 1}", len(recipes)) as progress:
@@ -271,25 +278,27 @@ class _Grid:
             done = train(model, self.data.train, run.recipe, folder, evaluator=evaluator)
         columns = [evaluate_model(model, pairs) for pairs in self.data.dev]
         if rung == self.config.rungs - 1:
-            file = self._similarities(trial)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            np.save(file, np.concatenate(columns))
+            similarities = run.out / _SIMILARITIES
+            similarities.mkdir(parents=True, exist_ok=True)
+            np.save(similarities / f"trial-{trial}.npy", np.concatenate(columns))
         shutil.rmtree(folder, ignore_errors=True)
         dev = mean_spearman(self.data.dev, columns)
         return Row(rung, trial, epochs, dev, done.best_step, done.steps, values)
 
-    def _similarities(self, trial: int) -> Path:
-        """Return the file with the similarities of all dev pairs under a trial of the last round."""
-        return self.run.out / "similarities" / f"trial-{trial}.npy"
-
     def _differences(self, best: int) -> dict[str, Difference]:
         """Return how much better trial `best` ranks each dev set than the given recipe."""
-        before, after = (np.load(self._similarities(trial)) for trial in (0, best))
+        folder = self.run.out / _SIMILARITIES
+        before, after = (np.load(folder / f"trial-{trial}.npy") for trial in (0, best))
         found, start = {}, 0
         for pairs in self.data.dev:
             part = slice(start, start := start + len(pairs))
             found[pairs.name] = paired_bootstrap(pairs.score, before[part], after[part])
         return found
+
+
+def _share(rung: int, rungs: int) -> float:
+    """Return the share of the full training that a round takes, from 0; the last takes all."""
+    return float(_FACTOR) ** (rung + 1 - rungs)
 
 
 @contextmanager
@@ -306,11 +315,7 @@ def _quiet() -> Iterator[None]:
 
 def _fingerprint(config: GridConfig, data: RunData) -> dict[str, str]:
     space = {name: asdict(found) for name, found in config.space.items()}
-    return {
-        "recipe": replace(config.run.recipe, description="").to_toml_text(),
-        "backbone": backbone_identity(config.run.backbone),
-        "training pairs": data.train.sha256(),
-        "dev pairs": " ".join(pairs.sha256() for pairs in data.dev),
+    return {part: text for part, text in fingerprint(config.run, data).items() if text} | {
         "ranges": json.dumps(space),
         "number of trials, rounds or seed": f"{config.trials} {config.rungs} {config.seed}",
     }
@@ -352,50 +357,37 @@ def _write_journal(config: GridConfig, data: RunData, rows: Sequence[Row]) -> No
 # Successive halving (Jamieson and Talwalkar 2016, https://arxiv.org/abs/1502.07943).
 
 
-def rung_share(rung: int, rungs: int) -> float:
-    """Return the share of the full training that rung `rung`, from 0, takes; the last takes all."""
-    return float(_FACTOR) ** (rung + 1 - rungs)
-
-
 def ranked(scores: Mapping[int, float]) -> list[int]:
     """Return the trials by their dev scores, the best first and the earlier of equals before the later."""
     return sorted(scores, key=lambda trial: (-scores[trial], trial))
 
 
 def survivors(scores: Mapping[int, float]) -> list[int]:
-    """Return the trials that go on to the next rung: the best third, and always trial 0, in order of number.
+    """Return the trials that go on to the next round: the best third and always trial 0, in order of number.
 
     Trial 0, to compare the winner with, does not take another one's place: of 27 go on 9, or 10 with it.
-
-    Args:
-        scores: Dev score of every trial of the rung; the earlier of equals goes on.
     """
-    return sorted({0, *ranked(scores)[: _third(len(scores))]})
+    return sorted({0, *ranked(scores)[: math.ceil(len(scores) / _FACTOR)]})
 
 
 def planned(trials: int, rungs: int) -> list[int]:
-    """Return how many trials each rung trains at most, which is where trial 0 is never among the best."""
+    """Return how many trials each round trains at most, which is where trial 0 is never among the best."""
     sizes = [trials]
     while len(sizes) < rungs:
-        sizes.append(min(sizes[-1], _third(sizes[-1]) + 1))
+        sizes.append(min(sizes[-1], math.ceil(sizes[-1] / _FACTOR) + 1))
     return sizes
 
 
 def most_rungs(trials: int) -> int:
-    """Return how many rungs make sense: in one after that, none could drop out any more."""
+    """Return how many rounds make sense: in one after that, none could drop out any more."""
     sizes = planned(trials, trials + 1)
     return sum(size > sizes[-1] for size in sizes) + 2
-
-
-def _third(count: int) -> int:
-    return -(-count // _FACTOR)
 
 
 def read_space(path: Path) -> dict[str, Range]:
     """Read ranges from a TOML file of lines such as `learning_rate = { low = 1e-5, high = 1e-4 }`.
 
-    `zero` may be given too. Numbers of a recipe can be searched, whole ones too, apart from those that a
-    trial does not follow: `epochs`, `average_with_backbone`, `human_weight`, `folds` and `seed`.
+    `zero` may be given too. Any number of a recipe can be searched that a trial follows, whole ones too.
 
     Raises:
         InputError: The file is missing or malformed, or a value is unknown, out of its range or not searched.
@@ -403,25 +395,22 @@ def read_space(path: Path) -> dict[str, Range]:
     tables = read_toml(path, "file of ranges")
     if not tables:
         raise InputError(f"{path}: no ranges in it; write KEY = {{ low = …, high = … }}")
-    return {name: _range(path, name, table) for name, table in tables.items()}
-
-
-def _range(path: Path, name: str, table: Any) -> Range:
-    items = table.items() if isinstance(table, dict) else ()
-    numbers = {key: value for key, value in items if type(value) in (int, float)}
-    low, high, zero = (float(numbers.get(key, 0)) for key in ("low", "high", "zero"))
-    legal = numbers == table and numbers.keys() <= {"low", "high", "zero"}
-    if not (legal and 0 < low < high < math.inf and 0 <= zero <= 1):
-        raise InputError(
-            f"{path}: {name} must be {{ low = …, high = … }} with 0 < low < high, and zero in 0..1 if given"
-        )
-    try:
-        for value in [numbers["low"], numbers["high"], *([0] if zero else [])]:
-            Recipe().with_overrides({name: value})
-        check_space({name: Range(low, high, zero)}, Recipe())
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    return Range(low, high, zero)
+    space = {}
+    for name, table in tables.items():
+        try:
+            space[name] = Range(**table)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{path}: {name} must be {{ low = …, high = … }} with 0 < low < high, "
+                "and zero in 0..1 if given"
+            ) from None
+        try:
+            for value in [table["low"], table["high"], *([0] if space[name].zero else [])]:
+                Recipe().with_overrides({name: value})
+            check_space(space, Recipe())
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+    return space
 
 
 def check_space(space: Mapping[str, Range], recipe: Recipe) -> None:
@@ -430,13 +419,12 @@ def check_space(space: Mapping[str, Range], recipe: Recipe) -> None:
     Raises:
         InputError: One does not; says why.
     """
+    refused = dict(_NOT_SEARCHED)
+    if recipe.training.skip_near_copies:
+        refused["negative_score"] = "skip_near_copies leaves pairs out by it before the search"
     for name in space:
-        if name in _NOT_SEARCHED:
-            raise InputError(f"{name} cannot be searched: {_NOT_SEARCHED[name]}; set it in the recipe")
-        if name == "negative_score" and recipe.training.skip_near_copies:
-            raise InputError(
-                "negative_score cannot be searched: skip_near_copies leaves pairs out by it before the search"
-            )
+        if name in refused:
+            raise InputError(f"{name} cannot be searched: {refused[name]}; set it in the recipe")
 
 
 def draw_trials(space: Mapping[str, Range], count: int, seed: int, recipe: Recipe) -> list[dict[str, float]]:
@@ -452,7 +440,8 @@ def draw_trials(space: Mapping[str, Range], count: int, seed: int, recipe: Recip
         InputError: It allows hardly any draw, or none.
     """
     generator = random.Random(seed)
-    whole = _whole_numbers()
+    hints = {name: hint for section in SECTIONS.values() for name, hint in get_type_hints(section).items()}
+    whole = {name for name, hint in hints.items() if hint is int or int in get_args(hint)}
     trials: list[dict[str, float]] = [{}]
     refused = 0
     while len(trials) < count:
@@ -460,22 +449,15 @@ def draw_trials(space: Mapping[str, Range], count: int, seed: int, recipe: Recip
         values = {name: round(value) if name in whole else value for name, value in drawn.items()}
         try:
             recipe.with_overrides(values)
+            trials.append(values)
+            refused = 0
         except InputError as error:
             refused += 1
             if refused == _MOST_REFUSED:
                 raise InputError(
                     f"{refused} draws in a row from the ranges are no recipe ({error}); give other ranges"
                 ) from None
-            continue
-        refused = 0
-        trials.append(values)
     return trials
-
-
-def _whole_numbers() -> set[str]:
-    """Return the names of the recipe values that are whole numbers."""
-    hints = {name: hint for section in SECTIONS.values() for name, hint in get_type_hints(section).items()}
-    return {name for name, hint in hints.items() if hint is int or int in get_args(hint)}
 
 
 def grid_table(result: GridResult) -> str:

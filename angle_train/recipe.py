@@ -8,12 +8,12 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from angle_data.errors import InputError
@@ -43,14 +43,15 @@ _WORDS = {
     "a finite number": "a number",
     "a valid boolean": "true or false",
     "a valid string": "a text",
-    "a valid tuple": "a list",
+    "a valid array": "a list",
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
     "greater than": "above",
     "less than": "below",
+    "Value error, ": "",
 }
 
-# They decide how a result is computed; what it is changes by rounding and by which activations dropout draws.
+# How a result is computed: it changes only by rounding and by which activations dropout draws.
 _SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing")
 _READABLE = ("backbone", "number of trials, rounds or seed")  # parts of a fingerprint that a user can read
 
@@ -265,17 +266,11 @@ class Recipe:
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
         """Make a recipe of what a TOML file holds, see `from_toml`."""
-        problems = _unknown(tables, [*SECTIONS, "description"], "section")
-        given: dict[str, Any] = {name: tables[name] for name in SECTIONS if name in tables}
-        for name in [name for name, table in given.items() if not isinstance(table, dict)]:
-            problems.append(f"{name} must be a section: [{name}]")
-            del given[name]
-        found = _sections(given, problems)
-        description = tables.get("description", "")
-        if not isinstance(description, str):
-            problems.append(f"description must be a text, got {description!r}")
-        _raise_if(problems)
-        return cls(**found, description=description)
+        try:
+            # As JSON pydantic takes a table for a section and a list for a tuple, and converts nothing else.
+            return TypeAdapter(cls).validate_json(json.dumps(tables, default=str))
+        except ValidationError as error:
+            raise InputError("; ".join(_problems(error, tables))) from None
 
     def to_toml_text(self) -> str:
         """Return the recipe as TOML with every value spelt out; `from_toml` reads the same recipe back.
@@ -298,16 +293,13 @@ class Recipe:
         Raises:
             InputError: A key is unknown or a value illegal.
         """
-        given = {key: value for key, value in overrides.items() if value is not None}
-        problems = _unknown(given, list(_SECTION_OF), "recipe key")
-        _raise_if(problems)
-        tables = {
-            name: asdict(getattr(self, name)) | {k: v for k, v in given.items() if _SECTION_OF[k] == name}
-            for name in {_SECTION_OF[key]: None for key in given}
-        }
-        found = _sections(tables, problems)
-        _raise_if(problems)
-        return replace(self, **found)
+        tables = asdict(self)
+        for key, value in overrides.items():
+            if key not in _SECTION_OF:
+                raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
+            if value is not None:
+                tables[_SECTION_OF[key]][key] = value
+        return self.from_tables(tables)
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
@@ -324,51 +316,46 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         raise InputError(f"{path}: not a valid TOML file: {error}") from None
 
 
-def _sections(tables: Mapping[str, Mapping[str, Any]], problems: list[str]) -> dict[str, Any]:
-    """Return sections by name, made of their values; add to `problems` what is wrong with these."""
-    found = {}
-    for name, table in tables.items():
-        known = [f.name for f in fields(SECTIONS[name])]
-        problems += _unknown(table, known, f"[{name}] key")
-        try:
-            found[name] = SECTIONS[name](**{key: value for key, value in table.items() if key in known})
-        except ValidationError as error:
-            problems += _problems(error, name, table)
-    return found
-
-
-def _problems(error: ValidationError, section: str, table: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for every key that pydantic refuses, and one for keys that do not go together."""
-    wanted: dict[str, dict[str, None]] = {}
+def _problems(error: ValidationError, tables: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for everything that pydantic refuses in the tables of a recipe."""
+    wanted: dict[tuple[int | str, ...], list[str]] = {}
     found = []
     for detail in error.errors(include_url=False):
-        message = detail["msg"]
+        message, place = detail["msg"], detail["loc"][:2]
         for theirs, ours in _WORDS.items():
             message = message.replace(theirs, ours)
-        if detail["loc"]:
-            # A value that may be of several kinds is refused once for each of them.
-            wanted.setdefault(str(detail["loc"][0]), {})[message] = None
-        else:
-            found.append(f"[{section}] {message.removeprefix('Value error, ')}")
-    for key, wishes in wanted.items():
-        found.append(f"[{section}] {key} must be {' or '.join(wishes)}, got {table[key]!r}")
+        if detail["type"] == "unexpected_keyword_argument":
+            section, key = ["", *map(str, place)][-2:]
+            known = [f.name for f in fields(SECTIONS.get(section, Recipe))]
+            found.append(_unknown(key, known, f"[{section}] key" if section else "section"))
+        elif detail["type"] == "dataclass_type":
+            found.append(f"{place[0]} must be a section: [{place[0]}]")
+        elif detail["type"] == "value_error":
+            found.append(f"[{place[0]}] {message}")
+        else:  # a value that may be of several kinds is refused once for each of them
+            wishes = wanted.setdefault(place, [])
+            wishes += [message] if message not in wishes else []
+    for place, wishes in wanted.items():
+        value: Any = tables
+        for name in place:
+            value = value[name]
+        called = " ".join([*(f"[{section}]" for section in place[:-1]), *map(str, place[-1:])])
+        found.append(f"{called} must be {' or '.join(wishes)}, got {value!r}")
     return found
 
 
-def _raise_if(problems: Sequence[str]) -> None:
-    """Raise an InputError that names all problems in one line, if there are any."""
-    if problems:
-        raise InputError("; ".join(problems))
+def parse_settings(
+    settings: Sequence[str], options: Mapping[str, tuple[str, object]] | None = None
+) -> dict[str, object]:
+    """Return the values that a command line gives, by key, for `with_overrides`.
 
-
-def parse_settings(settings: Sequence[str]) -> dict[str, object]:
-    """Return the values of `KEY=VALUE` settings by key, for `with_overrides`.
-
-    A value is read as TOML (`3`, `1e-4`, `true`, `[128, 64]`), or else as a text; a key may name its section
-    too (`training.epochs`).
+    Args:
+        settings: `KEY=VALUE`, or `SECTION.KEY=VALUE`; a value is read as TOML (`3`, `true`, `[128, 64]`), or
+            else as a text.
+        options: By key, the option of that value's own and what was given with it, None for nothing.
 
     Raises:
-        InputError: A setting has no `=` or names a section that is not the key's.
+        InputError: A setting has no `=`, names a section that is not the key's, or is given as an option too.
     """
     values: dict[str, object] = {}
     for setting in settings:
@@ -379,7 +366,10 @@ def parse_settings(settings: Sequence[str]) -> dict[str, object]:
         if section and _SECTION_OF.get(key) != section:
             raise InputError(f"--set {setting}: section {section!r} has no key {key!r}")
         values[key] = toml_value(text)
-    return values
+    given = {key: both for key, both in (options or {}).items() if both[1] is not None}
+    for key in values.keys() & given.keys():
+        raise InputError(f"{key} is given twice: leave out {given[key][0]} or --set {key}")
+    return values | {key: value for key, (_, value) in given.items()}
 
 
 def toml_value(text: str) -> object:
@@ -390,55 +380,34 @@ def toml_value(text: str) -> object:
         return text.strip()
 
 
-def overrides_of(settings: Sequence[str], named: Mapping[str, tuple[str, object]]) -> dict[str, object]:
-    """Return the values of `--set` and of the options that have a name of their own, for `with_overrides`.
-
-    Args:
-        settings: As `parse_settings` takes them.
-        named: Option and value by key of the recipe; those that are None were not given.
-
-    Raises:
-        InputError: A setting is malformed, or given in both ways.
-    """
-    values = parse_settings(settings)
-    for key, (option, value) in named.items():
-        if value is None:
-            continue
-        if key in values:
-            raise InputError(f"{key} is given twice: leave out {option} or --set {key}")
-        values[key] = value
-    return values
-
-
-def recipe_changes(earlier: str, now: str) -> list[str]:
-    """Return `key old -> new` for every setting in which two texts of recipes differ.
-
-    A setting that a text lacks has its default: recipes of earlier versions lack those that came later. The
-    settings that leave the result the same do not count.
-    """
-    try:
-        old, new = (Recipe.from_tables(tomllib.loads(text)) for text in (earlier, now))
-    except (InputError, tomllib.TOMLDecodeError):
-        return [] if earlier == now else ["of another version"]
-    found = []
-    for key, name in _SECTION_OF.items():
-        values = [getattr(getattr(recipe, name), key) for recipe in (old, new)]
-        if key not in _SAME_RESULT and values[0] != values[1]:
-            before, after = ("none" if value is None else _toml(value) for value in values)
-            found.append(f"{key} {before} -> {after}")
-    return found
-
-
 def changed_parts(earlier: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Return the parts in which the fingerprints of two runs differ, and how where that can be read."""
     found = []
     for part, text in now.items():
         old = earlier.get(part, "")
         if part == "recipe":
-            changes = recipe_changes(old, text)
+            changes = _recipe_changes(old, text)
             found += [f"recipe ({', '.join(changes)})"] if changes else []
         elif old != text:
             found.append(f"{part} ({old} -> {text})" if part in _READABLE else part)
+    return found
+
+
+def _recipe_changes(earlier: str, now: str) -> list[str]:
+    """Return `key old -> new` for every setting that changes the result and differs in two recipes.
+
+    A setting that a text lacks has its default: recipes of earlier versions lack those that came later.
+    """
+    try:
+        old, new = (asdict(Recipe.from_tables(tomllib.loads(text))) for text in (earlier, now))
+    except (InputError, tomllib.TOMLDecodeError):
+        return [] if earlier == now else ["of another version"]
+    found = []
+    for key, section in _SECTION_OF.items():
+        before, after = old[section][key], new[section][key]
+        if key not in _SAME_RESULT and before != after:
+            words = ("none" if value is None else _toml(value) for value in (before, after))
+            found.append(f"{key} {' -> '.join(words)}")
     return found
 
 
@@ -458,29 +427,21 @@ def find_recipe(name_or_path: str) -> Path:
         return path
     builtin = builtin_recipes()
     if name_or_path not in builtin:
-        hint = _did_you_mean(name_or_path, list(builtin)) or f"; built in: {', '.join(builtin)}"
+        hint = _did_you_mean(name_or_path, builtin) or f"; built in: {', '.join(builtin)}"
         raise InputError(f"no recipe is called {name_or_path!r}{hint}; or give a .toml file")
     return builtin[name_or_path]
 
 
-def _did_you_mean(name: str, known: list[str]) -> str:
+def _did_you_mean(name: str, known: Collection[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     return f", did you mean {near[0]!r}?" if near else ""
 
 
-def _unknown(table: Mapping[str, Any], known: list[str], what: str) -> list[str]:
-    everything = f" (known: {', '.join(known)})"
-    return [
-        f"unknown {what} {name!r}{_did_you_mean(name, known) or everything}"
-        for name in table
-        if name not in known
-    ]
+def _unknown(name: str, known: Collection[str], what: str) -> str:
+    hint = _did_you_mean(name, known) or f" (known: {', '.join(known)})"
+    return f"unknown {what} {name!r}{hint}"
 
 
 def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        # JSON's escapes are legal in TOML; DEL is the one character that only TOML wants escaped.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(list(value)) if isinstance(value, tuple) else repr(value)
+    # JSON's values are legal in TOML; DEL is the one character that only TOML wants escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

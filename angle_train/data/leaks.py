@@ -44,9 +44,8 @@ def find_leaks(origin: str, seen: PairSet, role: str, measured: PairSet) -> Leak
 
     A model that has learned one pair of a text may well be asked about another, so texts are only counted.
     """
-    keys = _keys(seen)
-    texts = {normalise(text) for text in (*seen.text1, *seen.text2)}
-    own = {normalise(text) for text in (*measured.text1, *measured.text2)}
+    keys = set(_pair_keys(seen))
+    texts, own = ({normalise(text) for text in (*one.text1, *one.text2)} for one in (seen, measured))
     return Leak(
         role=role,
         name=measured.name,
@@ -59,7 +58,7 @@ def find_leaks(origin: str, seen: PairSet, role: str, measured: PairSet) -> Leak
 
 def without_pairs_of(pairs: PairSet, others: Sequence[PairSet]) -> PairSet:
     """Return `pairs` without those that one of `others` holds too."""
-    seen = set().union(*(_keys(other) for other in others))
+    seen = {key for other in others for key in _pair_keys(other)}
     return _take(pairs, [key not in seen for key in _pair_keys(pairs)])
 
 
@@ -80,10 +79,6 @@ def without_near_copies(pairs: PairSet, at_most: float) -> PairSet:
 
 def _take(pairs: PairSet, keep: Sequence[bool]) -> PairSet:
     return pairs if all(keep) else pairs.take([i for i, kept in enumerate(keep) if kept], pairs.name)
-
-
-def _keys(pairs: PairSet) -> set[tuple[str, str]]:
-    return set(_pair_keys(pairs))
 
 
 def _pair_keys(pairs: PairSet) -> list[tuple[str, str]]:

@@ -361,8 +361,8 @@ def distinct_names(sets: Sequence[PairSet], specs: Sequence[str]) -> list[PairSe
     names = []
     for pairs, own in zip(sets, folders, strict=True):
         same = {other for other, rival in zip(folders, sets, strict=True) if rival.name == pairs.name}
-        depth = next(d for d in itertools.count() if len({_last(f, d) for f in same}) == len(same))
-        names.append("/".join([*_last(own, depth), pairs.name]))
+        depth = next(d for d in itertools.count() if len({other[:d] for other in same}) == len(same))
+        names.append("/".join([*reversed(own[:depth]), pairs.name]))
     return [
         replace(pairs, name=f"{name} #{names[: i + 1].count(name)}" if names.count(name) > 1 else name)
         for i, (pairs, name) in enumerate(zip(sets, names, strict=True))
@@ -370,31 +370,24 @@ def distinct_names(sets: Sequence[PairSet], specs: Sequence[str]) -> list[PairSe
 
 
 def _folders(spec: str) -> tuple[str, ...]:
-    """Return the folders above the file or directory that `_name` names a set after."""
+    """Return the folders above what `_name` names a set after, the innermost first."""
     path = Path(spec.removeprefix(HUB_PREFIX))
     parts = path.relative_to(path.anchor).parts
-    return parts[:-2] if path.name == "dataset" else parts[:-1]
-
-
-def _last(parts: tuple[str, ...], count: int) -> tuple[str, ...]:
-    return parts[max(0, len(parts) - count) :]
+    return parts[: -2 if path.name == "dataset" else -1][::-1]
 
 
 def join(sets: Sequence[PairSet]) -> PairSet:
     """Return all pairs of several sets as one; source ids are kept if every set has them."""
     if len(sets) == 1:
         return sets[0]
-    known = [
-        [f"{number}/{source}" for source in s.source_ids]
-        for number, s in enumerate(sets)
-        if s.source_ids is not None
-    ]
+    sourced = all(s.source_ids is not None for s in sets)
+    ids = [f"{number}/{source}" for number, s in enumerate(sets) for source in s.source_ids or ()]
     return PairSet(
         name=" + ".join(s.name for s in sets),
         text1=[text for s in sets for text in s.text1],
         text2=[text for s in sets for text in s.text2],
         score=np.concatenate([s.score for s in sets]),
         weight=np.concatenate([s.weight for s in sets]),
-        source_ids=[source for ids in known for source in ids] if len(known) == len(sets) else None,
+        source_ids=ids if sourced else None,
         scale="; ".join(f"{s.name}: {s.scale}" for s in sets),
     )

@@ -81,14 +81,16 @@ def load_run_data(
     Raises:
         InputError: A source cannot be used, or nothing is left to train on.
     """
-    sets = [load_pairs(spec, split="train", scale=scale, rows="train", one_score=True) for spec in data]
-    graded = [load_pairs(spec, split="train", scale=scale, rows="train") for spec in human]
+
+    def load(specs: Sequence[str], split: str, rows: str, *, one_score: bool = False) -> list[PairSet]:
+        return [load_pairs(spec, split, scale, rows, one_score=one_score) for spec in specs]
+
+    sets = load(data, "train", "train", one_score=True)
+    graded = load(human, "train", "train")
     if not dev and not human:
         dev = [spec for spec in data if "validation" in dataset_splits(spec)]
-    dev_sets = [load_pairs(spec, split="validation", scale=scale, rows="dev") for spec in dev]
-    dev_sets = distinct_names(dev_sets, dev)
-    test_sets = [load_pairs(spec, split="test", scale=scale, rows="test") for spec in test]
-    test_sets = distinct_names(test_sets, test)
+    dev_sets = distinct_names(load(dev, "validation", "dev"), dev)
+    test_sets = distinct_names(load(test, "test", "test"), test)
     check_stated_scale(scale, [*sets, *graded, *dev_sets, *test_sets])
     others = join(sets) if sets else None
     human_pairs = join(graded) if graded else None
@@ -99,30 +101,33 @@ def load_run_data(
     if others is not None and not dev_sets and human_pairs is None:
         others, held_out = _held_out(others, recipe.training.seed)
         dev_sets = [held_out]
-    dropped: dict[str, int] = {}
-    if human_pairs is not None and others is not None:
-        kept = without_pairs_of(others, [human_pairs])
-        others = _note_dropped(dropped, "graded by humans", others, kept)
-    if recipe.training.skip_near_copies and others is not None:
-        kept = without_near_copies(others, recipe.objective.negative_score)
-        others = _note_dropped(dropped, "near copies", others, kept)
-    if drop_leaks:
-        measured = [*dev_sets, *test_sets]
-        others, human_pairs = (
-            pairs and _note_dropped(dropped, "leaks", pairs, without_pairs_of(pairs, measured))
-            for pairs in (others, human_pairs)
-        )
+    measured = [*dev_sets, *test_sets] if drop_leaks else None
+    others, human_pairs, dropped = _leave_out(others, human_pairs, measured, recipe)
     train = together(others, human_pairs, recipe.objective)
     return RunData(train, dev_sets, test_sets, human_pairs, others, dropped)
 
 
-def _note_dropped(dropped: dict[str, int], reason: str, before: PairSet, after: PairSet) -> PairSet:
-    """Count and log what `after` lacks of `before`, and return it."""
-    count = len(before) - len(after)
-    dropped[reason] = dropped.get(reason, 0) + count
-    if count:
-        log.info("%s: %d of %d pairs left out: %s", before.name, count, len(before), reason)
-    return after
+def _leave_out(
+    others: PairSet | None, human: PairSet | None, measured: Sequence[PairSet] | None, recipe: Recipe
+) -> tuple[PairSet | None, PairSet | None, dict[str, int]]:
+    """Return the training pairs that stay, and how many were left out, by reason."""
+    dropped: dict[str, int] = {}
+
+    def keep(reason: str, before: PairSet, after: PairSet) -> PairSet:
+        count = len(before) - len(after)
+        dropped[reason] = dropped.get(reason, 0) + count
+        if count:
+            log.info("%s: %d of %d pairs left out: %s", before.name, count, len(before), reason)
+        return after
+
+    if human is not None and others is not None:
+        others = keep("graded by humans", others, without_pairs_of(others, [human]))
+    if recipe.training.skip_near_copies and others is not None:
+        others = keep("near copies", others, without_near_copies(others, recipe.objective.negative_score))
+    if measured is not None:
+        others = others and keep("leaks", others, without_pairs_of(others, measured))
+        human = human and keep("leaks", human, without_pairs_of(human, measured))
+    return others, human, dropped
 
 
 def together(others: PairSet | None, human: PairSet | None, objective: ObjectiveConfig) -> PairSet:

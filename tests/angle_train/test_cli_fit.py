@@ -68,18 +68,7 @@ def test_fit_prints_table_and_verdict_and_writes_everything(run, options):
     code, out, err = run("fit", *flat(options))
     assert code == 0, err
     lines = out.splitlines()
-    assert lines[0].split() == [
-        "pairs",
-        "n",
-        "model",
-        "Spearman",
-        "95",
-        "%",
-        "difference",
-        "95",
-        "%",
-        "verdict",
-    ]
+    assert " ".join(lines[0].split()) == "pairs n model Spearman 95 % difference 95 % verdict"
     assert [line.split()[:2] for line in lines[2:8]] == [["graded/dev", "40"]] * 3 + [
         ["graded/test", "60"]
     ] * 3
@@ -118,18 +107,15 @@ def test_options_override_the_recipe(run, options):
 def test_any_value_of_the_recipe_can_be_set_and_few_labels_train_along(run, options, tmp_path):
     rows = [json.loads(line) | {"split": "train"} for line in options["--dev"].read_text().splitlines()]
     (tmp_path / "human.jsonl").write_text("\n".join(map(json.dumps, rows[:20])))
-    code, out, err = run(
+    given = [
         "fit", *flat(options), "--human", tmp_path / "human.jsonl", "--scale", "0-5", "--merge-back", "auto",
         "--max-seq-length", "auto", "--epochs", 1, "--set", "training.warmup_ratio=0.2",
-        "--set", "angle_weight=0", "--set", "human_weight=4", "--drop-leaks", "--json",
-    )  # fmt: skip
+        "--set", "angle_weight=0", "--set", "human_weight=4", "--json",
+    ]  # fmt: skip
+    code, out, err = run(*given, "--drop-leaks")
     assert code == 1, "all training pairs are test pairs here"
     assert "no training pairs are left" in err
-    code, out, err = run(
-        "fit", *flat(options), "--human", tmp_path / "human.jsonl", "--merge-back", "auto",
-        "--max-seq-length", "auto", "--epochs", 1, "--set", "training.warmup_ratio=0.2",
-        "--set", "angle_weight=0", "--set", "human_weight=4", "--json",
-    )  # fmt: skip
+    code, out, err = run(*given)
     assert code == 0, err
     report = json.loads(out)
     changed = {"epochs": 1.0, "warmup_ratio": 0.2, "human_weight": 4.0, "average_with_backbone": "auto"}

@@ -37,9 +37,9 @@ def test_no_command_imports_torch_to_say_that_something_is_not_there(tmp_path, t
         "model directory ./none does not exist": ["fit", *fit[1:3], "--backbone", "./none", "--out", "x"],
         f"--out {pairs} is a file; give a directory": [*fit, "--out", str(pairs)],
         f"--out {full} is not empty and holds no earlier run": [*fit, "--out", str(full)],
-        f"{busy / '.angle'} is in use by another process (pid {os.getpid()})": [*fit, "--out", str(busy)],
+        f"{busy} is in use by another process (pid {os.getpid()})": [*fit, "--out", str(busy)],
         "few.jsonl does not exist; check the path": [*grid, "few.jsonl", "--out", "x"],
-        f"{busy / '.angle'} is in use by another process": [*grid, str(pairs), "--out", str(busy)],
+        f"{busy} is in use by another process": [*grid, str(pairs), "--out", str(busy)],
         "few does not exist; check the path, or write hub:ID": ["eval", "--model", model, "--pairs", "few"],
         "model directory ../none does not exist": ["eval", "--model", "../none", "--pairs", str(pairs)],
     }  # fmt: skip

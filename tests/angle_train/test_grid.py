@@ -3,6 +3,7 @@
 import json
 import random
 import shlex
+import shutil
 import sys
 from dataclasses import replace
 
@@ -29,7 +30,6 @@ from angle_train.grid import (
     planned,
     ranked,
     read_space,
-    rung_share,
     search,
     survivors,
 )
@@ -129,7 +129,6 @@ def test_the_best_third_goes_on_and_the_given_recipe_always():
     assert survivors({0: 0.1, 1: 0.5, 2: 0.9, 3: 0.2, 4: 0.9, 5: 0.3, 6: 0.2}) == [0, 1, 2, 4]
     assert survivors({0: 0.9, 1: 0.5}) == [0]
     assert survivors({0: 0.2, 1: 0.2, 2: 0.2}) == [0]  # the earlier of equals
-    assert [rung_share(rung, 3) for rung in range(3)] == pytest.approx([1 / 9, 1 / 3, 1])
 
 
 @pytest.fixture(scope="module")
@@ -178,14 +177,24 @@ def test_the_winner_is_trained_in_full_and_compared_with_the_given_recipe(config
     assert not (out / "trials").exists()
 
 
-def test_a_search_that_was_cut_off_goes_on_with_the_training_that_was(config, found, tmp_path, monkeypatch):
-    cut = replace(config, run=replace(config.run, out=tmp_path / "out"))
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_search_that_was_cut_off_goes_on_with_the_training_that_was(
+    config, found, tmp_path, monkeypatch, overwrite
+):
+    """All but the last training are in the journal, and that one is cut off."""
+    out = tmp_path / "out"
+    shutil.copytree(config.run.out, out)
+    head, *rows = (out / "grid.jsonl").read_text().splitlines()
+    head = json.dumps(json.loads(head) | {"overwrite": overwrite})
+    (out / "grid.jsonl").write_text("\n".join([head, *rows[:-1]]))
+    (out / "recipe.toml").unlink()
+    cut = replace(config, run=replace(config.run, out=out, overwrite=overwrite))
     trained = []
     original = grid_module.train
 
     def train(*given, **options):
         trained.append(given[3].name)
-        if len(trained) == 3:
+        if len(trained) == 1:
             raise KeyboardInterrupt
         return original(*given, **options)
 
@@ -197,40 +206,21 @@ def test_a_search_that_was_cut_off_goes_on_with_the_training_that_was(config, fo
         ({"trials": 5}, r"number of trials, rounds or seed \(4 2 1 -> 5 2 1\)"),
         ({"space": {"learning_rate": Range(1e-3, 2e-3)}}, "ranges"),
     ):
+        other = replace(cut, **change, run=replace(cut.run, overwrite=False))
         with pytest.raises(InputError, match=f"holds a grid with different {told}; give another directory"):
-            search(replace(cut, **change))
+            search(other)
     assert search(cut) == found
-    # Two were done, the third was begun twice.
-    assert trained[:4] == ["round-1-trial-0", "round-1-trial-1", "round-1-trial-2", "round-1-trial-2"]
-    assert len(trained) == len(found.rows) + 1
-    assert search(cut) == found
-    assert len(trained) == len(found.rows) + 1
-    for name in ("grid.json", "grid.jsonl", "recipe.toml"):
-        assert (tmp_path / "out" / name).read_bytes() == (config.run.out / name).read_bytes(), name
-
-
-def test_a_search_begun_with_overwrite_goes_on_and_a_finished_one_is_replaced(
-    config, found, tmp_path, monkeypatch
-):
-    out = tmp_path / "out"
-    new = replace(config, run=replace(config.run, out=out, overwrite=True))
-    trained, original = [], grid_module.train
-
-    def train(*given, **options):
-        trained.append(given[3].name)
-        if trained.count("round-1-trial-2") == 1 and trained[-1] == "round-1-trial-2":
-            raise KeyboardInterrupt
-        return original(*given, **options)
-
-    monkeypatch.setattr(grid_module, "train", train)
-    with pytest.raises(KeyboardInterrupt):
-        search(new)
-    assert search(new) == found
-    whole = len(found.rows) + 1  # the third was begun twice, the first two once
-    assert len(trained) == whole
-    # Finished, or another one: it starts anew.
+    last = found.rows[-1]
+    assert trained == [f"round-{last.rung + 1}-trial-{last.trial}"] * 2
+    for name in ("grid.json", "recipe.toml"):
+        assert (out / name).read_bytes() == (config.run.out / name).read_bytes(), name
+    assert (out / "grid.jsonl").read_text().splitlines()[1:] == rows
+    # Finished: it is only read again, but replaced with --overwrite, by the same search or another.
     monkeypatch.setattr(grid_module, "train", None)
-    for again in (new, replace(new, seed=2)):
+    if not overwrite:
+        assert search(cut) == found
+        return
+    for again in (cut, replace(cut, seed=2)):
         with pytest.raises(TypeError, match="NoneType"):
             search(again)
         assert not (out / "recipe.toml").exists()
