@@ -197,6 +197,8 @@ def keep(
 def join_near(merged: Sequence[Merged]) -> list[Merged]:
     """Return `merged` with near-duplicates of one source made one, in the order of their first members.
 
+    For `principled` and the judging of graders; `concat` and `vote` unite equal texts alone.
+
     Near-duplicates differ in articles, be and have, or inflection alone: "The memory leak was fixed." and
     "Memory leak had been fixed". The letters must be nearly the same, and the remaining words the same in the
     same order (`kernel`). Within one of them the offers of the member with most annotators come first, so

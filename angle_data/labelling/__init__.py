@@ -14,7 +14,7 @@ In reading order:
 - `session`: what a command brings, and one session of asking from start to verdict
 - `forecast`: what a session would ask and cost
 - `collect`: the asking itself: open requests, limits, interrupts
-- `journal`: the replies on disk, found again by request
+- `journal`: the replies on disk, found again by the key of their request (`annotators.base.request_key`)
 - `budget`: token counts, and what the limits still allow
 - `runfile`: run.json
 - `replies/`: what a raw reply says

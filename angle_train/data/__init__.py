@@ -2,7 +2,7 @@
 
 In reading order:
 `sources`: rows from files, dataset directories and the Hugging Face hub, each with its place.
-`pairs`: rows as scored pairs: columns, triplets, score scales, weights, names.
+`pairs`: rows as scored pairs: which columns hold what (tables at its top), triplets, score scales, weights.
 `leaks`: pairs and texts that two sets share, and pairs left out for it.
 `splits`: the pairs of a run: training, dev, test; pairs held out, and parts that take turns.
 """

@@ -74,6 +74,8 @@ def paired_bootstrap(
 ) -> Difference:
     """Return how much better `after` ranks the pairs than `before`, both measured on the same resamples.
 
+    For two columns of similarities; the differences that `fit` and `eval` report are made in `compare`.
+
     Args:
         gold: Gold scores (B,).
         before: Similarities (B,) under the one model.

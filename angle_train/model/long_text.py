@@ -1,5 +1,6 @@
-"""Texts of more tokens than a model reads at once: the start and the end are kept, or the start alone.
+"""Texts of more tokens than a model reads at once: which part of them it reads.
 
+`cut`, the start alone, is what every tokenizer does at the length that `load` sets. `head_tail` is done here:
 The texts are shortened before the tokenizer sees them, so this works with every backbone, prompt and pooling.
 A saved model holds native modules only: opened without this toolkit, it cuts long texts after
 `max_seq_length` tokens. A `long_text.json` beside it says that it was trained on both ends. Also here: which

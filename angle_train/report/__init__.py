@@ -3,8 +3,9 @@
 In: the outcome of training (`result.Trained`) or of an evaluation (`evaluate.suite.Evaluation`).
 Out: files and text. Read in this order:
 
-- `text`: results as a plain table, verdicts, advice, the command that repeats a run.
-- `result`: the outcome of training, and its report as data: report.json and the part of the model's card.
+- `text`: results as a plain table, the line for each set, advice, the command that repeats a run.
+- `result`: the outcome of training; whether the tuned weights or the backbone are kept; the verdict ("Tuning
+  helped."); report.json and the part of the model's card.
 - `figures`: drawings as SVG text, and the bands of gold scores that they show.
 - `page`: rows and figures for the page of a run or of an evaluation; `page.html` has the words, `style.css`
   the colours.

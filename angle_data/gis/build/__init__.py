@@ -14,5 +14,5 @@ counts or not), `report.json`, `figures/`. The files in the order in which data 
 - `negatives`: another partner for every duplicate: at random, near by words, or said to be none
 - `dataset`: rows to parquet and back
 - `report`: lengths, overlap, counts, checks and figures
-- `card`: the report as the data set's README
+- `card`: the report as the data set's README; its text is `card.md.txt`
 """

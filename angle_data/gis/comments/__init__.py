@@ -6,8 +6,8 @@ In reading order:
 `references`: finds what is pointed at, such as `#26` or a link.
 `sentences`: cuts the text into sentences in which a reference is one character.
 `grammar`: decides which references a sentence ties to the issue, and how surely.
-`phrases`: the phrasings, each with an example; add a new one, of any language, here.
-`vocabulary`: kinds of statement, building blocks of the phrasings, and cue words.
+`phrases`: the phrasings, each with an example; a new phrasing goes here.
+`vocabulary`: kinds of statement, words for "duplicate" in any language, cue words; a new word goes here.
 `context`: what surrounds a phrase: who it speaks of; negation, doubt, question, condition.
 `explain`: shows all of this for a file of comments.
 
