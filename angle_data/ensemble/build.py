@@ -17,7 +17,7 @@ from pathlib import Path
 from angle_data.disjoint import DisjointSets
 from angle_data.ensemble.balance import Limits, balance
 from angle_data.ensemble.graders import Judgement, read_grading
-from angle_data.ensemble.labels import LABELS, grade_choices, label_choice, random_pairs
+from angle_data.ensemble.labels import ANTONYM_SCORE, LABELS, grade_choices, label_choice, random_pairs
 from angle_data.ensemble.read import group_by_source, read_runs
 from angle_data.ensemble.report import EnsembleSummary, make_card, make_report, summarise
 from angle_data.ensemble.splits import group_sources
@@ -32,7 +32,6 @@ from angle_data.text import normalise, pair_key, stable_hash
 
 log = logging.getLogger("angle.ensemble")
 
-_ANTONYM_SCORE = 0.5
 _NO_LIMITS = Limits()
 # What a build leaves behind at whatever moment it is stopped.
 _OURS = re.compile(
@@ -57,7 +56,7 @@ class EnsembleConfig:
     strategy: str = "vote"
     labels: str = "binary"
     scores: tuple[Path, ...] = ()
-    antonym_score: float = _ANTONYM_SCORE
+    antonym_score: float = ANTONYM_SCORE
     random_per_source: int | None = None
     limits: Limits = _NO_LIMITS
     ratios: tuple[float, ...] = (0.9, 0.1)
@@ -68,7 +67,7 @@ class EnsembleConfig:
             raise InputError(f"unknown labels {self.labels!r}; choose one of {', '.join(LABELS)}")
         if not 0 <= self.antonym_score <= 1:
             raise InputError(f"antonym score must lie in 0..1, got {self.antonym_score:g}")
-        if self.labels == "binary" and self.antonym_score != _ANTONYM_SCORE:
+        if self.labels == "binary" and self.antonym_score != ANTONYM_SCORE:
             raise InputError(
                 "--antonym-score is for --labels ordinal or graded; binary antonyms have score 0"
             )

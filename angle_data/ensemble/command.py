@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from angle_data.console import configure_logging, say_result
+from angle_data.ensemble.labels import ANTONYM_SCORE
 
 if TYPE_CHECKING:
     from angle_data.ensemble.report import EnsembleSummary
@@ -38,7 +39,7 @@ def ensemble(
     ] = None,
     antonym_score: Annotated[
         float, typer.Option(help="Score of antonyms under ordinal and graded labels, 0 to 1.")
-    ] = 0.5,
+    ] = ANTONYM_SCORE,
     random_per_source: Annotated[
         int | None, typer.Option(help="Random pairs per source text.", show_default="binary 0, others 1")
     ] = None,

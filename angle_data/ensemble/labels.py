@@ -17,6 +17,8 @@ from angle_data.records import LabelledPair, Polarity
 from angle_data.text import jaccard, pair_key, stable_hash, words
 
 LABELS = ("binary", "graded", "ordinal")
+ANTONYM_SCORE = 0.5
+"""The score of antonyms under ordinal and graded labels, where none is given."""
 _MAX_OVERLAP = 0.5
 _TRIES = 50  # partners looked at in order, and as many more anywhere; a search of all would be quadratic
 _SMOOTHING = 0.1  # the share of the ordinal value in a graded score

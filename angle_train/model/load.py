@@ -39,6 +39,7 @@ _NEEDED = (
     "accelerate",
     "datasets",
     "huggingface_hub",
+    "jinja2",
     "numpy",
     "peft",
     "pyarrow",

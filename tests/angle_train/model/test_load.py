@@ -212,10 +212,7 @@ def test_the_extra_is_checked_for_everything_that_is_imported():
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 imported.add(node.module.split(".")[0])
-    optional = {"faiss", "mteb"}  # asked for where it is used
-    others = (
-        imported - sys.stdlib_module_names - {"angle_data", "angle_train", "typer", "pydantic"} - optional
-    )
+    others = imported - sys.stdlib_module_names - {"angle_data", "angle_train", "typer", "pydantic"}
     assert others <= set(backbones._NEEDED)
 
 

@@ -190,7 +190,7 @@ def test_attention_is_the_one_asked_for(tiny_model_dir):
         load_for_training(
             str(tiny_model_dir), BackboneConfig(attention="flash_attention_2", lora_rank=2), device="cpu"
         )
-    with pytest.raises(InputError, match=r"flash_attention_2 computes in half precision only; set lora_rank"):
+    with pytest.raises(ValueError, match=r"flash_attention_2 computes in half precision only; set lora_rank"):
         BackboneConfig(attention="flash_attention_2")
 
 
