@@ -101,4 +101,6 @@ def retry_pause(error: CallError, attempt: int, first_s: float = 0.5) -> float:
     What the service asks for, else random up to `first_s`, doubled with every attempt and at most a minute.
     "Retry-After: 0" counts as nothing: it would be a busy loop against a service that is still overloaded.
     """
-    return retry_after(error.headers) or random.uniform(0.0, min(first_s * 2.0 ** (attempt - 1), _LONGEST_S))
+    return retry_after(error.headers) or random.uniform(
+        0.0, min(first_s * 2.0 ** min(attempt - 1, 16), _LONGEST_S)
+    )

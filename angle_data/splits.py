@@ -45,7 +45,7 @@ def check_ratios(ratios: tuple[float, ...]) -> dict[str, float]:
     if not known or not abs(sum(ratios) - 1) <= 0.01:  # also refuses nan
         shown = ",".join(f"{ratio:g}" for ratio in ratios)
         raise InputError(
-            f"--ratios {shown}: give the shares of {', '.join(SPLITS)}, in sum 1, such as 0.86,0.07,0.07"
+            f"--ratios {shown}: give the shares of {', '.join(SPLITS)}, in sum 1, such as 0.9,0.05,0.05"
         )
     return {name: ratio / sum(ratios) for name, ratio in zip(SPLITS, ratios, strict=False) if ratio > 0}
 

@@ -341,7 +341,8 @@ def eval_models(
     systems, base = systems_of(model or [], seeds_of or [], baseline)
     tasks: Mapping[str, Task]
     if pairs:
-        check_inputs(pairs, [name for system in systems for name in system.members])
+        measured = [*systems, *([base] if base else [])]
+        check_inputs(pairs, [name for system in measured for name in system.members])
         tasks = own_pairs(pairs, split, scale)
     else:
         tasks = tasks_named(task or [], on_hub=data_dir is None)

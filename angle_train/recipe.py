@@ -53,6 +53,16 @@ _WORDS = {
 
 # How a result is computed: it changes only by rounding and by which activations dropout draws.
 _SAME_RESULT = ("chunk_size", "chunking", "gradient_cache", "gradient_checkpointing")
+# Keys of earlier releases, with the defaults that they had.
+_REMOVED: dict[str, object] = {
+    "loss": "angle",
+    "hard_negative_weight": 1.0,
+    "label_diverse": False,
+    "max_windows": 8,
+    "window_memory": 0,
+    "window": None,
+    "stride": None,
+}
 _READABLE = ("backbone", "number of trials, rounds or seed")  # parts of a fingerprint that a user can read
 
 
@@ -265,7 +275,16 @@ class Recipe:
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Self:
-        """Make a recipe of what a TOML file holds, see `from_toml`."""
+        """Make a recipe of what a TOML file holds, see `from_toml`.
+
+        Keys of earlier releases that have their default are left out: every `recipe.toml` of a run has them.
+        """
+        tables = {
+            name: {key: value for key, value in part.items() if key not in _REMOVED or _REMOVED[key] != value}
+            if isinstance(part, dict)
+            else part
+            for name, part in tables.items()
+        }
         try:
             # As JSON pydantic takes a table for a section and a list for a tuple, and converts nothing else.
             return TypeAdapter(cls).validate_json(json.dumps(tables, default=str))
@@ -438,6 +457,9 @@ def _did_you_mean(name: str, known: Collection[str]) -> str:
 
 
 def _unknown(name: str, known: Collection[str], what: str) -> str:
+    if name in _REMOVED:
+        instead = "; CoSENT is in_batch_weight = 0, angle_weight = 0" if name == "loss" else ""
+        return f"{what} {name!r} was removed{instead}"
     hint = _did_you_mean(name, known) or f" (known: {', '.join(known)})"
     return f"unknown {what} {name!r}{hint}"
 

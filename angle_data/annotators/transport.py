@@ -186,12 +186,6 @@ class Transport:
         # Exceptions about a proxy hold its address with its password, so nothing is raised from them.
         except aiohttp.ClientHttpProxyError as error:
             raise _proxy_error(error.status, error.message) from None
-        except aiohttp.InvalidURL:
-            name = f"{urlsplit(url).scheme.upper()}_PROXY"
-            raise InputError(
-                f"the proxy in {name} is no address of the form http://HOST:PORT; correct it, or name the "
-                "server's host in NO_PROXY"
-            ) from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise NoAnswer(_reason(error), connected=False) from error
         except TimeoutError as error:
@@ -218,7 +212,25 @@ def _proxy(url: str) -> str | None:
     from urllib.request import getproxies, proxy_bypass
 
     parts = urlsplit(url)
-    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    proxy = None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    if proxy is not None and "://" not in proxy:
+        proxy = f"http://{proxy}"  # HOST:PORT, as curl takes it
+    if proxy is not None and not _is_http(proxy):
+        # The address is not shown: where it is malformed, no rule finds the password in it.
+        raise InputError(
+            f"the proxy in {parts.scheme.upper()}_PROXY is no address of the form http://HOST:PORT; correct "
+            "it, or name the server's host in NO_PROXY"
+        )
+    return proxy
+
+
+def _is_http(proxy: str) -> bool:
+    """Return whether this is the address of an HTTP proxy; aiohttp would speak HTTP to a SOCKS proxy too."""
+    try:
+        parts = urlsplit(proxy)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _decoded(content: bytes, headers: Mapping[str, str]) -> Any:

@@ -104,7 +104,8 @@ def systems_of(
         InputError: A pattern names fewer than two directories.
     """
     seeded = set(patterns)
-    if baseline is not None and any(character in baseline for character in _WILDCARDS):
+    pattern = baseline is not None and any(character in baseline for character in _WILDCARDS)
+    if baseline is not None and pattern and not Path(baseline).is_dir():
         seeded.add(baseline)
     every = list(dict.fromkeys([*([] if baseline is None else [baseline]), *models, *patterns]))
     names = short_names(every)

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
+from angle_data.locking import LOCK_NAME
 from angle_train.recipe import changed_parts
 
 Status = Literal["new", "interrupted", "finished"]
@@ -184,7 +185,7 @@ def check_out(path: Path) -> None:
         raise InputError(f"--out {path} is a file; give a directory")
     if _holds_run(path) or not path.is_dir():
         return
-    if any(item.name != HIDDEN for item in path.iterdir()):
+    if any(item.name not in (HIDDEN, LOCK_NAME) for item in path.iterdir()):  # an earlier release locked here
         raise InputError(f"--out {path} is not empty and holds no earlier run; give another one")
 
 

@@ -92,7 +92,10 @@ def test_recipe_survives_writing_and_reading(tmp_path_factory, description, prom
             r"must be 'symmetric' or 'published', got 'fisher'",
         ),
         ("[objective]\nnegative_score = 0.8\n", r"negative_score must be below positive_score"),
-        ("[objective]\nloss = 'mnrl'\n", r"unknown \[objective\] key 'loss' \(known: cosine_weight, "),
+        (
+            "[objective]\nflourish = 'mnrl'\n",
+            r"unknown \[objective\] key 'flourish' \(known: cosine_weight, ",
+        ),
         (
             "[backbone]\nlora_save = 'adapter'\n",
             r"lora_save adapter needs adapters; set lora_rank",
@@ -219,3 +222,17 @@ def test_recipes_are_found_by_name_or_path(tmp_path):
         find_recipe("defualt")
     with pytest.raises(InputError, match=r"missing.toml: no such recipe file"):
         Recipe.from_toml(tmp_path / "missing.toml")
+
+
+def test_keys_of_earlier_releases_are_read_with_their_old_default_alone():
+    """Every recipe.toml that a run wrote spells them all out."""
+    old = {
+        "objective": {"loss": "angle", "hard_negative_weight": 1.0, "cosine_weight": 0.5},
+        "backbone": {"max_windows": 8, "window_memory": 0},
+        "training": {"label_diverse": False},
+    }
+    assert Recipe.from_tables(old) == Recipe().with_overrides({"cosine_weight": 0.5})
+    with pytest.raises(InputError, match=r"'loss' was removed; CoSENT is in_batch_weight = 0"):
+        Recipe.from_tables({"objective": {"loss": "cosent"}})
+    with pytest.raises(InputError, match="'label_diverse' was removed"):
+        Recipe().with_overrides({"label_diverse": True})

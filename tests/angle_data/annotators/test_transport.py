@@ -102,7 +102,7 @@ def test_a_proxy_that_is_away_is_named_without_its_password(environment):
         f"user:{PASSWORD}@127.0.0.1:xx",
         f"http://us er:{PASSWORD}@127.0.0.1:xx",
         f"http://user:{PASSWORD}@127.0.0.1:99999",
-        f"user:{PASSWORD}@127.0.0.1:3128",
+        f"socks5://user:{PASSWORD}@127.0.0.1:1080",
         f"http://user:{PASSWORD}@",
     ],
 )

@@ -161,3 +161,9 @@ def test_unpaired_seeds_without_spread_have_no_p_value():
         ttest_rel([0.4, 0.5, 0.6], [0.3] * 3).pvalue
     )
     assert seed_test(system("1"), [0.3], system("2"), [0.4]) is None
+
+
+def test_a_baseline_that_is_a_directory_is_no_pattern_whatever_its_name(directories):
+    directories("m[1]", "tuned")
+    systems, base = systems_of(["tuned"], [], "m[1]")
+    assert [system.members for system in (*systems, base)] == [("tuned",), ("m[1]",)]

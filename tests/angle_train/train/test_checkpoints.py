@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from angle_data.errors import InputError
-from angle_train.train.checkpoints import RunDirectory
+from angle_train.train.checkpoints import RunDirectory, check_out
 
 PARTS = {"recipe": "", "training pairs": "a"}
 
@@ -86,3 +86,11 @@ def test_a_run_of_an_earlier_release_is_only_replaced_on_request(tmp_path, statu
     run.claim(run.status(overwrite=True), overwrite=True)
     assert not (tmp_path / "fit_state.json").exists()
     assert not (tmp_path / "checkpoints").exists()
+
+
+def test_the_lock_of_an_earlier_release_is_no_content(tmp_path):
+    (tmp_path / ".lock").write_text("1")
+    check_out(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="is not empty"):
+        check_out(tmp_path)
