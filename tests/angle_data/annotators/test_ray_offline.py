@@ -51,24 +51,31 @@ def test_ray_gives_the_replies_of_the_offline_engine(monkeypatch):
 
 
 @ray_marks
-def test_chunks_are_pulled_as_answers_come(ray_calls):
+def test_chunks_are_pulled_as_answers_come(ray_calls, tmp_path):
+    """The first answers wait until both engines run, or the faster one could answer everything."""
+    gate = tmp_path / "gate"
     pulled, seen = [], []
 
     def source():
         for number in range(13):
             pulled.append(number)
-            yield chat_request(f"t{number}", number)
+            yield chat_request(f"t{number} wait for {gate}", number)
+
+    def open_gate():
+        wait_until(lambda: len(ray_calls("start")) == 2)
+        gate.touch()
 
     async def run(engine):
+        opened = asyncio.create_task(asyncio.to_thread(open_gate))
         async with aclosing(engine.stream(source())) as stream:
             async for outcome in stream:
                 seen.append(outcome.key)
                 # Two chunks for each of two engines are on their way, and one for each that came back.
                 assert len(pulled) <= 2 * (4 + (len(seen) + 1) // 2)
+        await opened
 
     asyncio.run(run(annotator("tiny", chunk=2, concurrency=2)))
     assert sorted(seen) == [chat_request("", number).key for number in range(13)]
-    assert len(ray_calls("start")) == 2
     assert sorted(map(len, ray_calls("chat"))) == [1, 2, 2, 2, 2, 2, 2]
 
 
