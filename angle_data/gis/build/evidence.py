@@ -317,7 +317,8 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
     if not any(may_refer(comment.body) for comment in comments):
         return
     name, number = thread.repo.name, thread.issue.number
-    said = read_thread(comments, name, number, hosts=hosts_of(found.web))
+    remarks = [(comment.author, comment.author_association, comment.body) for comment in comments]
+    said = read_thread(remarks, name, number, hosts=hosts_of(found.web))
     # The originals that standing marks or people with write access name outright.
     marked = {key for key, event in thread.marks.items() if event.kind == "marked"}
     originals = marked | {

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_data.gis.crawl.archive import ArchiveCounts, load_archives
-from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient, Refused, SchemaError
+from angle_data.gis.crawl.archive import load_archives
+from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient, Refused
 from angle_data.gis.crawl.listings import (
     Crawler,
     follow_missing,
@@ -65,17 +65,15 @@ class CrawlConfig:
 class CrawlSummary:
     """What a crawl left behind: rows in the store, requests sent, and what could not be read.
 
-    `repos` maps each listed name to `ok` or `error:...`; `unchanged` counts answers that cost nothing of the
-    budget; `set_aside` maps `owner/name#number` of an issue that GitHub could not serve whole to the reason.
+    `repos` maps each listed name to `ok` or `error:...`, `set_aside` the `owner/name#number` of an issue that
+    GitHub could not serve whole to the reason; `archive` counts the lines of dumps (see `load_archives`).
     """
 
     store: Path
     repos: dict[str, str]
-    bad_lines: tuple[str, ...]
     rows: dict[str, int]
     requests: int = 0
-    unchanged: int = 0
-    archive: ArchiveCounts | None = None
+    archive: dict[str, int] = field(default_factory=dict)
     set_aside: dict[str, str] = field(default_factory=dict)
 
 
@@ -127,31 +125,29 @@ def crawl_repos(
         CredentialsError: The token is not accepted.
         StoppedError: `max_requests` is reached or GitHub keeps failing; run again to go on.
     """
-    listed = read_repos(config.repos, config.api_url, tell=True)
+    names = read_repos(config.repos, config.api_url, tell=True)
     with hold(config.out), Store.open(config.out / STORE_NAME) as store:
         if config.archives:
-            counts = load_archives(store, config.archives, listed.names, config.start)
-            return CrawlSummary(store.path, {}, listed.bad, store.counts(), archive=counts)
+            counts = load_archives(store, config.archives, names, config.start)
+            return CrawlSummary(store.path, {}, store.counts(), archive=counts)
         client, signals = connect(config, sleep=sleep, now=now)
         store.check_server(config.api_url)
-        round_ = Round(store, (signals, config.since, *listed.names))
-        statuses = _Crawl(config, store, client, signals, round_).run(listed.names)
+        round_ = Round(store, (signals, config.since, *names))
+        statuses = _Crawl(config, store, client, signals, round_).run(names)
         check_readable(statuses, client.connection)
-        names = {repo.id: repo.name for repo in store.repos()}
+        known = {repo.id: repo.name for repo in store.repos()}
         return CrawlSummary(
             store.path,
             statuses,
-            listed.bad,
             store.counts(),
             requests=client.requests,
-            unchanged=client.unchanged,
-            set_aside={f"{names[repo]}#{number}": why for repo, number, why in store.all_set_aside()},
+            set_aside={f"{known[repo]}#{number}": why for repo, number, why in store.all_set_aside()},
         )
 
 
 @dataclass
 class _Crawl:
-    """One run over the list; `signals` turns to comments when the server's GraphQL is too old."""
+    """One run over the list."""
 
     config: CrawlConfig
     store: Store
@@ -224,14 +220,7 @@ class _Crawl:
 
     def _read(self, crawler: Crawler, repo: Repo) -> None:
         if self.signals != "comments":
-            references = self.signals == "events"
-            try:
-                self._once(repo, "events", partial(read_events, crawler, repo, references=references))
-            except SchemaError as error:
-                log.warning(
-                    "the server's GraphQL is too old (%s); going on with comments, without events", error
-                )
-                self.signals = "comments"
+            self._once(repo, "events", partial(read_events, crawler, repo))
         if self.signals == "comments":
             self._once(repo, "issues", partial(read_listing, crawler, repo, "issues"))
         if self.signals != "events":

@@ -40,11 +40,9 @@ _WORTH_A_LINE_S = 5.0
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # GitHub's tokens could pass for the name of a variable; the length gives away those of other kinds.
 _LIKE_A_TOKEN = re.compile(r"gh[pousr]_\w*|github_pat_\w*|\w{36,}")
-_MOVED = frozenset({302, 307, 308})
 
 _SECONDARY_S = 60.0
 _LONGEST_S = 300.0
-_SHORT_SHARE = 0.1
 _MARGIN_S = 1.0
 
 _HEAVY_TYPES = frozenset({"MAX_NODE_LIMIT_EXCEEDED", "RESOURCE_LIMITS_EXCEEDED", "TIMEOUT"})
@@ -66,14 +64,6 @@ class Refused(AngleError):
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(f"{status} {reason}")
         self.status, self.reason = status, reason
-
-
-class SchemaError(AngleError):
-    """The server's GraphQL lacks a field or argument that the crawl asks for (an old Enterprise version)."""
-
-
-class LostCursorError(Exception):
-    """GraphQL does not accept a page cursor any more; the listing starts again from its last time stamp."""
 
 
 class TooHeavy(Exception):
@@ -179,7 +169,7 @@ class Page:
 class GitHubClient:
     """Sends requests one by one, repeats those that fail for a while, and returns JSON.
 
-    `requests` counts what was sent and `unchanged` the answers 304, which cost nothing of the primary limit.
+    `requests` counts what was sent.
     `sleep` and `now` (epoch seconds) are replaceable for tests.
     """
 
@@ -216,7 +206,7 @@ class GitHubClient:
         # PyGithub writes its redirections to stderr by a handler of its own.
         logging.getLogger("github").setLevel(logging.WARNING)
         self._requester = github.requester
-        self.requests = self.unchanged = self._answers = 0
+        self.requests = self._answers = 0
         self.budgets: dict[Resource, Budget] = {}
         self._skew_s = 0.0
 
@@ -238,7 +228,6 @@ class GitHubClient:
         headers = {"Accept": "application/vnd.github+json"} | ({"If-None-Match": etag} if etag else {})
         status, answer, text = self._repeat(lambda: self._send("core", "GET", path, headers, None))
         if status == 304:
-            self.unchanged += 1
             return None
         links = {link.get("rel"): link["url"] for link in parse_header_links(answer.get("link", ""))}
         last = re.search(r"[?&]page=(\d+)", links.get("last", ""))
@@ -311,7 +300,6 @@ class GitHubClient:
         path: str,
         headers: dict[str, str],
         body: dict[str, Any] | None,
-        hops: int = 3,
     ) -> tuple[int, dict[str, str], Any]:
         from requests.exceptions import InvalidURL, ReadTimeout, RequestException
 
@@ -329,11 +317,6 @@ class GitHubClient:
         self._note(resource, answer)
         if status == 304:
             return status, answer, None
-        target = answer.get("location", "")
-        here = {None, urlsplit(self.connection.api_url).hostname}
-        if status in _MOVED and hops and target and urlsplit(target).hostname in here:
-            # PyGithub follows 301 by itself, and no other redirection.
-            return self._send(resource, verb, target, headers, body, hops - 1)
         try:
             data = json.loads(text)
         except ValueError:
@@ -357,7 +340,7 @@ class GitHubClient:
             )
         seconds = pause_before(self.budgets.get(resource), self._server_now())
         if seconds > 0:
-            self.pause(seconds, f"{self.budgets[resource].remaining} requests left of the {resource} limit")
+            self.pause(seconds, f"no requests left of the {resource} limit")
         self.requests += 1
 
     def _note(self, resource: Resource, headers: Mapping[str, str]) -> None:
@@ -401,16 +384,10 @@ def _log_retry(state: RetryCallState) -> None:
 
 
 def pause_before(budget: Budget | None, now: float) -> float:
-    """Return the seconds to wait before the next request: none while more than a tenth of the budget is left.
-
-    Then the rest is spread evenly over the time to the reset; with nothing left, the wait lasts until then.
-    """
-    if budget is None or budget.limit <= 0 or now >= budget.reset:
+    """Return the seconds to wait before the next request: until the reset where nothing is left."""
+    if budget is None or budget.remaining > 0 or now >= budget.reset:
         return 0.0
-    left = budget.reset - now
-    if budget.remaining <= 0:
-        return left + _MARGIN_S
-    return left / budget.remaining if budget.remaining < budget.limit * _SHORT_SHARE else 0.0
+    return budget.reset - now + _MARGIN_S
 
 
 def judge_status(status: int, headers: Mapping[str, str], message: str, now: float) -> Exception | None:
@@ -420,16 +397,15 @@ def judge_status(status: int, headers: Mapping[str, str], message: str, now: flo
     """
     if status < 300 or status == 304:
         return None
-    words = message.lower()
     budget = Budget.from_headers(headers)
     limits = (
         "retry-after" in headers
         or (budget is not None and budget.remaining <= 0)
-        or any(word in words for word in ("rate limit", "abuse detection"))
+        or "rate limit" in message.lower()
     )
     if status == 429 or (status == 403 and limits):
         return _limited(headers, now)
-    if status == 408 or status >= 500:
+    if status >= 500:
         return Transient(f"HTTP {status}", retry_after(headers), heavy=True)
     return Refused(status, message.splitlines()[0][:200] if message else "no reason given")
 
@@ -447,15 +423,15 @@ def judge_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: fl
         return _limited(headers, now)
     if types & _HEAVY_TYPES or any(word in words for word in _HEAVY_WORDS):
         return Transient(f"GraphQL: {text}", heavy=True)
-    if "INVALID_CURSOR_ARGUMENTS" in types:
-        return LostCursorError(text)
     data = answer.get("data")
     if isinstance(data, dict) and any(value is not None for key, value in data.items() if key != "rateLimit"):
         return None
     if types & _REFUSED_TYPES:
         return Refused(404 if "NOT_FOUND" in types else 403, text[:200])
     if any("code" in (error.get("extensions") or {}) for error in errors):
-        return SchemaError(text[:200])
+        return InputError(
+            f"the server's GraphQL is too old ({text[:200]}); read comments alone, by --strategy comments"
+        )
     return Transient(f"GraphQL error: {text[:200] or 'no data'}")
 
 

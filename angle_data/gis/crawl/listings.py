@@ -22,7 +22,7 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 
 from angle_data.gis.comments.references import find_references, may_refer
-from angle_data.gis.crawl.github import GitHubClient, LostCursorError, Refused, TooHeavy
+from angle_data.gis.crawl.github import GitHubClient, Refused, TooHeavy
 from angle_data.gis.crawl.queries import ISSUES_QUERY, NUMBERS_A_QUERY, TIMELINE_QUERY, numbers_query
 from angle_data.gis.crawl.rows import (
     Comment,
@@ -42,9 +42,8 @@ from angle_data.gis.crawl.store import Store, hosts_of
 PER_PAGE = 100
 _GROW_AFTER = 3
 _BREATH_S = 1.0
-_CUT_TRIES = 4
-# A page of events that is not shown; it counts as cut short.
-_NO_EVENTS = {"nodes": [], "pageCount": 1, "pageInfo": {"hasPreviousPage": False, "startCursor": None}}
+_TRIES_ALONE = 4
+_CUT = "GitHub does not show all of its events"
 _REST: dict[str, tuple[str, Callable[[Mapping[str, Any], int], Issue | Comment]]] = {
     "issues": ("issues?state=all&", issue_from_rest),
     "comments": ("issues/comments?", comment_from_rest),
@@ -148,37 +147,32 @@ def read_listing(crawler: Crawler, repo: Repo, listing: Literal["issues", "comme
             return
 
 
-def read_events(crawler: Crawler, repo: Repo, *, references: bool = False) -> None:
+def read_events(crawler: Crawler, repo: Repo) -> None:
     """Read issues with their texts and the events that mark duplicates, over GraphQL.
 
-    With `references` also which issues mention which, the last 25 of each. The size of a page is halved when
-    the server cannot serve it in time, and grows back; an issue that it cannot serve even alone is set aside.
+    The size of a page is halved when the server cannot serve it in time, and grows back; an issue that it
+    cannot serve even alone is set aside.
     """
     cursor = crawler.cursor(repo, "events")
     place, first, good, alone = _Place.of(cursor), PER_PAGE, 0, 0
     while True:
         try:
-            connection = _ask_issues(
-                crawler.client, repo, place, first, references=references, strict=alone < _CUT_TRIES
-            )
+            connection = _ask_issues(crawler.client, repo, place, first)
         except TooHeavy as error:
             alone += first == 1
             first, good = max(1, first // 2), 0
             log.debug("%s: %s; %d issues a page from here", repo.name, error, first)
             crawler.client.pause(_BREATH_S, "a page was too heavy")
-            if alone <= _CUT_TRIES:
+            if alone <= _TRIES_ALONE:
                 continue
-            connection = _ask_the_heaviest(crawler, repo, place, references=references)
-        except LostCursorError as error:
-            if place.after is None:
-                raise Refused(422, str(error)) from error
-            place = place.restarted()
-            continue
+            # With all patience: while GitHub serves not even the number, the issue is not to blame.
+            connection = _ask_issues(crawler.client, repo, place, 1, texts=False)
+            for node in connection["nodes"]:
+                crawler.set_aside(repo, node["number"], str(error))
         good, alone = good + 1, 0
         if good % _GROW_AFTER == 0:
             first = min(PER_PAGE, first * 2)
-        nodes = [node for node in connection["nodes"] or [] if node]
-        info = connection["pageInfo"]
+        nodes, info = connection["nodes"], connection["pageInfo"]
         more = bool(info["hasNextPage"])
         newest = max((node["updatedAt"] for node in nodes), default=place.newest)
         place = _Place(place.since, after=info["endCursor"], newest=newest)
@@ -190,34 +184,11 @@ def read_events(crawler: Crawler, repo: Repo, *, references: bool = False) -> No
             return
 
 
-def _ask_the_heaviest(crawler: Crawler, repo: Repo, place: _Place, *, references: bool) -> dict[str, Any]:
-    """Return the page of one issue that failed again and again, without its text where it fails once more.
-
-    The number alone is asked for first, with all patience: while GitHub serves nothing, the issue is not to
-    blame.
-    """
-    numbers = _ask_issues(crawler.client, repo, place, 1, texts=False)
-    try:
-        return _ask_issues(crawler.client, repo, place, 1, references=references)
-    except TooHeavy as error:
-        for node in filter(None, numbers["nodes"] or []):
-            crawler.set_aside(repo, node["number"], str(error))
-        return numbers
-
-
 def _ask_issues(
-    client: GitHubClient,
-    repo: Repo,
-    place: _Place,
-    first: int,
-    *,
-    texts: bool = True,
-    references: bool = False,
-    strict: bool = False,
+    client: GitHubClient, repo: Repo, place: _Place, first: int, *, texts: bool = True
 ) -> dict[str, Any]:
     owner, name = repo.name.split("/")
-    variables: dict[str, Any] = {"owner": owner, "name": name, "first": first}
-    variables |= {"texts": texts, "references": references}
+    variables: dict[str, Any] = {"owner": owner, "name": name, "first": first, "texts": texts}
     if place.since:
         variables["filter"] = {"since": place.since}
     if place.after:
@@ -227,16 +198,15 @@ def _ask_issues(
         raise Refused(404, "not found by GraphQL")
     if repository["databaseId"] != repo.id:
         raise Refused(404, f"the name {repo.name} belongs to another repository now")
-    connection = dict(repository["issues"])
-    for node in (connection["nodes"] or []) if strict else []:
-        if node and (_is_cut(node["timelineItems"]) or _is_cut(node.get("references"))):
-            raise TooHeavy("lists inside the page are cut short")
-    return connection
+    nodes = [node for node in repository["issues"]["nodes"] or [] if node]
+    if any(_is_cut(node["timelineItems"]) for node in nodes if texts):
+        raise TooHeavy(_CUT)
+    return {**repository["issues"], "nodes": nodes}
 
 
-def _is_cut(timeline: Mapping[str, Any] | None) -> bool:
+def _is_cut(timeline: Mapping[str, Any]) -> bool:
     """Whether it holds fewer items than it says; GitHub empties some of a large page without an error."""
-    return timeline is not None and len(timeline["nodes"] or []) < timeline["pageCount"]
+    return len(timeline["nodes"] or []) < int(timeline["pageCount"])
 
 
 def rows_of(
@@ -249,39 +219,31 @@ def rows_of(
     """
     issues: list[Issue] = []
     events: list[Event] = []
-    cut: list[int] = []
+    heavy: list[int] = []
     for node in nodes:
         issues.append(issue_from_node(node, repo.id))
         timeline: Mapping[str, Any] | None = node.get("timelineItems")
-        if _is_cut(timeline):
-            timeline = _ask_timeline(crawler.client, node, None)
-        while timeline:
-            events += events_from_timeline(timeline, repo.id, node["number"])
-            earlier, start = (timeline["pageInfo"][name] for name in ("hasPreviousPage", "startCursor"))
-            if _is_cut(timeline) and node["number"] not in cut:
-                cut.append(node["number"])
-                crawler.set_aside(repo, node["number"], "GitHub does not show all of its events")
-            timeline = _ask_timeline(crawler.client, node, start) if earlier else None
-        events += events_from_timeline(node.get("references"), repo.id, node["number"])
-    return issues, events, cut
-
-
-def _ask_timeline(client: GitHubClient, node: Mapping[str, Any], before: str | None) -> Mapping[str, Any]:
-    """Return a page of an issue's events; as it comes where GitHub cuts it short every time."""
-    timeline: Mapping[str, Any] = _NO_EVENTS
-    for _ in range(_CUT_TRIES):
         try:
-            variables = {"id": node["id"], "before": before}
-            found = client.graphql(TIMELINE_QUERY, variables, smaller=True)["node"]
-            if not found:
-                return {}
-            timeline = found["timelineItems"]
-            if not _is_cut(timeline):
-                break
+            while timeline:
+                events += events_from_timeline(timeline, repo.id, node["number"])
+                if _is_cut(timeline):
+                    raise TooHeavy(_CUT)
+                timeline = _ask_earlier(crawler.client, node, timeline["pageInfo"])
         except TooHeavy as error:
-            log.debug("#%d: %s", node["number"], error)
-        client.pause(_BREATH_S, "a timeline was cut short")
-    return timeline
+            heavy.append(node["number"])
+            crawler.set_aside(repo, node["number"], str(error))
+    return issues, events, heavy
+
+
+def _ask_earlier(
+    client: GitHubClient, node: Mapping[str, Any], info: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Return the page of an issue's events before the one that `info` is of, None if there is none."""
+    if not info["hasPreviousPage"]:
+        return None
+    variables = {"id": node["id"], "before": info["startCursor"]}
+    found = client.graphql(TIMELINE_QUERY, variables, smaller=True)["node"]
+    return found["timelineItems"] if found else None
 
 
 # Single issues
@@ -330,11 +292,11 @@ def follow_missing(crawler: Crawler, repo: Repo, *, graphql: bool) -> None:
 def read_set_aside(crawler: Crawler, repo: Repo) -> None:
     """Ask again for each issue that was set aside; of one that is still too heavy, store the text alone."""
     for _, number, _ in crawler.store.all_set_aside(repo.id):
-        found, events, cut = rows_of(crawler, repo, ask_numbers(crawler.client, repo, [number]))
+        found, events, heavy = rows_of(crawler, repo, ask_numbers(crawler.client, repo, [number]))
         crawler.store.upsert_page(issues=found, events=events)
         if not found:
             _ask_alone(crawler, repo, number)
-        elif not cut:
+        elif not heavy:
             crawler.store.set_aside(repo.id, number, None)
 
 

@@ -9,7 +9,7 @@ https://docs.github.com/graphql/overview/rate-limits-and-node-limits-for-the-gra
 from __future__ import annotations
 
 POINTS_PER_PAGE = 2
-"""Points of one full page of `ISSUES_QUERY`: (1 + 100 labels + 100 timelines) / 100; references add one."""
+"""Points of one full page of `ISSUES_QUERY`: (1 + 100 labels + 100 timelines) / 100."""
 
 NUMBERS_A_QUERY = 50
 """How many single numbers `numbers_query` asks for at once."""
@@ -55,7 +55,7 @@ fragment Parts on Issue {{
 ISSUES_QUERY = f"""
 query IssuesPage(
   $owner: String!, $name: String!, $first: Int!, $after: String, $filter: IssueFilters,
-  $texts: Boolean!, $references: Boolean!
+  $texts: Boolean!
 ) {{
   {_RATE}
   repository(owner: $owner, name: $name) {{
@@ -65,15 +65,6 @@ query IssuesPage(
       nodes {{
         number updatedAt
         ...Parts @include(if: $texts)
-        references: timelineItems(last: 25, itemTypes: [CROSS_REFERENCED_EVENT]) @include(if: $references) {{
-          pageCount
-          nodes {{
-            __typename
-            ... on CrossReferencedEvent {{
-              id createdAt actor {{ __typename login }} source {{ {_END} }}
-            }}
-          }}
-        }}
       }}
     }}
   }}

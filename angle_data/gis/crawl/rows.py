@@ -19,14 +19,13 @@ Listing = Literal["issues", "comments", "events"]
 
 LISTINGS: tuple[Listing, ...] = get_args(Listing)
 
-EventKind = Literal["marked", "unmarked", "closed", "reopened", "cross_referenced"]
+EventKind = Literal["marked", "unmarked", "closed", "reopened"]
 
 _KINDS: dict[str, EventKind] = {
     "MarkedAsDuplicateEvent": "marked",
     "UnmarkedAsDuplicateEvent": "unmarked",
     "ClosedEvent": "closed",
     "ReopenedEvent": "reopened",
-    "CrossReferencedEvent": "cross_referenced",
 }
 _NUMBER_BITS = 30
 
@@ -113,7 +112,7 @@ class Event:
     """Something that happened to issue `number`; `id` is GitHub's node id.
 
     `marked` and `unmarked`: `number` is the duplicate, `target_repo` (`owner/name`) and `target_number` the
-    issue it duplicates. `cross_referenced`: the target is the issue or pull request that mentions this one.
+    issue it duplicates.
     `closed` and `reopened` have no target.
     """
 
@@ -247,13 +246,10 @@ def events_from_timeline(timeline: Json | None, repo_id: int, number: int) -> It
         if kind in ("closed", "reopened"):
             yield Event(item["id"], kind, repo_id, number, None, None, actor, created)
             continue
-        marks = kind in ("marked", "unmarked")
-        here, target = (item["duplicate"], item["canonical"]) if marks else (None, item["source"])
-        if not target or (marks and not here):
-            continue
-        owner = (here["repository"]["databaseId"], here["number"]) if here else (repo_id, number)
-        repo, target_number = target["repository"]["nameWithOwner"], target["number"]
-        yield Event(item["id"], kind, owner[0], owner[1], repo, target_number, actor, created)
+        here, target = item["duplicate"], item["canonical"]
+        if here and target:
+            owner, repo = here["repository"]["databaseId"], target["repository"]["nameWithOwner"]
+            yield Event(item["id"], kind, owner, here["number"], repo, target["number"], actor, created)
 
 
 def _items(connection: Json | None) -> list[Json]:
