@@ -227,13 +227,13 @@ def rehydrate(
     Example: angle-data gis rehydrate --data ids/dataset --out texts
     """
     configure_logging(quiet=quiet, verbose=verbose)
-    from angle_data.gis.rehydrate import RehydrateConfig, rehydrate_dataset
+    from angle_data.gis.crawl.github import Connection
+    from angle_data.gis.rehydrate import rehydrate_dataset
 
-    found = rehydrate_dataset(RehydrateConfig(data, out, api_url, token_env, max_requests))
+    found = rehydrate_dataset(data, out, Connection.from_environment(api_url, token_env, max_requests))
     left_out = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found.dropped.items())
-    lost = "".join(f"left out  {name}: {reason}\n" for name, reason in found.repositories.items())
     table = (
-        f"pairs     {found.kept:,} of {found.rows:,}\nleft out  {left_out or 'none'}\n{lost}"
+        f"pairs     {found.kept:,} of {found.rows:,}\nleft out  {left_out or 'none'}\n"
         f"edited    {found.edited:,}\nrequests  {found.requests:,}\ndata set  {found.dataset}"
     )
     _show({**asdict(found), "dataset": str(found.dataset)}, table, as_json=as_json)

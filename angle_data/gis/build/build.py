@@ -141,7 +141,7 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
         "options": _options(config),
         "left_out": scan.left_out,
         "store": {"repositories": len(scan.repos), "issues": len(scan.heads), "comments": scan.comments},
-        "links": link_counts(links, clusters),
+        "links": link_counts(links),
         "clusters": cluster_counts(clusters),
         "pairs": positive_counts(positives, dropped, hubs),
         "negatives": negative_counts(negatives, clusters, vain, denials_dropped),

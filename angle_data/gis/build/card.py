@@ -75,18 +75,9 @@ def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Itera
 
 
 def render_rehydrated_card(
-    splits: Mapping[str, Mapping[str, int]],
-    dropped: Mapping[str, int],
-    edited: int,
-    *,
-    origin: str,
-    repositories: Mapping[str, str],
+    splits: Mapping[str, Mapping[str, int]], dropped: Mapping[str, int], edited: int
 ) -> str:
-    """Return the card of a data set whose texts were fetched again.
-
-    `splits` counts its positives and negatives, `origin` names the data set of ids, `repositories` are those
-    that could not be read, with the reason.
-    """
+    """Return the card of texts that were fetched again; `splits` counts positives and negatives."""
     return f"""\
 {_front(sum(sum(found.values()) for found in splits.values()))}
 # Duplicate issues on GitHub
@@ -104,8 +95,6 @@ as far as is known.
 
 Left out since the pairs were collected: {_listed(dropped)}. Of the pairs kept, {edited:,} have a text that
 was edited since, or that is cleaned in another way now.
-{_repositories_left_out(repositories)}
-<!-- {origin} -->
 """
 
 

@@ -35,7 +35,6 @@ _NEGATIVE_LABEL = re.compile(r"\b(?:not|non|no|possible|potential|maybe|candidat
 _MENTION = re.compile(r"(?:[#＃]|\bgh-|/issues/)([1-9]\d{0,8})\b", re.IGNORECASE)
 _HIDDEN = frozenset({"spam", "abuse"})
 _GONE = ("error:404", "error:410", "error:451")
-_WEAK_FACTOR = 0.9
 
 _Target = tuple[int | str, int]
 """Repository id, or the name in lower case of one that was not crawled, and number."""
@@ -50,10 +49,6 @@ class Rank(IntEnum):
     ADMITTED = 4  # the author of the duplicate does
     STATED = 5  # anybody does, and nothing backs it
     TENTATIVE = 6  # a guess or a question
-
-
-CONFIDENCE: dict[Rank, float] = dict(zip(Rank, (0.99, 0.97, 0.95, 0.9, 0.75, 0.3), strict=True))
-"""Rank -> confidence in [0, 1]. These order links; they are set by judgement, not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +120,6 @@ class Statement:
     def weak(self) -> bool:
         """Whether the words tie two issues without calling either a duplicate."""
         return self.kind.partition(":")[0] in WEAK_KINDS
-
-    @property
-    def confidence(self) -> float:
-        """A number in [0, 1] by rank; a tenth less for weak words."""
-        weak = self.weak and self.rank is not Rank.EVENT
-        return round(CONFIDENCE[self.rank] * (_WEAK_FACTOR if weak else 1.0), 3)
 
 
 @dataclass(frozen=True, slots=True)

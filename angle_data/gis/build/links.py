@@ -81,7 +81,6 @@ class Link:
             "source": said.source,
             "kind": said.kind,
             "rank": said.rank.name.lower(),
-            "confidence": said.confidence,
             "created_at": said.created_at,
             "url": said.url,
             "span": list(said.span) if said.span else None,

@@ -119,7 +119,7 @@ class Measures:
         }
 
 
-def link_counts(links: Iterable[Link], clusters: Clusters) -> dict[str, Any]:
+def link_counts(links: Iterable[Link]) -> dict[str, Any]:
     """Return how many statements were accepted, and the others by reason; they add up to `statements`."""
     by_status: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for link in links:
@@ -131,9 +131,6 @@ def link_counts(links: Iterable[Link], clusters: Clusters) -> dict[str, Any]:
         "tentative": _sorted(by_status["tentative"]),
         "rejected": _sorted(by_status["rejected"]),
         "by_evidence": _sorted(accepted),
-        "repeated": clusters.repeated,
-        "edges": len(clusters.edges),
-        "circles": clusters.circles,
     }
 
 

@@ -100,7 +100,7 @@ def connect(
     return client, "comments"
 
 
-def check_readable(statuses: Mapping[str, str], connection: Connection) -> None:
+def check_readable(statuses: Mapping[str, str]) -> None:
     """Check that not every status, by listed name, is an error.
 
     Raises:
@@ -108,8 +108,10 @@ def check_readable(statuses: Mapping[str, str], connection: Connection) -> None:
     """
     if statuses and all(status.startswith("error:") for status in statuses.values()):
         name, status = next(iter(statuses.items()))
-        hint = connection.hint if ":404" in status else ""
-        raise InputError(f"none of {len(statuses)} repositories can be read; {name}: {status}{hint}")
+        raise InputError(
+            f"none of {len(statuses)} repositories can be read; {name}: {status}; check the list, and "
+            "--api-url (https://HOST/api/v3 for GitHub Enterprise)"
+        )
 
 
 def crawl_repos(
@@ -134,7 +136,7 @@ def crawl_repos(
         store.check_server(config.api_url)
         round_ = Round(store, (signals, config.since, *names))
         statuses = _Crawl(config, store, client, signals, round_).run(names)
-        check_readable(statuses, client.connection)
+        check_readable(statuses)
         known = {repo.id: repo.name for repo in store.repos()}
         return CrawlSummary(
             store.path,

@@ -99,7 +99,7 @@ def forecast(
             except Refused as error:
                 log.warning("%s is skipped: %s", name, error)
                 rows.append(RepoForecast(name, status=f"error:{error}"))
-    check_readable({row.name: row.status for row in rows}, client.connection)
+    check_readable({row.name: row.status for row in rows})
     budget = client.budgets.get("core")
     limit = budget.limit if budget else (_TOKEN_LIMIT if client.authenticated else _ANONYMOUS_LIMIT)
     rest, graphql = sum(row.rest for row in rows), sum(row.graphql for row in rows)

@@ -129,31 +129,20 @@ class Connection:
         return cls(api_url, token_env, os.environ.get(token_env, "").strip() or None, max_requests)
 
     def __post_init__(self) -> None:
-        if "@" in self.api_url:
-            raise InputError(
-                "--api-url holds a user name or password; give the address alone, and a token by --token-env"
-            )
         if self.token is not None and not re.fullmatch("[!-~]+", self.token):
             raise InputError(
                 f"the token in {self.token_env} holds a space, a line break or a letter beyond ASCII, which "
                 "none has; set it again"
             )
         parts = urlsplit(self.api_url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
+        site = parts.hostname in {None, "github.com", "www.github.com"}
+        if "@" in self.api_url or parts.scheme not in {"http", "https"} or site:
             raise InputError(
-                f"--api-url {self.api_url!r} is no address; give one such as https://host.example/api/v3"
+                f"--api-url must be the address of an API, such as {PUBLIC_API} or https://HOST/api/v3, "
+                "without a user name"
             )
-        if parts.hostname in {"github.com", "www.github.com"}:
-            raise InputError(f"--api-url {self.api_url} is the web site; the API is {PUBLIC_API}")
         if self.max_requests is not None and self.max_requests < 1:
             raise InputError(f"--max-requests must be at least 1, got {self.max_requests}")
-
-    @property
-    def hint(self) -> str:
-        """What may be wrong with the address where a server finds nothing; empty for GitHub's own."""
-        if self.api_url.rstrip("/") == PUBLIC_API or "/api/v3" in self.api_url:
-            return ""
-        return "; the API of GitHub Enterprise is at https://HOST/api/v3, check --api-url"
 
 
 @dataclass(frozen=True, slots=True)
