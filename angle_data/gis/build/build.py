@@ -117,7 +117,7 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
     # Which issue is in which split.
     denied, denials_dropped = denied_pairs(scan)
     near, division = NearTexts(texts), Division(config.split_by, check_ratios(config.ratios), config.seed)
-    places = place_issues(scan.heads, clusters, pairs, denied, near, division)
+    places = place_issues(scan.heads, clusters, pairs, near, division)
     positives: dict[str, list[Pair]] = {split: [] for split in division.shares}
     for pair in pairs:
         split, nodes = places.splits[pair.one], (pair.one, pair.other)

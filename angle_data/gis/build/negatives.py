@@ -58,7 +58,7 @@ class Candidates:
     """The issues that negative pairs are drawn from, and in which split each may be used.
 
     An issue without a place takes that of the first pair it is used in, unless a near-identical text already
-    has another one. `places` has the issues of positive and denied pairs and grows; `near` indexes the texts
+    has another one. `places` has the issues of positive pairs and grows; `near` indexes the texts
     of all issues that have a place. `uses` counts in how many negative pairs an issue is the partner. With
     periods, an issue fits only the split in whose period it was opened.
     """
@@ -228,16 +228,12 @@ class _Draw:
         self.dropped: Counter[str] = Counter()
 
     def take_denied(self, split: str, denied: Iterable[Pair], most: int) -> None:
-        """Take pairs that lie in `split`, those first whose issues occur in positive pairs."""
+        """Take pairs that may lie in `split`, those first whose issues occur in positive pairs."""
         c = self._candidates
-
-        def inside(node: Node) -> bool:
-            return c.places.get(node) == split and c.timely(node, split) and c.usable(node)
-
-        fit = [p for p in denied if inside(p.one) and inside(p.other) and not c.tied(p.one, p.other)]
-        fit.sort(key=lambda pair: -len({pair.one, pair.other} & c.positive))
-        for p in fit[:most]:
-            self.found[split].append(c.pair(p.one, p.other, p.kind, p.evidence, p.evidence_url))
+        fit = [p for p in denied if c.usable(p.one) and c.usable(p.other) and not c.tied(p.one, p.other)]
+        for p in sorted(fit, key=lambda pair: -len({pair.one, pair.other} & c.positive)):
+            if len(self.found[split]) < most and c.place(p.one, split) and c.place(p.other, split):
+                self.found[split].append(c.pair(p.one, p.other, p.kind, p.evidence, p.evidence_url))
 
     def take_hard(self, anchors: Iterable[tuple[str, Pair]]) -> None:
         """Give every anchor, with its split, a partner near by words; one index at a time is in memory."""

@@ -30,7 +30,6 @@ LIMIT = 512
 ESTIMATE = "estimate: a token for every 5 letters of a word begun and for every other sign"
 
 _TOKEN = re.compile(r"[^\W_]{1,5}|[^\w\s]|_")
-_POINTS_A_VIOLIN = 20_000
 _REPOSITORIES = 60
 
 
@@ -146,11 +145,10 @@ def positive_counts(
 ) -> dict[str, Any]:
     """Return how many positive pairs the links allow, how many are kept, and the others by reason."""
     counts = Counter(reason for reason, _ in dropped) + Counter(hub=hubs)
-    pairs = [pair for found in positives.values() for pair in found]
+    kept = sum(map(len, positives.values()))
     return {
-        "possible": len(pairs) + counts.total(),
-        "kept": len(pairs),
-        "transitive": sum(pair.evidence == "transitive" for pair in pairs),
+        "possible": kept + counts.total(),
+        "kept": kept,
         "dropped": dict(sorted(counts.items())),
     }
 
@@ -162,12 +160,10 @@ def negative_counts(
 
     `vain` are those wanted in vain, `denials` the statements that make no pair, both by reason.
     """
-    found = [pair for pairs in negatives.values() for pair in pairs]
-    positive, originals = clusters.issues, clusters.originals
+    found, positive = [pair for pairs in negatives.values() for pair in pairs], clusters.issues
     return {
         "kept": len(found),
         "both_sides_in_positives_percent": _percent({pair.one, pair.other} <= positive for pair in found),
-        "second_is_an_original_percent": _percent(pair.other in originals for pair in found),
         "dropped": {**dict(sorted(vain.items())), **{f"denial_{k}": v for k, v in sorted(denials.items())}},
     }
 
@@ -250,48 +246,29 @@ def draw_figures(
         raise MissingExtraError("drawing them", "figures") from None
     folder.mkdir(parents=True, exist_ok=True)
     with _panel(folder / "token-lengths.png", 1.6 * len(lengths) + 3, 4) as axes:
-        _violins(axes, lengths, report["tokens"])
+        _boxes(axes, lengths, report["tokens"])
     repositories = list(report["repositories"].items())[:_REPOSITORIES]
     with _panel(folder / "repositories.png", 7, 0.24 * len(repositories) + 1.2) as axes:
         _bars(axes, repositories)
-    with _panel(folder / "overlap.png", 5, 3.4) as axes:
-        _overlap(axes, report["overlap"])
-    return "token-lengths.png", "repositories.png", "overlap.png"
+    return "token-lengths.png", "repositories.png"
 
 
 @contextmanager
 def _panel(path: Path, width: float, height: float) -> Iterator[Axes]:
-    """Yield axes to draw on, written to `path` at the end, without touching the caller's matplotlib."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    """Yield axes to draw on, written to `path` at the end; pyplot and its settings are not touched."""
     from matplotlib.figure import Figure
 
-    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        figure = Figure(figsize=(width, height), layout="constrained", dpi=120)
-        FigureCanvasAgg(figure)
-        yield figure.subplots()
-        figure.savefig(path, format="png", metadata={"Software": None})
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=120)
+    yield figure.subplots()
+    figure.savefig(path, format="png", metadata={"Software": None})
 
 
-def _violins(axes: Axes, lengths: Mapping[str, Sequence[int]], tokens: Mapping[str, Any]) -> None:
-    import numpy as np
-
-    # On a logarithmic scale; a few issues hold whole log files.
-    drawn = [
-        np.log10(np.maximum(np.array(found[:: max(1, len(found) // _POINTS_A_VIOLIN)]), 1))
-        for found in lengths.values()
-    ]
-    # A density needs two different values.
-    violins = [i for i, found in enumerate(drawn) if len(set(found.tolist())) > 1]
-    if violins:
-        axes.violinplot([drawn[i] for i in violins], positions=violins, widths=0.8, showmedians=True)
-    axes.axhline(np.log10(LIMIT), color="tab:red", linewidth=1)
-    axes.text(len(drawn) - 0.45, np.log10(LIMIT), f"{LIMIT}", color="tab:red", va="bottom")
+def _boxes(axes: Axes, lengths: Mapping[str, Sequence[int]], tokens: Mapping[str, Any]) -> None:
+    """The middle half of the lengths of every split, and the range of nine tenths."""
     names = [f"{name}\n{tokens[name][f'texts_over_{LIMIT}']} % > {LIMIT}" for name in lengths]
-    axes.set_xticks(range(len(drawn)), names)
-    axes.set_xlim(-0.6, len(drawn) - 0.2)
-    ticks = [i for i in range(7) if not drawn or i <= max(float(found.max()) for found in drawn) + 1]
-    axes.set_yticks(ticks, [f"{10**i:,}" for i in ticks])
+    axes.boxplot(list(map(list, lengths.values())), tick_labels=names, whis=(5, 95), showfliers=False)
+    axes.set_yscale("symlog")  # a few issues hold whole log files
+    axes.axhline(LIMIT, color="tab:red", linewidth=1)
     axes.set_ylabel("tokens a text")
     axes.set_title(tokens["tokenizer"], fontsize=8)
 
@@ -307,13 +284,3 @@ def _bars(axes: Axes, repositories: list[tuple[str, Mapping[str, int]]]) -> None
     axes.set_xlabel("pairs")
     # Above the bars, which may fill the whole width.
     axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
-
-
-def _overlap(axes: Axes, overlap: Mapping[str, Mapping[str, float]]) -> None:
-    width = 0.8 / max(len(overlap), 1)
-    for i, (name, found) in enumerate(overlap.items()):
-        places = [j + (i - (len(overlap) - 1) / 2) * width for j in range(len(found))]
-        axes.bar(places, list(found.values()), width, label=name)
-        axes.set_xticks(range(len(found)), list(found))
-    axes.set_ylabel("mean Jaccard index, %")
-    axes.legend(frameon=False)
