@@ -171,13 +171,10 @@ def explain(
 
 def sample(
     out: Annotated[
-        Path | None, typer.Option(help="Folder that `gis --out` wrote (or a data set folder itself).")
+        Path | None, typer.Option(help="Folder that `gis --out` wrote; sample.csv goes there.")
     ] = None,
     n: Annotated[int, typer.Option("--n", help="How many pairs to draw.")] = 100,
     seed: Annotated[int, typer.Option(help="Another seed draws other pairs.")] = 0,
-    to: Annotated[
-        Path | None, typer.Option(help="File to write; default sample.csv in the --out folder.")
-    ] = None,
     verdicts: Annotated[
         Path | None, typer.Option(help="The file, read and filled in: compute the error rate.")
     ] = None,
@@ -199,14 +196,9 @@ def sample(
         typer.echo(json.dumps([asdict(rate) for rate in rates]) if as_json else _rates(rates))
         return
     if out is None:
-        raise InputError("give --out, a folder with a data set to draw from, or --verdicts, a file to count")
-    if not out.is_dir():
-        raise InputError(f"{out} does not exist; give the folder that `angle-data gis --out` wrote")
-    dataset = out / "dataset" if (out / "dataset").is_dir() else out
-    target = to or out / "sample.csv"
-    if to is None and dataset == out:
-        raise InputError(f"{out} is a data set folder, to be pushed as it is; give --to, a file to write")
-    count = write_sample(dataset, target, count=n, seed=seed)
+        raise InputError("give --out, the folder that `gis --out` wrote, or --verdicts, a file to count")
+    target = out / "sample.csv"
+    count = write_sample(out / "dataset", target, count=n, seed=seed)
     typer.echo(json.dumps({"pairs": count, "file": str(target)}) if as_json else f"{count} pairs in {target}")
 
 

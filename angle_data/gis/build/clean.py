@@ -148,23 +148,6 @@ _FIELD = re.compile(
     r"|^[ \t]*duplicate-of[ \t]*:[^\n]{0,200}(?:\n|\Z)",
     re.IGNORECASE | re.MULTILINE,
 )
-_ASKED = re.compile(
-    r"^[ \t]*(?:#{1,6}[ \t]+|\*\*)(?=[^\n]{0,200}\?)"
-    r"(?:is|are|was|has|have|did|could) (?:this|there|it|you|your|the)\b[^\n]{0,120}?"
-    r"\b(?:duplicat\w{1,5}|existing (?:issues?|tickets?)|already (?:been )?(?:reported|exists?|filed)|"
-    r"searched)\b"
-    r"[^\n]{0,160}(?:\n|\Z)(?:[ \t]*\n){0,3}"
-    r"(?:[ \t]*(?:[-*][ \t]*)?"
-    r"(?:yes|no|nope|yep|n/?a|none|not|searched|checked|I(?:'ve| have| did| searched)?)\b[^\n]{0,160}"
-    r"(?:\n|\Z))?",
-    re.IGNORECASE | re.MULTILINE,
-)
-_VOWS = re.compile(
-    r"^[ \t]*(?:[-*+☑☒✅✔✓][ \t]*){0,3}"
-    r"(?:I (?:confirm|certify|agree|believe)\b[^\n]{0,60}\bnot\b|this is not|not)\b"
-    r"[^\n]{0,20}\bduplicate\b[^\n#/]{0,60}(?:\n|\Z)",
-    re.IGNORECASE | re.MULTILINE,
-)
 
 _Step = tuple[re.Pattern[str], str] | tuple[re.Pattern[str], str, *tuple[str, ...]]
 
@@ -280,10 +263,10 @@ def _mask_references(text: str) -> str:
 
 
 def _cut_sections(text: str) -> str:
-    """Return `text` without lists of linked issues, fields and vows that speak of duplicates."""
-    if "uplica" not in text and "UPLICA" not in text and "ink" not in text and "xisting" not in text:
+    """Return `text` without lists of linked issues and fields that speak of duplicates."""
+    if "uplica" not in text and "UPLICA" not in text and "ink" not in text:
         return text
-    for pattern in (_LINKED, _RELATION, _FIELD, _ASKED, _VOWS):
+    for pattern in (_LINKED, _RELATION, _FIELD):
         text = pattern.sub("", text)
     return text
 

@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from angle_data.gis.build.evidence import Node
 from angle_data.gis.build.links import Link, Pair
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import HUB, Clusters
-from angle_data.text import jaccard, normalise
+from angle_data.text import jaccard
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -182,7 +181,7 @@ def pair_counts(splits: Mapping[str, Sequence[Pair]]) -> dict[str, dict[str, int
 def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Texts) -> dict[str, int]:
     """Count what is in two splits: issues, clusters, and near-identical texts; all should be 0.
 
-    The search for near-identical texts uses other hash functions than the build, and none for copies.
+    The search for near-identical texts uses other hash functions than the build.
     """
     places: defaultdict[Node, set[str]] = defaultdict(set)
     groups: defaultdict[Node, set[str]] = defaultdict(set)
@@ -192,12 +191,8 @@ def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Te
                 places[node].add(name)
                 groups[clusters.every.leader(node)].add(name)
     near, straddling = NearTexts(texts, "check"), 0
-    copies: defaultdict[bytes, set[str]] = defaultdict(set)
     for node in sorted(places):
-        seen = copies[sha256(normalise(texts.get(node).text).encode()).digest()]
-        alike = any(places[other] != places[node] for other in near.add(node))
-        straddling += alike or bool(seen - places[node])
-        seen |= places[node]
+        straddling += any(places[other] != places[node] for other in near.add(node))
     return {
         "shared_issues": sum(len(found) > 1 for found in places.values()),
         "shared_clusters": sum(len(found) > 1 for found in groups.values()),

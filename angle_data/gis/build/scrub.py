@@ -85,7 +85,6 @@ _ROBOTS = (
     r"(?:runner|user|users|username|ubuntu|root|node|app|build|shared|public|default|vsts|vagrant)"
     r"\b(?![\w.-])"
 )
-_TEAM = r"@[a-z0-9][a-z0-9-]{0,38}/[a-z0-9][\w-]{0,60}"
 
 _RULES = (
     # name = "value", whatever is in the quotes; name=value as in a shell; name: value with a digit in it.
@@ -142,17 +141,6 @@ _RULES = (
     _login(
         rf"({_GITHUB})(?!\[)(?!(?:{_PAGES})\b)[A-Za-z0-9-]{{1,39}}(?=[\s)>\].,;:'\"?#]|/?$|/[\s)>\],;'\"?#])",
         *("github.", "ghe."),
-        bare=True,
-    ),
-    _login(r"(\bgist\.github(?:usercontent)?\.com/)(?!\[)[A-Za-z0-9-]{1,39}(?=/)", "gist."),
-    _login(r"(?<![\w.-])()[a-z0-9][a-z0-9-]{0,38}(?=\.github\.io\b)", ".github.io", bare=True),
-    # cc @org/team
-    _rule(
-        "logins",
-        rf"(?<![\w/.@-]){_TEAM}(?=,? (?:please|can|could|any|thoughts|ptal|fyi)\b)"
-        rf"|(?<=\bcc )(?:{_TEAM})|(?<=\bcc: )(?:{_TEAM})|(?<=\bping )(?:{_TEAM})",
-        "@user",
-        "@",
         bare=True,
     ),
 )

@@ -158,7 +158,7 @@ class Page:
 class GitHubClient:
     """Sends requests one by one, repeats those that fail for a while, and returns JSON.
 
-    `requests` counts what was sent.
+    `requests` counts what was sent; PyGithub follows redirections, which are not counted.
     `sleep` and `now` (epoch seconds) are replaceable for tests.
     """
 
@@ -170,28 +170,18 @@ class GitHubClient:
         now: Callable[[], float] = time.time,
     ) -> None:
         from github import Auth, Github
-        from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, Requester
 
         self.connection, self._sleep, self._now = connection, sleep, now
-        self._asks: Resource = "core"
-        # PyGithub follows redirections by itself; counted is what goes over its connection.
-        Requester.injectConnectionClasses(
-            _counted(HTTPRequestsConnectionClass, self._spend),
-            _counted(HTTPSRequestsConnectionClass, self._spend),
+        github = Github(
+            auth=Auth.Token(connection.token) if connection.token else None,
+            base_url=connection.api_url.rstrip("/"),
+            timeout=_TIMEOUT_S,
+            user_agent="angle-toolkit",
+            per_page=100,
+            retry=None,
+            seconds_between_requests=None,
+            seconds_between_writes=None,
         )
-        try:
-            github = Github(
-                auth=Auth.Token(connection.token) if connection.token else None,
-                base_url=connection.api_url.rstrip("/"),
-                timeout=_TIMEOUT_S,
-                user_agent="angle-toolkit",
-                per_page=100,
-                retry=None,
-                seconds_between_requests=None,
-                seconds_between_writes=None,
-            )
-        finally:
-            Requester.resetConnectionClasses()
         # PyGithub writes its redirections to stderr by a handler of its own.
         logging.getLogger("github").setLevel(logging.WARNING)
         self._requester = github.requester
@@ -292,7 +282,7 @@ class GitHubClient:
     ) -> tuple[int, dict[str, str], Any]:
         from requests.exceptions import InvalidURL, ReadTimeout, RequestException
 
-        self._asks = resource
+        self._spend(resource)
         try:
             status, answer, text = self._requester.requestJson(verb, path, headers=dict(headers), input=body)
         except InvalidURL as error:
@@ -320,8 +310,7 @@ class GitHubClient:
             raise Transient("an answer that is no JSON")
         return status, answer, data
 
-    def _spend(self) -> None:
-        resource = self._asks
+    def _spend(self, resource: Resource) -> None:
         limit = self.connection.max_requests
         if limit is not None and self.requests >= limit:
             raise StoppedError(
@@ -349,17 +338,6 @@ class GitHubClient:
         return CredentialsError(
             f"{self.connection.api_url} wants a token (401); set {name} or give --token-env"
         )
-
-
-def _counted(connection: type[Any], spend: Callable[[], None]) -> type[Any]:
-    """A kind of PyGithub connection that calls `spend` before each request that it sends."""
-
-    class Counted(connection):  # type: ignore[misc]  # chosen at run time
-        def request(self, *arguments: Any, **options: Any) -> Any:
-            spend()
-            return super().request(*arguments, **options)
-
-    return Counted
 
 
 def _log_retry(state: RetryCallState) -> None:

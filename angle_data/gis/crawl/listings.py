@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from angle_data.gis.comments.references import find_references, may_refer
+from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.crawl.github import GitHubClient, Refused, TooHeavy
 from angle_data.gis.crawl.queries import ISSUES_QUERY, NUMBERS_A_QUERY, TIMELINE_QUERY, numbers_query
 from angle_data.gis.crawl.rows import (
@@ -50,14 +49,6 @@ _REST: dict[str, tuple[str, Callable[[Mapping[str, Any], int], Issue | Comment]]
 }
 
 _GONE = frozenset({404, 410, 451})
-# A word that often goes with duplicates; what a comment means is decided in `comments`.
-_HINT = re.compile(
-    r"\bdup|\bdedup|\bfavou?r of|\btracked|\btracking|\bsame (?:as|issue|problem|bug)|\bsupersed"
-    r"|\breported (?:in|as|by)\b|\bcovered by\b|\b(?:merged|folded|consolidated) (?:in)?to\b|\breplaced by\b"
-    r"|doublon|duplikat|дубл|重复|重複|중복",
-    re.IGNORECASE,
-)
-
 log = logging.getLogger("angle")
 
 
@@ -250,7 +241,7 @@ def _ask_earlier(
 
 
 def missing_numbers(store: Store, repo: Repo) -> list[int]:
-    """Return the numbers of `repo` that marks or likely comments point to and that have no row."""
+    """Return the numbers of `repo` that marks or comments call originals and that have no row."""
     names = repo.names
     hosts = hosts_of(store.site())
     named = {
@@ -259,9 +250,10 @@ def missing_numbers(store: Store, repo: Repo) -> list[int]:
         if event.kind in ("marked", "unmarked") and (event.target_repo or "").lower() in names
     }
     for comment in store.comments(repo.id):
-        if "/pull/" not in comment.url and _HINT.search(comment.body) and may_refer(comment.body):
-            found = find_references(comment.body, repo.name, hosts)
-            named.update(reference.number for reference in found if reference.repo.lower() in names)
+        if "/pull/" not in comment.url:
+            said = read_comment(comment.body, repo.name, comment.number, author=comment.author, hosts=hosts)
+            found = (*said.links, *said.denials)
+            named.update(link.number for link in found if link.repo.lower() in names)
     known = {issue.number for issue in store.issues(repo.id, (n for n in named if n))}
     newest = store.newest_number(repo.id)
     return sorted(n for n in named - known if n is not None and 0 < n <= newest)

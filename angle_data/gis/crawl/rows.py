@@ -61,9 +61,8 @@ class Issue:
 
     `state` is `open` or `closed`; `state_reason` `completed`, `reopened`, `not_planned`, `duplicate` or
     None. `gone` is None, `deleted` (also: turned into a discussion) or `transferred:owner/name#number`; a
-    gone issue whose text was never seen has a negative id, empty texts and empty times. `comments` is None
-    where the source does not count them. `author_association` is GitHub's enum (`OWNER`, `MEMBER`, ...),
-    `""` if unknown.
+    gone issue whose text was never seen has a negative id, empty texts and empty times.
+    `author_association` is GitHub's enum (`OWNER`, `MEMBER`, ...), `""` if unknown.
     """
 
     id: int
@@ -84,7 +83,6 @@ class Issue:
     updated_at: str = ""
     locked: bool = False
     gone: str | None = None
-    comments: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +178,6 @@ def issue_from_rest(raw: Json, repo_id: int) -> Issue:
         closed_by=login_of(raw.get("closed_by")),
         updated_at=raw["updated_at"],
         locked=bool(raw["locked"]),
-        comments=raw["comments"],
     )
 
 

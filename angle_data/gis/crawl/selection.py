@@ -21,10 +21,8 @@ from angle_data.jsonl import open_text
 Signals = Literal["events", "comments", "both"]
 """What says that issues are duplicates (`--strategy`): GitHub's marks, what people write, or both."""
 
-# https://github.com/owner/name[.git][/issues/…], git@host:owner/name.git, or the bare owner/name.
-_ADDRESS = re.compile(
-    r"(?:https?://(?:[^@/]*@)?|(?:ssh://)?git@)(?P<host>[^/:]+)(?::\d+(?=/))?[:/]", re.IGNORECASE
-)
+# https://github.com/owner/name[.git][/issues/…], or the bare owner/name.
+_ADDRESS = re.compile(r"https?://(?:[^@/]*@)?(?:www\.)?(?P<host>[^/:]+)(?::\d+)?/", re.IGNORECASE)
 _SECRET = re.compile(r"//[^@/\s]*@")
 _HOSTS = frozenset({"github.com"})
 _OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\Z")
@@ -36,7 +34,7 @@ log = logging.getLogger("angle")
 def parse_repo(text: str, hosts: frozenset[str] = _HOSTS) -> str | None:
     """Return `owner/name` of a name or of an address on one of `hosts`, None if it is neither."""
     address = _ADDRESS.match(text)
-    if address and re.sub(r"^(?:www|ssh)\.", "", address["host"].lower()) not in hosts:
+    if address and address["host"].lower() not in hosts:
         return None
     path = text[address.end() :] if address else text
     parts = re.split(r"[?#]", path)[0].rstrip("/").split("/")

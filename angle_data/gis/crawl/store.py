@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS issues (
   title TEXT NOT NULL, body TEXT NOT NULL, author TEXT, author_association TEXT NOT NULL,
   state TEXT NOT NULL, state_reason TEXT, labels TEXT NOT NULL, is_pull INTEGER NOT NULL,
   created_at TEXT NOT NULL, closed_at TEXT, closed_by TEXT, updated_at TEXT NOT NULL,
-  locked INTEGER NOT NULL, gone TEXT, comments INTEGER,
+  locked INTEGER NOT NULL, gone TEXT,
   UNIQUE (repo_id, number));
 CREATE TABLE IF NOT EXISTS comments (
   id INTEGER PRIMARY KEY, repo_id INTEGER NOT NULL, number INTEGER NOT NULL, author TEXT,
@@ -75,7 +75,6 @@ _KEEP = {
     "issues": {
         "closed_by": "CASE WHEN excluded.state = 'open' THEN NULL "
         "ELSE coalesce(excluded.closed_by, issues.closed_by) END",
-        "comments": "coalesce(excluded.comments, issues.comments)",
     },
     "comments": {},
     "events": {},

@@ -3,10 +3,8 @@
 import pytest
 
 from angle_data.gis.build.evidence import (
-    CONFIDENCE,
     Facts,
     Rank,
-    Statement,
     gather_facts,
     rank,
 )
@@ -108,17 +106,3 @@ def test_ranks_in_the_documented_order():
         (unsure, Facts(association="OWNER", labelled=True), Rank.TENTATIVE),
     ]
     assert [rank(one, known) for one, known, _ in cases] == [expected for _, _, expected in cases]
-    assert sorted(CONFIDENCE, key=CONFIDENCE.__getitem__, reverse=True) == list(Rank)
-
-
-@pytest.mark.parametrize(
-    ("kind", "backed", "sure"),
-    [
-        ("duplicate", Rank.WRITE_ROLE, 0.97),
-        ("tracked", Rank.WRITE_ROLE, 0.873),
-        ("tracked", Rank.EVENT, 0.99),
-    ],
-)
-def test_weak_kinds_are_a_tenth_less_sure(kind, backed, sure):
-    said = Statement((1, 9), REPO, 5, "this_is_dup_of", "comment", kind, backed, "", "", Facts())
-    assert said.confidence == sure

@@ -10,7 +10,6 @@ from fake_github_crawl import FIRST, TOKEN, config_for, crawl, dump, expected_co
 from fake_github_world import add_comment, all_comments, make_world, stamp
 
 from angle_data.errors import CredentialsError, StoppedError
-from angle_data.gis.crawl.store import Store
 
 
 @pytest.fixture(autouse=True)
@@ -184,22 +183,6 @@ def test_timelines_that_are_emptied_without_an_error_are_noticed(tmp_path, caplo
     with FakeGitHub(world) as github:
         assert crawl(github, tmp_path / "all", FIRST).set_aside == {}
     assert dump(tmp_path / "all") == whole
-
-
-def test_a_page_cursor_that_is_not_accepted_any_more_is_replaced_by_a_time(tmp_path):
-    world = make_world(13, repos=1, issues=350)
-    whole = reference(tmp_path, world, FIRST)
-    with FakeGitHub(world) as github:
-        with pytest.raises(StoppedError):
-            crawl(github, tmp_path, FIRST, max_requests=3)
-        with Store.open(tmp_path / "crawl.sqlite") as store:
-            cursor = store.cursor(1_000, "events")
-            place = json.loads(cursor.cursor)
-            assert place["after"]
-            broken = json.dumps({**place, "after": "expired!"})
-            store.upsert_page(cursor=type(cursor)(1_000, "events", broken, done=False))
-        crawl(github, tmp_path, FIRST)
-    assert dump(tmp_path) == whole
 
 
 def test_a_token_that_expires_midway_stops_at_once_and_the_next_one_goes_on(tmp_path, monkeypatch):
