@@ -140,14 +140,14 @@ def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> Rehydra
         counts[reason or "kept"] += 1
         if not reason:
             kept[split].append((row, nodes))
-            hashes = [content_id(texts.get(node).text) for node in nodes]
+            hashes = [content_id(texts.get(node)) for node in nodes]
             counts["edited"] += hashes != [row["hash1"], row["hash2"]]
     if not counts["kept"]:
         raise InputError(f"nothing of {data} is left on {client.connection.api_url}; check --api-url")
 
     def rows(pairs: list[tuple[Row, list[Node]]]) -> Iterator[Row]:
         for row, (one, other) in pairs:
-            found = {"text1": texts.get(one).text, "text2": texts.get(other).text, **row}
+            found = {"text1": texts.get(one), "text2": texts.get(other), **row}
             yield {name: found[name] for name in COLUMNS}
 
     dataset = out / "dataset"
@@ -171,6 +171,6 @@ def _reason(nodes: list[Node], store: Store, texts: Texts) -> str:
         issue = next(store.issues(node[0], [node[1]]), None)
         if issue is None or issue.gone or issue.is_pull:
             return "gone"
-        if not texts.get(node).text:
+        if not texts.get(node):
             return "empty"
     return ""

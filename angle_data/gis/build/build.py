@@ -187,8 +187,8 @@ def _rows(
     for pair in sorted(pairs, key=lambda pair: stable_hash(f"{config.seed} row {pair.one} {pair.other}")):
         one, other = texts.get(pair.one), texts.get(pair.other)
         row = {
-            "text1": one.text,
-            "text2": other.text,
+            "text1": one,
+            "text2": other,
             "label": pair.label,
             "repo": scan.repos[pair.one[0]].name,
             "number1": pair.one[1],
@@ -202,11 +202,10 @@ def _rows(
             "evidence_url": pair.evidence_url,
             "cluster": f"{scan.repos[pair.cluster[0]].name}#{pair.cluster[1]}",
         }
-        measures.changes |= {pair.one: one.changes, pair.other: other.changes}
         measures.add(split, row)
         if config.ids_only:
             del row["text1"], row["text2"]
-            row |= {"hash1": content_id(one.text), "hash2": content_id(other.text)}
+            row |= {"hash1": content_id(one), "hash2": content_id(other)}
         yield row
 
 

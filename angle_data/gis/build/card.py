@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from angle_data.gis.build.clean import CHANGES
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS
 from angle_data.gis.build.links import REASONS
 from angle_data.gis.build.positives import DROPPED
@@ -37,7 +36,7 @@ def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Itera
     card.
     """
     splits, links = report["splits"], report["links"]
-    options, tokens, cleaning = report["options"], report["tokens"], report["cleaning"]
+    options, tokens = report["options"], report["tokens"]
     template = Path(__file__).with_name("card.md.txt").read_text(encoding="utf-8")
     return template.format(
         front=_front(sum(found["pairs"] for found in splits.values())),
@@ -62,8 +61,6 @@ def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Itera
         accepted=links["accepted"],
         left_out=_left_out(report),
         checks=_listed(report["checks"]),
-        cleaned_percent=cleaning["share_changed"],
-        changes=_changes(cleaning["by_change_percent"]),
         max_pairs=options["max_pairs_per_cluster"],
         both_percent=report["negatives"]["both_sides_in_positives_percent"],
         split_by=options["split_by"],
@@ -162,12 +159,6 @@ def _left_out(report: Mapping[str, Any]) -> str:
         if count
     ]
     return _table(("what", "reason", "meaning", "count"), rows) if rows else "Nothing."
-
-
-def _changes(percents: Mapping[str, float]) -> str:
-    """The end of the sentence on cleaning, and the list of what was changed."""
-    lines = [f"\n  - {CHANGES[name]}: {share} %" for name, share in percents.items()]
-    return f":{''.join(lines)}" if lines else "."
 
 
 def _periods(found: Mapping[str, str | None]) -> str:

@@ -201,7 +201,7 @@ def _fault(scan: Scan, said: Statement, ends: tuple[Node, Node], texts: Texts, *
         return "pull"
     if scan.heads[other].created_at > said.created_at:
         return "later"
-    cleaned = [texts.get(node).text for node in ends]
+    cleaned = [texts.get(node) for node in ends]
     if not all(cleaned):
         return "empty"
     return "dummy" if any(map(is_dummy, cleaned)) else ""

@@ -76,7 +76,7 @@ class Candidates:
         self.originals, self.positive = clusters.originals, clusters.issues
         self.uses: Counter[Node] = Counter()
         self._clusters, self._near, self._timely = clusters, near, places.timely
-        self._words = lru_cache(_RECENT)(lambda node: words(texts.get(node).text))
+        self._words = lru_cache(_RECENT)(lambda node: words(texts.get(node)))
         # What is one problem for all that is known: clusters, and whoever has a text like one of theirs.
         self._alike: DisjointSets[Node] = DisjointSets()
         self._members: defaultdict[Node, set[Node]] = defaultdict(set)
@@ -100,7 +100,7 @@ class Candidates:
 
     def usable(self, node: Node) -> bool:
         """Whether an issue can stand in a negative pair at all."""
-        return self._known(node) and not is_dummy(self.texts.get(node).text)
+        return self._known(node) and not is_dummy(self.texts.get(node))
 
     def _known(self, node: Node) -> bool:
         head = self.scan.heads.get(node)
@@ -268,7 +268,7 @@ class _Draw:
             return node not in c.positive, node not in c.originals, c.uses[node], self._shuffle(anchor, node)
 
         # Its own cluster would take up ranks; it is left out before they are counted.
-        numbers = index.rank(c.texts.get(anchor.one).text, 2 * _LAST_RANK)
+        numbers = index.rank(c.texts.get(anchor.one), 2 * _LAST_RANK)
         ranked = [(anchor.one[0], number) for number in numbers]
         ranked = [node for node in ranked if node != anchor.one and not c.tied(anchor.one, node)]
         near = [(node, f"bm25:{rank}") for rank, node in enumerate(ranked[:_LAST_RANK], start=1)]

@@ -135,7 +135,7 @@ def _without_copies(pairs: list[Pair], texts: Texts, dropped: list[tuple[str, Pa
     kept: list[Pair] = []
     copied = False
     for pair in pairs:
-        near = overlap(grams(texts.get(pair.one).text), grams(texts.get(pair.other).text)) >= NEAR
+        near = overlap(grams(texts.get(pair.one)), grams(texts.get(pair.other))) >= NEAR
         if near and copied:
             dropped.append(("near_identical", pair))
         else:

@@ -63,10 +63,7 @@ def token_counter(tokenizer: str | None) -> tuple[str, Callable[[str], int]]:
 
 @dataclass
 class Measures:
-    """Sums over rows.
-
-    `lengths` are tokens of text1 and text2 in turn, by split; `changes` what cleaning did to each text.
-    """
+    """Sums over rows; `lengths` are tokens of text1 and text2 in turn, by split."""
 
     tokenizer: str
     count: Callable[[str], int]
@@ -74,7 +71,6 @@ class Measures:
     overlaps: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0] * 3))
     labels: Counter[int] = field(default_factory=Counter)
     repositories: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    changes: dict[Node, frozenset[str]] = field(default_factory=dict)
 
     def add(self, split: str, row: Row) -> None:
         """Take a row with texts into account."""
@@ -89,11 +85,9 @@ class Measures:
         """Return what the rows have in common; shares and means are in percent.
 
         `repositories` has the positives and negatives of each, the one with most pairs first; `tokens` the
-        statistics of each split; `overlap` the mean Jaccard index of the pairs' word n-grams, by label and n;
-        `cleaning` how many texts there are and which share was changed in which way.
+        statistics of each split; `overlap` the mean Jaccard index of the pairs' word n-grams, by label and n.
         """
         repositories = sorted(self.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
-        counts = Counter(change for found in self.changes.values() for change in found)
         return {
             "repositories": {name: dict(sorted(found.items())) for name, found in repositories},
             "tokens": {
@@ -106,13 +100,6 @@ class Measures:
                     for n, total in enumerate(self.overlaps[label], start=1)
                 }
                 for label in sorted(self.labels, reverse=True)
-            },
-            "cleaning": {
-                "texts": len(self.changes),
-                "share_changed": _percent(bool(found) for found in self.changes.values()),
-                "by_change_percent": {
-                    name: round(100 * count / len(self.changes), 2) for name, count in sorted(counts.items())
-                },
             },
         }
 

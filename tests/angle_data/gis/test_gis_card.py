@@ -83,7 +83,6 @@ REPORT = {
     "repositories": {"o/r": {"positives": 600, "negatives": 500}},
     "tokens": {"tokenizer": "some", "train": {"texts": 2_200, "texts_over_512": 60.5}},
     "overlap": {"duplicates": {"1-gram": 26.0, "2-gram": 16.0, "3-gram": 13.0}},
-    "cleaning": {"share_changed": 50.0, "by_change_percent": {"secrets": 1.5}},
 }  # fmt: skip
 
 
@@ -98,7 +97,6 @@ REPORT = {
         "| `event` | 1,200 |",
         "| tentative | `guess` | a guess or a question | 4 |",
         "| rejected | `pull` | one of the ends is a pull request | 30 |",
-        "  - keys, tokens and passwords scrubbed: 1.5 %",
         "In two splits at once: shared issues 0.",
         "![token lengths](figures/token-lengths.png)",
     ],
@@ -145,11 +143,8 @@ def card(**changes):
 
 def test_sections_without_content_are_left_out():
     links = {**REPORT["links"], "accepted": 139, "statements": 139, "tentative": {}, "rejected": {}}
-    whole = card(
-        links=links, pairs={"dropped": {"hub": 0}}, cleaning={"share_changed": 0.0, "by_change_percent": {}}
-    )
+    whole = card(links=links, pairs={"dropped": {"hub": 0}})
     assert "139 statements were found, 139 accepted." in whole
-    assert "Cleaning changed 0.0 % of the texts.\n" in whole
     assert "| reason |" not in whole
     assert "\nNothing.\n" in whole
     assert "](figures/" not in whole

@@ -301,9 +301,9 @@ def test_random_partners_have_a_label_of_the_original(world):
 
 def test_the_own_cluster_takes_no_rank(plain):
     c = plain.candidates
-    index = Bm25((n, c.texts.get((1, n)).text) for n in range(1, 121))
+    index = Bm25((n, c.texts.get((1, n))) for n in range(1, 121))
     for pair in (pair for pair in plain.draw()[0]["train"] if pair.kind == "hard"):
-        ranked = index.rank(c.texts.get(pair.one).text, 100)
+        ranked = index.rank(c.texts.get(pair.one), 100)
         assert pair.one[1] - 30 in ranked[:25]  # its original
         free = [n for n in ranked if n != pair.one[1] and not c.tied(pair.one, (1, n))]
         assert pair.evidence == f"bm25:{free.index(pair.other[1]) + 1}"
