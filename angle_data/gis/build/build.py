@@ -27,14 +27,14 @@ from angle_data.gis.build.report import (
     Measures,
     check_splits,
     cluster_counts,
-    draw_figures,
+    draw_lengths,
     link_counts,
     negative_counts,
     pair_counts,
     positive_counts,
     token_counter,
 )
-from angle_data.gis.build.splits import SPLIT_BY, Division, place_issues
+from angle_data.gis.build.splits import SPLIT_BY, place_issues
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
 from angle_data.jsonl import replace_file, write_jsonl
@@ -116,9 +116,11 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
         raise InputError(_nothing(config, scan))
     # Which issue is in which split.
     denied, denials_dropped = denied_pairs(scan)
-    near, division = NearTexts(texts), Division(config.split_by, check_ratios(config.ratios), config.seed)
-    places = place_issues(scan.heads, clusters, pairs, near, division)
-    positives: dict[str, list[Pair]] = {split: [] for split in division.shares}
+    near, shares = NearTexts(texts), check_ratios(config.ratios)
+    places = place_issues(
+        scan.heads, clusters, pairs, near, shares=shares, by=config.split_by, seed=config.seed
+    )
+    positives: dict[str, list[Pair]] = {split: [] for split in shares}
     for pair in pairs:
         split, nodes = places.splits[pair.one], (pair.one, pair.other)
         if all(places.timely(scan.heads[node].created_at, split) for node in nodes):
@@ -126,7 +128,7 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
         else:
             dropped.append(("crosses_time_border", pair))
     _write_audit(config.out / "audit", scan, links, dropped)
-    missed = missed_shares({name: len(found) for name, found in positives.items()}, division.shares)
+    missed = missed_shares({name: len(found) for name, found in positives.items()}, shares)
     if missed:
         log.warning("shares of the positive pairs: %s; see --ratios, or crawl more", missed)
     # Another partner for every duplicate.
@@ -210,16 +212,16 @@ def _rows(
 
 
 def _draw(figures: Path, dataset: Path, measures: Measures, report: Mapping[str, Any]) -> tuple[str, ...]:
-    """Draw the figures, beside the data set and in its folder for the card; return their names."""
+    """Draw the lengths, beside the data set and in its folder for the card; return the name of the figure."""
+    name = "token-lengths.png"
     try:
-        names = draw_figures(figures, measures.lengths, report)
+        draw_lengths(figures / name, measures.lengths, report["tokens"])
     except MissingExtraError as error:
         log.warning("no figures: %s", error)
         return ()
     (dataset / "figures").mkdir()
-    for name in names:
-        shutil.copyfile(figures / name, dataset / "figures" / name)
-    return names
+    shutil.copyfile(figures / name, dataset / "figures" / name)
+    return (name,)
 
 
 def _write_audit(folder: Path, scan: Scan, links: list[Link], dropped: list[tuple[str, Pair]]) -> None:

@@ -308,22 +308,19 @@ class Bm25:
         import numpy as np
 
         keys, lengths = array("q"), array("I")
-        terms, documents, counts = array("I"), array("I"), array("H")
+        parts = [np.zeros((3, 0), dtype=np.uint32)]  # word, document, how often
         for position, (key, text) in enumerate(texts):
             hashed = _terms(text)
             found, times = np.unique(np.array(hashed, dtype=np.uint32), return_counts=True)
             keys.append(key)
             lengths.append(len(hashed))
-            terms.frombytes(found.astype(np.uint32).tobytes())
-            documents.frombytes(np.full(len(found), position, dtype=np.uint32).tobytes())
-            counts.frombytes(times.astype(np.uint16).tobytes())
+            parts.append(np.array([found, np.full(len(found), position), times], dtype=np.uint32))
         self._keys = np.array(keys)
-        flat = np.frombuffer(terms, dtype=np.uint32) if terms else np.zeros(0, dtype=np.uint32)
+        flat, documents, counts = np.concatenate(parts, axis=1)
         order = np.argsort(flat, kind="stable")
-        self._documents = np.array(documents, dtype=np.uint32)[order]
+        self._documents, often = documents[order], counts[order].astype(np.float64)
         length = np.array(lengths, dtype=np.float64)
         mean = max(float(length.mean()), 1.0) if len(length) else 1.0
-        often = np.array(counts, dtype=np.float64)[order]
         norm = _K1 * (1 - _B + _B * length / mean)
         self._weights = (often * (_K1 + 1) / (often + norm[self._documents])).astype(np.float32)
         self._terms, self._starts = np.unique(flat[order], return_index=True)

@@ -1,15 +1,14 @@
-"""Measures the rows as they are written, counts what a build kept and dropped, and draws the figures."""
+"""Measures the rows as they are written, counts what a build kept and dropped, and draws the lengths."""
 
 from __future__ import annotations
 
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from angle_data.errors import InputError, MissingExtraError
 from angle_data.gis.build.clean import Texts
@@ -20,16 +19,12 @@ from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import HUB, Clusters
 from angle_data.text import jaccard
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 LIMIT = 512
 """Tokens that the common encoders read; the paper's long texts have more."""
 
 ESTIMATE = "estimate: a token for every 5 letters of a word begun and for every other sign"
 
 _TOKEN = re.compile(r"[^\W_]{1,5}|[^\w\s]|_")
-_REPOSITORIES = 60
 
 
 def token_counter(tokenizer: str | None) -> tuple[str, Callable[[str], int]]:
@@ -214,55 +209,23 @@ def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def draw_figures(
-    folder: Path, lengths: Mapping[str, Sequence[int]], report: Mapping[str, Any]
-) -> tuple[str, ...]:
-    """Write the figures to `folder` and return their names; `lengths` are token counts by split.
+def draw_lengths(path: Path, lengths: Mapping[str, Sequence[int]], tokens: Mapping[str, Any]) -> None:
+    """Draw the lengths of every split, the middle half and the range of nine tenths; `tokens` as in a report.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
     try:
-        import matplotlib  # noqa: F401
+        from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("drawing them", "figures") from None
-    folder.mkdir(parents=True, exist_ok=True)
-    with _panel(folder / "token-lengths.png", 1.6 * len(lengths) + 3, 4) as axes:
-        _boxes(axes, lengths, report["tokens"])
-    repositories = list(report["repositories"].items())[:_REPOSITORIES]
-    with _panel(folder / "repositories.png", 7, 0.24 * len(repositories) + 1.2) as axes:
-        _bars(axes, repositories)
-    return "token-lengths.png", "repositories.png"
-
-
-@contextmanager
-def _panel(path: Path, width: float, height: float) -> Iterator[Axes]:
-    """Yield axes to draw on, written to `path` at the end; pyplot and its settings are not touched."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=120)
-    yield figure.subplots()
-    figure.savefig(path, format="png", metadata={"Software": None})
-
-
-def _boxes(axes: Axes, lengths: Mapping[str, Sequence[int]], tokens: Mapping[str, Any]) -> None:
-    """The middle half of the lengths of every split, and the range of nine tenths."""
     names = [f"{name}\n{tokens[name][f'texts_over_{LIMIT}']} % > {LIMIT}" for name in lengths]
+    figure = Figure(figsize=(1.6 * len(lengths) + 3, 4), layout="constrained", dpi=120)
+    axes = figure.subplots()
     axes.boxplot(list(map(list, lengths.values())), tick_labels=names, whis=(5, 95), showfliers=False)
     axes.set_yscale("symlog")  # a few issues hold whole log files
     axes.axhline(LIMIT, color="tab:red", linewidth=1)
     axes.set_ylabel("tokens a text")
     axes.set_title(tokens["tokenizer"], fontsize=8)
-
-
-def _bars(axes: Axes, repositories: list[tuple[str, Mapping[str, int]]]) -> None:
-    names = [name for name, _ in repositories]
-    positives = [counts.get("positives", 0) for _, counts in repositories]
-    negatives = [counts.get("negatives", 0) for _, counts in repositories]
-    axes.barh(range(len(names)), positives, label="positives")
-    axes.barh(range(len(names)), negatives, left=positives, label="negatives")
-    axes.set_yticks(range(len(names)), names, fontsize=7)
-    axes.invert_yaxis()
-    axes.set_xlabel("pairs")
-    # Above the bars, which may fill the whole width.
-    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="png", metadata={"Software": None})

@@ -30,15 +30,6 @@ _START, _END = "", "~"  # before and after every time stamp
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
-    """How to divide: `by` one of `SPLIT_BY`, the share of each split (they sum to 1), and the seed."""
-
-    by: str
-    shares: Mapping[str, float]
-    seed: int
-
-
-@dataclass(frozen=True, slots=True)
 class Periods:
     """The splits from the oldest to the youngest, and the last moment of each; the last one's is open."""
 
@@ -71,9 +62,14 @@ def place_issues(
     clusters: Clusters,
     pairs: Sequence[Pair],
     near: NearTexts,
-    division: Division,
+    *,
+    shares: Mapping[str, float],
+    by: str,
+    seed: int,
 ) -> Places:
     """Place every issue that links connect, and index their texts in `near`.
+
+    `shares` are those of the splits, which sum to 1; `by` is one of `SPLIT_BY`.
 
     Raises:
         InputError: Splits by repository need more repositories than there are.
@@ -85,21 +81,20 @@ def place_issues(
     for node in nodes:
         for other in near.add(node):
             groups.join(node, other)
-    shares = division.shares
-    if division.by == "time":
+    if by == "time":
         return _by_time(heads, groups, nodes, pairs, shares)
-    if division.by == "repo":
+    if by == "repo":
         first: dict[int, Node] = {}
         for node in nodes:
             groups.join(first.setdefault(node[0], node), node)
     weights = Counter(groups.leader(pair.one) for pair in pairs)
-    if division.by == "repo" and len(weights) < len(shares):
+    if by == "repo" and len(weights) < len(shares):
         raise InputError(
             f"--split-by repo needs duplicates in at least {len(shares)} repositories, found {len(weights)}; "
             "crawl more repositories, or split by cluster"
         )
     sizes = {leader: weights[leader] for leader in {groups.leader(node) for node in nodes}}
-    splits = fill_shares(sizes, shares, seed=division.seed, few=division.by == "repo")
+    splits = fill_shares(sizes, shares, seed=seed, few=by == "repo")
     return Places({node: splits[groups.leader(node)] for node in nodes})
 
 

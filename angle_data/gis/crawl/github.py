@@ -332,12 +332,9 @@ class GitHubClient:
         return self._now() + self._skew_s
 
     def _rejected(self) -> CredentialsError:
-        name = self.connection.token_env
-        if self.authenticated:
-            return CredentialsError(f"GitHub rejected the token in {name} (401); set {name} to a valid one")
-        return CredentialsError(
-            f"{self.connection.api_url} wants a token (401); set {name} or give --token-env"
-        )
+        name, url = self.connection.token_env, self.connection.api_url
+        said = f"rejected the token in {name}" if self.authenticated else "wants a token"
+        return CredentialsError(f"{url} {said} (401); set {name} to a valid one, or give --token-env")
 
 
 def _log_retry(state: RetryCallState) -> None:

@@ -16,7 +16,6 @@ from fake_github_world import make_world
 from angle_data.errors import AngleError, InputError
 from angle_data.gis.build.build import BuildConfig, build_gis
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, read_dataset
-from angle_data.gis.build.evidence import scan_store
 from angle_data.gis.build.links import REASONS
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
@@ -167,11 +166,10 @@ def test_another_seed_gives_other_rows_and_a_rebuild_keeps_what_the_user_added(c
 def test_the_report_and_the_figures_are_written(built):
     out, summary = built
     assert json.loads((out / "report.json").read_text()) == summary.report
-    for name in ("token-lengths", "repositories"):
-        drawn = (out / "figures" / f"{name}.png").read_bytes()
-        assert drawn.startswith(b"\x89PNG")
-        assert (summary.dataset / "figures" / f"{name}.png").read_bytes() == drawn
-        assert f"](figures/{name}.png)" in (summary.dataset / "README.md").read_text()
+    drawn = (out / "figures" / "token-lengths.png").read_bytes()
+    assert drawn.startswith(b"\x89PNG")
+    assert (summary.dataset / "figures" / "token-lengths.png").read_bytes() == drawn
+    assert "](figures/token-lengths.png)" in (summary.dataset / "README.md").read_text()
 
 
 def test_without_matplotlib_the_rest_is_written(crawled, monkeypatch, caplog):
@@ -283,15 +281,6 @@ def test_only_the_listed_repositories_count_under_any_of_their_names(tmp_path):
     assert [(row["number1"], row["number2"]) for row in rows] == [
         (row["number1"], row["number2"]) for row in there
     ]
-
-
-def test_every_stored_issue_counts_for_the_progress_once(crawled):
-    one = next(iter(WORLD.repos.values())).full_name
-    for selection in (Selection(), Selection(repos=(one,)), Selection(since="2020-01-04")):
-        told = []
-        with Store.open(crawled / STORE_NAME, read_only=True) as store:
-            scan_store(store, lambda name, count, told=told: told.append(count), selection=selection)
-            assert sum(told) == store.count("issues")
 
 
 @pytest.mark.usefixtures("plain")
