@@ -127,8 +127,7 @@ def gis(
     token_counter(tokenizer)
     crawled = None
     if not no_crawl:
-        from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
-        from angle_data.gis.crawl.forecast import forecast
+        from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos, forecast
 
         crawl = CrawlConfig(
             repos=repos, out=out, strategy=build.selection.strategy, api_url=api_url, token_env=token_env,

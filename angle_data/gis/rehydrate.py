@@ -21,8 +21,7 @@ from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, Row, read_dataset, write_rows
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.crawl.github import Connection, GitHubClient, Refused
-from angle_data.gis.crawl.listings import ask_number, ask_numbers
-from angle_data.gis.crawl.queries import NUMBERS_A_QUERY
+from angle_data.gis.crawl.listings import NUMBERS_A_QUERY, ask_number, ask_numbers
 from angle_data.gis.crawl.rows import Repo, issue_from_node
 from angle_data.gis.crawl.store import Store
 from angle_data.locking import hold

@@ -216,13 +216,15 @@ def draw_lengths(path: Path, lengths: Mapping[str, Sequence[int]], tokens: Mappi
         MissingExtraError: matplotlib is not installed.
     """
     try:
+        import matplotlib  # noqa: F401
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("drawing them", "figures") from None
     names = [f"{name}\n{tokens[name][f'texts_over_{LIMIT}']} % > {LIMIT}" for name in lengths]
     figure = Figure(figsize=(1.6 * len(lengths) + 3, 4), layout="constrained", dpi=120)
     axes = figure.subplots()
-    axes.boxplot(list(map(list, lengths.values())), tick_labels=names, whis=(5, 95), showfliers=False)
+    axes.boxplot(list(map(list, lengths.values())), whis=(5, 95), showfliers=False)
+    axes.set_xticks(range(1, len(names) + 1), names)
     axes.set_yscale("symlog")  # a few issues hold whole log files
     axes.axhline(LIMIT, color="tab:red", linewidth=1)
     axes.set_ylabel("tokens a text")

@@ -8,6 +8,11 @@ followed. GraphQL cursors hold their place by themselves.
 
 Single issues are asked for where a listing does not give them: an original that moved, was deleted, is too
 old or is a pull request, and an issue that was too heavy.
+
+The GraphQL queries: `stateReason` without `enableDuplicate` never says DUPLICATE. `pageCount` is asked for
+because a large page may come back with lists inside it cut short and no error (seen in
+kubevirt/ci-health#168). Costs in points are GitHub's rule: connections asked for, divided by 100, rounded.
+https://docs.github.com/graphql/overview/rate-limits-and-node-limits-for-the-graphql-api
 """
 
 from __future__ import annotations
@@ -22,7 +27,6 @@ from urllib.parse import urlencode
 
 from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.crawl.github import GitHubClient, Refused, TooHeavy
-from angle_data.gis.crawl.queries import ISSUES_QUERY, NUMBERS_A_QUERY, TIMELINE_QUERY, numbers_query
 from angle_data.gis.crawl.rows import (
     Comment,
     Cursor,
@@ -49,6 +53,82 @@ _REST: dict[str, tuple[str, Callable[[Mapping[str, Any], int], Issue | Comment]]
 }
 
 _GONE = frozenset({404, 410, 451})
+POINTS_PER_PAGE = 2
+"""Points of one full page of `ISSUES_QUERY`: (1 + 100 labels + 100 timelines) / 100."""
+
+NUMBERS_A_QUERY = 50
+"""How many single numbers `numbers_query` asks for at once."""
+
+_RATE = "rateLimit { cost limit remaining resetAt }"
+
+_END = """__typename
+  ... on Issue { number repository { databaseId nameWithOwner } }
+  ... on PullRequest { number repository { databaseId nameWithOwner } }"""
+
+_EVENTS = f"""
+fragment Ref on IssueOrPullRequest {{
+  {_END}
+}}
+fragment Events on IssueTimelineItemsConnection {{
+  pageCount
+  pageInfo {{ hasPreviousPage startCursor }}
+  nodes {{
+    __typename
+    ... on MarkedAsDuplicateEvent {{
+      id createdAt actor {{ __typename login }} canonical {{ ...Ref }} duplicate {{ ...Ref }}
+    }}
+    ... on UnmarkedAsDuplicateEvent {{
+      id createdAt actor {{ __typename login }} canonical {{ ...Ref }} duplicate {{ ...Ref }}
+    }}
+    ... on ClosedEvent {{ id createdAt actor {{ __typename login }} }}
+    ... on ReopenedEvent {{ id createdAt actor {{ __typename login }} }}
+  }}
+}}
+"""
+
+_ITEM_TYPES = "[MARKED_AS_DUPLICATE_EVENT, UNMARKED_AS_DUPLICATE_EVENT, CLOSED_EVENT, REOPENED_EVENT]"
+
+_PARTS = f"""
+fragment Parts on Issue {{
+  id fullDatabaseId number title body author {{ __typename login }} authorAssociation
+  state stateReason(enableDuplicate: true) createdAt closedAt updatedAt locked
+  labels(first: 20) {{ nodes {{ name }} }}
+  timelineItems(last: 10, itemTypes: {_ITEM_TYPES}) {{ ...Events }}
+}}
+{_EVENTS}"""
+
+ISSUES_QUERY = f"""
+query IssuesPage(
+  $owner: String!, $name: String!, $first: Int!, $after: String, $filter: IssueFilters,
+  $texts: Boolean!
+) {{
+  {_RATE}
+  repository(owner: $owner, name: $name) {{
+    databaseId
+    issues(first: $first, after: $after, filterBy: $filter, orderBy: {{field: UPDATED_AT, direction: ASC}}) {{
+      pageInfo {{ hasNextPage endCursor }}
+      nodes {{
+        number updatedAt
+        ...Parts @include(if: $texts)
+      }}
+    }}
+  }}
+}}
+{_PARTS}"""
+"""A page of issues in the order of their last update; without `texts` only their numbers and times."""
+
+TIMELINE_QUERY = f"""
+query Timeline($id: ID!, $before: String) {{
+  {_RATE}
+  node(id: $id) {{
+    ... on Issue {{
+      timelineItems(last: 100, before: $before, itemTypes: {_ITEM_TYPES}) {{ ...Events }}
+    }}
+  }}
+}}
+{_EVENTS}"""
+"""Earlier events of one issue, for the few with more of them than a page shows."""
+
 log = logging.getLogger("angle")
 
 
@@ -304,7 +384,7 @@ def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
 def ask_numbers(client: GitHubClient, repo: Repo, numbers: list[int]) -> list[Mapping[str, Any]]:
     """Return the GraphQL nodes of the issues and pull requests of these numbers that `repo` still has.
 
-    At most `queries.NUMBERS_A_QUERY` numbers; needs a token. What GitHub cannot serve in time is asked for in
+    At most `NUMBERS_A_QUERY` numbers; needs a token. What GitHub cannot serve in time is asked for in
     halves, and a single issue that is still too heavy is left out.
     """
     owner, name = repo.name.split("/")
@@ -347,3 +427,29 @@ def _second_before(stamp: str) -> str:
     """One second less: items of that second come again, whether `since` includes its bound or not."""
     moment = datetime.fromisoformat(stamp.replace("Z", "+00:00")) - timedelta(seconds=1)
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def numbers_query(count: int) -> str:
+    """Return a query for `count` single numbers (variables `n0` ...), one point in all.
+
+    Issues come as in `ISSUES_QUERY`; pull requests, which no listing of issues has, with their texts.
+    """
+    variables = ", ".join(f"$n{i}: Int!" for i in range(count))
+    fields = "\n".join(f"    n{i}: issueOrPullRequest(number: $n{i}) {{ ...Found }}" for i in range(count))
+    return f"""
+query Numbers($owner: String!, $name: String!, {variables}) {{
+  {_RATE}
+  repository(owner: $owner, name: $name) {{
+    databaseId
+{fields}
+  }}
+}}
+fragment Found on IssueOrPullRequest {{
+  __typename
+  ... on Issue {{ ...Parts }}
+  ... on PullRequest {{
+    id fullDatabaseId number title body author {{ __typename login }} authorAssociation
+    prState: state createdAt closedAt updatedAt locked
+  }}
+}}
+{_PARTS}"""

@@ -199,7 +199,7 @@ def comment_from_rest(raw: Json, repo_id: int) -> Comment:
 
 
 def issue_from_node(node: Json, repo_id: int) -> Issue:
-    """Return the row of an issue of `queries.ISSUES_QUERY`, or of a pull request of `queries.numbers_query`.
+    """Return the row of an issue of `ISSUES_QUERY`, or of a pull request of `numbers_query` (see `listings`).
 
     The last closing of an issue tells who closed it. Labels, reason and events of pull requests are not asked
     for.

@@ -23,7 +23,7 @@ from graphql import (
     validate,
 )
 
-from angle_data.gis.crawl import queries
+from angle_data.gis.crawl import listings
 
 ROOT = Path(os.environ.get("ANGLE_PROTOCOL", ".protocol")) / "node_modules" / "@octokit"
 PREFIX = "/api/v3"
@@ -61,7 +61,7 @@ def fake():
 
 # GraphQL
 
-QUERIES = (queries.ISSUES_QUERY, queries.TIMELINE_QUERY, queries.numbers_query(2))
+QUERIES = (listings.ISSUES_QUERY, listings.TIMELINE_QUERY, listings.numbers_query(2))
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=["issues", "timeline", "numbers"])
@@ -94,7 +94,7 @@ def test_the_fakes_answers_fit_the_query_in_githubs_schema(github_schema, fake):
     """The executor checks types and nulls against the fake's schema, which is a part of GitHub's."""
     rate = {"limit": 1, "remaining": 1, "used": 0, "resetAt": "2024-01-01T00:00:00Z"}
     ask = {"owner": "org0", "name": "project0", "first": 100, "texts": True, "references": True}
-    answer, _ = run_query(fake.world, queries.ISSUES_QUERY, ask, rate)
+    answer, _ = run_query(fake.world, listings.ISSUES_QUERY, ask, rate)
     assert "errors" not in answer
     assert len(answer["data"]["repository"]["issues"]["nodes"]) > 20
 

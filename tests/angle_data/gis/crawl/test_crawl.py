@@ -30,9 +30,8 @@ from fake_github_world import (
 )
 
 from angle_data.errors import InputError
-from angle_data.gis.crawl import queries
-from angle_data.gis.crawl.crawl import CrawlConfig
-from angle_data.gis.crawl.forecast import forecast
+from angle_data.gis.crawl import listings
+from angle_data.gis.crawl.crawl import CrawlConfig, forecast
 
 
 @pytest.fixture(autouse=True)
@@ -122,8 +121,8 @@ def test_a_full_page_costs_the_points_that_the_forecast_counts_with():
     world = make_world(0, repos=1, issues=160)
     ask = {"owner": "org0", "name": "project0", "first": 100, "texts": True}
     rate = {"limit": 5_000, "remaining": 5_000, "used": 0, "resetAt": "2024-01-01T00:00:00Z"}
-    _, points = run_query(world, queries.ISSUES_QUERY, ask, rate)
-    assert points == queries.POINTS_PER_PAGE
+    _, points = run_query(world, listings.ISSUES_QUERY, ask, rate)
+    assert points == listings.POINTS_PER_PAGE
 
 
 def test_a_second_run_asks_only_for_what_changed(tmp_path):

@@ -13,7 +13,7 @@ from angle_data.gis.crawl.github import (
     Transient,
     judge_graphql,
 )
-from angle_data.gis.crawl.queries import ISSUES_QUERY
+from angle_data.gis.crawl.listings import ISSUES_QUERY
 
 TOKEN = "ghp_aVerySecretToken"
 NOW = 1_700_000_000.0
