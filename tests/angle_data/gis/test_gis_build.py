@@ -343,9 +343,3 @@ def test_too_few_clusters_leave_splits_out(tmp_path):
 def test_options_are_checked(name, value):
     with pytest.raises(InputError, match="--" + name.replace("_", "-")):
         BuildConfig(Path("out"), **{name: value})
-
-
-def test_no_store(tmp_path):
-    with pytest.raises(InputError, match="run the crawl first"):
-        build_gis(BuildConfig(tmp_path / "nothing"))
-    assert not (tmp_path / "nothing").exists()

@@ -53,14 +53,6 @@ def test_the_texts_come_back_as_they_were(sets, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "dataset"]
 
 
-def test_without_a_token(sets, tmp_path, monkeypatch):
-    monkeypatch.delenv("GITHUB_TOKEN")
-    with FakeGitHub(WORLD) as github:
-        summary = run(github, sets[1], tmp_path)
-        assert not any(seen.route == "graphql" for seen in github.seen)
-    assert list(read_dataset(summary.dataset)) == list(read_dataset(sets[0]))
-
-
 def test_deleted_moved_and_edited_issues(sets, tmp_path):
     rows = [row for _, row in read_dataset(sets[1])]
     world = copy.deepcopy(WORLD)

@@ -69,13 +69,6 @@ def test_threads_say_why_a_link_was_cancelled(tmp_path):
     assert [denial["number"] for denial in second["denials"]] == [6]
 
 
-def test_half_a_surrogate_pair_is_shown_as_a_replacement_character(tmp_path):
-    path = write(tmp_path, {**ROW, "body": "Duplicate of \ud83d #5"})
-    result = run("--comments", path, "--why")
-    assert result.exit_code == 0
-    assert json.loads(result.stdout)["links"][0]["text"] == "Duplicate of \ufffd #5"
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -206,10 +206,3 @@ def test_a_folder_stands_for_its_files_and_what_is_neither_is_named(tmp_path, st
     for name in ("nothing.json.gz", "empty"):
         with pytest.raises(InputError, match=f"--archive {tmp_path / name} is no file and no folder"):
             load_archives(store, [tmp_path / name])
-
-
-def test_a_file_that_is_no_gzip_file_is_said_to_be_damaged(tmp_path, store, caplog):
-    path = tmp_path / "hour.json.gz"
-    path.write_text("{}\n")
-    assert load_archives(store, [path]) == {"damaged": 1}
-    assert "hour.json.gz is damaged" in caplog.text

@@ -52,19 +52,6 @@ PATH = "/repos/org0/project0"
 ASK = {"owner": "org0", "name": "project0", "first": 10, "texts": True}
 
 
-def test_a_page_has_its_json_and_the_addresses_of_its_header(world):
-    with FakeGitHub(world) as github:
-        client, _ = client_for(github)
-        page = client.get(f"{PATH}/issues?state=all&per_page=5")
-        assert [raw["number"] for raw in page.data] == [12, 11, 10, 9, 8]
-        assert page.last_page == 3
-        following = client.get(page.next_url)
-        assert [raw["number"] for raw in following.data] == [7, 6, 5, 4, 3]
-        last = client.get(following.next_url)
-        assert last.next_url is None
-        assert client.requests == 3
-
-
 def test_an_unchanged_page_costs_nothing_of_the_budget(world):
     with FakeGitHub(world) as github:
         client, _ = client_for(github)
@@ -149,14 +136,6 @@ def test_a_rejected_token_is_named_by_its_variable_and_never_shown(world, caplog
     assert TOKEN not in str(rejected.value) + caplog.text + repr(Connection(token=TOKEN))
 
 
-def test_the_token_is_sent_and_without_one_nothing_is(world):
-    with FakeGitHub(world) as github:
-        client_for(github)[0].get(PATH)
-        client_for(github, token=None)[0].get(PATH)
-    sent = [seen.headers.get("Authorization") for seen in github.seen]
-    assert sent == [f"token {TOKEN}", None]
-
-
 def test_max_requests_counts_repeated_ones(world):
     with FakeGitHub(world, faults=[None, Fault("html", 502)]) as github:
         client, _ = client_for(github, max_requests=3)
@@ -238,15 +217,6 @@ def test_a_heavy_query_goes_back_to_the_caller_at_once_or_is_repeated(world, fau
         assert clock.slept == []
         client.graphql(ISSUES_QUERY, ASK)
         assert client.graphql(ISSUES_QUERY, ASK)["repository"]["databaseId"] == 1_000
-        assert len(clock.slept) == 1
-
-
-@pytest.mark.parametrize("kind", ["reset", "truncated", "garbage"])
-def test_a_broken_connection_says_nothing_of_the_size(world, kind):
-    with FakeGitHub(world, faults=[None, Fault(kind)]) as github:
-        client, clock = client_for(github)
-        client.get(PATH)
-        assert client.graphql(ISSUES_QUERY, ASK, smaller=True)["repository"]["databaseId"] == 1_000
         assert len(clock.slept) == 1
 
 
