@@ -170,17 +170,14 @@ class _Crawl:
     client: GitHubClient
     signals: Signals
     round: Round
-    items: int = 0
 
     def run(self, names: tuple[str, ...]) -> dict[str, str]:
         """Read every repository and return its status by listed name."""
         done = self.round.entries
         with Progress("repositories", len(names)) as progress:
 
-            def tell(name: str, what: str, count: int) -> None:
-                self.items += count
-                log.debug("%s: %d %s", name, count, what)
-                progress.advance(0, f"{name}: {self.items:,} items, {self.client.status_line()}")
+            def tell(name: str) -> None:
+                progress.advance(0, f"{name}, {self.client.status_line()}")
 
             crawler = Crawler(self.client, self.store, self.config.start, tell)
             for name in names:

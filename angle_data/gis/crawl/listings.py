@@ -136,14 +136,14 @@ log = logging.getLogger("angle")
 class Crawler:
     """What reading a repository takes: who asks, where the rows go, which of them, and how it shows progress.
 
-    `since` bounds the last update, as a UTC time stamp; None is open. `tell` gets the repository's name, what
+    `since` bounds the last update, as a UTC time stamp; None is open. `tell` gets the repository's name
     was read of it, and how many.
     """
 
     client: GitHubClient
     store: Store
     since: str | None
-    tell: Callable[[str, str, int], None]
+    tell: Callable[[str], None]
 
     def cursor(self, repo: Repo, listing: Listing) -> Cursor:
         """Return where to go on; from the start where nothing was read, or `since` lies further back now."""
@@ -213,7 +213,7 @@ def read_listing(crawler: Crawler, repo: Repo, listing: Literal["issues", "comme
             comments=[row for row in rows if isinstance(row, Comment)],
             cursor=cursor,
         )
-        crawler.tell(repo.name, listing, len(rows))
+        crawler.tell(repo.name)
         if done:
             return
 
@@ -250,7 +250,7 @@ def read_events(crawler: Crawler, repo: Repo) -> None:
         cursor = Cursor(repo.id, "events", str(place if more else place.restarted()), not more, cursor.start)
         issues, events, _ = rows_of(crawler, repo, [node for node in nodes if "id" in node])
         crawler.store.upsert_page(issues=issues, events=events, cursor=cursor)
-        crawler.tell(repo.name, "issues", len(nodes))
+        crawler.tell(repo.name)
         if not more:
             return
 
@@ -354,7 +354,7 @@ def follow_missing(crawler: Crawler, repo: Repo, *, graphql: bool) -> None:
         if graphql:
             found, events, _ = rows_of(crawler, repo, ask_numbers(crawler.client, repo, chunk))
             crawler.store.upsert_page(issues=found, events=events)
-            crawler.tell(repo.name, "missing", len(found))
+            crawler.tell(repo.name)
             chunk = sorted(set(chunk) - {issue.number for issue in found})
         for number in chunk:
             _ask_alone(crawler, repo, number)
@@ -378,7 +378,7 @@ def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
         crawler.store.upsert_page(issues=[ask_number(crawler.client, repo, number)])
     except Refused as error:
         log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
-    crawler.tell(repo.name, "missing", 1)
+    crawler.tell(repo.name)
 
 
 def ask_numbers(client: GitHubClient, repo: Repo, numbers: list[int]) -> list[Mapping[str, Any]]:

@@ -76,24 +76,6 @@ def test_labels_for_duplicates(name):
     assert facts(labels=("bug", name)).labelled is (name in LABELS)
 
 
-def test_label_and_reason_back_only_what_nobody_entitled_contradicts():
-    for known in ({"labelled": True}, {"state_reason": True}):
-        assert rank(link(), Facts(**known)) is Rank.CORROBORATED
-        assert rank(link(), Facts(**known, elsewhere=True)) is Rank.STATED
-        assert rank(link(), Facts(**known, elsewhere=True, closed_by_writer=True)) is Rank.CORROBORATED
-    assert facts(labels=("duplicate",)).elsewhere is False
-
-
-def test_that_a_program_closes_what_it_marks_backs_nothing():
-    robot = comment(author="sweeper[bot]")
-    closed = issue(closed_by="sweeper[bot]", closed_at=robot.created_at)
-    known = gather_facts(link(), robot, closed, [])
-    assert known == Facts(association="NONE", closed_by_writer=True, bot=True)
-    assert rank(link(), known) is Rank.STATED
-    reverse = gather_facts(link("#5 is a duplicate of this"), robot, closed, [])
-    assert reverse.bot
-
-
 def test_ranks_in_the_documented_order():
     sure, unsure = link(), link("Possible duplicate of #5")
     cases = [

@@ -13,7 +13,7 @@ import pytest
 from fake_gis_store import make_comment, make_issue, store_world, write_store
 from fake_github_world import make_world
 
-from angle_data.errors import AngleError, InputError
+from angle_data.errors import InputError
 from angle_data.gis.build.build import BuildConfig, build_gis
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, read_dataset
 from angle_data.gis.build.links import REASONS
@@ -129,14 +129,6 @@ def test_counts_in_are_kept_and_dropped(built):
     assert sum(row["source"] == "pair" for row in rejected) == sum(pairs["dropped"].values())
     assert pairs["kept"] == summary.counts["positives"]
     assert {row["reason"] for row in rejected if row["source"] != "pair"} <= REASONS.keys()
-
-
-@pytest.mark.usefixtures("plain")
-def test_splits_that_are_not_apart_stop_the_build(crawled, monkeypatch):
-    monkeypatch.setattr("angle_data.gis.build.build.check_splits", lambda *_: {"shared_issues": 0, "x_y": 2})
-    with pytest.raises(AngleError, match=r"nothing written, .* \(x y 2\)"):
-        build_gis(BuildConfig(crawled))
-    assert not (crawled / "dataset").exists()
 
 
 BUILD = """

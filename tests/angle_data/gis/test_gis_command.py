@@ -84,6 +84,7 @@ def test_a_limit_ends_with_75_and_one_line(run, listed, tmp_path):
         (("--no-crawl", "--strategy", "foo"), "--strategy must be events, comments or both, got 'foo'"),
         (("--no-crawl", "--since", "2024-02-02", "--until", "2024-02-01"), "lies before"),
         (("--no-crawl", "--until", "soon"), "--until 'soon' is no date"),
+        (("--no-crawl", "--since", "2024-02-31"), "--since '2024-02-31' is no date"),
         (("--no-crawl", "--ratios", "nan,0.5,0.5"), "--ratios nan,0.5,0.5"),
         (
             ("--repos", "nothing.txt", "--tokenizer", "nowhere"),

@@ -31,7 +31,7 @@ from fake_github_world import (
 
 from angle_data.errors import InputError
 from angle_data.gis.crawl import listings
-from angle_data.gis.crawl.crawl import CrawlConfig, forecast
+from angle_data.gis.crawl.crawl import forecast
 
 
 @pytest.fixture(autouse=True)
@@ -241,18 +241,3 @@ def test_a_first_day_bounds_the_last_update_and_can_be_moved_back_later(tmp_path
             }  # fmt: skip
         crawl(github, tmp_path, FIRST, strategy=strategy)
     assert {c.id for c in rows(tmp_path, "comments")} == {c.id for c in all_comments(repo)}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"strategy": "all"}, "--strategy must be events, comments or both, got 'all'"),
-        ({"since": "yesterday"}, "--since 'yesterday' is no date"),
-        ({"since": "2024-02-31"}, "--since '2024-02-31' is no date"),
-        ({"since": "20240201"}, "no date"),
-        ({"repos": None}, "give --repos"),
-    ],
-)
-def test_options_that_mean_nothing_are_named(tmp_path, options, message):
-    with pytest.raises(InputError, match=message):
-        CrawlConfig(**{"repos": tmp_path / "list.txt", "out": tmp_path, **options})
