@@ -137,7 +137,7 @@ class Crawler:
     """What reading a repository takes: who asks, where the rows go, which of them, and how it shows progress.
 
     `since` bounds the last update, as a UTC time stamp; None is open. `tell` gets the repository's name
-    was read of it, and how many.
+    after every page.
     """
 
     client: GitHubClient
