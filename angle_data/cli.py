@@ -12,7 +12,7 @@ import typer
 
 from angle_data.console import run_app
 from angle_data.ensemble.command import ensemble
-from angle_data.gis.command import GisGroup, explain, gis, rehydrate, sample
+from angle_data.gis.command import explain, gis, rehydrate, sample
 from angle_data.labelling.command import llm_label, llm_score
 
 app = typer.Typer(
@@ -34,7 +34,6 @@ app.command("llm-label")(llm_label)
 app.command("llm-score")(llm_score)
 app.command("ensemble")(ensemble)
 gis_app = typer.Typer(
-    cls=GisGroup,
     callback=gis,
     invoke_without_command=True,
     pretty_exceptions_enable=False,

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from fake_github_world import FakeRepo, World, all_comments
 
-from angle_data.gis.build.clean import Cleaned
 from angle_data.gis.crawl.rows import Comment, Event, Issue, Repo
 from angle_data.gis.crawl.store import STORE_NAME, Store
 
@@ -125,10 +124,10 @@ class SomeTexts:
     def __init__(self, same=()):
         self._same = same
 
-    def get(self, node) -> Cleaned:
+    def get(self, node) -> str:
         """The text of an issue."""
         n = 0 if node[1] in self._same else node[1]
-        return Cleaned(" ".join(f"{n}x{i}" for i in range(40)))
+        return " ".join(f"{n}x{i}" for i in range(40))
 
 
 class Listed:
@@ -137,6 +136,6 @@ class Listed:
     def __init__(self, *texts):
         self.texts = texts
 
-    def get(self, node) -> Cleaned:
+    def get(self, node) -> str:
         """The text of an issue."""
-        return Cleaned(self.texts[node[1]])
+        return self.texts[node[1]]

@@ -64,7 +64,7 @@ def random_faults(seed: int, share: float) -> Callable[["Seen"], Fault | None]:
 
 @dataclass(frozen=True)
 class Seen:
-    """One request; `route` is repository, issues, comments, issue, thread (of one issue) or graphql."""
+    """One request; `route` is repository, issues, comments, issue or graphql."""
 
     route: str
     path: str
@@ -132,7 +132,6 @@ class FakeGitHub:
             app.router.add_get(f"{base}/issues", self._on("issues"))
             app.router.add_get(f"{base}/issues/comments", self._on("comments"))
             app.router.add_get(f"{base}/issues/{{number:\\d+}}", self._on("issue"))
-            app.router.add_get(f"{base}/issues/{{number:\\d+}}/comments", self._on("thread"))
         self._runner = web.AppRunner(app, shutdown_timeout=0.0, handler_cancellation=True)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
@@ -219,10 +218,6 @@ class FakeGitHub:
         item = repo.issues[number]
         closed_by = payloads.user(item.closed_by, self.url, self._web)
         return {**payloads.issue(item, repo, self.url, self._web), "closed_by": closed_by}
-
-    def _thread(self, repo: FakeRepo, request: web.Request) -> web.Response:
-        item = repo.issues[int(request.match_info["number"])]
-        return self._page(item.comments, repo, request, lambda one: self._comment(repo, one))
 
     def _ordered(self, repo: FakeRepo, what: str, request: web.Request) -> list:
         by = {"updated": "updated_at"}.get(request.query.get("sort", "created"), "created_at")

@@ -54,7 +54,7 @@ def shared(kind, item):
 
 def expected_issue(item, repo_id):
     known = {"node_id": f"I_{item.id}", "repo_id": repo_id, "author_association": item.association}
-    known |= {"body": item.body or "", "labels": tuple(sorted(item.labels)), "comments": None}
+    known |= {"body": item.body or "", "labels": tuple(sorted(item.labels))}
     return Issue(**{**shared(Issue, item), **known})
 
 

@@ -103,7 +103,6 @@ class FakeEvent:
     created_at: str
     duplicate: tuple[int, int] | None = None
     canonical: tuple[int, int] | None = None
-    source: tuple[int, int] | None = None
 
 
 @dataclass

@@ -10,10 +10,8 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
-from typer.core import TyperGroup
 
 from angle_data.console import configure_logging, say_result
 from angle_data.errors import InputError
@@ -32,20 +30,6 @@ MaxRequests = Annotated[
     int | None, typer.Option(help="Stop after so many requests; the same command goes on.")
 ]
 PUBLIC_API = "https://api.github.com"
-
-
-class GisGroup(TyperGroup):
-    """The command with its subcommands; takes several files after one `--archive`, as of a shell's `*.gz`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Repeat the option before each of the files."""
-        spelled: list[str] = []
-        for argument in args:
-            file = not argument.startswith("-") and argument not in self.commands
-            if file and len(spelled) > 1 and spelled[-2] == "--archive":
-                spelled.append("--archive")
-            spelled.append(argument)
-        return super().parse_args(ctx, spelled)
 
 
 def gis(
@@ -76,7 +60,8 @@ def gis(
     archive: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Event dumps (GH Archive, .json or .json.gz) to read instead of the API; repeatable."
+            help="Event dump (GH Archive, .json or .json.gz) or a folder of them, to read instead of the "
+            "API; repeatable."
         ),
     ] = None,
     dry_run: Annotated[
@@ -132,7 +117,7 @@ def gis(
     from angle_data.splits import parse_ratios
 
     # All options are checked before hours of crawling, the tokenizer too.
-    names = read_repos(repos, api_url, tell=no_crawl).names if repos is not None else None
+    names = read_repos(repos, api_url, tell=no_crawl) if repos is not None else None
     selection = Selection(names, since, until, strategy)  # type: ignore[arg-type]  # checked there
     build = BuildConfig(
         out=out, seed=seed, negatives=negatives, split_by=split_by, ratios=parse_ratios(ratios),
@@ -142,8 +127,7 @@ def gis(
     token_counter(tokenizer)
     crawled = None
     if not no_crawl:
-        from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos
-        from angle_data.gis.crawl.forecast import forecast
+        from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos, forecast
 
         crawl = CrawlConfig(
             repos=repos, out=out, strategy=build.selection.strategy, api_url=api_url, token_env=token_env,
@@ -151,8 +135,7 @@ def gis(
         )  # fmt: skip
         if dry_run:
             found = forecast(crawl)
-            sums = {name: getattr(found, name) for name in ("rest", "graphql", "points", "hours")}
-            _show({**asdict(found), **sums}, found.table(), as_json=as_json)
+            _show(asdict(found), found.table(), as_json=as_json)
             return
         crawled = crawl_repos(crawl)
     summary = build_gis(build)
@@ -169,10 +152,6 @@ def explain(
         typer.Option("--threads", help="Leave out links that a later comment of the same issue takes back."),
     ] = False,
     why: Annotated[bool, typer.Option("--why", help="Add the text that each link was read from.")] = False,
-    host: Annotated[
-        list[str] | None,
-        typer.Option(help="Host or address that counts as GitHub beside github.com; repeatable."),
-    ] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -184,21 +163,17 @@ def explain(
     from angle_data.gis.comments.explain import explain_comments
     from angle_data.jsonl import dumps
 
-    hosts = frozenset(map(_host, host or ()))
     source = Path("/dev/stdin") if str(comments) == "-" else comments
-    for row in explain_comments(source, threads=threads, why=why, hosts=hosts):
+    for row in explain_comments(source, threads=threads, why=why):
         sys.stdout.write(dumps(row) + "\n")
 
 
 def sample(
     out: Annotated[
-        Path | None, typer.Option(help="Folder that `gis --out` wrote (or a data set folder itself).")
+        Path | None, typer.Option(help="Folder that `gis --out` wrote; sample.csv goes there.")
     ] = None,
     n: Annotated[int, typer.Option("--n", help="How many pairs to draw.")] = 100,
     seed: Annotated[int, typer.Option(help="Another seed draws other pairs.")] = 0,
-    to: Annotated[
-        Path | None, typer.Option(help="File to write; default sample.csv in the --out folder.")
-    ] = None,
     verdicts: Annotated[
         Path | None, typer.Option(help="The file, read and filled in: compute the error rate.")
     ] = None,
@@ -220,14 +195,9 @@ def sample(
         typer.echo(json.dumps([asdict(rate) for rate in rates]) if as_json else _rates(rates))
         return
     if out is None:
-        raise InputError("give --out, a folder with a data set to draw from, or --verdicts, a file to count")
-    if not out.is_dir():
-        raise InputError(f"{out} does not exist; give the folder that `angle-data gis --out` wrote")
-    dataset = out / "dataset" if (out / "dataset").is_dir() else out
-    target = to or out / "sample.csv"
-    if to is None and dataset == out:
-        raise InputError(f"{out} is a data set folder, to be pushed as it is; give --to, a file to write")
-    count = write_sample(dataset, target, count=n, seed=seed)
+        raise InputError("give --out, the folder that `gis --out` wrote, or --verdicts, a file to count")
+    target = out / "sample.csv"
+    count = write_sample(out / "dataset", target, count=n, seed=seed)
     typer.echo(json.dumps({"pairs": count, "file": str(target)}) if as_json else f"{count} pairs in {target}")
 
 
@@ -248,13 +218,13 @@ def rehydrate(
     Example: angle-data gis rehydrate --data ids/dataset --out texts
     """
     configure_logging(quiet=quiet, verbose=verbose)
-    from angle_data.gis.rehydrate import RehydrateConfig, rehydrate_dataset
+    from angle_data.gis.crawl.github import Connection
+    from angle_data.gis.rehydrate import rehydrate_dataset
 
-    found = rehydrate_dataset(RehydrateConfig(data, out, api_url, token_env, max_requests))
+    found = rehydrate_dataset(data, out, Connection.from_environment(api_url, token_env, max_requests))
     left_out = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found.dropped.items())
-    lost = "".join(f"left out  {name}: {reason}\n" for name, reason in found.repositories.items())
     table = (
-        f"pairs     {found.kept:,} of {found.rows:,}\nleft out  {left_out or 'none'}\n{lost}"
+        f"pairs     {found.kept:,} of {found.rows:,}\nleft out  {left_out or 'none'}\n"
         f"edited    {found.edited:,}\nrequests  {found.requests:,}\ndata set  {found.dataset}"
     )
     _show({**asdict(found), "dataset": str(found.dataset)}, table, as_json=as_json)
@@ -277,14 +247,14 @@ def _table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
     rows: list[tuple[str, str]] = []
     if crawled is not None:
         rows += [(name.replace("_", " "), f"{count:,}") for name, count in crawled.rows.items()]
-        rows.append(("requests", f"{crawled.requests:,}, {crawled.unchanged:,} of them unchanged"))
+        rows.append(("requests", f"{crawled.requests:,}"))
         left_out = summary.report["left_out"]
         unread = {name: status for name, status in crawled.repos.items() if status != "ok"}
         rows += [(name, why.removeprefix("error:")) for name, why in unread.items() if name not in left_out]
         rows += [("set aside", f"{issue}: {reason}") for issue, reason in crawled.set_aside.items()]
-        if crawled.archive is not None:
-            counts = asdict(crawled.archive).items()
-            rows.append(("archive", ", ".join(f"{name} {count:,}" for name, count in counts if count)))
+        if crawled.archive:
+            counts = crawled.archive.items()
+            rows.append(("archive", ", ".join(f"{name} {count:,}" for name, count in counts)))
     rows += [("left out", f"{name}: {reason}") for name, reason in summary.report["left_out"].items()]
     rows += [(name.replace("_", " "), f"{count:,}") for name, count in summary.counts.items()]
     periods = summary.report["periods"].items()
@@ -304,16 +274,3 @@ def _rates(rates: list[ErrorRate]) -> str:
         unclear = f"{rate.not_clear:.1%} ({rate.not_clear_low:.1%} to {rate.not_clear_high:.1%})"
         lines.append(f"{rate.kind:<24}{rate.read:>6}{rate.wrong:>7}{rate.unclear:>9}  {error:<26}{unclear}")
     return "\n".join(lines)
-
-
-def _host(text: str) -> str:
-    """The name of the host in a name or address."""
-    try:
-        parts = urlsplit(text if "//" in text else f"//{text}")
-        port = f":{parts.port}" if parts.port not in (None, 80, 443) else ""
-        name = parts.hostname and parts.hostname + port
-    except ValueError:
-        name = None
-    if not name:
-        raise InputError(f"--host {text!r} is no host; give one such as git.example.com")
-    return name.casefold()

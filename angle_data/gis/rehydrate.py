@@ -20,14 +20,13 @@ from angle_data.gis.build.card import render_rehydrated_card
 from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, Row, read_dataset, write_rows
 from angle_data.gis.build.evidence import Node
-from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient, Refused
-from angle_data.gis.crawl.listings import ask_number, ask_numbers
-from angle_data.gis.crawl.queries import NUMBERS_A_QUERY
+from angle_data.gis.crawl.github import Connection, GitHubClient, Refused
+from angle_data.gis.crawl.listings import NUMBERS_A_QUERY, ask_number, ask_numbers
 from angle_data.gis.crawl.rows import Repo, issue_from_node
 from angle_data.gis.crawl.store import Store
 from angle_data.locking import hold
 from angle_data.splits import SPLITS
-from angle_data.text import content_id, stable_hash
+from angle_data.text import content_id
 
 log = logging.getLogger("angle")
 
@@ -37,22 +36,11 @@ _ADDRESS = re.compile(r".*/([^/]+/[^/]+)/issues/(\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
-class RehydrateConfig:
-    """Which data set to complete (`data`), where to write (`out`/dataset), and how to ask."""
-
-    data: Path
-    out: Path
-    api_url: str = PUBLIC_API
-    token_env: str = "GITHUB_TOKEN"
-    max_requests: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RehydrateSummary:
     """Counts: `rows` read, `kept`, `dropped` by reason, and kept rows with an `edited` text.
 
-    Reasons: `gone`, an issue was deleted, hidden or moved; `repository_gone`, its whole repository cannot be
-    read any more (`repositories`, with GitHub's answer); `empty`, nothing is left of its text.
+    Reasons: `gone`, an issue was deleted, hidden or moved, or its whole repository was; `empty`, nothing is
+    left of its text.
     """
 
     dataset: Path
@@ -61,62 +49,45 @@ class RehydrateSummary:
     dropped: dict[str, int]
     edited: int
     requests: int
-    repositories: dict[str, str]
 
 
 def rehydrate_dataset(
-    config: RehydrateConfig, *, sleep: Callable[[float], None] = time.sleep
+    data: Path, out: Path, connection: Connection, *, sleep: Callable[[float], None] = time.sleep
 ) -> RehydrateSummary:
-    """Write `out`/dataset with the texts that GitHub still has.
+    """Write `out`/dataset with the texts that GitHub still has of the data set of ids in `data`.
 
     Raises:
-        InputError: `data` is no data set without texts, it or another data set stands where the new one is
-            to go, or nothing of it is left.
+        InputError: `data` is no data set without texts, `out` has one already, or nothing of it is left.
         CredentialsError: The token is not accepted.
-        StoppedError: `max_requests` is reached or GitHub keeps failing; run again to go on.
+        StoppedError: The limit of requests is reached or GitHub keeps failing; run again to go on.
     """
-    wanted, origin = _wanted(config.data)
-    _check_target(config, origin)
-    connection = Connection.from_environment(config.api_url, config.token_env, config.max_requests)
+    wanted = _wanted(data)
+    if (out / "dataset").exists() or (out / "data").exists():
+        raise InputError(f"--out {out} holds a data set; give another --out, or delete it to fetch all anew")
     client = GitHubClient(connection, sleep=sleep)
     if not client.authenticated:
-        log.warning("no token in %s: GitHub allows 60 requests an hour", config.token_env)
-    with hold(config.out):
-        path, lost = config.out / _STORE, dict[str, str]()
+        log.warning("no token in %s: GitHub allows 60 requests an hour", connection.token_env)
+    with hold(out):
+        path = out / _STORE
         with Store.open(path) as store:
             with Progress("issues", sum(map(len, wanted.values()))) as progress:
                 for name in sorted(wanted):
-                    reason = _fetch(client, store, name, sorted(wanted[name]), progress)
-                    if reason:
-                        lost[name] = reason
-            summary = _write(config, store, client.requests, origin, lost)
+                    _fetch(client, store, name, sorted(wanted[name]), progress)
+            summary = _write(data, out, store, client)
         for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
             file.unlink(missing_ok=True)
     return summary
 
 
-def _wanted(data: Path) -> tuple[dict[str, set[int]], str]:
-    """The numbers to fetch by repository, and what the new card calls the data set."""
+def _wanted(data: Path) -> dict[str, set[int]]:
+    """The numbers to fetch by repository."""
     found: defaultdict[str, set[int]] = defaultdict(set)
-    mark = 0
-    for split, row in read_dataset(data):
+    for _, row in read_dataset(data):
         if "hash1" not in row:
             raise InputError(f"{data} has its texts already; rehydrate is for data sets of ids alone")
         for name, number in _ends(row):
             found[name].add(number)
-        mark = stable_hash(f"{mark} {split} {row['url1']} {row['url2']} {row['hash1']} {row['hash2']}")
-    return found, f"rehydrated from the ids {mark:016x}"
-
-
-def _check_target(config: RehydrateConfig, origin: str) -> None:
-    """Refuse to write over the ids, or over anything but an earlier result of the same ids."""
-    target, data = (config.out / "dataset").resolve(), config.data.resolve()
-    if target == data or target in data.parents or data in target.parents:
-        raise InputError(f"--out {config.out} would write into --data {config.data}; give another --out")
-    card = target / "README.md"
-    ours = card.is_file() and origin in card.read_text(encoding="utf-8", errors="replace")
-    if not ours and (card.exists() or (target / "data").exists()):
-        raise InputError(f"{config.out / 'dataset'} holds another data set; give another --out")
+    return found
 
 
 def _ends(row: Row) -> Iterator[tuple[str, int]]:
@@ -128,11 +99,8 @@ def _ends(row: Row) -> Iterator[tuple[str, int]]:
         yield match[1], int(match[2])
 
 
-def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], progress: Progress) -> str:
-    """Bring the issues of a repository into the store, as far as they are not there.
-
-    Returns why the repository cannot be read, empty if it can.
-    """
+def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], progress: Progress) -> None:
+    """Bring the issues of a repository into the store, as far as they are not there and it can be read."""
     repo = next((repo for repo in store.repos() if repo.asked == name), None)
     if repo is None:
         try:
@@ -142,7 +110,7 @@ def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], pr
                 raise
             log.warning("%s: %s; its pairs are left out", name, error)
             progress.advance(len(numbers))
-            return str(error)
+            return
         assert page is not None
         repo = Repo(page.data["id"], page.data["full_name"], name)
         store.save_repo(repo)
@@ -158,53 +126,50 @@ def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], pr
             if number not in found:
                 store.upsert_page(issues=[ask_number(client, repo, number, gone=_GONE)])
         progress.advance(len(chunk), f"{name}, {client.status_line()}")
-    return ""
 
 
-def _write(
-    config: RehydrateConfig, store: Store, requests: int, origin: str, lost: dict[str, str]
-) -> RehydrateSummary:
-    """Write the rows whose two issues are there, and their card; `lost` are repositories that are gone."""
+def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> RehydrateSummary:
+    """Write the rows whose two issues are there, and their card."""
     texts, ids = Texts(store), {repo.asked: repo.id for repo in store.repos()}
     counts: Counter[str] = Counter()
     kept: dict[str, list[tuple[Row, list[Node]]]] = {name: [] for name in SPLITS}
-    for split, row in read_dataset(config.data):
+    for split, row in read_dataset(data):
         nodes = [(ids[name], number) for name, number in _ends(row) if name in ids]
         reason = _reason(nodes, store, texts)
         counts[reason or "kept"] += 1
         if not reason:
             kept[split].append((row, nodes))
-            hashes = [content_id(texts.get(node).text) for node in nodes]
+            hashes = [content_id(texts.get(node)) for node in nodes]
             counts["edited"] += hashes != [row["hash1"], row["hash2"]]
     if not counts["kept"]:
-        raise InputError(f"nothing of {config.data} is left on {config.api_url}; check --api-url")
+        raise InputError(f"nothing of {data} is left on {client.connection.api_url}; check --api-url")
 
     def rows(pairs: list[tuple[Row, list[Node]]]) -> Iterator[Row]:
         for row, (one, other) in pairs:
-            found = {"text1": texts.get(one).text, "text2": texts.get(other).text, **row}
+            found = {"text1": texts.get(one), "text2": texts.get(other), **row}
             yield {name: found[name] for name in COLUMNS}
 
-    dataset = config.out / "dataset"
-    dropped = {name: counts[name] for name in ("gone", "repository_gone", "empty") if counts[name]}
+    dataset = out / "dataset"
+    dropped = {name: counts[name] for name in ("gone", "empty") if counts[name]}
     total = counts["kept"] + sum(dropped.values())
     splits = {name: pairs for name, pairs in kept.items() if pairs}
     labels = {
         name: Counter("positives" if row["label"] else "negatives" for row, _ in pairs)
         for name, pairs in splits.items()
     }
-    card = render_rehydrated_card(labels, dropped, counts["edited"], origin=origin, repositories=lost)
+    card = render_rehydrated_card(labels, dropped, counts["edited"])
     write_rows(dataset, {name: rows(pairs) for name, pairs in splits.items()}, COLUMNS, lambda _: card)
-    return RehydrateSummary(dataset, total, counts["kept"], dropped, counts["edited"], requests, lost)
+    return RehydrateSummary(dataset, total, counts["kept"], dropped, counts["edited"], client.requests)
 
 
 def _reason(nodes: list[Node], store: Store, texts: Texts) -> str:
     """Why a pair is dropped, empty if it is kept; `nodes` are those whose repository is there."""
     if len(nodes) < 2:
-        return "repository_gone"
+        return "gone"
     for node in nodes:
         issue = next(store.issues(node[0], [node[1]]), None)
         if issue is None or issue.gone or issue.is_pull:
             return "gone"
-        if not texts.get(node).text:
+        if not texts.get(node):
             return "empty"
     return ""

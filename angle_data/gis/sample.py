@@ -27,7 +27,6 @@ VERDICTS = {said[:end]: said for said in ("right", "wrong", "unclear") for end i
 
 _Z = 1.959964  # the 97.5 % point of the normal distribution
 _FORMULA = ("=", "+", "-", "@", "\t")
-_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def write_sample(dataset: Path, target: Path, *, count: int, seed: int = 0) -> i
     if count < 1:
         raise InputError(f"--n must be at least 1, got {count}")
     if target.exists():
-        raise InputError(f"{target} exists and may hold verdicts; give another file with --to, or delete it")
+        raise InputError(f"{target} exists and may hold verdicts; move it away, or delete it")
     keyed = (
         (stable_hash(f"{seed} sample {row['url1']} {row['url2']}"), number, split, row)
         for number, (split, row) in enumerate(read_dataset(dataset))
@@ -80,20 +79,14 @@ def read_verdicts(path: Path) -> Iterator[tuple[str, str]]:
     """Yield (kind, verdict) of every row of a sample that has a verdict.
 
     Raises:
-        InputError: A column is missing or verdicts are none of `VERDICTS`; names the first lines of these.
+        InputError: A column is missing or verdicts are none of `VERDICTS`; names the first line of these.
     """
-    bad: list[str] = []
-    first = ""
     for where, row in read_table(path, require=("verdict", "kind")):
         said = (row["verdict"] or "").strip().lower()
         if said in VERDICTS:
             yield row["kind"], VERDICTS[said]
         elif said:
-            bad.append(f"{said!r} in line {where.rpartition(':')[2]}" if bad else f"got {said!r}")
-            first = first or where
-    if bad:
-        more = f", and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
-        raise InputError(f"{first}: verdict must be right, wrong or unclear, {', '.join(bad[:_NAMED])}{more}")
+            raise InputError(f"{where}: verdict must be right, wrong or unclear, got {said!r}")
 
 
 def error_rates(verdicts: Iterable[tuple[str, str]]) -> list[ErrorRate]:

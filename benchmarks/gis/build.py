@@ -1,7 +1,7 @@
 """How right the links and labels of a build are, and how it scales. No network is used.
 
     python benchmarks/gis/build.py                      (about five minutes; 1,000,000 comments: fifteen)
-    python benchmarks/gis/build.py --seeds 1 --comments 100000 --json
+    python benchmarks/gis/build.py --seeds 1 --comments 100000
 
 Quality: worlds of 5 repositories x 2,000 numbers with known duplicates. A tenth of the duplicates is left
 without any mark, as in life, and a twentieth is marked and taken back; neither may become a link. A link or a
@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,6 @@ from fake_github_world import FakeEvent, TrueLink, World, add_comment, make_worl
 from angle_data.disjoint import DisjointSets  # noqa: E402
 from angle_data.gis.build import build  # noqa: E402
 from angle_data.gis.build.dataset import read_dataset  # noqa: E402
-from angle_data.gis.build.evidence import Scan, scan_store  # noqa: E402
 from angle_data.gis.crawl.rows import Repo  # noqa: E402
 from angle_data.gis.crawl.store import STORE_NAME, Store  # noqa: E402
 from angle_data.jsonl import read_jsonl  # noqa: E402
@@ -55,7 +54,6 @@ def main() -> None:
     parser.add_argument("--issues", type=int, default=2_000, help="numbers per repository")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--comments", type=int, default=200_000, help="0 leaves the second part out")
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--store", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.store:
@@ -68,9 +66,6 @@ def main() -> None:
         found[name] = [round(statistics.mean(values), 2), min(values), max(values)]
     if options.comments:
         found |= scale(options.comments)
-    if options.json:
-        print(json.dumps(found, indent=2))
-        return
     for name, value in found.items():
         shown = (
             f"{value[0]:>12,} ({value[1]:,} to {value[2]:,})" if isinstance(value, list) else f"{value:>12,}"
@@ -210,25 +205,14 @@ def words(rng: random.Random, count: int) -> Iterator[str]:
 
 
 def time_build(out: Path) -> dict[str, Any]:
-    """Build a store and look at the clock and the memory between the steps; runs in a process of its own."""
-    marks: list[tuple[float, int]] = []
-
-    def watched(store: Store, tell: Callable[[str, int], None], **options: Any) -> Scan:
-        marks.append((time.perf_counter(), peak()))
-        scan = scan_store(store, tell, **options)
-        marks.append((time.perf_counter(), peak()))
-        return scan
-
-    build.scan_store = watched  # type: ignore[attr-defined]  # what the build calls first
+    """Build a store and look at the clock and the memory; runs in a process of its own."""
+    started = time.perf_counter()
     report = build.build_gis(build.BuildConfig(out)).report
-    (started, _), (scanned, after_scan) = marks
     return {
         "large store: issues": report["store"]["issues"],
         "large store: comments": report["store"]["comments"],
         "large store: statements": report["links"]["statements"],
-        "large store: seconds of the markers": round(scanned - started, 1),
-        "large store: peak megabytes after the markers": after_scan,
-        "large store: seconds of the rest of the build": round(time.perf_counter() - scanned, 1),
+        "large store: seconds of the build": round(time.perf_counter() - started, 1),
         "large store: peak megabytes": peak(),
         "large store: pairs": sum(split["pairs"] for split in report["splits"].values()),
         "large store: processor seconds of all": round(time.process_time(), 1),

@@ -17,7 +17,6 @@ import argparse
 import json
 import re
 import sys
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -63,15 +62,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("comments", help="dev, heldout, or a file of labelled comments")
-    parser.add_argument("--mistakes", action="store_true", help="list what went wrong")
     options = parser.parse_args(arguments)
     named = ROOT / "tests" / "fixtures" / "gis" / f"comments-{options.comments}.jsonl"
     path = named if named.exists() else Path(options.comments)
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     print(f"{path.name}: {len(rows)} comments, {sum(len(row['links']) for row in rows)} labelled links\n")
-    _by_category(rows, mistakes=options.mistakes)
+    _by_category(rows)
     _compare(rows)
-    _speed(rows)
 
 
 def _found(row: Row) -> dict[Target, MarkerLink]:
@@ -83,11 +80,10 @@ def _labels(row: Row) -> dict[Target, Row]:
     return {(link["repo"].casefold(), link["number"]): link for link in row["links"]}
 
 
-def _score(row: Row) -> tuple[Counter[str], list[str]]:
+def _score(row: Row) -> Counter[str]:
     """Count hits, misses, false explicit links, wrong directions and tentative finds of one comment."""
     found, labels = _found(row), _labels(row)
     count: Counter[str] = Counter(comments=1)
-    notes: list[str] = []
     for target, label in labels.items():
         link = found.get(target)
         sure = link is not None and link.certainty == "explicit"
@@ -95,29 +91,23 @@ def _score(row: Row) -> tuple[Counter[str], list[str]]:
             count["tentative"] += 1
             count["tentative found"] += link is not None and not sure
             count["false"] += sure
-            notes += [f"oversure {target}"] if sure else [] if link else [f"tentative missed {target}"]
             continue
         count["explicit"] += 1
         count["hit" if sure else "missed"] += 1
-        notes += [] if sure else [f"missed {target}"]
         if sure and link is not None and link.direction != label["direction"]:
             count["wrong direction"] += 1
-            notes.append(f"direction {target}")
     for target, link in found.items():
         if target not in labels:
             count["false" if link.certainty == "explicit" else "false tentative"] += 1
-            notes.append(f"false {link.certainty} {target} ({link.kind})")
-    return count, notes
+    return count
 
 
-def _by_category(rows: Iterable[Row], *, mistakes: bool) -> None:
+def _by_category(rows: Iterable[Row]) -> None:
     totals: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        count, notes = _score(row)
+        count = _score(row)
         totals[row.get("category", "all")] += count
         totals["TOTAL"] += count
-        if notes and mistakes:
-            print(f"  {row['body']!r}: {'; '.join(notes)}")
     columns = (
         "comments",
         "explicit",
@@ -175,21 +165,6 @@ def _ratios(hit: int, false: int, missed: int) -> str:
     recall = hit / (hit + missed) if hit + missed else 0.0
     f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
     return f"P {precision:.3f}  R {recall:.3f}  F1 {f1:.3f}  ({hit} hits, {false} false, {missed} missed)"
-
-
-def _speed(rows: Sequence[Row]) -> None:
-    """Time the labelled comments, all of which hold markers or traps, and texts without any reference."""
-    plain = [{**row, "body": re.sub(r"#|issues/|pull/|\d", "", row["body"])} for row in rows]
-    for name, some in (("labelled comments", rows), ("the same without references", plain)):
-        count, start = 0, time.process_time()
-        while time.process_time() - start < 2:
-            for row in some:
-                _found(row)
-            count += len(some)
-        print(
-            f"\nspeed, {name}: {count / (time.process_time() - start):,.0f} comments per CPU second", end=""
-        )
-    print()
 
 
 if __name__ == "__main__":

@@ -27,14 +27,14 @@ from angle_data.gis.build.report import (
     Measures,
     check_splits,
     cluster_counts,
-    draw_figures,
+    draw_lengths,
     link_counts,
     negative_counts,
     pair_counts,
     positive_counts,
     token_counter,
 )
-from angle_data.gis.build.splits import SPLIT_BY, Division, place_issues
+from angle_data.gis.build.splits import SPLIT_BY, place_issues
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
 from angle_data.jsonl import replace_file, write_jsonl
@@ -116,9 +116,11 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
         raise InputError(_nothing(config, scan))
     # Which issue is in which split.
     denied, denials_dropped = denied_pairs(scan)
-    near, division = NearTexts(texts), Division(config.split_by, check_ratios(config.ratios), config.seed)
-    places = place_issues(scan.heads, clusters, pairs, denied, near, division)
-    positives: dict[str, list[Pair]] = {split: [] for split in division.shares}
+    near, shares = NearTexts(texts), check_ratios(config.ratios)
+    places = place_issues(
+        scan.heads, clusters, pairs, near, shares=shares, by=config.split_by, seed=config.seed
+    )
+    positives: dict[str, list[Pair]] = {split: [] for split in shares}
     for pair in pairs:
         split, nodes = places.splits[pair.one], (pair.one, pair.other)
         if all(places.timely(scan.heads[node].created_at, split) for node in nodes):
@@ -126,7 +128,7 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
         else:
             dropped.append(("crosses_time_border", pair))
     _write_audit(config.out / "audit", scan, links, dropped)
-    missed = missed_shares({name: len(found) for name, found in positives.items()}, division.shares)
+    missed = missed_shares({name: len(found) for name, found in positives.items()}, shares)
     if missed:
         log.warning("shares of the positive pairs: %s; see --ratios, or crawl more", missed)
     # Another partner for every duplicate.
@@ -141,7 +143,7 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
         "options": _options(config),
         "left_out": scan.left_out,
         "store": {"repositories": len(scan.repos), "issues": len(scan.heads), "comments": scan.comments},
-        "links": link_counts(links, clusters),
+        "links": link_counts(links),
         "clusters": cluster_counts(clusters),
         "pairs": positive_counts(positives, dropped, hubs),
         "negatives": negative_counts(negatives, clusters, vain, denials_dropped),
@@ -187,8 +189,8 @@ def _rows(
     for pair in sorted(pairs, key=lambda pair: stable_hash(f"{config.seed} row {pair.one} {pair.other}")):
         one, other = texts.get(pair.one), texts.get(pair.other)
         row = {
-            "text1": one.text,
-            "text2": other.text,
+            "text1": one,
+            "text2": other,
             "label": pair.label,
             "repo": scan.repos[pair.one[0]].name,
             "number1": pair.one[1],
@@ -202,25 +204,24 @@ def _rows(
             "evidence_url": pair.evidence_url,
             "cluster": f"{scan.repos[pair.cluster[0]].name}#{pair.cluster[1]}",
         }
-        measures.changes |= {pair.one: one.changes, pair.other: other.changes}
         measures.add(split, row)
         if config.ids_only:
             del row["text1"], row["text2"]
-            row |= {"hash1": content_id(one.text), "hash2": content_id(other.text)}
+            row |= {"hash1": content_id(one), "hash2": content_id(other)}
         yield row
 
 
 def _draw(figures: Path, dataset: Path, measures: Measures, report: Mapping[str, Any]) -> tuple[str, ...]:
-    """Draw the figures, beside the data set and in its folder for the card; return their names."""
+    """Draw the lengths, beside the data set and in its folder for the card; return the name of the figure."""
+    name = "token-lengths.png"
     try:
-        names = draw_figures(figures, measures.lengths, report)
+        draw_lengths(figures / name, measures.lengths, report["tokens"])
     except MissingExtraError as error:
         log.warning("no figures: %s", error)
         return ()
     (dataset / "figures").mkdir()
-    for name in names:
-        shutil.copyfile(figures / name, dataset / "figures" / name)
-    return names
+    shutil.copyfile(figures / name, dataset / "figures" / name)
+    return (name,)
 
 
 def _write_audit(folder: Path, scan: Scan, links: list[Link], dropped: list[tuple[str, Pair]]) -> None:

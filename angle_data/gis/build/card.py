@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from angle_data.gis.build.clean import CHANGES
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS
 from angle_data.gis.build.links import REASONS
 from angle_data.gis.build.positives import DROPPED
@@ -21,9 +20,10 @@ The texts are not included. `angle-data gis rehydrate` fetches them again from G
 deleted since.
 
 """
-_VAIN = {
-    "no_hard_partner": "Negative pairs for which no issue near by words was found, so that it is random",
-    "no_partner": "Negative pairs for which no other issue was found",
+_NEGATIVES = {
+    "no_hard_partner": "no issue near by words was found, so that it is random",
+    "no_partner": "no other issue was found",
+    "repeated": "said before",
 }
 _EVIDENCE = {"events": "GitHub's own marks alone", "comments": "comments alone"}
 _COUNTS = ("positives", "negatives", "pairs", "random", "hard", "explicit_non_duplicate", "issues")
@@ -35,8 +35,8 @@ def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Itera
     `report` is what `report.json` holds, `figures` are names of files in the folder `figures/` beside the
     card.
     """
-    splits, links, negatives = report["splits"], report["links"], report["negatives"]
-    options, tokens, cleaning = report["options"], report["tokens"], report["cleaning"]
+    splits, links = report["splits"], report["links"]
+    options, tokens = report["options"], report["tokens"]
     template = Path(__file__).with_name("card.md.txt").read_text(encoding="utf-8")
     return template.format(
         front=_front(sum(found["pairs"] for found in splits.values())),
@@ -59,15 +59,10 @@ def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Itera
         ),
         statements=links["statements"],
         accepted=links["accepted"],
-        statements_left_out=_statements_left_out(links),
-        pairs_left_out=_pairs_left_out(report["pairs"]["dropped"]),
-        negatives_left_out=_negatives_left_out(negatives["dropped"]),
+        left_out=_left_out(report),
         checks=_listed(report["checks"]),
-        cleaned_percent=cleaning["share_changed"],
-        changes=_changes(cleaning["by_change_percent"]),
         max_pairs=options["max_pairs_per_cluster"],
-        both_percent=negatives["both_sides_in_positives_percent"],
-        second_percent=negatives["second_is_an_original_percent"],
+        both_percent=report["negatives"]["both_sides_in_positives_percent"],
         split_by=options["split_by"],
         periods=_periods(report["periods"]),
         selected=_selected(options),
@@ -75,18 +70,9 @@ def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Itera
 
 
 def render_rehydrated_card(
-    splits: Mapping[str, Mapping[str, int]],
-    dropped: Mapping[str, int],
-    edited: int,
-    *,
-    origin: str,
-    repositories: Mapping[str, str],
+    splits: Mapping[str, Mapping[str, int]], dropped: Mapping[str, int], edited: int
 ) -> str:
-    """Return the card of a data set whose texts were fetched again.
-
-    `splits` counts its positives and negatives, `origin` names the data set of ids, `repositories` are those
-    that could not be read, with the reason.
-    """
+    """Return the card of texts that were fetched again; `splits` counts positives and negatives."""
     return f"""\
 {_front(sum(sum(found.values()) for found in splits.values()))}
 # Duplicate issues on GitHub
@@ -104,8 +90,6 @@ as far as is known.
 
 Left out since the pairs were collected: {_listed(dropped)}. Of the pairs kept, {edited:,} have a text that
 was edited since, or that is cleaned in another way now.
-{_repositories_left_out(repositories)}
-<!-- {origin} -->
 """
 
 
@@ -157,42 +141,24 @@ def _repositories_left_out(found: Mapping[str, str]) -> str:
     return f"\nRepositories left out, because they could not be read:\n\n{table}\n"
 
 
-def _statements_left_out(links: Mapping[str, Any]) -> str:
-    """The end of the sentence that counts the statements, and the table of those that are not accepted."""
+def _left_out(report: Mapping[str, Any]) -> str:
+    """A table of what was left out: statements, positive pairs, and negative pairs wanted or said."""
+    links, known = report["links"], {**REASONS, **DROPPED, **_NEGATIVES}
+    meanings = {reason: text.removeprefix("tentative: ") for reason, text in known.items()}
+    parts = {"tentative": links["tentative"], "rejected": links["rejected"]}
+    parts |= {"pair": report["pairs"]["dropped"], "negative pair": report["negatives"]["dropped"]}
     rows = [
-        (status, f"`{reason}`", REASONS[reason].removeprefix("tentative: "), f"{count:,}")
-        for status in ("tentative", "rejected")
-        for reason, count in links[status].items()
+        (
+            what,
+            f"`{reason}`",
+            meanings[reason.removeprefix("denial_")],
+            f"{count:,}",
+        )
+        for what, found in parts.items()
+        for reason, count in found.items()
+        if count
     ]
-    return f", and not:\n\n{_table(('status', 'reason', 'meaning', 'count'), rows)}" if rows else "."
-
-
-def _pairs_left_out(found: Mapping[str, int]) -> str:
-    rows = [(f"`{name}`", DROPPED[name], f"{count:,}") for name, count in found.items() if count]
-    if not rows:
-        return "No positive pair that the accepted links allow was left out."
-    table = _table(("reason", "meaning", "count"), rows)
-    return f"Positive pairs that the accepted links allow and that were left out:\n\n{table}"
-
-
-def _negatives_left_out(found: Mapping[str, int]) -> str:
-    """Which negative pairs were not found, and which denials make none."""
-    lines = [f"{_VAIN[name]}: {count:,}." for name, count in found.items() if name in _VAIN and count]
-    meanings = {**REASONS, "repeated": "said before"}
-    denials = ", ".join(
-        f"{count:,} ({meanings[name.removeprefix('denial_')]})"
-        for name, count in found.items()
-        if name not in _VAIN and count
-    )
-    if denials:
-        lines.append(f"Statements that two issues are no duplicates, and that make no pair: {denials}.")
-    return "\n".join(lines) or "No negative pair was wanted in vain."
-
-
-def _changes(percents: Mapping[str, float]) -> str:
-    """The end of the sentence on cleaning, and the list of what was changed."""
-    lines = [f"\n  - {CHANGES[name]}: {share} %" for name, share in percents.items()]
-    return f":{''.join(lines)}" if lines else "."
+    return _table(("what", "reason", "meaning", "count"), rows) if rows else "Nothing."
 
 
 def _periods(found: Mapping[str, str | None]) -> str:

@@ -12,8 +12,7 @@ stay. A pure function of the issue. Every pattern is linear in the length of the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
 
 from angle_data.gis.build.evidence import Node
@@ -22,29 +21,6 @@ from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.comments.references import find_references, may_refer
 from angle_data.gis.crawl.store import Store
 from angle_data.text import whole_characters, words
-
-CHANGES: dict[str, str] = {
-    "comments": "HTML comments removed",
-    "boxes": "checked boxes and promises of templates removed",
-    "templates": "headings without an answer removed",
-    "attachments": "images, attachments and embedded data removed or shortened",
-    "references": "references to issues masked",
-    "statements": "sentences, tags and fields that speak of duplicates removed",
-    "footers": "footers written by machines removed",
-    "secrets": "keys, tokens and passwords scrubbed",
-    "e-mails": "e-mail addresses scrubbed",
-    "logins": "user names scrubbed",
-}
-"""What can be done to a text beyond white space -> what it means."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cleaned:
-    """The text of an issue (`title`, blank line, body) and which of `CHANGES` it took."""
-
-    text: str
-    changes: frozenset[str] = frozenset()
-
 
 _PIECE = re.compile(
     r"(?P<code>^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n`]*\n.*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z))"
@@ -148,46 +124,22 @@ _FIELD = re.compile(
     r"|^[ \t]*duplicate-of[ \t]*:[^\n]{0,200}(?:\n|\Z)",
     re.IGNORECASE | re.MULTILINE,
 )
-_ASKED = re.compile(
-    r"^[ \t]*(?:#{1,6}[ \t]+|\*\*)(?=[^\n]{0,200}\?)"
-    r"(?:is|are|was|has|have|did|could) (?:this|there|it|you|your|the)\b[^\n]{0,120}?"
-    r"\b(?:duplicat\w{1,5}|existing (?:issues?|tickets?)|already (?:been )?(?:reported|exists?|filed)|"
-    r"searched)\b"
-    r"[^\n]{0,160}(?:\n|\Z)(?:[ \t]*\n){0,3}"
-    r"(?:[ \t]*(?:[-*][ \t]*)?"
-    r"(?:yes|no|nope|yep|n/?a|none|not|searched|checked|I(?:'ve| have| did| searched)?)\b[^\n]{0,160}"
-    r"(?:\n|\Z))?",
-    re.IGNORECASE | re.MULTILINE,
-)
-_VOWS = re.compile(
-    r"^[ \t]*(?:[-*+☑☒✅✔✓][ \t]*){0,3}"
-    r"(?:I (?:confirm|certify|agree|believe)\b[^\n]{0,60}\bnot\b|this is not|not)\b"
-    r"[^\n]{0,20}\bduplicate\b[^\n#/]{0,60}(?:\n|\Z)",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-_Step = tuple[re.Pattern[str], str] | tuple[re.Pattern[str], str, *tuple[str, ...]]
 
 
-def clean_text(title: str, body: str) -> Cleaned:
-    """Return the cleaned text of an issue; empty if nothing is left of it."""
-    changes: set[str] = set()
-    title = _change(_cut_tags, " ".join(_lines(title).split()), changes, "statements")
-    title = _prose(title, changes).strip()
+def clean_text(title: str, body: str) -> str:
+    """Return the cleaned text of an issue: title, blank line, body; empty if nothing is left of it."""
+    title = _prose(_cut_tags(" ".join(_lines(title).split()))).strip()
     body = _lines(body)
     parts: list[str] = []
     last = 0
     for match in _PIECE.finditer(body):
-        parts.append(_prose(body[last : match.start()], changes))
+        parts.append(_prose(body[last : match.start()]))
         if match["comment"] is None:
-            parts.append(_code(match["code"], changes))
-        else:
-            changes.add("comments")
+            parts.append(_code(match["code"]))
         last = match.end()
-    parts.append(_prose(body[last:], changes))
-    body = _without_empty_sections("".join(parts), changes)
-    body = _BLANKS.sub("\n\n", body).strip()
-    return Cleaned(f"{title}\n\n{body}".strip(), frozenset(changes))
+    parts.append(_prose(body[last:]))
+    body = _BLANKS.sub("\n\n", _without_empty_sections("".join(parts))).strip()
+    return f"{title}\n\n{body}".strip()
 
 
 def is_dummy(text: str) -> bool:
@@ -200,46 +152,23 @@ def _lines(text: str) -> str:
     return whole_characters(text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
-def _prose(text: str, changes: set[str]) -> str:
+def _prose(text: str) -> str:
     if not text.strip():
         return text
-    text = _apply(text, changes, "boxes", (_BOX, "", "]"), (_PROMISE, ""))
-    text = _apply(text, changes, "footers", (_FOOTER, ""))
-    text = _change(_cut_sections, text, changes, "statements")
-    text = _change(_cut_statements, text, changes, "statements")
-    text = _change(_mask_references, text, changes, "references")
-    text = _apply(text, changes, "attachments", (_IMAGE, "", "![", "<"), (_ATTACHED, r"\1", "://"))
-    text = _code(text, changes, prose=True)
-    return _apply(text, changes, "references", (_SAID, "", "[issue]"))
+    for pattern in (_BOX, _PROMISE, _FOOTER):
+        text = pattern.sub("", text)
+    text = _mask_references(_cut_statements(_cut_sections(text)))
+    text = _ATTACHED.sub(r"\1", _IMAGE.sub("", text))
+    return _SAID.sub("", _code(text, prose=True))
 
 
-def _code(text: str, changes: set[str], *, prose: bool = False) -> str:
-    text = _apply(text, changes, "references", (_ISSUE_URL, "[issue]", "/"))
-    text = _apply(text, changes, "attachments", (_DATA, "[data]", "data:", "DATA:"))
-    text, found = scrub(text, code=not prose)
-    changes |= found
-    return _apply(text, changes, "attachments", (_LONG_URL, r"\1", "://"), (_BLOB, "[data]"))
+def _code(text: str, *, prose: bool = False) -> str:
+    text = _DATA.sub("[data]", _ISSUE_URL.sub("[issue]", text))
+    text = scrub(text, code=not prose)
+    return _BLOB.sub("[data]", _LONG_URL.sub(r"\1", text))
 
 
-def _change(step: Callable[[str], str], text: str, changes: set[str], name: str) -> str:
-    changed = step(text)
-    if changed != text:
-        changes.add(name)
-    return changed
-
-
-def _apply(text: str, changes: set[str], name: str, *steps: _Step) -> str:
-    """Replace in turn; a step is a pattern, its replacement, and strings of which a match needs one."""
-    for pattern, by, *hints in steps:
-        if hints and not any(hint in text for hint in hints):
-            continue
-        text, count = pattern.subn(by, text)
-        if count:
-            changes.add(name)
-    return text
-
-
-def _without_empty_sections(text: str, changes: set[str]) -> str:
+def _without_empty_sections(text: str) -> str:
     """Drop headings with nothing below them; `#` in code is no heading."""
     kept: list[str] = []  # from the last line to the first
     fenced = [False]
@@ -252,14 +181,12 @@ def _without_empty_sections(text: str, changes: set[str]) -> str:
         heading = None if inside else _HEADING.match(line)
         if heading is None:
             if not inside and _NO_ANSWER.match(line):
-                changes.add("templates")
                 continue
             answered = answered or bool(line.strip())
             kept.append(line)
             continue
         level = len(heading[1]) if heading[1] else 7
         if not answered and level_below <= level:
-            changes.add("templates")
             continue
         kept.append(line)
         answered, level_below = False, level
@@ -280,10 +207,10 @@ def _mask_references(text: str) -> str:
 
 
 def _cut_sections(text: str) -> str:
-    """Return `text` without lists of linked issues, fields and vows that speak of duplicates."""
-    if "uplica" not in text and "UPLICA" not in text and "ink" not in text and "xisting" not in text:
+    """Return `text` without lists of linked issues and fields that speak of duplicates."""
+    if "uplica" not in text and "UPLICA" not in text and "ink" not in text:
         return text
-    for pattern in (_LINKED, _RELATION, _FIELD, _ASKED, _VOWS):
+    for pattern in (_LINKED, _RELATION, _FIELD):
         text = pattern.sub("", text)
     return text
 
@@ -343,7 +270,7 @@ class Texts:
         self._store = store
         self._cleaned = lru_cache(_KEPT)(self._clean)
 
-    def get(self, node: Node) -> Cleaned:
+    def get(self, node: Node) -> str:
         """Return the cleaned text of an issue, an empty one if it is not stored."""
         return self._cleaned(node)
 
@@ -351,8 +278,8 @@ class Texts:
         """Yield (number, cleaned text) of the issues of a repository that are there to read, by number."""
         for issue in self._store.issues(repo_id):
             if not issue.is_pull and not issue.gone:
-                yield issue.number, clean_text(issue.title, issue.body).text
+                yield issue.number, clean_text(issue.title, issue.body)
 
-    def _clean(self, node: Node) -> Cleaned:
+    def _clean(self, node: Node) -> str:
         issue = next(self._store.issues(node[0], [node[1]]), None)
-        return Cleaned("") if issue is None else clean_text(issue.title, issue.body)
+        return "" if issue is None else clean_text(issue.title, issue.body)

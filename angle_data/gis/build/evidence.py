@@ -7,8 +7,6 @@ and statements, not with the number or length of comments.
 from __future__ import annotations
 
 import re
-from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -35,7 +33,6 @@ _NEGATIVE_LABEL = re.compile(r"\b(?:not|non|no|possible|potential|maybe|candidat
 _MENTION = re.compile(r"(?:[#＃]|\bgh-|/issues/)([1-9]\d{0,8})\b", re.IGNORECASE)
 _HIDDEN = frozenset({"spam", "abuse"})
 _GONE = ("error:404", "error:410", "error:451")
-_WEAK_FACTOR = 0.9
 
 _Target = tuple[int | str, int]
 """Repository id, or the name in lower case of one that was not crawled, and number."""
@@ -50,10 +47,6 @@ class Rank(IntEnum):
     ADMITTED = 4  # the author of the duplicate does
     STATED = 5  # anybody does, and nothing backs it
     TENTATIVE = 6  # a guess or a question
-
-
-CONFIDENCE: dict[Rank, float] = dict(zip(Rank, (0.99, 0.97, 0.95, 0.9, 0.75, 0.3), strict=True))
-"""Rank -> confidence in [0, 1]. These order links; they are set by judgement, not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +119,6 @@ class Statement:
         """Whether the words tie two issues without calling either a duplicate."""
         return self.kind.partition(":")[0] in WEAK_KINDS
 
-    @property
-    def confidence(self) -> float:
-        """A number in [0, 1] by rank; a tenth less for weak words."""
-        weak = self.weak and self.rank is not Rank.EVENT
-        return round(CONFIDENCE[self.rank] * (_WEAK_FACTOR if weak else 1.0), 3)
-
 
 @dataclass(frozen=True, slots=True)
 class Denied:
@@ -149,7 +136,7 @@ class Scan:
     """Everything found in a store.
 
     `names` maps every known name of a repository, in lower case, to its id. `mentions` holds for each
-    repository the pairs of numbers where a thread of one names the other, packed (see `pack`) and in order.
+    repository the pairs of numbers where a thread of one names the other, packed (see `pack`).
     `web` is the address of the site. `left_out` maps the names of repositories that could not be read to the
     reason; `outside` are issues that the selection leaves out.
     """
@@ -159,7 +146,7 @@ class Scan:
     heads: dict[Node, Head] = field(default_factory=dict)
     statements: list[Statement] = field(default_factory=list)
     denied: list[Denied] = field(default_factory=list)
-    mentions: dict[int, array[int]] = field(default_factory=dict)
+    mentions: dict[int, set[int]] = field(default_factory=dict)
     comments: int = 0
     web: str = PUBLIC_WEB
     left_out: dict[str, str] = field(default_factory=dict)
@@ -171,9 +158,7 @@ class Scan:
 
     def mentioned(self, one: Node, other: Node) -> bool:
         """Whether the thread of one of two issues of a repository names the other."""
-        pair, known = pack(one[1], other[1]), self.mentions.get(one[0], ())
-        place = bisect_left(known, pair)
-        return one[0] == other[0] and place < len(known) and known[place] == pair
+        return one[0] == other[0] and pack(one[1], other[1]) in self.mentions.get(one[0], ())
 
 
 def pack(one: int, other: int) -> int:
@@ -189,7 +174,7 @@ def scan_store(
 ) -> Scan:
     """Read the part of the store that `selection` takes, all of it by default.
 
-    `tell` gets the name of a repository and how many more of its issues are done or left out. A repository
+    `tell` gets the name of a repository and how many more of its issues are done. A repository
     that GitHub no longer shows (404, 410, 451) is left out, whatever the store holds of it.
     """
     selection = selection or Selection()
@@ -199,11 +184,8 @@ def scan_store(
         found.names.update((name, repo.id) for name in repo.names)
     # A present name outranks the former name of another repository.
     found.names.update((repo.name.lower(), repo.id) for repo in found.repos.values())
-    for repo in store.repos():
-        if repo.id not in found.repos:
-            tell(repo.name, store.count("issues", repo.id))
     for repo in found.repos.values():
-        found.mentions[repo.id] = array("Q")
+        found.mentions[repo.id] = set()
         for thread in _threads(found, store, repo):
             issue = thread.issue
             # A gone issue may still lead to where it went.
@@ -212,7 +194,6 @@ def scan_store(
             else:
                 _read_thread(found, thread, selection)
             tell(repo.name, 1)
-        found.mentions[repo.id] = array("Q", sorted(set(found.mentions[repo.id])))
     return found
 
 
@@ -282,7 +263,7 @@ def _read_thread(found: Scan, thread: _Thread, selection: Selection) -> None:
     for event in thread.events:
         if event.target_number is not None and (event.target_repo or repo.name).lower() in repo.names:
             named.add(event.target_number)
-    found.mentions[repo.id].extend(pack(number, issue.number) for number in sorted(named))
+    found.mentions[repo.id].update(pack(number, issue.number) for number in named)
     if issue.is_pull:
         return
     unmarked = _read_events(found, thread) if selection.strategy != "comments" else {}
@@ -317,7 +298,8 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
     if not any(may_refer(comment.body) for comment in comments):
         return
     name, number = thread.repo.name, thread.issue.number
-    said = read_thread(comments, name, number, hosts=hosts_of(found.web))
+    remarks = [(comment.author, comment.author_association, comment.body) for comment in comments]
+    said = read_thread(remarks, name, number, hosts=hosts_of(found.web))
     # The originals that standing marks or people with write access name outright.
     marked = {key for key, event in thread.marks.items() if event.kind == "marked"}
     originals = marked | {

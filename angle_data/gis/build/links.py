@@ -81,7 +81,6 @@ class Link:
             "source": said.source,
             "kind": said.kind,
             "rank": said.rank.name.lower(),
-            "confidence": said.confidence,
             "created_at": said.created_at,
             "url": said.url,
             "span": list(said.span) if said.span else None,
@@ -202,7 +201,7 @@ def _fault(scan: Scan, said: Statement, ends: tuple[Node, Node], texts: Texts, *
         return "pull"
     if scan.heads[other].created_at > said.created_at:
         return "later"
-    cleaned = [texts.get(node).text for node in ends]
+    cleaned = [texts.get(node) for node in ends]
     if not all(cleaned):
         return "empty"
     return "dummy" if any(map(is_dummy, cleaned)) else ""

@@ -64,7 +64,7 @@ class NearTexts:
         self._buckets: dict[tuple[int, bytes], list[int]] = {}
         factors = [stable_hash(f"{salt}-{i}") | 1 for i in range(_PARTS)]
         self._factors = np.array(factors, dtype=np.uint64)[:, None]
-        self._grams = lru_cache(_RECENT)(lambda node: grams(texts.get(node).text))
+        self._grams = lru_cache(_RECENT)(lambda node: grams(texts.get(node)))
 
     def neighbours(self, node: Node) -> list[Node]:
         """Return the indexed issues whose text is near-identical to that of `node`, one for all copies."""
@@ -82,7 +82,7 @@ class NearTexts:
 
     def _find(self, node: Node) -> tuple[list[Node], int, Grams]:
         """Return the neighbours of an issue, and the hash and the signature of its text."""
-        text = normalise(self._texts.get(node).text)
+        text = normalise(self._texts.get(node))
         key, own = stable_hash(text), _grams(text)
         signature, copy = self._signature(own), self._copies.get(key)
         found = [] if copy is None or copy == node else [copy]

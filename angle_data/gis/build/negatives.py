@@ -58,7 +58,7 @@ class Candidates:
     """The issues that negative pairs are drawn from, and in which split each may be used.
 
     An issue without a place takes that of the first pair it is used in, unless a near-identical text already
-    has another one. `places` has the issues of positive and denied pairs and grows; `near` indexes the texts
+    has another one. `places` has the issues of positive pairs and grows; `near` indexes the texts
     of all issues that have a place. `uses` counts in how many negative pairs an issue is the partner. With
     periods, an issue fits only the split in whose period it was opened.
     """
@@ -76,7 +76,7 @@ class Candidates:
         self.originals, self.positive = clusters.originals, clusters.issues
         self.uses: Counter[Node] = Counter()
         self._clusters, self._near, self._timely = clusters, near, places.timely
-        self._words = lru_cache(_RECENT)(lambda node: words(texts.get(node).text))
+        self._words = lru_cache(_RECENT)(lambda node: words(texts.get(node)))
         # What is one problem for all that is known: clusters, and whoever has a text like one of theirs.
         self._alike: DisjointSets[Node] = DisjointSets()
         self._members: defaultdict[Node, set[Node]] = defaultdict(set)
@@ -100,7 +100,7 @@ class Candidates:
 
     def usable(self, node: Node) -> bool:
         """Whether an issue can stand in a negative pair at all."""
-        return self._known(node) and not is_dummy(self.texts.get(node).text)
+        return self._known(node) and not is_dummy(self.texts.get(node))
 
     def _known(self, node: Node) -> bool:
         head = self.scan.heads.get(node)
@@ -228,16 +228,12 @@ class _Draw:
         self.dropped: Counter[str] = Counter()
 
     def take_denied(self, split: str, denied: Iterable[Pair], most: int) -> None:
-        """Take pairs that lie in `split`, those first whose issues occur in positive pairs."""
+        """Take pairs that may lie in `split`, those first whose issues occur in positive pairs."""
         c = self._candidates
-
-        def inside(node: Node) -> bool:
-            return c.places.get(node) == split and c.timely(node, split) and c.usable(node)
-
-        fit = [p for p in denied if inside(p.one) and inside(p.other) and not c.tied(p.one, p.other)]
-        fit.sort(key=lambda pair: -len({pair.one, pair.other} & c.positive))
-        for p in fit[:most]:
-            self.found[split].append(c.pair(p.one, p.other, p.kind, p.evidence, p.evidence_url))
+        fit = [p for p in denied if c.usable(p.one) and c.usable(p.other) and not c.tied(p.one, p.other)]
+        for p in sorted(fit, key=lambda pair: -len({pair.one, pair.other} & c.positive)):
+            if len(self.found[split]) < most and c.place(p.one, split) and c.place(p.other, split):
+                self.found[split].append(c.pair(p.one, p.other, p.kind, p.evidence, p.evidence_url))
 
     def take_hard(self, anchors: Iterable[tuple[str, Pair]]) -> None:
         """Give every anchor, with its split, a partner near by words; one index at a time is in memory."""
@@ -272,7 +268,7 @@ class _Draw:
             return node not in c.positive, node not in c.originals, c.uses[node], self._shuffle(anchor, node)
 
         # Its own cluster would take up ranks; it is left out before they are counted.
-        numbers = index.rank(c.texts.get(anchor.one).text, 2 * _LAST_RANK)
+        numbers = index.rank(c.texts.get(anchor.one), 2 * _LAST_RANK)
         ranked = [(anchor.one[0], number) for number in numbers]
         ranked = [node for node in ranked if node != anchor.one and not c.tied(anchor.one, node)]
         near = [(node, f"bm25:{rank}") for rank, node in enumerate(ranked[:_LAST_RANK], start=1)]
@@ -312,22 +308,19 @@ class Bm25:
         import numpy as np
 
         keys, lengths = array("q"), array("I")
-        terms, documents, counts = array("I"), array("I"), array("H")
+        parts = [np.zeros((3, 0), dtype=np.uint32)]  # word, document, how often
         for position, (key, text) in enumerate(texts):
             hashed = _terms(text)
             found, times = np.unique(np.array(hashed, dtype=np.uint32), return_counts=True)
             keys.append(key)
             lengths.append(len(hashed))
-            terms.frombytes(found.astype(np.uint32).tobytes())
-            documents.frombytes(np.full(len(found), position, dtype=np.uint32).tobytes())
-            counts.frombytes(times.astype(np.uint16).tobytes())
+            parts.append(np.array([found, np.full(len(found), position), times], dtype=np.uint32))
         self._keys = np.array(keys)
-        flat = np.frombuffer(terms, dtype=np.uint32) if terms else np.zeros(0, dtype=np.uint32)
+        flat, documents, counts = np.concatenate(parts, axis=1)
         order = np.argsort(flat, kind="stable")
-        self._documents = np.array(documents, dtype=np.uint32)[order]
+        self._documents, often = documents[order], counts[order].astype(np.float64)
         length = np.array(lengths, dtype=np.float64)
         mean = max(float(length.mean()), 1.0) if len(length) else 1.0
-        often = np.array(counts, dtype=np.float64)[order]
         norm = _K1 * (1 - _B + _B * length / mean)
         self._weights = (often * (_K1 + 1) / (often + norm[self._documents])).astype(np.float32)
         self._terms, self._starts = np.unique(flat[order], return_index=True)

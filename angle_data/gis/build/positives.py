@@ -14,7 +14,7 @@ from itertools import combinations
 
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.evidence import Node
+from angle_data.gis.build.evidence import Node, Rank
 from angle_data.gis.build.links import Link, Pair, unordered
 from angle_data.gis.build.near import NEAR, grams, overlap
 from angle_data.text import stable_hash
@@ -36,15 +36,12 @@ DROPPED = {
 class Clusters:
     """Edges, the best accepted link between each two issues, and what they merge.
 
-    `strong` merges by words that say duplicate, `every` by all accepted links; `repeated` counts links that
-    say again what an edge says, `circles` the edges that close a circle.
+    `strong` merges by words that say duplicate, `every` by all accepted links.
     """
 
     edges: list[Link] = field(default_factory=list)
     strong: DisjointSets[Node] = field(default_factory=DisjointSets)
     every: DisjointSets[Node] = field(default_factory=DisjointSets)
-    repeated: int = 0
-    circles: int = 0
 
     @property
     def originals(self) -> frozenset[Node]:
@@ -64,21 +61,19 @@ class Clusters:
 def find_clusters(links: Iterable[Link]) -> Clusters:
     """Return the clusters that the accepted ones among `links` make; their order does not matter."""
 
-    def best_first(link: Link) -> tuple[float, str, str, tuple[int, int]]:
+    def best_first(link: Link) -> tuple[bool, Rank, str, str, tuple[int, int]]:
         said = link.statement
-        return -said.confidence, said.created_at, said.url, said.span or (0, 0)
+        weak = said.weak and said.rank is not Rank.EVENT
+        return weak, said.rank, said.created_at, said.url, said.span or (0, 0)
 
     found = Clusters()
     best: dict[tuple[Node, Node], Link] = {}
     for link in sorted((link for link in links if link.status == "accepted"), key=best_first):
-        pair = unordered(link.duplicate, link.canonical)
-        found.repeated += pair in best
-        best.setdefault(pair, link)
+        best.setdefault(unordered(link.duplicate, link.canonical), link)
     for pair, edge in sorted(best.items(), key=lambda item: item[0]):
         found.edges.append(edge)
         found.every.join(*pair)
         if not edge.statement.weak:
-            found.circles += found.strong.leader(pair[0]) == found.strong.leader(pair[1])
             found.strong.join(*pair)
     return found
 
@@ -140,7 +135,7 @@ def _without_copies(pairs: list[Pair], texts: Texts, dropped: list[tuple[str, Pa
     kept: list[Pair] = []
     copied = False
     for pair in pairs:
-        near = overlap(grams(texts.get(pair.one).text), grams(texts.get(pair.other).text)) >= NEAR
+        near = overlap(grams(texts.get(pair.one)), grams(texts.get(pair.other))) >= NEAR
         if near and copied:
             dropped.append(("near_identical", pair))
         else:

@@ -1,16 +1,14 @@
-"""Measures the rows as they are written, counts what a build kept and dropped, and draws the figures."""
+"""Measures the rows as they are written, counts what a build kept and dropped, and draws the lengths."""
 
 from __future__ import annotations
 
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from angle_data.errors import InputError, MissingExtraError
 from angle_data.gis.build.clean import Texts
@@ -19,10 +17,7 @@ from angle_data.gis.build.evidence import Node
 from angle_data.gis.build.links import Link, Pair
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import HUB, Clusters
-from angle_data.text import jaccard, normalise
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from angle_data.text import jaccard
 
 LIMIT = 512
 """Tokens that the common encoders read; the paper's long texts have more."""
@@ -30,8 +25,6 @@ LIMIT = 512
 ESTIMATE = "estimate: a token for every 5 letters of a word begun and for every other sign"
 
 _TOKEN = re.compile(r"[^\W_]{1,5}|[^\w\s]|_")
-_POINTS_A_VIOLIN = 20_000
-_REPOSITORIES = 60
 
 
 def token_counter(tokenizer: str | None) -> tuple[str, Callable[[str], int]]:
@@ -65,10 +58,7 @@ def token_counter(tokenizer: str | None) -> tuple[str, Callable[[str], int]]:
 
 @dataclass
 class Measures:
-    """Sums over rows.
-
-    `lengths` are tokens of text1 and text2 in turn, by split; `changes` what cleaning did to each text.
-    """
+    """Sums over rows; `lengths` are tokens of text1 and text2 in turn, by split."""
 
     tokenizer: str
     count: Callable[[str], int]
@@ -76,7 +66,6 @@ class Measures:
     overlaps: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0] * 3))
     labels: Counter[int] = field(default_factory=Counter)
     repositories: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    changes: dict[Node, frozenset[str]] = field(default_factory=dict)
 
     def add(self, split: str, row: Row) -> None:
         """Take a row with texts into account."""
@@ -91,11 +80,9 @@ class Measures:
         """Return what the rows have in common; shares and means are in percent.
 
         `repositories` has the positives and negatives of each, the one with most pairs first; `tokens` the
-        statistics of each split; `overlap` the mean Jaccard index of the pairs' word n-grams, by label and n;
-        `cleaning` how many texts there are and which share was changed in which way.
+        statistics of each split; `overlap` the mean Jaccard index of the pairs' word n-grams, by label and n.
         """
         repositories = sorted(self.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
-        counts = Counter(change for found in self.changes.values() for change in found)
         return {
             "repositories": {name: dict(sorted(found.items())) for name, found in repositories},
             "tokens": {
@@ -109,17 +96,10 @@ class Measures:
                 }
                 for label in sorted(self.labels, reverse=True)
             },
-            "cleaning": {
-                "texts": len(self.changes),
-                "share_changed": _percent(bool(found) for found in self.changes.values()),
-                "by_change_percent": {
-                    name: round(100 * count / len(self.changes), 2) for name, count in sorted(counts.items())
-                },
-            },
         }
 
 
-def link_counts(links: Iterable[Link], clusters: Clusters) -> dict[str, Any]:
+def link_counts(links: Iterable[Link]) -> dict[str, Any]:
     """Return how many statements were accepted, and the others by reason; they add up to `statements`."""
     by_status: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for link in links:
@@ -131,9 +111,6 @@ def link_counts(links: Iterable[Link], clusters: Clusters) -> dict[str, Any]:
         "tentative": _sorted(by_status["tentative"]),
         "rejected": _sorted(by_status["rejected"]),
         "by_evidence": _sorted(accepted),
-        "repeated": clusters.repeated,
-        "edges": len(clusters.edges),
-        "circles": clusters.circles,
     }
 
 
@@ -149,11 +126,10 @@ def positive_counts(
 ) -> dict[str, Any]:
     """Return how many positive pairs the links allow, how many are kept, and the others by reason."""
     counts = Counter(reason for reason, _ in dropped) + Counter(hub=hubs)
-    pairs = [pair for found in positives.values() for pair in found]
+    kept = sum(map(len, positives.values()))
     return {
-        "possible": len(pairs) + counts.total(),
-        "kept": len(pairs),
-        "transitive": sum(pair.evidence == "transitive" for pair in pairs),
+        "possible": kept + counts.total(),
+        "kept": kept,
         "dropped": dict(sorted(counts.items())),
     }
 
@@ -165,12 +141,10 @@ def negative_counts(
 
     `vain` are those wanted in vain, `denials` the statements that make no pair, both by reason.
     """
-    found = [pair for pairs in negatives.values() for pair in pairs]
-    positive, originals = clusters.issues, clusters.originals
+    found, positive = [pair for pairs in negatives.values() for pair in pairs], clusters.issues
     return {
         "kept": len(found),
         "both_sides_in_positives_percent": _percent({pair.one, pair.other} <= positive for pair in found),
-        "second_is_an_original_percent": _percent(pair.other in originals for pair in found),
         "dropped": {**dict(sorted(vain.items())), **{f"denial_{k}": v for k, v in sorted(denials.items())}},
     }
 
@@ -189,7 +163,7 @@ def pair_counts(splits: Mapping[str, Sequence[Pair]]) -> dict[str, dict[str, int
 def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Texts) -> dict[str, int]:
     """Count what is in two splits: issues, clusters, and near-identical texts; all should be 0.
 
-    The search for near-identical texts uses other hash functions than the build, and none for copies.
+    The search for near-identical texts uses other hash functions than the build.
     """
     places: defaultdict[Node, set[str]] = defaultdict(set)
     groups: defaultdict[Node, set[str]] = defaultdict(set)
@@ -199,12 +173,8 @@ def check_splits(splits: Mapping[str, list[Pair]], clusters: Clusters, texts: Te
                 places[node].add(name)
                 groups[clusters.every.leader(node)].add(name)
     near, straddling = NearTexts(texts, "check"), 0
-    copies: defaultdict[bytes, set[str]] = defaultdict(set)
     for node in sorted(places):
-        seen = copies[sha256(normalise(texts.get(node).text).encode()).digest()]
-        alike = any(places[other] != places[node] for other in near.add(node))
-        straddling += alike or bool(seen - places[node])
-        seen |= places[node]
+        straddling += any(places[other] != places[node] for other in near.add(node))
     return {
         "shared_issues": sum(len(found) > 1 for found in places.values()),
         "shared_clusters": sum(len(found) > 1 for found in groups.values()),
@@ -239,84 +209,25 @@ def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def draw_figures(
-    folder: Path, lengths: Mapping[str, Sequence[int]], report: Mapping[str, Any]
-) -> tuple[str, ...]:
-    """Write the figures to `folder` and return their names; `lengths` are token counts by split.
+def draw_lengths(path: Path, lengths: Mapping[str, Sequence[int]], tokens: Mapping[str, Any]) -> None:
+    """Draw the lengths of every split, the middle half and the range of nine tenths; `tokens` as in a report.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
     try:
         import matplotlib  # noqa: F401
+        from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("drawing them", "figures") from None
-    folder.mkdir(parents=True, exist_ok=True)
-    with _panel(folder / "token-lengths.png", 1.6 * len(lengths) + 3, 4) as axes:
-        _violins(axes, lengths, report["tokens"])
-    repositories = list(report["repositories"].items())[:_REPOSITORIES]
-    with _panel(folder / "repositories.png", 7, 0.24 * len(repositories) + 1.2) as axes:
-        _bars(axes, repositories)
-    with _panel(folder / "overlap.png", 5, 3.4) as axes:
-        _overlap(axes, report["overlap"])
-    return "token-lengths.png", "repositories.png", "overlap.png"
-
-
-@contextmanager
-def _panel(path: Path, width: float, height: float) -> Iterator[Axes]:
-    """Yield axes to draw on, written to `path` at the end, without touching the caller's matplotlib."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        figure = Figure(figsize=(width, height), layout="constrained", dpi=120)
-        FigureCanvasAgg(figure)
-        yield figure.subplots()
-        figure.savefig(path, format="png", metadata={"Software": None})
-
-
-def _violins(axes: Axes, lengths: Mapping[str, Sequence[int]], tokens: Mapping[str, Any]) -> None:
-    import numpy as np
-
-    # On a logarithmic scale; a few issues hold whole log files.
-    drawn = [
-        np.log10(np.maximum(np.array(found[:: max(1, len(found) // _POINTS_A_VIOLIN)]), 1))
-        for found in lengths.values()
-    ]
-    # A density needs two different values.
-    violins = [i for i, found in enumerate(drawn) if len(set(found.tolist())) > 1]
-    if violins:
-        axes.violinplot([drawn[i] for i in violins], positions=violins, widths=0.8, showmedians=True)
-    axes.axhline(np.log10(LIMIT), color="tab:red", linewidth=1)
-    axes.text(len(drawn) - 0.45, np.log10(LIMIT), f"{LIMIT}", color="tab:red", va="bottom")
     names = [f"{name}\n{tokens[name][f'texts_over_{LIMIT}']} % > {LIMIT}" for name in lengths]
-    axes.set_xticks(range(len(drawn)), names)
-    axes.set_xlim(-0.6, len(drawn) - 0.2)
-    ticks = [i for i in range(7) if not drawn or i <= max(float(found.max()) for found in drawn) + 1]
-    axes.set_yticks(ticks, [f"{10**i:,}" for i in ticks])
+    figure = Figure(figsize=(1.6 * len(lengths) + 3, 4), layout="constrained", dpi=120)
+    axes = figure.subplots()
+    axes.boxplot(list(map(list, lengths.values())), whis=(5, 95), showfliers=False)
+    axes.set_xticks(range(1, len(names) + 1), names)
+    axes.set_yscale("symlog")  # a few issues hold whole log files
+    axes.axhline(LIMIT, color="tab:red", linewidth=1)
     axes.set_ylabel("tokens a text")
     axes.set_title(tokens["tokenizer"], fontsize=8)
-
-
-def _bars(axes: Axes, repositories: list[tuple[str, Mapping[str, int]]]) -> None:
-    names = [name for name, _ in repositories]
-    positives = [counts.get("positives", 0) for _, counts in repositories]
-    negatives = [counts.get("negatives", 0) for _, counts in repositories]
-    axes.barh(range(len(names)), positives, label="positives")
-    axes.barh(range(len(names)), negatives, left=positives, label="negatives")
-    axes.set_yticks(range(len(names)), names, fontsize=7)
-    axes.invert_yaxis()
-    axes.set_xlabel("pairs")
-    # Above the bars, which may fill the whole width.
-    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
-
-
-def _overlap(axes: Axes, overlap: Mapping[str, Mapping[str, float]]) -> None:
-    width = 0.8 / max(len(overlap), 1)
-    for i, (name, found) in enumerate(overlap.items()):
-        places = [j + (i - (len(overlap) - 1) / 2) * width for j in range(len(found))]
-        axes.bar(places, list(found.values()), width, label=name)
-        axes.set_xticks(range(len(found)), list(found))
-    axes.set_ylabel("mean Jaccard index, %")
-    axes.legend(frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="png", metadata={"Software": None})

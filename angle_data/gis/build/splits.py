@@ -1,7 +1,7 @@
 """Places issues in train, validation and test: joins what belongs together into groups, and divides these.
 
-Together belong the issues of a cluster, near-identical texts and, while groups stay small, pairs that were
-said to be no duplicates. By `cluster` and `repo` the groups fill the shares (`angle_data.splits`). By `time`
+Together belong the issues of a cluster and near-identical texts.
+By `cluster` and `repo` the groups fill the shares (`angle_data.splits`). By `time`
 every split is a stretch of time, such that every pair lies in one of them whole: a cluster belongs to the
 period of its latest issue, a pair of it that reaches back over the border is left out, and the borders are
 placed so that the pairs that remain come near the shares.
@@ -18,25 +18,15 @@ from itertools import combinations, pairwise, zip_longest
 from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
 from angle_data.gis.build.evidence import Head, Node
-from angle_data.gis.build.links import Pair, unordered
+from angle_data.gis.build.links import Pair
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import Clusters
 from angle_data.splits import fill_shares
 
 SPLIT_BY = ("cluster", "time", "repo")
 
-_LARGEST_GROUP = 60  # denied pairs join groups no further than this, so that no group swallows the others
 _BORDERS = 60
 _START, _END = "", "~"  # before and after every time stamp
-
-
-@dataclass(frozen=True, slots=True)
-class Division:
-    """How to divide: `by` one of `SPLIT_BY`, the share of each split (they sum to 1), and the seed."""
-
-    by: str
-    shares: Mapping[str, float]
-    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +47,7 @@ class Periods:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The split of every issue of a positive or denied pair; with a split by time also the periods."""
+    """The split of every issue of a positive pair; with a split by time also the periods."""
 
     splits: dict[Node, str]
     periods: Periods | None = None
@@ -71,11 +61,15 @@ def place_issues(
     heads: Mapping[Node, Head],
     clusters: Clusters,
     pairs: Sequence[Pair],
-    denied: Iterable[Pair],
     near: NearTexts,
-    division: Division,
+    *,
+    shares: Mapping[str, float],
+    by: str,
+    seed: int,
 ) -> Places:
-    """Place every issue of a positive or denied pair, and index their texts in `near`.
+    """Place every issue that links connect, and index their texts in `near`.
+
+    `shares` are those of the splits, which sum to 1; `by` is one of `SPLIT_BY`.
 
     Raises:
         InputError: Splits by repository need more repositories than there are.
@@ -83,37 +77,25 @@ def place_issues(
     groups: DisjointSets[Node] = DisjointSets()
     for edge in clusters.edges:
         groups.join(edge.duplicate, edge.canonical)
-    nodes = sorted(clusters.issues | {node for pair in denied for node in (pair.one, pair.other)})
+    nodes = sorted(clusters.issues)
     for node in nodes:
         for other in near.add(node):
             groups.join(node, other)
-    shares = division.shares
-    if division.by == "time":
-        return _by_time(heads, groups, nodes, pairs, clusters.issues, shares)
-    _join_denied(groups, nodes, denied)
-    if division.by == "repo":
+    if by == "time":
+        return _by_time(heads, groups, nodes, pairs, shares)
+    if by == "repo":
         first: dict[int, Node] = {}
         for node in nodes:
             groups.join(first.setdefault(node[0], node), node)
     weights = Counter(groups.leader(pair.one) for pair in pairs)
-    if division.by == "repo" and len(weights) < len(shares):
+    if by == "repo" and len(weights) < len(shares):
         raise InputError(
             f"--split-by repo needs duplicates in at least {len(shares)} repositories, found {len(weights)}; "
             "crawl more repositories, or split by cluster"
         )
     sizes = {leader: weights[leader] for leader in {groups.leader(node) for node in nodes}}
-    splits = fill_shares(sizes, shares, seed=division.seed, few=division.by == "repo")
+    splits = fill_shares(sizes, shares, seed=seed, few=by == "repo")
     return Places({node: splits[groups.leader(node)] for node in nodes})
-
-
-def _join_denied(groups: DisjointSets[Node], nodes: Iterable[Node], denied: Iterable[Pair]) -> None:
-    """Bring the issues of denied pairs into one split, as long as the groups stay small."""
-    sizes = Counter(groups.leader(node) for node in nodes)
-    for pair in sorted(denied, key=lambda pair: unordered(pair.one, pair.other)):
-        one, other = groups.leader(pair.one), groups.leader(pair.other)
-        if one != other and sizes[one] + sizes[other] <= _LARGEST_GROUP:
-            groups.join(one, other)
-            sizes[groups.leader(one)] = sizes[one] + sizes[other]
 
 
 def _by_time(
@@ -121,21 +103,20 @@ def _by_time(
     groups: DisjointSets[Node],
     nodes: Iterable[Node],
     pairs: Iterable[Pair],
-    positive: frozenset[Node],
     shares: Mapping[str, float],
 ) -> Places:
-    """Place every group by its youngest issue of a positive pair, or of any where it has none."""
-    latest: dict[Node, tuple[bool, str]] = {}
+    """Place every group by its youngest issue."""
+    latest: dict[Node, str] = {}
     for node in nodes:
         leader = groups.leader(node)
-        latest[leader] = max(latest.get(leader, (False, "")), (node in positive, heads[node].created_at))
+        latest[leader] = max(latest.get(leader, ""), heads[node].created_at)
 
     def times(pair: Pair) -> tuple[str, str]:
         oldest = min(heads[pair.one].created_at, heads[pair.other].created_at)
-        return oldest, latest[groups.leader(pair.one)][1]
+        return oldest, latest[groups.leader(pair.one)]
 
     periods = find_periods(map(times, pairs), shares)
-    return Places({node: periods.split_of(latest[groups.leader(node)][1]) for node in nodes}, periods)
+    return Places({node: periods.split_of(latest[groups.leader(node)]) for node in nodes}, periods)
 
 
 def find_periods(pairs: Iterable[tuple[str, str]], shares: Mapping[str, float]) -> Periods:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.gis.comments.reading import MarkerLink, read_thread
-from angle_data.gis.comments.references import PUBLIC_HOSTS
+from angle_data.gis.comments.reading import MarkerLink, Remark, read_thread
 from angle_data.jsonl import read_jsonl
 from angle_data.text import whole_characters
 
@@ -19,52 +17,30 @@ from angle_data.text import whole_characters
 _REPO = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9._-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedComment:
-    """A comment as it stands in the file; further fields of the line are ignored."""
+def read_comments(path: Path) -> Iterator[tuple[str, int, Remark]]:
+    """Yield repository, issue number and comment of each line of a file.
 
-    repo: str
-    number: int
-    author: str | None
-    body: str
-    author_association: str = ""
-
-
-def read_comments(path: Path) -> Iterator[ExplainedComment]:
-    """Yield the comments of a file with `repo` (`owner/name`), `number`, `author` and `body` a line.
-
-    `author` and `body` may be null (a deleted account, an empty comment).
+    `repo` is `owner/name`, `number` positive; `author` and `body` may be null (a deleted account, an empty
+    comment). Further fields are ignored.
 
     Raises:
         InputError: The file is missing, or a line is not such an object; names `file:line`.
     """
     for line, row in read_jsonl(path):
-        where = f"{path}:{line}"
-        missing = [name for name in ("repo", "number", "author", "body") if name not in row]
-        if missing:
-            raise InputError(f"{where}: the comment lacks {', '.join(missing)}")
-        repo, number, author, body = row["repo"], row["number"], row["author"], row["body"]
-        if not isinstance(repo, str) or not _REPO.fullmatch(repo):
-            raise InputError(f"{where}: repo must be owner/name, got {repo!r}")
-        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-            raise InputError(f"{where}: number must be a positive integer, got {number!r}")
-        if not isinstance(author, str | None):
-            raise InputError(f"{where}: author must be a login or null, got {author!r}")
-        if not isinstance(body, str | None):
-            raise InputError(f"{where}: body must be a text or null, got {type(body).__name__}")
+        repo, number, author, body = (row.get(name, ...) for name in ("repo", "number", "author", "body"))
+        said = isinstance(author, str | None) and isinstance(body, str | None)
+        named = isinstance(repo, str) and _REPO.fullmatch(repo)
+        if not (said and named and isinstance(number, int) and number is not True and number > 0):
+            raise InputError(
+                f"{path}:{line}: a comment has repo (owner/name), number (1 or more), author and body "
+                "(a text or null)"
+            )
         association = row.get("author_association")
-        yield ExplainedComment(
-            repo,
-            number,
-            author,
-            whole_characters(body or ""),
-            association if isinstance(association, str) else "",
-        )
+        role = association if isinstance(association, str) else ""
+        yield repo, number, (author, role, whole_characters(body or ""))
 
 
-def explain_comments(
-    path: Path, *, threads: bool = False, why: bool = False, hosts: frozenset[str] = frozenset()
-) -> Iterator[dict[str, Any]]:
+def explain_comments(path: Path, *, threads: bool = False, why: bool = False) -> Iterator[dict[str, Any]]:
     """Yield one row a comment: `repo`, `number` and the `links` that it states.
 
     With `threads`, links that a later comment of the same issue takes back are left out; the comments of an
@@ -77,22 +53,22 @@ def explain_comments(
     """
     position = count()
     for (repo, number, _), group in groupby(
-        read_comments(path), key=lambda c: (c.repo, c.number, 0 if threads else next(position))
+        read_comments(path), key=lambda row: (*row[:2], 0 if threads else next(position))
     ):
-        comments = list(group)
-        thread = read_thread(comments, repo, number, hosts=PUBLIC_HOSTS | hosts)
+        comments = [comment for _, _, comment in group]
+        thread = read_thread(comments, repo, number)
         rows: list[dict[str, Any]] = [{"repo": repo, "number": number, "links": []} for _ in comments]
         for place, row in enumerate(rows if why else ()):
             row |= {"denials": [], "retracts": place in thread.taking_back}
             row |= {"cancelled": []} if threads else {}
         for found in thread.links:
-            shown = _shown(found.link, comments[found.comment].body, why)
+            shown = _shown(found.link, comments[found.comment][2], why)
             if found.retracted_by is None:
                 rows[found.comment]["links"].append(shown)
             elif why:
                 rows[found.comment]["cancelled"].append({**shown, "by": found.retracted_by + 1})
         for denial in thread.denials if why else ():
-            shown = _shown(denial.link, comments[denial.comment].body, why)
+            shown = _shown(denial.link, comments[denial.comment][2], why)
             rows[denial.comment]["denials"].append(shown)
         yield from rows
 

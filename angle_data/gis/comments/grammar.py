@@ -187,12 +187,7 @@ def _bound(sentence: Sentence, closing: bool) -> Iterator[Hit]:
     """Hits of phrases that name their target in the same sentence; the surest of each target."""
     best: dict[tuple[int, int], Hit] = {}
     blocked: set[int] = set()
-    present: dict[re.Pattern[str], bool] = {}
     for phrase in PHRASES:
-        if phrase.needs not in present:
-            present[phrase.needs] = phrase.needs.search(sentence.text) is not None
-        if not present[phrase.needs]:
-            continue
         for match in phrase.pattern.finditer(sentence.text):
             targets = sentence.refs_between(*match.span("r"))
             verdict = _judge(phrase, sentence, match, closing)

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from angle_data.gis.comments.vocabulary import BOUND, DUPLICATE, Direction, expand
+from angle_data.gis.comments.vocabulary import BOUND, Direction, expand
 
 Subject = Literal["open", "this", "any"]
 
@@ -23,7 +23,6 @@ class Phrase:
 
     `example` is a sentence that it is found in. `subject` says of what it must speak: `this` issue or nothing
     named, `open`: anything but another reference, or `any`. `certain` False: tentative however it is said.
-    `needs` is found in every sentence that can match, and cheaper to look for.
     """
 
     kind: str
@@ -32,23 +31,19 @@ class Phrase:
     direction: Direction
     subject: Subject
     certain: bool
-    needs: re.Pattern[str]
 
 
-def _this(
-    kind: str, *said: str, subject: Subject = "this", certain: bool = True, needs: str = ""
-) -> list[Phrase]:
+def _this(kind: str, *said: str, subject: Subject = "this", certain: bool = True) -> list[Phrase]:
     """Phrases by which this issue is the duplicate; `said` are examples, each before its pattern."""
-    quick = re.compile(needs, re.IGNORECASE)
     return [
-        Phrase(kind, example, expand(pattern), "this_is_dup_of", subject, certain, quick)
+        Phrase(kind, example, expand(pattern), "this_is_dup_of", subject, certain)
         for example, pattern in zip(said[::2], said[1::2], strict=True)
     ]
 
 
-def _other(kind: str, *said: str, certain: bool = True, needs: str = "") -> list[Phrase]:
+def _other(kind: str, *said: str, certain: bool = True) -> list[Phrase]:
     """Phrases by which the other issue is the duplicate."""
-    found = _this(kind, *said, subject="any", certain=certain, needs=needs)
+    found = _this(kind, *said, subject="any", certain=certain)
     return [replace(phrase, direction="other_is_dup_of_this") for phrase in found]
 
 
@@ -80,7 +75,7 @@ _THING = (
 )
 
 PHRASES: tuple[Phrase, ...] = (
-    *_this("command", "/duplicate of #5", r"^/(?:duplicate|dupe?)(?: of)?:? {R}", subject="any", needs=r"^/"),
+    *_this("command", "/duplicate of #5", r"^/(?:duplicate|dupe?)(?: of)?:? {R}", subject="any"),
     *_other(
         "duplicate",
         "#5 is a duplicate of this one",
@@ -110,7 +105,6 @@ PHRASES: tuple[Phrase, ...] = (
         r"{THIS})?(?: (?:in|as|at|issue))*[ :(,]{1,3}{R}",
         "#6 is older, closing #5 now as a duplicate",
         r"{REF}.{0,40}\bclosing (?P<r>\ue000) (?:now )?as (?:an? )?{D}",
-        needs=DUPLICATE,
     ),
     *_other(
         "duplicate",
@@ -121,7 +115,6 @@ PHRASES: tuple[Phrase, ...] = (
         "See also #5 which is a dup.",
         r"{R}(?:,? (?:which|that))? (?:is|was|are)(?: also| both| just| really)* (?:an? )?{D}[.!]?$",
         certain=False,
-        needs=DUPLICATE,
     ),
     *_other(
         "favor",
@@ -129,7 +122,6 @@ PHRASES: tuple[Phrase, ...] = (
         rf"{_CLOSE} {{R}},? in favou?r of {{THIS}}(?![\w'])",
         "#5 was closed in favor of this issue",
         r"{R} {BE} (?:closed|dropped|superseded|abandoned) in favou?r of {THIS}(?![\w'])",
-        needs=r"in favou?r",
     ),
     *_other(
         "merged",
@@ -137,7 +129,6 @@ PHRASES: tuple[Phrase, ...] = (
         rf"{_FOLD} {{R}} (?:in)?to {{THIS}}(?![\w']| (?:branch|release|version|milestone|file|series|repo))",
         "#5 was merged into this one",
         r"{R} {BE} (?:merged|folded) (?:in)?to {THIS}(?![\w'])",
-        needs=r"merg|fold|roll|dedup",
     ),
     *_other(
         "superseded",
@@ -145,7 +136,6 @@ PHRASES: tuple[Phrase, ...] = (
         r"^(?:{THIS} |this \w+ )?(?:now )?(?:supersedes|replaces|subsumes|obsoletes|supplants) {FILL}{R}",
         "#5 is superseded by this",
         r"{R} {BE}(?: now)? (?:superseded|replaced|subsumed|obsoleted) by {THIS}(?![\w'])",
-        needs=r"supersed|replac|subsum|obsolet|supplant",
     ),
     *_this(
         "duplicate",
@@ -159,7 +149,6 @@ PHRASES: tuple[Phrase, ...] = (
         "Not a duplicate of #6 but of #5",
         r"\bnot\b[^.;\ue000]{0,40}\ue000,? but (?:rather |instead |is )?(?:of |with |to |an? {D} of )?{R}",
         subject="open",
-        needs=rf"{DUPLICATE}|, ?but|\ue000 but",
     ),
     *_this(
         "duplicate",
@@ -180,7 +169,6 @@ PHRASES: tuple[Phrase, ...] = (
         "중복입니다: #5",
         r"중복(?: 이슈)?(?:입니다)?[ :,.(]{0,3}{R}",
         subject="any",
-        needs=rf"{DUPLICATE}|重|중복| and | are ",
     ),
     *_this(
         "favor",
@@ -188,16 +176,10 @@ PHRASES: tuple[Phrase, ...] = (
         rf"{_CLOSE}[^.;?\ue000]{{0,60}}? in favou?r of {{FILL}}{{R}}",
         "In favor of #5",
         r"^in favou?r of {FILL}{R}",
-        subject="any",
-        needs=r"in favou?r",
-    ),
-    *_this(
-        "favor",
         "Fermé en faveur de #5",
         r"(?:en faveur d[eu]|a favor del?|em favor d[aoe]|a favore d[iae]l{0,2}|zugunsten von|в "
         r"пользу) ?{R}",
         subject="any",
-        needs=r"fav|zugunsten|пользу",
     ),
     *_this(
         "tracked",
@@ -213,7 +195,6 @@ PHRASES: tuple[Phrase, ...] = (
         "This is on our roadmap, see #5",
         r"\bon (?:our|the|my) (?:radar|list|roadmap|backlog|todo)(?:{AS})?[ :,(–—-]{1,3}(?:as |"
         r"see )?{FILL}{R}",
-        needs=r"track|handled|radar|list|roadmap|backlog|todo",
     ),
     *_this(
         "tracked",
@@ -234,8 +215,6 @@ PHRASES: tuple[Phrase, ...] = (
         r")?(?:main|canonical|original|primary|tracking|single)\b|"
         r" (?:open |and close |instead and )?(?:and|to) (?:close|closing|track) {THIS})",
         subject="any",
-        needs=r"track|cover|supersed|subsum|replac|descri|report|request|captur|discuss|issue|\b(?:is|"
-        r"was|remains|keep|keeping|leave|leaving|use|using|treat|consider|exists|has)\b",
     ),
     *_this(
         "same",
@@ -256,7 +235,6 @@ PHRASES: tuple[Phrase, ...] = (
         "Gleicher Fehler wie #5",
         r"(?:gleiche[smrn]?|selbe[snm]?|identisch\w{0,2})(?: (?:problem|fehler|thema|issue|bug|"
         r"anliegen|sache))? (?:wie|mit|zu)(?: in| bei| der| dem)* {FILL}{R}",
-        needs=r"same|identical|equivalent|gleich|selbe|identisch",
     ),
     *_this(
         "same",
@@ -276,9 +254,9 @@ PHRASES: tuple[Phrase, ...] = (
         r"?(?:相同|一样|一樣|一致|同一个|同一個)",
         "#5 と同じ",
         r"{R} ?(?:번)?(?: ?(?:이슈|issue))?(?:と|の|에|와|과|랑|이랑|하고) ?(?:同じ|同一|同様|동일|같은)",
+        "同 #5",
+        r"^同(?:上)? ?{R}",
         subject="any",
-        needs=r"same|même|identi|mism|igual|mesm|stess|то же|такой|такая|hetzelfde|samma|samme|to samo|"
-        r"[\u3040-\u9fff\uac00-\ud7af]",
     ),
     *_this(
         "identity",
@@ -292,20 +270,17 @@ PHRASES: tuple[Phrase, ...] = (
         r" will be){ADV} ?(?:issue |bug |ticket )?{R}(?=[.,;:!?)]|$| (?:again|all over|in disguise|closing|"
         r"so|and|then|which|-|–|—|\(|imo|isn't|right|too|as well|once more|i think|i guess)\b| ?[–—-])",
         subject="any",
-        needs=r"\b(?:this|that|it|yours|exactly|basically|essentially|aka|effectively)\b",
     ),
     *_this(
         "superseded",
         "Superseded by #5",
         r"\b(?:superseded|superceded|subsumed|obsoleted|supplanted|replaced|succeeded|overtaken|made "
         r"obsolete) (?:by|with) {FILL}{R}",
-        needs=r"super|subsum|obsolet|suppl|replac|succee|overtak",
     ),
     *_this(
         "covered",
         "This is covered by #5",
         r"\b(?:covered|encompassed|captured|absorbed) (?:by|in|under|with) {FILL}{R}",
-        needs=r"cover|encompass|includ|contain|captur|absorb",
     ),
     *_this(
         "merged",
@@ -318,15 +293,12 @@ PHRASES: tuple[Phrase, ...] = (
         "Moving the discussion to #5",
         r"\b(?:mov(?:e|ed|ing)|transferr?(?:ed|ing)?|migrat(?:ed|ing)|redirect(?:ed|ing)?)(?: "
         r"(?:this|it|the (?:discussion|conversation)|{THIS}))?(?: over)? to {FILL}{R}",
-        needs=r"to\b|against|with|\bin\b|under",
     ),
-    *_this("same", "同 #5", r"^同(?:上)? ?{R}", subject="any", needs="同"),
     *_this(
         "reported",
         "已有相同 issue: #5",
         r"已(?:经|經)?有(?:相同|类似|一样|同样)?(?:的)? ?(?:issue|问题|反馈|讨论)[ ,:(]{0,3}{R}",
         subject="any",
-        needs="已",
     ),
     *_this(
         "merged",
@@ -335,7 +307,6 @@ PHRASES: tuple[Phrase, ...] = (
         "#5 に統合",
         r"{R} ?に ?(?:統合|集約|まとめ)",
         subject="any",
-        needs=r"合|に",
     ),
     *_this(
         "continued",
@@ -362,8 +333,6 @@ PHRASES: tuple[Phrase, ...] = (
         r"\b(?:use|head(?: over)? to|go to|see) {FILL}{R} instead",
         "Use #5 for this",
         r"\buse {FILL}{R} for {THIS}(?![\w'])",
-        needs=r"work|follow|subscr|watch|vote|thumbs|👍|comment|continu|discuss|keep|cent|track|take|mov|"
-        r"handle|consolid|conversation|\buse\b|head|go to|see",
     ),
     *_this(
         "reported",
@@ -382,8 +351,6 @@ PHRASES: tuple[Phrase, ...] = (
         "It is already known as #5",
         r"\b(?:already|previously)(?: (?:being|been))?(?: (?:tracked|covered|known|handled|"
         r"captured|exists|open|reported))(?:{AS}| as)?[ :,(–—-]{1,3}{FILL}{R}",
-        needs=r"report|fil|open|rais|request|log|submit|doc|descr|mention|propos|suggest|discuss|ask|"
-        r"post|captur|list|regist|creat|enter|brought|writ|not|flag|track|cover|known|handl|exist",
     ),
     *_this(
         "reported",
@@ -425,8 +392,6 @@ PHRASES: tuple[Phrase, ...] = (
         r"обсуждается|отслеживается|сообщал\w{0,3}|завед[её]н\w{0,2}|создан\w{0,2}|описан\w{0,2}|был\w? )|"
         r"al gemeld|już zgłoszon\w{0,2})[^.;\ue000]{0,20}{R}",
         subject="any",
-        needs=r"there|we|has|known|exist|open|origin|canon|main|track|bereits|schon|déjà|ya |já|già|уже|"
-        r"al gemeld|już",
     ),
     *_this(
         "tracked",
@@ -436,7 +401,6 @@ PHRASES: tuple[Phrase, ...] = (
         "#5 で対応",
         r"{R} ?(?:で|에서|로) ?(?:追跡|対応|議論|トラッキング|報告|管理|추적|논의|진행|다루)",
         subject="any",
-        needs=r"[\u3040-\u9fff\uac00-\ud7af]",
     ),
     *_this(
         "similar",
@@ -463,7 +427,5 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:just|the same as|basically|be|actually|maybe))* {R}",
         subject="any",
         certain=False,
-        needs=r"sound|look|seem|feel|appear|smell|relat|connect|link|simil|same|might|may|could|must|"
-        r"should|is|was",
     ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from angle_data.gis.comments.context import is_conditional
 from angle_data.gis.comments.grammar import Hit, find_hits
@@ -152,20 +152,8 @@ WRITE_ROLES = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 """Values of GitHub's `author_association` that come with the right to mark and close issues."""
 
 
-class Remark(Protocol):
-    """What is needed of a comment; `author` is None for a deleted account."""
-
-    @property
-    def author(self) -> str | None:
-        """The login of who wrote it."""
-
-    @property
-    def author_association(self) -> str:
-        """GitHub's `author_association`, empty if unknown."""
-
-    @property
-    def body(self) -> str:
-        """The text."""
+Remark = tuple[str | None, str, str]
+"""A comment: its writer (None for a deleted account), GitHub's `author_association` (or ""), its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,17 +197,17 @@ def read_thread(
     """
     thread = Thread()
     authors: list[str | None] = []
-    for position, comment in enumerate(comments):
-        authors.append(comment.author)
-        reading = read_comment(comment.body, repo, number, author=comment.author, hosts=hosts)
+    for position, (author, association, body) in enumerate(comments):
+        authors.append(author)
+        reading = read_comment(body, repo, number, author=author, hosts=hosts)
         if reading.retracts or reading.denies:
             thread.taking_back.add(position)
         denied = {denial.target for denial in reading.denials}
         all_of_them = reading.retracts or (reading.denies and not denied)
         for index, old in enumerate(thread.links):
             if old.retracted_by is None and (all_of_them or old.link.target in denied):
-                own = comment.author is not None and comment.author == authors[old.comment]
-                entitled = own or comment.author_association in WRITE_ROLES
+                own = author is not None and author == authors[old.comment]
+                entitled = own or association in WRITE_ROLES
                 if entitled:
                     thread.links[index] = replace(old, retracted_by=position)
                 elif old.disputed_by is None:

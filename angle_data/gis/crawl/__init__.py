@@ -2,13 +2,11 @@
 
 In reading order:
 `selection`: which repositories, days and signals count; the list of repositories.
-`crawl`: the whole run over the list, and its summary.
+`crawl`: the whole run over the list and its summary; what a crawl will cost.
 `listings`: one repository, page by page: issues with their events over GraphQL (`read_events`), comments over
     REST, without a token everything over REST (`read_listing`); then single issues that no listing gave.
-`queries`: the GraphQL queries.
 `rows`: the records of the store, and how GitHub's JSON becomes them.
 `store`: the SQLite file, and the round under way.
 `github`: one connection with its budgets, waits and retries.
 `archive`: event dumps instead of the API.
-`forecast`: what a crawl will cost.
 """

@@ -33,33 +33,16 @@ from angle_data.text import stable_hash
 
 _EVENTS_A_PAGE = 1_000
 _TYPES = ("IssuesEvent", "IssueCommentEvent")
+_COUNTS = ("lines", "used", "bad", "other", "damaged", "known")
 
 log = logging.getLogger("angle")
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveCounts:
-    """How many `lines` there were: `used`, `bad`, `incomplete` and `other` add up to them.
-
-    `bad` lines are not JSON objects, `incomplete` events lack what a row needs (such as those before 2015),
-    `other` are of another type, repository or date. `damaged` counts files that ended early, `known` files
-    that had been read before.
-    """
-
-    lines: int = 0
-    used: int = 0
-    bad: int = 0
-    incomplete: int = 0
-    other: int = 0
-    damaged: int = 0
-    known: int = 0
 
 
 @dataclass
 class _Load:
     """One run over the dumps: which repositories count, and the rows of the page being gathered.
 
-    `page` is the address of the last issue; `lacking` counts the fields that the events of a file lack.
+    `page` is the address of the last issue.
     """
 
     store: Store
@@ -67,7 +50,6 @@ class _Load:
     since: str | None
     ids: set[int]
     counts: Counter[str] = field(default_factory=Counter)
-    lacking: Counter[str] = field(default_factory=Counter)
     page: str = ""
     named: set[tuple[int, str]] = field(default_factory=set)
     repos: list[Repo] = field(default_factory=list)
@@ -77,40 +59,28 @@ class _Load:
 
     def read(self, path: Path) -> bool:
         """Take every line of a file and return whether it could be read to its end."""
-        before = self.counts.copy()
+        bad, whole = self.counts["bad"], True
         try:
             for line in _lines(path):
                 self.take(line)
                 if len(self.issues) >= _EVENTS_A_PAGE:
                     self.flush()
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            whole = False
             self.counts["damaged"] += 1
-            if self.counts["lines"] == before["lines"]:
-                log.warning("%s is no gzip file (%s); left out", path, error)
-            else:
-                log.warning("%s ends early (%s); what could be read of it is kept", path, error)
+            log.warning("%s is damaged (%s); what could be read of it is kept", path, error)
         self.flush()
-        read = self.counts - before
-        if read["bad"] or read["incomplete"]:
-            such = f" (such as {self.lacking.most_common(1)[0][0]!r})" if self.lacking else ""
-            said = "%s: %d lines are no JSON, %d events lack fields%s; left out"
-            log.warning(said, path, read["bad"], read["incomplete"], such)
-        self.lacking.clear()
-        return not read["damaged"]
+        if bad := self.counts["bad"] - bad:
+            log.warning("%s: %d lines are no JSON or lack fields; left out", path, bad)
+        return whole
 
     def take(self, line: str) -> None:
         """Sort one line into the counts and, if it is of use, into the page."""
         self.counts["lines"] += 1
         try:
-            event = json.loads(line)
-        except ValueError:
-            event = None
-        try:
-            sort: str = self._sort(event) if isinstance(event, dict) else "bad"
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            sort = "incomplete"
-            self.lacking.update([str(error.args[0])] if isinstance(error, KeyError) else [])
-        self.counts[sort] += 1
+            self.counts[self._sort(json.loads(line))] += 1
+        except (KeyError, TypeError, ValueError, AttributeError):
+            self.counts["bad"] += 1
 
     def flush(self) -> None:
         """Write the page.
@@ -160,13 +130,16 @@ class _Load:
 
 
 def load_archives(
-    store: Store, files: Sequence[Path], names: Sequence[str] = (), since: str | None = None
-) -> ArchiveCounts:
-    """Stream event dumps into `store`; with `names`, only of these repositories, renamed or not.
+    store: Store, paths: Sequence[Path], names: Sequence[str] = (), since: str | None = None
+) -> dict[str, int]:
+    """Stream event dumps, or folders of them, into `store`; with `names`, only of these repositories.
 
     With `since`, a time stamp, only events of that time or later. A file is read once for the same names and
-    time, under any name: the hash of its bytes is noted when its last line is stored. Bad lines and a file
-    that ends early are counted and reported.
+    time, under any name: the hash of its bytes is noted when its last line is stored.
+
+    Returns how many `lines` there were, of which `used`, `bad` (no JSON, or without what a row needs, such as
+    those before 2015) and `other` (another type, repository or date) add up to them; `damaged` files ended
+    early and `known` ones had been read before.
 
     Raises:
         InputError: A file does not exist or cannot be read.
@@ -174,21 +147,18 @@ def load_archives(
     wanted = frozenset(name.lower() for name in names)
     load = _Load(store, wanted, since, {repo.id for repo in store.repos() if repo.names & wanted})
     part = f":{stable_hash(repr((sorted(wanted), since))):x}" if wanted or since else ""
-    for path in files:
-        if path.is_dir():
-            raise InputError(f"--archive {path} is a directory; give its files")
-        if not path.exists():
-            raise InputError(f"--archive {path} does not exist; check the path")
-        note = ""
-        if path.is_file():  # a pipe can be read only once
-            with path.open("rb") as stream:
+    for path in paths:
+        files = sorted(path.glob("*.json*")) if path.is_dir() else [path]
+        if not files or not files[0].is_file():
+            raise InputError(f"--archive {path} is no file and no folder with .json files; check the path")
+        for file in files:
+            with file.open("rb") as stream:
                 note = f"archive:{hashlib.file_digest(stream, 'sha256').hexdigest()}{part}"
-        if note and store.meta(note):
-            load.counts["known"] += 1
-            continue
-        if load.read(path) and note:
-            store.set_meta(note, "read")
-    return ArchiveCounts(**load.counts)
+            if store.meta(note):
+                load.counts["known"] += 1
+            elif load.read(file):
+                store.set_meta(note, "read")
+    return {name: load.counts[name] for name in _COUNTS if load.counts[name]}
 
 
 def _lines(path: Path) -> Iterator[str]:

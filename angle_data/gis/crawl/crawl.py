@@ -1,32 +1,46 @@
 """Crawls the listed repositories into the store; running it again asks only for what changed.
 
 A repository that cannot be read is noted with its reason and the others go on.
+
+The forecast takes one request per repository. Issues and pull requests share their numbers, so the newest
+number bounds how many there are. The number of comments is estimated. What the store holds already is not
+counted again.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_data.gis.crawl.archive import ArchiveCounts, load_archives
-from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient, Refused, SchemaError
+from angle_data.gis.crawl.archive import load_archives
+from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient, Refused
 from angle_data.gis.crawl.listings import (
+    PER_PAGE,
+    POINTS_PER_PAGE,
     Crawler,
     follow_missing,
     read_events,
     read_listing,
     read_set_aside,
 )
-from angle_data.gis.crawl.rows import Repo
+from angle_data.gis.crawl.rows import LISTINGS, Repo
 from angle_data.gis.crawl.selection import Selection, Signals, read_repos
 from angle_data.gis.crawl.store import STORE_NAME, Round, Store
 from angle_data.locking import hold
+
+COMMENTS_PER_NUMBER = 4.5
+"""Comments for each number; large projects have 4 to 6 (estimate)."""
+
+_ANONYMOUS_LIMIT, _TOKEN_LIMIT = 60, 5_000
+_REST_S, _GRAPHQL_S = 0.6, 2.0  # usual time of a full page, one request after the other (estimate)
 
 log = logging.getLogger("angle")
 
@@ -65,17 +79,15 @@ class CrawlConfig:
 class CrawlSummary:
     """What a crawl left behind: rows in the store, requests sent, and what could not be read.
 
-    `repos` maps each listed name to `ok` or `error:...`; `unchanged` counts answers that cost nothing of the
-    budget; `set_aside` maps `owner/name#number` of an issue that GitHub could not serve whole to the reason.
+    `repos` maps each listed name to `ok` or `error:...`, `set_aside` the `owner/name#number` of an issue that
+    GitHub could not serve whole to the reason; `archive` counts the lines of dumps (see `load_archives`).
     """
 
     store: Path
     repos: dict[str, str]
-    bad_lines: tuple[str, ...]
     rows: dict[str, int]
     requests: int = 0
-    unchanged: int = 0
-    archive: ArchiveCounts | None = None
+    archive: dict[str, int] = field(default_factory=dict)
     set_aside: dict[str, str] = field(default_factory=dict)
 
 
@@ -102,7 +114,7 @@ def connect(
     return client, "comments"
 
 
-def check_readable(statuses: Mapping[str, str], connection: Connection) -> None:
+def check_readable(statuses: Mapping[str, str]) -> None:
     """Check that not every status, by listed name, is an error.
 
     Raises:
@@ -110,8 +122,10 @@ def check_readable(statuses: Mapping[str, str], connection: Connection) -> None:
     """
     if statuses and all(status.startswith("error:") for status in statuses.values()):
         name, status = next(iter(statuses.items()))
-        hint = connection.hint if ":404" in status else ""
-        raise InputError(f"none of {len(statuses)} repositories can be read; {name}: {status}{hint}")
+        raise InputError(
+            f"none of {len(statuses)} repositories can be read; {name}: {status}; check the list, and "
+            "--api-url (https://HOST/api/v3 for GitHub Enterprise)"
+        )
 
 
 def crawl_repos(
@@ -127,48 +141,43 @@ def crawl_repos(
         CredentialsError: The token is not accepted.
         StoppedError: `max_requests` is reached or GitHub keeps failing; run again to go on.
     """
-    listed = read_repos(config.repos, config.api_url, tell=True)
+    names = read_repos(config.repos, config.api_url, tell=True)
     with hold(config.out), Store.open(config.out / STORE_NAME) as store:
         if config.archives:
-            counts = load_archives(store, config.archives, listed.names, config.start)
-            return CrawlSummary(store.path, {}, listed.bad, store.counts(), archive=counts)
+            counts = load_archives(store, config.archives, names, config.start)
+            return CrawlSummary(store.path, {}, store.counts(), archive=counts)
         client, signals = connect(config, sleep=sleep, now=now)
         store.check_server(config.api_url)
-        round_ = Round(store, (signals, config.since, *listed.names))
-        statuses = _Crawl(config, store, client, signals, round_).run(listed.names)
-        check_readable(statuses, client.connection)
-        names = {repo.id: repo.name for repo in store.repos()}
+        round_ = Round(store, (signals, config.since, *names))
+        statuses = _Crawl(config, store, client, signals, round_).run(names)
+        check_readable(statuses)
+        known = {repo.id: repo.name for repo in store.repos()}
         return CrawlSummary(
             store.path,
             statuses,
-            listed.bad,
             store.counts(),
             requests=client.requests,
-            unchanged=client.unchanged,
-            set_aside={f"{names[repo]}#{number}": why for repo, number, why in store.all_set_aside()},
+            set_aside={f"{known[repo]}#{number}": why for repo, number, why in store.all_set_aside()},
         )
 
 
 @dataclass
 class _Crawl:
-    """One run over the list; `signals` turns to comments when the server's GraphQL is too old."""
+    """One run over the list."""
 
     config: CrawlConfig
     store: Store
     client: GitHubClient
     signals: Signals
     round: Round
-    items: int = 0
 
     def run(self, names: tuple[str, ...]) -> dict[str, str]:
         """Read every repository and return its status by listed name."""
         done = self.round.entries
         with Progress("repositories", len(names)) as progress:
 
-            def tell(name: str, what: str, count: int) -> None:
-                self.items += count
-                log.debug("%s: %d %s", name, count, what)
-                progress.advance(0, f"{name}: {self.items:,} items, {self.client.status_line()}")
+            def tell(name: str) -> None:
+                progress.advance(0, f"{name}, {self.client.status_line()}")
 
             crawler = Crawler(self.client, self.store, self.config.start, tell)
             for name in names:
@@ -224,14 +233,7 @@ class _Crawl:
 
     def _read(self, crawler: Crawler, repo: Repo) -> None:
         if self.signals != "comments":
-            references = self.signals == "events"
-            try:
-                self._once(repo, "events", partial(read_events, crawler, repo, references=references))
-            except SchemaError as error:
-                log.warning(
-                    "the server's GraphQL is too old (%s); going on with comments, without events", error
-                )
-                self.signals = "comments"
+            self._once(repo, "events", partial(read_events, crawler, repo))
         if self.signals == "comments":
             self._once(repo, "issues", partial(read_listing, crawler, repo, "issues"))
         if self.signals != "events":
@@ -247,3 +249,116 @@ class _Crawl:
             self._once(repo, "missing", partial(follow_missing, crawler, repo, graphql=graphql))
         except Refused as error:
             log.warning("%s: issues that moved were not looked up (%s)", repo.name, error)
+
+
+# What it will cost
+
+
+@dataclass(frozen=True, slots=True)
+class RepoForecast:
+    """One repository: its newest number, the comments expected, and the requests still to be sent."""
+
+    name: str
+    numbers: int = 0
+    comments: int = 0
+    rest: int = 0
+    graphql: int = 0
+    status: str = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The whole list: REST requests, GraphQL queries and their points, and hours with one token.
+
+    `limit` is the hourly budget of REST requests, `spent` what the forecast cost.
+    """
+
+    repos: tuple[RepoForecast, ...]
+    rest: int
+    graphql: int
+    points: int
+    hours: float
+    limit: int
+    spent: int
+
+    def table(self) -> str:
+        """Return the forecast as text, one repository a line and the sums."""
+        width = max([len(repo.name) for repo in self.repos] + [len("repository")])
+        lines = [f"{'repository':<{width}} {'numbers':>9} {'comments':>11} {'REST':>8} {'GraphQL':>8}"]
+        for repo in self.repos:
+            cells = f"{repo.numbers:>9,} {f'~{repo.comments:,}':>11} {repo.rest:>8,} {repo.graphql:>8,}"
+            lines.append(f"{repo.name:<{width}} {cells if repo.status == 'ok' else repo.status}")
+        lines.append(
+            f"about {self.rest:,} REST requests and at most {self.graphql:,} GraphQL queries "
+            f"({self.points:,} points), {self.hours:.1f} hours at {self.limit:,} requests an hour"
+        )
+        lines.append(
+            f"comments are estimated at {COMMENTS_PER_NUMBER} per number; "
+            f"this forecast took {self.spent} requests"
+        )
+        return "\n".join(lines)
+
+
+def forecast(
+    config: CrawlConfig,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    now: Callable[[], float] = time.time,
+) -> Forecast:
+    """Ask for the newest issue of every listed repository and return what crawling them will take.
+
+    With `since`, only what was updated from then on is counted. Nothing is written.
+
+    Raises:
+        InputError, CredentialsError, StoppedError: As in `crawl_repos`.
+    """
+    names = read_repos(config.repos, config.api_url, tell=True)
+    client, strategy = connect(config, sleep=sleep, now=now)
+    path = config.out / STORE_NAME
+    rows: list[RepoForecast] = []
+    with Store.open(path, read_only=True) if path.is_file() else nullcontext() as store:
+        for name in names:
+            try:
+                rows.append(_forecast(client, name, strategy, store, config.start))
+            except Refused as error:
+                log.warning("%s is skipped: %s", name, error)
+                rows.append(RepoForecast(name, status=f"error:{error}"))
+    check_readable({row.name: row.status for row in rows})
+    budget = client.budgets.get("core")
+    limit = budget.limit if budget else (_TOKEN_LIMIT if client.authenticated else _ANONYMOUS_LIMIT)
+    rest, graphql = sum(row.rest for row in rows), sum(row.graphql for row in rows)
+    points = graphql * POINTS_PER_PAGE
+    # The longest of the two budgets, of which the first hour's can be spent at once, and of the answers.
+    hours = max(
+        (rest * _REST_S + graphql * _GRAPHQL_S) / 3600,
+        math.ceil(rest / limit) - 1,
+        math.ceil(points / max(limit, _TOKEN_LIMIT)) - 1,
+    )
+    return Forecast(tuple(rows), rest, graphql, points, hours, limit, client.requests)
+
+
+def _forecast(
+    client: GitHubClient, name: str, strategy: Signals, store: Store | None, since: str | None
+) -> RepoForecast:
+    """The forecast of one repository."""
+    # The first of the list is the newest even where a redirection drops the parameters.
+    bound = f"&since={since}" if since else ""
+    page = client.get(f"/repos/{name}/issues?state=all&sort=created&direction=desc&per_page=1{bound}")
+    assert page is not None
+    numbers = max((raw["number"] for raw in page.data), default=0)
+    if since:
+        # Pages of one item: as many as there are items since then.
+        numbers = min(numbers, page.last_page or len(page.data))
+    comments = round(numbers * COMMENTS_PER_NUMBER)
+    known, done = store.named(name) if store else None, False
+    read = said = 0
+    if store and known:
+        cursors = (store.cursor(known.id, listing) for listing in LISTINGS)
+        issues, done, events = (cursor is not None and cursor.done for cursor in cursors)
+        read = store.newest_number(known.id) if issues or events else store.count("issues", known.id)
+        said = store.count("comments", known.id)
+    issue_pages = 1 + max(0, numbers - read) // PER_PAGE
+    comment_pages = 1 + (0 if done else max(0, comments - said) // PER_PAGE)
+    # One request is for its name and id.
+    rest = 1 + issue_pages * (strategy == "comments") + comment_pages * (strategy != "events")
+    return RepoForecast(name, numbers, comments, rest, issue_pages if strategy != "comments" else 0)

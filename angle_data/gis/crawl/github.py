@@ -40,11 +40,9 @@ _WORTH_A_LINE_S = 5.0
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # GitHub's tokens could pass for the name of a variable; the length gives away those of other kinds.
 _LIKE_A_TOKEN = re.compile(r"gh[pousr]_\w*|github_pat_\w*|\w{36,}")
-_MOVED = frozenset({302, 307, 308})
 
 _SECONDARY_S = 60.0
 _LONGEST_S = 300.0
-_SHORT_SHARE = 0.1
 _MARGIN_S = 1.0
 
 _HEAVY_TYPES = frozenset({"MAX_NODE_LIMIT_EXCEEDED", "RESOURCE_LIMITS_EXCEEDED", "TIMEOUT"})
@@ -66,14 +64,6 @@ class Refused(AngleError):
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(f"{status} {reason}")
         self.status, self.reason = status, reason
-
-
-class SchemaError(AngleError):
-    """The server's GraphQL lacks a field or argument that the crawl asks for (an old Enterprise version)."""
-
-
-class LostCursorError(Exception):
-    """GraphQL does not accept a page cursor any more; the listing starts again from its last time stamp."""
 
 
 class TooHeavy(Exception):
@@ -139,31 +129,20 @@ class Connection:
         return cls(api_url, token_env, os.environ.get(token_env, "").strip() or None, max_requests)
 
     def __post_init__(self) -> None:
-        if "@" in self.api_url:
-            raise InputError(
-                "--api-url holds a user name or password; give the address alone, and a token by --token-env"
-            )
         if self.token is not None and not re.fullmatch("[!-~]+", self.token):
             raise InputError(
                 f"the token in {self.token_env} holds a space, a line break or a letter beyond ASCII, which "
                 "none has; set it again"
             )
         parts = urlsplit(self.api_url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
+        site = parts.hostname in {None, "github.com", "www.github.com"}
+        if "@" in self.api_url or parts.scheme not in {"http", "https"} or site:
             raise InputError(
-                f"--api-url {self.api_url!r} is no address; give one such as https://host.example/api/v3"
+                f"--api-url must be the address of an API, such as {PUBLIC_API} or https://HOST/api/v3, "
+                "without a user name"
             )
-        if parts.hostname in {"github.com", "www.github.com"}:
-            raise InputError(f"--api-url {self.api_url} is the web site; the API is {PUBLIC_API}")
         if self.max_requests is not None and self.max_requests < 1:
             raise InputError(f"--max-requests must be at least 1, got {self.max_requests}")
-
-    @property
-    def hint(self) -> str:
-        """What may be wrong with the address where a server finds nothing; empty for GitHub's own."""
-        if self.api_url.rstrip("/") == PUBLIC_API or "/api/v3" in self.api_url:
-            return ""
-        return "; the API of GitHub Enterprise is at https://HOST/api/v3, check --api-url"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +158,7 @@ class Page:
 class GitHubClient:
     """Sends requests one by one, repeats those that fail for a while, and returns JSON.
 
-    `requests` counts what was sent and `unchanged` the answers 304, which cost nothing of the primary limit.
+    `requests` counts what was sent; PyGithub follows redirections, which are not counted.
     `sleep` and `now` (epoch seconds) are replaceable for tests.
     """
 
@@ -191,32 +170,22 @@ class GitHubClient:
         now: Callable[[], float] = time.time,
     ) -> None:
         from github import Auth, Github
-        from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, Requester
 
         self.connection, self._sleep, self._now = connection, sleep, now
-        self._asks: Resource = "core"
-        # PyGithub follows redirections by itself; counted is what goes over its connection.
-        Requester.injectConnectionClasses(
-            _counted(HTTPRequestsConnectionClass, self._spend),
-            _counted(HTTPSRequestsConnectionClass, self._spend),
+        github = Github(
+            auth=Auth.Token(connection.token) if connection.token else None,
+            base_url=connection.api_url.rstrip("/"),
+            timeout=_TIMEOUT_S,
+            user_agent="angle-toolkit",
+            per_page=100,
+            retry=None,
+            seconds_between_requests=None,
+            seconds_between_writes=None,
         )
-        try:
-            github = Github(
-                auth=Auth.Token(connection.token) if connection.token else None,
-                base_url=connection.api_url.rstrip("/"),
-                timeout=_TIMEOUT_S,
-                user_agent="angle-toolkit",
-                per_page=100,
-                retry=None,
-                seconds_between_requests=None,
-                seconds_between_writes=None,
-            )
-        finally:
-            Requester.resetConnectionClasses()
         # PyGithub writes its redirections to stderr by a handler of its own.
         logging.getLogger("github").setLevel(logging.WARNING)
         self._requester = github.requester
-        self.requests = self.unchanged = self._answers = 0
+        self.requests = self._answers = 0
         self.budgets: dict[Resource, Budget] = {}
         self._skew_s = 0.0
 
@@ -238,7 +207,6 @@ class GitHubClient:
         headers = {"Accept": "application/vnd.github+json"} | ({"If-None-Match": etag} if etag else {})
         status, answer, text = self._repeat(lambda: self._send("core", "GET", path, headers, None))
         if status == 304:
-            self.unchanged += 1
             return None
         links = {link.get("rel"): link["url"] for link in parse_header_links(answer.get("link", ""))}
         last = re.search(r"[?&]page=(\d+)", links.get("last", ""))
@@ -311,11 +279,10 @@ class GitHubClient:
         path: str,
         headers: dict[str, str],
         body: dict[str, Any] | None,
-        hops: int = 3,
     ) -> tuple[int, dict[str, str], Any]:
         from requests.exceptions import InvalidURL, ReadTimeout, RequestException
 
-        self._asks = resource
+        self._spend(resource)
         try:
             status, answer, text = self._requester.requestJson(verb, path, headers=dict(headers), input=body)
         except InvalidURL as error:
@@ -329,11 +296,6 @@ class GitHubClient:
         self._note(resource, answer)
         if status == 304:
             return status, answer, None
-        target = answer.get("location", "")
-        here = {None, urlsplit(self.connection.api_url).hostname}
-        if status in _MOVED and hops and target and urlsplit(target).hostname in here:
-            # PyGithub follows 301 by itself, and no other redirection.
-            return self._send(resource, verb, target, headers, body, hops - 1)
         try:
             data = json.loads(text)
         except ValueError:
@@ -348,8 +310,7 @@ class GitHubClient:
             raise Transient("an answer that is no JSON")
         return status, answer, data
 
-    def _spend(self) -> None:
-        resource = self._asks
+    def _spend(self, resource: Resource) -> None:
         limit = self.connection.max_requests
         if limit is not None and self.requests >= limit:
             raise StoppedError(
@@ -357,7 +318,7 @@ class GitHubClient:
             )
         seconds = pause_before(self.budgets.get(resource), self._server_now())
         if seconds > 0:
-            self.pause(seconds, f"{self.budgets[resource].remaining} requests left of the {resource} limit")
+            self.pause(seconds, f"no requests left of the {resource} limit")
         self.requests += 1
 
     def _note(self, resource: Resource, headers: Mapping[str, str]) -> None:
@@ -371,23 +332,9 @@ class GitHubClient:
         return self._now() + self._skew_s
 
     def _rejected(self) -> CredentialsError:
-        name = self.connection.token_env
-        if self.authenticated:
-            return CredentialsError(f"GitHub rejected the token in {name} (401); set {name} to a valid one")
-        return CredentialsError(
-            f"{self.connection.api_url} wants a token (401); set {name} or give --token-env"
-        )
-
-
-def _counted(connection: type[Any], spend: Callable[[], None]) -> type[Any]:
-    """A kind of PyGithub connection that calls `spend` before each request that it sends."""
-
-    class Counted(connection):  # type: ignore[misc]  # chosen at run time
-        def request(self, *arguments: Any, **options: Any) -> Any:
-            spend()
-            return super().request(*arguments, **options)
-
-    return Counted
+        name, url = self.connection.token_env, self.connection.api_url
+        said = f"rejected the token in {name}" if self.authenticated else "wants a token"
+        return CredentialsError(f"{url} {said} (401); set {name} to a valid one, or give --token-env")
 
 
 def _log_retry(state: RetryCallState) -> None:
@@ -401,16 +348,10 @@ def _log_retry(state: RetryCallState) -> None:
 
 
 def pause_before(budget: Budget | None, now: float) -> float:
-    """Return the seconds to wait before the next request: none while more than a tenth of the budget is left.
-
-    Then the rest is spread evenly over the time to the reset; with nothing left, the wait lasts until then.
-    """
-    if budget is None or budget.limit <= 0 or now >= budget.reset:
+    """Return the seconds to wait before the next request: until the reset where nothing is left."""
+    if budget is None or budget.remaining > 0 or now >= budget.reset:
         return 0.0
-    left = budget.reset - now
-    if budget.remaining <= 0:
-        return left + _MARGIN_S
-    return left / budget.remaining if budget.remaining < budget.limit * _SHORT_SHARE else 0.0
+    return budget.reset - now + _MARGIN_S
 
 
 def judge_status(status: int, headers: Mapping[str, str], message: str, now: float) -> Exception | None:
@@ -420,16 +361,15 @@ def judge_status(status: int, headers: Mapping[str, str], message: str, now: flo
     """
     if status < 300 or status == 304:
         return None
-    words = message.lower()
     budget = Budget.from_headers(headers)
     limits = (
         "retry-after" in headers
         or (budget is not None and budget.remaining <= 0)
-        or any(word in words for word in ("rate limit", "abuse detection"))
+        or "rate limit" in message.lower()
     )
     if status == 429 or (status == 403 and limits):
         return _limited(headers, now)
-    if status == 408 or status >= 500:
+    if status >= 500:
         return Transient(f"HTTP {status}", retry_after(headers), heavy=True)
     return Refused(status, message.splitlines()[0][:200] if message else "no reason given")
 
@@ -447,15 +387,15 @@ def judge_graphql(answer: Mapping[str, Any], headers: Mapping[str, str], now: fl
         return _limited(headers, now)
     if types & _HEAVY_TYPES or any(word in words for word in _HEAVY_WORDS):
         return Transient(f"GraphQL: {text}", heavy=True)
-    if "INVALID_CURSOR_ARGUMENTS" in types:
-        return LostCursorError(text)
     data = answer.get("data")
     if isinstance(data, dict) and any(value is not None for key, value in data.items() if key != "rateLimit"):
         return None
     if types & _REFUSED_TYPES:
         return Refused(404 if "NOT_FOUND" in types else 403, text[:200])
     if any("code" in (error.get("extensions") or {}) for error in errors):
-        return SchemaError(text[:200])
+        return InputError(
+            f"the server's GraphQL is too old ({text[:200]}); read comments alone, by --strategy comments"
+        )
     return Transient(f"GraphQL error: {text[:200] or 'no data'}")
 
 

@@ -8,22 +8,25 @@ followed. GraphQL cursors hold their place by themselves.
 
 Single issues are asked for where a listing does not give them: an original that moved, was deleted, is too
 old or is a pull request, and an issue that was too heavy.
+
+The GraphQL queries: `stateReason` without `enableDuplicate` never says DUPLICATE. `pageCount` is asked for
+because a large page may come back with lists inside it cut short and no error (seen in
+kubevirt/ci-health#168). Costs in points are GitHub's rule: connections asked for, divided by 100, rounded.
+https://docs.github.com/graphql/overview/rate-limits-and-node-limits-for-the-graphql-api
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from angle_data.gis.comments.references import find_references, may_refer
-from angle_data.gis.crawl.github import GitHubClient, LostCursorError, Refused, TooHeavy
-from angle_data.gis.crawl.queries import ISSUES_QUERY, NUMBERS_A_QUERY, TIMELINE_QUERY, numbers_query
+from angle_data.gis.comments.reading import read_comment
+from angle_data.gis.crawl.github import GitHubClient, Refused, TooHeavy
 from angle_data.gis.crawl.rows import (
     Comment,
     Cursor,
@@ -42,22 +45,89 @@ from angle_data.gis.crawl.store import Store, hosts_of
 PER_PAGE = 100
 _GROW_AFTER = 3
 _BREATH_S = 1.0
-_CUT_TRIES = 4
-# A page of events that is not shown; it counts as cut short.
-_NO_EVENTS = {"nodes": [], "pageCount": 1, "pageInfo": {"hasPreviousPage": False, "startCursor": None}}
+_TRIES_ALONE = 4
+_CUT = "GitHub does not show all of its events"
 _REST: dict[str, tuple[str, Callable[[Mapping[str, Any], int], Issue | Comment]]] = {
     "issues": ("issues?state=all&", issue_from_rest),
     "comments": ("issues/comments?", comment_from_rest),
 }
 
 _GONE = frozenset({404, 410, 451})
-# A word that often goes with duplicates; what a comment means is decided in `comments`.
-_HINT = re.compile(
-    r"\bdup|\bdedup|\bfavou?r of|\btracked|\btracking|\bsame (?:as|issue|problem|bug)|\bsupersed"
-    r"|\breported (?:in|as|by)\b|\bcovered by\b|\b(?:merged|folded|consolidated) (?:in)?to\b|\breplaced by\b"
-    r"|doublon|duplikat|дубл|重复|重複|중복",
-    re.IGNORECASE,
-)
+POINTS_PER_PAGE = 2
+"""Points of one full page of `ISSUES_QUERY`: (1 + 100 labels + 100 timelines) / 100."""
+
+NUMBERS_A_QUERY = 50
+"""How many single numbers `numbers_query` asks for at once."""
+
+_RATE = "rateLimit { cost limit remaining resetAt }"
+
+_END = """__typename
+  ... on Issue { number repository { databaseId nameWithOwner } }
+  ... on PullRequest { number repository { databaseId nameWithOwner } }"""
+
+_EVENTS = f"""
+fragment Ref on IssueOrPullRequest {{
+  {_END}
+}}
+fragment Events on IssueTimelineItemsConnection {{
+  pageCount
+  pageInfo {{ hasPreviousPage startCursor }}
+  nodes {{
+    __typename
+    ... on MarkedAsDuplicateEvent {{
+      id createdAt actor {{ __typename login }} canonical {{ ...Ref }} duplicate {{ ...Ref }}
+    }}
+    ... on UnmarkedAsDuplicateEvent {{
+      id createdAt actor {{ __typename login }} canonical {{ ...Ref }} duplicate {{ ...Ref }}
+    }}
+    ... on ClosedEvent {{ id createdAt actor {{ __typename login }} }}
+    ... on ReopenedEvent {{ id createdAt actor {{ __typename login }} }}
+  }}
+}}
+"""
+
+_ITEM_TYPES = "[MARKED_AS_DUPLICATE_EVENT, UNMARKED_AS_DUPLICATE_EVENT, CLOSED_EVENT, REOPENED_EVENT]"
+
+_PARTS = f"""
+fragment Parts on Issue {{
+  id fullDatabaseId number title body author {{ __typename login }} authorAssociation
+  state stateReason(enableDuplicate: true) createdAt closedAt updatedAt locked
+  labels(first: 20) {{ nodes {{ name }} }}
+  timelineItems(last: 10, itemTypes: {_ITEM_TYPES}) {{ ...Events }}
+}}
+{_EVENTS}"""
+
+ISSUES_QUERY = f"""
+query IssuesPage(
+  $owner: String!, $name: String!, $first: Int!, $after: String, $filter: IssueFilters,
+  $texts: Boolean!
+) {{
+  {_RATE}
+  repository(owner: $owner, name: $name) {{
+    databaseId
+    issues(first: $first, after: $after, filterBy: $filter, orderBy: {{field: UPDATED_AT, direction: ASC}}) {{
+      pageInfo {{ hasNextPage endCursor }}
+      nodes {{
+        number updatedAt
+        ...Parts @include(if: $texts)
+      }}
+    }}
+  }}
+}}
+{_PARTS}"""
+"""A page of issues in the order of their last update; without `texts` only their numbers and times."""
+
+TIMELINE_QUERY = f"""
+query Timeline($id: ID!, $before: String) {{
+  {_RATE}
+  node(id: $id) {{
+    ... on Issue {{
+      timelineItems(last: 100, before: $before, itemTypes: {_ITEM_TYPES}) {{ ...Events }}
+    }}
+  }}
+}}
+{_EVENTS}"""
+"""Earlier events of one issue, for the few with more of them than a page shows."""
 
 log = logging.getLogger("angle")
 
@@ -66,14 +136,14 @@ log = logging.getLogger("angle")
 class Crawler:
     """What reading a repository takes: who asks, where the rows go, which of them, and how it shows progress.
 
-    `since` bounds the last update, as a UTC time stamp; None is open. `tell` gets the repository's name, what
-    was read of it, and how many.
+    `since` bounds the last update, as a UTC time stamp; None is open. `tell` gets the repository's name
+    after every page.
     """
 
     client: GitHubClient
     store: Store
     since: str | None
-    tell: Callable[[str, str, int], None]
+    tell: Callable[[str], None]
 
     def cursor(self, repo: Repo, listing: Listing) -> Cursor:
         """Return where to go on; from the start where nothing was read, or `since` lies further back now."""
@@ -143,81 +213,53 @@ def read_listing(crawler: Crawler, repo: Repo, listing: Literal["issues", "comme
             comments=[row for row in rows if isinstance(row, Comment)],
             cursor=cursor,
         )
-        crawler.tell(repo.name, listing, len(rows))
+        crawler.tell(repo.name)
         if done:
             return
 
 
-def read_events(crawler: Crawler, repo: Repo, *, references: bool = False) -> None:
+def read_events(crawler: Crawler, repo: Repo) -> None:
     """Read issues with their texts and the events that mark duplicates, over GraphQL.
 
-    With `references` also which issues mention which, the last 25 of each. The size of a page is halved when
-    the server cannot serve it in time, and grows back; an issue that it cannot serve even alone is set aside.
+    The size of a page is halved when the server cannot serve it in time, and grows back; an issue that it
+    cannot serve even alone is set aside.
     """
     cursor = crawler.cursor(repo, "events")
     place, first, good, alone = _Place.of(cursor), PER_PAGE, 0, 0
     while True:
         try:
-            connection = _ask_issues(
-                crawler.client, repo, place, first, references=references, strict=alone < _CUT_TRIES
-            )
+            connection = _ask_issues(crawler.client, repo, place, first)
         except TooHeavy as error:
             alone += first == 1
             first, good = max(1, first // 2), 0
             log.debug("%s: %s; %d issues a page from here", repo.name, error, first)
             crawler.client.pause(_BREATH_S, "a page was too heavy")
-            if alone <= _CUT_TRIES:
+            if alone <= _TRIES_ALONE:
                 continue
-            connection = _ask_the_heaviest(crawler, repo, place, references=references)
-        except LostCursorError as error:
-            if place.after is None:
-                raise Refused(422, str(error)) from error
-            place = place.restarted()
-            continue
+            # With all patience: while GitHub serves not even the number, the issue is not to blame.
+            connection = _ask_issues(crawler.client, repo, place, 1, texts=False)
+            for node in connection["nodes"]:
+                crawler.set_aside(repo, node["number"], str(error))
         good, alone = good + 1, 0
         if good % _GROW_AFTER == 0:
             first = min(PER_PAGE, first * 2)
-        nodes = [node for node in connection["nodes"] or [] if node]
-        info = connection["pageInfo"]
+        nodes, info = connection["nodes"], connection["pageInfo"]
         more = bool(info["hasNextPage"])
         newest = max((node["updatedAt"] for node in nodes), default=place.newest)
         place = _Place(place.since, after=info["endCursor"], newest=newest)
         cursor = Cursor(repo.id, "events", str(place if more else place.restarted()), not more, cursor.start)
         issues, events, _ = rows_of(crawler, repo, [node for node in nodes if "id" in node])
         crawler.store.upsert_page(issues=issues, events=events, cursor=cursor)
-        crawler.tell(repo.name, "issues", len(nodes))
+        crawler.tell(repo.name)
         if not more:
             return
 
 
-def _ask_the_heaviest(crawler: Crawler, repo: Repo, place: _Place, *, references: bool) -> dict[str, Any]:
-    """Return the page of one issue that failed again and again, without its text where it fails once more.
-
-    The number alone is asked for first, with all patience: while GitHub serves nothing, the issue is not to
-    blame.
-    """
-    numbers = _ask_issues(crawler.client, repo, place, 1, texts=False)
-    try:
-        return _ask_issues(crawler.client, repo, place, 1, references=references)
-    except TooHeavy as error:
-        for node in filter(None, numbers["nodes"] or []):
-            crawler.set_aside(repo, node["number"], str(error))
-        return numbers
-
-
 def _ask_issues(
-    client: GitHubClient,
-    repo: Repo,
-    place: _Place,
-    first: int,
-    *,
-    texts: bool = True,
-    references: bool = False,
-    strict: bool = False,
+    client: GitHubClient, repo: Repo, place: _Place, first: int, *, texts: bool = True
 ) -> dict[str, Any]:
     owner, name = repo.name.split("/")
-    variables: dict[str, Any] = {"owner": owner, "name": name, "first": first}
-    variables |= {"texts": texts, "references": references}
+    variables: dict[str, Any] = {"owner": owner, "name": name, "first": first, "texts": texts}
     if place.since:
         variables["filter"] = {"since": place.since}
     if place.after:
@@ -227,16 +269,15 @@ def _ask_issues(
         raise Refused(404, "not found by GraphQL")
     if repository["databaseId"] != repo.id:
         raise Refused(404, f"the name {repo.name} belongs to another repository now")
-    connection = dict(repository["issues"])
-    for node in (connection["nodes"] or []) if strict else []:
-        if node and (_is_cut(node["timelineItems"]) or _is_cut(node.get("references"))):
-            raise TooHeavy("lists inside the page are cut short")
-    return connection
+    nodes = [node for node in repository["issues"]["nodes"] or [] if node]
+    if any(_is_cut(node["timelineItems"]) for node in nodes if texts):
+        raise TooHeavy(_CUT)
+    return {**repository["issues"], "nodes": nodes}
 
 
-def _is_cut(timeline: Mapping[str, Any] | None) -> bool:
+def _is_cut(timeline: Mapping[str, Any]) -> bool:
     """Whether it holds fewer items than it says; GitHub empties some of a large page without an error."""
-    return timeline is not None and len(timeline["nodes"] or []) < timeline["pageCount"]
+    return len(timeline["nodes"] or []) < int(timeline["pageCount"])
 
 
 def rows_of(
@@ -249,46 +290,38 @@ def rows_of(
     """
     issues: list[Issue] = []
     events: list[Event] = []
-    cut: list[int] = []
+    heavy: list[int] = []
     for node in nodes:
         issues.append(issue_from_node(node, repo.id))
         timeline: Mapping[str, Any] | None = node.get("timelineItems")
-        if _is_cut(timeline):
-            timeline = _ask_timeline(crawler.client, node, None)
-        while timeline:
-            events += events_from_timeline(timeline, repo.id, node["number"])
-            earlier, start = (timeline["pageInfo"][name] for name in ("hasPreviousPage", "startCursor"))
-            if _is_cut(timeline) and node["number"] not in cut:
-                cut.append(node["number"])
-                crawler.set_aside(repo, node["number"], "GitHub does not show all of its events")
-            timeline = _ask_timeline(crawler.client, node, start) if earlier else None
-        events += events_from_timeline(node.get("references"), repo.id, node["number"])
-    return issues, events, cut
-
-
-def _ask_timeline(client: GitHubClient, node: Mapping[str, Any], before: str | None) -> Mapping[str, Any]:
-    """Return a page of an issue's events; as it comes where GitHub cuts it short every time."""
-    timeline: Mapping[str, Any] = _NO_EVENTS
-    for _ in range(_CUT_TRIES):
         try:
-            variables = {"id": node["id"], "before": before}
-            found = client.graphql(TIMELINE_QUERY, variables, smaller=True)["node"]
-            if not found:
-                return {}
-            timeline = found["timelineItems"]
-            if not _is_cut(timeline):
-                break
+            while timeline:
+                events += events_from_timeline(timeline, repo.id, node["number"])
+                if _is_cut(timeline):
+                    raise TooHeavy(_CUT)
+                timeline = _ask_earlier(crawler.client, node, timeline["pageInfo"])
         except TooHeavy as error:
-            log.debug("#%d: %s", node["number"], error)
-        client.pause(_BREATH_S, "a timeline was cut short")
-    return timeline
+            heavy.append(node["number"])
+            crawler.set_aside(repo, node["number"], str(error))
+    return issues, events, heavy
+
+
+def _ask_earlier(
+    client: GitHubClient, node: Mapping[str, Any], info: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Return the page of an issue's events before the one that `info` is of, None if there is none."""
+    if not info["hasPreviousPage"]:
+        return None
+    variables = {"id": node["id"], "before": info["startCursor"]}
+    found = client.graphql(TIMELINE_QUERY, variables, smaller=True)["node"]
+    return found["timelineItems"] if found else None
 
 
 # Single issues
 
 
 def missing_numbers(store: Store, repo: Repo) -> list[int]:
-    """Return the numbers of `repo` that marks or likely comments point to and that have no row."""
+    """Return the numbers of `repo` that marks or comments call originals and that have no row."""
     names = repo.names
     hosts = hosts_of(store.site())
     named = {
@@ -297,9 +330,10 @@ def missing_numbers(store: Store, repo: Repo) -> list[int]:
         if event.kind in ("marked", "unmarked") and (event.target_repo or "").lower() in names
     }
     for comment in store.comments(repo.id):
-        if "/pull/" not in comment.url and _HINT.search(comment.body) and may_refer(comment.body):
-            found = find_references(comment.body, repo.name, hosts)
-            named.update(reference.number for reference in found if reference.repo.lower() in names)
+        if "/pull/" not in comment.url:
+            said = read_comment(comment.body, repo.name, comment.number, author=comment.author, hosts=hosts)
+            found = (*said.links, *said.denials)
+            named.update(link.number for link in found if link.repo.lower() in names)
     known = {issue.number for issue in store.issues(repo.id, (n for n in named if n))}
     newest = store.newest_number(repo.id)
     return sorted(n for n in named - known if n is not None and 0 < n <= newest)
@@ -320,7 +354,7 @@ def follow_missing(crawler: Crawler, repo: Repo, *, graphql: bool) -> None:
         if graphql:
             found, events, _ = rows_of(crawler, repo, ask_numbers(crawler.client, repo, chunk))
             crawler.store.upsert_page(issues=found, events=events)
-            crawler.tell(repo.name, "missing", len(found))
+            crawler.tell(repo.name)
             chunk = sorted(set(chunk) - {issue.number for issue in found})
         for number in chunk:
             _ask_alone(crawler, repo, number)
@@ -330,11 +364,11 @@ def follow_missing(crawler: Crawler, repo: Repo, *, graphql: bool) -> None:
 def read_set_aside(crawler: Crawler, repo: Repo) -> None:
     """Ask again for each issue that was set aside; of one that is still too heavy, store the text alone."""
     for _, number, _ in crawler.store.all_set_aside(repo.id):
-        found, events, cut = rows_of(crawler, repo, ask_numbers(crawler.client, repo, [number]))
+        found, events, heavy = rows_of(crawler, repo, ask_numbers(crawler.client, repo, [number]))
         crawler.store.upsert_page(issues=found, events=events)
         if not found:
             _ask_alone(crawler, repo, number)
-        elif not cut:
+        elif not heavy:
             crawler.store.set_aside(repo.id, number, None)
 
 
@@ -344,13 +378,13 @@ def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
         crawler.store.upsert_page(issues=[ask_number(crawler.client, repo, number)])
     except Refused as error:
         log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
-    crawler.tell(repo.name, "missing", 1)
+    crawler.tell(repo.name)
 
 
 def ask_numbers(client: GitHubClient, repo: Repo, numbers: list[int]) -> list[Mapping[str, Any]]:
     """Return the GraphQL nodes of the issues and pull requests of these numbers that `repo` still has.
 
-    At most `queries.NUMBERS_A_QUERY` numbers; needs a token. What GitHub cannot serve in time is asked for in
+    At most `NUMBERS_A_QUERY` numbers; needs a token. What GitHub cannot serve in time is asked for in
     halves, and a single issue that is still too heavy is left out.
     """
     owner, name = repo.name.split("/")
@@ -393,3 +427,29 @@ def _second_before(stamp: str) -> str:
     """One second less: items of that second come again, whether `since` includes its bound or not."""
     moment = datetime.fromisoformat(stamp.replace("Z", "+00:00")) - timedelta(seconds=1)
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def numbers_query(count: int) -> str:
+    """Return a query for `count` single numbers (variables `n0` ...), one point in all.
+
+    Issues come as in `ISSUES_QUERY`; pull requests, which no listing of issues has, with their texts.
+    """
+    variables = ", ".join(f"$n{i}: Int!" for i in range(count))
+    fields = "\n".join(f"    n{i}: issueOrPullRequest(number: $n{i}) {{ ...Found }}" for i in range(count))
+    return f"""
+query Numbers($owner: String!, $name: String!, {variables}) {{
+  {_RATE}
+  repository(owner: $owner, name: $name) {{
+    databaseId
+{fields}
+  }}
+}}
+fragment Found on IssueOrPullRequest {{
+  __typename
+  ... on Issue {{ ...Parts }}
+  ... on PullRequest {{
+    id fullDatabaseId number title body author {{ __typename login }} authorAssociation
+    prState: state createdAt closedAt updatedAt locked
+  }}
+}}
+{_PARTS}"""

@@ -19,14 +19,13 @@ Listing = Literal["issues", "comments", "events"]
 
 LISTINGS: tuple[Listing, ...] = get_args(Listing)
 
-EventKind = Literal["marked", "unmarked", "closed", "reopened", "cross_referenced"]
+EventKind = Literal["marked", "unmarked", "closed", "reopened"]
 
 _KINDS: dict[str, EventKind] = {
     "MarkedAsDuplicateEvent": "marked",
     "UnmarkedAsDuplicateEvent": "unmarked",
     "ClosedEvent": "closed",
     "ReopenedEvent": "reopened",
-    "CrossReferencedEvent": "cross_referenced",
 }
 _NUMBER_BITS = 30
 
@@ -62,9 +61,8 @@ class Issue:
 
     `state` is `open` or `closed`; `state_reason` `completed`, `reopened`, `not_planned`, `duplicate` or
     None. `gone` is None, `deleted` (also: turned into a discussion) or `transferred:owner/name#number`; a
-    gone issue whose text was never seen has a negative id, empty texts and empty times. `comments` is None
-    where the source does not count them. `author_association` is GitHub's enum (`OWNER`, `MEMBER`, ...),
-    `""` if unknown.
+    gone issue whose text was never seen has a negative id, empty texts and empty times.
+    `author_association` is GitHub's enum (`OWNER`, `MEMBER`, ...), `""` if unknown.
     """
 
     id: int
@@ -85,7 +83,6 @@ class Issue:
     updated_at: str = ""
     locked: bool = False
     gone: str | None = None
-    comments: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +110,7 @@ class Event:
     """Something that happened to issue `number`; `id` is GitHub's node id.
 
     `marked` and `unmarked`: `number` is the duplicate, `target_repo` (`owner/name`) and `target_number` the
-    issue it duplicates. `cross_referenced`: the target is the issue or pull request that mentions this one.
+    issue it duplicates.
     `closed` and `reopened` have no target.
     """
 
@@ -181,7 +178,6 @@ def issue_from_rest(raw: Json, repo_id: int) -> Issue:
         closed_by=login_of(raw.get("closed_by")),
         updated_at=raw["updated_at"],
         locked=bool(raw["locked"]),
-        comments=raw["comments"],
     )
 
 
@@ -203,7 +199,7 @@ def comment_from_rest(raw: Json, repo_id: int) -> Comment:
 
 
 def issue_from_node(node: Json, repo_id: int) -> Issue:
-    """Return the row of an issue of `queries.ISSUES_QUERY`, or of a pull request of `queries.numbers_query`.
+    """Return the row of an issue of `ISSUES_QUERY`, or of a pull request of `numbers_query` (see `listings`).
 
     The last closing of an issue tells who closed it. Labels, reason and events of pull requests are not asked
     for.
@@ -247,13 +243,10 @@ def events_from_timeline(timeline: Json | None, repo_id: int, number: int) -> It
         if kind in ("closed", "reopened"):
             yield Event(item["id"], kind, repo_id, number, None, None, actor, created)
             continue
-        marks = kind in ("marked", "unmarked")
-        here, target = (item["duplicate"], item["canonical"]) if marks else (None, item["source"])
-        if not target or (marks and not here):
-            continue
-        owner = (here["repository"]["databaseId"], here["number"]) if here else (repo_id, number)
-        repo, target_number = target["repository"]["nameWithOwner"], target["number"]
-        yield Event(item["id"], kind, owner[0], owner[1], repo, target_number, actor, created)
+        here, target = item["duplicate"], item["canonical"]
+        if here and target:
+            owner, repo = here["repository"]["databaseId"], target["repository"]["nameWithOwner"]
+            yield Event(item["id"], kind, owner, here["number"], repo, target["number"], actor, created)
 
 
 def _items(connection: Json | None) -> list[Json]:

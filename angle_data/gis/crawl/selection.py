@@ -21,10 +21,8 @@ from angle_data.jsonl import open_text
 Signals = Literal["events", "comments", "both"]
 """What says that issues are duplicates (`--strategy`): GitHub's marks, what people write, or both."""
 
-# https://github.com/owner/name[.git][/issues/…], git@host:owner/name.git, or the bare owner/name.
-_ADDRESS = re.compile(
-    r"(?:https?://(?:[^@/]*@)?|(?:ssh://)?git@)(?P<host>[^/:]+)(?::\d+(?=/))?[:/]", re.IGNORECASE
-)
+# https://github.com/owner/name[.git][/issues/…], or the bare owner/name.
+_ADDRESS = re.compile(r"https?://(?:[^@/]*@)?(?:www\.)?(?P<host>[^/:]+)(?::\d+)?/", re.IGNORECASE)
 _SECRET = re.compile(r"//[^@/\s]*@")
 _HOSTS = frozenset({"github.com"})
 _OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\Z")
@@ -33,18 +31,10 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z")
 log = logging.getLogger("angle")
 
 
-@dataclass(frozen=True, slots=True)
-class RepoList:
-    """The names, once each in any case, and the `bad` lines that name none, each as `file:line: text`."""
-
-    names: tuple[str, ...] = ()
-    bad: tuple[str, ...] = ()
-
-
 def parse_repo(text: str, hosts: frozenset[str] = _HOSTS) -> str | None:
     """Return `owner/name` of a name or of an address on one of `hosts`, None if it is neither."""
     address = _ADDRESS.match(text)
-    if address and re.sub(r"^(?:www|ssh)\.", "", address["host"].lower()) not in hosts:
+    if address and address["host"].lower() not in hosts:
         return None
     path = text[address.end() :] if address else text
     parts = re.split(r"[?#]", path)[0].rstrip("/").split("/")
@@ -56,18 +46,17 @@ def parse_repo(text: str, hosts: frozenset[str] = _HOSTS) -> str | None:
     return f"{owner}/{name}"
 
 
-def read_repos(path: Path | None, api_url: str = "", *, tell: bool = False) -> RepoList:
-    """Read a list of repositories; a `#` at the start of a line or after a space opens a comment.
+def read_repos(path: Path | None, api_url: str = "", *, tell: bool = False) -> tuple[str, ...]:
+    """Return the names in a list, once each in any case; a `#` after nothing or a space opens a comment.
 
-    None is an empty list.
-
-    An address must lie on github.com or on the host of `api_url`; `tell` warns of bad lines.
+    An address must lie on github.com or on the host of `api_url`; `tell` warns of lines that name no
+    repository, which are left out. None is an empty list.
 
     Raises:
         InputError: The file cannot be read or names no repository.
     """
     if path is None:
-        return RepoList()
+        return ()
     host = (urlsplit(api_url).hostname or "").lower()
     hosts = _HOSTS | {host, host.removeprefix("api.")}
     names: dict[str, str] = {}
@@ -88,7 +77,7 @@ def read_repos(path: Path | None, api_url: str = "", *, tell: bool = False) -> R
         raise InputError(f"{path} names no repository{seen}; write one owner/name or GitHub URL a line")
     for number, text in bad.items() if tell else ():
         log.warning("%s:%d: %r is no repository; skipped", path, number, text)
-    return RepoList(tuple(names.values()), tuple(f"{path}:{number}: {text}" for number, text in bad.items()))
+    return tuple(names.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from angle_data.errors import InputError
 from angle_data.gis.comments.references import PUBLIC_HOSTS
 from angle_data.gis.crawl.rows import Comment, Cursor, Event, Issue, Listing, Repo
+from angle_data.text import whole_characters
 
 STORE_NAME = "crawl.sqlite"
 """File name of the store inside the output folder."""
@@ -46,7 +47,7 @@ CREATE TABLE IF NOT EXISTS issues (
   title TEXT NOT NULL, body TEXT NOT NULL, author TEXT, author_association TEXT NOT NULL,
   state TEXT NOT NULL, state_reason TEXT, labels TEXT NOT NULL, is_pull INTEGER NOT NULL,
   created_at TEXT NOT NULL, closed_at TEXT, closed_by TEXT, updated_at TEXT NOT NULL,
-  locked INTEGER NOT NULL, gone TEXT, comments INTEGER,
+  locked INTEGER NOT NULL, gone TEXT,
   UNIQUE (repo_id, number));
 CREATE TABLE IF NOT EXISTS comments (
   id INTEGER PRIMARY KEY, repo_id INTEGER NOT NULL, number INTEGER NOT NULL, author TEXT,
@@ -75,7 +76,6 @@ _KEEP = {
     "issues": {
         "closed_by": "CASE WHEN excluded.state = 'open' THEN NULL "
         "ELSE coalesce(excluded.closed_by, issues.closed_by) END",
-        "comments": "coalesce(excluded.comments, issues.comments)",
     },
     "comments": {},
     "events": {},
@@ -350,8 +350,6 @@ class Store:
         where, values = "", list[int | str]()
         if repo_id is not None:
             where, values = " WHERE repo_id = ?", [repo_id]
-        elif numbers is not None:
-            raise ValueError("numbers mean nothing without a repo_id")
         if numbers is not None:
             where += " AND number IN (SELECT value FROM json_each(?))"
             values.append(json.dumps(sorted(set(numbers))))
@@ -438,10 +436,7 @@ def _values(record: Any) -> tuple[Any, ...]:
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         value = json.dumps(value, ensure_ascii=False)
-    if isinstance(value, str) and not value.isascii():
-        # JSON may carry half a surrogate pair, which is no text that can be stored.
-        return value.encode("utf-8", "replace").decode("utf-8")
-    return value
+    return whole_characters(value) if isinstance(value, str) else value
 
 
 _UPSERTS = {

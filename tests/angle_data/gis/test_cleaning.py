@@ -2,58 +2,54 @@
 
 import pytest
 
-from angle_data.gis.build.clean import CHANGES, clean_text, is_dummy
+from angle_data.gis.build.clean import clean_text, is_dummy
 from angle_data.gis.build.scrub import scrub
 
 
 @pytest.mark.parametrize(
-    ("body", "text", "change"),
+    ("body", "text"),
     [
-        ("One\r\ntwo\rthree", "One\ntwo\nthree", None),
-        ("Seen.<!-- fill in\nthis -->\nHere.", "Seen.\nHere.", "comments"),
-        ("Seen. <!-- never closed", "Seen.", "comments"),
-        ("- [x] I have searched, not a duplicate\nCrash.", "Crash.", "boxes"),
-        ("- [ ] I have searched the issues\nCrash.", "Crash.", "boxes"),
-        ("- [ ] write the parser", "- [ ] write the parser", None),
-        ("I have searched existing issues and found no duplicates.\nCrash.", "Crash.", "boxes"),
-        ("### Version\n\n### Steps\nRun it.", "### Steps\nRun it.", "templates"),
-        ("### Version\n_No response_\n### Steps\nRun it.", "### Steps\nRun it.", "templates"),
-        ("## Report\n### Steps\nRun it.", "## Report\n### Steps\nRun it.", None),
-        ("**Logs**\n\n**Steps**\nRun it.", "**Steps**\nRun it.", "templates"),
-        ("Run it.\n### Screenshots", "Run it.", "templates"),
-        ("See ![a](https://x.example/a.png) here", "See  here", "attachments"),
-        ("See [a.log](https://github.com/o/r/files/12/a.log)", "See a.log", "attachments"),
-        ("https://play.example/x?y#code/" + "Q" * 200, "https://play.example/x", "attachments"),
-        ("data:image/png;base64,AAAA=", "[data]", "attachments"),
-        ("A" * 200, "[data]", "attachments"),
-        ("Like #12.", "Like [issue].", "references"),
-        ("Like GH-12 and o/r#3.", "Like [issue] and [issue].", "references"),
-        ("https://github.com/o/r/issues/5#issuecomment-7", "[issue]", "references"),
-        ("> Possible duplicate of #12", "> [issue]", "references"),
-        ("See step #2 and [this](../issues/5).", "See step #2 and [issue].", "references"),
+        ("One\r\ntwo\rthree", "One\ntwo\nthree"),
+        ("Seen.<!-- fill in\nthis -->\nHere.", "Seen.\nHere."),
+        ("Seen. <!-- never closed", "Seen."),
+        ("- [x] I have searched, not a duplicate\nCrash.", "Crash."),
+        ("- [ ] I have searched the issues\nCrash.", "Crash."),
+        ("- [ ] write the parser", "- [ ] write the parser"),
+        ("I have searched existing issues and found no duplicates.\nCrash.", "Crash."),
+        ("### Version\n\n### Steps\nRun it.", "### Steps\nRun it."),
+        ("### Version\n_No response_\n### Steps\nRun it.", "### Steps\nRun it."),
+        ("## Report\n### Steps\nRun it.", "## Report\n### Steps\nRun it."),
+        ("**Logs**\n\n**Steps**\nRun it.", "**Steps**\nRun it."),
+        ("Run it.\n### Screenshots", "Run it."),
+        ("See ![a](https://x.example/a.png) here", "See  here"),
+        ("See [a.log](https://github.com/o/r/files/12/a.log)", "See a.log"),
+        ("https://play.example/x?y#code/" + "Q" * 200, "https://play.example/x"),
+        ("data:image/png;base64,AAAA=", "[data]"),
+        ("A" * 200, "[data]"),
+        ("Like #12.", "Like [issue]."),
+        ("Like GH-12 and o/r#3.", "Like [issue] and [issue]."),
+        ("https://github.com/o/r/issues/5#issuecomment-7", "[issue]"),
+        ("> Possible duplicate of #12", "> [issue]"),
+        ("See step #2 and [this](../issues/5).", "See step #2 and [issue]."),
         (
             "See o/r/issues/5 and [it](https://github.com/o/r/issues/5).",
             "See [issue] and [issue].",
-            "references",
         ),
-        ("colour #fff, page.html#12, C#", "colour #fff, page.html#12, C#", None),
-        ("_Originally posted by @x in #3_\nCrash.", "Crash.", "footers"),
-        ("Ask @octocat or a.b@c.example", "Ask @user or [email]", "logins"),
+        ("colour #fff, page.html#12, C#", "colour #fff, page.html#12, C#"),
+        ("_Originally posted by @x in #3_\nCrash.", "Crash."),
+        ("Ask @octocat or a.b@c.example", "Ask @user or [email]"),
     ],
 )
-def test_what_becomes_of_a_body(body, text, change):
-    cleaned = clean_text("Title", body)
-    assert cleaned.text == f"Title\n\n{text}"
-    assert cleaned.changes <= CHANGES.keys()
-    assert (change in cleaned.changes) if change else not cleaned.changes
+def test_what_becomes_of_a_body(body, text):
+    assert clean_text("Title", body) == f"Title\n\n{text}"
 
 
 def test_code_stays_but_for_secrets_and_links():
     code = "```sh\n# no heading\n<!-- kept -->\n@Override #12 - [x] box\n```"
-    assert clean_text("T", f"Run\n{code}").text == f"T\n\nRun\n{code}"
-    assert clean_text("T", "```\nnone\n```").text == "T\n\n```\nnone\n```"
-    assert clean_text("T", "```\nhttps://github.com/o/r/issues/5\n```").text == "T\n\n```\n[issue]\n```"
-    assert clean_text("T", "```\npassword=hunter2hunter2").text == "T\n\n```\npassword=[secret]"
+    assert clean_text("T", f"Run\n{code}") == f"T\n\nRun\n{code}"
+    assert clean_text("T", "```\nnone\n```") == "T\n\n```\nnone\n```"
+    assert clean_text("T", "```\nhttps://github.com/o/r/issues/5\n```") == "T\n\n```\n[issue]\n```"
+    assert clean_text("T", "```\npassword=hunter2hunter2") == "T\n\n```\npassword=[secret]"
 
 
 @pytest.mark.parametrize(
@@ -76,9 +72,6 @@ def test_code_stays_but_for_secrets_and_links():
         "Labels: bug, duplicate",
         "**Resolution:** Duplicate",
         "duplicate-of: #5",
-        "* I confirm this is not a duplicate issue",
-        "### Is this a duplicate?\nNo, I searched",
-        "**Is there an existing issue for this?**\n\nYes",
         '**Issue Links:**\n- #17 Title (_**"duplicates"**_)\n- #18 Other (_**"is duplicated by"**_)',
         "## Duplicates\n* https://github.com/o/r/issues/5",
         '- #17 Title (_**"is duplicated by"**_)',
@@ -88,8 +81,7 @@ def test_code_stays_but_for_secrets_and_links():
 )
 def test_a_statement_about_duplicates_goes_and_the_text_around_it_stays(said):
     cleaned = clean_text("Title", f"It crashes at start.\n\n{said}\n\n### Steps\nRun it twice. Wait.")
-    assert cleaned.text == "Title\n\nIt crashes at start.\n\n### Steps\nRun it twice. Wait."
-    assert "statements" in cleaned.changes
+    assert cleaned == "Title\n\nIt crashes at start.\n\n### Steps\nRun it twice. Wait."
 
 
 @pytest.mark.parametrize(
@@ -106,16 +98,16 @@ def test_a_statement_about_duplicates_goes_and_the_text_around_it_stays(said):
     ],
 )
 def test_what_is_about_duplicates_of_something_else_stays(body):
-    assert clean_text("Title", body).text == f"Title\n\n{body}"
+    assert clean_text("Title", body) == f"Title\n\n{body}"
 
 
 def test_only_the_sentence_is_cut():
     similar = "It looks similar to #7 in some ways."
-    assert clean_text("T", similar).text == "T\n\nIt looks similar to [issue] in some ways."
+    assert clean_text("T", similar) == "T\n\nIt looks similar to [issue] in some ways."
     body = "It crashes.\nFirst one. Duplicate of #5, I think. Last one.\nIt hangs. Same as #6!\nSee #7."
-    assert clean_text("T", body).text == "T\n\nIt crashes.\nFirst one. Last one.\nIt hangs. \nSee [issue]."
+    assert clean_text("T", body) == "T\n\nIt crashes.\nFirst one. Last one.\nIt hangs. \nSee [issue]."
     far = "word " * 200
-    kept = clean_text("T", f"{far}duplicate of #5 {far}").text
+    kept = clean_text("T", f"{far}duplicate of #5 {far}")
     assert "uplicate" not in kept
     assert 500 < len(kept) < 1_900
 
@@ -140,11 +132,11 @@ ABOUT = ("Duplicate entries in the list", "Insert fails (duplicate key)", "Find-
     ],
 )
 def test_a_title_does_not_tell_the_label(title, text):
-    assert clean_text(title, "").text == text
+    assert clean_text(title, "") == text
 
 
 def test_nothing_is_left_of_an_empty_template():
-    assert clean_text("", "### Steps\n\n<!-- how? -->\n### Logs\n").text == ""
+    assert clean_text("", "### Steps\n\n<!-- how? -->\n### Logs\n") == ""
 
 
 SHAPES = [
@@ -177,8 +169,8 @@ SHAPES = [
 
 @pytest.mark.parametrize("secret", SHAPES)
 def test_secrets_of_known_shape(secret):
-    assert scrub(f"see {secret} there") == ("see [secret] there", frozenset({"secrets"}))
-    assert scrub(secret, code=True)[0] == "[secret]"
+    assert scrub(f"see {secret} there") == "see [secret] there"
+    assert scrub(secret, code=True) == "[secret]"
 
 
 @pytest.mark.parametrize(
@@ -214,10 +206,9 @@ def test_secrets_of_known_shape(secret):
 )
 def test_a_value_behind_a_telling_name(before, secret, after):
     for code in (False, True):
-        text, found = scrub(before + secret + after, code=code)
+        text = scrub(before + secret + after, code=code)
         assert text == f"{before}[secret]{after}"
-        assert found == {"secrets"}
-        assert scrub(text, code=code)[0] == text
+        assert scrub(text, code=code) == text
 
 
 @pytest.mark.parametrize(
@@ -251,7 +242,7 @@ def test_a_value_behind_a_telling_name(before, secret, after):
     ],
 )
 def test_ordinary_code_and_prose_stay(code):
-    assert scrub(code) == (code, frozenset())
+    assert scrub(code) == code
 
 
 @pytest.mark.parametrize(
@@ -260,13 +251,9 @@ def test_ordinary_code_and_prose_stay(code):
         ("by https://github.com/octocat.", "by https://github.com/[user]."),
         ("thanks @alice/@bob", "thanks @user/@user"),
         ("@alice_ and @bob_corp", "@user and @user"),
-        ("cc @org/team-name", "cc @user"),
-        ("@org/team-name please look", "@user please look"),
         ("https://github.com/alice?tab=repositories", "https://github.com/[user]?tab=repositories"),
         ("https://github.com/alice/", "https://github.com/[user]/"),
         ("https://github.example.com:8443/alice.", "https://github.example.com:8443/[user]."),
-        ("https://gist.github.com/alice/123abc", "https://gist.github.com/[user]/123abc"),
-        ("https://alice.github.io/x", "https://[user].github.io/x"),
         ("/home/john.smith/project", "/home/[user]/project"),
         ("/Users/jsmith", "/Users/[user]"),
         ("C:\\Users\\John Smith\\x", "C:\\Users\\[user]\\x"),
@@ -277,20 +264,17 @@ def test_ordinary_code_and_prose_stay(code):
     ],
 )
 def test_people_are_not_named(text, clean):
-    cleaned, found = scrub(text)
-    assert cleaned == clean
-    assert found == {"e-mails" if "[email]" in clean else "logins"}
-    assert scrub(cleaned)[0] == cleaned
+    assert scrub(text) == clean == scrub(clean)
 
 
 def test_names_in_paths_go_from_code_too():
-    assert scrub("@Override in /home/john/x.py", code=True)[0] == "@Override in /home/[user]/x.py"
+    assert scrub("@Override in /home/john/x.py", code=True) == "@Override in /home/[user]/x.py"
 
 
 def test_cleaning_twice_changes_nothing_more():
     body = "Dup of #5, @joe, a@b.example\n### X\n\n- [x] I searched\n![i](https://x.example/i.png)\ntoken=abcdefghij"
-    once = clean_text("Crash of #4", body).text
-    assert clean_text("", once).text == once
+    once = clean_text("Crash of #4", body)
+    assert clean_text("", once) == once
 
 
 @pytest.mark.parametrize(

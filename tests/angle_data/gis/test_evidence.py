@@ -3,10 +3,8 @@
 import pytest
 
 from angle_data.gis.build.evidence import (
-    CONFIDENCE,
     Facts,
     Rank,
-    Statement,
     gather_facts,
     rank,
 )
@@ -78,24 +76,6 @@ def test_labels_for_duplicates(name):
     assert facts(labels=("bug", name)).labelled is (name in LABELS)
 
 
-def test_label_and_reason_back_only_what_nobody_entitled_contradicts():
-    for known in ({"labelled": True}, {"state_reason": True}):
-        assert rank(link(), Facts(**known)) is Rank.CORROBORATED
-        assert rank(link(), Facts(**known, elsewhere=True)) is Rank.STATED
-        assert rank(link(), Facts(**known, elsewhere=True, closed_by_writer=True)) is Rank.CORROBORATED
-    assert facts(labels=("duplicate",)).elsewhere is False
-
-
-def test_that_a_program_closes_what_it_marks_backs_nothing():
-    robot = comment(author="sweeper[bot]")
-    closed = issue(closed_by="sweeper[bot]", closed_at=robot.created_at)
-    known = gather_facts(link(), robot, closed, [])
-    assert known == Facts(association="NONE", closed_by_writer=True, bot=True)
-    assert rank(link(), known) is Rank.STATED
-    reverse = gather_facts(link("#5 is a duplicate of this"), robot, closed, [])
-    assert reverse.bot
-
-
 def test_ranks_in_the_documented_order():
     sure, unsure = link(), link("Possible duplicate of #5")
     cases = [
@@ -108,17 +88,3 @@ def test_ranks_in_the_documented_order():
         (unsure, Facts(association="OWNER", labelled=True), Rank.TENTATIVE),
     ]
     assert [rank(one, known) for one, known, _ in cases] == [expected for _, _, expected in cases]
-    assert sorted(CONFIDENCE, key=CONFIDENCE.__getitem__, reverse=True) == list(Rank)
-
-
-@pytest.mark.parametrize(
-    ("kind", "backed", "sure"),
-    [
-        ("duplicate", Rank.WRITE_ROLE, 0.97),
-        ("tracked", Rank.WRITE_ROLE, 0.873),
-        ("tracked", Rank.EVENT, 0.99),
-    ],
-)
-def test_weak_kinds_are_a_tenth_less_sure(kind, backed, sure):
-    said = Statement((1, 9), REPO, 5, "this_is_dup_of", "comment", kind, backed, "", "", Facts())
-    assert said.confidence == sure

@@ -13,10 +13,9 @@ import pytest
 from fake_gis_store import make_comment, make_issue, store_world, write_store
 from fake_github_world import make_world
 
-from angle_data.errors import AngleError, InputError
+from angle_data.errors import InputError
 from angle_data.gis.build.build import BuildConfig, build_gis
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, read_dataset
-from angle_data.gis.build.evidence import scan_store
 from angle_data.gis.build.links import REASONS
 from angle_data.gis.crawl.selection import Selection
 from angle_data.gis.crawl.store import STORE_NAME, Store
@@ -125,20 +124,11 @@ def test_counts_in_are_kept_and_dropped(built):
     assert links["statements"] == links["accepted"] + len(files["tentative"]) + sum(
         links["rejected"].values()
     )
-    assert links["accepted"] == links["edges"] + links["repeated"]
     pairs = summary.report["pairs"]
     assert pairs["possible"] == pairs["kept"] + sum(pairs["dropped"].values())
     assert sum(row["source"] == "pair" for row in rejected) == sum(pairs["dropped"].values())
     assert pairs["kept"] == summary.counts["positives"]
     assert {row["reason"] for row in rejected if row["source"] != "pair"} <= REASONS.keys()
-
-
-@pytest.mark.usefixtures("plain")
-def test_splits_that_are_not_apart_stop_the_build(crawled, monkeypatch):
-    monkeypatch.setattr("angle_data.gis.build.build.check_splits", lambda *_: {"shared_issues": 0, "x_y": 2})
-    with pytest.raises(AngleError, match=r"nothing written, .* \(x y 2\)"):
-        build_gis(BuildConfig(crawled))
-    assert not (crawled / "dataset").exists()
 
 
 BUILD = """
@@ -168,11 +158,10 @@ def test_another_seed_gives_other_rows_and_a_rebuild_keeps_what_the_user_added(c
 def test_the_report_and_the_figures_are_written(built):
     out, summary = built
     assert json.loads((out / "report.json").read_text()) == summary.report
-    for name in ("token-lengths", "repositories", "overlap"):
-        drawn = (out / "figures" / f"{name}.png").read_bytes()
-        assert drawn.startswith(b"\x89PNG")
-        assert (summary.dataset / "figures" / f"{name}.png").read_bytes() == drawn
-        assert f"](figures/{name}.png)" in (summary.dataset / "README.md").read_text()
+    drawn = (out / "figures" / "token-lengths.png").read_bytes()
+    assert drawn.startswith(b"\x89PNG")
+    assert (summary.dataset / "figures" / "token-lengths.png").read_bytes() == drawn
+    assert "](figures/token-lengths.png)" in (summary.dataset / "README.md").read_text()
 
 
 def test_without_matplotlib_the_rest_is_written(crawled, monkeypatch, caplog):
@@ -249,15 +238,16 @@ def test_clusters_with_copies_of_a_text_stay_together(tmp_path):
 
 
 @pytest.mark.usefixtures("plain")
-def test_denied_pairs_between_clusters_are_used(tmp_path):
+def test_denied_pairs_are_used(tmp_path):
     issues, comments = pairs_of_issues(30)
-    denials = [make_comment(800 + n, n, f"Not a duplicate of #{n + 30}", 301) for n in (2, 8, 14)]
+    issues += [make_issue(n, body=" ".join(f"w{n}x{i}" for i in range(30))) for n in (102, 108, 114)]
+    denials = [make_comment(800 + n, n, f"Not a duplicate of #{n + 100}", 301) for n in (2, 8, 14)]
     write_store(tmp_path, issues=issues, comments=[*comments, *denials])
     summary = build_gis(BuildConfig(tmp_path, ratios=(0.5, 0.5)))
     found = [row for _, row in read_dataset(summary.dataset) if row["kind"] == "explicit_non_duplicate"]
-    assert {(row["number1"], row["number2"]) for row in found} <= {(2, 32), (8, 38), (14, 44)}
+    assert {(row["number1"], row["number2"]) for row in found} <= {(2, 102), (8, 108), (14, 114)}
     # A tenth of each half at most.
-    assert len(found) >= 2
+    assert len(found) == 2
 
 
 def rows_of(out, **chosen):
@@ -283,15 +273,6 @@ def test_only_the_listed_repositories_count_under_any_of_their_names(tmp_path):
     assert [(row["number1"], row["number2"]) for row in rows] == [
         (row["number1"], row["number2"]) for row in there
     ]
-
-
-def test_every_stored_issue_counts_for_the_progress_once(crawled):
-    one = next(iter(WORLD.repos.values())).full_name
-    for selection in (Selection(), Selection(repos=(one,)), Selection(since="2020-01-04")):
-        told = []
-        with Store.open(crawled / STORE_NAME, read_only=True) as store:
-            scan_store(store, lambda name, count, told=told: told.append(count), selection=selection)
-            assert sum(told) == store.count("issues")
 
 
 @pytest.mark.usefixtures("plain")
@@ -354,9 +335,3 @@ def test_too_few_clusters_leave_splits_out(tmp_path):
 def test_options_are_checked(name, value):
     with pytest.raises(InputError, match="--" + name.replace("_", "-")):
         BuildConfig(Path("out"), **{name: value})
-
-
-def test_no_store(tmp_path):
-    with pytest.raises(InputError, match="run the crawl first"):
-        build_gis(BuildConfig(tmp_path / "nothing"))
-    assert not (tmp_path / "nothing").exists()

@@ -77,14 +77,12 @@ REPORT = {
         "by_evidence": {"event": 1_200},
     },
     "pairs": {"dropped": {"cluster_cap": 5}},
-    "negatives": {"dropped": {}, "both_sides_in_positives_percent": 75.0,
-                  "second_is_an_original_percent": 60.0},
+    "negatives": {"dropped": {}, "both_sides_in_positives_percent": 75.0},
     "splits": {"train": {"positives": 600, "negatives": 500, "pairs": 1_100, "issues": 900, "hard": 200}},
     "checks": {"shared_issues": 0},
     "repositories": {"o/r": {"positives": 600, "negatives": 500}},
     "tokens": {"tokenizer": "some", "train": {"texts": 2_200, "texts_over_512": 60.5}},
     "overlap": {"duplicates": {"1-gram": 26.0, "2-gram": 16.0, "3-gram": 13.0}},
-    "cleaning": {"share_changed": 50.0, "by_change_percent": {"secrets": 1.5}},
 }  # fmt: skip
 
 
@@ -99,7 +97,6 @@ REPORT = {
         "| `event` | 1,200 |",
         "| tentative | `guess` | a guess or a question | 4 |",
         "| rejected | `pull` | one of the ends is a pull request | 30 |",
-        "  - keys, tokens and passwords scrubbed: 1.5 %",
         "In two splits at once: shared issues 0.",
         "![token lengths](figures/token-lengths.png)",
     ],
@@ -146,14 +143,10 @@ def card(**changes):
 
 def test_sections_without_content_are_left_out():
     links = {**REPORT["links"], "accepted": 139, "statements": 139, "tentative": {}, "rejected": {}}
-    whole = card(
-        links=links, pairs={"dropped": {"hub": 0}}, cleaning={"share_changed": 0.0, "by_change_percent": {}}
-    )
-    assert "139 statements were found, 139 accepted.\n" in whole
-    assert "Cleaning changed 0.0 % of the texts.\n" in whole
+    whole = card(links=links, pairs={"dropped": {"hub": 0}})
+    assert "139 statements were found, 139 accepted." in whole
     assert "| reason |" not in whole
-    assert "No positive pair that the accepted links allow was left out." in whole
-    assert "Left out" not in whole
+    assert "\nNothing.\n" in whole
     assert "](figures/" not in whole
 
 
@@ -162,10 +155,11 @@ def test_words_of_our_own_are_explained():
     said = {"denial_pull": 4, "denial_repeated": 1, "no_partner": 2}
     whole = card(pairs={"dropped": found}, negatives={**REPORT["negatives"], "dropped": said})
     for name in ("closure", "crosses_time_border"):
-        assert f"| `{name}` | {DROPPED[name]} | {found[name]} |" in whole
+        assert f"| pair | `{name}` | {DROPPED[name]} | {found[name]} |" in whole
     assert "`hub`" not in whole
-    assert "make no pair: 4 (one of the ends is a pull request), 1 (said before)." in whole
-    assert "no other issue was found: 2." in whole
+    assert "| negative pair | `denial_pull` | one of the ends is a pull request | 4 |" in whole
+    assert "| negative pair | `denial_repeated` | said before | 1 |" in whole
+    assert "| negative pair | `no_partner` | no other issue was found | 2 |" in whole
 
 
 def test_the_card_says_what_was_left_out_and_chosen():

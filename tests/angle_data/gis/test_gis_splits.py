@@ -123,9 +123,3 @@ def test_what_is_in_two_splits_is_noticed(crowd, other, together, found):
         clusters.every.join(*((1, n) for n in together))
     splits = {"train": [pair(50, 2)], "test": [pair(*other)]}
     assert tuple(check_splits(splits, clusters, crowd).values()) == found
-
-
-def test_the_check_does_not_rely_on_the_index_for_copies(crowd, monkeypatch):
-    monkeypatch.setattr(NearTexts, "add", lambda *_: [])
-    splits = {"train": [pair(50, 2)], "test": [pair(60, 3)]}
-    assert check_splits(splits, Clusters(), crowd)["near_identical_texts"] == 1

@@ -42,10 +42,9 @@ def test_weak_words_make_a_pair_and_merge_nothing():
     assert sorted((pair.one[1], pair.other[1]) for pair in pairs) == [(2, 1), (3, 1)]
 
 
-def test_circles_are_counted_and_do_no_harm():
+def test_circles_do_no_harm():
     clusters = find_clusters([link(2, 1), link(1, 2), link(3, 2), link(1, 3)])
     assert clusters.sizes() == {(1, 1): 3}
-    assert (clusters.repeated, clusters.circles) == (1, 1)
 
 
 def test_the_best_statement_of_a_link_is_kept():
@@ -111,9 +110,3 @@ def test_one_pair_of_copies_is_enough():
     copies = [pair for pair in pairs if {pair.one[1], pair.other[1]} <= {1, 2, 3}]
     assert len(copies) == 1
     assert [reason for reason, _ in dropped] == ["near_identical"] * 2
-
-
-def test_another_seed_chooses_others():
-    links = [link(n, 1) for n in range(2, 12)]
-    chosen = [{pair.one for pair in pairs_of(*links, most=5, seed=seed)[0]} for seed in (0, 0, 1)]
-    assert chosen[0] == chosen[1] != chosen[2]

@@ -15,7 +15,8 @@ from angle_data.errors import InputError, StoppedError
 from angle_data.gis.build.build import BuildConfig, build_gis
 from angle_data.gis.build.dataset import read_dataset
 from angle_data.gis.command import rehydrate
-from angle_data.gis.rehydrate import RehydrateConfig, rehydrate_dataset
+from angle_data.gis.crawl.github import Connection
+from angle_data.gis.rehydrate import rehydrate_dataset
 
 WORLD = make_world(4, repos=2, issues=70, duplicates=0.3, comments=1.0)
 
@@ -37,7 +38,8 @@ def token(monkeypatch):
 
 
 def run(github, data, out, **options):
-    return rehydrate_dataset(RehydrateConfig(data, out, api_url=github.url, **options), sleep=lambda _: None)
+    connection = Connection.from_environment(github.url, "GITHUB_TOKEN", options.get("max_requests"))
+    return rehydrate_dataset(data, out, connection, sleep=lambda _: None)
 
 
 def test_the_texts_come_back_as_they_were(sets, tmp_path):
@@ -49,14 +51,6 @@ def test_the_texts_come_back_as_they_were(sets, tmp_path):
     # Two repositories, and their issues in one query each for every fifty.
     assert summary.requests <= 2 + 2 * 2
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "dataset"]
-
-
-def test_without_a_token(sets, tmp_path, monkeypatch):
-    monkeypatch.delenv("GITHUB_TOKEN")
-    with FakeGitHub(WORLD) as github:
-        summary = run(github, sets[1], tmp_path)
-        assert not any(seen.route == "graphql" for seen in github.seen)
-    assert list(read_dataset(summary.dataset)) == list(read_dataset(sets[0]))
 
 
 def test_deleted_moved_and_edited_issues(sets, tmp_path):
@@ -92,17 +86,15 @@ def test_deleted_moved_and_edited_issues(sets, tmp_path):
     assert f"gone {len(lost):,}" in (summary.dataset / "README.md").read_text()
 
 
-def test_a_repository_that_is_gone(sets, tmp_path):
+def test_a_repository_that_is_gone(sets, tmp_path, caplog):
     world = copy.deepcopy(WORLD)
     name = next(iter(world.repos.values())).full_name
     del world.repos[next(iter(world.repos))]
     with FakeGitHub(world) as github:
         summary = run(github, sets[1], tmp_path)
     rows = [row for _, row in read_dataset(sets[1])]
-    assert summary.dropped == {"repository_gone": sum(row["repo"] == name for row in rows)}
-    assert summary.repositories == {name: "404 Not Found"}
-    card = (summary.dataset / "README.md").read_text()
-    assert f"| {name} | 404 Not Found |" in card
+    assert summary.dropped == {"gone": sum(row["repo"] == name for row in rows)}
+    assert f"{name}: 404 Not Found; its pairs are left out" in caplog.text
 
 
 def test_a_stopped_run_goes_on(sets, tmp_path, monkeypatch):
@@ -117,35 +109,14 @@ def test_a_stopped_run_goes_on(sets, tmp_path, monkeypatch):
     assert list(read_dataset(tmp_path / "dataset")) == list(read_dataset(sets[0]))
 
 
-def test_a_complete_run_asks_anew(sets, tmp_path):
-    world = copy.deepcopy(WORLD)
-    with FakeGitHub(world) as github:
-        first = run(github, sets[1], tmp_path)
-        repo = next(iter(world.repos.values()))
-        row = next(row for _, row in read_dataset(sets[1]) if row["repo"] == repo.full_name)
-        del repo.issues[row["number1"]]
-        repo.deleted.add(row["number1"])
-        world.touch()
-        second = run(github, sets[1], tmp_path)
-    assert second.kept < first.kept
-
-
-@pytest.mark.parametrize("out", [".", "dataset", "dataset/data"])
-def test_the_ids_are_not_written_over(sets, tmp_path, out):
+@pytest.mark.parametrize("out", ["", "dataset"])
+def test_no_data_set_is_written_over(sets, tmp_path, out):
     shutil.copytree(sets[1], tmp_path / "dataset")
-    before = {path: path.read_bytes() for path in (tmp_path / "dataset").rglob("*") if path.is_file()}
-    with pytest.raises(InputError, match="would write into --data"):
-        rehydrate_dataset(RehydrateConfig(tmp_path / "dataset", tmp_path / out))
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-
-
-def test_another_data_set_is_not_replaced(sets, tmp_path):
-    shutil.copytree(sets[0], tmp_path / "dataset")
-    with pytest.raises(InputError, match="holds another data set; give another --out"):
-        rehydrate_dataset(RehydrateConfig(sets[1], tmp_path))
+    with pytest.raises(InputError, match="holds a data set; give another --out"):
+        rehydrate_dataset(tmp_path / "dataset", tmp_path / out, Connection())
     with pytest.raises(InputError, match="has its texts already"):
-        rehydrate_dataset(RehydrateConfig(sets[0], tmp_path))
-    assert list(read_dataset(tmp_path / "dataset")) == list(read_dataset(sets[0]))
+        rehydrate_dataset(sets[0], tmp_path / "new", Connection())
+    assert list(read_dataset(tmp_path / "dataset")) == list(read_dataset(sets[1]))
 
 
 def test_the_command(sets, tmp_path):
@@ -155,7 +126,9 @@ def test_the_command(sets, tmp_path):
         arguments = ["--data", str(sets[1]), "--out", str(tmp_path), "--api-url", github.url]
         done = CliRunner().invoke(app, [*arguments, "--json"])
         assert done.exit_code == 0, done.output
+        arguments[3] = str(tmp_path / "again")
         table = CliRunner().invoke(app, arguments)
+        arguments[3] = str(tmp_path / "quiet")
         assert CliRunner().invoke(app, [*arguments, "--quiet"]).stdout == ""
     found = json.loads(done.stdout)
     assert found["kept"] == found["rows"] == len(list(read_dataset(sets[0])))

@@ -78,10 +78,10 @@ def test_verdicts_come_back_by_kind(tmp_path):
     assert list(read_verdicts(path)) == [("hard", "right"), ("hard", "wrong"), ("duplicate", "unclear")]
 
 
-def test_verdicts_that_are_none_are_named_with_their_lines(tmp_path):
+def test_a_verdict_that_is_none_is_named_with_its_line(tmp_path):
     path = tmp_path / "v.csv"
-    path.write_text("verdict,kind\nrihgt,hard\nwrong,hard\nno,hard\n" + "x,hard\n" * 10)
-    with pytest.raises(InputError, match=r"v\.csv:2: .* got 'rihgt', 'no' in line 4, .* and 2 more"):
+    path.write_text("verdict,kind\nright,hard\nrihgt,hard\n")
+    with pytest.raises(InputError, match=r"v\.csv:3: .* got 'rihgt'"):
         list(read_verdicts(path))
 
 
@@ -135,9 +135,5 @@ def test_the_command_draws_and_counts(out):
 
 def test_the_command_says_what_is_missing(out):
     runner = CliRunner()
-    nowhere = runner.invoke(APP, ["--out", str(out / "nowhere")]).exception
-    assert f"{out / 'nowhere'} does not exist" in str(nowhere)
-    for arguments in ([], ["--out", str(out / "dataset")]):
+    for arguments in ([], ["--out", str(out / "nowhere")]):
         assert isinstance(runner.invoke(APP, arguments).exception, InputError)
-    done = runner.invoke(APP, ["--out", str(out / "dataset"), "--to", str(out / "x.csv")])
-    assert done.exit_code == 0

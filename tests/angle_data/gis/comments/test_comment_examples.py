@@ -50,6 +50,4 @@ def test_the_line_above_a_pattern_is_an_example_that_it_finds(pattern, above):
 
 @pytest.mark.parametrize("phrase", PHRASES, ids=lambda phrase: phrase.example)
 def test_a_phrase_finds_its_example(phrase):
-    assert any(
-        phrase.needs.search(s.text) and phrase.pattern.search(s.text) for s in sentences(phrase.example)
-    )
+    assert any(phrase.pattern.search(s.text) for s in sentences(phrase.example))

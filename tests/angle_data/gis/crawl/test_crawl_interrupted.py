@@ -6,11 +6,10 @@ import sys
 
 import pytest
 from fake_github import FakeGitHub, Fault, random_faults
-from fake_github_crawl import FIRST, TOKEN, config_for, crawl, dump, expected_comments, reference, rows, say
+from fake_github_crawl import FIRST, TOKEN, config_for, crawl, dump, expected_comments, reference, rows
 from fake_github_world import add_comment, all_comments, make_world, stamp
 
 from angle_data.errors import CredentialsError, StoppedError
-from angle_data.gis.crawl.store import Store
 
 
 @pytest.fixture(autouse=True)
@@ -186,22 +185,6 @@ def test_timelines_that_are_emptied_without_an_error_are_noticed(tmp_path, caplo
     assert dump(tmp_path / "all") == whole
 
 
-def test_a_page_cursor_that_is_not_accepted_any_more_is_replaced_by_a_time(tmp_path):
-    world = make_world(13, repos=1, issues=350)
-    whole = reference(tmp_path, world, FIRST)
-    with FakeGitHub(world) as github:
-        with pytest.raises(StoppedError):
-            crawl(github, tmp_path, FIRST, max_requests=3)
-        with Store.open(tmp_path / "crawl.sqlite") as store:
-            cursor = store.cursor(1_000, "events")
-            place = json.loads(cursor.cursor)
-            assert place["after"]
-            broken = json.dumps({**place, "after": "expired!"})
-            store.upsert_page(cursor=type(cursor)(1_000, "events", broken, done=False))
-        crawl(github, tmp_path, FIRST)
-    assert dump(tmp_path) == whole
-
-
 def test_a_token_that_expires_midway_stops_at_once_and_the_next_one_goes_on(tmp_path, monkeypatch):
     world = make_world(14, repos=1, issues=250)
     whole = reference(tmp_path, world, FIRST)
@@ -237,15 +220,3 @@ def test_one_heavy_issue_is_set_aside_and_asked_for_again(tmp_path, caplog):
     assert [line for line in found if line[0] == "events"] == [
         line for line in map(json.loads, whole) if line[0] == "events"
     ]
-
-
-def test_a_heavy_original_that_no_listing_has_is_read_over_rest(tmp_path):
-    world = make_world(17, repos=1, issues=30, duplicates=0, comments=0)
-    repo = world.repos[1_000]
-    repo.issues[5].is_pull = repo.issues[6].is_pull = False
-    repo.issues[5].heavy = True
-    say(repo, (20, "Duplicate of #5 and #6"))
-    with FakeGitHub(world) as github:
-        crawl(github, tmp_path, FIRST, since="2020-04-01")
-        assert github.count("issue") == 1
-    assert {item.number for item in rows(tmp_path, "issues")} == {5, 6, 20}

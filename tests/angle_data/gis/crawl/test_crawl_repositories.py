@@ -7,7 +7,7 @@ from fake_github import FakeGitHub
 from fake_github_crawl import FIRST, SECOND, TOKEN, crawl, dump, rows, say
 from fake_github_world import make_world
 
-from angle_data.errors import InputError, StoppedError
+from angle_data.errors import InputError
 from angle_data.gis.build.evidence import scan_store
 from angle_data.gis.crawl.store import Store
 
@@ -32,19 +32,6 @@ def test_a_renamed_repository_is_followed_and_known_by_all_its_names(tmp_path, c
         assert rows_of_repos(tmp_path / "fresh") == [("new/home", FIRST, (FIRST,))]
         fresh = [item.number for item in rows(tmp_path / "fresh", "issues") if not item.is_pull]
     assert fresh == sorted(n for n, issue in repo.issues.items() if not issue.is_pull)
-
-
-def test_a_redirection_counts_as_the_request_that_it_is(tmp_path):
-    world = make_world(15, repos=1, issues=20)
-    world.repos[1_000].former = ("old/name",)
-    with FakeGitHub(world) as github:
-        summary = crawl(github, tmp_path, "old/name")
-        assert summary.requests == len(github.seen)
-        assert github.count("repository") == 2
-        github.seen.clear()
-        with pytest.raises(StoppedError, match="--max-requests 1 reached"):
-            crawl(github, tmp_path / "again", "old/name", max_requests=1)
-        assert len(github.seen) == 1
 
 
 def rows_of_repos(out):
@@ -176,7 +163,6 @@ def test_one_bad_repository_does_not_stop_the_others(tmp_path, caplog):
             names[4]: "error:410 issues are disabled",
             names[5]: "error:no issues",
         }
-        assert summary.bad_lines == (f"{tmp_path / 'list.txt'}:8: x y z",)
         assert "list.txt:8: 'x y z' is no repository; skipped" in caplog.text
         assert "no/such is skipped: 404 Not Found" in caplog.text
         with Store.open(tmp_path / "crawl.sqlite", read_only=True) as store:
