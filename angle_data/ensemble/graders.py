@@ -200,11 +200,8 @@ def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades) -> Verdict:
         return Verdict(auc, single, None)
     shown = f", {_shown(single)}" if len(single) > 1 else ""
     shown = f"(area under the curve {auc:.2f}{shown}, {_LEAST_AUC:g} is needed)"
-    if auc <= 1 - _LEAST_AUC:
-        what = f"grades antonyms above synonyms {shown}: either grades or polarities are swapped"
-    else:
-        what = f"hardly tells synonyms from antonyms {shown}"
-    return Verdict(auc, single, what)
+    what = "grades antonyms above synonyms" if auc < 0.5 else "hardly tells synonyms from antonyms"
+    return Verdict(auc, single, f"{what} {shown}")
 
 
 def _area_under_curve(sides: _Sides) -> float | None:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from angle_data.ensemble.read import NO_GRADES, Grades, Offer, Source, peer_grades
 from angle_data.ensemble.screen import content_words, reject, screen
-from angle_data.ensemble.strategies import Choice, Merged, Outcome, drop_chained, keep, merge
+from angle_data.ensemble.strategies import Choice, Merged, Outcome, keep, merge
 from angle_data.records import Polarity
 
 log = logging.getLogger("angle.ensemble")
@@ -49,7 +49,6 @@ _CORRELATION, _CORRELATION_STRENGTH = 0.3, 20.0
 _SURE = 0.9  # least probability of the polarity of a pair that teaches how graders err together
 _LEVELS = 12  # of a grader's grades, by rank
 _MISTAKEN = 0.03  # share of grades that are of the other polarity, whatever the distributions say
-_TELLING = 0.1  # least difference of log-odds between a grader's best and worst grades
 _ROUNDS, _TOLERANCE = 40, 5e-4
 
 
@@ -65,8 +64,7 @@ def principled(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome
     """Keep each pair with its likely polarity, flipped where need be; weigh it by how likely that is.
 
     Equal pairs become one with all of their supporters first; grades by a pair's own supporters do not count.
-    Last, an antonym of two texts that kept synonyms connect is dropped. `grades` should be of graders that
-    tell synonyms from antonyms (`graders.judge`).
+    `grades` should be of graders that tell synonyms from antonyms (`graders.judge`).
     """
     passed, dropped = screen(sources)
     pairs = merge(passed)
@@ -76,7 +74,6 @@ def principled(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome
     outcome = Outcome([], dropped)
     for pair, levels, synonym in zip(pairs, beliefs.levels, beliefs.synonym, strict=True):
         _settle(pair, synonym, outcome, graded=bool(levels))
-    drop_chained(outcome)
     outcome.details.update(_details(beliefs, outcome.kept))
     return outcome
 
@@ -291,12 +288,6 @@ def _warn(beliefs: Beliefs) -> None:
             "no grades to go by: only contradictions between annotators are seen; --scores RUN of "
             "`angle-data llm-score` would show swapped polarities too"
         )
-    for grader, odds in sorted(beliefs.odds.items()):
-        if odds[-1] - odds[0] < _TELLING:
-            log.warning(
-                "%s has too few grades, or all alike, to learn from: they tell nothing about polarities",
-                grader,
-            )
     for (annotator, polarity), wrong in beliefs.wrong.items():
         if beliefs.odds and 1 - wrong < _DOUBTFUL:
             log.warning(

@@ -99,18 +99,16 @@ NOTHING_READ = GradeSet(NO_GRADES, {}, "")
 def read_runs(paths: Sequence[Path]) -> list[Run]:
     """Return the runs, sorted by annotator and digest.
 
-    Runs of one annotator are shards if they share their settings and no source text.
+    Runs of one annotator count as one: shards, or its answers to several settings.
 
     Raises:
-        InputError: A path is no run directory, is given twice, holds nothing or a malformed line
-            (`file:line`), or two runs of one annotator are no shards of each other.
+        InputError: A path is no run directory, is given twice, or holds nothing or a malformed line
+            (`file:line`).
     """
     if not paths:
         raise InputError("no run directory given; name at least one written by `angle-data llm-label`")
     _check_named_once(paths)
-    runs = [_read_run(path) for path in paths]
-    _check_shards(runs)
-    return sorted(runs, key=lambda run: (run.model, run.digest))
+    return sorted(map(_read_run, paths), key=lambda run: (run.model, run.digest))
 
 
 def group_by_source(candidates: Iterable[Candidate]) -> list[Source]:
@@ -257,24 +255,3 @@ def _read_settings(path: Path) -> dict[str, str | int | float]:
         if isinstance(value, str | int | float):
             found[name] = value
     return found
-
-
-def _check_shards(runs: Sequence[Run]) -> None:
-    first: dict[str, Run] = {}
-    owner: dict[tuple[str, str, str], Path] = {}
-    for run in runs:
-        other = first.setdefault(run.model, run)
-        for name in sorted(run.settings.keys() | other.settings.keys()):
-            one, two = other.settings.get(name), run.settings.get(name)
-            if one != two:
-                raise InputError(
-                    f"{other.path} and {run.path} are both by {run.model} but differ in {name} "
-                    f"({one} / {two}); label one of them under another annotator name"
-                )
-        for key in sorted({(run.model, c.polarity, normalise(c.source)) for c in run.candidates}):
-            path = owner.setdefault(key, run.path)
-            if path != run.path:
-                raise InputError(
-                    f"{path} and {run.path} both hold {key[1]}s by {run.model} for {key[2]!r}; "
-                    "give one of them, or label one under another annotator name"
-                )

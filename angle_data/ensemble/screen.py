@@ -25,7 +25,6 @@ REASONS: dict[str, str] = {
     "length_ratio": "less than a third or more than three times as long as its source",
     "off_topic": "shares far fewer words with source and other annotators than is usual for its annotator",
     "conflict": "the same pair was offered as synonym and as antonym, and this side did not win",
-    "chain_conflict": "offered as antonym, but kept synonyms connect the two texts by way of others",
     "contradicted": "grades or annotators speak against its polarity, not clearly enough to flip it",
     "duplicate": "the same pair is kept once; this annotator counts as its supporter",
     "capped": "more candidates of this source and polarity than --max-per-source",

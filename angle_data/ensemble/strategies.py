@@ -133,8 +133,8 @@ def vote(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
 
     An annotator's reliability is the share of its candidates that pass gate and topic check, shrunk towards
     0.8: (passed + 4) / (offered + 5). A pair's weight is the mean reliability of its supporters plus 0.1 for
-    each after the first, clipped to 0.3..1: a mean, because language models err together. An antonym of two
-    texts that kept synonyms connect is dropped. Grades are not looked at.
+    each after the first, clipped to 0.3..1: a mean, because language models err together. Grades are not
+    looked at.
     """
     passed, dropped = screen(sources)
     offered = Counter(offer.candidate.model for offer in offers(sources))
@@ -150,7 +150,6 @@ def vote(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
                 keep(outcome, same, round(min(1.0, max(0.3, mean + 0.1 * (len(models) - 1))), 4))
             else:
                 outcome.dropped.extend(reject(offer.candidate, "conflict") for offer in same)
-    drop_chained(outcome)
     return outcome
 
 
@@ -202,23 +201,6 @@ def synonym_sets(kept: Iterable[Choice]) -> DisjointSets[str]:
         if choice.candidate.polarity == "synonym":
             groups.join(choice.source.key, normalise(choice.candidate.text))
     return groups
-
-
-def drop_chained(outcome: Outcome) -> None:
-    """Move the kept antonyms whose two texts the kept synonyms connect to the dropped ones.
-
-    Where A means B and A means C, B is not the opposite of C. The antonym goes, one claim against two or
-    more; which link of the chain is the wrong one cannot be told.
-    """
-    groups = synonym_sets(outcome.kept)
-    kept = []
-    for choice in outcome.kept:
-        text = normalise(choice.candidate.text)
-        if choice.candidate.polarity == "antonym" and groups.leader(choice.source.key) == groups.leader(text):
-            outcome.dropped.append(reject(choice.candidate, "chain_conflict"))
-        else:
-            kept.append(choice)
-    outcome.kept[:] = kept
 
 
 def cap(outcome: Outcome, per_source: int, *, seed: int) -> None:

@@ -234,9 +234,12 @@ def test_build_joins_shards_of_one_annotator(tmp_path: Path) -> None:
     shards = tuple(write_run(tmp_path / name, part) for name, part in (("s0", rows[:18]), ("s1", rows[18:])))
     whole = write_run(tmp_path / "whole", rows)
     assert build_ensemble(EnsembleConfig(shards, tmp_path / "a")).annotators["alpha"].candidates == 36
-    build_ensemble(EnsembleConfig((whole,), tmp_path / "b"))
+    once = build_ensemble(EnsembleConfig((whole,), tmp_path / "b"))
     name = "dataset/data/train-00000-of-00001.parquet"
     assert tree(tmp_path / "a")[name] == tree(tmp_path / "b")[name]
+    # What a copy of a run holds is there twice: nothing new, and no second supporter.
+    twice = build_ensemble(EnsembleConfig((whole, *shards), tmp_path / "c"))
+    assert (twice.pairs, twice.dropped) == (once.pairs, {"duplicate": 36})
 
 
 GOOD = json.dumps(row("Disk full.", "synonym", "No space left.", "alpha")) + "\n"
@@ -268,8 +271,6 @@ def test_build_refuses_bad_candidates(tmp_path: Path, content: str, message: str
 
 def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    copy = write_run(tmp_path / "again", rows_of("alpha")[:3], {"checkpoint": "org/alpha", "size": 2})
-    other = write_run(tmp_path / "other", rows_of("alpha")[:3], {"checkpoint": "org/else", "size": 2})
     broken = write_run(tmp_path / "broken", rows_of("beta"))
     (broken / "run.json").write_text("{")
     graded = write_scores(tmp_path / "graded", [])
@@ -277,11 +278,6 @@ def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
         ((), "no run directory given"),
         ((tmp_path / "nowhere",), r"nowhere holds no candidates.jsonl; make it with .* again to finish it"),
         ((runs[0], runs[0]), "alpha is given twice; name each run once"),
-        ((runs[0], copy), r"alpha and .*again both hold \w+s by alpha for 'our disk crashed"),
-        (
-            (runs[0], other),
-            r"alpha and .*other are both by alpha but differ in checkpoint \(org/alpha / org/else\)",
-        ),
         ((broken,), "run.json: not valid JSON"),
         ((graded,), r"graded holds grades, no candidates; give it with --scores"),
     ):
