@@ -206,26 +206,17 @@ def synonym_sets(kept: Iterable[Choice]) -> DisjointSets[str]:
 def cap(outcome: Outcome, per_source: int, *, seed: int) -> None:
     """Drop what a source has of a polarity beyond `per_source`.
 
-    Pairs that most annotators support are chosen first; of equals, the one whose annotators have had the
-    fewest picks, then the one of most weight, then the smallest sha256 of seed and texts.
+    Kept are the pairs that most annotators support; of equals, those of most weight, then of the smallest
+    sha256 of seed and texts.
     """
     groups: dict[tuple[str, str], list[Choice]] = {}
     for choice in outcome.kept:
         groups.setdefault((choice.source.key, choice.candidate.polarity), []).append(choice)
-    chosen: set[int] = set()
-    for (source, polarity), group in groups.items():
-        left = sorted(
-            group,
-            key=lambda c: (
-                -c.weight, stable_hash(f"{seed}\nbalance\n{source}\n{polarity}\n{c.candidate.text}")
-            ),
-        )  # fmt: skip
-        picks: Counter[str] = Counter()
-        for _ in range(min(per_source, len(left))):
-            # min() keeps the first of equals, so the order above breaks the ties.
-            best = min(left, key=lambda c: (-len(c.models), sum(picks[m] for m in c.models)))
-            left.remove(best)
-            chosen.add(id(best))
-            picks.update(best.models)
+
+    def rank(choice: Choice) -> tuple[int, float, int]:
+        drawn = stable_hash(f"{seed}\ncap\n{choice.source.key}\n{choice.candidate.text}")
+        return -len(choice.models), -choice.weight, drawn
+
+    chosen = {id(c) for group in groups.values() for c in sorted(group, key=rank)[:per_source]}
     outcome.dropped.extend(reject(c.candidate, "capped") for c in outcome.kept if id(c) not in chosen)
     outcome.kept[:] = [choice for choice in outcome.kept if id(choice) in chosen]
