@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+if TYPE_CHECKING:
+    from _typeshed import SupportsDunderLT
 
-class Comparable(Protocol):
-    """Anything with an order, so that a set's leader does not depend on the order of the links."""
-
-    def __lt__(self, other: Self, /) -> bool:
-        """Say whether this one comes first."""
-
-
-Node = TypeVar("Node", bound=Comparable)
+# With an order, so that a set's leader does not depend on the order of the links.
+Node = TypeVar("Node", bound="SupportsDunderLT[Any]")
 
 
 class DisjointSets(Generic[Node]):

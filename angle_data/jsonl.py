@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import tempfile
+import uuid
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -54,13 +54,9 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     continue
                 try:
                     row = json.loads(line)
-                except json.JSONDecodeError as error:
-                    raise InputError(
-                        f"{path}:{number}: not valid JSON ({error.msg}, column {error.colno})"
-                    ) from None
                 except (ValueError, RecursionError) as error:
-                    # A number of thousands of digits; brackets in brackets in brackets.
-                    raise InputError(f"{path}:{number}: not usable JSON ({error})") from None
+                    # Also a number of thousands of digits, or brackets in brackets in brackets.
+                    raise InputError(f"{path}:{number}: not valid JSON ({error})") from None
                 if not isinstance(row, dict):
                     raise InputError(f"{path}:{number}: expected a JSON object, got {type(row).__name__}")
                 yield number, row
@@ -78,22 +74,14 @@ def replace_file(path: Path) -> Iterator[IO[str]]:
     without an exception.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+        with temporary.open("x", encoding="utf-8", newline="\n") as stream:
             yield stream
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
+        os.replace(temporary, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    """Return the process's mask for new files, which can be read only by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def write_jsonl(path: Path, rows: Iterable[dict[str, Any]]) -> int:

@@ -6,7 +6,7 @@ They hold data only. How they are stored is `jsonl`'s business, how they are mad
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, cast, get_args
 
 from angle_data.errors import InputError
 
@@ -19,11 +19,9 @@ def check_polarity(value: object, where: str) -> Polarity:
     Raises:
         InputError: It is neither `synonym` nor `antonym`.
     """
-    if value == "synonym":
-        return "synonym"
-    if value == "antonym":
-        return "antonym"
-    raise InputError(f"{where}: polarity must be one of {', '.join(get_args(Polarity))}, got {value!r}")
+    if value not in get_args(Polarity):
+        raise InputError(f"{where}: polarity must be one of {', '.join(get_args(Polarity))}, got {value!r}")
+    return cast(Polarity, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Imports nothing of ours, so that every module may use it.
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +35,10 @@ def load_object(path: str) -> Any:
     """Return what a registry entry `module:Name` stands for; the module is imported now.
 
     Raises:
-        ValueError: The entry is not of that form.
         ImportError: The module is missing, or something that it needs.
         AttributeError: The module has no such name.
     """
-    module, separator, name = path.partition(":")
-    if not (module and separator and name):
-        raise ValueError(f"registry entry {path!r} must be of the form module:Name")
-    return getattr(importlib.import_module(module), name)
+    return pkgutil.resolve_name(path)
 
 
 def install_command(extra: str, root: Path = _ROOT) -> str:

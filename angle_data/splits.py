@@ -7,9 +7,8 @@ that it stays where it is however many others there are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
 
-from angle_data.disjoint import Comparable
+from angle_data.disjoint import Node
 from angle_data.errors import InputError
 from angle_data.text import stable_hash
 
@@ -17,8 +16,6 @@ SPLITS = ("train", "validation", "test")
 
 _OVERFLOW = 0.01
 _MISSED = 0.03
-
-Key = TypeVar("Key", bound=Comparable)
 
 
 def parse_ratios(text: str) -> tuple[float, ...]:
@@ -61,8 +58,8 @@ def draw_split(key: str, shares: Mapping[str, float]) -> str:
 
 
 def fill_shares(
-    groups: Mapping[Key, int], shares: Mapping[str, float], *, seed: int, few: bool = False
-) -> dict[Key, str]:
+    groups: Mapping[Node, int], shares: Mapping[str, float], *, seed: int, few: bool = False
+) -> dict[Node, str]:
     """Return the split of every group; `groups` are the sizes that count towards the shares.
 
     In random order, each goes to the split that lacks most for its size, among those that it does not
@@ -78,7 +75,7 @@ def fill_shares(
     else:
         # What is too large for the smallest split is placed while another one has room.
         sized.sort(key=lambda leader: groups[leader] <= min(shares.values()) * total + slack)
-    found: dict[Key, str] = {}
+    found: dict[Node, str] = {}
     lacking = {name: share * total for name, share in shares.items()}
     for left, leader in zip(range(len(sized), 0, -1), sized, strict=True):
         size = groups[leader]

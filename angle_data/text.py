@@ -37,14 +37,6 @@ def words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
-def char_ngrams(text: str, n: int = 3) -> frozenset[str]:
-    """Return the distinct character n-grams of the normalised text; the text itself if it is shorter."""
-    clean = normalise(text)
-    if len(clean) <= n:
-        return frozenset({clean} if clean else ())
-    return frozenset(clean[i : i + n] for i in range(len(clean) - n + 1))
-
-
 def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
     """Return |a∩b| / |a∪b| in [0, 1]; 0 when both are empty."""
     union = len(a | b)

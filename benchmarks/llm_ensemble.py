@@ -25,12 +25,12 @@ import json
 import random
 from collections import Counter
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common import RESULTS, minilm, save_results, show
-from llm_supervised import ANNOTATORS, Task, candidates, cloud_ops, stsb
+from common import RESULTS, save_results, show
+from llm_supervised import ANNOTATORS, Task, candidates, cloud_ops, fit_pairs, stsb, tables
 
 from angle_data.console import configure_logging
 from angle_data.ensemble.build import EnsembleConfig, build_ensemble
@@ -39,7 +39,6 @@ from angle_data.publish.card import Card
 from angle_data.publish.dataset import write_dataset
 from angle_data.records import LabelledPair
 from angle_data.text import pair_key, stable_hash
-from angle_train.fit import FitConfig, fit
 from angle_train.recipe import Recipe, find_recipe
 
 LABELS = ("binary", "ordinal", "graded")
@@ -70,8 +69,7 @@ def main() -> None:
     arguments = parse_arguments()
     configure_logging(quiet=True)
     task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
-    recipe = Recipe.from_toml(find_recipe(task.recipe))
-    recipe = replace(recipe, training=replace(recipe.training, precision=arguments.precision))
+    recipe = Recipe.from_toml(find_recipe(task.recipe)).with_overrides({"precision": arguments.precision})
     root = RESULTS / task.name / "ensemble" / task.recipe
     runs = candidates(task)
     worlds = [make_world(task, root, runs, None)]
@@ -79,17 +77,17 @@ def main() -> None:
         worlds.append(make_world(task, root, runs, arguments.flip))
     wanted = arguments.only or DEFAULT
     built = {world.name: build_all(task, world, sorted({*wanted, *DEFAULT})) for world in worlds}
-    detected = {world.name: detection(world) for world in worlds}
-    for world in worlds:
-        print_detection(world, detected[world.name])
+    detected = {world.name: detect(world) for world in worlds}
     results: list[dict[str, Any]] = []
     if not arguments.detect:
         rows = min(count(pairs) for sets in built.values() for pairs in sets.values())
         print(f"\neach data set: {rows} pairs besides the random ones")
         for seed, world, data in itertools.product(arguments.seeds, worlds, wanted):
             pairs = subsample(built[world.name][data], rows)
-            results += run(task, recipe, world, data, pairs, seed, rows)
-        print_tables(results, worlds)
+            results += run(task, recipe, world, data, pairs, seed)
+        tables(results, lambda row: f"{row['data']} ({row['world']})")
+        for world in worlds[1:]:
+            print_losses(results, world.name)
     flip = "" if not arguments.flip else f"-flip-{arguments.flip[0]}-{arguments.flip[1]:g}"
     save_results(
         f"llm_ensemble-{task.name}-{root.name}{flip}",
@@ -178,33 +176,24 @@ def simulate(folder: Path, runs: dict[str, Path], flipped: Set[tuple[str, str]])
 # --- data sets ----------------------------------------------------------------------------------------
 
 
-def build(
-    task: Task, runs: tuple[Path, ...], out: Path, strategy: str, labels: str, scores: tuple[Path, ...]
-) -> None:
-    """Build one data set, all of it for training."""
-    build_ensemble(
-        EnsembleConfig(
-            runs=runs,
-            out=out,
-            strategy=strategy,
-            labels=labels,
-            scores=scores,
-            antonym_score=0.5 if labels == "binary" else task.antonym_score,
-            random_per_source=task.random_per_source,
-            ratios=(1.0, 0.0),
-        )
-    )
-
-
 def build_all(task: Task, world: World, names: Sequence[str]) -> dict[str, list[LabelledPair]]:
-    """Build the data sets named and return their pairs."""
+    """Build the data sets named, all of each for training, and return their pairs."""
     built = {}
     for name in names:
         data, _, labels = name.rpartition("-")
-        runs = (world.runs[data],) if data in world.runs else tuple(world.runs.values())
         strategy = data if data in ("vote", "principled") else "concat"
-        scores = world.scores if strategy == "principled" or labels == "graded" else ()
-        build(task, runs, world.folder / "pairs" / name, strategy, labels, scores)
+        build_ensemble(
+            EnsembleConfig(
+                runs=(world.runs[data],) if data in world.runs else tuple(world.runs.values()),
+                out=world.folder / "pairs" / name,
+                strategy=strategy,
+                labels=labels,
+                scores=world.scores if strategy == "principled" or labels == "graded" else (),
+                antonym_score=0.5 if labels == "binary" else task.antonym_score,
+                random_per_source=task.random_per_source,
+                ratios=(1.0, 0.0),
+            )
+        )
         built[name] = read_pairs(world.folder / "pairs" / name)
     return built
 
@@ -246,7 +235,7 @@ def subsample(pairs: Sequence[LabelledPair], rows: int) -> list[LabelledPair]:
 
 
 def run(
-    task: Task, recipe: Recipe, world: World, data: str, pairs: list[LabelledPair], seed: int, rows: int
+    task: Task, recipe: Recipe, world: World, data: str, pairs: list[LabelledPair], seed: int
 ) -> list[dict[str, Any]]:
     """Fit one data set with one seed; return its results, and the untuned model's."""
     folder = world.folder / "equal" / f"{data}-{fingerprint(pairs)}"
@@ -254,110 +243,57 @@ def run(
         "Benchmark subset", "Drawn for a comparison at equal row counts.", ("drawn by hash",), ("none",)
     )
     write_dataset(folder / "dataset", {"train": pairs}, card)
-    result = fit(
-        FitConfig(
-            data=[str(folder / "dataset")],
-            backbone=str(minilm(task.layers)),
-            out=folder / f"model-{seed}",
-            recipe=replace(recipe, training=replace(recipe.training, seed=seed)),
-            dev=[str(path) for path in task.dev],
-            test=[str(path) for path in task.test],
-        )
-    )
-    print(
-        f"{world.name} {data} seed {seed}: step {result.report.best_step} of {result.report.steps}",
-        flush=True,
-    )
-    return [
-        {"world": world.name, "data": data, "seed": seed, "rows": rows, "value": 100 * row.score.value}
-        | row.to_dict()
-        for row in result.report.results
-    ]
+    print(f"{world.name} {data} ", end="")
+    rows = fit_pairs(task, recipe, folder / "dataset", folder / f"model-{seed}", seed)
+    return [{"world": world.name, "data": data, **row} for row in rows]
 
 
-def print_tables(results: Sequence[dict[str, Any]], worlds: Sequence[World]) -> None:
-    """Print the Spearman of every data set, and what the flips cost it."""
-    tables: dict[str, dict[str, list[float]]] = {}
-    values: dict[tuple[str, str, str, int], float] = {}
-    suffix = {world.name: f" ({world.name})" for world in worlds[1:]}
-    for row in results:
-        tuned = row["model"] == "tuned"
-        name = row["model"] if not tuned else row["data"] + suffix.get(row["world"], "")
-        title = f"{row['pairs']} ({row['role']})"
-        value = row["value"]
-        column = tables.setdefault(title, {}).setdefault(name, [])
-        if tuned or not column:  # word overlap and backbone come with every run and do not depend on the seed
-            column.append(value)
-        if tuned:
-            values[title, row["world"], row["data"], row["seed"]] = value
-    for title, rows in tables.items():
-        show(f"{title}, Spearman x 100", rows)
-        for world in worlds[1:]:
-            losses: dict[str, list[float]] = {}
-            for (found, name, data, seed), value in values.items():
-                if found == title and name == world.name:
-                    losses.setdefault(data, []).append(values[title, "clean", data, seed] - value)
-            show(f"{title}, lost by {world.name}", losses)
+def print_losses(results: Sequence[dict[str, Any]], flipped: str) -> None:
+    """Print what the flips cost every data set, seed by seed."""
+    values = {
+        (row["pairs"], row["role"], row["data"], row["seed"], row["world"]): row["value"]
+        for row in results
+        if row["model"] == "tuned"
+    }
+    losses: dict[str, dict[str, list[float]]] = {}
+    for (*key, world), value in values.items():
+        if world == "clean":
+            pairs, role, data, _ = key
+            lost = value - values[(*key, flipped)]
+            losses.setdefault(f"{pairs} ({role})", {}).setdefault(data, []).append(lost)
+    for title, rows in losses.items():
+        show(f"{title}, lost by {flipped}", rows)
 
 
 # --- detection ----------------------------------------------------------------------------------------
 
 
-def detection(world: World) -> dict[str, Any]:
-    """Return what `principled` made of the candidates: reliability, flips, and how right they were."""
+def detect(world: World) -> dict[str, Any]:
+    """Print and return what `principled` made of the candidates: reliability, flips, how right they were."""
     folder = world.folder / "pairs" / "principled-ordinal"
     report = json.loads((folder / "report.json").read_text())
-    turned = {(pair_key(p.text1, p.text2)) for p in read_pairs(folder) if "flipped" in p.flags}
+    turned = {pair_key(p.text1, p.text2) for p in read_pairs(folder) if "flipped" in p.flags}
     dropped = {
         pair_key(row["source"], row["text"])
         for _, row in read_jsonl(folder / "rejected.jsonl")
         if row["reason"] in ("contradicted", "conflict")
     }
-    offered = {
-        pair_key(row["source"], row["text"])
-        for run_folder in world.runs.values()
-        for _, row in read_jsonl(run_folder / "candidates.jsonl")
-    }
     found: dict[str, Any] = {
-        "graders": {name: row["auc"] for name, row in report["graders"].items()},
-        "reliability": {
-            name: {side: row["reliability"] for side, row in sides.items()}
-            for name, sides in report["reliability"].items()
-        },
-        "dropped": {name: row["dropped"] for name, row in report["annotators"].items()},
-        "flipped": report["flipped"],
-        "share_flipped": len(turned) / len(offered),
+        name: report[name] for name in ("graders", "reliability", "annotators", "flipped")
     }
-    if world.flipped:
-        for name, hits in (("flipped_pairs", turned), ("flipped_or_dropped", turned | dropped)):
-            right = len(hits & world.flipped)
-            found[name] = {
-                "found": len(hits),
-                "precision": right / max(1, len(hits)),
-                "recall": right / len(world.flipped),
-            }
-    return found
-
-
-def print_detection(world: World, found: dict[str, Any]) -> None:
-    """Print what was found of the polarities swapped, or how much of clean data was touched."""
-    print(f"\n{world.name}: principled, {100 * found['share_flipped']:.1f} % of the pairs flipped")
-    for name, auc in found["graders"].items():
-        print(f"  {name}: AUC {auc:.3f} against the polarities as they were given")
+    print(f"\n{world.name}: principled")
+    for name, row in found["graders"].items():
+        print(f"  {name}: AUC {row['auc']:.3f} against the polarities as they were given")
     for name, sides in found["reliability"].items():
-        shown = ", ".join(f"{side} {value:.3f}" for side, value in sides.items())
-        flips = found["flipped"][name]
-        print(
-            f"  {name}: reliability {shown}; flipped {sum(flips.values())}, "
-            f"contradicted {found['dropped'][name].get('contradicted', 0)}"
-        )
-    for name in ("flipped_pairs", "flipped_or_dropped"):
-        if name in found:
-            row = found[name]
-            print(
-                f"  {name.replace('_', ' ')}: {row['found']} pairs, precision {row['precision']:.3f}, "
-                f"recall {row['recall']:.3f} of {len(world.flipped)}"
-            )
+        shown = ", ".join(f"{side} {row['reliability']:.3f}" for side, row in sides.items())
+        contradicted = found["annotators"][name]["dropped"].get("contradicted", 0)
+        flips = sum(found["flipped"][name].values())
+        print(f"  {name}: reliability {shown}; flipped {flips}, contradicted {contradicted}")
+    for name, hits in (("flipped", turned), ("flipped or dropped", turned | dropped)):
+        right, every = len(hits & world.flipped), len(world.flipped)
+        found[f"{name} pairs"] = {"found": len(hits), "right": right, "of": every}
+        print(f"  {name}: {len(hits)} pairs, {right} of them among the {every} swapped")
+    return found
 
 
 if __name__ == "__main__":

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from common import RESULTS, ROOT, data_folder, minilm, save_results, show
 
@@ -107,6 +109,35 @@ def data_sets(task: Task) -> dict[str, Path]:
     return folders
 
 
+def fit_pairs(task: Task, recipe: Recipe, data: Path, out: Path, seed: int) -> list[dict[str, Any]]:
+    """Fit one data set with one seed, or read the finished run in `out`; return all results."""
+    result = fit(
+        FitConfig(
+            data=[str(data)],
+            backbone=str(minilm(task.layers)),
+            out=out,
+            recipe=recipe.with_overrides({"seed": seed}),
+            dev=[str(path) for path in task.dev],
+            test=[str(path) for path in task.test],
+        )
+    )
+    print(f"{out.name}: step {result.report.best_step} of {result.report.steps}", flush=True)
+    return [{"seed": seed, "value": 100 * row.score.value} | row.to_dict() for row in result.report.results]
+
+
+def tables(raw: Iterable[Mapping[str, Any]], names: Callable[[Mapping[str, Any]], str]) -> None:
+    """Print a table for each set of pairs; `names` gives the name of a tuned row."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for row in raw:
+        tuned = row["model"] == "tuned"
+        rows = found.setdefault(f"{row['pairs']} ({row['role']})", {})
+        column = rows.setdefault(names(row) if tuned else row["model"], [])
+        if tuned or not column:  # word overlap and backbone come with every run and do not depend on the seed
+            column.append(row["value"])
+    for title, rows in found.items():
+        show(f"{title}, Spearman x 100", rows)
+
+
 def main() -> None:
     """Fit every data set with every seed and print the test Spearman of each."""
     parser = argparse.ArgumentParser(
@@ -121,32 +152,14 @@ def main() -> None:
     configure_logging(quiet=True)
     task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
     name = arguments.recipe or task.recipe
-    recipe = Recipe.from_toml(find_recipe(name))
-    scores: dict[str, dict[str, list[float]]] = {}
-    raw = []
+    recipe = Recipe.from_toml(find_recipe(name)).with_overrides({"precision": arguments.precision})
     folders = {data: folder for data, folder in data_sets(task).items() if data in (arguments.only or [data])}
+    home = RESULTS / task.name / Path(name).stem
+    raw = []
     for seed, data in itertools.product(arguments.seeds, folders):
-        seeded = replace(recipe.training, seed=seed, precision=arguments.precision)
-        result = fit(
-            FitConfig(
-                data=[str(folders[data])],
-                backbone=str(minilm(task.layers)),
-                out=RESULTS / task.name / Path(name).stem / f"{data}-{seed}",
-                recipe=replace(recipe, training=seeded),
-                dev=[str(path) for path in task.dev],
-                test=[str(path) for path in task.test],
-            )
-        )
-        for row in result.report.results:
-            raw.append({"data": data, "seed": seed, **row.to_dict()})
-            variant = data if row.model == "tuned" else row.model
-            title = f"{row.pairs} ({row.role})"
-            scores.setdefault(title, {}).setdefault(variant, []).append(100 * row.score.value)
-        print(f"{data} seed {seed}: step {result.report.best_step} of {result.report.steps}", flush=True)
-    for title, rows in scores.items():
-        # Word overlap and backbone come with every run and do not depend on the seed.
-        once = {row: values if row in folders else values[:1] for row, values in rows.items()}
-        show(f"{title}, Spearman x 100", once)
+        for row in fit_pairs(task, recipe, folders[data], home / f"{data}-{seed}", seed):
+            raw.append({"data": data, **row})
+    tables(raw, lambda row: row["data"])
     save_results(f"llm_supervised-{task.name}-{Path(name).stem}", raw)
 
 

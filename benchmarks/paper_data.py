@@ -6,12 +6,11 @@ A file that is there is used again only if its note names the same source.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from paper_rows import TRAIN_ROWS, Family
+from paper_rows import Family
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file, write_jsonl
@@ -22,21 +21,6 @@ _ENTAILMENT = {"0": 1, "entailment": 1, "2": 0, "contradiction": 0}  # neutral, 
 _MEMBERS = {"nli": ("snli", "mnli")}
 Rows = Iterator[tuple[str, dict[str, Any]]]
 Pairs = Iterator[dict[str, Any]]
-
-
-class _Read:
-    """A source that counts the rows that are taken from it."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self.rows: Counter[str] = Counter()
-
-    def __call__(self, name: str, split: str) -> Rows:
-        """Yield the rows of a data set."""
-        data: TaskData = load_task(name).data
-        for place, row in self._source.rows(data, split):
-            self.rows[f"{name}/{split}"] += 1
-            yield place, row
 
 
 Take = Callable[[str, str], Rows]
@@ -60,17 +44,6 @@ def write_data(family: Family, source: Source, out: Path) -> None:
             _write(out / name / f"{split}.jsonl", (name,), split, source, _pair_rows)
 
 
-def unpublished_sizes(family: Family, out: Path) -> list[str]:
-    """Return a line for each data set that was not read in its published size when the pairs were written."""
-    name = "texts" if family.data == "llm" else "train"
-    note = json.loads(_note_of(out / family.data / f"{name}.jsonl").read_text(encoding="utf-8"))
-    return [
-        f"{data} has {count:,} rows, published are {TRAIN_ROWS[data.split('/')[0]]:,}"
-        for data, count in note["rows"].items()
-        if count != TRAIN_ROWS[data.split("/")[0]]
-    ]
-
-
 def _note_of(path: Path) -> Path:
     return path.with_suffix(".source.json")
 
@@ -89,10 +62,14 @@ def _write(
         if before != origin:
             raise InputError(f"{path} was made from {before}, not from {origin}; give another --out")
         return
-    take = _Read(source)
+
+    def take(name: str, split: str) -> Rows:
+        data: TaskData = load_task(name).data
+        return source.rows(data, split)
+
     count = write_jsonl(path, make(take, names, split))
     with replace_file(note) as stream:
-        stream.write(json.dumps({"from": origin, "rows": take.rows}, indent=1) + "\n")
+        stream.write(json.dumps({"from": origin}) + "\n")
     print(f"{path}: {count} rows")
 
 

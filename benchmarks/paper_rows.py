@@ -137,14 +137,3 @@ PUBLISHED: dict[tuple[str, str], dict[str, str]] = {
     ("llm-ensemble", "angle"): {"STS-B": "82.01"},
 }
 """Row -> what is measured -> Spearman or accuracy x 100 as printed in the papers."""
-
-TRAIN_ROWS = {
-    "stsb": 5749,
-    "mrpc": 3668,
-    "qqp": 363846,
-    "qnli": 104743,
-    "gis": 18565,
-    "snli": 550152,
-    "mnli": 392702,
-}
-"""Data set -> rows of its training split as published: GLUE's, SNLI's with its undecided ones."""

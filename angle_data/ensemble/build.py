@@ -8,35 +8,27 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from angle_data.disjoint import DisjointSets
-from angle_data.ensemble.balance import Limits, balance
 from angle_data.ensemble.graders import Judgement, read_grading
-from angle_data.ensemble.labels import ANTONYM_SCORE, LABELS, grade_choices, label_choice, random_pairs
-from angle_data.ensemble.read import group_by_source, read_runs
+from angle_data.ensemble.labels import ANTONYM_SCORE, LABELS, grade_of, label_choice, random_pairs
+from angle_data.ensemble.read import Grades, group_by_source, read_runs
 from angle_data.ensemble.report import EnsembleSummary, make_card, make_report, summarise
 from angle_data.ensemble.splits import group_sources
-from angle_data.ensemble.strategies import Choice, Outcome, load_strategy, synonym_sets
+from angle_data.ensemble.strategies import Choice, cap, load_strategy, synonym_sets
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file, write_jsonl
-from angle_data.locking import LOCK_NAME, hold
+from angle_data.locking import hold
 from angle_data.publish.dataset import write_dataset
 from angle_data.records import LabelledPair
 from angle_data.splits import check_ratios, draw_split
-from angle_data.text import normalise, pair_key, stable_hash
+from angle_data.text import normalise, stable_hash
 
 log = logging.getLogger("angle.ensemble")
-
-_NO_LIMITS = Limits()
-# What a build leaves behind at whatever moment it is stopped.
-_OURS = re.compile(
-    r"dataset|rejected\.jsonl|\.(dataset|rejected\.jsonl|report\.json)\..*|" + re.escape(LOCK_NAME)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +37,7 @@ class EnsembleConfig:
 
     `scores` are run directories with grades. `antonym_score` in 0..1 applies to all labels but `binary`;
     `random_per_source` None means 0 for `binary` labels and 1 for the others, which need a lower end;
-    `limits` say what the data set may hold; `ratios` are the shares of train, validation and test.
+    `max_per_source` None is no cap; `ratios` are the shares of train, validation and test.
 
     Raises:
         InputError: A value is unknown or out of its range.
@@ -58,7 +50,7 @@ class EnsembleConfig:
     scores: tuple[Path, ...] = ()
     antonym_score: float = ANTONYM_SCORE
     random_per_source: int | None = None
-    limits: Limits = _NO_LIMITS
+    max_per_source: int | None = None
     ratios: tuple[float, ...] = (0.9, 0.1)
     seed: int = 0
 
@@ -75,6 +67,8 @@ class EnsembleConfig:
             raise InputError("--labels graded needs grades: give --scores RUN of `angle-data llm-score`")
         if self.random_per_source is not None and self.random_per_source < 0:
             raise InputError(f"random pairs per source must be 0 or more, got {self.random_per_source}")
+        if self.max_per_source is not None and self.max_per_source < 1:
+            raise InputError(f"max per source must be 1 or more, got {self.max_per_source}")
         check_ratios(self.ratios)
 
     @property
@@ -99,32 +93,31 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     grading = read_grading(config.scores, sources, labels=config.labels)
     outcome = strategy(sources, grading.grades)
     alike = synonym_sets(outcome.kept)  # before pairs go that are good, but too many
-    balanced = balance(outcome.kept, config.limits, seed=config.seed)
-    outcome = Outcome(balanced.kept, outcome.dropped + balanced.dropped, outcome.details)
+    if config.max_per_source is not None:
+        cap(outcome, config.max_per_source, seed=config.seed)
     if not outcome.kept:
         reasons = sorted(Counter(rejection.reason for rejection in outcome.dropped).items())
         shown = ", ".join(f"{reason} {count}" for reason, count in reasons)
         raise InputError(
             f"none of {len(outcome.dropped)} candidates is left ({shown}); look at the candidates of the runs"
         )
-    combined: Mapping[tuple[str, str], float] = {}
     labelled = None
     if config.labels == "graded":
-        combined = grade_choices(outcome.kept, grading.grades)
-        graded = sum(pair_key(kept.source.text, kept.candidate.text) in combined for kept in outcome.kept)
+        graded = sum(grade_of(choice, grading.grades) is not None for choice in outcome.kept)
         labelled = {"graded": graded, "ordinal": len(outcome.kept) - graded}
-        if not combined:
+        if not graded:
             raise InputError(
                 f"--labels graded: none of the {len(outcome.kept)} pairs that are kept is graded "
                 f"({grading.share}); grade more candidates, or choose --labels ordinal"
             )
-    splits = _split(outcome.kept, config, combined, alike)
-    for gap in grading.gaps(labelled):
-        log.warning("%s", gap)
+    splits = _split(outcome.kept, config, grading.grades, alike)
+    notes = grading.notes(labelled)
+    for note in notes:
+        log.warning("%s", note)
     settings = _settings(config, grading)
     summary = summarise(runs, outcome, splits, config.out / "dataset")
     report = make_report(runs, settings, summary, outcome.details | grading.report(labelled))
-    card = make_card(runs, settings, summary, grading.notes(labelled))
+    card = make_card(runs, settings, summary, notes)
     with hold(config.out):
         for left in (*config.out.glob(".rejected.jsonl.*"), *config.out.glob(".report.json.*")):
             left.unlink()  # by a build that was killed while it wrote
@@ -142,16 +135,12 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
 def _settings(config: EnsembleConfig, grading: Judgement) -> dict[str, str | int | float]:
     """Return the settings that shape the data, by option name; paths are none of them."""
     ordinal = {} if config.labels == "binary" else {"antonym-score": config.antonym_score}
-    limits = config.limits
     return {
         "strategy": config.strategy,
         "labels": config.labels,
         **ordinal,
         "random-per-source": config.random_pairs,
-        "max-per-source": "no cap" if limits.per_source is None else limits.per_source,
-        "max-near-copies": limits.near_copies,
-        "equal-polarities": "yes" if limits.equal else "no",
-        "max-share": limits.share,
+        "max-per-source": "no cap" if config.max_per_source is None else config.max_per_source,
         "graders": ", ".join(grading.used) or "none",
         "ratios": ",".join(f"{ratio:g}" for ratio in config.ratios),
         "seed": config.seed,
@@ -169,7 +158,7 @@ def _check_out(config: EnsembleConfig) -> None:
         report = json.loads((out / "report.json").read_text(encoding="utf-8"))
         ours = isinstance(report, dict) and "settings" in report
     except FileNotFoundError:  # the folder is empty, or its build was stopped before it wrote the report
-        ours = all(_OURS.fullmatch(path.name) for path in out.iterdir())
+        ours = all(p.name in ("dataset", "rejected.jsonl") or p.name[0] == "." for p in out.iterdir())
     except (OSError, ValueError):
         ours = False
     if not ours:
@@ -179,7 +168,7 @@ def _check_out(config: EnsembleConfig) -> None:
 def _split(
     kept: Sequence[Choice],
     config: EnsembleConfig,
-    combined: Mapping[tuple[str, str], float],
+    grades: Grades,
     alike: DisjointSets[str],
 ) -> dict[str, list[LabelledPair]]:
     """Return the pairs of each non-empty split, in an order drawn by the seed."""
@@ -193,11 +182,10 @@ def _split(
         key: draw_split(f"{config.seed}\nsplit\n{leader}", shares)
         for key, leader in group_sources(partners).items()
     }
-    taken = {pair_key(choice.source.text, choice.candidate.text) for choice in kept}
+    taken = {choice.key for choice in kept}
     splits: dict[str, list[LabelledPair]] = {name: [] for name in shares}
     for choice in kept:
-        grade = combined.get(pair_key(choice.source.text, choice.candidate.text))
-        pair = label_choice(choice, labels=config.labels, antonym_score=config.antonym_score, grade=grade)
+        pair = label_choice(choice, labels=config.labels, antonym_score=config.antonym_score, grades=grades)
         splits[where[choice.source.key]].append(pair)
     for name, pairs in splits.items():
         members = [source for key, source in sources.items() if where[key] == name]

@@ -46,18 +46,6 @@ def ensemble(
     max_per_source: Annotated[
         int | None, typer.Option(help="Most pairs per source text and polarity.", show_default="no cap")
     ] = None,
-    max_near_copies: Annotated[
-        float, typer.Option(help="Largest share of antonyms that hardly differ from their source.")
-    ] = 1.0,
-    equal_polarities: Annotated[
-        bool,
-        typer.Option(
-            "--equal-polarities/--unequal-polarities", help="As many synonyms as antonyms of each source."
-        ),
-    ] = False,
-    max_share: Annotated[
-        float, typer.Option(help="Largest share of pairs that one annotator alone may supply.")
-    ] = 1.0,
     ratios: Annotated[
         str, typer.Option(help="Shares of train, validation and test; by source text.")
     ] = "0.9,0.1",
@@ -77,7 +65,6 @@ def ensemble(
     --strategy principled
     """
     configure_logging(quiet=quiet, verbose=verbose)
-    from angle_data.ensemble.balance import Limits
     from angle_data.ensemble.build import EnsembleConfig, build_ensemble
     from angle_data.splits import parse_ratios
 
@@ -89,7 +76,7 @@ def ensemble(
         scores=tuple(scores or ()),
         antonym_score=antonym_score,
         random_per_source=random_per_source,
-        limits=Limits(max_per_source, max_near_copies, equal_polarities, max_share),
+        max_per_source=max_per_source,
         ratios=parse_ratios(ratios),
         seed=seed,
     )

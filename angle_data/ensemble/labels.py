@@ -7,14 +7,14 @@ pair's grade and one tenth `ordinal`; a pair without a grade is labelled as unde
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from statistics import median
 
 from angle_data.disjoint import DisjointSets
-from angle_data.ensemble.read import TOP_GRADE, Grades, Source, peer_grades
+from angle_data.ensemble.read import NO_GRADES, TOP_GRADE, Grades, Source, peer_grades
 from angle_data.ensemble.strategies import Choice
-from angle_data.records import LabelledPair, Polarity
-from angle_data.text import jaccard, pair_key, stable_hash, words
+from angle_data.records import LabelledPair
+from angle_data.text import jaccard, stable_hash, words
 
 LABELS = ("binary", "graded", "ordinal")
 ANTONYM_SCORE = 0.5
@@ -24,41 +24,26 @@ _TRIES = 50  # partners looked at in order, and as many more anywhere; a search 
 _SMOOTHING = 0.1  # the share of the ordinal value in a graded score
 
 
-def grade_choices(choices: Sequence[Choice], grades: Grades) -> Mapping[tuple[str, str], float]:
-    """Return the combined grade 0..5 of each choice that has grades of others than its supporters, by pair.
+def grade_of(choice: Choice, grades: Grades) -> float | None:
+    """Return the median of a kept pair's grades 0..5 by others than its supporters, None without any.
 
-    `grades` are those of graders that are used (`graders.judge`). Three or more give their median. Fewer give
-    their mean, shrunk towards the mean of all choices of that polarity, which counts as half a grade.
+    `grades` are those of graders that are used (`graders.judge`).
     """
-    found: dict[tuple[str, str], tuple[Polarity, list[float]]] = {}
-    for choice in choices:
-        key = pair_key(choice.source.text, choice.candidate.text)
-        values = list(peer_grades(grades, key, choice.models).values())
-        if values:
-            found[key] = (choice.candidate.polarity, values)
-    sums: dict[Polarity, list[float]] = {}
-    for polarity, values in found.values():
-        sums.setdefault(polarity, []).append(sum(values) / len(values))
-    usual = {polarity: sum(means) / len(means) for polarity, means in sums.items()}
-    return {
-        key: float(median(values))
-        if len(values) > 2
-        else (sum(values) + usual[polarity] / 2) / (len(values) + 0.5)
-        for key, (polarity, values) in found.items()
-    }
+    found = peer_grades(grades, choice.key, choice.models).values()
+    return float(median(found)) if found else None
 
 
 def label_choice(
-    choice: Choice, *, labels: str, antonym_score: float, grade: float | None = None
+    choice: Choice, *, labels: str, antonym_score: float, grades: Grades = NO_GRADES
 ) -> LabelledPair:
     """Return the labelled pair of a kept candidate; `labels` is a key of `LABELS`.
 
     `antonym_score` in [0, 1] is the score of antonyms under all labels but `binary`; their label is always 0.
-    `grade` 0..5 is used under `graded` alone.
+    `grades` are used under `graded` alone.
     """
     synonym = choice.candidate.polarity == "synonym"
     score = 1.0 if synonym else 0.0 if labels == "binary" else antonym_score
-    if labels == "graded" and grade is not None:
+    if labels == "graded" and (grade := grade_of(choice, grades)) is not None:
         score = round((1 - _SMOOTHING) * grade / TOP_GRADE + _SMOOTHING * score, 4)
     return LabelledPair(
         text1=choice.source.text,

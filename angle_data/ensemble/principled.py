@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import logging
 import math
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
-from itertools import combinations
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from angle_data.ensemble.graders import Claim, Item, make_items, rank_shares, share_families
-from angle_data.ensemble.read import NO_GRADES, Grades, Offer, Source
+from angle_data.ensemble.read import NO_GRADES, Grades, Offer, Source, peer_grades
 from angle_data.ensemble.screen import content_words, reject, screen
-from angle_data.ensemble.strategies import Merged, Outcome, drop_chained, join_near, keep, merge
+from angle_data.ensemble.strategies import Choice, Merged, Outcome, keep, merge
 from angle_data.records import Polarity
 
 log = logging.getLogger("angle.ensemble")
@@ -50,64 +49,91 @@ _CORRELATION, _CORRELATION_STRENGTH = 0.3, 20.0
 _SURE = 0.9  # least probability of the polarity of a pair that teaches how graders err together
 _LEVELS = 12  # of a grader's grades, by rank
 _MISTAKEN = 0.03  # share of grades that are of the other polarity, whatever the distributions say
-_TELLING = 0.1  # least difference of log-odds between a grader's best and worst grades
 _ROUNDS, _TOLERANCE = 40, 5e-4
+
+
+class Claim(NamedTuple):
+    """`annotator` offered a pair with `polarity` in the reply named `reply`."""
+
+    annotator: str
+    polarity: Polarity
+    reply: str
 
 
 def principled(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
     """Keep each pair with its likely polarity, flipped where need be; weigh it by how likely that is.
 
-    Equal and nearly equal pairs become one with all of their supporters first; grades by a pair's own
-    supporters do not count. Last, an antonym of two texts that kept synonyms connect is dropped. `grades`
-    should be of graders that tell synonyms from antonyms (`graders.judge`).
+    Equal pairs become one with all of their supporters first; grades by a pair's own supporters do not count.
+    `grades` should be of graders that tell synonyms from antonyms (`graders.judge`).
     """
     passed, dropped = screen(sources)
-    pairs = join_near(merge(passed))
-    items = make_items(pairs, grades)
-    beliefs = Beliefs(items)
+    pairs = merge(passed)
+    beliefs = Beliefs(pairs, grades)
     beliefs.learn()
     _warn(beliefs)
     outcome = Outcome([], dropped)
-    flips: Counter[Kind] = Counter()
-    for pair, item, synonym in zip(pairs, items, beliefs.synonym, strict=True):
-        _settle(pair, item, synonym, outcome, flips)
-    drop_chained(outcome)
-    outcome.details.update(_details(items, beliefs, flips))
+    for pair, levels, synonym in zip(pairs, beliefs.levels, beliefs.synonym, strict=True):
+        _settle(pair, synonym, outcome, graded=bool(levels))
+    outcome.details.update(_details(beliefs, outcome.kept))
     return outcome
 
 
-class Beliefs:
-    """What is believed of `items`: `synonym` holds the probability that each is synonymous.
+def claims_of(pair: Merged) -> list[Claim]:
+    """Return the distinct claims about a pair, sorted."""
+    return sorted(
+        {
+            Claim(
+                offer.candidate.model, offer.candidate.polarity, f"{offer.source.key}\n{offer.candidate.key}"
+            )
+            for offer in (*pair.synonyms, *pair.antonyms)
+        }
+    )
 
-    `wrong` is the share of wrong claims by annotator and polarity asked for, `checked` how many of these
-    claims anything else speaks about (0: the prior stands). `odds` holds the log-odds of synonym against
-    antonym that each level of a grader's grades stands for, by family of graders (`graders.share_families`).
+
+def levels_of(graded: Sequence[Mapping[str, float]]) -> list[list[tuple[str, int]]]:
+    """Return for each pair's grades by grader their levels, 0 to 11, by rank among the grader's own grades.
+
+    One grader's 3.5 is another's 1.2: only ranks can be compared. Half of the equal grades count as below.
+    """
+    own: dict[str, list[float]] = {}
+    for row in graded:
+        for grader, grade in row.items():
+            own.setdefault(grader, []).append(grade)
+    for values in own.values():
+        values.sort()
+
+    def level(grader: str, grade: float) -> int:
+        below = bisect_left(own[grader], grade) + bisect_right(own[grader], grade)
+        return min(_LEVELS - 1, int(_LEVELS * below / 2 / len(own[grader])))
+
+    return [[(grader, level(grader, grade)) for grader, grade in sorted(row.items())] for row in graded]
+
+
+class Beliefs:
+    """What is believed of `pairs`: `synonym` holds the probability that each is synonymous.
+
+    `levels` are those of each pair's grades (`levels_of`), less its own supporters'; `claims` counts the
+    claims about it. `wrong` is the share of wrong claims by annotator and polarity asked for, `checked` how
+    many of these claims anything else speaks about (0: the prior stands). `odds` holds the log-odds of
+    synonym against antonym that each level of a grader's grades stands for, by grader.
     """
 
-    def __init__(self, items: Sequence[Item]) -> None:
-        self.families = share_families(items)
-        shares = rank_shares(items)
-        self.levels = [
-            [
-                (self.families[grader], min(_LEVELS - 1, int(_LEVELS * shares[grader][grade])))
-                for grader, grade in item.grades.items()
-            ]
-            for item in items
-        ]
-        self.claims = [len(item.claims) for item in items]
+    def __init__(self, pairs: Sequence[Merged], grades: Grades) -> None:
+        self.levels = levels_of([peer_grades(grades, pair.key, pair.models) for pair in pairs])
+        claims = [claims_of(pair) for pair in pairs]
+        self.claims = [len(found) for found in claims]
         self.replies: dict[Claim, list[int]] = {}
         self.checked: Counter[Kind] = Counter()
-        for number, item in enumerate(items):
-            for claim in item.claims:
+        for number, found in enumerate(claims):
+            for claim in found:
                 self.replies.setdefault(claim, []).append(number)
                 self.checked[kind_of(claim)] += self._is_checked(number)
         self.wrong: dict[Kind, float] = dict.fromkeys(sorted(self.checked), _WRONG)
         self.odds: dict[str, list[float]] = {}
         self.correlation = _CORRELATION
         self.synonym = [
-            sum(1 - _WRONG if claim.polarity == "synonym" else _WRONG for claim in item.claims)
-            / len(item.claims)
-            for item in items
+            sum(1 - _WRONG if claim.polarity == "synonym" else _WRONG for claim in found) / len(found)
+            for found in claims
         ]
 
     def learn(self) -> None:
@@ -126,16 +152,16 @@ class Beliefs:
         """Learn how often synonyms and antonyms, as believed now, get each level of a grader's grades."""
         counts: dict[str, list[list[float]]] = {}
         for synonym, levels in zip(self.synonym, self.levels, strict=True):
-            for family, level in levels:
-                row = counts.setdefault(family, [[0.0, 0.0] for _ in range(_LEVELS)])[level]
+            for grader, level in levels:
+                row = counts.setdefault(grader, [[0.0, 0.0] for _ in range(_LEVELS)])[level]
                 row[0] += synonym
                 row[1] += 1 - synonym
-        self.odds = {family: grade_odds(rows) for family, rows in counts.items()}
+        self.odds = {grader: grade_odds(rows) for grader, rows in counts.items()}
 
     def _learn_polarities(self) -> None:
         """Weigh every pair alone, then again with what the other sentences of its replies showed."""
         log_odds = [
-            sum(self.odds[family][level] for family, level in levels)
+            sum(self.odds[grader][level] for grader, level in levels)
             / (1 + (len(levels) - 1) * self.correlation)
             if levels
             else 0.0
@@ -233,7 +259,7 @@ def _shrink(total: float, count: int, prior: float) -> float:
     return (total + _WRONG_STRENGTH * prior) / (count + _WRONG_STRENGTH)
 
 
-def _settle(pair: Merged, item: Item, synonym: float, outcome: Outcome, flips: Counter[Kind]) -> None:
+def _settle(pair: Merged, synonym: float, outcome: Outcome, *, graded: bool) -> None:
     """Keep, flip or drop one pair that is synonymous with probability `synonym`."""
     likely: Polarity = "synonym" if synonym > 0.5 else "antonym"
     same, others = (pair.synonyms, pair.antonyms) if likely == "synonym" else (pair.antonyms, pair.synonyms)
@@ -243,10 +269,9 @@ def _settle(pair: Merged, item: Item, synonym: float, outcome: Outcome, flips: C
         keep(outcome, same, weight)
         outcome.dropped.extend(reject(offer.candidate, "conflict") for offer in others)
     elif same:
-        outcome.dropped.extend(reject(offer.candidate, "conflict") for offer in pair.offers)
-    elif item.grades and sure >= _FLIP and (likely == "synonym" or _is_topical(others[0])):
+        outcome.dropped.extend(reject(offer.candidate, "conflict") for offer in (*same, *others))
+    elif graded and sure >= _FLIP and (likely == "synonym" or _is_topical(others[0])):
         keep(outcome, others, weight, polarity=likely)
-        flips.update((model, likely) for model in {offer.candidate.model for offer in others})
     else:
         outcome.dropped.extend(reject(offer.candidate, "contradicted") for offer in others)
 
@@ -263,12 +288,6 @@ def _warn(beliefs: Beliefs) -> None:
             "no grades to go by: only contradictions between annotators are seen; --scores RUN of "
             "`angle-data llm-score` would show swapped polarities too"
         )
-    for grader, family in beliefs.families.items():
-        if beliefs.odds[family][-1] - beliefs.odds[family][0] < _TELLING:
-            log.warning(
-                "%s has too few grades, or all alike, to learn from: they tell nothing about polarities",
-                grader,
-            )
     for (annotator, polarity), wrong in beliefs.wrong.items():
         if beliefs.odds and 1 - wrong < _DOUBTFUL:
             log.warning(
@@ -278,32 +297,25 @@ def _warn(beliefs: Beliefs) -> None:
             )  # fmt: skip
 
 
-def _details(items: Sequence[Item], beliefs: Beliefs, flips: Counter[Kind]) -> dict[str, Any]:
-    """Return what `report.json` says: reliability, flipped pairs, pairs that two annotators share."""
-    annotators = sorted({annotator for annotator, _ in beliefs.wrong})
-    shared: dict[str, Counter[str]] = {}
-    for item in items:
-        for one, other in combinations(item.claims, 2):
-            if one.annotator != other.annotator:
-                row = shared.setdefault(
-                    f"{one.annotator}, {other.annotator}", Counter(same=0, contradicting=0)
-                )
-                row["same" if one.polarity == other.polarity else "contradicting"] += 1
+def _details(beliefs: Beliefs, kept: Sequence[Choice]) -> dict[str, Any]:
+    """Return what `report.json` says of each annotator: reliability by polarity, flipped pairs."""
+    flips = Counter(
+        (model, choice.candidate.polarity)
+        for choice in kept
+        for model in choice.models
+        if "flipped" in choice.flags
+    )
+    reliability: dict[str, Any] = {}
+    for (name, polarity), wrong in beliefs.wrong.items():
+        found = {"reliability": round(1 - wrong, 4), "checked": beliefs.checked[name, polarity]}
+        reliability.setdefault(name, {})[polarity] = found
     return {
-        "reliability": {
-            name: {
-                polarity: {"reliability": round(1 - wrong, 4), "checked": beliefs.checked[name, polarity]}
-                for (annotator, polarity), wrong in beliefs.wrong.items()
-                if annotator == name
-            }
-            for name in annotators
-        },
+        "reliability": reliability,
         "flipped": {
             name: {
                 "synonym_to_antonym": flips[name, "antonym"],
                 "antonym_to_synonym": flips[name, "synonym"],
             }
-            for name in annotators
+            for name in reliability
         },
-        "annotator_agreement": {names: dict(row) for names, row in sorted(shared.items())},
     }

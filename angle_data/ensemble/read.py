@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import Candidate, check_polarity
-from angle_data.text import counted, normalise, pair_key
+from angle_data.text import normalise, pair_key
 
 log = logging.getLogger("angle.ensemble")
 
@@ -45,22 +45,10 @@ NO_GRADES: Grades = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
-    """What an unfinished run still has to ask: `open` requests, None where the run does not say how many."""
-
-    open: int | None
-
-    def __str__(self) -> str:
-        """Return it in words, such as "3 requests open"."""
-        return "requests are open" if self.open is None else f"{counted(self.open, 'request')} open"
-
-
-@dataclass(frozen=True, slots=True)
 class Run:
     """One run of an annotator: its name, its candidates and its recorded settings.
 
-    `digest` is a sha256 of the candidates that does not depend on the order of their rows; `unfinished` is
-    None for a finished run.
+    `digest` is a sha256 of the candidates that does not depend on the order of their rows.
     """
 
     path: Path
@@ -68,7 +56,7 @@ class Run:
     candidates: tuple[Candidate, ...]
     digest: str
     settings: dict[str, str | int | float]
-    unfinished: Unfinished | None = None
+    unfinished: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +84,13 @@ class GradeSet:
     """The grades of all runs: `grades` by pair, `rows` read by grader, and a `digest` of them.
 
     A pair that a grader graded more than once has the mean. `digest` does not depend on the order of rows.
-    `unfinished` is what is open in all runs together, None if they are finished.
+    `unfinished` says whether any run is.
     """
 
     grades: Grades
     rows: dict[str, int]
     digest: str
-    unfinished: Unfinished | None = None
+    unfinished: bool = False
 
 
 NOTHING_READ = GradeSet(NO_GRADES, {}, "")
@@ -111,18 +99,16 @@ NOTHING_READ = GradeSet(NO_GRADES, {}, "")
 def read_runs(paths: Sequence[Path]) -> list[Run]:
     """Return the runs, sorted by annotator and digest.
 
-    Runs of one annotator are shards if they share their settings and no source text.
+    Runs of one annotator count as one: shards, or its answers to several settings.
 
     Raises:
-        InputError: A path is no run directory, is given twice, holds nothing or a malformed line
-            (`file:line`), or two runs of one annotator are no shards of each other.
+        InputError: A path is no run directory, is given twice, or holds nothing or a malformed line
+            (`file:line`).
     """
     if not paths:
         raise InputError("no run directory given; name at least one written by `angle-data llm-label`")
     _check_named_once(paths)
-    runs = [_read_run(path) for path in paths]
-    _check_shards(runs)
-    return sorted(runs, key=lambda run: (run.model, run.digest))
+    return sorted(map(_read_run, paths), key=lambda run: (run.model, run.digest))
 
 
 def group_by_source(candidates: Iterable[Candidate]) -> list[Source]:
@@ -161,15 +147,14 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
     _check_named_once(paths, "--scores ")
     grades: dict[tuple[str, str], dict[str, list[float]]] = {}
     rows: dict[str, int] = {}
-    unfinished: list[Unfinished] = []
+    unfinished = False
     for path in paths:
         if not (file := path / "scores.jsonl").is_file():
-            _check_not_begun(path, "llm-score", file.name)
             raise InputError(
-                f"{path} holds no {file.name}; grade pairs with `angle-data llm-score --out {path}`"
+                f"{path} holds no scores.jsonl; grade pairs with `angle-data llm-score --out {path}`, or run "
+                "that command again to finish it"
             )
-        if still := _read_unfinished(path, "llm-score"):
-            unfinished.append(still)
+        unfinished |= _is_unfinished(path, "llm-score")
         for line, row in read_jsonl(file):
             pair, grader, score = _read_grade(row, f"{file}:{line}")
             grades.setdefault(pair, {}).setdefault(grader, []).append(score)
@@ -181,7 +166,7 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
     digest = hashlib.sha256()
     for (one, other), found in means.items():
         digest.update(f"{one}\n{other}\n{found}\n".encode())
-    return GradeSet(means, dict(sorted(rows.items())), digest.hexdigest(), _sum(unfinished))
+    return GradeSet(means, dict(sorted(rows.items())), digest.hexdigest(), unfinished)
 
 
 def peer_grades(grades: Grades, pair: tuple[str, str], supporters: Collection[str]) -> dict[str, float]:
@@ -200,19 +185,16 @@ def _check_named_once(paths: Sequence[Path], option: str = "") -> None:
 def _read_run(path: Path) -> Run:
     file = path / "candidates.jsonl"
     if not file.is_file():
-        _check_not_begun(path, "llm-label", file.name)
-        if (path / "scores.jsonl").is_file() or _is_begun(path, "llm-score"):
+        if (path / "scores.jsonl").is_file():
             raise InputError(f"{path} holds grades, no candidates; give it with --scores")
         raise InputError(
-            f"{path} is no run directory (no candidates.jsonl); make one with `angle-data llm-label`"
+            f"{path} holds no candidates.jsonl; make it with `angle-data llm-label --out {path}`, or run "
+            "that command again to finish it"
         )
     candidates = tuple(_read_candidate(row, f"{file}:{line}") for line, row in read_jsonl(file))
-    unfinished = _read_unfinished(path, "llm-label", warn=bool(candidates))
+    unfinished = _is_unfinished(path, "llm-label")
     if not candidates:
-        why = "see rejected.jsonl beside it for the reasons"
-        if unfinished:
-            why = f"{path} is unfinished ({unfinished}): run the same llm-label command again"
-        raise InputError(f"{file} holds no candidates; {why}")
+        raise InputError(f"{file} holds no candidates; see rejected.jsonl beside it for the reasons")
     models = sorted({c.model for c in candidates})
     if len(models) > 1:
         raise InputError(f"{file} mixes the annotators {', '.join(models)}; a run holds one annotator")
@@ -240,44 +222,12 @@ def _read_grade(row: dict[str, Any], where: str) -> tuple[tuple[str, str], str, 
     return pair_key(row["text1"], row["text2"]), row["model"], float(score)
 
 
-def _check_not_begun(path: Path, command: str, results: str) -> None:
-    if _is_begun(path, command):
-        raise InputError(f"{path} is unfinished (no {results} yet): run the same {command} command again")
-
-
-def _is_begun(path: Path, command: str) -> bool:
-    """Return whether `path` holds a run of `command` that has written no results yet.
-
-    Without a run.json a journal counts for either command.
-    """
-    if any((path / name).is_file() for name in ("candidates.jsonl", "scores.jsonl")):
-        return False
-    run = _read_run_file(path)
-    begun = (path / "journal.jsonl").is_file() or run.get("finished") is False
-    return begun and run.get("command", command) == command
-
-
-def _read_unfinished(path: Path, command: str, *, warn: bool = True) -> Unfinished | None:
-    """Return what is open in a run, by its run.json, and warn of it; a run without run.json is finished."""
-    run = _read_run_file(path)
-    if run.get("finished", True) is not False:
-        return None
-    counts = run.get("counts") or {}
-    opened = counts.get("unanswered", 0) + sum(counts.get("failed", {}).values())
-    unfinished = Unfinished(opened or None)
-    if warn:
-        log.warning(
-            "%s is unfinished (%s): run its `angle-data %s` command again to complete it",
-            path, unfinished, command,
-        )  # fmt: skip
+def _is_unfinished(path: Path, command: str) -> bool:
+    """Return whether a run has requests left, by its run.json, and warn of it."""
+    unfinished = _read_run_file(path).get("finished") is False
+    if unfinished:
+        log.warning("%s is unfinished: run its `angle-data %s` command again to complete it", path, command)
     return unfinished
-
-
-def _sum(unfinished: Sequence[Unfinished]) -> Unfinished | None:
-    if not unfinished:
-        return None
-    known = [one.open for one in unfinished if one.open is not None]
-    return Unfinished(sum(known) if len(known) == len(unfinished) else None)
 
 
 def _read_run_file(path: Path) -> dict[str, Any]:
@@ -305,24 +255,3 @@ def _read_settings(path: Path) -> dict[str, str | int | float]:
         if isinstance(value, str | int | float):
             found[name] = value
     return found
-
-
-def _check_shards(runs: Sequence[Run]) -> None:
-    first: dict[str, Run] = {}
-    owner: dict[tuple[str, str, str], Path] = {}
-    for run in runs:
-        other = first.setdefault(run.model, run)
-        for name in sorted(run.settings.keys() | other.settings.keys()):
-            one, two = other.settings.get(name), run.settings.get(name)
-            if one != two:
-                raise InputError(
-                    f"{other.path} and {run.path} are both by {run.model} but differ in {name} "
-                    f"({one} / {two}); label one of them under another annotator name"
-                )
-        for key in sorted({(run.model, c.polarity, normalise(c.source)) for c in run.candidates}):
-            path = owner.setdefault(key, run.path)
-            if path != run.path:
-                raise InputError(
-                    f"{path} and {run.path} both hold {key[1]}s by {run.model} for {key[2]!r}; "
-                    "give one of them, or label one under another annotator name"
-                )

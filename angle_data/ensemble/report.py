@@ -97,7 +97,7 @@ def make_report(
                 "annotator": run.model,
                 "candidates": len(run.candidates),
                 "sha256": run.digest,
-                **({"finished": False, "open": run.unfinished.open} if run.unfinished else {}),
+                **({"finished": False} if run.unfinished else {}),
                 **run.settings,
             }
             for run in runs
@@ -118,7 +118,7 @@ def make_card(
             f"{name} {str(value)[:12] if name.endswith('sha256') else value}"
             for name, value in run.settings.items()
         )
-        unfinished = f", unfinished: {run.unfinished}" if run.unfinished else ""
+        unfinished = ", unfinished" if run.unfinished else ""
         annotators.append(
             f"{run.model}: {len(run.candidates)} candidates{unfinished}" + (f" ({shown})" if shown else "")
         )

@@ -25,14 +25,9 @@ REASONS: dict[str, str] = {
     "length_ratio": "less than a third or more than three times as long as its source",
     "off_topic": "shares far fewer words with source and other annotators than is usual for its annotator",
     "conflict": "the same pair was offered as synonym and as antonym, and this side did not win",
-    "chain_conflict": "offered as antonym, but kept synonyms connect the two texts by way of others",
     "contradicted": "grades or annotators speak against its polarity, not clearly enough to flip it",
     "duplicate": "the same pair is kept once; this annotator counts as its supporter",
-    "near_duplicate": "a pair that differs in articles or inflection alone is kept; this one supports it",
-    "near_copies": "a near copy of its source beyond --max-near-copies of the antonyms",
     "capped": "more candidates of this source and polarity than --max-per-source",
-    "unequal": "more synonyms than antonyms of this source, or the other way round (--equal-polarities)",
-    "annotator_share": "its annotator would supply more of the pairs than --max-share",
 }
 """Why any step of the ensemble drops a candidate, by reason code."""
 

@@ -6,7 +6,6 @@ add one, add an entry to `STRATEGIES`.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,11 +13,11 @@ from typing import Any
 
 from angle_data.disjoint import DisjointSets
 from angle_data.ensemble.read import NO_GRADES, Grades, Offer, Source, offers
-from angle_data.ensemble.screen import fold, is_near_copy, pass_gate, reject, screen
+from angle_data.ensemble.screen import is_near_copy, pass_gate, reject, screen
 from angle_data.errors import InputError
 from angle_data.records import Candidate, Polarity, Rejection
 from angle_data.resources import load_object
-from angle_data.text import char_ngrams, jaccard, normalise, pair_key, words
+from angle_data.text import normalise, pair_key, stable_hash
 
 STRATEGIES: dict[str, str] = {
     "concat": "angle_data.ensemble.strategies:concat",
@@ -26,24 +25,19 @@ STRATEGIES: dict[str, str] = {
     "vote": "angle_data.ensemble.strategies:vote",
 }
 MARGIN = 0.5  # a vote is won by more than half an annotator of full reliability
-_ALIKE = 0.9  # least Jaccard index of the two sets of character 3-grams
-_LIGHT = words("a an the am is are was were be been being has have had having that")
-_TOKEN = re.compile(r"\w+")
-_CANNOT = re.compile(r"\bcan(?:no|')t\b")  # "cannot", "can't"
-_CONTRACTED = re.compile(r"n't\b")  # "isn't"
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """One pair and every offer of it, by the polarity asked for; both tuples in the order of the offers."""
+    """One pair and every offer of it, by the polarity asked for; both tuples in the order of the offers.
 
+    `key` is its `text.pair_key`, `models` are the annotators that offered it, sorted.
+    """
+
+    key: tuple[str, str]
+    models: tuple[str, ...]
     synonyms: tuple[Offer, ...]
     antonyms: tuple[Offer, ...]
-
-    @property
-    def offers(self) -> tuple[Offer, ...]:
-        """All offers, synonyms first; there is at least one."""
-        return self.synonyms + self.antonyms
 
 
 def merge(offers: Iterable[Offer]) -> list[Merged]:
@@ -58,11 +52,18 @@ def merge(offers: Iterable[Offer]) -> list[Merged]:
         groups.setdefault(pair_key(offer.source.text, offer.candidate.text), []).append(offer)
     return [
         Merged(
+            key,
+            models_of(group),
             tuple(offer for offer in group if offer.candidate.polarity == "synonym"),
             tuple(offer for offer in group if offer.candidate.polarity == "antonym"),
         )
-        for group in groups.values()
+        for key, group in groups.items()
     ]
+
+
+def models_of(offers: Iterable[Offer]) -> tuple[str, ...]:
+    """Return the annotators of some offers, sorted."""
+    return tuple(sorted({offer.candidate.model for offer in offers}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,11 @@ class Choice:
     models: tuple[str, ...]
     weight: float = 1.0
     flags: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Its `text.pair_key`."""
+        return pair_key(self.source.text, self.candidate.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +133,8 @@ def vote(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
 
     An annotator's reliability is the share of its candidates that pass gate and topic check, shrunk towards
     0.8: (passed + 4) / (offered + 5). A pair's weight is the mean reliability of its supporters plus 0.1 for
-    each after the first, clipped to 0.3..1: a mean, because language models err together. An antonym of two
-    texts that kept synonyms connect is dropped. Grades are not looked at.
+    each after the first, clipped to 0.3..1: a mean, because language models err together. Grades are not
+    looked at.
     """
     passed, dropped = screen(sources)
     offered = Counter(offer.candidate.model for offer in offers(sources))
@@ -139,12 +145,11 @@ def vote(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
         polarity = winner(merged, reliability)
         for side, same in (("synonym", merged.synonyms), ("antonym", merged.antonyms)):
             if side == polarity:
-                models = sorted({offer.candidate.model for offer in same})
+                models = models_of(same)
                 mean = sum(reliability[model] for model in models) / len(models)
                 keep(outcome, same, round(min(1.0, max(0.3, mean + 0.1 * (len(models) - 1))), 4))
             else:
                 outcome.dropped.extend(reject(offer.candidate, "conflict") for offer in same)
-    drop_chained(outcome)
     return outcome
 
 
@@ -156,8 +161,7 @@ def winner(merged: Merged, reliability: Mapping[str, float]) -> Polarity | None:
     """
     # Summed in sorted order: floating-point sums depend on it, and the result must not.
     synonym, antonym = (
-        sum(reliability[model] for model in sorted({offer.candidate.model for offer in side}))
-        for side in (merged.synonyms, merged.antonyms)
+        sum(reliability[model] for model in models_of(side)) for side in (merged.synonyms, merged.antonyms)
     )
     if not (merged.synonyms and merged.antonyms):
         return "synonym" if merged.synonyms else "antonym"
@@ -186,53 +190,8 @@ def keep(
         flags.append("near_copy")
     if polarity != asked:
         flags.append("flipped")
-    models = tuple(sorted({offer.candidate.model for offer in same}))
-    outcome.kept.append(Choice(first.source, candidate, models, weight, tuple(flags)))
-    key = pair_key(first.source.text, first.candidate.text)
-    for offer in same[1:]:
-        equal = pair_key(offer.source.text, offer.candidate.text) == key
-        outcome.dropped.append(reject(offer.candidate, "duplicate" if equal else "near_duplicate"))
-
-
-def join_near(merged: Sequence[Merged]) -> list[Merged]:
-    """Return `merged` with near-duplicates of one source made one, in the order of their first members.
-
-    For `principled` and the judging of graders; `concat` and `vote` unite equal texts alone.
-
-    Near-duplicates differ in articles, be and have, or inflection alone: "The memory leak was fixed." and
-    "Memory leak had been fixed". The letters must be nearly the same, and the remaining words the same in the
-    same order (`kernel`). Within one of them the offers of the member with most annotators come first, so
-    that it stands for all.
-    """
-    alike: dict[tuple[str, tuple[str, ...]], list[int]] = {}
-    for number, pair in enumerate(merged):
-        first = pair.offers[0]
-        alike.setdefault((first.source.key, kernel(first.candidate.text)), []).append(number)
-    groups: DisjointSets[int] = DisjointSets(range(len(merged)))
-    for numbers in alike.values():
-        grams = [char_ngrams(merged[number].offers[0].candidate.text) for number in numbers]
-        for i, one in enumerate(grams):
-            for j in range(i):
-                if jaccard(one, grams[j]) >= _ALIKE:
-                    groups.join(numbers[i], numbers[j])
-    members: dict[int, list[Merged]] = {}
-    for number, pair in enumerate(merged):
-        members.setdefault(groups.leader(number), []).append(pair)
-    for pairs in members.values():
-        pairs.sort(key=lambda pair: -len({offer.candidate.model for offer in pair.offers}))
-    return [
-        Merged(
-            tuple(offer for pair in pairs for offer in pair.synonyms),
-            tuple(offer for pair in pairs for offer in pair.antonyms),
-        )
-        for pairs in members.values()
-    ]
-
-
-def kernel(text: str) -> tuple[str, ...]:
-    """Return the words of `text` in order, case-folded and without inflection, less the light ones."""
-    spelt = _CONTRACTED.sub(" not", _CANNOT.sub("can not", normalise(text)))
-    return tuple(fold(token) for token in _TOKEN.findall(spelt) if token not in _LIGHT)
+    outcome.kept.append(Choice(first.source, candidate, models_of(same), weight, tuple(flags)))
+    outcome.dropped.extend(reject(offer.candidate, "duplicate") for offer in same[1:])
 
 
 def synonym_sets(kept: Iterable[Choice]) -> DisjointSets[str]:
@@ -244,18 +203,20 @@ def synonym_sets(kept: Iterable[Choice]) -> DisjointSets[str]:
     return groups
 
 
-def drop_chained(outcome: Outcome) -> None:
-    """Move the kept antonyms whose two texts the kept synonyms connect to the dropped ones.
+def cap(outcome: Outcome, per_source: int, *, seed: int) -> None:
+    """Drop what a source has of a polarity beyond `per_source`.
 
-    Where A means B and A means C, B is not the opposite of C. The antonym goes, one claim against two or
-    more; which link of the chain is the wrong one cannot be told.
+    Kept are the pairs that most annotators support; of equals, those of most weight, then of the smallest
+    sha256 of seed and texts.
     """
-    groups = synonym_sets(outcome.kept)
-    kept = []
+    groups: dict[tuple[str, str], list[Choice]] = {}
     for choice in outcome.kept:
-        text = normalise(choice.candidate.text)
-        if choice.candidate.polarity == "antonym" and groups.leader(choice.source.key) == groups.leader(text):
-            outcome.dropped.append(reject(choice.candidate, "chain_conflict"))
-        else:
-            kept.append(choice)
-    outcome.kept[:] = kept
+        groups.setdefault((choice.source.key, choice.candidate.polarity), []).append(choice)
+
+    def rank(choice: Choice) -> tuple[int, float, int]:
+        drawn = stable_hash(f"{seed}\ncap\n{choice.source.key}\n{choice.candidate.text}")
+        return -len(choice.models), -choice.weight, drawn
+
+    chosen = {id(c) for group in groups.values() for c in sorted(group, key=rank)[:per_source]}
+    outcome.dropped.extend(reject(c.candidate, "capped") for c in outcome.kept if id(c) not in chosen)
+    outcome.kept[:] = [choice for choice in outcome.kept if id(choice) in chosen]

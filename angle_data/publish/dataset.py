@@ -30,26 +30,10 @@ def write_dataset(directory: Path, splits: Mapping[str, Sequence[LabelledPair]],
 
 
 def _write_parquet(path: Path, pairs: Sequence[LabelledPair]) -> None:
-    import datasets
+    import pyarrow as pa
+    from pyarrow import parquet
 
-    text, number = datasets.Value("string"), datasets.Value("float64")
-    features = datasets.Features(
-        text1=text,
-        text2=text,
-        # Not a ClassLabel: trainers take both, but a plain integer stays one when the file is read elsewhere.
-        label=datasets.Value("int64"),
-        score=number,
-        weight=number,
-        polarity=text,
-        source_id=text,
-        models=datasets.List(text),
-        flags=datasets.List(text),
-    )
-    columns = {f.name: [getattr(pair, f.name) for pair in pairs] for f in fields(LabelledPair)}
-    shown = not datasets.are_progress_bars_disabled()
-    datasets.disable_progress_bars()
-    try:
-        datasets.Dataset.from_dict(columns, features=features).to_parquet(path)
-    finally:
-        if shown:
-            datasets.enable_progress_bars()
+    text, texts, number = pa.string(), pa.list_(pa.string()), pa.float64()
+    kinds = {"label": pa.int64(), "score": number, "weight": number, "models": texts, "flags": texts}
+    schema = pa.schema([(field.name, kinds.get(field.name, text)) for field in fields(LabelledPair)])
+    parquet.write_table(pa.Table.from_pylist([pair.to_dict() for pair in pairs], schema=schema), path)

@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -94,9 +94,9 @@ def _keep_files(directory: Path, new: Path) -> None:
 
 def _finish_card(directory: Path, card: Path) -> None:
     """Add to the new `card` what the user wrote into the front matter of the old one, and the seal."""
-    old, own = directory / "README.md", _fields(card)
-    written = _fields(old) if old.exists() else {}
-    front, body = _parts(card)
+    old = directory / "README.md"
+    front, body, own = _read_card(card)
+    _, old_body, written = _read_card(old) if old.exists() else ("", "", {})
     seal = _SEAL.format(_digest(own, body))
     if added := {name: value for name, value in written.items() if name not in own}:
         from huggingface_hub import CardData
@@ -106,36 +106,28 @@ def _finish_card(directory: Path, card: Path) -> None:
         front = f"{front}{CardData(**added).to_yaml()}\n"
     head = f"---\n{front}---\n" if front else ""
     card.write_text(f"{head}{body}{seal}", encoding="utf-8", newline="\n")
-    if old.exists() and card.read_bytes() != old.read_bytes() and _edited(old, own.keys(), written):
+    if not old.exists() or card.read_bytes() == old.read_bytes():
+        return
+    sealed = _SEALED.search(old_body)
+    generated = {name: value for name, value in written.items() if name in own}
+    if sealed is None or sealed[1] != _digest(generated, old_body[: sealed.start()]):
         spare = (f"README.md.bak{number}" for number in ("", *range(2, 1_000)))
         kept = next(name for name in spare if not (directory / name).exists())
         shutil.copy2(old, card.with_name(kept))
         log.warning("%s was edited: it is written anew, and the edited one is kept as %s", old, kept)
 
 
-def _edited(card: Path, names: Collection[str], fields: Mapping[str, Any]) -> bool:
-    """Whether the text of a card or the fields `names` are other than its seal says."""
-    _, body = _parts(card)
-    seal = _SEALED.search(body)
-    generated = {name: value for name, value in fields.items() if name in names}
-    return seal is None or seal[1] != _digest(generated, body[: seal.start()])
-
-
-def _parts(card: Path) -> tuple[str, str]:
-    """The lines of the front matter, and the text below it."""
-    text = card.read_text(encoding="utf-8", errors="replace")
-    front = _FRONT.match(text)
-    return (front[1], text[front.end() :]) if front else ("", text)
-
-
-def _fields(card: Path) -> dict[str, Any]:
-    """The fields of the front matter; none where it cannot be read."""
+def _read_card(card: Path) -> tuple[str, str, dict[str, Any]]:
+    """The lines of the front matter, the text below it, and the fields, none where they cannot be read."""
     from huggingface_hub import metadata_load
 
+    text = card.read_text(encoding="utf-8", errors="replace")
+    front = _FRONT.match(text)
     try:
-        return metadata_load(card) or {}
+        fields = metadata_load(card) or {}
     except Exception:  # noqa: BLE001 - whatever its YAML library raises for what a user wrote
-        return {}
+        fields = {}
+    return (front[1], text[front.end() :], fields) if front else ("", text, fields)
 
 
 def _digest(fields: Mapping[str, Any], body: str) -> str:

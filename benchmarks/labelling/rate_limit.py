@@ -17,14 +17,9 @@ import argparse
 import asyncio
 import statistics
 import time
-from contextlib import aclosing
 
 from peers import FIELDS, PEERS, ask_peer, peer_python
-from served import chat_requests, counts, service
-
-from angle_data.annotators.base import Reply
-from angle_data.annotators.server import OpenAIServer
-from angle_data.annotators.spec import AnnotatorSpec
+from served import ask_ours, chat_requests, counts, service
 
 ROWS = {
     "Retry-After": ("--told", "header"),
@@ -32,17 +27,6 @@ ROWS = {
     "nothing": ("--told", "none"),
     "x-ratelimit headers": ("--told", "none", "--headers"),
 }
-
-
-async def ask(url: str, number: int, concurrency: int) -> float:
-    """Ask everything and return the seconds it took."""
-    spec = AnnotatorSpec("tiny", "server", "tiny", base_urls=(url,), concurrency=concurrency)
-    started, answered = time.monotonic(), 0
-    async with aclosing(OpenAIServer(spec).stream(chat_requests(number))) as outcomes:
-        async for outcome in outcomes:
-            answered += isinstance(outcome, Reply)
-    assert answered == number
-    return time.monotonic() - started
 
 
 def limits_of(given: argparse.Namespace) -> list[str]:
@@ -54,7 +38,9 @@ def limits_of(given: argparse.Namespace) -> list[str]:
 def measure(given: argparse.Namespace, options: tuple[str, ...]) -> tuple[float, float, int]:
     """Ask once; return goodput, the share of refusals, and the number of requests sent too early."""
     with service(*limits_of(given), *options) as url:
-        seconds = asyncio.run(ask(url, given.requests, given.concurrency))
+        started = time.monotonic()
+        assert asyncio.run(ask_ours(url, given.requests, given.concurrency)) == given.requests
+        seconds = time.monotonic() - started
         found = counts(url)
     refused = found["counts"].get("429", 0) / sum(found["counts"].values())
     return given.requests / seconds / given.rate, refused, found["early"]

@@ -7,11 +7,11 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from angle_data.annotators.base import ChatRequest, Sampling
+from angle_data.annotators.base import ChatRequest, Reply, Sampling
 
 ROOT = Path(__file__).resolve().parents[2]
 _SERVER = ROOT / "tests" / "fake_openai.py"
@@ -50,3 +50,13 @@ def chat_requests(number: int) -> Iterator[ChatRequest]:
             {"role": "user", "content": f"Write 2 sentences with the same meaning as: {text} " * 2},
         )
         yield ChatRequest(f"{i:032x}", f"s{i}", text, "synonym", messages, "tiny", sampling)
+
+
+async def ask_ours(url: str, number: int, concurrency: int) -> int:
+    """Ask through the server annotator and return how many answered."""
+    from angle_data.annotators.server import OpenAIServer
+    from angle_data.annotators.spec import AnnotatorSpec
+
+    spec = AnnotatorSpec("tiny", "server", "tiny", base_urls=(url,), concurrency=concurrency)
+    async with aclosing(OpenAIServer(spec).stream(chat_requests(number))) as outcomes:
+        return len([outcome async for outcome in outcomes if isinstance(outcome, Reply)])

@@ -21,63 +21,55 @@ import statistics
 import subprocess
 import sys
 import time
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable
 
 from peers import FIELDS, PEERS, ask_peer, peer_python
-from served import chat_requests, counts, service
+from served import ask_ours, chat_requests, counts, service
 
+from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.transport import request_body
+
+
+async def ask_all(number: int, concurrency: int, ask: Callable[[ChatRequest], Awaitable[object]]) -> int:
+    """Ask through a client of one request, by so many workers on one iterator; return how many answered."""
+    source, answered = chat_requests(number), 0
+
+    async def work() -> None:
+        nonlocal answered
+        for request in source:
+            await ask(request)
+            answered += 1
+
+    await asyncio.gather(*(work() for _ in range(concurrency)))
+    return answered
 
 
 async def ideal(url: str, number: int, concurrency: int) -> int:
     """The least that Python can do over aiohttp."""
     import aiohttp
 
-    source, answered = chat_requests(number), 0
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
-        async def work() -> None:
-            nonlocal answered
-            for request in source:
-                async with session.post(f"{url}/chat/completions", json=request_body(request)) as response:
-                    json.loads(await response.read())
-                answered += 1
+        async def ask(request: ChatRequest) -> None:
+            async with session.post(f"{url}/chat/completions", json=request_body(request)) as response:
+                json.loads(await response.read())
 
-        await asyncio.gather(*(work() for _ in range(concurrency)))
-    return answered
+        return await ask_all(number, concurrency, ask)
 
 
 async def openai_client(url: str, number: int, concurrency: int) -> int:
     """The official client, as its documentation advises for many requests."""
     import openai
 
-    source, answered = chat_requests(number), 0
     async with openai.AsyncOpenAI(
         api_key="EMPTY", base_url=url, max_retries=0, http_client=openai.DefaultAioHttpClient()
     ) as client:
-
-        async def work() -> None:
-            nonlocal answered
-            for request in source:
-                await client.chat.completions.create(**request_body(request))
-                answered += 1
-
-        await asyncio.gather(*(work() for _ in range(concurrency)))
-    return answered
+        return await ask_all(
+            number, concurrency, lambda request: client.chat.completions.create(**request_body(request))
+        )
 
 
-async def angle_data(url: str, number: int, concurrency: int) -> int:
-    """Ours."""
-    from angle_data.annotators.base import Reply
-    from angle_data.annotators.server import OpenAIServer
-    from angle_data.annotators.spec import AnnotatorSpec
-
-    spec = AnnotatorSpec("tiny", "server", "tiny", base_urls=(url,), concurrency=concurrency)
-    async with aclosing(OpenAIServer(spec).stream(chat_requests(number))) as outcomes:
-        return len([outcome async for outcome in outcomes if isinstance(outcome, Reply)])
-
-
-CLIENTS = {"ideal": ideal, "openai client": openai_client, "angle-data": angle_data}
+CLIENTS = {"ideal": ideal, "openai client": openai_client, "angle-data": ask_ours}
 IMPORTS = {"ideal": "aiohttp", "openai client": "openai", "angle-data": "angle_data.annotators.server"}
 
 

@@ -103,5 +103,5 @@ def test_a_replaced_file_gets_the_rights_that_new_files_get(tmp_path, mask, mode
 @pytest.mark.parametrize("line", ["[" * 100_000, '{"n": ' + "9" * 5000 + "}"])
 def test_json_that_python_cannot_hold_is_named_by_line(tmp_path, line):
     (tmp_path / "rows.jsonl").write_text("{}\n" + line + "\n")
-    with pytest.raises(InputError, match=r"rows\.jsonl:2: not usable JSON"):
+    with pytest.raises(InputError, match=r"rows\.jsonl:2: not valid JSON"):
         list(read_jsonl(tmp_path / "rows.jsonl"))

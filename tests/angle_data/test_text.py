@@ -3,7 +3,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from angle_data.text import (
-    char_ngrams,
     content_id,
     counted,
     jaccard,
@@ -44,12 +43,6 @@ def test_words_and_overlap_by_hand():
     assert words("Disk /dev/sda1 is FULL, full!") == {"disk", "dev", "sda1", "is", "full"}
     assert jaccard(words("a b c"), words("b c d")) == 0.5
     assert jaccard(frozenset(), frozenset()) == 0.0
-
-
-def test_ngrams_by_hand():
-    assert char_ngrams("Abcd.") == {"abc", "bcd"}
-    assert char_ngrams("ab") == {"ab"}
-    assert char_ngrams("  ") == frozenset()
 
 
 def test_content_ids_tell_texts_apart_and_do_not_change():

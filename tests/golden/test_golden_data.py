@@ -98,11 +98,11 @@ def graders(run, labelled):
 ENSEMBLES = {
     "concat-binary": ("--strategy", "concat", "--labels", "binary"),
     "concat-ordinal-capped": (
-        "--strategy", "concat", "--labels", "ordinal", "--max-per-source", 2, "--max-share", 0.5,
-        "--equal-polarities", "--ratios", "0.8,0.1,0.1", "--seed", 3,
+        "--strategy", "concat", "--labels", "ordinal", "--max-per-source", 2,
+        "--ratios", "0.8,0.1,0.1", "--seed", 3,
     ),
     "vote-binary": ("--strategy", "vote", "--labels", "binary"),
-    "vote-graded": ("--strategy", "vote", "--labels", "graded", "--max-near-copies", 0.3),
+    "vote-graded": ("--strategy", "vote", "--labels", "graded"),
     "principled-binary": ("--strategy", "principled", "--labels", "binary"),
     "principled-ordinal": ("--strategy", "principled", "--labels", "ordinal"),
     "principled-graded": ("--strategy", "principled", "--labels", "graded"),

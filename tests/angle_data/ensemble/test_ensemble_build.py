@@ -9,7 +9,6 @@ from datasets import load_dataset
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from angle_data.ensemble.balance import Limits
 from angle_data.ensemble.build import EnsembleConfig, build_ensemble
 from angle_data.ensemble.report import AnnotatorCounts
 from angle_data.errors import InputError
@@ -131,7 +130,7 @@ def test_no_random_pair_joins_sources_that_share_a_synonym(tmp_path: Path, strat
             ]
     run, out = write_run(tmp_path / "run", rows), tmp_path / "out"
     build_ensemble(
-        EnsembleConfig((run,), out, strategy=strategy, random_per_source=4, ratios=(1.0,), limits=Limits(1))
+        EnsembleConfig((run,), out, strategy=strategy, random_per_source=4, ratios=(1.0,), max_per_source=1)
     )
     pairs = [r for r in load(out, tmp_path / "cache")["train"] if r["polarity"] == "random"]
     assert len(pairs) > 20
@@ -145,7 +144,7 @@ def test_build_accounts_for_every_candidate(runs: tuple[Path, ...], tmp_path: Pa
         tmp_path / "runs" / "gamma", [row(source, "synonym", text, "gamma", "t0") for text in odd]
     )
     out = tmp_path / "out"
-    build_ensemble(EnsembleConfig((*runs, gamma), out, limits=Limits(2)))
+    build_ensemble(EnsembleConfig((*runs, gamma), out, max_per_source=2))
     report = json.loads((out / "report.json").read_text())
     rejected = [json.loads(line) for line in (out / "rejected.jsonl").read_text().splitlines()]
     assert report["dropped"] == {"capped": 12, "conflict": 1, "duplicate": 24, "identical": 1}
@@ -170,7 +169,7 @@ def test_build_accounts_for_every_candidate(runs: tuple[Path, ...], tmp_path: Pa
 
 
 def test_build_is_byte_identical_in_any_order(runs: tuple[Path, ...], tmp_path: Path) -> None:
-    options: dict[str, Any] = {"labels": "ordinal", "limits": Limits(2), "ratios": (0.6, 0.2, 0.2), "seed": 5}
+    options: dict[str, Any] = {"labels": "ordinal", "max_per_source": 2, "ratios": (0.6, 0.2, 0.2), "seed": 5}
     build_ensemble(EnsembleConfig(runs, tmp_path / "one", **options))
     for run in runs:
         lines = (run / "candidates.jsonl").read_text().splitlines(keepends=True)
@@ -235,9 +234,12 @@ def test_build_joins_shards_of_one_annotator(tmp_path: Path) -> None:
     shards = tuple(write_run(tmp_path / name, part) for name, part in (("s0", rows[:18]), ("s1", rows[18:])))
     whole = write_run(tmp_path / "whole", rows)
     assert build_ensemble(EnsembleConfig(shards, tmp_path / "a")).annotators["alpha"].candidates == 36
-    build_ensemble(EnsembleConfig((whole,), tmp_path / "b"))
+    once = build_ensemble(EnsembleConfig((whole,), tmp_path / "b"))
     name = "dataset/data/train-00000-of-00001.parquet"
     assert tree(tmp_path / "a")[name] == tree(tmp_path / "b")[name]
+    # What a copy of a run holds is there twice: nothing new, and no second supporter.
+    twice = build_ensemble(EnsembleConfig((whole, *shards), tmp_path / "c"))
+    assert (twice.pairs, twice.dropped) == (once.pairs, {"duplicate": 36})
 
 
 GOOD = json.dumps(row("Disk full.", "synonym", "No space left.", "alpha")) + "\n"
@@ -269,20 +271,13 @@ def test_build_refuses_bad_candidates(tmp_path: Path, content: str, message: str
 
 def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    copy = write_run(tmp_path / "again", rows_of("alpha")[:3], {"checkpoint": "org/alpha", "size": 2})
-    other = write_run(tmp_path / "other", rows_of("alpha")[:3], {"checkpoint": "org/else", "size": 2})
     broken = write_run(tmp_path / "broken", rows_of("beta"))
     (broken / "run.json").write_text("{")
     graded = write_scores(tmp_path / "graded", [])
     for chosen, message in (
         ((), "no run directory given"),
-        ((tmp_path / "nowhere",), r"nowhere is no run directory \(no candidates.jsonl\); make one with"),
+        ((tmp_path / "nowhere",), r"nowhere holds no candidates.jsonl; make it with .* again to finish it"),
         ((runs[0], runs[0]), "alpha is given twice; name each run once"),
-        ((runs[0], copy), r"alpha and .*again both hold \w+s by alpha for 'our disk crashed"),
-        (
-            (runs[0], other),
-            r"alpha and .*other are both by alpha but differ in checkpoint \(org/alpha / org/else\)",
-        ),
         ((broken,), "run.json: not valid JSON"),
         ((graded,), r"graded holds grades, no candidates; give it with --scores"),
     ):
@@ -298,6 +293,7 @@ def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
         ({"antonym_score": 1.5}, "antonym score must lie in 0..1, got 1.5"),
         ({"antonym_score": 0.2}, "--antonym-score is for --labels ordinal or graded"),
         ({"random_per_source": -1}, "random pairs per source must be 0 or more, got -1"),
+        ({"max_per_source": 0}, "max per source must be 1 or more, got 0"),
         ({"ratios": (0.5, 0.4)}, "--ratios 0.5,0.4: give the shares of train"),
     ],
 )
@@ -315,8 +311,9 @@ def test_build_refuses_to_write_over_other_files_or_into_a_run(
     with pytest.raises(InputError, match=r"mine is not empty and holds no earlier data set; give another"):
         build_ensemble(EnsembleConfig(runs=runs, out=out))
     assert (out / "report.json").read_text() == "{}"
-    with pytest.raises(InputError, match=r"is one of the runs; give another directory"):
-        build_ensemble(EnsembleConfig(runs=runs, out=runs[0]))
+    for taken, scores in ((runs[0], ()), (out, (out,))):
+        with pytest.raises(InputError, match=r"is one of the runs; give another directory"):
+            build_ensemble(EnsembleConfig(runs=runs, out=taken, scores=scores))
     good = tmp_path / "good"
     build_ensemble(EnsembleConfig(runs=runs, out=good))
     build_ensemble(EnsembleConfig(runs=runs, out=good))  # an earlier build may be replaced
@@ -344,10 +341,8 @@ def test_graded_labels_follow_the_grades(runs: tuple[Path, ...], tmp_path: Path)
     rows = load(tmp_path / "out", tmp_path / "cache")["train"]
     by_text = {r["text2"]: r for r in rows}
     assert Counter(r["polarity"] for r in rows)["random"] == 12  # one for each text, as with ordinal labels
-    # Two grades of 1.1; the usual one of graded antonyms is the mean of 1 + i / 20 but for i = 3.
-    usual = 1 + (66 - 3) / 11 / 20
     antonym = by_text["Our node recovered on host2 before window2."]
-    assert antonym["score"] == pytest.approx(0.9 * ((2.2 + usual / 2) / 2.5) / 5 + 0.1 * 0.4, abs=1e-4)
+    assert antonym["score"] == pytest.approx(0.9 * 1.1 / 5 + 0.1 * 0.4, abs=1e-4)
     assert antonym["label"] == 0
     assert by_text["Our cache recovered on host3 before window3."]["score"] == 0.4  # no grade: as ordinal
     assert by_text["Before window2 beta saw the node of host2 crash."]["score"] == 1.0
@@ -397,74 +392,24 @@ def test_principled_reports_and_gives_the_same_bytes_in_any_order(
     assert tree(tmp_path / "one") == tree(tmp_path / "two")
     report = json.loads((tmp_path / "one" / "report.json").read_text())
     assert report["reliability"]["alpha"]["synonym"]["checked"] == 24
-    assert report["annotator_agreement"] == {"alpha, beta": {"same": 24, "contradicting": 0}}
     assert report["flipped_pairs"] == summary.flipped == 0
     assert report["dropped"] == {"duplicate": 24}  # no evidence against anything, so nothing goes
     card = (tmp_path / "one" / "dataset" / "README.md").read_text()
     assert "Replies of the wrong polarity were looked for with grades" in card
 
 
-def test_limits_can_be_set_for_any_strategy(runs: tuple[Path, ...], tmp_path: Path) -> None:
-    for strategy in ("concat", "principled"):
-        config = EnsembleConfig(runs, tmp_path / strategy, strategy, limits=Limits(equal=True))
-        assert build_ensemble(config).dropped == {"duplicate": 24, "unequal": 12}
-
-
 def test_an_unfinished_run_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    counts = {"unanswered": 4, "failed": {"timeout": 2, "http_500": 1}}
-    run = write_run(tmp_path / "run", rows_of("alpha"), {"finished": False, "counts": counts})
-    done = write_run(tmp_path / "done", rows_of("beta"), {"finished": True, "counts": counts})
+    run = write_run(tmp_path / "run", rows_of("alpha"), {"finished": False})
+    done = write_run(tmp_path / "done", rows_of("beta"), {"finished": True})
     build_ensemble(EnsembleConfig((run, done), tmp_path / "out"))
     assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
-        f"{run} is unfinished (7 requests open): run its `angle-data llm-label` command again to complete it"
+        f"{run} is unfinished: run its `angle-data llm-label` command again to complete it"
     ]
     alpha, beta = json.loads((tmp_path / "out" / "report.json").read_text())["runs"]
-    assert (alpha["finished"], alpha["open"]) == (False, 7)
+    assert alpha["finished"] is False
     assert "finished" not in beta
     card = (tmp_path / "out" / "dataset" / "README.md").read_text()
-    assert "- alpha: 36 candidates, unfinished: 7 requests open\n- beta: 36 candidates\n" in card
-
-
-def test_a_run_that_does_not_say_how_much_is_open(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """As before the first reply of a later session: the counts are those of the one before."""
-    counts = {"unanswered": 0, "failed": {}}
-    run = write_run(tmp_path / "run", rows_of("alpha"), {"finished": False, "counts": counts})
-    build_ensemble(EnsembleConfig((run,), tmp_path / "out"))
-    assert "run is unfinished (requests are open): run its" in caplog.text
-    assert json.loads((tmp_path / "out" / "report.json").read_text())["runs"][0]["open"] is None
-    card = (tmp_path / "out" / "dataset" / "README.md").read_text()
-    assert "- alpha: 36 candidates, unfinished: requests are open\n" in card
-
-
-@pytest.mark.parametrize(
-    ("run", "candidates", "message"),
-    [
-        (
-            None,
-            None,
-            r"begun is unfinished \(no candidates.jsonl yet\): run the same llm-label command again",
-        ),
-        ({"command": "llm-label"}, None, r"begun is unfinished \(no candidates.jsonl yet\)"),
-        ({"command": "llm-score"}, None, r"begun holds grades, no candidates; give it with"),
-        (
-            {"command": "llm-label", "counts": {"unanswered": 9}},
-            "",
-            r"no candidates; .* \(9 requests open\): run",
-        ),
-    ],
-)
-def test_a_run_that_wrote_no_candidates_yet_is_to_be_finished(
-    tmp_path: Path, run: dict[str, Any] | None, candidates: str | None, message: str
-) -> None:
-    begun = tmp_path / "begun"
-    begun.mkdir()
-    (begun / "journal.jsonl").write_text("{}\n")
-    if run is not None:
-        (begun / "run.json").write_text(json.dumps(run | {"finished": False}))
-    if candidates is not None:
-        (begun / "candidates.jsonl").write_text(candidates)
-    with pytest.raises(InputError, match=message):
-        build_ensemble(EnsembleConfig((begun,), tmp_path / "out"))
+    assert "- alpha: 36 candidates, unfinished\n- beta: 36 candidates\n" in card
 
 
 def test_a_killed_build_can_be_done_again(runs: tuple[Path, ...], tmp_path: Path) -> None:
@@ -485,9 +430,3 @@ def test_a_killed_build_can_be_done_again(runs: tuple[Path, ...], tmp_path: Path
 def test_two_builds_at_once_are_refused(runs: tuple[Path, ...], tmp_path: Path) -> None:
     with hold(tmp_path / "out"), pytest.raises(InputError, match=r"out is in use by another process"):
         build_ensemble(EnsembleConfig(runs, tmp_path / "out"))
-
-
-def test_grades_may_not_be_written_over(runs: tuple[Path, ...], tmp_path: Path) -> None:
-    scores = write_scores(tmp_path / "s", rows_of("alpha"))
-    with pytest.raises(InputError, match=r"is one of the runs; give another directory"):
-        build_ensemble(EnsembleConfig(runs, scores, scores=(scores,)))

@@ -58,9 +58,6 @@ def test_ensemble_json(run: Path, tmp_path: Path) -> None:
         "labels": "binary",
         "random-per-source": 2,
         "max-per-source": 1,
-        "max-near-copies": 1.0,
-        "equal-polarities": "no",
-        "max-share": 1.0,
         "graders": "none",
         "ratios": "0.9,0.1",
         "seed": 4,
@@ -97,7 +94,7 @@ def test_ensemble_with_grades(tmp_path: Path) -> None:
         r["key"] = f"k{i}"
     (run / "candidates.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     scores = [part for folder in folders for part in ("--scores", folder)]
-    options = "--strategy principled --labels graded --max-near-copies 1 --unequal-polarities --max-share 1"
+    options = "--strategy principled --labels graded"
     result = angle_data(run, "--out", tmp_path / "out", *scores, *options.split(), "--ratios", "1")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines()[:3] == [
@@ -112,5 +109,5 @@ def test_ensemble_with_grades(tmp_path: Path) -> None:
 def test_ensemble_without_run_directory(tmp_path: Path) -> None:
     result = angle_data(tmp_path, "--out", tmp_path / "out")
     assert result.returncode == 1
-    assert result.stderr.startswith(f"angle-data: error: {tmp_path} is no run directory")
+    assert result.stderr.startswith(f"angle-data: error: {tmp_path} holds no candidates.jsonl")
     assert angle_data("--out", tmp_path / "out").returncode == 2

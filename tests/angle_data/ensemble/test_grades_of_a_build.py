@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from angle_data.ensemble.balance import Limits
 from angle_data.ensemble.build import EnsembleConfig, build_ensemble
 from angle_data.ensemble.report import EnsembleSummary
 from angle_data.errors import InputError
@@ -119,44 +118,6 @@ def test_with_no_grader_to_go_by_other_labels_are_as_without_grades(
     assert "is found only where another annotator contradicts it literally" in card(run, "graded")
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_an_annotator_at_odds_with_good_grades_is_named_and_not_the_grader(
-    run: Path, strategy: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Runs n and o offer m's candidates in other words, n each with the wrong polarity."""
-    rows = [json.loads(line) for line in (run / "candidates.jsonl").read_text().splitlines()]
-    scores = grade(run, "good")
-    grades = [json.loads(line) for line in (scores / "scores.jsonl").read_text().splitlines()]
-    other = {"synonym": "antonym", "antonym": "synonym"}
-    said_otherwise = {
-        "n": [
-            r | {"model": "n", "text": f"In short: {r['text']}", "polarity": other[r["polarity"]]}
-            for r in rows
-        ],
-        "o": [r | {"model": "o", "text": f"Once more: {r['text']}"} for r in rows],
-    }
-    for name, offered in said_otherwise.items():
-        write(run.parent / name / "candidates.jsonl", offered)
-        grades += [g | {"text2": r["text"]} for g, r in zip(grades, offered, strict=False)]
-    write(scores / "scores.jsonl", grades)
-    runs = (run, run.parent / "n", run.parent / "o")
-    config = EnsembleConfig(runs, run.parent / "out", scores=(scores,), strategy=strategy)
-    build_ensemble(config)
-    said = (
-        "n: its polarities disagree with grades that fit the other annotators' (area under the curve: "
-        "good 0.00). Read some of its candidates: replies may be swapped"
-    )
-    warnings = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
-    assert said in warnings
-    assert "not used" not in caplog.text
-    assert f"- {said}\n" in card(run, "out")
-    found = report(run, "out")
-    assert found["graders"]["good"]["auc_by_annotator"] == {"m": 1.0, "n": 0.0, "o": 1.0}
-    assert found["graders"]["good"]["used"] is True
-    if strategy == "principled":  # few replies: most of n's are doubted rather than flipped
-        assert found["annotators"]["n"]["dropped"]["contradicted"] > 24
-
-
 def test_grades_of_every_candidate_need_no_word(run: Path, caplog: pytest.LogCaptureFixture) -> None:
     build(run, "out", grade(run, "good"), labels="graded")
     assert caplog.text == ""
@@ -184,14 +145,57 @@ def other_pairs(run: Path) -> Path:
 
 
 @pytest.mark.parametrize("labels", ["ordinal", "graded"])
-def test_grades_of_other_pairs_alone_are_refused(run: Path, labels: str) -> None:
-    with pytest.raises(InputError) as caught:
-        build(run, "out", other_pairs(run), labels=labels)
-    assert str(caught.value) == (
-        "--scores grades none of the 48 candidate pairs, but 2 others; grade these with "
-        "`angle-data llm-score --pairs RUN/candidates.jsonl`"
-    )
+def test_grades_of_other_pairs_or_of_own_sentences_alone_are_refused(run: Path, labels: str) -> None:
+    for scores, others in ((other_pairs(run), 2), (grade(run, "m"), 0)):
+        with pytest.raises(InputError) as caught:
+            build(run, "out", scores, labels=labels)
+        assert str(caught.value).startswith(
+            "--scores grades none of the 48 candidate pairs, or only what does"
+        )
+        assert f"({others} other pairs; nobody grades their own sentences" in str(caught.value)
     assert not (run.parent / "out").exists()
+
+
+def test_an_annotator_at_odds_with_good_grades_is_named(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Run n offers m's candidates in other words, two sevenths of them with the wrong polarity."""
+    rows = [json.loads(line) for line in (run / "candidates.jsonl").read_text().splitlines()]
+    scores = grade(run, "good")
+    grades = [json.loads(line) for line in (scores / "scores.jsonl").read_text().splitlines()]
+    other = {"synonym": "antonym", "antonym": "synonym"}
+    theirs = [r | {"model": "n", "text": f"In short: {r['text']}"} for r in rows]
+    write(
+        scores / "scores.jsonl",
+        grades + [g | {"text2": r["text"]} for g, r in zip(grades, theirs, strict=True)],
+    )
+    theirs = [r | {"polarity": other[r["polarity"]]} if i % 7 < 2 else r for i, r in enumerate(theirs)]
+    write(run.parent / "n" / "candidates.jsonl", theirs)
+    config = EnsembleConfig((run, run.parent / "n"), run.parent / "out", scores=(scores,))
+    build_ensemble(config)
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert said.startswith("n: its polarities disagree with the grades (area under the curve: good 0.")
+    assert f"- {said}\n" in card(run, "out")
+    assert report(run, "out")["graders"]["good"]["used"] is True
+
+
+def test_unfinished_grades_are_named(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    scores = grade(run, "good")
+    (scores / "run.json").write_text(json.dumps({"finished": False}))
+    build(run, "out", scores)
+    assert "by-good is unfinished: run its `angle-data llm-score` command again" in caplog.text
+    assert report(run, "out")["scores"]["finished"] is False
+
+
+def test_graded_labels_without_a_graded_pair_among_the_kept_are_refused(run: Path) -> None:
+    """The one graded pair was offered with either polarity, and goes."""
+    rows = [json.loads(line) for line in (run / "candidates.jsonl").read_text().splitlines()]
+    scores = grade(run, "good", first=1)
+    write(run / "candidates.jsonl", [*rows, rows[0] | {"polarity": "antonym"}])
+    with pytest.raises(InputError) as caught:
+        build(run, "out", scores, labels="graded")
+    assert str(caught.value) == (
+        "--labels graded: none of the 47 pairs that are kept is graded (graded 1 of 48 candidate pairs); "
+        "grade more candidates, or choose --labels ordinal"
+    )
 
 
 def test_a_grader_of_other_pairs_beside_a_good_one_is_named(
@@ -206,42 +210,10 @@ def test_a_grader_of_other_pairs_beside_a_good_one_is_named(
     ]
 
 
-def test_grades_of_the_annotators_own_sentences_alone_are_refused(run: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"^--scores grades no candidate that counts: nobody grades their ow"
-    ):
-        build(run, "out", grade(run, "m"))
-
-
 def test_empty_grades_are_refused(run: Path) -> None:
     write(run.parent / "empty" / "scores.jsonl", [])
     with pytest.raises(InputError, match=r"^--scores holds no grades; see rejected.jsonl in that folder"):
         build(run, "out", run.parent / "empty")
-
-
-def test_graded_labels_without_a_graded_pair_among_the_kept_are_refused(run: Path) -> None:
-    """The one graded candidate is a near copy, which goes because its source has another antonym."""
-    rows = [json.loads(line) for line in (run / "candidates.jsonl").read_text().splitlines()]
-    copy = rows[1] | {"text": rows[1]["source"].replace("down", "up"), "key": "copy"}
-    write(run / "candidates.jsonl", [copy, *rows])
-    scores = grade(run, "good", first=1)
-    with pytest.raises(InputError) as caught:
-        build(run, "out", scores, labels="graded", limits=Limits(near_copies=0.0))
-    assert str(caught.value) == (
-        "--labels graded: none of the 48 pairs that are kept is graded (graded 1 of 49 candidate pairs); "
-        "grade more candidates, or choose --labels ordinal"
-    )
-
-
-def test_unfinished_grades_stand_in_the_report_and_on_the_card(
-    run: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    scores = grade(run, "good")
-    (scores / "run.json").write_text(json.dumps({"finished": False, "counts": {"unanswered": 5}}))
-    build(run, "out", scores)
-    assert "by-good is unfinished (5 requests open): run its `angle-data llm-score` command" in caplog.text
-    assert report(run, "out")["scores"] | {"finished": False, "open": 5} == report(run, "out")["scores"]
-    assert "- the grades are unfinished: 5 requests open\n" in card(run, "out")
 
 
 def test_nothing_left_is_said_before_anything_about_grades(run: Path) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from angle_data.ensemble.labels import grade_choices, label_choice, random_pairs
+from angle_data.ensemble.labels import grade_of, label_choice, random_pairs
 from angle_data.ensemble.read import Source
 from angle_data.ensemble.strategies import Choice
 from angle_data.records import Candidate, LabelledPair, Polarity
@@ -30,7 +30,8 @@ def source(text: str, number: int = 1) -> Source:
 def test_label_choice(labels: str, polarity: Polarity, grade: float | None, score: float) -> None:
     candidate = Candidate("t9", "the Disk is full", polarity, "No space left.", "b", "k")
     choice = Choice(source("The disk is full."), candidate, ("a", "b"), 0.7, ("near_copy",))
-    pair = label_choice(choice, labels=labels, antonym_score=0.3, grade=grade)
+    grades = {} if grade is None else {choice.key: {"judge": grade, "a": 2.5}}  # a supports it: no grade
+    pair = label_choice(choice, labels=labels, antonym_score=0.3, grades=grades)
     assert pair.score == pytest.approx(score)
     assert pair == LabelledPair(
         "The disk is full.", "No space left.", int(polarity == "synonym"), pair.score, 0.7, polarity, "t1",
@@ -38,22 +39,21 @@ def test_label_choice(labels: str, polarity: Polarity, grade: float | None, scor
     )  # fmt: skip
 
 
-def test_grade_choices_shrinks_towards_the_usual_grade_of_the_polarity() -> None:
+@pytest.mark.parametrize(
+    ("grades", "grade"),
+    [
+        ({"x": 5.0, "b": 0.0}, 5.0),
+        ({"x": 3.0, "y": 4.0}, 3.5),
+        ({"x": 3.0, "y": 4.0, "z": 0.0}, 3.0),
+        ({"b": 1.0}, None),
+    ],
+)
+def test_a_pairs_grade_is_the_median_of_others_than_its_supporters(
+    grades: dict[str, float], grade: float | None
+) -> None:
     one = source("The disk is full.")
-    sides: dict[str, Polarity] = {"s1": "synonym", "s2": "synonym", "a1": "antonym", "a2": "antonym"}
-    choices = [
-        Choice(one, Candidate("t1", one.text, side, text, "b", "k"), ("b",)) for text, side in sides.items()
-    ]
-    keys = [pair_key(one.text, text) for text in sides]
-    grades = {
-        keys[0]: {"x": 5.0, "b": 0.0},  # b supports it, so its own grade does not count
-        keys[1]: {"x": 3.0, "y": 4.0, "z": 0.0},
-        keys[2]: {"x": 1.0},
-        keys[3]: {"b": 1.0},
-    }
-    usual = (5 + 7 / 3) / 2
-    combined = grade_choices(choices, grades)
-    assert combined == pytest.approx({keys[0]: (5 + usual / 2) / 1.5, keys[1]: 3.0, keys[2]: 1.0})
+    choice = Choice(one, Candidate("t1", one.text, "synonym", "No space.", "b", "k"), ("b",))
+    assert grade_of(choice, {choice.key: grades}) == grade
 
 
 SOURCES = [

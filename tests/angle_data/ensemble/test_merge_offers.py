@@ -1,7 +1,7 @@
 import pytest
 
-from angle_data.ensemble.read import group_by_source, offers
-from angle_data.ensemble.strategies import MARGIN, join_near, kernel, merge, winner
+from angle_data.ensemble.read import Source, group_by_source, offers
+from angle_data.ensemble.strategies import MARGIN, Choice, Outcome, cap, merge, winner
 from angle_data.records import Candidate, Polarity
 
 
@@ -73,95 +73,42 @@ def test_winner_needs_a_margin_when_annotators_disagree(
     assert winner(pair, reliability) == expected
 
 
-LEAK = "Restart the label service every night, it leaks."
-
-
-def offered(text: str, polarity: Polarity = "antonym", model: str = "a", source: str = LEAK) -> Candidate:
-    return candidate(source, text, polarity, model)
-
-
-def joined(*candidates: Candidate) -> list[list[str]]:
-    pairs = join_near(merge(offers(group_by_source(candidates))))
-    return [[offer.candidate.text for offer in pair.offers] for pair in pairs]
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (
-            "The failover of the payment cluster was resolved by rebooting node 7 of the second rack.",
-            "The failover of the payment cluster is resolved by rebooting node 7 of the second rack",
-        ),
-        (
-            "Purging the queue cost us no unsent password-reset emails",
-            "Purging the queue cost us no unsent password-reset email",
-        ),
-        (
-            "The alert rule for the nightly export can't page anybody outside office hours",
-            "The alert rule for the nightly export cannot page anybody outside office hours",
-        ),
-    ],
-)
-def test_near_duplicates_become_one(one: str, other: str) -> None:
-    assert kernel(one) == kernel(other)
-    assert len(joined(offered(one), offered(other, model="b"))) == 1
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (
-            "Raise the batch size if the embedding service answers with quota errors.",
-            "Raise the batch size if the embedding service answers without quota errors.",
-        ),
-        (
-            "Replacing gp3 with gp2 gave the build servers less throughput for more money.",
-            "Replacing gp2 with gp3 gave the build servers less throughput for more money.",
-        ),
-        (
-            "The FBI has run more than 100 investigations involving visits",
-            "The FBI has run more than 10 investigations involving visits",
-        ),
-        (
-            "Sobig spreads when unsuspecting users open file attachments",
-            "Sobig doesn't spread when unsuspecting users open file attachments",
-        ),
-        ("Shut it.", "Shut the it now."),
-    ],
-)
-def test_what_means_another_thing_stays_apart(one: str, other: str) -> None:
-    assert len(joined(offered(one), offered(other, model="b"))) == 2
-
-
-def test_equal_words_are_not_enough_for_short_texts() -> None:
-    one, other = "A leak has been the cause", "leak cause"
-    assert kernel(one) == kernel(other)
-    assert len(joined(offered(one), offered(other, model="b"))) == 2
-
-
-def test_texts_without_content_words_stay_apart() -> None:
-    assert len(joined(offered("that is"), offered("that is a", model="b"))) == 2
-
-
-def test_other_sources_stay_apart() -> None:
-    text = "The automatic failover was resolved by a reboot of node 7."
-    assert (
-        len(joined(offered(text), offered(text.replace("a reboot", "reboot"), source="Node 7 stays down.")))
-        == 2
+def choice(
+    text: str, models: str, polarity: Polarity = "synonym", source: str = "Disk full.", weight: float = 1.0
+) -> Choice:
+    return Choice(
+        Source(source, "t1", source, ()), candidate(source, text, polarity, models[0]), tuple(models), weight
     )
 
 
-def test_the_text_of_most_annotators_stands_for_all_and_both_polarities_are_kept() -> None:
-    long, short = (
-        "The memory leak in the barcode library was fixed by the vendor on Monday",
-        "Memory leak in the barcode library was fixed by the vendor on Monday",
-    )
-    rows = [
-        offered(short, model="a"),
-        offered(long, model="b"),
-        offered(long, model="c"),
-        offered(long, "synonym", "d"),
+def capped(kept: list[Choice], per_source: int, seed: int = 0) -> list[str]:
+    """The texts that a cap leaves; the others must be listed."""
+    outcome = Outcome(list(kept))
+    cap(outcome, per_source, seed=seed)
+    assert len(outcome.kept) + len(outcome.dropped) == len(kept)
+    assert {rejection.reason for rejection in outcome.dropped} <= {"capped"}
+    return [c.candidate.text for c in outcome.kept]
+
+
+def test_a_cap_is_for_each_source_and_polarity() -> None:
+    kept = [
+        choice("s1", "a"),
+        choice("s2", "a"),
+        choice("a1", "a", "antonym"),
+        choice("o1", "a", source="Up."),
     ]
-    (pair,) = join_near(merge(offers(group_by_source(rows))))
-    assert [o.candidate.model for o in pair.antonyms] == ["b", "c", "a"]
-    assert [o.candidate.model for o in pair.synonyms] == ["d"]
+    left = capped(kept, 1)
+    assert left[0] in ("s1", "s2")
+    assert left[1:] == ["a1", "o1"]  # in the order given
+
+
+def test_a_cap_prefers_support_then_weight() -> None:
+    kept = [*(choice(f"a{i}", "a", weight=0.5 + i / 10) for i in range(5)), choice("ab", "ab", weight=0.4)]
+    assert capped(kept, 3) == ["a3", "a4", "ab"]
+
+
+def test_a_cap_depends_on_the_seed_but_not_on_the_order() -> None:
+    kept = [choice(f"s{i}", "a") for i in range(8)]
+    picks = {seed: set(capped(kept, 2, seed)) for seed in range(6)}
+    assert len({frozenset(pick) for pick in picks.values()}) > 1
+    assert all(set(capped(kept[::-1], 2, seed)) == pick for seed, pick in picks.items())

@@ -140,9 +140,7 @@ def test_a_wholly_swapped_annotator_is_turned_round(corpus: list[Candidate]) -> 
 @pytest.mark.parametrize("share", [0.0, 0.2])
 def test_without_grades_it_keeps_what_the_vote_keeps(corpus: list[Candidate], share: float) -> None:
     sources = group_by_source(flip(corpus, "annotator-b", share, replies=False)[0])
-    mine, theirs = polarities(principled(sources)), polarities(vote(sources))
-    assert mine.items() <= theirs.items()
-    assert len(theirs) - len(mine) < 0.005 * len(theirs)  # near-duplicates, joined
+    assert polarities(principled(sources)) == polarities(vote(sources))
     assert not any("flipped" in choice.flags for choice in principled(sources).kept)
 
 
@@ -251,7 +249,6 @@ def test_grades_decide_where_annotators_contradict_each_other() -> None:
     assert [(r.reason, r.model, r.text) for r in outcome.dropped] == [("conflict", "b", text)]
     (kept,) = [c for c in outcome.kept if c.candidate.text == text]
     assert (kept.candidate.polarity, kept.models) == ("antonym", ("a",))
-    assert outcome.details["annotator_agreement"] == {"a, b": {"same": 0, "contradicting": 1}}
 
 
 def test_an_annotators_grades_of_its_own_pairs_do_not_count() -> None:
@@ -262,22 +259,6 @@ def test_an_annotators_grades_of_its_own_pairs_do_not_count() -> None:
     outcome = principled(group_by_source(HONEST), mine)
     assert {row["checked"] for row in outcome.details["reliability"]["a"].values()} == {0}
     assert outcome.dropped == []
-
-
-def test_near_duplicates_support_each_other_and_share_their_grades() -> None:
-    one = "The {} went down once more in the window last night."
-    other = "The {} had went down once more in the window last night."
-    rows = pairs(
-        ("a", "synonym", one), ("b", "synonym", other), ("a", "antonym", "All is well with the {} today.")
-    )
-    odd = pair_key(SOURCES[0], other.format(SOURCES[0][4:-9]))
-    outcome = principled(group_by_source(rows), judged(rows, {odd: 4.9}))
-    assert {c.models for c in outcome.kept} == {("a",), ("a", "b")}
-    assert {(r.reason, r.model) for r in outcome.dropped} <= {
-        ("near_duplicate", "a"),
-        ("near_duplicate", "b"),
-    }
-    assert len(outcome.dropped) == len(SOURCES)
 
 
 def test_weights_are_probabilities_and_rise_with_evidence() -> None:
@@ -298,8 +279,6 @@ def test_without_grades_it_says_what_they_would_show(caplog: pytest.LogCaptureFi
         caplog.clear()
         principled(group_by_source(HONEST), judged(HONEST, {}))
         assert caplog.text == ""
-        principled(group_by_source(HONEST), {pair_key(HONEST[0].source, HONEST[0].text): {"judge": 5.0}})
-        assert "judge has too few grades, or all alike, to learn from: they tell nothing" in caplog.text
 
 
 def test_graders_that_contradict_one_annotator_throughout_are_questioned_too(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from angle_data.ensemble.read import Unfinished, read_scores
+from angle_data.ensemble.read import read_scores
 from angle_data.errors import InputError
 from angle_data.text import pair_key
 
@@ -17,11 +17,9 @@ ROW: dict[str, Any] = {
 }
 
 
-def write(path: Path, *rows: dict[str, Any], run: dict[str, Any] | None = None) -> Path:
+def write(path: Path, *rows: dict[str, Any]) -> Path:
     path.mkdir(parents=True, exist_ok=True)
     (path / "scores.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    if run is not None:
-        (path / "run.json").write_text(json.dumps(run))
     return path
 
 
@@ -71,32 +69,3 @@ def test_a_folder_without_grades_or_given_twice_is_refused(tmp_path: Path) -> No
     run = write(tmp_path / "run", ROW)
     with pytest.raises(InputError, match=r"--scores .*run is given twice"):
         read_scores([run, tmp_path / "." / "run"])
-
-
-def test_what_is_open_in_all_runs_is_summed(tmp_path: Path) -> None:
-    def unfinished(name: str, **counts: Any) -> Path:
-        return write(tmp_path / name, ROW, run={"finished": False, "counts": counts})
-
-    done = write(tmp_path / "done", ROW, run={"finished": True})
-    one, two = unfinished("one", unanswered=3), unfinished("two", unanswered=1, failed={"timeout": 2})
-    assert read_scores([done]).unfinished is None
-    assert read_scores([one, done, two]).unfinished == Unfinished(6)
-    assert read_scores([one, unfinished("begun")]).unfinished == Unfinished(None)
-
-
-@pytest.mark.parametrize("run", [None, {"command": "llm-score", "finished": False}])
-def test_a_run_that_wrote_no_grades_yet_is_to_be_finished(tmp_path: Path, run: dict[str, Any] | None) -> None:
-    (tmp_path / "journal.jsonl").write_text("{}\n")
-    if run is not None:
-        (tmp_path / "run.json").write_text(json.dumps(run))
-    with pytest.raises(
-        InputError, match=r"is unfinished \(no scores.jsonl yet\): run the same llm-score comm"
-    ):
-        read_scores([tmp_path])
-
-
-def test_a_run_of_the_other_command_is_not_taken_for_an_unfinished_one(tmp_path: Path) -> None:
-    (tmp_path / "journal.jsonl").write_text("{}\n")
-    (tmp_path / "candidates.jsonl").write_text("")
-    with pytest.raises(InputError, match=r"holds no scores.jsonl; grade pairs with"):
-        read_scores([tmp_path])

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.ensemble.principled import principled
 from angle_data.ensemble.read import NO_GRADES, group_by_source
 from angle_data.ensemble.screen import REASONS
-from angle_data.ensemble.strategies import STRATEGIES, Choice, Outcome, Strategy, concat, load_strategy, vote
+from angle_data.ensemble.strategies import STRATEGIES, Choice, Outcome, concat, load_strategy, vote
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.replies.parse import parse_reply
 from angle_data.records import Candidate, Polarity
@@ -183,36 +182,3 @@ def test_vote_on_the_demo_corpus_drops_what_the_eye_would_drop(examples: Path) -
         for source_id, synonym, antonym in conflicts
         for polarity, name in (("synonym", synonym), ("antonym", antonym))
     }
-
-
-FULL, SPACE, USED = "The disk is full now", "No space is left on the volume", "Storage capacity is used up"
-ROOM = "The volume has run out of room"
-
-
-def offer(source: str, polarity: Polarity, text: str) -> Candidate:
-    return Candidate(source[:5], source, polarity, text, "m", f"{polarity} {source}")
-
-
-CHAIN = [offer(FULL, "synonym", SPACE), offer(FULL, "synonym", USED)]
-ANTONYM = offer(SPACE, "antonym", USED)
-
-
-@pytest.mark.parametrize("strategy", [vote, principled])
-def test_an_antonym_within_a_set_of_synonyms_is_a_conflict(strategy: Strategy) -> None:
-    """FULL means SPACE and USED, which are then no opposites; ROOM is outside until SPACE means it too."""
-    rows = [*CHAIN, ANTONYM, offer(ROOM, "antonym", USED)]
-    outcome = strategy(group_by_source(rows), {})
-    assert {(c.source.text, c.candidate.polarity) for c in outcome.kept} == {
-        (FULL, "synonym"),
-        (ROOM, "antonym"),
-    }
-    assert [(r.source, r.reason) for r in outcome.dropped] == [(SPACE, "chain_conflict")]
-    linked = strategy(group_by_source([*rows, offer(SPACE, "synonym", ROOM)]), {})
-    assert {(r.source, r.reason) for r in linked.dropped} == {
-        (SPACE, "chain_conflict"),
-        (ROOM, "chain_conflict"),
-    }
-
-
-def test_concat_keeps_contradictions() -> None:
-    assert len(concat(group_by_source([*CHAIN, ANTONYM]), {}).kept) == 3
