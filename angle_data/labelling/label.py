@@ -7,7 +7,6 @@ pure function of the requests and the journal, so a better parser reaches old re
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -79,8 +78,7 @@ class LabelJob(Job):
         self.texts = TextFile(
             config.texts, text_field=config.text_field, id_field=config.id_field, limit=config.limit
         )
-        shards = 1 if self.spec.shard is None else self.spec.shard[1]
-        self.total = math.ceil(self.texts.count * len(POLARITIES[config.polarity]) / shards)
+        self.total = self.spec.share_of(self.texts.count * len(POLARITIES[config.polarity]))
 
     def requests(self) -> Iterator[ChatRequest]:
         """Yield one request per text and polarity."""
