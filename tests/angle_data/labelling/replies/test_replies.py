@@ -101,11 +101,8 @@ LAYOUTS = {
     "either": f'Either "{A}" or "{B}"',
     "source and arrow": f"{SOURCE} -> {A}\n{SOURCE} -> {B}",
     "similarities": f"1. {A} (similarity: 0.9)\n2. {B} (similarity: 0.8)",
-    "table": f"| # | Sentence |\n|---|---|\n| 1 | {A} |\n| 2 | {B} |",
-    "table without edges": f"No | Sentence\n---|---\n1 | {A}\n2 | {B}",
     "tags": f"<sentence>{A}</sentence>\n<sentence>{B}</sentence>",
     "tags around a list": f"<answer>\n1. {A}\n2. {B}\n</answer>",
-    "numbered tags": f'<output><s1>{A}</s1><sentence id="2">{B}</sentence></output>',
     "html list": f"<ol><li>{A}</li><li>{B}</li></ol>",
     "html break": f"{A}<br>{B}",
     "end of turn": f"1. {A}\n2. {B}<|eot_id|>",
@@ -122,8 +119,6 @@ LAYOUTS = {
     "json in list items": f"1. {json.dumps({'sentence': A})}\n2. {json.dumps({'sentence': B})}",
     "json string of json": json.dumps(json.dumps({"sentences": [A, B]})),
     "json string of lines": json.dumps(f"{A}\n{B}"),
-    "json object of a list": json.dumps({"result": f"1. {A}\n2. {B}"}),
-    "json with comments": f'{{"sentences": [\n// first\n"{A}",\n"{B}"]}}',
     "json after talk, broken": f'Sure! {{"sentences": ["{A}", "{B}",]}}',
     "python assignment": f'sentences = ["{A}", "{B}"]',
 }
@@ -361,7 +356,6 @@ def test_a_refusal_that_offers_sentences_all_the_same_is_none(raw):
         (f'"{A}"\n"It took nine', None, (A,), '"It took nine'),
         (f'"{A}"\n"It took nine', "stop", (A,), '"It took nine'),
         (f'Sure! {{"sentences": ["{A}", "It took', "length", (A,), "It took"),
-        (f"| # | Sentence |\n|---|---|\n| 1 | {A} |\n| 2 | It took", "length", (A,), "It took"),
         (f"1. {A}\n2. It took nine minutes until", None, (A,), "It took nine minutes until"),
         (f"* {A}\n* It took nine", None, (A,), "It took nine"),
         (f"{A}\nIt took nine", None, (A,), "It took nine"),
@@ -536,22 +530,20 @@ def test_what_may_be_a_sentence_is_one(raw, kept):
 
 
 @pytest.mark.parametrize(
-    "head",
+    "raw",
     [
-        "| Original sentence | New |\n|---|---|\n| Failover to the second site took about nine minutes. |",
-        "| Comment on words that are kept | Output |\n|---|---|\n| a much longer remark on all of it |",
+        f"| # | Sentence |\n|---|---|\n| 1 | {A} |\n| 2 | {B} |",
+        f"No | Sentence\n---|---\n1 | {A}\n2 | {B}",
+        f'<output><s1>{A}</s1><sentence id="2">{B}</sentence></output>',
+        json.dumps({"result": f"1. {A}\n2. {B}"}),
+        f'{{"sentences": [\n// first\n"{A}",\n"{B}"]}}',
     ],
-    ids=["of the source", "of remarks"],
+    ids=["table", "table without edges", "tags of its own", "list in a string", "json with comments"],
 )
-def test_the_column_of_a_table_is_chosen_by_its_name(head):
-    assert parse(f"{head} {A[:20]} |").sentences == (A[:20],)
-
-
-def test_a_table_may_repeat_the_source():
-    rows = f"| Original | Paraphrase |\n|:--|:--|\n| {SOURCE} | {A} |\n| {SOURCE} | {B} |\nDone."
-    parsed = parse(rows)
-    assert parsed.sentences == (A, B)
-    assert [reason for reason, _ in parsed.rejected] == ["chatter", "other_data", "other_data", "chatter"]
+def test_a_layout_that_is_not_read_gives_no_sentence(raw):
+    parsed = parse(raw)
+    assert parsed.sentences == ()
+    assert {reason for reason, _ in parsed.rejected} == {"unparseable"}
 
 
 BOTH = [
