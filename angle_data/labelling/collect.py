@@ -169,11 +169,9 @@ class Collector:
                 self.has_reply = refusal_of(row) is None
             if not self._job.retry_rejected or request.key in anew or request.key not in journal:
                 continue
-            if self._job.is_rejected(request, list(journal.samples(request))):
+            if (row := journal.row(request.key)) is not None and self._job.is_rejected(request, row):
                 anew.add(request.key)
-                again = journal.next_sample(request)
-                if journal.claim(again.key):
-                    yield again
+                yield request
 
     def _guess(self, request: ChatRequest) -> Tokens:
         return guess_tokens(request, self._job.reply_chars(request))

@@ -75,7 +75,7 @@ def plan_all(job: Job) -> SessionPlan:
     spec = job.spec
     price = price_of(spec)
     RunFile(job).check()
-    with read_journal(job.run, spec.name, spec.identity) as journal:
+    with read_journal(job.run, spec.name) as journal:
         found = _read(job, journal)
         spent = journal.spent
     prompt, completion = round(found.guessed.prompt), round(found.guessed.completion)
@@ -99,25 +99,21 @@ def plan_all(job: Job) -> SessionPlan:
 
 
 def _read(job: Job, journal: Journal) -> _Survey:
-    found = _Survey()
+    found, rejected = _Survey(), set[str]()
     for request in job.requests():
         found.requests += 1
         if not journal.claim(request.key):
-            answered = request.key in journal
-            needed = answered and (job.retry_rejected or found.known < _SAMPLE)
-            rows = list(journal.samples(request)) if needed else []
-            if rows and found.known < _SAMPLE:
-                usage = rows[0].get("usage") or {}
-                if usage.get("prompt_tokens") and "completion_tokens" in usage and not usage.get("estimated"):
-                    found.known += 1
-                    found.known_guess += prompt_tokens(request)
-                    found.known_tokens += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
-            anew = bool(rows) and job.retry_rejected and job.is_rejected(request, rows)
-            if anew:
-                request = journal.next_sample(request)
-            if not anew or not journal.claim(request.key):
-                found.shared += anew or not answered
+            row = journal.row(request.key) if job.retry_rejected or found.known < _SAMPLE else None
+            usage = (row or {}).get("usage") or {}
+            if usage.get("prompt_tokens") and "completion_tokens" in usage and not usage.get("estimated"):
+                found.known += 1
+                found.known_guess += prompt_tokens(request)
+                found.known_tokens += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
+            anew = row is not None and job.retry_rejected and job.is_rejected(request, row)
+            if not anew or request.key in rejected:
+                found.shared += anew or request.key not in journal
                 continue
+            rejected.add(request.key)
         found.open += 1
         found.guessed += guess_tokens(request, job.reply_chars(request))
     return found

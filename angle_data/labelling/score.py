@@ -94,9 +94,9 @@ class ScoreJob(Job):
         """Guess the length of a reply, which is one grade."""
         return _REPLY_CHARS
 
-    def is_rejected(self, request: ChatRequest, rows: list[dict[str, Any]]) -> bool:
-        """Whether the service refused a request every time."""
-        return all(refusal_of(row) is not None for row in rows)
+    def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
+        """Whether the service refused a request."""
+        return refusal_of(row) is not None
 
     def derive(self, journal: Journal) -> dict[str, Any]:
         """Write scores.jsonl and rejected.jsonl in the order of the pairs, and return the counts.
@@ -145,9 +145,9 @@ class ScoreJob(Job):
 
     def _grade(self, request: ChatRequest, journal: Journal, tally: Tally) -> float | tuple[str, str] | None:
         """Return the grade of a pair, or reason and words of what came instead; None while it is open."""
-        rows = list(journal.samples(request))
-        row = next((row for row in rows if refusal_of(row) is None), None)
-        if row is not None:
+        row = journal.row(request.key)
+        refused = None if row is None else refusal_of(row)
+        if row is not None and refused is None:
             tally.counts["replied"] += 1
             raw = whole_characters(row["reply"])
             found = parse_grade(raw, finish_reason=row.get("finish_reason"))
@@ -155,12 +155,12 @@ class ScoreJob(Job):
                 tally.rejected[found] += 1
                 return found, raw
             return found
-        if (failure := journal.failure(request)) is not None:
+        if (failure := journal.failures.get(request.key)) is not None:
             tally.failed[failure.kind] += 1
             return "request_failed", whole_characters(f"{failure.kind}: {failure.message}")
-        if rows:
+        if refused is not None:
             tally.counts["refused"] += 1
             tally.rejected["refused_by_server"] += 1
-            return "refused_by_server", refusal_of(rows[-1]) or ""
+            return "refused_by_server", refused
         tally.counts["unanswered"] += 1
         return None

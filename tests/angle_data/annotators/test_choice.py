@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from angle_data.annotators import choice
-from angle_data.annotators.base import ChatRequest, Sampling, request_key, resample
+from angle_data.annotators.base import Sampling, request_key
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.models import MODELS, SERVICES, Price, price_of
 from angle_data.annotators.registry import ANNOTATORS, load_annotator
@@ -297,21 +297,7 @@ def test_a_request_key_stays_the_same_between_versions(text):
         ("m", MESSAGES, Sampling(temperature=0.5, max_tokens=11)),
         ("m", MESSAGES, Sampling(temperature=0.5, max_tokens=10, seed=0)),
         ("m", MESSAGES, Sampling(temperature=0.5, max_tokens=10, schema={"type": "object"})),
-        ("m", MESSAGES, SAMPLING, 1),
     ],
 )
 def test_all_that_changes_the_answer_changes_the_key(other):
     assert request_key(*other) != request_key("m", MESSAGES, SAMPLING)
-
-
-@pytest.mark.parametrize(("seed", "later"), [(None, None), (5, 7)])
-def test_another_sample_is_another_key_and_seed(seed, later):
-    sampling = Sampling(0.5, 10, seed)
-    request = ChatRequest(
-        request_key("m@r", MESSAGES, sampling), "s", "t", "antonym", MESSAGES, "m", sampling
-    )
-    assert resample(request, "m@r", 0) is request
-    again = resample(request, "m@r", 2)
-    assert again.sampling == Sampling(0.5, 10, later)
-    assert again.key == request_key("m@r", MESSAGES, again.sampling, 2) != request.key
-    assert (again.source_id, again.task, again.model) == ("s", "antonym", "m")

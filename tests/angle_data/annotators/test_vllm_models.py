@@ -18,7 +18,7 @@ from tiny_llm import (
     tiny_chatglm,
 )
 
-from angle_data.annotators.base import Failure, Reply, resample
+from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.vllm_offline import decode, encode, engine_arguments
 from angle_data.errors import AnnotatorError, InputError
@@ -70,8 +70,7 @@ def test_the_common_head_of_prompts_comes_from_the_cache(engine, caplog):
 
 
 def test_draws_of_one_question_differ_and_repeat_themselves(engine):
-    question = chat_request("Say something.", seed=7)
-    draws = [resample(question, "m", number) for number in range(3)]
+    draws = [chat_request("Say something.", number, seed=7 + number) for number in range(3)]
     texts = [reply.text for reply in ask(engine, draws)]
     assert len(set(texts)) == 3
     assert [reply.text for reply in ask(engine, draws)] == texts
