@@ -13,10 +13,9 @@ import json
 import logging
 import os
 import re
-from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,12 +35,11 @@ _READ_AHEAD = 1 << 16
 
 @dataclass(slots=True)
 class Spent:
-    """What the replies of a journal took: their number, their tokens, and the seconds of each."""
+    """What the replies of a journal took: their number and their tokens."""
 
     rows: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    seconds: array[float] = field(default_factory=lambda: array("f"))
 
     @property
     def tokens(self) -> int:
@@ -52,13 +50,12 @@ class Spent:
         """Count one row, unless it is a refusal; what is missing or no number counts as nothing."""
         if refusal_of(row) is not None:
             return
-        usage, seconds = row.get("usage"), row.get("seconds")
+        usage = row.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
         self.rows += 1
         self.prompt_tokens += prompt if isinstance(prompt, int) else 0
         self.completion_tokens += completion if isinstance(completion, int) else 0
-        self.seconds.append(seconds if isinstance(seconds, int | float) else 0.0)
 
 
 class Journal:

@@ -120,7 +120,7 @@ def test_a_run_that_is_written_can_be_read_and_not_written_twice(tmp_path):
         ({"prompt_tokens": "ten"}, (0, 0)),
     ],
 )
-def test_tokens_and_seconds_are_counted_when_written_and_when_read(tmp_path, usage, tokens):
+def test_tokens_are_counted_when_written_and_when_read(tmp_path, usage, tokens):
     with open_journal(tmp_path, "m") as journal:
         journal.append(row(0) | {"usage": usage, "seconds": 0.25})
         written = journal.spent
@@ -128,7 +128,6 @@ def test_tokens_and_seconds_are_counted_when_written_and_when_read(tmp_path, usa
         read = journal.spent
     assert (written.prompt_tokens, written.completion_tokens) == tokens
     assert (read.prompt_tokens, read.completion_tokens, read.tokens) == (*tokens, sum(tokens))
-    assert list(read.seconds) == list(written.seconds) == [0.25]
 
 
 def test_a_row_of_another_model_is_found_among_many(tmp_path):

@@ -119,17 +119,6 @@ def test_a_session_asks_derives_and_accounts(tmp_path):
     assert Echo.pulled == 3
 
 
-def test_latencies_of_all_sessions_and_of_the_last(tmp_path):
-    names = [str(i) for i in range(100)]
-    Echo.seconds = 1.0
-    run(tmp_path, names[:98])
-    Echo.seconds = 5.0
-    run(tmp_path, names)
-    settings = json.loads((tmp_path / "run.json").read_text())
-    assert settings["latency_s"] == {"p50": 1.0, "p90": 1.0, "p99": 5.0}
-    assert settings["last_run"]["latency_s"] == {"p50": 5.0, "p90": 5.0, "p99": 5.0}
-
-
 def test_an_annotator_that_cannot_be_built_leaves_nothing_but_a_journal(tmp_path, monkeypatch):
     def refuse(self, spec):
         raise InputError("no such file")
@@ -271,10 +260,6 @@ def test_a_folder_of_another_command_is_refused(tmp_path):
         run(tmp_path, ["a"], command="llm-label")
     with pytest.raises(InputError, match="holds a run of llm-score"):
         plan_all(Questions(tmp_path, ["a"], command="llm-label"))
-    # Before there were several commands, run.json did not name its own.
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old/run.json").write_text('{"model": "grader", "rubric": "sts"}')
-    assert run(tmp_path / "old", ["a"], command="llm-label").counts["asked"] == 1
 
 
 def test_a_plan_of_a_session(tmp_path):
