@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from angle_data.labelling.replies.chatter import is_chatter, is_greeting, is_heading, polarity_named
+from angle_data.labelling.replies.chatter import is_chatter, is_heading, polarity_named
 from angle_data.labelling.replies.structured import Piece, json_pieces, unquoted, without_numbers
 from angle_data.records import Polarity
 from angle_data.text import words
@@ -96,9 +96,7 @@ def _list_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
     for line in filter(str.strip, lines[:first]):
         talk = is_chatter(line, source) or line.rstrip().endswith((":", "："))
         # A list that opens with "2." answers a prompt that ended in "1."; bullets may follow a first item.
-        offered = (from_two or bullets) and not talk
-        if offered and _announces(line, texts, source, size, first=not before):
-            offered = False
+        offered = (from_two or bullets) and not talk and len(texts) < size
         before.append(Piece(line, "line" if offered else "around"))
     return before + [Piece(text, item.kind) for text, item in zip(texts, items, strict=True)]
 
@@ -181,7 +179,6 @@ _QUOTED_RUN = re.compile(r'(?:[Ee]ither\s+)?"[^"]+"(?:\s*[,;/|]?\s*(?:and\s+|or\
 _JOINER = re.compile(
     r"\W*(?:and|or|or alternatively|alternatively|another (?:one|option)|und|oder|et|ou|o|y)\W*", re.I
 )
-_SHORT = 8  # most words of an opening in words that `chatter` does not list
 
 
 def _break_headings(lines: list[str], source: str) -> list[str]:
@@ -238,26 +235,20 @@ def _plain_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
     spoken = [piece for piece in pieces if piece.kind == "line"]
     for index, piece in enumerate(pieces):
         others = [other.text for other in spoken if other is not piece]
-        if piece.kind == "line" and _announces(piece.text, others, source, size, first=index == 0):
+        if piece.kind == "line" and _announces(piece.text, others, source, size):
             pieces[index] = Piece(piece.text, "around")
             spoken.remove(piece)
     return pieces
 
 
-def _announces(line: str, others: list[str], source: str, size: int, *, first: bool) -> bool:
+def _announces(line: str, others: list[str], source: str, size: int) -> bool:
     """Whether one of several lines is talk in words that `chatter` lacks ("Aquí tienes dos oraciones:").
 
-    Judged only where enough other lines are left, so that no more than one of too many is lost: it greets, or
-    it shares no word with the source and ends in a colon, or is short and comes first of lines that all do.
+    Judged only where enough other lines are left, so that no more than one of too many is lost: it ends in a
+    colon and shares no word with the source.
     """
-    if first and others and is_greeting(line) and not is_greeting(source):
-        return True
-    about = _content(source)
-    if len(others) < size or about & _content(line):
-        return False
-    if line.rstrip(" *_").endswith((":", "：")):
-        return not source.rstrip().endswith((":", "："))
-    return first and len(line.split()) <= _SHORT and all(about & _content(other) for other in others[:size])
+    ends_open = line.rstrip(" *_").endswith((":", "：")) and not source.rstrip().endswith((":", "："))
+    return ends_open and len(others) >= size and not _content(source) & _content(line)
 
 
 def _content(text: str) -> frozenset[str]:

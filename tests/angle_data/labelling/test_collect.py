@@ -232,7 +232,7 @@ def test_what_batches_leave_of_the_limit_is_used_once_they_are_fetched(tmp_path)
         write_texts(tmp_path / "texts.jsonl", [100, *range(10)])
         for _ in range(6):
             with pytest.raises(
-                StoppedError, match="1 batch is being|1 request was not answered; run the"
+                StoppedError, match=r"1 batch is being|1 request was not answered; run the"
             ) as stopped:
                 label(batches(tmp_path, server, max_tokens_total=limit))
             if "(1 request)" in str(stopped.value):

@@ -162,7 +162,6 @@ HEADINGS = [
     "Two rephrasings, in plain words, for your incident log:",
     "Hier sind zwei Sätze mit gleicher Bedeutung:",
     "Aquí tienes dos oraciones:",
-    "I wrote these two.",
 ]
 CLOSERS = [
     "I hope this helps!",
