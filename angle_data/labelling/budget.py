@@ -78,7 +78,6 @@ class Ledger:
         self.spent = spent
         self.price = price
         self._max_usd, self._max_tokens = max_usd, max_tokens_total
-        self._before = (spent.rows, spent.prompt_tokens, spent.completion_tokens)
         self._reserved: dict[str, Tokens] = {}
         self._in_flight = self._held = NO_TOKENS
         self._ratio = NO_TOKENS  # of what replies took to what was guessed for them
@@ -146,12 +145,6 @@ class Ledger:
         if self.price is None:
             return None
         return self.price.of(self.spent.prompt_tokens, self.spent.completion_tokens)
-
-    def of_this_session(self) -> tuple[int, int, int]:
-        """Return the replies, prompt tokens and reply tokens since the start."""
-        rows, prompt, completion = self._before
-        spent = self.spent
-        return spent.rows - rows, spent.prompt_tokens - prompt, spent.completion_tokens - completion
 
     def limit_text(self) -> str:
         """Name the limits that are set, as options."""

@@ -97,16 +97,14 @@ class RunFile:
         ledger: Ledger,
         *,
         finished: bool,
-        seconds: float,
         stopped_by: str | None,
     ) -> None:
-        """Write the file at the end of a session that took `seconds`.
+        """Write the file at the end of a session.
 
         `finished`: nothing is left to ask; `stopped_by`: the line that it ended with, None if all went well.
         """
         failures = Counter(self._before.get("failures") or {})
         failures.update(counts["failed"])
-        rows, prompt, completion = ledger.of_this_session()
         spent, price = ledger.spent, ledger.price
         content = {
             **self._head(),
@@ -117,14 +115,7 @@ class RunFile:
             "usd": ledger.usd(),
             "usd_per_million": None if price is None else {"input": price.input, "output": price.output},
             "failures": dict(sorted(failures.items())),
-            "last_run": {
-                "replies": rows,
-                "tokens": _tokens(prompt, completion),
-                "usd": None if price is None else price.of(prompt, completion),
-                "failures": counts["failed"],
-                "stopped_by": stopped_by,
-                "seconds": round(seconds, 3),
-            },
+            "stopped_by": stopped_by,
             "versions": _versions(),
         }
         self._save(content)

@@ -7,7 +7,6 @@ journal, the limits, the interrupt and run.json. `ask_all` asks; `forecast.plan_
 from __future__ import annotations
 
 import logging
-import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -121,7 +120,6 @@ def ask_all(job: Job) -> SessionResult:
     price = price_of(spec)
     runfile = RunFile(job)
     runfile.check()
-    started = time.monotonic()
     with open_journal(job.run, spec.name) as journal:
         runfile.warn_of_changes()
         about = "" if spec.shard is None else "about "  # the shards are about equal
@@ -157,7 +155,6 @@ def ask_all(job: Job) -> SessionResult:
             counts,
             ledger,
             finished=finished,
-            seconds=time.monotonic() - started,
             stopped_by=None if error is None else str(error) or "interrupted",
         )
     if error is not None:

@@ -212,7 +212,7 @@ def test_an_error_that_ends_the_session_makes_nothing_final(tmp_path, monkeypatc
         patch.setattr(Echo, "stream", stream)
         with pytest.raises(AnnotatorError, match="rejects every"):
             run(tmp_path, ["a", "b", "c"])
-    stopped_by = json.loads((tmp_path / "run.json").read_text())["last_run"]["stopped_by"]
+    stopped_by = json.loads((tmp_path / "run.json").read_text())["stopped_by"]
     assert stopped_by == "the server rejects every request"
     assert run(tmp_path, ["a", "b", "c"]).counts["asked"] == 2
 
