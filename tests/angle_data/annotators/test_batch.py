@@ -254,53 +254,6 @@ def test_passing_faults_are_tried_again_and_never_buy_twice(tmp_path, operation,
     assert client.texts() == answers(6)
 
 
-def test_an_interrupt_leaves_the_batch_to_the_service(tmp_path):
-    with FakeBatch(held=True) as server:
-        client = Client(server, tmp_path, wait_s=30)
-
-        async def interrupted():
-            async def drain():
-                async for _ in OpenAIBatch(client.spec, client.limits).stream(requests(3)):
-                    pass
-
-            task = asyncio.create_task(drain())
-            while "look" not in server.calls:
-                await asyncio.sleep(0.005)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-        asyncio.run(interrupted())
-        server.held = False
-        assert client.run(requests(3)) is None
-        assert len(server.batches) == 1
-    assert client.texts() == answers(3)
-
-
-def test_requests_are_pulled_with_room_for_an_interrupt(tmp_path):
-    """A million requests must not be pulled and submitted after Ctrl-C."""
-    pulled = 0
-
-    def counted():
-        nonlocal pulled
-        for request in requests(5000):
-            pulled += 1
-            yield request
-
-    async def interrupted(url):
-        task = asyncio.create_task(anext(OpenAIBatch(batch_spec(url, tmp_path)).stream(counted())))
-        while not pulled:
-            await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    with FakeBatch() as server:
-        asyncio.run(interrupted(server.url))
-        assert server.batches == {}
-    assert pulled < 1000
-
-
 def rows_of(server):
     """The result rows of the only batch, which ends now."""
     (batch,) = server.batches.values()
@@ -424,12 +377,6 @@ def test_what_ends_the_run_is_one_line_without_the_key(tmp_path, monkeypatch, op
     assert ended.__suppress_context__
     texts = [str(ended), *(path.read_text() for path in tmp_path.rglob("*") if path.is_file())]
     assert not any(KEY in text for text in texts)
-
-
-def test_an_unreachable_server_is_one_line(tmp_path):
-    with FakeBatch() as server:
-        pass
-    assert "cannot reach" in str(Client(server, tmp_path).run(requests(1)))
 
 
 def test_a_batch_of_another_account_is_not_bought_again(tmp_path):

@@ -115,14 +115,6 @@ def test_a_users_token_limit_counts_what_replies_used():
     assert sent[0] == 0.0
 
 
-def test_tokens_of_a_failed_request_are_given_back():
-    limiter = Limiter(8, tokens_per_minute=6000)
-    ticket = limiter.take(0.0)
-    assert limiter.wait(0.0) > 0
-    limiter.dropped(ticket)
-    assert limiter.wait(0.0) == 0.0
-
-
 def test_a_refusal_pauses_everybody_for_as_long_as_told():
     limiter = Limiter(8)
     first, second = limiter.take(0.0), limiter.take(0.0)
@@ -164,31 +156,6 @@ def test_who_is_told_when_to_come_again_may_send_one_request_then():
     assert told.wait(at) > 0.0
     at = untold.refused(untold.take(0.0), 0.1, None) + 0.1
     assert untold.wait(at) > 0.0
-
-
-def test_the_bound_is_exact_for_a_bucket_that_did_not_run_over():
-    """Refused at 20 a second by a bucket of 10 with 10 a second: bursts of 10, then a long search."""
-    limiter, service = Limiter(64), Service(10.0, 10)
-    simulate(limiter, service, number=600, latency_s=0.01, sigma=0.0)
-    assert limiter.pace.limit == pytest.approx(10.0, rel=0.03)
-    assert limiter.pace.burst == pytest.approx(10.0, abs=2.0)
-
-
-def test_a_burst_that_went_faster_than_the_pace_does_not_raise_the_limit_over_what_was_tried():
-    """The service let the burst through from what it had saved; its rate is no greater for that."""
-    pace, now = Pace(), 0.0
-    for _ in range(3):
-        for _ in range(40):
-            now += 0.1
-            number = pace.sent(now)
-        pace.refused(number, now, 0.1)
-    assert pace.limit == pytest.approx(10.0, rel=0.2)
-    for _ in range(200):
-        now += 0.01
-        number = pace.sent(now)
-    tried = pace.rate(now)
-    pace.refused(number, now, 0.1)
-    assert pace.limit <= tried < 50.0
 
 
 def test_what_is_remembered_stays_small():

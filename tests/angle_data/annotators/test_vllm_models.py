@@ -32,8 +32,6 @@ CHOICE = {
     "required": ["answer"],
     "additionalProperties": False,
 }
-# Several blocks of the prefix cache long; CPU blocks hold 128 tokens.
-HEAD = "Write down what the report says about the nodes, the disks and the network of the cluster. " * 12
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -147,11 +147,3 @@ def test_a_row_damaged_while_the_run_goes_on_is_named_when_it_is_needed(tmp_path
         path.write_bytes(path.read_bytes().replace(b'"reply": "', b'"reply": oops', 1)[:-1] + b"\n")
         with pytest.raises(InputError, match=r"journal.jsonl: not a valid journal row at byte 0; repair or"):
             journal.row(KEYS[0])
-
-
-def test_a_row_with_another_key_under_the_same_hash_counts_as_missing(tmp_path, monkeypatch):
-    fill(tmp_path, 0)
-    monkeypatch.setattr("angle_data.labelling.journal.hash", lambda key: 7, raising=False)
-    with open_journal(tmp_path, "m") as journal:
-        assert journal.row(KEYS[0]) == row(0)
-        assert journal.row(KEYS[1]) is None

@@ -107,15 +107,6 @@ def test_a_finished_run_can_be_parsed_anew_without_key_or_server(tmp_path, monke
     assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 12
 
 
-def test_equal_texts_under_two_ids_are_asked_once_and_answered_twice(tmp_path):
-    texts = [{"id": i, "text": "Node 3 has left."} for i in ("a", "b")]
-    (tmp_path / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in texts))
-    with FakeOpenAI(about) as server:
-        label(config(tmp_path, server, polarity="antonym"))
-        assert len(server.seen) == 1
-    assert [row["source_id"] for row in rows(tmp_path / "run" / "candidates.jsonl")] == ["a", "a", "b", "b"]
-
-
 def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):
     write_texts(tmp_path / "texts.jsonl", 1)
     raw = "Sure!\n1. Node 0 has left the cluster.\n2. Host 0 is"
@@ -346,14 +337,6 @@ def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, capl
         label(config(tmp_path, server, prompts="prompts", texts=Path("others.jsonl")))
         assert len(server.seen) == 2 + 2 + 1  # the texts and the prompt of the antonym are the same
     assert f"(texts {tmp_path}/texts.jsonl -> others.jsonl, prompts)" in caplog.text
-
-
-def test_half_a_surrogate_pair_is_kept_readable(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 1)
-    with FakeOpenAI(lambda body: "1. Host \ud83d is gone.\n2. Host \U0001f600 left.") as server:
-        label(config(tmp_path, server, polarity="synonym"))
-    found = [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")]
-    assert found == ["Host \ufffd is gone.", "Host \U0001f600 left."]
 
 
 def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):

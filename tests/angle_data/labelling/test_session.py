@@ -217,29 +217,11 @@ def test_an_error_that_ends_the_session_makes_nothing_final(tmp_path, monkeypatc
     assert run(tmp_path, ["a", "b", "c"]).counts["asked"] == 2
 
 
-def test_equal_failures_are_one_line_and_a_count(tmp_path, caplog):
-    caplog.set_level("DEBUG", logger="angle")
-    Echo.fail_on = frozenset("bcd")
-    with pytest.raises(StoppedError):
-        run(tmp_path, list("abcd"))
-    lines = [record.message for record in caplog.records if "as told" in record.message]
-    assert lines == ["b, score: broken: as told", "broken: as told: 3 requests in all"]
-
-
 def test_replies_that_are_cut_off_want_more_tokens(tmp_path):
     counts = {"requests": 2, "replied": 2, "kept": 0, "rejected": {"truncated": 2, "empty": 1}, "failed": {}}
     message = r"^no reply is of use \(2 replies, most: truncated\); .*, then raise --max-tokens \(now 512\)$"
     with pytest.raises(AnnotatorError, match=message):
         run(tmp_path, ["a", "b"], wanted={**counts, "unanswered": 0})
-
-
-def test_rejected_replies_are_asked_once_more_per_session_even_for_equal_requests(tmp_path):
-    names = ["a", "b", "a"]
-    run(tmp_path, names)
-    counts = run(tmp_path, names, again="a").counts
-    assert counts["asked"] == 1
-    assert run(tmp_path, names, again="a").counts["asked"] == 1
-    assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 4
 
 
 def test_an_annotator_that_pulls_nothing_does_not_go_round_forever(tmp_path, monkeypatch):
@@ -260,11 +242,3 @@ def test_a_folder_of_another_command_is_refused(tmp_path):
         run(tmp_path, ["a"], command="llm-label")
     with pytest.raises(InputError, match="holds a run of llm-score"):
         plan_all(Questions(tmp_path, ["a"], command="llm-label"))
-
-
-def test_a_plan_of_a_session(tmp_path):
-    plan = plan_all(Questions(tmp_path, ["a", "b"]))
-    assert (plan.requests, plan.to_ask, plan.completion_tokens) == (2, 2, 20)
-    run(tmp_path, ["a"])
-    plan = plan_all(Questions(tmp_path, ["a", "b"]))
-    assert (plan.from_journal, plan.to_ask) == (1, 1)
