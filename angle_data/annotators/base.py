@@ -45,7 +45,7 @@ class Sampling:
 class ChatRequest:
     """One request to a chat model about one text; `model` is the checkpoint that the service knows.
 
-    `source_id` and `source` say what it is about (a text; for grades the pairs of the call), `task` what is
+    `source_id` and `source` say what it is about (a text, or a pair to be graded), `task` what is
     asked for.
     """
 
