@@ -8,8 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncGenerator, Iterable
-from dataclasses import dataclass, field, replace
-from json.encoder import encode_basestring
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from angle_data.errors import InputError
@@ -46,7 +45,7 @@ class Sampling:
 class ChatRequest:
     """One request to a chat model about one text; `model` is the checkpoint that the service knows.
 
-    `source_id` and `source` say what it is about (a text; for grades the pairs of the call), `task` what is
+    `source_id` and `source` say what it is about (a text, or a pair to be graded), `task` what is
     asked for.
     """
 
@@ -130,48 +129,18 @@ class Retrier(Protocol):
         ...
 
 
-class KeyMaker:
-    """Makes the keys of requests that differ in their messages only; see `request_key`."""
-
-    def __init__(self, model: str, sampling: Sampling, sample: int = 0) -> None:
-        rest = {"model": model, "sample": sample, "sampling": sampling.to_dict(), "version": _KEY_VERSION}
-        canonical = json.dumps(rest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-        self._tail = f",{canonical[1:]}"  # "messages" sorts before all of these
-
-    def __call__(self, messages: tuple[dict[str, str], ...]) -> str:
-        """Return the key of the request with these messages."""
-        # Written out, since building an encoder for each call would take most of the time.
-        text = encode_basestring
-        objects = [
-            "{" + ",".join([f"{text(name)}:{text(value)}" for name, value in sorted(message.items())]) + "}"
-            for message in messages
-        ]
-        content = f'{{"messages":[{",".join(objects)}]{self._tail}'
-        return hashlib.sha256(content.encode()).hexdigest()[:32]
+_canonical = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
 
 
-def request_key(model: str, messages: tuple[dict[str, str], ...], sampling: Sampling, sample: int = 0) -> str:
+def request_key(model: str, messages: tuple[dict[str, str], ...], sampling: Sampling) -> str:
     """Return the identity of a request: 32 hexadecimal digits over all that changes the answer.
 
     `model` is the checkpoint, with its revision where one is fixed. Service address, API key, concurrency,
-    paths and the reply parser are no part of the key, so a journal stays valid when they change. `sample`
-    tells repeated draws of the same request apart.
+    paths and the reply parser are no part of the key, so a journal stays valid when they change.
     """
-    return KeyMaker(model, sampling, sample)(messages)
-
-
-def resample(request: ChatRequest, identity: str, sample: int) -> ChatRequest:
-    """Return the request for draw number `sample` of the same question; draw 0 is `request` itself.
-
-    A seed grows with the number of the draw: the same seed would give the same reply. `identity` is the
-    model as the keys name it.
-    """
-    if sample == 0:
-        return request
-    seed = request.sampling.seed
-    sampling = replace(request.sampling, seed=None if seed is None else seed + sample)
-    key = request_key(identity, request.messages, sampling, sample)
-    return replace(request, key=key, sampling=sampling)
+    asked = {"model": model, "messages": messages, "sampling": sampling.to_dict()}
+    content = _canonical({**asked, "sample": 0, "version": _KEY_VERSION})
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
 def take_count(options: dict[str, Any], name: str, default: int) -> int:

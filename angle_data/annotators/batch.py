@@ -8,9 +8,8 @@ requests:
 - a row with an answer: a `Reply`, matched by the request's key, never by the order of rows
 - a row with an error, a row of an expired or cancelled batch without a result, a row that is missing: a
   `Failure`; the next run of the command asks it again, in a new batch
-- a batch refused for the account's limit on enqueued tokens: submitted again when one of the run's others has
-  finished, and from then on each batch waits until the one before is accepted; without others the run ends
-  with `StoppedError`, since only fewer requests a batch (`--engine-option batch_size=N`) or time can help
+- a batch refused for the account's limit on enqueued tokens: its requests wait for a later run, and are not
+  sent again as long as others of the run are worked on; smaller batches fit sooner (`batch_size`)
 - a batch refused for another reason: ends the run with what the service says; its requests are asked again
 - a reply to a request that the command no longer asks: kept in RUN/batch until it is asked
 
@@ -24,7 +23,6 @@ import asyncio
 import logging
 import math
 import time
-from collections import Counter, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -37,7 +35,6 @@ from angle_data.annotators.batch_state import BatchState, Part
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.annotators.transport import request_body
 from angle_data.errors import AnnotatorError, InputError, StoppedError
-from angle_data.jsonl import dumps
 from angle_data.text import counted
 
 if TYPE_CHECKING:
@@ -87,11 +84,11 @@ class OpenAIBatch:
         self._wait_s, self._limits = _options(spec, limits)
         self._service = BatchService(spec, limits.retry_s)
         self.held = Held()
-        self._asked: dict[bytes, bool] = {}
+        self._asked: dict[str, bool] = {}
 
     def holds(self, key: str) -> bool:
         """Whether a request is in a batch of an earlier run, and so is paid for already."""
-        return bytes.fromhex(key) in self._asked
+        return key in self._asked
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
         """Submit what no batch holds yet, and yield the outcomes of the batches that are done.
@@ -112,10 +109,9 @@ class OpenAIBatch:
                 for number, request in enumerate(requests):
                     if number % _BREATHE_EVERY == 0:
                         await asyncio.sleep(0)  # an interrupt needs a moment to get through
-                    if failure := batches.take(request):
+                    if failure := await batches.take(request):
                         yield failure
-                    await batches.submit()
-                batches.end_file()
+                await batches.submit()
                 async with aclosing(self._work(batches)) as outcomes:
                     async for outcome in outcomes:
                         yield outcome
@@ -123,7 +119,7 @@ class OpenAIBatch:
                 batches.close()
 
     async def _work(self, batches: _Batches) -> AsyncGenerator[Reply | Failure, None]:
-        """Fetch what is done, submit what has room, pause, look again: until all is done or time is up."""
+        """Fetch what is done, pause, look again: until all is done or time is up."""
         until, pause = time.monotonic() + self._wait_s, self._limits.poll_s
         while True:
             for part in batches.done():
@@ -134,35 +130,29 @@ class OpenAIBatch:
                     yield outcome
             if batches.refusal:
                 raise AnnotatorError(batches.refusal)
-            if await batches.submit() + await batches.submit_again():
-                pause = self._limits.poll_s
-            if batches.is_finished:
+            if batches.is_finished and not batches.unsent:
                 return
             left = until - time.monotonic()
-            if left <= 0 or batches.is_stuck:
+            if left <= 0 or batches.is_finished:
                 raise StoppedError(batches.standing())
             await asyncio.sleep(min(pause, left))
-            pause = max(pause, min(pause * _POLL_GROWTH, _LONGEST_POLL_S))
+            pause = min(pause * _POLL_GROWTH, _LONGEST_POLL_S)
             await batches.look()
 
 
 class _Batches:
     """One pass over the batches of a run: what is open, what may be submitted now, what is done.
 
-    `asked` has the keys that parts of earlier runs hold, and whether this run asks them. `refusal` is what
-    the service said of a batch that it refused for good.
+    `asked` has the keys that open parts hold, and whether this run asks them. `unsent` counts the requests
+    that found no room, and `refusal` is what the service said of a batch that it refused for good.
     """
 
     def __init__(self, state: BatchState, service: BatchService, limits: Limits, dialect: Dialect) -> None:
-        self.asked, self.refusal = dict[bytes, bool](), ""
+        self.asked, self.refusal, self.unsent = dict[str, bool](), "", 0
         self._state, self._service, self._limits, self._dialect = state, service, limits, dialect
-        self._looks: dict[str, Batch | None] = {}  # by part; None: not looked at since it was submitted
+        self._looks: dict[str, Batch] = {}  # by part
         self._file: _InputFile | None = None
-        self._queue: deque[Part] = deque()  # to be submitted
-        self._crowded: list[Part] = []  # refused for want of room
-        self._made: set[str] = set()  # names of the parts of this run
-        self._short = False  # the service was short of room in this run
-        self._blocked = False  # there was no room, and none of our batches has finished since
+        self._full = state.full  # there was no room for a batch
 
     async def recover(self) -> None:
         """Find out what happened to parts whose submission was cut short."""
@@ -170,8 +160,8 @@ class _Batches:
         found = await self._service.find(self._state.run) if unsure else {}
         for part in unsure:
             if part.name in found:
-                log.info("batch %s was created before the interruption", found[part.name][0])
-                self._state.submitted(part, *found[part.name])
+                log.info("batch %s was created before the interruption", found[part.name])
+                self._state.submitted(part, found[part.name])
             else:
                 self._state.dropped(part)
         self._state.tidy()
@@ -183,34 +173,24 @@ class _Batches:
                 continue
             before, batch = self._looks.get(part.name), await self._service.look(part.batch)
             if before is None or before.status != batch.status:
-                log.info("batch %s (%s): %s", part.batch, counted(part.rows, "request"), batch.status)
+                log.info("batch %s (%s): %s", part.batch, counted(len(part.keys), "request"), batch.status)
             self._looks[part.name] = batch
             if batch.status == "failed":
                 self._refused(part, batch)
 
     def hold(self) -> Held:
-        """Learn the keys of all open parts, before requests are taken; returns what these parts hold.
-
-        Parts without room that are larger than a batch may be now are closed: their requests are asked anew.
-        """
-        for part in [part for part in self._crowded if part.rows > self._limits.max_rows]:
-            self._crowded.remove(part)  # its requests can still go into smaller ones
-            self._state.refused(part, [_TOKEN_LIMIT])
-        self._blocked = self._blocked and bool(self._working())  # a refusal may be from long ago
+        """Learn the keys of all open parts, before requests are taken; returns what these parts hold."""
         parts = self._state.parts.values()
-        for part in parts:
-            self.asked.update((bytes.fromhex(key), False) for key in self._state.keys(part))
-        return Held(
-            sum(part.rows for part in parts),
-            sum(part.prompt_tokens for part in parts),
-            sum(part.completion_tokens for part in parts),
-        )
+        self.asked = dict.fromkeys((key for part in parts for key in part.keys), False)
+        prompt = sum(part.prompt_tokens for part in parts)
+        return Held(len(self.asked), prompt, sum(part.completion_tokens for part in parts))
 
-    def take(self, request: ChatRequest) -> Failure | None:
-        """Put a request into the next input file unless a batch holds it; returns why it cannot be asked."""
-        key = bytes.fromhex(request.key)
-        if key in self.asked:
-            self.asked[key] = True
+    async def take(self, request: ChatRequest) -> Failure | None:
+        """Put a request into a batch unless one holds it; returns why it cannot be asked."""
+        if request.key in self.asked:
+            self.asked[request.key] = True
+        elif self._full and self._working():
+            self.unsent += 1
         elif not self.refusal:
             body = request_body(request, self._dialect)
             line = request_line(request.key, body)
@@ -218,64 +198,40 @@ class _Batches:
                 said = f"{len(line)} bytes; a batch takes {self._limits.max_bytes}"
                 return Failure(request.key, "too_large", said)
             if self._file is not None and not self._file.fits(line, self._limits):
-                self.end_file()
+                await self.submit()
             if self._file is None:
                 self._file = _InputFile(self._state.folder)
             self._file.add(request.key, line, body)
         return None
 
-    def end_file(self) -> None:
-        """Make a part of the input file that is being written, if there is one."""
+    async def submit(self) -> None:
+        """Submit the input file that is being written, if there is one.
+
+        Whatever cuts a submission short, the next run looks for its batch.
+        """
         if self._file is None:
             return
         file, self._file = self._file, None
         file.close()
         part = self._state.prepared(file.keys, file.prompt_tokens, file.completion_tokens)
-        file.path.replace(self._state.file(part.name, "jsonl"))
-        self._made.add(part.name)
-        self._queue.append(part)
-
-    async def submit(self) -> bool:
-        """Submit the parts that wait and have room; returns whether there were any.
-
-        Whatever cuts a submission short, the next run looks for its batch.
-        """
-        submitted = False
-        while self._queue and self._has_room():
-            part = self._queue.popleft()
-            path = self._state.file(part.name, "jsonl")
-            log.info("submitting %s (%.1f MB)", counted(part.rows, "request"), path.stat().st_size / 1e6)
-            await self._create(part, await self._service.upload(path))
-            submitted = True
-        return submitted
-
-    async def submit_again(self) -> bool:
-        """Submit refused parts that this run asks, from the files that the service has; see `submit`."""
-        submitted = False
-        while self._crowded and self._has_room():
-            part = self._crowded.pop(0)
-            keys = list(self._state.keys(part))
-            self._state.refused(part, [_TOKEN_LIMIT])
-            if any(self._asks(part, key) for key in keys):
-                again = self._state.prepared(keys, part.prompt_tokens, part.completion_tokens)
-                if part.name in self._made:
-                    self._made.add(again.name)
-                await self._create(again, part.input_file)
-                submitted = True
-        return submitted
+        log.info("submitting %s (%.1f MB)", counted(len(file.keys), "request"), file.size / 1e6)
+        input_file = await self._service.upload(file.path)
+        batch = await self._service.create(input_file, self._state.run, part.name)
+        self._state.submitted(part, batch)
+        self.asked.update(dict.fromkeys(file.keys, True))
 
     def done(self) -> list[Part]:
         """Return the parts whose outcomes can be had now."""
-        kept = [part for part in self._state.parts.values() if part.kept and self._is_asked(part)]
-        return kept + [part for part in self._open() if self._is_done(part)]
+        parts = self._state.parts.values()
+        return [p for p in parts if (p.fetched and self._is_asked(p)) or self._is_done(p)]
 
     async def download(self, part: Part) -> None:
-        """Bring the results of a part into the run directory; a kept part's are there."""
-        batch = self._looks.get(part.name)
-        if batch is None or part.kept:
+        """Bring the results of a part into the run directory, unless they are there."""
+        if part.fetched:
             return
+        batch = self._looks[part.name]
         files = batch.output_file_id, batch.error_file_id
-        for path, file in zip(self._result_files(part), files, strict=True):
+        for path, file in zip(self._state.results(part), files, strict=True):
             if file and not await self._service.download(file, path):
                 log.warning("batch %s: its file %s is no longer at the service", part.batch, file)
 
@@ -287,68 +243,45 @@ class _Batches:
         Raises:
             AnnotatorError: A result file is damaged.
         """
-        batch = self._looks.get(part.name)
-        status, seconds = (batch.status, _duration(batch)) if batch else ("completed", 0.0)
-        left = {key: self._asks(part, key) for key in self._state.keys(part)}
-        spare, counts = self._state.folder / "next.kept.tmp", Counter[str]()
+        left, kept, strange = dict.fromkeys(part.keys), list[str](), 0
         try:
-            with spare.open("w", encoding="utf-8") as spares:
-                for row in read_rows(self._result_files(part)):
-                    asked = left.pop(row["custom_id"], None)
-                    if asked is None:
-                        counts["strange"] += 1  # of no request, or a second one
-                        continue
-                    outcome = row_outcome(row, row.get("seconds", seconds))
-                    if asked:
-                        counts["replied" if isinstance(outcome, Reply) else "failed"] += 1
-                        yield outcome
-                    elif isinstance(outcome, Reply):
-                        counts["kept"] += 1
-                        spares.write(dumps({**row, "seconds": outcome.seconds}) + "\n")
+            for row in read_rows(self._state.results(part)):
+                key = row["custom_id"]
+                if key not in left:
+                    strange += 1  # of no request, or a second one
+                    continue
+                del left[key]
+                outcome = row_outcome(row)
+                if self.asked[key]:
+                    yield outcome
+                elif isinstance(outcome, Reply):
+                    kept.append(key)
         except InputError as error:
             raise AnnotatorError(
                 f"the results of batch {part.batch} came damaged ({error}); run the same command again to "
                 "fetch them once more"
             ) from None
-        for key in (key for key, asked in left.items() if asked):
-            counts["failed"] += 1
-            yield _without_row(key, status)
-        if strange := counts.pop("strange", 0):
-            log.warning(
-                "batch %s: %d result rows ignored that answer none of its requests", part.batch, strange
-            )
-        spare.replace(self._state.file(part.name, "kept.jsonl"))
-        self._state.finished(
-            part, status, replied=counts["replied"], failed=counts["failed"], kept=counts["kept"]
-        )
-        self._blocked = False
+        status = "completed" if part.fetched else self._looks[part.name].status
+        yield from (_without_row(key, status) for key in left if self.asked[key])
+        if strange and not part.fetched:
+            said = "batch %s: %d result rows ignored that answer none of its requests"
+            log.warning(said, part.batch, strange)
+        self._state.finished(part, status, kept)
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing that this run asks is submitted or left to submit."""
-        return not (self._queue or any(map(self._is_asked, self._open())))
-
-    @property
-    def is_stuck(self) -> bool:
-        """Whether waiting cannot help: there is no room, and none of the run's batches will make some."""
-        return self._blocked and not self._working()
+        """Whether the service has nothing that this run asks."""
+        return not any(map(self._is_asked, self._working()))
 
     def standing(self) -> str:
         """Return one line on what is open."""
-        unsent = counted(sum(part.rows for part in (*self._queue, *self._crowded)), "request")
-        if self.is_stuck:
-            return (
-                f"the account's limit on enqueued tokens leaves no room for {unsent} now; run the same "
-                "command again when other batches of the account have finished, or with smaller batches: "
-                "--engine-option batch_size=N"
-            )
         parts = self._working()
         noun = "batch is" if len(parts) == 1 else "batches are"
-        rows = counted(sum(part.rows for part in parts), "request")
+        rows = counted(sum(len(part.keys) for part in parts), "request")
         said = f"{len(parts)} {noun} being worked on ({rows})"
-        if self._queue or self._crowded:
-            said += f", without room yet for {unsent}"
-        if self._short:
+        if self.unsent:
+            said += f", without room yet for {counted(self.unsent, 'request')}"
+        if self._full:
             said += (
                 "; smaller batches fit the account's limit on enqueued tokens sooner (--engine-option "
                 "batch_size=N)"
@@ -358,73 +291,49 @@ class _Batches:
         )
 
     def close(self) -> None:
-        """Forget what was never sent: the next run makes it anew."""
+        """Leave off the file that is being written: the next run makes it anew."""
         if self._file is not None:
             self._file.close()
-        for part in self._queue:
-            self._state.dropped(part)
         self._state.tidy()
-
-    async def _create(self, part: Part, input_file: str) -> None:
-        batch = await self._service.create(input_file, self._state.run, part.name)
-        self._state.submitted(part, batch, input_file)
-        self._looks[part.name] = None
-
-    def _open(self) -> list[Part]:
-        """Return the parts that the service has."""
-        return [part for part in self._state.parts.values() if part.batch is not None and not part.kept]
 
     def _working(self) -> list[Part]:
         """Return the parts that the service works on or has done."""
-        return [part for part in self._open() if part not in self._crowded]
+        return [part for part in self._state.parts.values() if part.batch is not None and not part.fetched]
 
     def _is_done(self, part: Part) -> bool:
         batch = self._looks.get(part.name)
         return batch is not None and batch.status in _DONE
 
-    def _has_room(self) -> bool:
-        """Whether the service may take a batch: one at a time once it was short of room."""
-        looks = [self._looks.get(part.name) for part in self._working()]
-        validating = any(batch is None or batch.status == "validating" for batch in looks)
-        return not self._short or not (self._blocked or validating)
-
-    def _asks(self, part: Part, key: str) -> bool:
-        return part.name in self._made or self.asked.get(bytes.fromhex(key), False)
-
     def _is_asked(self, part: Part) -> bool:
-        return any(self._asks(part, key) for key in self._state.keys(part))
+        return any(self.asked.get(key) for key in part.keys)
 
     def _refused(self, part: Part, batch: Batch) -> None:
-        """Close a refused part, or keep it for another try when the reason is a lack of room."""
+        """Close a refused part, and keep in mind why."""
         errors = (batch.errors.data if batch.errors else None) or []
         lines = [
             self._service.clean(f"line {e.line}: {e.message}" if e.line is not None else str(e.message))
             for e in errors
         ]
-        rows = counted(part.rows, "request")
-        if any(error.code == _TOKEN_LIMIT for error in errors):
+        rows = counted(len(part.keys), "request")
+        full = any(error.code == _TOKEN_LIMIT for error in errors)
+        if full:
             log.warning("batch %s (%s) has no room: %s", part.batch, rows, lines[0])
-            self._short = self._blocked = True
-            self._crowded.append(part)
-            return
-        self._state.refused(part, lines)
-        more = f" and {len(lines) - _SHOWN_ERRORS} more errors" if len(lines) > _SHOWN_ERRORS else ""
-        self.refusal = self.refusal or (
-            f"{self._service.address} refused batch {part.batch} ({rows}): "
-            f"{'; '.join(lines[:_SHOWN_ERRORS]) or 'no reason given'}{more}"
-        )
-
-    def _result_files(self, part: Part) -> list[Path]:
-        if part.kept:
-            return [self._state.file(part.name, "kept.jsonl")]
-        return [self._state.folder / f"{part.name}.{kind}.tmp" for kind in ("output", "error")]
+            self._full = True
+            self.unsent += sum(self.asked.get(key, False) for key in part.keys)
+        else:
+            more = f" and {len(lines) - _SHOWN_ERRORS} more errors" if len(lines) > _SHOWN_ERRORS else ""
+            self.refusal = self.refusal or (
+                f"{self._service.address} refused batch {part.batch} ({rows}): "
+                f"{'; '.join(lines[:_SHOWN_ERRORS]) or 'no reason given'}{more}"
+            )
+        self._state.refused(part, lines, full=full)
 
 
 class _InputFile:
     """An input file that is being written in `folder`, and what it holds so far; see `Part`."""
 
     def __init__(self, folder: Path) -> None:
-        self.path, self.keys = folder / "next.jsonl.tmp", list[str]()
+        self.path, self.keys = folder / "next.jsonl", list[str]()
         self.size = self.prompt_tokens = self.completion_tokens = 0
         self._stream = self.path.open("wb")
 
@@ -450,12 +359,6 @@ def _without_row(key: str, status: str) -> Failure:
     if status == "completed":
         return Failure(key, "missing", "the batch is completed and holds no result for this request")
     return Failure(key, f"batch_{status}", f"the batch {status} before this request was answered")
-
-
-def _duration(batch: Batch) -> float:
-    """Return the seconds from the creation of a batch to its end, 0 when the service does not say."""
-    end = batch.completed_at or batch.expired_at or batch.cancelled_at
-    return float(max(end - batch.created_at, 0)) if end and batch.created_at else 0.0
 
 
 def _options(spec: AnnotatorSpec, limits: Limits) -> tuple[float, Limits]:

@@ -85,7 +85,7 @@ class BatchService:
         async def attempt() -> str:
             nonlocal unsure
             if unsure and (found := (await self._search(run)).get(part)):
-                return found[0]
+                return found
             try:
                 batch = await self._client.batches.create(
                     completion_window="24h",
@@ -100,8 +100,8 @@ class BatchService:
 
         return await self._call(attempt, f"{self.address} has no Batch API (use --engine server)")
 
-    async def find(self, run: str) -> dict[str, tuple[str, str]]:
-        """Return the batches of a run that the service knows: part -> (batch, input file).
+    async def find(self, run: str) -> dict[str, str]:
+        """Return the batches of a run that the service knows, by part.
 
         Goes through all batches of the account: their order is not documented.
         """
@@ -152,8 +152,8 @@ class BatchService:
         hidden = self._key if self._spec.api_key_env is not None else None
         return one_line(str(text).replace(hidden, "[key]") if hidden else text)
 
-    async def _search(self, run: str) -> dict[str, tuple[str, str]]:
-        found: dict[str, tuple[str, str]] = {}
+    async def _search(self, run: str) -> dict[str, str]:
+        found: dict[str, str] = {}
         after: dict[str, Any] = {}
         while True:
             page = await self._client.batches.list(limit=_PAGE, **after)
@@ -161,7 +161,7 @@ class BatchService:
             for batch in batches:
                 marks = batch.metadata or {}
                 if marks.get(_RUN) == run and _PART in marks:
-                    found[marks[_PART]] = (batch.id, batch.input_file_id)
+                    found[marks[_PART]] = batch.id
             if not batches or not page.has_next_page():
                 return found
             after = {"after": batches[-1].id}
@@ -263,8 +263,8 @@ def read_rows(paths: list[Path]) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def row_outcome(row: dict[str, Any], seconds: float) -> Reply | Failure:
-    """Return what a result row says about its request; `seconds` is how long its batch took.
+def row_outcome(row: dict[str, Any]) -> Reply | Failure:
+    """Return what a result row says about its request.
 
     A row carries the response to the request (of any HTTP status), or an error of the batch itself such as
     `batch_expired`.
@@ -277,7 +277,7 @@ def row_outcome(row: dict[str, Any], seconds: float) -> Reply | Failure:
     if status != 200:
         return Failure(key, f"http_{status}", _said(body.get("error") if isinstance(body, dict) else body))
     try:
-        return read_reply(key, body, seconds)
+        return read_reply(key, body, 0.0)
     except BadAnswer as error:
         return Failure(key, "bad_answer", str(error))
 

@@ -1,4 +1,4 @@
-"""What a run has given to a batch service: RUN/batches.jsonl, one line per event, and the keys of each part.
+"""What a run has given to a batch service: RUN/batches.jsonl, one line per event.
 
 A part is one input file and becomes one batch. It is *prepared* before anything is sent, *submitted* once the
 service has named its batch, and closed when its rows are read (`finished`), when the service refused it as a
@@ -13,20 +13,18 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.jsonl import dumps, read_jsonl
+from angle_data.jsonl import dumps
 
 log = logging.getLogger("angle.annotators")
 
 _FILE = "batches.jsonl"
 _FOLDER = "batch"
-_SUFFIXES = (".keys", ".jsonl", ".tmp")
 _DIGEST_DIGITS = 12
 
 
@@ -34,20 +32,17 @@ _DIGEST_DIGITS = 12
 class Part:
     """The requests of one batch.
 
-    `name` is unique in its run, `rows` the number of requests, `digest` the SHA-256 of the keys' file,
-    `batch` and `input_file` the service's ids once there are any. A `kept` part is read, and holds replies
-    that no run has asked for since. `prompt_tokens` is a guess, `completion_tokens` what the replies can take
-    at most; both are 0 where an earlier version made the part.
+    `name` is unique in its run, `keys` are those of the requests, `batch` is the service's id once there is
+    one. A `fetched` part is read, and holds replies that no run has asked for since. `prompt_tokens` is a
+    guess, `completion_tokens` what the replies can take at most.
     """
 
     name: str
-    rows: int
-    digest: str
+    keys: tuple[str, ...]
+    prompt_tokens: int
+    completion_tokens: int
     batch: str | None = None
-    input_file: str = ""
-    kept: bool = False
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    fetched: bool = False
 
 
 def open_requests(directory: Path) -> int:
@@ -58,7 +53,7 @@ def open_requests(directory: Path) -> int:
     """
     parts: dict[str, Part] = {}
     _read_events(directory / _FILE, parts)
-    return sum(part.rows for part in parts.values() if not part.kept)
+    return sum(len(part.keys) for part in parts.values() if not part.fetched)
 
 
 def _read_events(path: Path, parts: dict[str, Part]) -> list[dict[str, Any]]:
@@ -81,31 +76,25 @@ def _apply(row: dict[str, Any], parts: dict[str, Part]) -> None:
     """Change the parts that are not closed as an event says."""
     event, name = row["event"], row.get("part", "")
     if event == "prepared":
-        tokens = row.get("prompt_tokens", 0), row.get("completion_tokens", 0)
-        parts[name] = Part(
-            name, row["rows"], row["keys_sha256"], prompt_tokens=tokens[0], completion_tokens=tokens[1]
-        )
+        parts[name] = Part(name, tuple(row["keys"]), row["prompt_tokens"], row["completion_tokens"])
     elif event == "submitted":
-        parts[name] = replace(parts[name], batch=row["batch"], input_file=row.get("input_file", ""))
+        parts[name] = replace(parts[name], batch=row["batch"])
     elif event == "finished" and row["kept"]:
-        part, rows = parts[name], row["kept"]
-        parts[name] = replace(
-            part,
-            rows=rows,
-            kept=True,
-            prompt_tokens=part.prompt_tokens * rows // part.rows,  # as if spread evenly
-            completion_tokens=part.completion_tokens * rows // part.rows,
-        )
+        part, keys = parts[name], tuple(row["kept"])
+        share = len(keys) / len(part.keys)  # as if tokens were spread evenly
+        prompt, completion = int(part.prompt_tokens * share), int(part.completion_tokens * share)
+        parts[name] = Part(name, keys, prompt, completion, part.batch, fetched=True)
     elif event in ("finished", "refused", "dropped"):
         del parts[name]
-    elif event not in ("run", "shrunk"):  # earlier versions cut batches into halves
+    elif event != "run":
         raise KeyError(event)
 
 
 class BatchState:
     """The `parts` that are not closed, in the order of their making; a change is on disk before it counts.
 
-    `run` is a random name that tells the batches of this run from all others of the account.
+    `run` is a random name that tells the batches of this run from all others of the account. `folder` holds
+    what is sent and what came back. `full`: the service had no room for a batch, and none has finished since.
 
     Raises:
         InputError: RUN/batches.jsonl is damaged.
@@ -117,6 +106,8 @@ class BatchState:
         self.parts: dict[str, Part] = {}
         rows = _read_events(self._path, self.parts)
         self._made = sum(row["event"] == "prepared" for row in rows)
+        closed = [row for row in rows if row["event"] in ("finished", "refused")]
+        self.full: bool = bool(closed) and closed[-1].get("full", False)
         if self._path.exists() and (torn := self._path.read_bytes().rpartition(b"\n")[2]):
             log.warning("%s: cut off an incomplete last line", self._path)
             os.truncate(self._path, self._path.stat().st_size - len(torn))
@@ -124,86 +115,42 @@ class BatchState:
         self.run: str = run or secrets.token_hex(8)
         if run is None:
             self._record("run", run=self.run)
-        self.tidy()
 
     def prepared(self, keys: list[str], prompt_tokens: int, completion_tokens: int) -> Part:
         """Note a part that is about to be submitted, by the keys of its requests; see `Part`."""
-        content = "".join(f"{key}\n" for key in keys).encode("ascii")
-        digest = hashlib.sha256(content).hexdigest()
         self._made += 1
+        digest = hashlib.sha256("".join(keys).encode()).hexdigest()
         name = f"{self._made:04d}-{digest[:_DIGEST_DIGITS]}"
-        self.file(name, "keys").write_bytes(content)
-        self._record(
-            "prepared",
-            part=name,
-            rows=len(keys),
-            keys_sha256=digest,
-            prompt_tokens=prompt_tokens,
-            completion_tokens=completion_tokens,
-        )
+        tokens = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
+        self._record("prepared", part=name, **tokens, keys=keys)
         return self.parts[name]
 
-    def submitted(self, part: Part, batch: str, input_file: str) -> None:
-        """Note the service's names for a part; its requests need not lie here any more."""
-        self._record(
-            "submitted",
-            part=part.name,
-            batch=batch,
-            input_file=input_file,
-            rows=part.rows,
-            keys_sha256=part.digest,
-        )
-        self.file(part.name, "jsonl").unlink(missing_ok=True)
+    def submitted(self, part: Part, batch: str) -> None:
+        """Note the service's name for a part."""
+        self._record("submitted", part=part.name, batch=batch)
 
-    def finished(self, part: Part, status: str, *, replied: int, failed: int, kept: int) -> None:
-        """Close a part whose rows are read; one with `kept` replies left over stays, to be asked for."""
-        counts = {"replied": replied, "failed": failed, "kept": kept}
-        self._record("finished", part=part.name, batch=part.batch, status=status, **counts)
-        self.tidy(inputs=False)
+    def finished(self, part: Part, status: str, kept: list[str]) -> None:
+        """Close a part whose rows are read; one with replies left over (`kept`) stays, to be asked for."""
+        self._record("finished", part=part.name, batch=part.batch, status=status, kept=kept)
+        self.tidy()
 
-    def refused(self, part: Part, errors: list[str]) -> None:
+    def refused(self, part: Part, errors: list[str], *, full: bool) -> None:
         """Close a part that the service refused as a whole: its requests can be asked again."""
-        self._record("refused", part=part.name, batch=part.batch, errors=errors)
+        self._record("refused", part=part.name, batch=part.batch, errors=errors, full=full)
 
     def dropped(self, part: Part) -> None:
         """Close a part that never became a batch."""
         self._record("dropped", part=part.name)
 
-    def file(self, name: str, kind: Literal["keys", "jsonl", "kept.jsonl"]) -> Path:
-        """Return where something of a part lies.
+    def results(self, part: Part) -> list[Path]:
+        """Return where the results of a part lie once they are fetched: its output and its errors."""
+        return [self.folder / f"{part.name}.{kind}.jsonl" for kind in ("output", "error")]
 
-        `keys`: those of its requests, one a line. `jsonl`: the requests, until they are submitted.
-        `kept.jsonl`: replies that no run has asked for since they came.
-        """
-        return self.folder / f"{name}.{kind}"
-
-    def keys(self, part: Part) -> Iterator[str]:
-        """Yield the keys of a part's requests, or of the replies of a kept one.
-
-        Raises:
-            InputError: Their file is missing or changed.
-        """
-        if part.kept:
-            for _, row in read_jsonl(self.file(part.name, "kept.jsonl")):
-                yield row["custom_id"]
-            return
-        path = self.file(part.name, "keys")
-        if not path.exists() or _digest(path) != part.digest:
-            raise InputError(
-                f"{path} is missing or changed; restore it, or remove the lines of part {part.name} from "
-                f"{self._path} (its requests are then paid for again)"
-            )
-        with path.open(encoding="ascii") as stream:
-            for line in stream:
-                yield line.rstrip("\n")
-
-    def tidy(self, *, inputs: bool = True) -> None:
-        """Remove files of closed parts and unfinished ones; with `inputs` also requests to be sent."""
-        wanted = {self.file(p.name, "kept.jsonl" if p.kept else "keys") for p in self.parts.values()}
-        if not inputs:
-            wanted |= {self.file(name, "jsonl") for name in self.parts}
+    def tidy(self) -> None:
+        """Remove every file that holds no results of a part which is read and not closed."""
+        wanted = {path for part in self.parts.values() if part.fetched for path in self.results(part)}
         for path in self.folder.iterdir():
-            if path not in wanted and path.suffix in _SUFFIXES:
+            if path not in wanted and path.suffix == ".jsonl":
                 path.unlink()
 
     def _record(self, event: str, **fields: Any) -> None:
@@ -212,8 +159,3 @@ class BatchState:
         with self._path.open("a", encoding="utf-8") as stream:
             stream.write(dumps(row) + "\n")
         _apply(row, self.parts)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -155,13 +155,7 @@ def _address_of_environment(alias: ModelAlias | None) -> tuple[str, ...]:
     It is resolved here, so that the rules for a key and a price hold for it.
     """
     url = os.environ.get("OPENAI_BASE_URL", "").strip()
-    if not url or alias is None or alias.host != urlsplit(DEFAULT_URL).hostname:
-        return ()
-    try:
-        _check_address(url)
-    except InputError as error:
-        raise InputError(f"OPENAI_BASE_URL, used in place of --base-url: {error}") from None
-    return (url,)
+    return (url,) if url and alias is not None and alias.host == urlsplit(DEFAULT_URL).hostname else ()
 
 
 def _check_addresses(config: EngineConfig, base_urls: tuple[str, ...], alias: ModelAlias | None) -> None:

@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from angle_data.annotators.limits import Limiter, Ticket
@@ -43,14 +43,12 @@ class Endpoint:
     """One address: its limits, the form of JSON it understands, and how it is doing.
 
     `reached`: something there answered, an error perhaps. `worked`: it took a request for what it is.
-    `refused_since`: when the first of the 429s came that no other answer interrupted, None after another one.
     """
 
     def __init__(self, url: str, name: str, limiter: Limiter, form: Form) -> None:
         self.url, self.name, self.limiter, self.form = url, name, limiter, form
         self.reached = self.worked = self.probing = False
         self.down_since = math.inf
-        self.refused_since: float | None = None
         self._aside_until = 0.0
         self._times_aside = self._failed = 0
 
@@ -161,10 +159,9 @@ class Endpoints:
         self._wake()
         return await future
 
-    def settled(self, place: Place, headers: Mapping[str, str], tokens: int | None = None) -> None:
+    def settled(self, place: Place, tokens: int | None = None) -> None:
         """Give a place back after an answer other than 429; `tokens` is what it used, if known."""
-        place.endpoint.limiter.settled(place.ticket, self._clock(), headers, tokens)
-        place.endpoint.refused_since = None
+        place.endpoint.limiter.settled(place.ticket, tokens)
         self._returned(place)
 
     def dropped(self, place: Place) -> None:
@@ -172,19 +169,13 @@ class Endpoints:
         place.endpoint.limiter.dropped(place.ticket)
         self._returned(place)
 
-    def refused(self, place: Place, told_s: float | None, headers: Mapping[str, str], message: str) -> None:
+    def refused(self, place: Place, told_s: float | None, message: str) -> None:
         """Give a place back after a 429 that said `message` and, unless None, to wait `told_s` seconds."""
         endpoint, now = place.endpoint, self._clock()
         paused = endpoint.limiter.paused_until
-        wait = endpoint.limiter.refused(place.ticket, now, told_s, headers)
+        wait = endpoint.limiter.refused(place.ticket, now, told_s)
         if wait >= _LONG_WAIT_S and paused < now:
             log.info("%s asks for patience (%s): waiting %.0f s", endpoint.name, message, wait)
-            endpoint.refused_since = math.inf  # said
-        elif endpoint.refused_since is None:
-            endpoint.refused_since = now
-        elif now - endpoint.refused_since >= _LONG_WAIT_S:  # many short waits are a long one
-            log.info("%s takes no more requests for now (%s); trying on", endpoint.name, message)
-            endpoint.refused_since = math.inf
         self._returned(place)
 
     def end(self, *, retries: bool) -> None:

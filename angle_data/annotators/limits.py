@@ -1,8 +1,8 @@
 """Decides when the next request to one service may go out: in flight, requests and tokens a minute, pauses.
 
 Pure: the caller passes the time, in seconds on any clock that only goes forward, and does the waiting. A
-request takes its place in every limit at once, or waits for all of them. The limits are the user's, those
-that the service states in its x-ratelimit-* headers, and the rate that `Pace` learns from refusals.
+request takes its place in every limit at once, or waits for all of them. The limits are the user's and
+the rate that `Pace` learns from refusals.
 
 `Pace` treats the service as a token bucket of unknown size B and refill rate L, requests per second, the
 commonest way of limiting. Two facts about such a bucket carry the search:
@@ -20,11 +20,9 @@ more so the dearer a refusal is.
 from __future__ import annotations
 
 import math
-import re
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 # The first requests go out a few at a time, so that a service with a small allowance refuses a few, not all.
@@ -53,23 +51,15 @@ _FALL = 0.85  # the least share of the last limit that one refusal leaves
 _PATIENCE_REQUESTS, _PATIENCE_PAUSES = 250.0, 25.0
 _SPARE = 0.8  # the share of a filled bucket that is sent at once after a pause
 
-# The parts of `6m0s` and `20ms`.
-_PART = re.compile(r"([0-9]*\.?[0-9]+)(ms|us|µs|ns|d|h|m|s)")
-_SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-
 
 @dataclass(slots=True)
 class _Bucket:
-    """A continuous bucket: `level` may go below zero and comes back at `per_s`, up to `size`.
-
-    From `full_at` on there is enough whatever the level says.
-    """
+    """A continuous bucket: `level` may go below zero and comes back at `per_s`, up to `size`."""
 
     per_s: float
     size: float
     level: float
     at: float
-    full_at: float = math.inf
 
     def fill(self, now: float) -> None:
         if now > self.at:  # at the very moment, nothing times an infinite rate would be no number
@@ -80,7 +70,7 @@ class _Bucket:
         self.fill(now)
         if self.level >= wanted:
             return 0.0
-        return max(min((wanted - self.level) / self.per_s, self.full_at - now), 0.0)
+        return max((wanted - self.level) / self.per_s, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +104,7 @@ class Limiter:
         self._requests = _Bucket(self._ceiling, 2.0, 1.0, 0.0)
         per_s = math.inf if tokens_per_minute is None else tokens_per_minute / 60
         self._tokens = _Bucket(per_s, per_s, per_s, 0.0)
-        self._stated: dict[str, _Bucket] = {}
         self._started: float | None = None
-        self._number = -1
         self._replies = self._refused_in_a_row = 0
         self._per_request = _TOKENS_AT_FIRST
 
@@ -130,8 +118,6 @@ class Limiter:
         if self._paced:
             self._retarget(now)
             wait = max(wait, self._requests.wait(now, 1.0))
-        for kind, bucket in self._stated.items():
-            wait = max(wait, bucket.wait(now, self._cost(kind)))
         return wait
 
     def take(self, now: float) -> Ticket:
@@ -139,17 +125,13 @@ class Limiter:
         if self._started is None:
             self._started = now
         self.in_flight += 1
-        self._number = self.pace.sent(now)
+        number = self.pace.sent(now)
         if self._paced:
             self._requests.level -= 1.0
         self._tokens.level -= self._per_request
-        for kind, bucket in self._stated.items():
-            bucket.level -= self._cost(kind)
-        return Ticket(now, self._number, self._per_request)
+        return Ticket(now, number, self._per_request)
 
-    def settled(
-        self, ticket: Ticket, now: float, headers: Mapping[str, str], tokens: int | None = None
-    ) -> None:
+    def settled(self, ticket: Ticket, tokens: int | None = None) -> None:
         """Take note of an answer that is no 429; `tokens` is what it really used, None when unknown."""
         self.in_flight -= 1
         self._replies += 1
@@ -157,14 +139,13 @@ class Limiter:
         if tokens is not None:
             self._per_request += (tokens - self._per_request) / min(self._replies, _AVERAGE_OVER)
             self._tokens.level += ticket.tokens - tokens
-        self._listen(ticket, now, headers)
 
     def dropped(self, ticket: Ticket) -> None:
         """Take note of a request without an answer; its tokens are given back."""
         self.in_flight -= 1
         self._tokens.level += ticket.tokens
 
-    def refused(self, ticket: Ticket, now: float, told_s: float | None, headers: Mapping[str, str]) -> float:
+    def refused(self, ticket: Ticket, now: float, told_s: float | None) -> float:
         """Take note of a 429 and pause everybody; returns the seconds until the next request.
 
         `told_s` is for how long the service asks to wait, None or 0 when it does not say.
@@ -185,15 +166,11 @@ class Limiter:
             self._requests.at = resume_at
         elif told_s:
             self.paused_until = resume_at
-        self._listen(ticket, now, headers)
         return self.paused_until - now
 
     @property
     def _paced(self) -> bool:
         return self.pace.limited or self._ceiling < math.inf
-
-    def _cost(self, kind: str) -> float:
-        return 1.0 if kind == "requests" else self._per_request
 
     def _short_pause(self, now: float) -> float:
         rate = self.pace.rate(now)
@@ -213,15 +190,6 @@ class Limiter:
         rate = min(self.pace.rate(now), self._ceiling)
         size = min(_CATCH_UP_SHARE * self.pace.burst, rate) if self.pace.limited else rate * _CATCH_UP_S
         self._requests.per_s, self._requests.size = rate, max(2.0, size)
-
-    def _listen(self, ticket: Ticket, now: float, headers: Mapping[str, str]) -> None:
-        """Set what the headers say is left, less what was sent since, plus what came back since."""
-        for kind in ("requests", "tokens"):
-            if (stated := _stated(headers, kind)) is not None:
-                remaining, per_s, reset_s = stated
-                sent_since = (self._number - ticket.number) * self._cost(kind)
-                level = remaining - sent_since + (now - ticket.sent_at) * per_s
-                self._stated[kind] = _Bucket(per_s, math.inf, level, now, now + reset_s)
 
 
 class Pace:
@@ -345,34 +313,3 @@ class Pace:
                 if bound > best:
                     best, counted = bound, count - burst
         return best, counted
-
-
-def _duration(text: str) -> float | None:
-    """Return the seconds of a duration such as `1s`, `6m0s`, `20ms` or a plain number, else None."""
-    text = text.strip()
-    try:
-        seconds = float(text)
-    except ValueError:
-        parts = _PART.findall(text)
-        if not parts or "".join(number + unit for number, unit in parts) != text:
-            return None
-        return sum(float(number) * _SECONDS[unit] for number, unit in parts)
-    return seconds if 0.0 <= seconds < math.inf else None
-
-
-def _stated(headers: Mapping[str, str], kind: str) -> tuple[float, float, float] | None:
-    """Return what a service says of `kind` (`requests` or `tokens`), None unless limit and rest are stated.
-
-    How much is left, how many a second come back, and in how many seconds all are back (infinite when
-    unknown). The limit is taken to be per minute. Services differ in that, so the other two count for more
-    here. See https://platform.openai.com/docs/guides/rate-limits, "Rate limits in headers".
-    """
-    try:
-        limit = float(headers.get(f"x-ratelimit-limit-{kind}", ""))
-        remaining = float(headers.get(f"x-ratelimit-remaining-{kind}", ""))
-    except ValueError:
-        return None
-    if not (0.0 < limit < math.inf and 0.0 <= remaining <= limit):
-        return None
-    reset_s = _duration(headers.get(f"x-ratelimit-reset-{kind}", ""))
-    return remaining, limit / 60, math.inf if reset_s is None else reset_s

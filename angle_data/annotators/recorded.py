@@ -1,8 +1,7 @@
 """Answers from a file of recorded replies: for demos, tests, and replies made elsewhere. Sends nothing.
 
 Rows are `text`, `polarity` and `reply` for `llm-label`, or `text1`, `text2` and `reply` for `llm-score`, and
-`annotator` where a file holds several. A recorded grade is that of one pair, in either order of its texts
-unless both orders are recorded.
+`annotator` where a file holds several. A recorded grade is that of a pair in either order of its texts.
 """
 
 from __future__ import annotations
@@ -42,11 +41,13 @@ class Recorded:
             reply = self._replies.get((request.source, request.task))
             if reply is not None:
                 yield Reply(request.key, reply)
-            elif request.task == "score":
-                message = "no recorded grade for this pair (a recorded grade needs --pairs-per-call 1)"
-                yield Failure(request.key, NOT_RECORDED, message)
             else:
-                yield Failure(request.key, NOT_RECORDED, f"no recorded {request.task} reply for this text")
+                asked = (
+                    "grade for this pair"
+                    if request.task == "score"
+                    else f"{request.task} reply for this text"
+                )
+                yield Failure(request.key, NOT_RECORDED, f"no recorded {asked}")
 
 
 def _load(path: Path, name: str) -> _Replies:

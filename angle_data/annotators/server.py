@@ -198,7 +198,7 @@ class OpenAIServer:
         endpoint, started = place.endpoint, time.monotonic()
         try:
             body = request_body(request, self._spec.dialect, form)
-            answer, headers = await self._transport.post(endpoint.url, body)
+            answer = await self._transport.post(endpoint.url, body)
             reply = read_reply(request.key, answer, time.monotonic() - started)
         except CallError as error:
             self._judge(place, error)
@@ -207,7 +207,7 @@ class OpenAIServer:
             self._endpoints.dropped(place)
             raise
         endpoint.answered()
-        self._endpoints.settled(place, headers, reply.usage.get("total_tokens"))
+        self._endpoints.settled(place, reply.usage.get("total_tokens"))
         return reply
 
     def _judge(self, place: Place, error: CallError) -> None:
@@ -227,9 +227,9 @@ class OpenAIServer:
                 lost = self._endpoints.failed(endpoint, message, connected=error.connected, told_s=told_s)
         # Not before the address knows: a place that is given back goes to the next request at once.
         if status == 429:
-            self._endpoints.refused(place, told_s, error.headers, message)
+            self._endpoints.refused(place, told_s, message)
         elif status is not None:
-            self._endpoints.settled(place, error.headers)
+            self._endpoints.settled(place)
         else:
             self._endpoints.dropped(place)
         if error.timeout and not self._timed_out:

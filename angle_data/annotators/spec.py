@@ -185,6 +185,10 @@ class EngineConfig:
         index, count = self.shard
         return stable_hash(normalise(content)) % count == index - 1
 
+    def share_of(self, count: int) -> int:
+        """Return about how many of `count` this shard takes."""
+        return count if self.shard is None else math.ceil(count / self.shard[1])
+
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorSpec(EngineConfig):

@@ -165,8 +165,8 @@ class Transport:
         await self._session.close()
         await asyncio.sleep(0)  # closed connections let go of their sockets a moment later
 
-    async def post(self, url: str, body: Mapping[str, Any]) -> tuple[Any, Mapping[str, str]]:
-        """Post `body` as JSON to `url`; returns the decoded answer and its headers (names in any case).
+    async def post(self, url: str, body: Mapping[str, Any]) -> Any:
+        """Post `body` as JSON to `url` and return the decoded answer.
 
         Raises:
             NoAnswer: No connection, it broke, or time ran out.
@@ -200,7 +200,7 @@ class Transport:
             raise _proxy_error(status, response.reason or "")
         if status != 200:
             raise _service_error(status, content, headers, self._secret)
-        return _decoded(content, headers), headers
+        return _decoded(content, headers)
 
 
 def _proxy(url: str) -> str | None:

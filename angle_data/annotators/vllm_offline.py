@@ -258,10 +258,10 @@ class VLLMEngine:
                 "--engine-option chat_template=FILE"
             )
 
-    def answer(self, requests: Sequence[ChatRequest]) -> tuple[list[Reply | Failure], int]:
+    def answer(self, requests: Sequence[ChatRequest]) -> list[Reply | Failure]:
         """Answer a chunk in one call of vLLM; a request that cannot be asked costs none of the others.
 
-        Returns the outcomes in the order of the requests, and how many prompt tokens the prefix cache had.
+        Returns the outcomes in the order of the requests.
         """
         started = time.monotonic()
         outcomes: dict[str, Reply | Failure] = {}
@@ -274,14 +274,10 @@ class VLLMEngine:
             outcomes[request.key] = Failure(request.key, "too_long", message)
         # Neighbours with a common head find its blocks in the prefix cache before they are evicted.
         fitting.sort(key=lambda request: [message["content"] for message in request.messages])
-        cached_tokens = 0
         for request, output in self._chat(fitting):
-            if isinstance(output, Failure):
-                outcomes[request.key] = output
-            else:
-                cached_tokens += output.num_cached_tokens or 0
-                outcomes[request.key] = _outcome(request.key, output, time.monotonic() - started)
-        return [outcomes[request.key] for request in requests], cached_tokens
+            failed, seconds = isinstance(output, Failure), time.monotonic() - started
+            outcomes[request.key] = output if failed else _outcome(request.key, output, seconds)
+        return [outcomes[request.key] for request in requests]
 
     def _prompt_lengths(self, requests: Sequence[ChatRequest]) -> list[int]:
         prompts = [
@@ -355,8 +351,8 @@ class ChunkServer:
         if self._error is None:
             try:
                 self._engine = self._engine or VLLMEngine(self._arguments)
-                outcomes, cached_tokens = self._engine.answer([_request(row) for row in json.loads(line)])
-                return json.dumps({"outcomes": list(map(asdict, outcomes)), "cached_tokens": cached_tokens})
+                outcomes = self._engine.answer([_request(row) for row in json.loads(line)])
+                return json.dumps({"outcomes": list(map(asdict, outcomes))})
             except AngleError as error:
                 self._error = {"error": type(error).__name__, "message": str(error)}
             except Exception as error:
@@ -386,10 +382,7 @@ def decode(line: str | bytes) -> list[Reply | Failure]:
     if "error" in answer:
         kind: type[AngleError] = getattr(errors, answer["error"], AnnotatorError)
         raise kind.__new__(kind, answer["message"])  # complete; some classes build theirs from parts
-    outcomes = [Failure(**fields) if "kind" in fields else Reply(**fields) for fields in answer["outcomes"]]
-    prompt_tokens = sum(outcome.usage["prompt_tokens"] for outcome in outcomes if isinstance(outcome, Reply))
-    log.debug("%d of %d prompt tokens from the prefix cache", answer["cached_tokens"], prompt_tokens)
-    return outcomes
+    return [Failure(**fields) if "kind" in fields else Reply(**fields) for fields in answer["outcomes"]]
 
 
 def check_refusals(outcomes: list[Reply | Failure]) -> None:

@@ -1,24 +1,15 @@
 """What a run folder may spend: token counts, the account of what was spent, and what the limits still allow.
 
-Nothing is downloaded. Tokens are counted by the model's own tokenizer where it is at hand,
-else guessed from the length. Chat templates add a few tokens a message, which count as a constant.
+Tokens are guessed from the length of a text. Chat templates add a few tokens a message, which count as a
+constant.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Held, Reply
 from angle_data.annotators.models import Price
-from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.labelling.journal import Spent
 
 _CHARS_PER_TOKEN = 4.0
@@ -32,9 +23,6 @@ _SMOOTHING = 0.02
 
 
 # --- counting -----------------------------------------------------------------------------------------
-
-TokenCounter = Callable[[str], float]
-"""The number of tokens of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,66 +49,15 @@ def estimate(text: str) -> float:
     return narrow / _CHARS_PER_TOKEN + (len(text) - narrow) / _WIDE_PER_TOKEN
 
 
-def prompt_tokens(request: ChatRequest, counter: TokenCounter) -> float:
-    """Return the tokens of a request's messages, the chat template's included."""
-    return sum(counter(message["content"]) + _TEMPLATE_TOKENS for message in request.messages)
+def prompt_tokens(request: ChatRequest) -> float:
+    """Guess the tokens of a request's messages, the chat template's included."""
+    return sum(estimate(message["content"]) + _TEMPLATE_TOKENS for message in request.messages)
 
 
 def guess_tokens(request: ChatRequest, reply_chars: float) -> Tokens:
     """Guess what a request takes before any reply is known; the reply is bounded by its `max_tokens`."""
     reply = min(reply_chars / _CHARS_PER_TOKEN + _TEMPLATE_TOKENS, request.sampling.max_tokens)
-    return Tokens(prompt_tokens(request, estimate), reply)
-
-
-def find_counter(spec: AnnotatorSpec) -> tuple[TokenCounter, str]:
-    """Return the best way to count tokens of this model that is on this machine, and what to call it."""
-    return _own_tokenizer(spec) or _tiktoken(spec) or (estimate, "an estimate by characters")
-
-
-def _own_tokenizer(spec: AnnotatorSpec) -> tuple[TokenCounter, str] | None:
-    """Return the checkpoint's tokenizer, from its folder or the hub's cache."""
-    if find_spec("tokenizers") is None or spec.engine == "recorded":
-        return None
-    folder = Path(spec.checkpoint)
-    path = folder / "tokenizer.json" if folder.is_dir() else _cached(spec)
-    if path is None or not path.is_file():
-        return None
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(path))
-    return (
-        lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
-    ), "the model's own tokenizer"
-
-
-def _cached(spec: AnnotatorSpec) -> Path | None:
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        found = try_to_load_from_cache(spec.checkpoint, "tokenizer.json", revision=spec.revision)
-    except HFValidationError:  # not the name of a repository
-        return None
-    return Path(found) if isinstance(found, str) else None
-
-
-def _tiktoken(spec: AnnotatorSpec) -> tuple[TokenCounter, str] | None:
-    """Return OpenAI's tokenizer for one of its models, if its vocabulary was downloaded before."""
-    if find_spec("tiktoken") is None:
-        return None
-    tiktoken: Any = import_module("tiktoken")
-    try:
-        name = tiktoken.encoding_name_for_model(spec.checkpoint)
-    except KeyError:
-        return None
-    # tiktoken's own cache, as load.py of https://github.com/openai/tiktoken stores files; it would download.
-    cache = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
-    folder = Path(cache) if cache else Path(tempfile.gettempdir()) / "data-gym-cache"
-    url = f"https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
-    if not (folder / hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()).is_file():
-        return None
-    encoding = tiktoken.get_encoding(name)
-    return (lambda text: len(encoding.encode_ordinary(text))), f"tiktoken ({name})"
+    return Tokens(prompt_tokens(request), reply)
 
 
 # --- spending -----------------------------------------------------------------------------------------
@@ -141,7 +78,6 @@ class Ledger:
         self.spent = spent
         self.price = price
         self._max_usd, self._max_tokens = max_usd, max_tokens_total
-        self._before = (spent.rows, spent.prompt_tokens, spent.completion_tokens)
         self._reserved: dict[str, Tokens] = {}
         self._in_flight = self._held = NO_TOKENS
         self._ratio = NO_TOKENS  # of what replies took to what was guessed for them
@@ -209,12 +145,6 @@ class Ledger:
         if self.price is None:
             return None
         return self.price.of(self.spent.prompt_tokens, self.spent.completion_tokens)
-
-    def of_this_session(self) -> tuple[int, int, int]:
-        """Return the replies, prompt tokens and reply tokens since the start."""
-        rows, prompt, completion = self._before
-        spent = self.spent
-        return spent.rows - rows, spent.prompt_tokens - prompt, spent.completion_tokens - completion
 
     def limit_text(self) -> str:
         """Name the limits that are set, as options."""

@@ -53,7 +53,6 @@ class Collector:
         self._next: ChatRequest | None = None
         self._pulled = self._passed = 0  # given to the annotator; answered by an earlier session
         self._in_flight: dict[str, tuple[ChatRequest, Tokens | None]] = {}
-        self._early = 0  # asked ahead of their turn, and not passed since
         self._counted = self._warned = False  # a reply came with its tokens; one came without
 
     def has_more(self) -> bool:
@@ -116,36 +115,34 @@ class Collector:
         return kept
 
     def _round(self, annotator: Annotator) -> Iterator[ChatRequest]:
-        """Yield open requests until one does not fit under the limits beside those in flight."""
+        """Yield open requests until one does not fit under the limits beside those in flight.
+
+        What is paid for already is asked under any limit, so of a holder's requests none is passed over.
+        """
         first = self._pulled
         holder = annotator if self._ledger.limited and isinstance(annotator, Holder) else None
+        held = 0
         if holder is not None:
-            self._ledger.hold(held := holder.held)
-            if held.requests:
-                yield from self._held_requests(holder)
+            self._ledger.hold(holder.held)
+            held = holder.held.requests
         while not self.stopped and self.has_more():
             request = self._next
             assert request is not None
             # Without a limit a guess is needed only as long as the service may turn out not to count.
             guess = self._guess(request) if self._ledger.limited or not self._counted else None
-            is_held = holder is not None and holder.holds(request.key)
-            if guess is not None and self._ledger.limited and not is_held:
+            if holder is not None and holder.holds(request.key):
+                held -= 1
+            elif guess is not None and self._ledger.limited:
                 if not self._ledger.affords(request, guess):
+                    if held > 0:
+                        self._next = None  # left to a later session; what is held comes after it
+                        continue
                     # If even the first request of a round does not fit, there is no room left.
                     self.limit_reached = self._pulled == first
                     return
                 self._ledger.reserve(request, guess)
             self._next = None
             yield self._pull(request, guess)
-
-    def _held_requests(self, holder: Holder) -> Iterator[ChatRequest]:
-        """Yield the requests that are paid for already, whatever their place: no limit applies to them."""
-        for request in self._job.requests():
-            if self.stopped:
-                return
-            if holder.holds(request.key) and self._journal.claim(request.key):
-                self._early += 1
-                yield self._pull(request, self._guess(request))
 
     def _pull(self, request: ChatRequest, guess: Tokens | None) -> ChatRequest:
         """Note a request as in flight, without its messages: an annotator may pull all before it answers."""
@@ -161,19 +158,14 @@ class Collector:
             if journal.claim(request.key):
                 yield request
                 continue
-            if self._early and request.key not in journal:
-                self._early -= 1
-                continue
             self._passed += 1
             if not self.has_reply and (row := journal.row(request.key)) is not None:
                 self.has_reply = refusal_of(row) is None
             if not self._job.retry_rejected or request.key in anew or request.key not in journal:
                 continue
-            if self._job.is_rejected(request, list(journal.samples(request))):
+            if (row := journal.row(request.key)) is not None and self._job.is_rejected(request, row):
                 anew.add(request.key)
-                again = journal.next_sample(request)
-                if journal.claim(again.key):
-                    yield again
+                yield request
 
     def _guess(self, request: ChatRequest) -> Tokens:
         return guess_tokens(request, self._job.reply_chars(request))

@@ -20,7 +20,6 @@ POLARITIES: dict[str, tuple[Polarity, ...]] = {
 }
 """Value of --polarity -> the polarities that are asked for."""
 
-_MOST_PER_CALL = 50
 _OUT = "Run folder; the same command goes on where it stopped."
 
 
@@ -68,16 +67,10 @@ class ScoreConfig:
         "and text (candidates.jsonl)."
     )
     out: Path = option(_OUT)  # noqa: RUF009
-    pairs_per_call: int = option("Most pairs in one request.", 1)
-    both_orders: bool = option("Grade every pair in both orders; the mean counts.", False)
     prompt: Path | None = option("Prompt file with {pairs}.", None, shown="the toolkit's own")  # noqa: RUF009
     limit: int | None = option("Use only the first pairs.", None)
     retry_rejected: bool = option("Ask once more what the server refused.", False)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.pairs_per_call <= _MOST_PER_CALL:
-            raise InputError(
-                f"--pairs-per-call must be from 1 to {_MOST_PER_CALL}, got {self.pairs_per_call}"
-            )
         if self.limit is not None and self.limit < 1:
             raise InputError(f"--limit must be at least 1, got {self.limit}")

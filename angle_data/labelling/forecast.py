@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from angle_data.annotators.base import ChatRequest
 from angle_data.annotators.models import price_of
-from angle_data.labelling.budget import NO_TOKENS, Tokens, estimate, find_counter, guess_tokens, prompt_tokens
+from angle_data.labelling.budget import NO_TOKENS, Tokens, guess_tokens, prompt_tokens
 from angle_data.labelling.journal import Journal, read_journal
 from angle_data.labelling.runfile import RunFile
 from angle_data.labelling.session import Job
 
-# Counting tokens takes longer than all else; this many prompts give the tokens a character.
+# Reading rows back takes longer than all else; this many answered requests tell what the others take.
 _SAMPLE = 2000
 
 
@@ -60,8 +58,6 @@ class _Survey:
     shared: int = 0
     open: int = 0
     guessed: Tokens = NO_TOKENS
-    longest: float = 0.0
-    sample: list[ChatRequest] = field(default_factory=list)
     known: int = 0
     known_guess: float = 0.0
     known_tokens: Tokens = NO_TOKENS
@@ -70,8 +66,8 @@ class _Survey:
 def plan_all(job: Job) -> SessionPlan:
     """Forecast what `ask_all` would do with this job; reads files only.
 
-    Tokens are counted by the best of: what the service reported for this run folder so far, the model's own
-    tokenizer, tiktoken, the length. Equal requests are asked once, and counted once.
+    Tokens are those that the service reported for this run folder so far, or else guessed from the length.
+    Equal requests are asked once, and counted once.
 
     Raises:
         InputError: The settings, the requests or the journal cannot be used.
@@ -79,19 +75,15 @@ def plan_all(job: Job) -> SessionPlan:
     spec = job.spec
     price = price_of(spec)
     RunFile(job).check()
-    with read_journal(job.run, spec.name, spec.identity) as journal:
+    with read_journal(job.run, spec.name) as journal:
         found = _read(job, journal)
         spent = journal.spent
+    prompt, completion = round(found.guessed.prompt), round(found.guessed.completion)
+    source = "an estimate by characters"
     if found.known:
         source = "the service's own counts in the journal"
-        rate = found.known_tokens.prompt / found.known_guess
-        completion = found.open * found.known_tokens.completion / found.known
-    else:
-        counter, source = find_counter(spec)
-        guessed = sum(prompt_tokens(request, estimate) for request in found.sample)
-        rate = sum(prompt_tokens(request, counter) for request in found.sample) / (guessed or 1.0)
-        completion = min(found.guessed.completion * rate, found.longest)
-    prompt, completion = round(found.guessed.prompt * rate), round(completion)
+        prompt = round(found.guessed.prompt * found.known_tokens.prompt / found.known_guess)
+        completion = round(found.open * found.known_tokens.completion / found.known)
     return SessionPlan(
         requests=found.requests,
         from_journal=found.requests - found.open - found.shared,
@@ -107,32 +99,21 @@ def plan_all(job: Job) -> SessionPlan:
 
 
 def _read(job: Job, journal: Journal) -> _Survey:
-    found = _Survey()
-    chooser = random.Random(0)
+    found, rejected = _Survey(), set[str]()
     for request in job.requests():
         found.requests += 1
         if not journal.claim(request.key):
-            answered = request.key in journal
-            needed = answered and (job.retry_rejected or found.known < _SAMPLE)
-            rows = list(journal.samples(request)) if needed else []
-            if rows and found.known < _SAMPLE:
-                usage = rows[0].get("usage") or {}
-                if usage.get("prompt_tokens") and "completion_tokens" in usage and not usage.get("estimated"):
-                    found.known += 1
-                    found.known_guess += prompt_tokens(request, estimate)
-                    found.known_tokens += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
-            anew = bool(rows) and job.retry_rejected and job.is_rejected(request, rows)
-            if anew:
-                request = journal.next_sample(request)
-            if not anew or not journal.claim(request.key):
-                found.shared += anew or not answered
+            row = journal.row(request.key) if job.retry_rejected or found.known < _SAMPLE else None
+            usage = (row or {}).get("usage") or {}
+            if usage.get("prompt_tokens") and "completion_tokens" in usage and not usage.get("estimated"):
+                found.known += 1
+                found.known_guess += prompt_tokens(request)
+                found.known_tokens += Tokens(usage["prompt_tokens"], usage["completion_tokens"])
+            anew = row is not None and job.retry_rejected and job.is_rejected(request, row)
+            if not anew or request.key in rejected:
+                found.shared += anew or request.key not in journal
                 continue
+            rejected.add(request.key)
         found.open += 1
         found.guessed += guess_tokens(request, job.reply_chars(request))
-        found.longest += request.sampling.max_tokens
-        # A reservoir: every open request is in the sample with the same probability.
-        if len(found.sample) < _SAMPLE:
-            found.sample.append(request)
-        elif (place := chooser.randrange(found.open)) < _SAMPLE:
-            found.sample[place] = request
     return found

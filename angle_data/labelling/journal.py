@@ -1,7 +1,7 @@
 """The append-only record of every reply: the only state of a labelling run, and what makes it resumable.
 
 A request that the service refuses for good has a row too, with the words of the service in `refused`. It is
-finished like the others, and counts as no reply. A request that is asked anew has one row for each sample.
+finished like the others, and counts as no reply. Of a request that is asked anew the last row counts.
 
 One process writes a run at a time; a kill at any moment loses at most the line that was being written. Rows
 are found by a 64-bit hash of their key; of two requests with one hash the second counts as unanswered.
@@ -13,14 +13,13 @@ import json
 import logging
 import os
 import re
-from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from angle_data.annotators.base import ChatRequest, Failure, resample
+from angle_data.annotators.base import Failure
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps
 from angle_data.locking import hold
@@ -36,12 +35,11 @@ _READ_AHEAD = 1 << 16
 
 @dataclass(slots=True)
 class Spent:
-    """What the replies of a journal took: their number, their tokens, and the seconds of each."""
+    """What the replies of a journal took: their number and their tokens."""
 
     rows: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    seconds: array[float] = field(default_factory=lambda: array("f"))
 
     @property
     def tokens(self) -> int:
@@ -52,26 +50,25 @@ class Spent:
         """Count one row, unless it is a refusal; what is missing or no number counts as nothing."""
         if refusal_of(row) is not None:
             return
-        usage, seconds = row.get("usage"), row.get("seconds")
+        usage = row.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
         self.rows += 1
         self.prompt_tokens += prompt if isinstance(prompt, int) else 0
         self.completion_tokens += completion if isinstance(completion, int) else 0
-        self.seconds.append(seconds if isinstance(seconds, int | float) else 0.0)
 
 
 class Journal:
     """Finished requests by key. Holds about 120 bytes a row in memory; the rows stay on disk.
 
     `spent` is what all rows took, those appended since included. `failures` are this session's, by key; they
-    are not written. `identity` is the model as request keys know it, see `resample`.
+    are not written.
     """
 
-    def __init__(self, file: IO[bytes], model: str, identity: str) -> None:
+    def __init__(self, file: IO[bytes], model: str) -> None:
         self.spent = Spent()
         self.failures: dict[str, Failure] = {}
-        self._file, self._identity = file, identity
+        self._file = file
         self._offsets: dict[int, int] = {}  # hash of the key -> where the row begins, or _CLAIMED
         self._start = self._end = self._scan(model)
 
@@ -116,25 +113,6 @@ class Journal:
             raise InputError(f"{name}: {fault} at byte {offset}; repair or remove the line") from None
         return row if row["key"] == key else None
 
-    def samples(self, request: ChatRequest) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a request, first sample first; none when it was not answered.
-
-        A request that was asked anew has several. Only what is taken is read.
-        """
-        sample, number = request, 0
-        while (row := self.row(sample.key)) is not None:
-            yield row
-            number += 1
-            sample = resample(request, self._identity, number)
-
-    def next_sample(self, request: ChatRequest) -> ChatRequest:
-        """Return the request that asks the same question once more: the first sample without a row."""
-        return resample(request, self._identity, len(list(self.samples(request))))
-
-    def failure(self, request: ChatRequest) -> Failure | None:
-        """Return why the next sample of a request failed in this session; None if it did not."""
-        return self.failures.get(self.next_sample(request).key) if self.failures else None
-
     def mend(self) -> None:
         """Cut off a line that a crash has torn at the end of the file."""
         if self._end < self._file.seek(0, os.SEEK_END):
@@ -174,7 +152,7 @@ def refusal_of(row: dict[str, Any]) -> str | None:
 
 
 @contextmanager
-def open_journal(run: Path, model: str, identity: str = "") -> Iterator[Journal]:
+def open_journal(run: Path, model: str) -> Iterator[Journal]:
     """Open the journal of a run directory for this process alone; creates both when they are missing.
 
     A line torn by a crash at the end of the file is cut off.
@@ -183,13 +161,13 @@ def open_journal(run: Path, model: str, identity: str = "") -> Iterator[Journal]
         InputError: Another process writes the run, the run belongs to another model, or a line is damaged.
     """
     with hold(run), (run / _FILE).open("a+b", buffering=_READ_AHEAD) as file:
-        journal = Journal(file, model, identity)
+        journal = Journal(file, model)
         journal.mend()
         yield journal
 
 
 @contextmanager
-def read_journal(run: Path, model: str, identity: str = "") -> Iterator[Journal]:
+def read_journal(run: Path, model: str) -> Iterator[Journal]:
     """Open the journal for reading, without locking or changing anything; a missing one is empty.
 
     Raises:
@@ -197,7 +175,7 @@ def read_journal(run: Path, model: str, identity: str = "") -> Iterator[Journal]
     """
     path = run / _FILE
     with (path if path.exists() else Path(os.devnull)).open("rb", buffering=_READ_AHEAD) as file:
-        yield Journal(file, model, identity)
+        yield Journal(file, model)
 
 
 def _parse(line: bytes) -> dict[str, Any]:

@@ -7,12 +7,11 @@ pure function of the requests and the journal, so a better parser reaches old re
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from angle_data.annotators.base import ChatRequest, KeyMaker
+from angle_data.annotators.base import ChatRequest, request_key
 from angle_data.annotators.choice import choose_annotator
 from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.config import POLARITIES, LabelConfig
@@ -52,8 +51,8 @@ def label(config: LabelConfig) -> SessionResult:
         AnnotatorError, StoppedError, KeyboardInterrupt: See `session.ask_all`; every reply so far is kept.
     """
     job = LabelJob(config)
-    if config.retry_rejected and config.engine.temperature == 0:
-        log.warning("--retry-rejected at temperature 0 is likely to get the same replies again")
+    if config.retry_rejected and (config.engine.temperature == 0 or config.engine.seed is not None):
+        log.warning("--retry-rejected with --temperature 0 or --seed is likely to get the same replies again")
     if job.texts.blank:
         log.warning("%d blank texts skipped", job.texts.blank)
     if job.texts.repeated:
@@ -79,8 +78,7 @@ class LabelJob(Job):
         self.texts = TextFile(
             config.texts, text_field=config.text_field, id_field=config.id_field, limit=config.limit
         )
-        shards = 1 if self.spec.shard is None else self.spec.shard[1]
-        self.total = math.ceil(self.texts.count * len(POLARITIES[config.polarity]) / shards)
+        self.total = self.spec.share_of(self.texts.count * len(POLARITIES[config.polarity]))
 
     def requests(self) -> Iterator[ChatRequest]:
         """Yield one request per text and polarity."""
@@ -90,15 +88,15 @@ class LabelJob(Job):
         for polarity in POLARITIES[self.config.polarity]:
             prompt = self._prompts[polarity]
             sampling = self.spec.sampling(schema if prompt.reply == "json" else None)
-            parts.append((polarity, prompt, sampling, KeyMaker(self.spec.identity, sampling)))
+            parts.append((polarity, prompt, sampling))
         for text in self.texts:
             if not self.spec.takes(text.text):
                 continue
-            for polarity, prompt, sampling, key in parts:
+            for polarity, prompt, sampling in parts:
                 content = prompt.fill({"size": str(size), "text": text.text})
                 messages = ({"role": "user", "content": content},)
                 yield ChatRequest(
-                    key=key(messages),
+                    key=request_key(self.spec.identity, messages, sampling),
                     source_id=text.id,
                     source=text.text,
                     task=polarity,
@@ -128,9 +126,9 @@ class LabelJob(Job):
         """Guess the length of a reply."""
         return self.config.size * len(request.source) * _REPLY_STRETCH
 
-    def is_rejected(self, request: ChatRequest, rows: list[dict[str, Any]]) -> bool:
-        """Whether none of a request's replies holds a sentence."""
-        return not any(self._parse(request, row).sentences for row in rows)
+    def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
+        """Whether the reply to a request holds no sentence."""
+        return not self._parse(request, row).sentences
 
     def derive(self, journal: Journal) -> dict[str, Any]:
         """Write candidates.jsonl and rejected.jsonl in the order of the requests, and return the counts.
@@ -156,36 +154,28 @@ class LabelJob(Job):
     def _records(
         self, request: ChatRequest, journal: Journal, tally: Tally
     ) -> Iterator[Candidate | Rejection]:
-        """Yield what a request's replies give, and count it.
-
-        Of several replies the first with a sentence gives the candidates; what those before it held is
-        rejected.
-        """
+        """Yield what the last reply to a request gives, and count it."""
         source = (request.source_id, request.source, _polarity(request))
-        model = self.spec.name
+        model, row, failure = self.spec.name, journal.row(request.key), journal.failures.get(request.key)
         state = "unanswered"
-        for row in journal.samples(request):
-            if (why := refusal_of(row)) is not None:
-                tally.rejected["refused_by_server"] += 1
-                yield Rejection(*source, "", model, row["key"], "refused_by_server", why)
-                state = "refused" if state == "unanswered" else state
-                continue
+        if row is not None and (why := refusal_of(row)) is not None:
+            tally.rejected["refused_by_server"] += 1
+            yield Rejection(*source, "", model, request.key, "refused_by_server", why)
+            state = "refused"
+        elif row is not None:
             parsed, state = self._parse(request, row), "replied"
             for text in parsed.sentences:
-                yield Candidate(*source, text, model, row["key"])
+                yield Candidate(*source, text, model, request.key)
             for reason, text in parsed.rejected:
                 tally.rejected[reason] += 1
-                yield Rejection(*source, text, model, row["key"], reason, whole_characters(row["reply"]))
-            if parsed.sentences:
-                tally.counts["kept"] += len(parsed.sentences)
-                break
-        else:
-            if (failure := journal.failure(request)) is not None:
-                state = "failed"
-                tally.failed[failure.kind] += 1
-                why = f"{failure.kind}: {whole_characters(failure.message)}"
-                yield Rejection(*source, "", model, failure.key, "request_failed", why)
-            tally.counts["without_sentence"] += state == "replied"
+                yield Rejection(*source, text, model, request.key, reason, whole_characters(row["reply"]))
+            tally.counts["kept"] += len(parsed.sentences)
+            tally.counts["without_sentence"] += not (parsed.sentences or failure)
+        if failure is not None:
+            state = "failed"
+            tally.failed[failure.kind] += 1
+            why = f"{failure.kind}: {whole_characters(failure.message)}"
+            yield Rejection(*source, "", model, request.key, "request_failed", why)
         tally.counts[state] += 1
         if state == "replied":
             tally.counts["from_journal"] += journal.held_before(request.key)

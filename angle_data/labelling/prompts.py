@@ -111,15 +111,11 @@ def _check(
         )
     if front.get("reply") not in ("text", "json"):
         raise InputError(f'{path}: reply must be "text" or "json", got {front.get("reply")!r}')
-    declared = front.get("placeholders")
-    if not isinstance(declared, list) or not all(name in declared for name in required):
-        needed = " and ".join(f'"{name}"' for name in required)
-        raise InputError(f"{path}: placeholders must be a list that holds {needed}, got {declared!r}")
-    used = set(_PLACEHOLDER.findall(template))
-    for name in declared:
-        if name not in known:
-            raise InputError(f"{path}: unknown placeholder {name!r}; known: {', '.join(known)}")
-        if name not in used:
-            raise InputError(f"{path}: placeholder {{{name}}} is declared but not in the template")
-    if undeclared := sorted(used - set(declared)):
-        raise InputError(f"{path}: placeholder {{{undeclared[0]}}} is in the template but not declared")
+    declared, used = front.get("placeholders"), set(_PLACEHOLDER.findall(template))
+    if not isinstance(declared, list) or set(map(str, declared)) != used:
+        found = ", ".join(sorted(used)) or "none"
+        raise InputError(f"{path}: placeholders must list those of the template ({found}), got {declared!r}")
+    if unknown := sorted(used - set(known)):
+        raise InputError(f"{path}: unknown placeholder {unknown[0]!r}; known: {', '.join(known)}")
+    if missing := [name for name in required if name not in used]:
+        raise InputError(f"{path}: the template lacks {{{missing[0]}}}")

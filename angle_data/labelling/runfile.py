@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import platform
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from angle_data.labelling.session import Job
 
 log = logging.getLogger("angle.labelling")
-
-# Not written before there were several commands.
-_FIRST_COMMAND = "llm-label"
 
 
 class RunFile:
@@ -63,7 +59,7 @@ class RunFile:
             return
         try:
             before = json.loads(self._path.read_text(encoding="utf-8"))
-            owner, command = before["model"], before.get("command", _FIRST_COMMAND)
+            owner, command = before["model"], before["command"]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(
                 f"{self._path} is not the run.json of a labelling run; give another --out"
@@ -101,16 +97,14 @@ class RunFile:
         ledger: Ledger,
         *,
         finished: bool,
-        seconds: float,
         stopped_by: str | None,
     ) -> None:
-        """Write the file at the end of a session that took `seconds`.
+        """Write the file at the end of a session.
 
         `finished`: nothing is left to ask; `stopped_by`: the line that it ended with, None if all went well.
         """
         failures = Counter(self._before.get("failures") or {})
         failures.update(counts["failed"])
-        rows, prompt, completion = ledger.of_this_session()
         spent, price = ledger.spent, ledger.price
         content = {
             **self._head(),
@@ -120,17 +114,8 @@ class RunFile:
             "tokens": _tokens(spent.prompt_tokens, spent.completion_tokens),
             "usd": ledger.usd(),
             "usd_per_million": None if price is None else {"input": price.input, "output": price.output},
-            "latency_s": _percentiles(spent.seconds),
             "failures": dict(sorted(failures.items())),
-            "last_run": {
-                "replies": rows,
-                "tokens": _tokens(prompt, completion),
-                "usd": None if price is None else price.of(prompt, completion),
-                "latency_s": _percentiles(spent.seconds[spent.rows - rows :]),
-                "failures": counts["failed"],
-                "stopped_by": stopped_by,
-                "seconds": round(seconds, 3),
-            },
+            "stopped_by": stopped_by,
             "versions": _versions(),
         }
         self._save(content)
@@ -169,13 +154,6 @@ def _tokens(prompt: int, completion: int) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
 
 
-def _percentiles(seconds: Sequence[float]) -> dict[str, float] | None:
-    """Return p50, p90 and p99 by the nearest rank; None without values."""
-    ordered = sorted(seconds)
-    ranks = {f"p{p}": math.ceil(len(ordered) * p / 100) - 1 for p in (50, 90, 99)}
-    return {name: round(ordered[rank], 3) for name, rank in ranks.items()} if ordered else None
-
-
 def _differs(before: Any, now: Any) -> bool:
     """Whether a setting has changed; a file is the same under an absolute and a relative path."""
     if isinstance(now, Path):
@@ -184,14 +162,10 @@ def _differs(before: Any, now: Any) -> bool:
 
 
 def _change(name: str, before: Any, now: Any) -> str:
-    """Show a setting that has changed; digests of prompts say nothing beyond that they differ."""
-    old, new = (
-        str(value.get("name") or ", ".join(f"{k} {v}" for k, v in value.items()))
-        if isinstance(value, dict)
-        else str("none" if value is None else value)
-        for value in (before, now)
-    )
-    return f"{name} {new} edited" if old == new else f"{name} {old} -> {new}"
+    """Show a setting that has changed; of a table of settings only its name."""
+    if isinstance(now, dict):
+        return name
+    return f"{name} {'none' if before is None else before} -> {'none' if now is None else now}"
 
 
 def _versions() -> dict[str, str]:

@@ -7,7 +7,6 @@ journal, the limits, the interrupt and run.json. `ask_all` asks; `forecast.plan_
 from __future__ import annotations
 
 import logging
-import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,7 +35,7 @@ class Job(ABC):
 
     `command` is its name, `run` its run folder and `spec` who is asked. `total` is about the number of
     requests, None if it is not known. With `retry_rejected`, answered requests that `is_rejected` are asked
-    anew, with the next sample (see `resample`). `advice` is what to do about a run without a useful reply.
+    anew. `advice` is what to do about a run without a useful reply.
     """
 
     command: str
@@ -50,7 +49,7 @@ class Job(ABC):
     def requests(self) -> Iterator[ChatRequest]:
         """Yield the requests: lazily, and the same in the same order on every call.
 
-        Their keys come from `KeyMaker(spec.identity, sampling)`.
+        Their keys come from `request_key(spec.identity, messages, sampling)`.
         """
 
     @abstractmethod
@@ -76,8 +75,8 @@ class Job(ABC):
         """Guess the length of a reply, for limits and forecasts before the first one is known."""
         return len(request.source)
 
-    def is_rejected(self, request: ChatRequest, rows: list[dict[str, Any]]) -> bool:
-        """Whether none of a request's journal rows is of use."""
+    def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
+        """Whether the journal row of a request is of no use."""
         return False
 
 
@@ -121,8 +120,7 @@ def ask_all(job: Job) -> SessionResult:
     price = price_of(spec)
     runfile = RunFile(job)
     runfile.check()
-    started = time.monotonic()
-    with open_journal(job.run, spec.name, spec.identity) as journal:
+    with open_journal(job.run, spec.name) as journal:
         runfile.warn_of_changes()
         about = "" if spec.shard is None else "about "  # the shards are about equal
         count = "requests as they come" if job.total is None else f"{about}{counted(job.total, 'request')}"
@@ -157,7 +155,6 @@ def ask_all(job: Job) -> SessionResult:
             counts,
             ledger,
             finished=finished,
-            seconds=time.monotonic() - started,
             stopped_by=None if error is None else str(error) or "interrupted",
         )
     if error is not None:

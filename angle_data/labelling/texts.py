@@ -29,11 +29,10 @@ _Rows = Iterator[tuple[str, dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two texts; `rank` is a hash of the unordered pair, an order that has nothing to do with its content."""
+    """Two texts."""
 
     text1: str
     text2: str
-    rank: int
 
 
 _Item = TypeVar("_Item", Text, Pair)
@@ -170,10 +169,10 @@ class PairFile(_InputFile[Pair]):
         text1, text2 = (_clean(row[name], where, f"field {name!r}", f"field {name!r}") for name in names)
         if not (text1 and text2):
             return None
-        return Pair(text1, text2, stable_hash("\n".join(pair_key(text1, text2))))
+        return Pair(text1, text2)
 
     def _note(self, where: str, item: Pair, seen: dict[int, int]) -> None:
-        seen.setdefault(item.rank, 0)
+        seen.setdefault(stable_hash("\n".join(pair_key(item.text1, item.text2))), 0)
 
 
 def _names(row: dict[str, Any]) -> str:

@@ -160,13 +160,10 @@ def is_chatter(line: str, source: str) -> bool:
     """Whether the line is talk around the answer: a heading, a closing remark or a note on the sentences."""
     if is_heading(line):
         return True
+    if _GREETING.fullmatch(_plain(line)):
+        return not _GREETING.fullmatch(_plain(source))
     plain = _plain(line).lstrip("([ ")
     return bool(_REMARK.match(plain) or _CLOSING.match(plain)) and not _shares_content(line, source)
-
-
-def is_greeting(line: str) -> bool:
-    """Whether the line is an interjection before an answer ("Got it.", "Happy to help!") and nothing else."""
-    return _GREETING.fullmatch(_plain(line)) is not None
 
 
 def polarity_named(text: str) -> Polarity | None:

@@ -1,4 +1,4 @@
-"""Turns the reply to a grading request into one grade per pair, or the reason why a pair has none."""
+"""Turns the reply to a grading request into the grade of its pair, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from angle_data.labelling.replies.chatter import is_refusal
@@ -15,14 +14,13 @@ from angle_data.labelling.replies.layout import only_answer, without_fences, wit
 TOP_GRADE = 5.0
 
 GRADE_REASONS: dict[str, str] = {
-    "ambiguous": "several numbers, a range, or grades of pairs that were not in the call: which is whose?",
-    "missing_id": "the reply grades other pairs of the call, but not this one",
+    "ambiguous": "several different numbers, or a range",
     "no_number": "a reply without a grade",
     "out_of_range": "a grade below 0 or above 5",
     "refusal": "the grader declined",
     "refused_by_server": "no reply: whoever was asked refuses this request for good, and answers others",
     "request_failed": "no reply: the request failed and is asked again in the next run",
-    "truncated": "the reply was cut off before this pair",
+    "truncated": "the reply was cut off before its grade",
 }
 """Reason code -> meaning, for everything that `llm-score` writes to rejected.jsonl."""
 
@@ -36,81 +34,49 @@ _LABELLED = re.compile(
     re.IGNORECASE,
 )
 _ANY = re.compile(rf"(?<![\w.,])({_NUMBER}){_OF_FIVE}(?![\w%])(?![.,]\d)", re.IGNORECASE)
-_ITEM = re.compile(r"[ \t*#([-]*(?:pair|id)?[ \t#[]*(\d{1,3})[ \t]*[].:)=*-]+(?=\s)(.*)", re.IGNORECASE)
+_ITEM = re.compile(r"[ \t*#([-]*(?:pair)?[ \t#[]*1[ \t]*[].:)=*-]+\s+", re.IGNORECASE)
 _LIST_KEYS = ("grades", "scores", "ratings", "results", "pairs")
 _GRADE_KEYS = ("score", "grade", "rating", "similarity", "value")
-_ID_KEYS = ("id", "pair", "index", "number")
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedGrades:
-    """Grades 0..5 by pair number, from 1, and the reason code of each pair without one."""
+def parse_grade(raw: str, *, finish_reason: str | None) -> float | str:
+    """Return the grade 0..5 that the reply `raw` holds, or a reason code; never raises.
 
-    grades: dict[int, float]
-    rejected: dict[int, str]
-
-
-def parse_grades(raw: str, *, count: int, finish_reason: str | None) -> ParsedGrades:
-    """Return the grades of the pairs 1..`count` that the reply `raw` holds; never raises.
-
-    Understood are JSON (the asked-for object, a mapping from number to grade, a list of numbers that is the
-    whole reply), a list of lines such as `2: 3.5` and, for a single pair, one number in a sentence.
-    `finish_reason` is the service's word for why the reply ended. What can be read in two ways is ambiguous.
+    Understood are JSON (the asked-for object, `{"1": 3.5}`, `[3.5]` as the whole reply) and one number, alone
+    or in a sentence. `finish_reason` is the service's word for why the reply ended. What can be read in two
+    ways is ambiguous.
     """
     text = without_fences(only_answer(without_thinking(raw), "")[0]).strip()
-    found: dict[int, set[Any]] = {}
-    for number, value in _grades(text, count):
-        found.setdefault(number, set()).add(value)
-    # Whoever counts from 0, or grades pairs that were not in the call, may mean another pair by any number.
-    if any(not 1 <= number <= count and values - {None} for number, values in found.items()):
-        return ParsedGrades({}, dict.fromkeys(range(1, count + 1), "ambiguous"))
-    grades: dict[int, float] = {}
-    rejected: dict[int, str] = {}
-    for number in range(1, count + 1):
-        values = found.get(number, set())
-        if not values:
-            rejected[number] = _why_none(text, bool(found), count, finish_reason)
-        elif len(values) > 1 or None in values:
-            rejected[number] = "ambiguous"
-        elif not 0 <= (value := values.pop()) <= TOP_GRADE:
-            rejected[number] = "out_of_range"
-        else:
-            grades[number] = value
-    return ParsedGrades(grades, rejected)
+    found = set(_grades(text))
+    if not found:
+        if finish_reason == "length":
+            return "truncated"
+        return "refusal" if text and is_refusal(text.splitlines()[0], "") else "no_number"
+    if len(found) > 1 or (grade := found.pop()) is None:
+        return "ambiguous"
+    return grade if 0 <= grade <= TOP_GRADE else "out_of_range"
 
 
-def _why_none(text: str, others: bool, count: int, finish_reason: str | None) -> str:
-    if finish_reason == "length":
-        return "truncated"
-    if others:
-        return "missing_id"
-    if text and is_refusal(text.splitlines()[0], ""):
-        return "refusal"
-    return "ambiguous" if count == 1 and _ANY.search(_SCALE.sub("", text)) else "no_number"
-
-
-def _grades(text: str, count: int) -> Iterator[tuple[int, float | None]]:
-    """Yield (pair number, grade) of everything that looks like a grade; None for one of unclear value."""
+def _grades(text: str) -> Iterator[float | None]:
+    """Yield everything that looks like a grade; None for one of unclear value."""
     decoded = list(_json_values(text))
-    if decoded:
-        for value in decoded:
-            # Hundreds of lists within each other can be decoded, but not be walked through.
-            with suppress(RecursionError):
-                yield from _of_json(value, count)
+    for value in decoded:
+        # Hundreds of lists within each other can be decoded, but not be walked through.
+        with suppress(RecursionError):
+            yield from _of_json(value)
+    if decoded or not text or text.startswith("{"):  # broken JSON: its number may be that of the pair
         return
-    lines = [match for line in text.splitlines() if (match := _ITEM.fullmatch(line))]
-    if lines and (count > 1 or len(lines) > 1 or _VALUE.fullmatch(lines[0][2])):
-        for match in lines:
-            yield int(match[1]), _in_words(match[2])
-    elif count == 1 and text and (_ANY.search(text) or _LABELLED.search(text)):
-        yield 1, _in_words(text)
+    item = _ITEM.match(text)
+    if item is not None and _VALUE.fullmatch(text, item.end()):
+        text = text[item.end() :]
+    if _ANY.search(_SCALE.sub("", text)) or _LABELLED.search(text):
+        yield _in_words(text)
 
 
 def _json_values(text: str) -> Iterator[Any]:
     """Yield the objects and lists of objects in `text`, the outermost ones, one after the other.
 
-    Any other list counts only when it is all of `text`: beside words, "[1]" may be a mark or a number of a
-    pair.
+    Any other list counts only when it is all of `text`: beside words, "[1]" may be a mark.
     """
     decoder = json.JSONDecoder(strict=False)
     position = 0
@@ -128,31 +94,18 @@ def _is_objects(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
-def _of_json(value: Any, count: int) -> Iterator[tuple[int, float | None]]:
-    if isinstance(value, dict):
-        yield from _of_object(value, count)
-    elif _is_objects(value):
+def _of_json(value: Any) -> Iterator[float | None]:
+    """Read {"grades": …}, {"id": 1, "score": 3.5}, {"1": 3.5} or [3.5]."""
+    if isinstance(value, list):
         for item in value:
-            yield from _of_object(item, count)
-    elif isinstance(value, list) and len(value) == count:
-        yield from ((number, _plain(item)) for number, item in enumerate(value, start=1))
-
-
-def _of_object(value: dict[str, Any], count: int) -> Iterator[tuple[int, float | None]]:
-    """Read {"grades": …}, {"id": 2, "score": 3.5} or {"2": 3.5}."""
-    for key in _LIST_KEYS:
-        if isinstance(value.get(key), list | dict):
-            yield from _of_json(value[key], count)
+            yield from _of_json(item) if isinstance(item, dict) else iter([_plain(item)])
+    elif isinstance(value, dict):
+        inner = next((value[key] for key in _LIST_KEYS if isinstance(value.get(key), list | dict)), None)
+        if inner is not None:
+            yield from _of_json(inner)
             return
-    grade = next((value[key] for key in _GRADE_KEYS if key in value), None)
-    if grade is not None:
-        number = _plain(next((value[key] for key in _ID_KEYS if key in value), 1 if count == 1 else None))
-        if number is not None and number.is_integer():
-            yield int(number), _plain(grade)
-        return
-    for name, item in value.items():
-        if digits := re.fullmatch(r"(?:pair|id)?[ _-]?(\d{1,3})", str(name), re.IGNORECASE):
-            yield int(digits[1]), _plain(item.get("score") if isinstance(item, dict) else item)
+        keys = [key for key in (*_GRADE_KEYS, "1") if key in value]
+        yield from (_plain(value[key]) for key in keys[:1])
 
 
 def _plain(value: Any) -> float | None:

@@ -6,17 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 
-from angle_data.labelling.replies.chatter import is_chatter, is_greeting, is_heading, polarity_named
-from angle_data.labelling.replies.structured import (
-    MARKER,
-    Piece,
-    json_pieces,
-    table_pieces,
-    unquoted,
-    without_numbers,
-)
+from angle_data.labelling.replies.chatter import is_chatter, is_heading, polarity_named
+from angle_data.labelling.replies.structured import Piece, json_pieces, unquoted, without_numbers
 from angle_data.records import Polarity
 from angle_data.text import words
 
@@ -30,10 +22,12 @@ def split_reply(text: str, *, source: str, size: int, polarity: Polarity | None 
     pieces = json_pieces(text, source, polarity)
     if pieces is not None:
         return pieces
-    lines = without_tags(text, source).splitlines()
-    if (pieces := table_pieces(lines, source)) is not None:
-        return pieces
-    lines, others = _asked_sections(_break_headings(lines, source), polarity)
+    if "<" not in source:
+        text = _BREAK.sub("\n", text)
+        text = _TAG.sub("\n", text) if _TAG_FIRST.search(text) else text
+    if "|" not in source and _TABLE.search(text):
+        return [Piece(text, "data")]
+    lines, others = _asked_sections(_break_headings(text.splitlines(), source), polarity)
     pieces = _list_pieces(lines, source, size) or _plain_pieces(lines, source, size)
     return pieces + [Piece(line, "beside") for line in others]
 
@@ -44,14 +38,20 @@ _LABEL_WORDS = (
     r"(?:sentences?|synonyms?|antonyms?|paraphrases?|opposites?|outputs?|answers?|options?|versions?|alternatives?|"
     r"examples?|variations?|rephrasings?)"
 )
-_ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii")
-_COUNTED = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+_ROMAN = ("iv", "iii", "ii", "i")
+_WORDS = ("first", "second", "third", "fourth")
+_CIRCLED, _CHINESE = "①②③④⑤⑥⑦⑧⑨", "一二三四五六七八九"
+_ORDINALS = {
+    sign: i
+    for signs in ("abcdefgh", _CHINESE, _CIRCLED, _ROMAN[::-1], _WORDS)
+    for i, sign in enumerate(signs, start=1)
+}
 # After a marker comes white space; without one, only a character that no number or identifier goes on with.
 _NEXT = r"(?=\s|$|[\"“'*\[A-Z\u4e00-\u9fff])"
 _OPEN = r"\s*(?:\*\*|__)?\s*"
-# number: "1. A", "(2) A", "[3] A"; label: "Sentence 1: A"; letter: "a) A"; chinese: "一、A"; circled: "① A";
-# roman: "(ii) A"; labelled letter: "Option B: A"; counted: "First, A"; heading: "**Sentence 1**" alone;
-# column: "#1: A"; bullet: "- A", "• [x] A"; sign: "> A", "→ A".
+_SIGN = "|".join(("[A-H]", *_ROMAN, *_WORDS, f"[{_CHINESE}{_CIRCLED}]"))
+# number: "1. A", "(2) A", "[3] A"; label: "Sentence 1: A"; heading: "**Sentence 1**" alone; bullet: "- A";
+# sign: "> A", "→ A"; counted: "a) A", "Option B: A", "First, A", "1: A", "ii. A", "一、A", "① A".
 _FAMILIES: dict[str, re.Pattern[str]] = {
     "number": re.compile(
         rf"{_OPEN}#?(?:\(?(?P<n>\d{{1,2}})[.)．、]|\[(?P<m>\d{{1,2}})\])(?:\*\*|__)?{_NEXT}"
@@ -59,33 +59,21 @@ _FAMILIES: dict[str, re.Pattern[str]] = {
     "label": re.compile(
         rf"{_OPEN}{_LABEL_WORDS}(?:\s+sentence)?\s*#?(?P<n>\d{{1,2}})\s*(?:\*\*)?\s*[:.)]\s*(?:\*\*)?", re.I
     ),
-    "letter": re.compile(rf"{_OPEN}\(?(?P<n>[a-hA-H])[.)](?:\*\*)?(?=\s)"),
-    "chinese": re.compile(r"\s*[（(]?(?P<n>[一二三四五六七八九])[）)]?[、.．:：)）]"),
-    "circled": re.compile(r"\s*(?:(?P<n>[①-⑨])|(?P<m>\d)\ufe0f?\u20e3)"),
-    "roman": re.compile(rf"{_OPEN}\(?(?P<n>{'|'.join(reversed(_ROMAN))})[.)](?:\*\*)?(?=\s)", re.I),
-    "labelled letter": re.compile(rf"{_OPEN}{_LABEL_WORDS}\s+(?P<n>[A-H])(?:\*\*)?\s*[:.)](?:\*\*)?\s", re.I),
-    "counted": re.compile(
-        rf"{_OPEN}(?P<n>{'|'.join(_COUNTED)})(?:\s+{_LABEL_WORDS})?(?:\*\*)?(?::(?:\*\*)?|,(?=\s+[A-Z]))",
-        re.I,
-    ),
     "heading": re.compile(
         rf"\s*(?:(?:#{{1,6}}\s*|\*\*|_{{1,2}})(?:{_LABEL_WORDS}\s*#?)?|{_LABEL_WORDS}\s*#?)(?P<n>\d{{1,2}})[\s*_:]*$",
         re.I,
     ),
-    "column": re.compile(
-        r"\s*[#sS]?(?P<n>\d{1,2})\s*(?:[:：–—-](?=\s)|[,;\t]\s*(?=[\"“])|(?<=#\d)(?=\s))\s*"
+    "bullet": re.compile(r"\s*[-*•‣·●◦▪–—]\s+(?:\[[ xX]\]\s+)?(?=\S)"),
+    "sign": re.compile(r"\s*(?:[>+»→➤►✓✔✅]\ufe0f?|->|=>|>>|\\item)\s+(?=\d{1,2}[.)]\s|[^\W\d]|[\"“'*_(\[])"),
+    "counted": re.compile(
+        rf"{_OPEN}(?:{_LABEL_WORDS}\s+)?[(（#]?(?P<n>\d{{1,2}}|{_SIGN})(?:\ufe0f?\u20e3)?(?:\*\*)?"
+        r"[:：.．、)）,\s–—-]\s*(?:\*\*)?",
+        re.I,
     ),
-    "bullet": re.compile(r"\s*(?:[-*•‣·●◦▪–—]|\\item)\s+(?:\[[ xX]\]\s+)?(?=\S)"),
-    "sign": re.compile(r"\s*(?:[>+»→➤►✓✔✅]\ufe0f?|->|=>|>>)\s+(?=\d{1,2}[.)]\s|[^\W\d]|[\"“'*_(\[])"),
 }
 # Other marks than these could as well belong to the first sentence: a list of them has a first and a second,
 # and its source does not open with one.
-_SURE = frozenset({"number", "label", "chinese", "circled", "bullet"})
-_ORDINALS = {
-    sign: i
-    for signs in ("abcdefgh", "一二三四五六七八九", "①②③④⑤⑥⑦⑧⑨", _ROMAN, _COUNTED)
-    for i, sign in enumerate(signs, start=1)
-}
+_SURE = frozenset({"number", "label", "bullet"})
 _ENDS = re.compile(r"[.!?…。！？][\"”'’*_)\]]*\s*$")
 
 
@@ -108,9 +96,7 @@ def _list_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
     for line in filter(str.strip, lines[:first]):
         talk = is_chatter(line, source) or line.rstrip().endswith((":", "："))
         # A list that opens with "2." answers a prompt that ended in "1."; bullets may follow a first item.
-        offered = (from_two or bullets) and not talk
-        if offered and _announces(line, texts, source, size, first=not before):
-            offered = False
+        offered = (from_two or bullets) and not talk and len(texts) < size
         before.append(Piece(line, "line" if offered else "around"))
     return before + [Piece(text, item.kind) for text, item in zip(texts, items, strict=True)]
 
@@ -131,13 +117,11 @@ def _is_list(name: str, hits: dict[int, re.Match[str]], lines: list[str], source
     values = [_value(match) for match in hits.values()]
     if name in _SURE:
         return values[0] <= 1 or (values[0] == 2 and any(line.strip() for line in lines[: min(hits)]))
-    if name == "letter" and values == [1]:
-        return ")" in hits[min(hits)][0]
     if name == "sign":  # a mark of one line among others is the line's own
         counted = len(hits) > 1 or len([line for line in lines if line.strip()]) == 1
     else:
         counted = values[:2] == [1, 2]
-    return counted and (name == "letter" or _FAMILIES[name].match(source) is None)
+    return counted and _FAMILIES[name].match(source) is None
 
 
 def _items(lines: list[str], found: dict[int, re.Match[str]], source: str, size: int) -> list[Piece]:
@@ -195,7 +179,6 @@ _QUOTED_RUN = re.compile(r'(?:[Ee]ither\s+)?"[^"]+"(?:\s*[,;/|]?\s*(?:and\s+|or\
 _JOINER = re.compile(
     r"\W*(?:and|or|or alternatively|alternatively|another (?:one|option)|und|oder|et|ou|o|y)\W*", re.I
 )
-_SHORT = 8  # most words of an opening in words that `chatter` does not list
 
 
 def _break_headings(lines: list[str], source: str) -> list[str]:
@@ -252,26 +235,20 @@ def _plain_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
     spoken = [piece for piece in pieces if piece.kind == "line"]
     for index, piece in enumerate(pieces):
         others = [other.text for other in spoken if other is not piece]
-        if piece.kind == "line" and _announces(piece.text, others, source, size, first=index == 0):
+        if piece.kind == "line" and _announces(piece.text, others, source, size):
             pieces[index] = Piece(piece.text, "around")
             spoken.remove(piece)
     return pieces
 
 
-def _announces(line: str, others: list[str], source: str, size: int, *, first: bool) -> bool:
+def _announces(line: str, others: list[str], source: str, size: int) -> bool:
     """Whether one of several lines is talk in words that `chatter` lacks ("Aquí tienes dos oraciones:").
 
-    Judged only where enough other lines are left, so that no more than one of too many is lost: it greets, or
-    it shares no word with the source and ends in a colon, or is short and comes first of lines that all do.
+    Judged only where enough other lines are left, so that no more than one of too many is lost: it ends in a
+    colon and shares no word with the source.
     """
-    if first and others and is_greeting(line) and not is_greeting(source):
-        return True
-    about = _content(source)
-    if len(others) < size or about & _content(line):
-        return False
-    if line.rstrip(" *_").endswith((":", "：")):
-        return not source.rstrip().endswith((":", "："))
-    return first and len(line.split()) <= _SHORT and all(about & _content(other) for other in others[:size])
+    ends_open = line.rstrip(" *_").endswith((":", "：")) and not source.rstrip().endswith((":", "："))
+    return ends_open and len(others) >= size and not _content(source) & _content(line)
 
 
 def _content(text: str) -> frozenset[str]:
@@ -295,12 +272,14 @@ _ROLE = re.compile(
     r"\s*(?:#{1,6}[ \t]*|\*\*)?assistant(?:\*\*)?[ \t]*(?::(?:\*\*)?|(?=\n))\s*", re.IGNORECASE
 )
 _END = re.compile(rf"(?:{_TOKEN})+(?P<more>[ \t]*\n\s*(?!{_TOKEN}|user\b|human\b|system\b)(?=\S))?")
-_TAG_NAMES = (
-    r"(?:sentence|synonym|antonym|paraphrase|opposite|output|answer|final_answer|result|response|item|option|"
-    r"text|li|ol|ul|p|s(?=[_-]?\d))s?"
+_TAGS = (
+    r"</?(?:sentence|synonym|antonym|paraphrase|opposite|output|answer|result|response|item|text|li|ol|ul|p)"
+    r"s?(?:[_-]?\d{1,2})?\s?>"
 )
-_TAG = re.compile(rf"<(?P<close>/?)(?P<name>{_TAG_NAMES})(?:[_-]?\d{{1,2}})?(?:\s[^<>\n]{{0,80}})?>", re.I)
-_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_TAG = re.compile(_TAGS, re.IGNORECASE)
+_TAG_FIRST = re.compile(rf"^[^\w<]*(?:\d{{1,2}}[^\w<]*)?{_TAGS}", re.IGNORECASE | re.MULTILINE)
+_BREAK = re.compile(r"<br\s?/?>", re.IGNORECASE)
+_TABLE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*\|", re.MULTILINE)
 
 
 def without_fences(text: str) -> str:
@@ -337,25 +316,3 @@ def only_answer(text: str, source: str) -> tuple[str, str]:
             rest = _SPECIAL.sub("\n", text[position:]).strip()
             return "\n".join(kept), rest
     return "\n".join([*kept, text[position:]]), ""
-
-
-def without_tags(text: str, source: str) -> str:
-    """Put what stands in tags named after answers, or in lists of HTML, on lines of its own.
-
-    Only tags that open a line, alone or around what follows, count, and none that the source holds.
-    """
-    if "<" not in text:
-        return text
-    parts, position, opened = [], 0, Counter[str]()
-    for match in _TAG.finditer(text):
-        name = match["name"].casefold()
-        if f"<{name}" in source.casefold():
-            continue
-        start = max(text.rfind("\n", 0, match.start()) + 1, position)
-        opens = MARKER.fullmatch(text, start, match.start()) is not None
-        if opens or (match["close"] and opened[name]):
-            opened[name] += -1 if match["close"] else 1
-            parts.append(text[position : match.start()])
-            position = match.end()
-    text = "\n".join([*parts, text[position:]])
-    return text if _BREAK.search(source) else _BREAK.sub("\n", text)

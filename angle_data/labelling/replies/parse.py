@@ -59,6 +59,7 @@ _MARKUP = re.compile(r"""\{\s*["']|\[\s*["'{]|\|.*\|$|</?\w+>""")
 _QUOTES = {"*": "*", '"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "「": "」", "`": "`"}
 _SENTENCE_START = re.compile(r"""["“'(]?[A-Z](?!\S*(?: \S+){0,2}?:\s)""")
 _BUT = re.compile(r"\b(?:but|however|instead|still|here\ are(?!.*\breasons?\b))\b", re.IGNORECASE)
+_APOSTROPHE = re.compile(r"(?<=\w)'|'(?=\w)")
 _END_MARKS = (".", "!", "?", "…", "。", "！", "？")
 _TAIL = re.compile(r"(?s)(.*[.!?\"”])\s+(\(?[A-Z][^.!?]*[.!?)]*(?: ?:\))?)")
 
@@ -218,21 +219,10 @@ def _unwrap(text: str) -> str:
 
 def _closes_early(quoted: str) -> bool:
     """Whether the first mark closes before the end, as in `"a" is not "b"`, so the pair wraps nothing."""
-    opening, closing = quoted[0], _QUOTES[quoted[0]]
-    inner = quoted[1:-1]
-    at = inner.find(closing)
-    if at < 0:
-        return False
-    if opening != closing:
-        return opening not in inner[:at]
-    if opening == "*":
-        return True
-    if opening == "'":  # an apostrophe is no closing mark
-        return (
-            re.search(r"(?<=\S)'(?=[\s.,;:!?])", inner) is not None
-            and re.search(r"(?<=\s)'(?=\S)", inner) is not None
-        )
-    return at == 0 or not inner[at - 1].isspace()
+    closing, inner = _QUOTES[quoted[0]], quoted[1:-1]
+    if closing == "'":  # an apostrophe is no closing mark
+        inner = _APOSTROPHE.sub("", inner)
+    return closing in inner
 
 
 def _reason(sentence: str, piece: Piece, kept: list[str], source: str, size: int) -> str | None:

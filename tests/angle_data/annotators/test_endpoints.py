@@ -20,40 +20,6 @@ def one_address(clock):
     return Endpoints([Endpoint("u", "the API", Limiter(1), "text")], Patience(), lambda: clock.now)
 
 
-def refuse_each_second(clock, endpoints, seconds, told_s=1.0):
-    """Send whatever may go out and have it refused, until `seconds` have passed."""
-    end = clock.now + seconds
-    while clock.now < end:
-        place, wait = endpoints.take(clock.now)
-        if place is None:
-            clock.now += wait + 1e-6  # a wake-up is never early, and a clock has no smaller step
-        else:
-            endpoints.refused(place, told_s, {}, "daily limit reached")
-
-
-def test_short_waits_that_go_on_are_told_once_and_again_after_an_answer(clock, caplog):
-    caplog.set_level(logging.INFO, logger="angle")
-    endpoints = one_address(clock)
-    refuse_each_second(clock, endpoints, 90.0)
-    told = "the API takes no more requests for now (daily limit reached); trying on"
-    assert caplog.messages == [told]
-    clock.now += 10.0
-    place, _ = endpoints.take(clock.now)
-    endpoints.settled(place, {})
-    refuse_each_second(clock, endpoints, 15.0)
-    assert caplog.messages == [told]
-    refuse_each_second(clock, endpoints, 15.0)
-    assert caplog.messages == [told, told]
-
-
-def test_a_long_wait_that_was_told_is_not_told_again_as_many_short_ones(clock, caplog):
-    caplog.set_level(logging.INFO, logger="angle")
-    endpoints = one_address(clock)
-    refuse_each_second(clock, endpoints, 1.0, told_s=25.0)
-    refuse_each_second(clock, endpoints, 60.0, told_s=1.0)
-    assert len(caplog.messages) == 1
-
-
 def test_what_is_asked_again_goes_before_what_was_not_asked_yet(clock):
     async def order():
         endpoints, came = one_address(clock), []
@@ -66,7 +32,7 @@ def test_what_is_asked_again_goes_before_what_was_not_asked_yet(clock):
         tasks.append(asyncio.create_task(wait("again", retrying=True)))
         await asyncio.sleep(0)
         for _ in tasks:
-            endpoints.settled(first, {})
+            endpoints.settled(first)
             await asyncio.sleep(0)
             first = came[-1][1]
         await asyncio.gather(*tasks)
@@ -102,5 +68,5 @@ def test_a_long_wait_shows_what_the_server_said(clock, caplog):
     caplog.set_level(logging.INFO, logger="angle")
     endpoints = one_address(clock)
     place, _ = endpoints.take(clock.now)
-    endpoints.refused(place, 48.0, {}, "Limit 200 requests per day")
+    endpoints.refused(place, 48.0, "Limit 200 requests per day")
     assert caplog.messages == ["the API asks for patience (Limit 200 requests per day): waiting 48 s"]

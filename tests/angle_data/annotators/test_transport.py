@@ -16,7 +16,7 @@ from angle_data.annotators.spec import EngineConfig
 from angle_data.annotators.transport import Transport, masked
 from angle_data.cli import main
 from angle_data.errors import InputError
-from angle_data.http import BadAnswer, NoAnswer, ServiceError
+from angle_data.http import NoAnswer, ServiceError
 
 PASSWORD = "PASSWORD9"
 
@@ -89,13 +89,6 @@ def test_what_else_a_proxy_answers_is_shown_without_its_password(environment):
     assert PASSWORD not in shown(raised.value)
 
 
-def test_a_proxy_that_is_away_is_named_without_its_password(environment):
-    environment(HTTPS_PROXY=f"http://user:{PASSWORD}@127.0.0.1:1")
-    with pytest.raises(NoAnswer) as raised:
-        post("https://api.example.com/v1/chat/completions")
-    assert PASSWORD not in shown(raised.value)
-
-
 @pytest.mark.parametrize(
     "proxy",
     [
@@ -120,7 +113,7 @@ def test_hosts_that_the_environment_excepts_are_asked_directly(environment):
             post(f"{server.url}/chat/completions")
         assert server.seen == []
         environment(NO_PROXY="127.0.0.1")
-        assert post(f"{server.url}/chat/completions")[0]["choices"]
+        assert post(f"{server.url}/chat/completions")["choices"]
         assert len(proxy.seen) == 1
 
 
@@ -146,21 +139,6 @@ def test_addresses_in_the_words_of_a_service_are_masked():
     with FakeOpenAI(always=Fault(500, message=said)) as server, pytest.raises(ServiceError) as raised:
         post(f"{server.url}/chat/completions")
     assert str(raised.value) == "upstream http://[…]@inner/v1 failed"
-
-
-def test_a_redirect_to_an_address_with_a_password_is_masked():
-    fault = Fault(302, {"Location": f"https://user:{PASSWORD}@elsewhere.example/v1"})
-    with FakeOpenAI(always=fault) as server, pytest.raises(ServiceError) as raised:
-        post(f"{server.url}/chat/completions")
-    assert str(raised.value) == "it redirects to https://[…]@elsewhere.example/v1"
-
-
-def test_broken_json_is_no_answer():
-    with (
-        FakeOpenAI(always=Fault(kind="broken_json")) as server,
-        pytest.raises(BadAnswer, match="broken JSON"),
-    ):
-        post(f"{server.url}/chat/completions")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from programs import went_through
 from tiny_llm import ask, chat_request, needs_vllm, tiny_glm4
 
-from angle_data.annotators.base import Failure, resample
+from angle_data.annotators.base import Failure
 from angle_data.annotators.models import MODELS
 from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import AnnotatorSpec
@@ -135,8 +135,7 @@ def test_schema_and_seed(url):
     replies = ask(server(url, concurrency=8), bound)
     assert len(replies) == 8
     assert {json.loads(reply.text)["answer"] for reply in replies} <= {"yes", "no"}
-    question = chat_request("Go on.", model=model, seed=3)
-    draws = [resample(question, model, number) for number in range(2)]
+    draws = [chat_request("Go on.", n, model=model, seed=3 + n) for n in range(2)]
     texts = [reply.text for reply in ask(server(url), draws)]
     assert texts[0] != texts[1]
     assert [reply.text for reply in ask(server(url), draws)] == texts

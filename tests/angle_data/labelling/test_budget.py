@@ -86,13 +86,6 @@ def test_expectations_are_a_ratio_so_longer_requests_count_more():
     assert not account.affords(request(9), Tokens(401.0, 200.0))
 
 
-def test_a_reply_without_usage_teaches_nothing():
-    """What it costs is estimated for the journal, see test_collect; the ratio stays that of true counts."""
-    account = ledger(300)
-    ask(account, 0, GUESS)
-    assert [account.affords(request(1), Tokens(prompt, 1.0)) for prompt in (200.0, 201.0)] == [True, False]
-
-
 def test_limits_and_spendings_are_named():
     spent = Spent(1, 1_000_000, 500_000)
     account = ledger(2_000_000, price=Price(0.15, 0.6), max_usd=0.5, spent=spent)

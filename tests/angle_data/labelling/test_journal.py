@@ -120,7 +120,7 @@ def test_a_run_that_is_written_can_be_read_and_not_written_twice(tmp_path):
         ({"prompt_tokens": "ten"}, (0, 0)),
     ],
 )
-def test_tokens_and_seconds_are_counted_when_written_and_when_read(tmp_path, usage, tokens):
+def test_tokens_are_counted_when_written_and_when_read(tmp_path, usage, tokens):
     with open_journal(tmp_path, "m") as journal:
         journal.append(row(0) | {"usage": usage, "seconds": 0.25})
         written = journal.spent
@@ -128,7 +128,6 @@ def test_tokens_and_seconds_are_counted_when_written_and_when_read(tmp_path, usa
         read = journal.spent
     assert (written.prompt_tokens, written.completion_tokens) == tokens
     assert (read.prompt_tokens, read.completion_tokens, read.tokens) == (*tokens, sum(tokens))
-    assert list(read.seconds) == list(written.seconds) == [0.25]
 
 
 def test_a_row_of_another_model_is_found_among_many(tmp_path):
@@ -148,11 +147,3 @@ def test_a_row_damaged_while_the_run_goes_on_is_named_when_it_is_needed(tmp_path
         path.write_bytes(path.read_bytes().replace(b'"reply": "', b'"reply": oops', 1)[:-1] + b"\n")
         with pytest.raises(InputError, match=r"journal.jsonl: not a valid journal row at byte 0; repair or"):
             journal.row(KEYS[0])
-
-
-def test_a_row_with_another_key_under_the_same_hash_counts_as_missing(tmp_path, monkeypatch):
-    fill(tmp_path, 0)
-    monkeypatch.setattr("angle_data.labelling.journal.hash", lambda key: 7, raising=False)
-    with open_journal(tmp_path, "m") as journal:
-        assert journal.row(KEYS[0]) == row(0)
-        assert journal.row(KEYS[1]) is None

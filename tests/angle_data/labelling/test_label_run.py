@@ -107,15 +107,6 @@ def test_a_finished_run_can_be_parsed_anew_without_key_or_server(tmp_path, monke
     assert len(rows(tmp_path / "run" / "candidates.jsonl")) == 12
 
 
-def test_equal_texts_under_two_ids_are_asked_once_and_answered_twice(tmp_path):
-    texts = [{"id": i, "text": "Node 3 has left."} for i in ("a", "b")]
-    (tmp_path / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in texts))
-    with FakeOpenAI(about) as server:
-        label(config(tmp_path, server, polarity="antonym"))
-        assert len(server.seen) == 1
-    assert [row["source_id"] for row in rows(tmp_path / "run" / "candidates.jsonl")] == ["a", "a", "b", "b"]
-
-
 def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):
     write_texts(tmp_path / "texts.jsonl", 1)
     raw = "Sure!\n1. Node 0 has left the cluster.\n2. Host 0 is"
@@ -147,7 +138,7 @@ def test_failed_requests_are_listed_and_asked_again(tmp_path):
             label(asked)
         first = run_json(tmp_path)
         assert (first["counts"]["failed"], first["finished"]) == ({"http_500": 1}, False)
-        assert first["last_run"]["stopped_by"].startswith("1 request failed, with http_500: out of memory")
+        assert first["stopped_by"].startswith("1 request failed, with http_500: out of memory")
         assert [first["counts"][name] for name in ("requests", "replied", "unanswered")] == [3, 2, 0]
         ((row),) = rows(tmp_path / "run" / "rejected.jsonl")
         found = row["source_id"], row["reason"], row["raw"]
@@ -158,7 +149,7 @@ def test_failed_requests_are_listed_and_asked_again(tmp_path):
         assert len(server.seen) == 2 + 6 + 1
     account = run_json(tmp_path)
     assert (account["finished"], account["failures"]) == (True, {"http_500": 1})
-    assert (account["last_run"]["failures"], account["last_run"]["stopped_by"]) == ({}, None)
+    assert account["stopped_by"] is None
 
 
 def test_a_text_that_the_server_refuses_for_good_does_not_keep_the_run_from_its_end(tmp_path, caplog):
@@ -175,11 +166,10 @@ def test_a_text_that_the_server_refuses_for_good_does_not_keep_the_run_from_its_
         assert plan_label(config(tmp_path, server, **asked)).to_ask == 0
         assert label(config(tmp_path, server, **asked)).counts["asked"] == 0
         assert caplog.text.count("1 request was refused for good, most with http_400: too long; see ") == 1
-        # Once more, in vain, and with success: each attempt at the text stays on record.
-        for refused, reasons in ((1, 2), (0, 2)):
+        # Once more, in vain, and with success: the last attempt at the text counts.
+        for refused, rejected in ((1, {"refused_by_server": 1}), (0, {})):
             counts = label(config(tmp_path, server, retry_rejected=True, **asked)).counts
-            assert (counts["asked"], counts["refused"]) == (1, refused)
-            assert counts["rejected"] == {"refused_by_server": reasons}
+            assert (counts["asked"], counts["refused"], counts["rejected"]) == (1, refused, rejected)
         assert (counts["kept"], len(server.seen)) == (6, 5)
 
 
@@ -302,7 +292,6 @@ def test_a_money_limit_counts_the_whole_journal(tmp_path):
                 label(config(tmp_path, server, max_usd=limit, **priced))
             assert len(server.seen) == asked
         assert run_json(tmp_path)["usd"] == pytest.approx(0.05)
-        assert run_json(tmp_path)["last_run"]["usd"] == pytest.approx(0.03)
         with pytest.raises(
             InputError, match=r"--max-usd needs a price, and that of 'tiny' at http:.* is not"
         ):
@@ -338,7 +327,7 @@ def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, capl
         label(config(tmp_path, server, concurrency=1, max_tokens_total=9000, texts=Path("texts.jsonl")))
         assert "other settings" not in caplog.text
         label(config(tmp_path, server, size=3, temperature=0.1, prompts="structured"))
-        said = "run with other settings (size 2 -> 3, prompts paper -> structured, sampling temperature"
+        said = "run with other settings (size 2 -> 3, prompts, sampling)"
         assert caplog.text.count(said) == 1
         assert len(server.seen) == 2 + 2
         label(config(tmp_path, server, prompts="prompts"))
@@ -347,15 +336,7 @@ def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, capl
         write_texts(tmp_path / "others.jsonl", 1)
         label(config(tmp_path, server, prompts="prompts", texts=Path("others.jsonl")))
         assert len(server.seen) == 2 + 2 + 1  # the texts and the prompt of the antonym are the same
-    assert f"(texts {tmp_path}/texts.jsonl -> others.jsonl, prompts prompts edited)" in caplog.text
-
-
-def test_half_a_surrogate_pair_is_kept_readable(tmp_path):
-    write_texts(tmp_path / "texts.jsonl", 1)
-    with FakeOpenAI(lambda body: "1. Host \ud83d is gone.\n2. Host \U0001f600 left.") as server:
-        label(config(tmp_path, server, polarity="synonym"))
-    found = [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")]
-    assert found == ["Host \ufffd is gone.", "Host \U0001f600 left."]
+    assert f"(texts {tmp_path}/texts.jsonl -> others.jsonl, prompts)" in caplog.text
 
 
 def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):
@@ -382,13 +363,13 @@ def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):
         assert run(retry_rejected=True) == {"asked": 2, "replied": 3, "without_sentence": 2, "kept": 2}
         assert run(retry_rejected=True) == {"asked": 2, "replied": 3, "without_sentence": 1, "kept": 4}
         assert run() == {"asked": 0, "replied": 3, "without_sentence": 1, "kept": 4}
-    assert asked == {0: [7, 8, 9], 1: [7], 2: [7, 8, 9]}
+    assert {node: len(seeds) for node, seeds in asked.items()} == {0: 3, 1: 1, 2: 3}
     journal = {row["key"]: row["reply"] for row in rows(tmp_path / "run/journal.jsonl")}
     candidates = rows(tmp_path / "run/candidates.jsonl")
     assert [(row["source_id"], row["text"]) for row in candidates[:2]] == [("t0", "Better."), ("t0", "Best.")]
-    assert journal[candidates[0]["key"]] == answers[0][2]
+    assert journal[candidates[0]["key"]] == answers[0][2]  # the last row of the key
     reasons = [(row["source_id"], row["reason"]) for row in rows(tmp_path / "run/rejected.jsonl")]
-    assert reasons == [("t0", "refusal")] * 2 + [("t2", "empty")] * 3
+    assert reasons == [("t2", "empty")]
 
 
 def test_requests_asked_anew_that_fail_are_failures(tmp_path):
@@ -411,19 +392,3 @@ def test_requests_asked_anew_that_fail_are_failures(tmp_path):
         assert label(config(tmp_path, server, **again)).counts["kept"] == 6
         assert len(server.seen) == 2
     assert run_json(tmp_path)["finished"] is True
-
-
-def test_of_several_good_replies_the_first_gives_the_candidates(tmp_path):
-    """A better parser can find sentences in a reply after which others were asked for."""
-    write_texts(tmp_path / "texts.jsonl", 1)
-    answers = iter(["I cannot help with that.", "1. Late.\n2. Later."])
-    with FakeOpenAI(lambda body: next(answers)) as server:
-        asked = config(tmp_path, server, polarity="synonym", retry_rejected=True)
-        with pytest.raises(AnnotatorError, match="no reply is of use"):
-            label(asked)
-        assert label(asked).counts["kept"] == 2
-        journal = tmp_path / "run/journal.jsonl"
-        journal.write_text(journal.read_text().replace("I cannot help with that.", "1. Good.\\n2. Fine."))
-        assert label(asked).counts["asked"] == 0
-    assert [row["text"] for row in rows(tmp_path / "run/candidates.jsonl")] == ["Good.", "Fine."]
-    assert rows(tmp_path / "run/rejected.jsonl") == []

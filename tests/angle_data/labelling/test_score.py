@@ -1,6 +1,5 @@
 """Grading runs against a real socket: what is asked, what is written, and what is never asked twice."""
 
-import itertools
 import json
 import re
 from dataclasses import replace
@@ -12,11 +11,11 @@ from typer.testing import CliRunner
 
 from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import app
-from angle_data.errors import AnnotatorError, InputError, StoppedError
+from angle_data.errors import InputError, StoppedError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.config import ScoreConfig
-from angle_data.labelling.score import group_pairs, plan_score, score
-from angle_data.labelling.texts import Pair, PairFile
+from angle_data.labelling.score import plan_score, score
+from angle_data.labelling.texts import PairFile
 from angle_data.text import stable_hash
 
 SHOWN = re.compile(r"Pair (\d+)\nA: (.*)\nB: (.*)")
@@ -57,36 +56,18 @@ def run_json(tmp_path):
     return json.loads((tmp_path / "run" / "run.json").read_text())
 
 
-@pytest.mark.parametrize("per_call", [1, 5])
-@pytest.mark.parametrize("both_orders", [False, True])
-def test_every_pair_gets_its_own_grade(tmp_path, per_call, both_orders):
+def test_every_pair_gets_its_own_grade(tmp_path):
     write_pairs(tmp_path / "pairs.jsonl", range(40))
     with FakeOpenAI(grader) as server:
-        result = score(config(tmp_path, server, pairs_per_call=per_call, both_orders=both_orders))
+        result = score(config(tmp_path, server))
     scores = rows(tmp_path / "run" / "scores.jsonl")
-    assert len(scores) == result.counts["kept"] == 40
+    assert len(scores) == result.counts["kept"] == len(server.seen) == 40
     assert all(row["score"] == pytest.approx(true_grade(row["text1"], row["text2"])) for row in scores)
-    assert {row["text1"] for row in scores} == {f"Node {i} is up." for i in range(40)}
-    calls = len(server.seen)
-    assert calls == 40 * (1 + both_orders) if per_call == 1 else calls < 20 * (1 + both_orders)
-    for body in (seen.body for seen in server.seen):
-        asked = body["response_format"]["json_schema"]["schema"]["properties"]["grades"]
-        assert asked["minItems"] == asked["maxItems"] == len(shown(body)) <= per_call
+    assert [row["text1"] for row in scores] == [f"Node {i} is up." for i in range(40)]
+    schema = server.seen[0].body["response_format"]["json_schema"]["schema"]["properties"]["grades"]
+    assert schema["minItems"] == schema["maxItems"] == 1
     assert list(scores[0]) == ["text1", "text2", "score", "model", "key"]
     assert run_json(tmp_path)["finished"] is True
-
-
-def test_both_orders_show_each_text_on_each_side_and_average(tmp_path):
-    write_pairs(tmp_path / "pairs.jsonl", [0])
-
-    def sided(body):
-        ((_, a, _),) = shown(body)
-        return '{"score": 4}' if a.startswith("Node") else '{"score": 3}'
-
-    with FakeOpenAI(sided) as server:
-        result = score(config(tmp_path, server, both_orders=True))
-    assert [row["score"] for row in rows(tmp_path / "run" / "scores.jsonl")] == [3.5]
-    assert result.counts["order_difference"] == 1.0
 
 
 def test_a_second_run_asks_nothing_and_a_further_pair_asks_one_call(tmp_path):
@@ -101,27 +82,6 @@ def test_a_second_run_asks_nothing_and_a_further_pair_asks_one_call(tmp_path):
         assert plan_score(config(tmp_path, server)).to_ask == 1
         score(config(tmp_path, server))
     assert len(server.seen) == 21
-
-
-def test_a_further_pair_changes_few_of_the_shared_calls():
-    pairs = [Pair(f"a{i}", f"b{i}", stable_hash(str(i))) for i in range(1001)]
-    before, after = set(group_pairs(pairs[:1000], 8)), set(group_pairs(pairs, 8))
-    assert len(after - before) <= 3
-    assert sum(map(len, before)) == 1000
-    assert max(map(len, before)) <= 8
-    assert 4 < 1000 / len(before) < 6.5  # 8 (1 - 1/e) = 5.06
-
-
-def test_a_call_holds_pairs_from_all_over_the_file(tmp_path):
-    write_pairs(tmp_path / "pairs.jsonl", range(200))
-    pairs = list(PairFile(tmp_path / "pairs.jsonl"))
-    place = {pair: number for number, pair in enumerate(pairs)}
-    near = [
-        abs(place[one] - place[other]) == 1
-        for call in group_pairs(pairs, 10)
-        for one, other in itertools.pairwise(call)
-    ]
-    assert sum(near) < len(near) / 10
 
 
 def test_what_cannot_be_read_is_accounted_for_with_its_reason(tmp_path):
@@ -142,21 +102,7 @@ def test_what_cannot_be_read_is_accounted_for_with_its_reason(tmp_path):
         "Node 1 is up.": ("out_of_range", '{"score": 9}'),
         "Node 2 is up.": ("ambiguous", "3 or 4"),
     }
-    assert counts["pairs"] == counts["kept"] + sum(counts["rejected"].values()) == 4
-
-
-def test_a_run_without_one_grade_is_an_error(tmp_path):
-    write_pairs(tmp_path / "pairs.jsonl", range(3))
-    with FakeOpenAI(lambda body: "I cannot grade that.") as server:
-        for _ in range(2):  # the second time from the journal
-            with pytest.raises(AnnotatorError) as caught:
-                score(config(tmp_path, server))
-    assert len(server.seen) == 3
-    assert str(caught.value) == (
-        "no reply is of use (3 replies, most: no_number); see rejected.jsonl, then choose another model or "
-        "prompt"
-    )
-    assert len(rows(tmp_path / "run" / "rejected.jsonl")) == 3
+    assert counts["replied"] == counts["kept"] + sum(counts["rejected"].values()) == 4
 
 
 def test_failed_pairs_are_asked_again_by_the_same_command(tmp_path):
@@ -168,7 +114,7 @@ def test_failed_pairs_are_asked_again_by_the_same_command(tmp_path):
         with pytest.raises(StoppedError, match=r"^1 request failed, with http_500"):
             score(one_by_one)
         counts = run_json(tmp_path)["counts"]
-        assert (counts["kept"], counts["failed_pairs"], counts["pairs"]) == (7, 1, 8)
+        assert (counts["kept"], counts["failed"], counts["requests"]) == (7, {"http_500": 1}, 8)
         assert [row["reason"] for row in rows(tmp_path / "run" / "rejected.jsonl")] == ["request_failed"]
         assert score(config(tmp_path, server)).counts["kept"] == 8
     assert len(server.seen) == 6 + 7 + 1
@@ -191,19 +137,6 @@ def test_refused_pairs_are_final_and_asked_again_when_wanted(tmp_path):
     assert len(server.seen) == 9
 
 
-def test_shards_share_the_pairs_in_whichever_order_they_stand(tmp_path):
-    with FakeOpenAI(grader) as server:
-        found = []
-        for index, numbers in ((1, range(30)), (2, reversed(range(30)))):
-            path = write_pairs(tmp_path / f"pairs{index}.jsonl", numbers)
-            engine = EngineConfig(model="judge", base_urls=(server.url,), shard=(index, 2))
-            score(ScoreConfig(engine, path, tmp_path / f"run{index}"))
-            found.append({row["text1"] for row in rows(tmp_path / f"run{index}" / "scores.jsonl")})
-    assert not found[0] & found[1]
-    assert len(found[0] | found[1]) == 30
-    assert min(map(len, found)) > 5
-
-
 def test_the_command_line_grades_candidates_of_another_annotator(tmp_path):
     row = {"source_id": "1", "source": "It is up.", "polarity": "synonym", "text": "It runs.", "model": "m"}
     (tmp_path / "candidates.jsonl").write_text(json.dumps({**row, "key": "00"}) + "\n")
@@ -219,7 +152,7 @@ def test_the_command_line_grades_candidates_of_another_annotator(tmp_path):
 
 
 def test_recorded_grades_need_no_server(tmp_path):
-    """Also in both orders: where only one was recorded, its grade stands for the other."""
+    """In either order of the texts; where both were recorded, the one that is asked counts."""
     write_pairs(tmp_path / "pairs.jsonl", range(4))
     recorded = [
         {"text1": "Node 0 is up.", "text2": "Host 0 runs.", "reply": "Score: 4"},
@@ -231,13 +164,13 @@ def test_recorded_grades_need_no_server(tmp_path):
     replies = tmp_path / "grades.jsonl"
     replies.write_text("".join(json.dumps(row) + "\n" for row in recorded))
     arguments = ["llm-score", "--model", "judge", "--engine", "recorded", "--replies", str(replies), "--json"]
-    arguments += ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "run"), "--both-orders"]
+    arguments += ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "run")]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.exception
     counts = json.loads(done.stdout)
-    assert (counts["pairs"], counts["kept"], counts["failed"]) == (4, 3, {"not_recorded": 2})
+    assert (counts["requests"], counts["kept"], counts["failed"]) == (4, 3, {"not_recorded": 1})
     found = {row["text1"]: row["score"] for row in rows(tmp_path / "run" / "scores.jsonl")}
-    assert found == {"Node 0 is up.": 4, "Node 1 is up.": 2, "Node 2 is up.": 4.5}
+    assert found == {"Node 0 is up.": 4, "Node 1 is up.": 2, "Node 2 is up.": 5}
 
 
 def test_equal_pairs_are_graded_once_and_blank_ones_never(tmp_path):

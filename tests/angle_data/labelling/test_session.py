@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from angle_data.annotators.base import ChatRequest, Failure, KeyMaker, Reply
+from angle_data.annotators.base import ChatRequest, Failure, Reply, request_key
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.registry import ANNOTATORS
 from angle_data.annotators.spec import EngineConfig
@@ -64,10 +64,10 @@ class Questions(Job):
 
     def requests(self):
         sampling = self.spec.sampling()
-        maker = KeyMaker(self.spec.identity, sampling)
         for name in self.names:
             messages = ({"role": "user", "content": f"grade {name}"},)
-            yield ChatRequest(maker(messages), name, name, "score", messages, self.spec.checkpoint, sampling)
+            key = request_key(self.spec.identity, messages, sampling)
+            yield ChatRequest(key, name, name, "score", messages, self.spec.checkpoint, sampling)
 
     def settings(self):
         return {"rubric": "sts"}
@@ -78,15 +78,15 @@ class Questions(Job):
     def reply_chars(self, request):
         return 8
 
-    def is_rejected(self, request, rows):
+    def is_rejected(self, request, row):
         return request.source in self.again
 
     def derive(self, journal):
         if self.wanted is not None:
             return self.wanted
-        rows = [list(journal.samples(request)) for request in self.requests()]
-        failures = [journal.failure(request) for request in self.requests()]
-        (self.run / "scores.txt").write_text("\n".join(row[0]["reply"] for row in rows if row))
+        rows = [journal.row(request.key) for request in self.requests()]
+        failures = [journal.failures.get(request.key) for request in self.requests()]
+        (self.run / "scores.txt").write_text("\n".join(row["reply"] for row in rows if row))
         failed = [failure.kind for failure in failures if failure]
         return {
             "requests": len(rows),
@@ -95,7 +95,6 @@ class Questions(Job):
             "rejected": {},
             "failed": {kind: failed.count(kind) for kind in failed},
             "unanswered": len(rows) - sum(map(bool, rows)) - len(failed),
-            "twice": sum(len(row) > 1 for row in rows),
         }
 
 
@@ -107,7 +106,7 @@ def test_a_session_asks_derives_and_accounts(tmp_path):
     result = run(tmp_path, ["a", "b", "a"])
     assert (result.model, result.run) == ("grader", tmp_path)
     assert result.counts == {
-        "requests": 3, "replied": 3, "kept": 3, "rejected": {}, "failed": {}, "unanswered": 0, "twice": 0,
+        "requests": 3, "replied": 3, "kept": 3, "rejected": {}, "failed": {}, "unanswered": 0,
         "asked": 2,
     }  # fmt: skip
     assert (tmp_path / "scores.txt").read_text() == "grade a\ngrade b\ngrade a"
@@ -118,17 +117,6 @@ def test_a_session_asks_derives_and_accounts(tmp_path):
     assert list(first)[-3:] == ["usage", "seconds", "time"]
     assert run(tmp_path, ["a", "b", "c"]).counts["asked"] == 1
     assert Echo.pulled == 3
-
-
-def test_latencies_of_all_sessions_and_of_the_last(tmp_path):
-    names = [str(i) for i in range(100)]
-    Echo.seconds = 1.0
-    run(tmp_path, names[:98])
-    Echo.seconds = 5.0
-    run(tmp_path, names)
-    settings = json.loads((tmp_path / "run.json").read_text())
-    assert settings["latency_s"] == {"p50": 1.0, "p90": 1.0, "p99": 5.0}
-    assert settings["last_run"]["latency_s"] == {"p50": 5.0, "p90": 5.0, "p99": 5.0}
 
 
 def test_an_annotator_that_cannot_be_built_leaves_nothing_but_a_journal(tmp_path, monkeypatch):
@@ -224,18 +212,9 @@ def test_an_error_that_ends_the_session_makes_nothing_final(tmp_path, monkeypatc
         patch.setattr(Echo, "stream", stream)
         with pytest.raises(AnnotatorError, match="rejects every"):
             run(tmp_path, ["a", "b", "c"])
-    stopped_by = json.loads((tmp_path / "run.json").read_text())["last_run"]["stopped_by"]
+    stopped_by = json.loads((tmp_path / "run.json").read_text())["stopped_by"]
     assert stopped_by == "the server rejects every request"
     assert run(tmp_path, ["a", "b", "c"]).counts["asked"] == 2
-
-
-def test_equal_failures_are_one_line_and_a_count(tmp_path, caplog):
-    caplog.set_level("DEBUG", logger="angle")
-    Echo.fail_on = frozenset("bcd")
-    with pytest.raises(StoppedError):
-        run(tmp_path, list("abcd"))
-    lines = [record.message for record in caplog.records if "as told" in record.message]
-    assert lines == ["b, score: broken: as told", "broken: as told: 3 requests in all"]
 
 
 def test_replies_that_are_cut_off_want_more_tokens(tmp_path):
@@ -243,15 +222,6 @@ def test_replies_that_are_cut_off_want_more_tokens(tmp_path):
     message = r"^no reply is of use \(2 replies, most: truncated\); .*, then raise --max-tokens \(now 512\)$"
     with pytest.raises(AnnotatorError, match=message):
         run(tmp_path, ["a", "b"], wanted={**counts, "unanswered": 0})
-
-
-def test_rejected_replies_are_asked_once_more_per_session_even_for_equal_requests(tmp_path):
-    names = ["a", "b", "a"]
-    run(tmp_path, names)
-    counts = run(tmp_path, names, again="a").counts
-    assert (counts["asked"], counts["twice"]) == (1, 2)
-    assert run(tmp_path, names, again="a").counts["asked"] == 1
-    assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 4
 
 
 def test_an_annotator_that_pulls_nothing_does_not_go_round_forever(tmp_path, monkeypatch):
@@ -272,15 +242,3 @@ def test_a_folder_of_another_command_is_refused(tmp_path):
         run(tmp_path, ["a"], command="llm-label")
     with pytest.raises(InputError, match="holds a run of llm-score"):
         plan_all(Questions(tmp_path, ["a"], command="llm-label"))
-    # Before there were several commands, run.json did not name its own.
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old/run.json").write_text('{"model": "grader", "rubric": "sts"}')
-    assert run(tmp_path / "old", ["a"], command="llm-label").counts["asked"] == 1
-
-
-def test_a_plan_of_a_session(tmp_path):
-    plan = plan_all(Questions(tmp_path, ["a", "b"]))
-    assert (plan.requests, plan.to_ask, plan.completion_tokens) == (2, 2, 20)
-    run(tmp_path, ["a"])
-    plan = plan_all(Questions(tmp_path, ["a", "b"]))
-    assert (plan.from_journal, plan.to_ask) == (1, 1)
