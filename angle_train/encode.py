@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import open_text
-from angle_data.tables import Rows, is_table, read_table
+from angle_data.tables import TABLE_KINDS, Rows, is_table, read_table
 from angle_data.text import content_id, whole_characters
 from angle_train.model.load import check_device, check_model_path, load_backbone, quiet_libraries
 from angle_train.model.long_text import LongTextModel, choose_length
@@ -47,7 +47,7 @@ class EncodeConfig:
 
     Attributes:
         model: Directory or hub id.
-        texts: .jsonl[.gz], .csv[.gz], .parquet, or .txt[.gz] with a text a line.
+        texts: A table, see `tables.TABLE_KINDS`, or .txt[.gz] with a text a line.
         out: .npy or .parquet file.
         text_field: The field of the texts.
         id_field: The field of their ids; rows without one get one made from the text. Default `id`, which no
@@ -113,8 +113,8 @@ def encode(config: EncodeConfig) -> EncodeResult:
     if config.out.exists():
         log.info("%s is there already and will be replaced", config.out)
     model = load_backbone(config.model, config.max_seq_length, config.device)
-    prompt = _checked_prompt(config, model)
-    _note_cut_texts(config, model, prompt)
+    _check_prompt(config, model)
+    _note_cut_texts(config, model)
     width = model.get_embedding_dimension()
     if width is None:
         raise InputError(f"{config.model} does not say how wide its embeddings are")
@@ -128,7 +128,7 @@ def encode(config: EncodeConfig) -> EncodeResult:
         while block := list(islice(rows, _BLOCK)):
             embeddings = model.encode(
                 [row.text for row in block],
-                prompt=prompt,
+                prompt=config.prompt,
                 batch_size=config.batch_size,
                 normalize_embeddings=config.normalize,
                 show_progress_bar=False,
@@ -173,9 +173,7 @@ def read_texts(path: Path, text_field: str = "text", id_field: str = _ID_FIELD) 
     elif is_table(path):
         rows = read_table(path, require=(text_field,), columns=(text_field, id_field))
     else:
-        raise InputError(
-            f"{path}: unknown kind of file; give .jsonl, .jsonl.gz, .csv, .csv.gz, .parquet or .txt"
-        )
+        raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}, or .txt")
     for place, row in rows:
         if text_field not in row:
             found = ", ".join(sorted(map(str, row))) or "none"
@@ -208,26 +206,24 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
             raise InputError(f"{path}: damaged gzip file ({error})") from None
 
 
-def _checked_prompt(config: EncodeConfig, model: SentenceTransformer) -> str | None:
+def _check_prompt(config: EncodeConfig, model: SentenceTransformer) -> None:
     if config.prompt is None:
-        return None
+        return
     if has_template(model):
         raise InputError(f"{config.model} puts its own template around every text; leave out --prompt")
-    before, _, after = config.prompt.partition(TEXT_SLOT)
-    if after:
+    if TEXT_SLOT in config.prompt:
         raise InputError(
-            f"--prompt {config.prompt!r}: only what precedes the text can be given here; train with it "
-            "instead, and the model applies it"
+            f"--prompt {config.prompt!r} stands before every text; leave out {TEXT_SLOT}, and what follows "
+            "it: a model trained with that prompt applies it"
         )
-    return before
 
 
-def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer, prompt: str | None) -> None:
+def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer) -> None:
     """Log how many of the first texts are longer than the model reads."""
     if model.transformers_model is None or isinstance(model, LongTextModel):
         return
     sample = [row.text for row in islice(_rows(config), _SAMPLE)]
-    found = choose_length(model, sample, prompt, percentile=100)
+    found = choose_length(model, sample, config.prompt, percentile=100)
     if found.truncated:
         log.info(
             "%.1f %% of the first %d distinct texts have more than %d tokens and are cut there",
