@@ -1,4 +1,4 @@
-"""Rows of .jsonl, .csv, .tsv (plain or .gz) and .parquet files as dictionaries, each with its place for errors.
+"""Rows of .jsonl, .csv, .tsv (plain or .gz) and .parquet files as dictionaries, each with its place.
 
 Reads lazily, so that millions of rows fit.
 """

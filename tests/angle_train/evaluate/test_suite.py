@@ -2,9 +2,7 @@
 
 import shutil
 
-import numpy as np
 import pytest
-from sentence_transformers import SentenceTransformer
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
@@ -78,23 +76,6 @@ def test_no_data_at_all_is_an_error_before_any_model_is_loaded(tmp_path):
         on_tasks([System("x", ("nobody/nothing",))], ["stsb"], tmp_path)
     with pytest.raises(InputError, match=r"none of the tasks can be measured"):
         on_tasks([System("x", ("nobody/nothing",))], ["stsb", "sts12"], tmp_path)
-
-
-class Unread(DataFolder):
-    """A folder that must not be looked into."""
-
-    def rows(self, data, split):
-        raise AssertionError("the data was read")
-
-
-def test_models_that_are_not_there_are_found_before_any_data_is_read(both, tmp_path):
-    with pytest.raises(InputError, match=r"model directory \./nowhere does not exist"):
-        on_tasks([both[0], System("y", ("./nowhere",))], ["stsb"], Unread(tmp_path))
-
-
-def test_the_baseline_may_be_given_twice(data_dir, both):
-    found = on_tasks(both[:1], ["sick-r"], data_dir, both[0])
-    assert [(result.model, result.difference) for result in found.results] == [("base", None)]
 
 
 def test_systems_of_the_same_first_model_are_both_looked_at(data_dir, both):
@@ -220,22 +201,3 @@ def test_pairs_to_train_on_are_not_measured_on_unasked(data_set):
     data_set(test=5)
     assert count() == 5
     assert count(split="train") == 9
-
-
-def test_sources_that_do_not_fit_what_was_said_are_refused(data_set, examples):
-    with pytest.raises(InputError, match="--scale 0-5 fits none of the pairs"):
-        own_pairs([data_set(train=9)], scale="0-5")
-    with pytest.raises(InputError, match="no rows with split train"):
-        own_pairs([str(examples / "eval_natural.jsonl")], split="train")
-
-
-def test_an_embedding_is_not_computed_again_for_another_set_of_pairs(tiny_model_dir, data_dir, monkeypatch):
-    asked, encode = [], SentenceTransformer.encode
-    monkeypatch.setattr(
-        SentenceTransformer,
-        "encode",
-        lambda model, texts, **more: asked.extend(texts) or encode(model, texts, **more),
-    )
-    on_pairs([tiny_model_dir], [data_dir / name / "test.jsonl" for name in ("stsb", "sick-r")])
-    assert len(asked) == len(set(asked)) == 80
-    assert np.isin([f"the node {i} failed" for i in range(40)], asked).all()

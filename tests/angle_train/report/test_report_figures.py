@@ -4,7 +4,6 @@ A plot is 340 wide; its numbers take 44 at the left, 10 at the right, 8 at the t
 """
 
 import re
-from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from angle_train.evaluate.compare import WORD_OVERLAP, View
 from angle_train.report import figures
 from angle_train.report.figures import Plot, ticks
 
-STYLE = files("angle_train.report").joinpath("style.css").read_text()
 NAMES = ["one", "two", "three"]
 
 
@@ -136,45 +134,3 @@ def test_more_than_five_models_share_colours_and_differ_in_their_dashes():
     rows = [(f"m{number}", Interval(0.5, 0.4, 0.6)) for number in range(7)]
     _, svg = figures.interval_panel("news", rows, (0, 100), "Spearman")
     assert [kind for kind, _ in paths(svg)[::2]] == [f"line {kind}" for kind in kinds]
-
-
-def rgb(colour):
-    digits = colour.lstrip("#")
-    digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
-    return [int(digits[i : i + 2], 16) for i in (0, 2, 4)]
-
-
-def luminance(colour):
-    """Relative luminance, https://www.w3.org/TR/WCAG21/#dfn-relative-luminance"""
-    parts = [part / 255 for part in colour]
-    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one, other):
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-def themes():
-    """The colours of the light and of the dark page, by name."""
-    light, dark = STYLE.split("@media screen and (prefers-color-scheme: dark)")
-    assert STYLE.count("--page:") == 2  # on paper the colours are light
-    return [
-        {name: rgb(value) for name, value in re.findall(r"--([\w-]+): (#[\da-f]+)", part)}
-        for part in (light, dark)
-    ]
-
-
-def test_every_series_has_its_own_colour_and_stands_out_from_the_page():
-    opacity = float(re.search(r"\.dots \{[^}]*opacity: ([\d.]+)", STYLE)[1])
-    for colours in themes():
-        for names in ([f"s{n}" for n in range(6)], [f"b{n}" for n in range(5)]):
-            assert len({tuple(colours[name]) for name in names}) == len(names)
-            for name in names:
-                assert f".{name} {{ --c: var(--{name}) }}" in STYLE
-                share = opacity if name.startswith("s") else 1  # no dots have the colours of bands
-                seen = [
-                    share * a + (1 - share) * b for a, b in zip(colours[name], colours["page"], strict=True)
-                ]
-                assert contrast(seen, colours["page"]) >= 3, name
