@@ -8,7 +8,6 @@ what the wildcards of a pattern matched. Models that lie beside their `recipe.to
 from __future__ import annotations
 
 import glob
-import logging
 import re
 import statistics
 import warnings
@@ -19,8 +18,6 @@ from typing import Any, Literal
 
 from angle_data.errors import InputError
 from angle_train.recipe import Recipe
-
-log = logging.getLogger("angle.evaluate")
 
 _WILDCARD = re.compile(r"\*\*/|\[!?\]?[^\]]*\]|[*?]+")
 _ROUNDING = 1e-12  # of figures of at most about 1, which are sums of many
@@ -97,7 +94,6 @@ def seeds_of(pattern: str) -> System:
     _check_recipes(pattern, members)
     path = Path(pattern)
     name = pattern if glob.has_magic(str(path.parent)) else path.name
-    log.info("%s is %d models, which differ in their seed: %s", name, len(members), ", ".join(members))
     return System(name, tuple(members), tuple(seeds[place] for place in members))
 
 

@@ -40,21 +40,25 @@ class Evaluation:
         averages: Of the groups in `task.AVERAGES` that were measured whole and in standard size.
         failed: Task that could not be measured, or model that could not be loaded -> reason.
         views: The pairs of tasks that are about pairs, under the first model of each system.
-        seeds: System of several seeds -> its models, in the order of the results' `values`.
+        seeds: The systems of several seeds, their models in the order of the results' `values`.
     """
 
     results: list[Result]
     averages: list[Result] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     views: list[View] = field(default_factory=list)
-    seeds: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    seeds: list[System] = field(default_factory=list)
 
     @property
     def notes(self) -> list[str]:
         """Sentences on what readers of the figures must know and the figures do not show."""
-        if all(result.metric != BEST_ACCURACY for result in self.results):
-            return []
-        return [f"{BEST_ACCURACY}: the threshold was chosen on the same pairs, which flatters it."]
+        notes = [
+            f"{system.name}: {len(system.members)} models, seeds {', '.join(system.seeds)}."
+            for system in self.seeds
+        ]
+        if any(result.metric == BEST_ACCURACY for result in self.results):
+            notes.append(f"{BEST_ACCURACY}: the threshold was chosen on the same pairs, which flatters it.")
+        return notes
 
     def to_json(self) -> str:
         """Return the figures as JSON."""
@@ -62,7 +66,7 @@ class Evaluation:
             "results": [{"metric": result.metric} | result.to_dict() for result in self.results],
             "averages": [{"metric": result.metric} | result.to_dict() for result in self.averages],
             "failed": self.failed,
-            "seeds": self.seeds,
+            "seeds": {system.name: system.members for system in self.seeds},
         }
         return json.dumps(content, ensure_ascii=False, indent=1)
 
@@ -219,5 +223,5 @@ class _Run:
                 similarity = {system: outcomes[member].similarity for system, member in firsts.items()}
                 embeddings = {system: self.sampled[name][member] for system, member in firsts.items()}
                 views.append(View(name, pairs.text1, pairs.text2, pairs.score, similarity, embeddings))
-        seeds = {system.name: system.members for system in systems if len(system.members) > 1}
+        seeds = [system for system in systems if len(system.members) > 1]
         return Evaluation(results, comparison.averages(), self.failed, views, seeds)
