@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_data.text import normalise
+from angle_data.text import counted, normalise
 from angle_train.data.columns import (
     INFERENCE,
     SCORES,
@@ -279,7 +279,7 @@ def _scores_of_classes(
     numbers = " (written 0, 1, 2, as in SNLI)" if "0" in classes else ""
     note = f"0-1: labels read as entailment 1, neutral 0.5, contradiction 0{numbers}"
     if len(kept) < len(items):
-        note += f"; {len(items) - len(kept)} rows without a class left out"
+        note += f"; {counted(len(items) - len(kept), 'row')} without a class left out"
     return kept, np.array([classes[_written(row)] for _, row in kept]), Scale(0.0, 1.0, note)
 
 

@@ -306,8 +306,8 @@ def labelled(tmp_path, labels, names=("premise", "hypothesis"), name="nli.jsonl"
             [1, 0.5, 0],
             "contradiction 0",
         ),
-        (["ENTAILMENT", "-", "CONTRADICTION"], ("premise", "hypothesis"), [1, 0], "; 1 rows without a class"),
-        ([0, 1, 2, -1], ("premise", "hypothesis"), [1, 0.5, 0], "(written 0, 1, 2, as in SNLI); 1 rows"),
+        (["ENTAILMENT", "-", "CONTRADICTION"], ("premise", "hypothesis"), [1, 0], "; 1 row without a class"),
+        ([0, 1, 2, -1], ("premise", "hypothesis"), [1, 0.5, 0], "(written 0, 1, 2, as in SNLI); 1 row"),
         (["2", "0"], ("premise", "hypothesis"), [0, 1], "(written 0, 1, 2, as in SNLI)"),
     ],
 )

@@ -159,13 +159,6 @@ def test_every_model_is_measured_on_every_source(tiny_model_dir, tiny_model, exa
     assert results[3].score.value == pytest.approx(known)
 
 
-def test_models_with_equal_names_are_told_apart(tiny_model_dir, tmp_path, examples):
-    copy = tmp_path / "model"
-    copy.symlink_to(tiny_model_dir)
-    found = on_pairs([copy], [examples / "eval_natural.jsonl"], tiny_model_dir, split="dev")
-    assert [r.model for r in found.results] == [WORD_OVERLAP, str(tiny_model_dir), str(copy)]
-
-
 @pytest.fixture
 def data_set(tmp_path):
     """Add splits of so many pairs to a data set and return its directory."""
