@@ -350,7 +350,7 @@ def eval_models(
     else:
         say_result("\n".join([results_table([*found.results, *found.averages]), *found.notes]))
     if found.failed:
-        raise InputError(found.what_failed(tasks))
+        raise InputError(f"not measured: {', '.join(found.failed)}; the reasons stand above")
 
 
 @app.command("encode")

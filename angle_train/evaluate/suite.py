@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,13 +69,6 @@ class Evaluation:
             "seeds": {system.name: system.members for system in self.seeds},
         }
         return json.dumps(content, ensure_ascii=False, indent=1)
-
-    def what_failed(self, tasks: Collection[str]) -> str:
-        """Return which of the tasks could not be measured and which models could not be loaded."""
-        lost = [name for name in self.failed if name in tasks]
-        models = [name for name in self.failed if name not in tasks]
-        counted = f"{len(lost)} of {len(tasks)} tasks could not be measured: {', '.join(lost)}"
-        return "; ".join([counted] * bool(lost) + [f"not loaded: {', '.join(models)}"] * bool(models))
 
 
 def own_pairs(

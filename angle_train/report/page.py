@@ -109,13 +109,7 @@ def _against(view: View, baseline: str) -> list[tuple[str, str]]:
 def _verdict(main: Sequence[Result], baseline: str) -> tuple[str, list[str], str]:
     """Return the conclusion of an evaluation, the lines that it rests on, and its tone."""
     if not baseline:
-        lines = []
-        for name in dict.fromkeys(result.pairs for result in main):
-            # Rounded as they are shown: models that look equal share the first place.
-            scores = {r.model: round(100 * r.score.value, 1) for r in main if r.pairs == name}
-            top = max(scores.values())
-            lines.append(f"{name}: {' and '.join(m for m, v in scores.items() if v == top)}, {top:.1f}")
-        return "Compared with no baseline. The highest scores:", lines, ""
+        return "Compared with no baseline.", [], ""
     compared: dict[str, list[Compared]] = {}
     for result in main:
         if result.difference:

@@ -137,7 +137,7 @@ def test_tasks_that_cannot_be_measured_are_reported_and_the_others_shown(run, ti
     assert "stsb*" in out
     errors = err.splitlines()
     assert errors[0].startswith(f"sts14: {data_dir}/sts14/test.jsonl.gz does not exist")
-    assert errors[-1] == "angle-train: error: 1 of 2 tasks could not be measured: sts14"
+    assert errors[-1] == "angle-train: error: not measured: sts14; the reasons stand above"
 
 
 def test_seeds_of_one_recipe_are_one_system(run, tiny_model_dir, data_dir, tmp_path):
@@ -185,7 +185,7 @@ def test_a_model_that_cannot_be_loaded_is_said_after_the_others(run, tiny_model_
     code, out, err = run(*tasks, "--model", damaged, "--model", tiny_model_dir)
     assert code == 1
     assert [line.split()[2] for line in out.splitlines() if line.startswith("stsb")] == ["model"]
-    ending = f"1 of 2 tasks could not be measured: sts12; not loaded: {damaged}"
+    ending = f"not measured: sts12, {damaged}; the reasons stand above"
     assert err.splitlines()[-1] == f"angle-train: error: {ending}"
 
 

@@ -400,14 +400,6 @@ def test_parts_that_advise_against_training_leave_the_backbone_alone(fit_page):
     assert [("s1 dashed", "backbone"), ("s2", "mean of the parts"), ("ink", "chosen (ring)")] in legends(html)
 
 
-def test_highest_scores_name_all_that_share_them(eval_page):
-    found = [result("x", "a", 0.5), result("x", "b", 0.8), result("x", "c", 0.80004), result("y", "a", 0.1)]
-    text = plain(eval_page(Evaluation(found)))
-    assert "Compared with no baseline. The highest scores:" in text
-    assert "x: b and c, 80.0" in text
-    assert "y: a, 10.0" in text
-
-
 def test_main_figures_are_compared_with_the_baseline_and_seeds_are_shown(eval_page):
     made = made_suite()
     side = replace(score("stsb", "seeds-*", [0.1], WORSE), metric="pearson", main=False)
