@@ -1,13 +1,13 @@
 """The figures of a page as SVG text: intervals and learning curve.
 
-The page's style sheet gives the colours by class, `s0` … for models, so that one drawing suits light and dark
-pages. A figure is narrow enough for a phone. The same numbers give the same bytes.
+The page's style sheet gives the colours by class, `s0` … for models, so that one drawing suits
+light and dark pages. A figure is narrow enough for a phone. The same numbers give the same bytes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -16,10 +16,9 @@ from angle_train.evaluate.compare import WORD_OVERLAP
 
 Panel = tuple[str, str]
 """Title and SVG."""
-Place = Callable[[float], str]
-"""From a value to its place in the drawing's own units."""
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 330, 8, 38  # what numbers and labels leave of a width of 340
+_WIDTH = 340
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 8, 38
 _ROW = 40
 _COLOURS = 5
 _LONGEST_NAME = 44
@@ -32,6 +31,92 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)
     return [round(number * step, 10) for number in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+class Plot:
+    """A plot with linear axes, drawn piece by piece.
+
+    `style` are class names, such as `s1` or `s0 dashed`.
+
+    Args:
+        x: Lowest and highest value across.
+        y: Lowest and highest value upwards.
+        height: In units of the drawing, which is 340 units wide.
+        left: Room for the numbers of the y axis.
+    """
+
+    def __init__(
+        self, x: tuple[float, float], y: tuple[float, float], height: int = 230, left: int = _LEFT
+    ) -> None:
+        # Equal values get an axis around them.
+        self._x, self._y = ((a, b) if b > a else (a - 0.5, b + 0.5) for a, b in (x, y))
+        self._bottom, self._height, self._left = height - _BOTTOM, height, left
+        self._parts: list[str] = []
+
+    def x_axis(self, label: str) -> None:
+        """Draw the axis at the bottom, with round numbers."""
+        self._parts.append(f'<path class="axis" d="M{self._left} {self._bottom}H{_WIDTH - _RIGHT}"/>')
+        for value in ticks(*self._x):
+            place = self._across(value)
+            self._parts.append(f'<path class="axis" d="M{place} {self._bottom}v4"/>')
+            self.text(place, self._bottom + 16, f"{value:g}", "middle")
+        self.text((self._left + _WIDTH - _RIGHT) / 2, self._height - 5, label, "middle")
+
+    def y_axis(self, label: str) -> None:
+        """Draw lines across with their numbers, and the label along the axis."""
+        for value in ticks(*self._y, about=4):
+            place = self._up(value)
+            self._parts.append(f'<path class="grid" d="M{self._left} {place}H{_WIDTH - _RIGHT}"/>')
+            self.text(self._left - 5, place + 4, f"{value:g}", "end")
+        self._parts.append(
+            f'<text text-anchor="middle" transform="translate(11 {(_TOP + self._bottom) / 2:g}) rotate(-90)">'
+            f"{escape(label)}</text>"
+        )
+
+    def line(self, xs: Iterable[float], ys: Iterable[float], style: str) -> None:
+        """Draw a line through points."""
+        points = " ".join(f"{self._across(x)} {self._up(y)}" for x, y in zip(xs, ys, strict=True))
+        self._parts.append(f'<path class="line {style}" d="M{points}"/>')
+
+    def dots(self, xs: Iterable[float], ys: Iterable[float], style: str) -> None:
+        """Draw points as one path: a dot is a line of no length with round ends."""
+        points = "".join(f"M{self._across(x)} {self._up(y)}h0" for x, y in zip(xs, ys, strict=True))
+        self._parts.append(f'<path class="dots {style}" d="{points}"/>')
+
+    def ring(self, x: float, y: float, style: str) -> None:
+        """Draw a ring around a point."""
+        self._parts.append(f'<circle class="line {style}" cx="{self._across(x)}" cy="{self._up(y)}" r="6"/>')
+
+    def interval(self, score: Interval, y: float, style: str) -> None:
+        """Draw a score, times 100, as a dot on the line of its interval."""
+        ends = f"M{self._across(100 * score.low)} {self._up(y)}H{self._across(100 * score.high)}"
+        self._parts.append(f'<path class="line {style}" d="{ends}"/>')
+        self.dots([100 * score.value], [y], f"big {style}")
+
+    def text(self, x: float | str, y: float, text: str, anchor: str = "start") -> None:
+        """Write at a place in the drawing's own units."""
+        self._parts.append(f'<text x="{float(x):g}" y="{y:g}" text-anchor="{anchor}">{escape(text)}</text>')
+
+    def label_at(self, y: float, text: str) -> None:
+        """Write at the left edge, above a value upwards; long texts are cut."""
+        cut = text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"
+        self.text(self._left, self._up(y) - 9, cut)
+
+    def svg(self, description: str) -> str:
+        """Return the drawing, with a description for readers who cannot see it."""
+        return (
+            f'<svg viewBox="0 0 {_WIDTH} {self._height}" role="img" aria-label="{escape(description)}">'
+            f"{''.join(self._parts)}</svg>"
+        )
+
+    def _across(self, value: float) -> str:
+        low, high = self._x
+        place = self._left + (_WIDTH - _RIGHT - self._left) * (value - low) / (high - low)
+        return f"{place:.1f}".removesuffix(".0")
+
+    def _up(self, value: float) -> float:
+        low, high = self._y
+        return float(round(self._bottom - (self._bottom - _TOP) * (value - low) / (high - low), 1))
 
 
 def series(number: int) -> str:
@@ -50,22 +135,15 @@ def interval_panel(
         reach: Lowest and highest value of all panels that are to be compared, times 100.
         label: What is measured.
     """
-    left, bottom = 10, _TOP + _ROW * len(rows)
-    low, high = reach if reach[0] < reach[1] else (reach[0] - 0.5, reach[1] + 0.5)
-    x = _places(low, high, left, _RIGHT)
+    plot = Plot(reach, (0, len(rows)), height=46 + _ROW * len(rows), left=10)
     models = [model for model, _ in rows if model != WORD_OVERLAP]
-    parts = [_x_axis(x, ticks(low, high), left, bottom, label)]
     for number, (model, score) in enumerate(rows):
-        y = f"{_TOP + _ROW * (number + 0.72):g}"
-        style = series(models.index(model)) if model in models else "s0"
-        name = model if len(model) <= _LONGEST_NAME else f"{model[: _LONGEST_NAME - 1]}…"
-        parts += [
-            _text(left, float(y) - 9, name),
-            f'<path class="line {style}" d="M{x(100 * score.low)} {y}H{x(100 * score.high)}"/>',
-            _dots([(x(100 * score.value), y)], style),
-        ]
+        place = len(rows) - number - 0.72
+        plot.label_at(place, model)
+        plot.interval(score, place, series(models.index(model)) if model in models else "s0")
+    plot.x_axis(label)
     described = "; ".join(f"{model} {100 * score.value:.1f}" for model, score in rows)
-    return title, _svg(bottom + _BOTTOM, parts, f"{label} on {title}: {described}")
+    return title, plot.svg(f"{label} on {title}: {described}")
 
 
 def learning_curve_panel(curve: Sequence[Mapping[str, Any]], best_step: int) -> Panel:
@@ -78,54 +156,13 @@ def learning_curve_panel(curve: Sequence[Mapping[str, Any]], best_step: int) -> 
     steps = [float(point["step"]) for point in curve]
     scores = [100 * float(point["dev"]) for point in curve]
     room = max((max(scores) - min(scores)) * 0.1, 0.1)
-    low, high, end, bottom = min(scores) - room, max(scores) + room, max(steps[-1], 1), 192
-    x, y = _places(0, end, _LEFT, _RIGHT), _places(low, high, bottom, _TOP)
-    points = [(x(step), y(score)) for step, score in zip(steps, scores, strict=True)]
-    parts = []
-    for value in ticks(low, high, about=4):
-        parts.append(f'<path class="grid" d="M{_LEFT} {y(value)}H{_RIGHT}"/>')
-        parts.append(_text(_LEFT - 5, float(y(value)) + 4, f"{value:g}", "end"))
-    parts += [
-        f'<text text-anchor="middle" transform="translate(11 {(_TOP + bottom) / 2:g}) rotate(-90)">'
-        "dev Spearman × 100</text>",
-        _x_axis(x, ticks(0, end), _LEFT, bottom, "step"),
-        f'<path class="line s1 dashed" d="M{_LEFT} {points[0][1]}H{_RIGHT}"/>',
-        f'<path class="line s2" d="M{" ".join(f"{a} {b}" for a, b in points)}"/>',
-        _dots(points, "s2"),
-    ]
+    end = max(steps[-1], 1)
+    plot = Plot((0, end), (min(scores) - room, max(scores) + room))
+    plot.y_axis("dev Spearman × 100")
+    plot.x_axis("step")
+    plot.line([0, end], [scores[0], scores[0]], "s1 dashed")
+    plot.line(steps, scores, "s2")
+    plot.dots(steps, scores, "big s2")
     if best_step in steps:
-        a, b = points[steps.index(best_step)]
-        parts.append(f'<circle class="line ink" cx="{a}" cy="{b}" r="6"/>')
-    described = f"dev Spearman from {scores[0]:.1f} to {max(scores):.1f} over {steps[-1]:g} steps"
-    return "", _svg(bottom + _BOTTOM, parts, described)
-
-
-def _places(low: float, high: float, start: float, end: float) -> Place:
-    """Return what puts the values from `low` to `high` evenly between two places."""
-    return lambda value: f"{start + (end - start) * (value - low) / (high - low):.1f}".removesuffix(".0")
-
-
-def _x_axis(x: Place, values: Iterable[float], left: int, bottom: int, label: str) -> str:
-    parts = [f'<path class="axis" d="M{left} {bottom}H{_RIGHT}"/>']
-    for value in values:
-        parts.append(f'<path class="axis" d="M{x(value)} {bottom}v4"/>')
-        parts.append(_text(float(x(value)), bottom + 16, f"{value:g}", "middle"))
-    return "".join([*parts, _text((left + _RIGHT) / 2, bottom + _BOTTOM - 5, label, "middle")])
-
-
-def _dots(points: Iterable[tuple[str, str]], style: str) -> str:
-    """Return points as one path: a dot is a line of no length with round ends."""
-    drawn = "".join(f"M{a} {b}h0" for a, b in points)
-    return f'<path class="dots big {style}" d="{drawn}"/>'
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(text)}</text>'
-
-
-def _svg(height: float, parts: Iterable[str], description: str) -> str:
-    """Return a drawing, with a description for readers who cannot see it."""
-    return (
-        f'<svg viewBox="0 0 340 {height}" role="img" aria-label="{escape(description)}">'
-        f"{''.join(parts)}</svg>"
-    )
+        plot.ring(best_step, scores[steps.index(best_step)], "ink")
+    return "", plot.svg(f"dev Spearman from {scores[0]:.1f} to {max(scores):.1f} over {steps[-1]:g} steps")
