@@ -1,18 +1,24 @@
-"""The figures of a page as SVG text: intervals and learning curve.
+"""The figures of a page as SVG text: intervals, learning curve, densities of cosines.
 
-The page's style sheet gives the colours by class, `s0` … for models, so that one drawing suits
-light and dark pages. A figure is narrow enough for a phone. The same numbers give the same bytes.
+The page's style sheet gives the colours by class, `s0` … for models and `b0` … for bands of gold scores, so
+that one drawing suits light and dark pages. A figure is narrow enough for a phone. The same numbers give the
+same bytes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from angle_train.evaluate.analysis import BANDS, density
 from angle_train.evaluate.bootstrap import Interval
-from angle_train.evaluate.compare import WORD_OVERLAP
+from angle_train.evaluate.compare import WORD_OVERLAP, View
 
 Panel = tuple[str, str]
 """Title and SVG."""
@@ -62,9 +68,9 @@ class Plot:
             self.text(place, self._bottom + 16, f"{value:g}", "middle")
         self.text((self._left + _WIDTH - _RIGHT) / 2, self._height - 5, label, "middle")
 
-    def y_axis(self, label: str) -> None:
+    def y_axis(self, label: str, numbers: bool = True) -> None:
         """Draw lines across with their numbers, and the label along the axis."""
-        for value in ticks(*self._y, about=4):
+        for value in ticks(*self._y, about=4) if numbers else ():
             place = self._up(value)
             self._parts.append(f'<path class="grid" d="M{self._left} {place}H{_WIDTH - _RIGHT}"/>')
             self.text(self._left - 5, place + 4, f"{value:g}", "end")
@@ -119,6 +125,38 @@ class Plot:
         return float(round(self._bottom - (self._bottom - _TOP) * (value - low) / (high - low), 1))
 
 
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The pairs with gold scores in one fifth of their range.
+
+    Attributes:
+        name: Lowest and highest score, such as `0 to 0.2`, in the scores' own units.
+        style: Class of the band's colour.
+        cosines: Model -> cosines of the pairs.
+    """
+
+    name: str
+    style: str
+    cosines: dict[str, NDArray[np.float64]]
+
+
+def bands(view: View) -> list[Band]:
+    """Return every fifth of the range of the gold scores that holds a pair; they must not be all equal."""
+    low, high = float(view.gold.min()), float(view.gold.max())
+    number = np.minimum(((view.gold - low) / (high - low) * BANDS).astype(np.int64), BANDS - 1)
+    edges = [low + (high - low) * part / BANDS for part in range(BANDS + 1)]
+    found = np.unique(number).tolist()
+    return [
+        Band(
+            f"{edges[band]:g} to {edges[band + 1]:g}",
+            # Fewer than five bands have the ends of the range of colours.
+            f"b{round((BANDS - 1) * place / max(len(found) - 1, 1))}",
+            {model: column[number == band] for model, column in view.similarity.items()},
+        )
+        for place, band in enumerate(found)
+    ]
+
+
 def series(number: int) -> str:
     """Return the classes of the model at a position from 0; after five the colours come again, dashed."""
     return f"s{number % _COLOURS + 1}" + (" dashed" if number // _COLOURS % 2 else "")
@@ -166,3 +204,24 @@ def learning_curve_panel(curve: Sequence[Mapping[str, Any]], best_step: int) -> 
     if best_step in steps:
         plot.ring(best_step, scores[steps.index(best_step)], "ink")
     return "", plot.svg(f"dev Spearman from {scores[0]:.1f} to {max(scores):.1f} over {steps[-1]:g} steps")
+
+
+def band_panels(view: View) -> list[Panel]:
+    """Return for every model the density of its cosines in each band of gold scores."""
+    found = {
+        model: [(band.style, density(band.cosines[model], -1.0, 1.0)) for band in bands(view)]
+        for model in view.similarity
+    }
+    top = max(max(curve.y) for curves in found.values() for _, curve in curves)
+    lowest = min(0.0, *(float(column.min()) for column in view.similarity.values()))
+    low = max(-1.0, float(np.floor(lowest * 5)) / 5)  # a round number below all cosines
+    panels = []
+    for model, curves in found.items():
+        plot = Plot((low, 1), (0, top))
+        plot.y_axis("density", numbers=False)
+        plot.x_axis("cosine")
+        for style, curve in curves:
+            kept = [i for i, x in enumerate(curve.x) if x >= low]
+            plot.line([curve.x[i] for i in kept], [curve.y[i] for i in kept], style)
+        panels.append((model, plot.svg(f"densities of cosines under {model} by gold score; see the table")))
+    return panels

@@ -6,21 +6,19 @@ template escapes every text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from angle_data.jsonl import replace_file
-from angle_train.evaluate.analysis import BANDS
 from angle_train.evaluate.compare import SPEARMAN, Result, View, sample
 from angle_train.evaluate.suite import Evaluation
-from angle_train.report.figures import interval_panel, learning_curve_panel
+from angle_train.report.figures import band_panels, bands, interval_panel, learning_curve_panel
 from angle_train.report.result import BACKBONE, NAMING_NOTES, TUNED, FitReport, space_figures
 from angle_train.report.text import Compared, advice, interval_text, notes_on, seeds_note, table_of, tone
 
@@ -174,41 +172,33 @@ def _look(view: View, compared: Sequence[tuple[str, str]]) -> dict[str, Any]:
         compared: Before and after: two models whose biggest changes are listed.
     """
     count = len(view.gold)
-    figures = space_figures(view)
+    found, figures = bands(view), space_figures(view)
+    groups = [(band.name, band.cosines) for band in found] + [("all", view.similarity)]
     names = dict.fromkeys(name for of_model in figures.values() for name in of_model)
     return {
         "name": view.name,
         "count": count,
         "models": list(view.similarity),
         "changes": [(before, after, *_changes(view, before, after)) for before, after in compared],
+        "bands": [(band.style, f"gold {band.name}") for band in found],
         "band_rows": [
-            ("first" if name == "all" else "", _band_cells(name, of_model)) for name, of_model in _bands(view)
+            (
+                "first" if name == "all" else "",
+                [
+                    name,
+                    f"{len(next(iter(of_model.values()))):,}",
+                    *(f"{cosines.mean():.2f} ± {cosines.std():.2f}" for cosines in of_model.values()),
+                ],
+            )
+            for name, of_model in groups
         ],
+        "band_densities": band_panels(view),
         "figures": [
             ("", [name, *(_figure(name, of_model.get(name)) for of_model in figures.values())])
             for name in names
         ],
         "sampled": len(sample(count)),
     }
-
-
-def _bands(view: View) -> Iterator[tuple[str, Mapping[str, NDArray[np.float64]]]]:
-    """Yield each fifth of the range of the gold scores, in their own units, that holds a pair; then all.
-
-    With the cosines of its pairs, by model. The gold scores must not be all equal.
-    """
-    low, high = float(view.gold.min()), float(view.gold.max())
-    number = np.minimum(((view.gold - low) / (high - low) * BANDS).astype(np.int64), BANDS - 1)
-    for band in np.unique(number).tolist():
-        start, end = (low + (high - low) * part / BANDS for part in (band, band + 1))
-        inside = {model: column[number == band] for model, column in view.similarity.items()}
-        yield f"{start:g} to {end:g}", inside
-    yield "all", view.similarity
-
-
-def _band_cells(name: str, of_model: Mapping[str, NDArray[np.float64]]) -> list[str]:
-    spreads = [f"{cosines.mean():.2f} ± {cosines.std():.2f}" for cosines in of_model.values()]
-    return [name, f"{len(next(iter(of_model.values()))):,}", *spreads]
 
 
 def _changes(view: View, before: str, after: str) -> tuple[list[Row], list[Row]]:

@@ -1,16 +1,19 @@
-"""Where the reports' drawings put things: places computed by hand, colours of series.
+"""Where the reports' drawings put things: places computed by hand, colours, contrast.
 
 A plot is 340 wide; its numbers take 44 at the left, 10 at the right, 8 at the top and 38 at the bottom.
 """
 
 import re
 
+import numpy as np
 import pytest
 
 from angle_train.evaluate.bootstrap import Interval
-from angle_train.evaluate.compare import WORD_OVERLAP
+from angle_train.evaluate.compare import WORD_OVERLAP, View
 from angle_train.report import figures
 from angle_train.report.figures import Plot, ticks
+
+NAMES = ["one", "two", "three"]
 
 
 def paths(svg):
@@ -25,6 +28,17 @@ def texts(svg):
     """What is written -> its place."""
     found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)<', svg)
     return {text: (float(x), float(y)) for x, y, text in found}
+
+
+def peak(drawn):
+    """The place of a line's highest point; y counts from the top."""
+    points = list(zip(drawn[::2], drawn[1::2], strict=True))
+    return min(points, key=lambda point: point[1])
+
+
+def view(gold=(0.0, 0.5, 1.0), embeddings=None, **similarity):
+    columns = {model: np.array(column) for model, column in similarity.items()}
+    return View("set", NAMES, NAMES, np.array(gold), columns, embeddings or {})
 
 
 def test_points_go_right_with_x_and_up_with_y():
@@ -92,6 +106,26 @@ def test_learning_curve_starts_at_the_backbone_and_rings_the_best():
         ("dots big s2", points),
     ]
     assert '<circle class="line ink" cx="187" cy="23.3" r="6"/>' in svg
+
+
+def test_bands_cut_the_range_of_the_gold_scores_into_fifths():
+    found = figures.bands(view((1.0, 1.9, 3.0, 5.0), old=[0.0, 0.2, 0.5, 1.0]))
+    assert [(band.name, band.style, band.cosines["old"].tolist()) for band in found] == [
+        ("1 to 1.8", "b0", [0.0]),
+        ("1.8 to 2.6", "b1", [0.2]),
+        ("2.6 to 3.4", "b3", [0.5]),
+        ("4.2 to 5", "b4", [1.0]),
+    ]
+
+
+def test_bands_have_the_ordered_colours_of_their_gold_scores():
+    panels = figures.band_panels(view(old=[0.1, 0.5, 0.9], new=[0.9, 0.5, 0.1]))
+    assert [title for title, _ in panels] == ["old", "new"]
+    found = [[(kind, peak(drawn)[0]) for kind, drawn in paths(svg)] for _, svg in panels]
+    assert found == [
+        [("line b0", 72.6), ("line b2", 187), ("line b4", 301.4)],
+        [("line b0", 301.4), ("line b2", 187), ("line b4", 72.6)],
+    ]
 
 
 def test_more_than_five_models_share_colours_and_differ_in_their_dashes():
