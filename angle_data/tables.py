@@ -1,4 +1,4 @@
-"""Rows of .jsonl(.gz), .csv(.gz) and .parquet files as dictionaries, each with its place for error messages.
+"""Rows of .jsonl, .csv, .tsv (plain or .gz) and .parquet files as dictionaries, each with its place.
 
 Reads lazily, so that millions of rows fit.
 """
@@ -15,11 +15,13 @@ from typing import Any
 from angle_data.errors import InputError
 from angle_data.jsonl import open_text, read_jsonl
 
-TABLE_KINDS = ".jsonl, .jsonl.gz, .csv, .csv.gz or .parquet"
+TABLE_KINDS = ".jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet"
 """The kinds of file that are read, for error messages and help texts."""
 
 Rows = Iterator[tuple[str, dict[str, Any]]]
-_SUFFIXES = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet")
+_SUFFIXES = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+_MARKS = {".csv": ",", ".tsv": "\t"}
+_CALLED = {",": "commas", ";": "semicolons", "\t": "tabs"}
 _BATCH_ROWS = 4096
 _LONGEST_FIELD = 1 << 30  # characters; the csv module's own 131,072 is less than a log can have
 
@@ -34,12 +36,12 @@ def read_table(
 ) -> Rows:
     """Yield `(place, row)` of every row, where place is `file:line`, or `file: row N` in a parquet file.
 
-    Values of a CSV file are strings, those of the others what they are there. Lines of JSON may each have
-    other fields.
+    Values of a CSV or TSV file (as CSV, with tabs) are strings, those of the others what they are there.
+    Lines of JSON may each have other fields.
 
     Args:
         path: The file.
-        require: Columns that a CSV or parquet file must have; of JSON Lines the caller checks each row.
+        require: Columns that a CSV, TSV or parquet file must have; of JSON Lines the caller checks each row.
         columns: Columns to read of a parquet file, as far as it has them; default all. The other kinds
             have to be read whole and yield everything.
         hint: What the error of a missing column ends with, such as the option that names another.
@@ -53,8 +55,8 @@ def read_table(
     name = path.name.lower().removesuffix(".gz")
     if name.endswith(".jsonl"):
         return ((f"{path}:{line}", row) for line, row in read_jsonl(path))
-    if name.endswith(".csv"):
-        return _csv_rows(path, require, hint)
+    if mark := _MARKS.get(name[-4:]):
+        return _csv_rows(path, mark, require, hint)
     return _parquet_rows(path, require, columns, hint)
 
 
@@ -65,22 +67,22 @@ def _check(place: str, found: Sequence[str], require: Sequence[str], hint: str) 
             raise InputError(f"{place}: no column {name!r}; columns found: {names}{hint}")
 
 
-def _check_commas(place: str, header: str) -> None:
-    """Check that a header of one field is not several with something else than commas between them."""
-    for mark, called in ((";", "semicolons"), ("\t", "tabs")):
-        if mark in header:
-            raise InputError(f"{place}: the fields must stand between commas, not between {called}")
+def _check_mark(place: str, header: str, mark: str) -> None:
+    """Check that a header of one field is not several with something else between them."""
+    for other, called in _CALLED.items():
+        if other in header:
+            raise InputError(f"{place}: the fields must stand between {_CALLED[mark]}, not between {called}")
 
 
-def _csv_rows(path: Path, require: Sequence[str], hint: str) -> Rows:
+def _csv_rows(path: Path, mark: str, require: Sequence[str], hint: str) -> Rows:
     # The csv module wants line ends as they are: a quoted field may hold some.
     with open_text(path, newline="") as stream:
         csv.field_size_limit(_LONGEST_FIELD)
-        reader = csv.DictReader(stream, strict=True)
+        reader = csv.DictReader(stream, strict=True, delimiter=mark)
         try:
             names = list(reader.fieldnames or ())
             if len(names) == 1 and names[0] not in require:
-                _check_commas(f"{path}:1", names[0])
+                _check_mark(f"{path}:1", names[0], mark)
             if names:
                 _check(f"{path}:1", names, require, hint)
             if twice := next((name for name in names if names.count(name) > 1), None):
@@ -90,7 +92,8 @@ def _csv_rows(path: Path, require: Sequence[str], hint: str) -> Rows:
                 # DictReader puts surplus fields under None and fills missing ones with None.
                 if None in row or None in row.values():
                     raise InputError(
-                        f"{where}: expected {len(names)} fields as in the header; quote texts with commas"
+                        f"{where}: expected {len(names)} fields as in the header; "
+                        f"quote texts with {_CALLED[mark]}"
                     )
                 yield where, row
         except csv.Error as error:

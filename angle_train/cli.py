@@ -20,7 +20,7 @@ import typer
 from angle_data.console import configure_logging, run_app, say_result
 from angle_data.errors import InputError
 
-_PAIRS = ".jsonl[.gz], .csv[.gz] or .parquet"
+_PAIRS = ".jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet"
 _TRAINING_PAIRS = f"Training pairs: dataset directory, {_PAIRS} file, or hub:ID. Repeatable."
 Backbone = Annotated[str, typer.Option(help="Model to start from: directory or hub id.")]
 Scale = Annotated[
@@ -170,8 +170,6 @@ def fit_model(
     if as_json:
         typer.echo((out / "report.json").read_text(encoding="utf-8"), nl=False)
         return
-    if quiet:
-        return
     say_result(results_table(result.report.shown()))
     say_result("\n" + "\n".join(result.report.verdict()))
     say_result(f"model: {out}   report: {out / 'report.html'}")
@@ -246,8 +244,6 @@ def search_recipe(
     if as_json:
         typer.echo((out / "grid.json").read_text(encoding="utf-8"), nl=False)
         return
-    if quiet:
-        return
     say_result(grid_table(result))
     say_result(f"\n{result.verdict()}\nrecipe: {out / 'recipe.toml'}   table: {out / 'grid.jsonl'}")
     from angle_train.report.text import command_line
@@ -286,19 +282,11 @@ def eval_models(
         ),
     ] = None,
     scale: Scale = None,
-    analysis: Annotated[
-        bool, typer.Option("--analysis", help="Add densities, saturation, uniformity … to --json.")
-    ] = False,
-    query_in_index: Annotated[
-        bool | None,
-        typer.Option(
-            "--query-in-index/--no-query-in-index",
-            help="flickr30k: whether the query is among the captions to be found.",
-            show_default="query-in-index",
-        ),
-    ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of the folds of tasks with classifiers.", show_default=str(_SEED))
+        int | None,
+        typer.Option(
+            help="Of the folds of tasks with classifiers.", show_default=str(_SEED), min=0, max=2**32 - 1
+        ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Also write the result as a page, FILE.html.")] = None,
     device: Device = None,
@@ -315,14 +303,8 @@ def eval_models(
     """
     configure_logging(quiet=quiet, verbose=verbose)
     for_pairs = {"--split": split, "--scale": scale}
-    for_tasks = {
-        "--data-dir": data_dir,
-        "--seed": seed,
-        "--no-query-in-index" if query_in_index is False else "--query-in-index": query_in_index,
-    }
+    for_tasks = {"--data-dir": data_dir, "--seed": seed}
     _check_options(bool(pairs), bool(task), bool(model or seeds_of), for_tasks if pairs else for_pairs)
-    if analysis and not as_json:
-        raise InputError("--analysis adds to what --json prints; give --json too")
     if report:
         _check_page(report)
     if data_dir and not data_dir.is_dir():
@@ -333,11 +315,11 @@ def eval_models(
     check_device(device)
     from angle_train.evaluate.seeds import systems_of
     from angle_train.evaluate.suite import evaluate, own_pairs
-    from angle_train.evaluate.task import Settings, Task, tasks_named
+    from angle_train.evaluate.task import Settings, Task, expand_names, load_task
     from angle_train.evaluate.tasks.sources import DataFolder, Hub
     from angle_train.report.text import results_table
 
-    settings = Settings(_SEED if seed is None else seed, query_in_index is not False, analysis, device)
+    settings = Settings(_SEED if seed is None else seed, device)
     systems, base = systems_of(model or [], seeds_of or [], baseline)
     tasks: Mapping[str, Task]
     if pairs:
@@ -345,7 +327,7 @@ def eval_models(
         check_inputs(pairs, [name for system in measured for name in system.members])
         tasks = own_pairs(pairs, split, scale)
     else:
-        tasks = tasks_named(task or [], on_hub=data_dir is None)
+        tasks = {name: load_task(name) for name in expand_names(task or [])}
     found = evaluate(systems, tasks, DataFolder(data_dir) if data_dir else Hub(), base, settings)
     if report:
         from angle_train.report.page import write_eval_page
@@ -361,13 +343,14 @@ def eval_models(
             "--task": list(tasks) if task else None,
             "--data-dir": portable(str(data_dir)) if data_dir else None,
             "--seed": str(settings.seed) if task else None,
-            "--no-query-in-index": not settings.query_in_index,
         }
         write_eval_page(report, found, command_line("angle-train eval", list(given.items())))
-    if as_json or not quiet:
-        typer.echo(found.to_json() if as_json else results_table([*found.results, *found.averages]))
+    if as_json:
+        typer.echo(found.to_json())
+    else:
+        say_result("\n".join([results_table([*found.results, *found.averages]), *found.notes]))
     if found.failed:
-        raise InputError(found.what_failed(tasks))
+        raise InputError(f"not measured: {', '.join(found.failed)}; the reasons stand above")
 
 
 @app.command("encode")
@@ -375,7 +358,7 @@ def encode_texts(
     model: Annotated[str, typer.Option(help="Model to embed with: directory or hub id.")],
     texts: Annotated[
         Path,
-        typer.Option(help="Texts: .jsonl[.gz], .csv[.gz], .parquet or .txt (one a line)."),
+        typer.Option(help=f"Texts: {_PAIRS}, or .txt (one a line)."),
     ],
     out: Annotated[
         Path, typer.Option(help=".npy (one array, rows as in --texts) or .parquet (id, embedding).")
@@ -416,7 +399,7 @@ def encode_texts(
     )
     if as_json:
         typer.echo(json.dumps(asdict(result), ensure_ascii=False, default=str))
-    elif not quiet:
+    else:
         say_result(f"{result.texts} texts, embeddings of width {result.width}: {result.out}")
 
 

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import open_text
-from angle_data.tables import Rows, is_table, read_table
+from angle_data.tables import TABLE_KINDS, Rows, is_table, read_table
 from angle_data.text import content_id, whole_characters
+from angle_train.data.columns import names_of
 from angle_train.model.load import check_device, check_model_path, load_backbone, quiet_libraries
 from angle_train.model.long_text import LongTextModel, choose_length
 from angle_train.model.prompt import TEXT_SLOT, has_template
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("angle.encode")
 
-_ID_FIELD = "id"
+_HINT = " (choose with --text-field and --id-field)"
 _TEXT_KINDS = (".txt", ".txt.gz")
 _SAMPLE = 1000  # texts that say how many are longer than the model reads
 _BLOCK = 4096  # texts held at once; sorted by length inside, so batches pad little
@@ -47,11 +48,10 @@ class EncodeConfig:
 
     Attributes:
         model: Directory or hub id.
-        texts: .jsonl[.gz], .csv[.gz], .parquet, or .txt[.gz] with a text a line.
+        texts: A table, see `tables.TABLE_KINDS`, or .txt[.gz] with a text a line.
         out: .npy or .parquet file.
         text_field: The field of the texts.
-        id_field: The field of their ids; rows without one get one made from the text. Default `id`, which no
-            row need have.
+        id_field: The field of their ids, see `read_texts`; rows without one get one made from the text.
         batch_size: Texts per forward pass.
         normalize: Scale every embedding to length 1.
         prompt: Precedes every text in place of the model's own prompt; none keeps that.
@@ -83,11 +83,10 @@ class EncodeResult:
 
 @dataclass(frozen=True, slots=True)
 class TextRow:
-    """One text, the id of its embedding, and whether the row itself gave that id."""
+    """One text and the id of its embedding."""
 
     id: str
     text: str
-    named: bool
 
 
 _Write = Callable[[Sequence[TextRow], NDArray[np.float32]], None]
@@ -113,8 +112,8 @@ def encode(config: EncodeConfig) -> EncodeResult:
     if config.out.exists():
         log.info("%s is there already and will be replaced", config.out)
     model = load_backbone(config.model, config.max_seq_length, config.device)
-    prompt = _checked_prompt(config, model)
-    _note_cut_texts(config, model, prompt)
+    _check_prompt(config, model)
+    _note_cut_texts(config, model)
     width = model.get_embedding_dimension()
     if width is None:
         raise InputError(f"{config.model} does not say how wide its embeddings are")
@@ -128,7 +127,7 @@ def encode(config: EncodeConfig) -> EncodeResult:
         while block := list(islice(rows, _BLOCK)):
             embeddings = model.encode(
                 [row.text for row in block],
-                prompt=prompt,
+                prompt=config.prompt,
                 batch_size=config.batch_size,
                 normalize_embeddings=config.normalize,
                 show_progress_bar=False,
@@ -141,58 +140,55 @@ def encode(config: EncodeConfig) -> EncodeResult:
 
 def _check_texts(config: EncodeConfig) -> tuple[int, int]:
     """Read and check all rows; return how many there are and how many are blank."""
-    count = blank = named = 0
+    count = blank = 0
     for row in _rows(config):
         count += 1
         blank += not row.text.strip()
-        named += row.named
     if not count:
         raise InputError(f"{config.texts} holds no texts; give a file with at least one")
-    if config.id_field is not None and not named:
-        raise InputError(
-            f"{config.texts}: no row has an id in the field {config.id_field!r}; check --id-field"
-        )
     if blank:
         log.warning("warning: %d of %d texts are blank; their embeddings mean nothing", blank, count)
     return count, blank
 
 
 def _rows(config: EncodeConfig) -> Iterator[TextRow]:
-    return read_texts(config.texts, config.text_field, config.id_field or _ID_FIELD)
+    return read_texts(config.texts, config.text_field, config.id_field)
 
 
-def read_texts(path: Path, text_field: str = "text", id_field: str = _ID_FIELD) -> Iterator[TextRow]:
+def read_texts(path: Path, text_field: str = "text", id_field: str | None = None) -> Iterator[TextRow]:
     """Yield the texts of a file in order, lazily.
+
+    Args:
+        path: The file, see `EncodeConfig.texts`.
+        text_field: The field of the texts.
+        id_field: The field of the ids, which every row must have; default `id`, which none need have.
 
     Raises:
         InputError: The file is missing, damaged or of an unknown kind, or a row has no text; names the row.
     """
+    name = id_field or "id"
     rows: Rows
     if path.name.lower().endswith(_TEXT_KINDS):
         rows = ((place, {text_field: line}) for place, line in _lines(path))
     elif is_table(path):
-        rows = read_table(path, require=(text_field,), columns=(text_field, id_field))
+        wanted = (text_field,) if id_field is None else (text_field, id_field)
+        rows = read_table(path, require=wanted, columns=(text_field, name), hint=_HINT)
     else:
-        raise InputError(
-            f"{path}: unknown kind of file; give .jsonl, .jsonl.gz, .csv, .csv.gz, .parquet or .txt"
-        )
+        raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}, or .txt")
     for place, row in rows:
-        if text_field not in row:
-            found = ", ".join(sorted(map(str, row))) or "none"
-            raise InputError(
-                f"{place}: no field {text_field!r}; fields found: {found} (choose with --text-field)"
-            )
-        text, identity = row[text_field], row.get(id_field)
+        for field in (text_field, id_field):
+            if field is not None and field not in row:
+                raise InputError(f"{place}: no field {field!r}; fields found: {names_of(row)}{_HINT}")
+        text, identity = row[text_field], row.get(name)
         if not isinstance(text, str):
             raise InputError(f"{place}: field {text_field!r} must be a string, got {type(text).__name__}")
         if "\0" in text:
             raise InputError(f"{place}: the text holds NUL characters; convert the file to UTF-8")
         if type(identity) not in (str, int, type(None)):
             kind = type(identity).__name__
-            raise InputError(f"{place}: field {id_field!r} must be a string or integer, got {kind}")
+            raise InputError(f"{place}: field {name!r} must be a string or integer, got {kind}")
         text = whole_characters(text)
-        named = identity is not None
-        yield TextRow(whole_characters(str(identity)) if named else content_id(text), text, named)
+        yield TextRow(content_id(text) if identity is None else whole_characters(str(identity)), text)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
@@ -208,26 +204,24 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
             raise InputError(f"{path}: damaged gzip file ({error})") from None
 
 
-def _checked_prompt(config: EncodeConfig, model: SentenceTransformer) -> str | None:
+def _check_prompt(config: EncodeConfig, model: SentenceTransformer) -> None:
     if config.prompt is None:
-        return None
+        return
     if has_template(model):
         raise InputError(f"{config.model} puts its own template around every text; leave out --prompt")
-    before, _, after = config.prompt.partition(TEXT_SLOT)
-    if after:
+    if TEXT_SLOT in config.prompt:
         raise InputError(
-            f"--prompt {config.prompt!r}: only what precedes the text can be given here; train with it "
-            "instead, and the model applies it"
+            f"--prompt {config.prompt!r} stands before every text; leave out {TEXT_SLOT}, and what follows "
+            "it: a model trained with that prompt applies it"
         )
-    return before
 
 
-def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer, prompt: str | None) -> None:
+def _note_cut_texts(config: EncodeConfig, model: SentenceTransformer) -> None:
     """Log how many of the first texts are longer than the model reads."""
     if model.transformers_model is None or isinstance(model, LongTextModel):
         return
     sample = [row.text for row in islice(_rows(config), _SAMPLE)]
-    found = choose_length(model, sample, prompt, percentile=100)
+    found = choose_length(model, sample, config.prompt, percentile=100)
     if found.truncated:
         log.info(
             "%.1f %% of the first %d distinct texts have more than %d tokens and are cut there",

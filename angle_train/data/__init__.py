@@ -2,7 +2,8 @@
 
 In reading order:
 `sources`: rows from files, dataset directories and the Hugging Face hub, each with its place.
-`pairs`: rows as scored pairs: which columns hold what (tables at its top), triplets, score scales, weights.
+`columns`: which columns of a row hold its texts, its score and its class, for all readers.
+`pairs`: rows as scored pairs: triplets, classes of inference, score scales, weights.
 `leaks`: pairs and texts that two sets share, and pairs left out for it.
 `splits`: the pairs of a run: training, dev, test; pairs held out, and parts that take turns.
 """

@@ -6,9 +6,7 @@ Imports no torch.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import logging
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -20,18 +18,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
-from angle_data.text import normalise, whole_characters
-from angle_train.data.sources import HUB_PREFIX, is_dataset, read_rows
+from angle_data.text import counted, normalise
+from angle_train.data.columns import (
+    INFERENCE,
+    SCORES,
+    TEXTS,
+    names_of,
+    number_in,
+    number_or_nan,
+    score_column,
+    text_columns,
+    text_in,
+)
+from angle_train.data.sources import HUB_PREFIX, dataset_splits, is_dataset, read_rows
 
 log = logging.getLogger("angle.pairs")
 
 Item = tuple[str, dict[str, Any]]
 """The place of a row, for error messages, and the row."""
 
-_TEXT_COLUMNS = (("text1", "text2"), ("sentence1", "sentence2"))
-_SCORE_COLUMNS = ("score", "label")
 _SPLIT_NAMES = {"dev": ("dev", "validation"), "validation": ("validation", "dev")}
 _STATED_SCALE = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
+
+_INFERENCE_SCORES = {"entailment": 1.0, "neutral": 0.5, "contradiction": 0.0}
+_INFERENCE_NUMBERS = dict(zip("012", _INFERENCE_SCORES, strict=True))  # as SNLI and MNLI have them
+_NO_CLASS = ("-1", "-")  # annotators did not agree
 
 _PAIRED = (("anchor", "positive"), ("query", "positive"))  # columns of positives alone
 _ANCHORS = ("anchor", "query", "text1", "sentence1")
@@ -98,15 +109,16 @@ def load_pairs(
 ) -> PairSet:
     """Load and check the labelled pairs of a file, a dataset directory or a hub dataset.
 
-    Texts are in `text1`/`text2` or `sentence1`/`sentence2`, the gold score in `score` or else `label`;
-    `weight` and `source_id` are used where present. Rows of anchors, positives and negatives in place of a
-    score become pairs, see `pairs_of_triplets`.
+    The names of texts and scores are those of `columns`; `weight` and `source_id` are used where present.
+    Labels entailment, neutral and contradiction are scores 1, 0.5 and 0; rows without a class are left out.
+    Rows of anchors, positives and negatives in place of a score become pairs, see `pairs_of_triplets`.
 
     Args:
         spec: What to read, see `sources.read_rows`.
         split: Split of a directory or hub dataset; default train.
-        scale: The scale of the scores as `LOW-HIGH`; detected when not stated. A dataset directory whose
-            scores lie in 0..1, as `angle-data` writes them, keeps them: the scale is that of files beside it.
+        scale: The scale of the scores as `LOW-HIGH`; detected, from all splits of the source, when not
+            stated. A dataset directory whose scores lie in 0..1, as `angle-data` writes them, keeps them: the
+            scale is that of files beside it.
         rows: In a file with a `split` column, which rows to use; default all. `dev` and `validation` mean
             the same. A file without that column is used whole.
         one_score: Whether all scores may be equal, as in a file of positives.
@@ -114,21 +126,24 @@ def load_pairs(
     Raises:
         InputError: Something is missing, malformed, blank or outside its range, or all scores are equal.
     """
-    items = pairs_of_triplets(list(read_rows(spec, split or "train")))
-    if not items:
+    every = pairs_of_triplets(list(read_rows(spec, split or "train")))
+    if not every:
         raise InputError(f"{spec}: no pairs in it; give a file with at least two")
-    first_text, second_text, score_column = _columns(spec, items[0][1])
-    if not is_dataset(spec):
-        items = _select(spec, items, rows)
-    raw = np.array([_number(row, score_column, place) for place, row in items])
-    found = _scale(spec, raw, [place for place, _ in items], scale)
+    texts, column = _columns(spec, every[0][1])
+    items = every if is_dataset(spec) else _select(spec, every, rows)
+    classes = _inference_classes(every, texts, column, scale)
+    if classes:
+        items, raw, found = _scores_of_classes(spec, items, classes)
+    else:
+        raw = np.array([number_in(row, (column,), place) for place, row in items])
+        found = _scale(spec, column, every, items, raw, scale)
     if not one_score and raw.min() == raw.max():
         raise InputError(f"{spec}: all {len(raw)} scores are {raw[0]:g}; nothing can be ranked")
     has_source = all(row.get("source_id") is not None for _, row in items)
     pairs = PairSet(
         name=_name(spec, split if is_dataset(spec) else rows if "split" in items[0][1] else None),
-        text1=[whole_characters(_text(row, first_text, place)) for place, row in items],
-        text2=[whole_characters(_text(row, second_text, place)) for place, row in items],
+        text1=[text_in(row, texts[0], place, blank=False) for place, row in items],
+        text2=[text_in(row, texts[1], place, blank=False) for place, row in items],
         score=(raw - found.low) / (found.high - found.low),
         weight=np.array([_weight(row, place) for place, row in items]),
         source_ids=[str(row["source_id"]) for _, row in items] if has_source else None,
@@ -156,7 +171,7 @@ def pairs_of_triplets(items: list[Item]) -> list[Item]:
     first = items[0][1] if items else {}
     negatives = [name for name in first if _NEGATIVE.fullmatch(str(name))]
     paired = any(first.keys() >= set(columns) for columns in _PAIRED)
-    if not (negatives or paired) or first.keys() & set(_SCORE_COLUMNS):
+    if not (negatives or paired) or score_column(first):
         return items
     anchor, positive = (_triplet_column(names, items[0]) for names in (_ANCHORS, _POSITIVES))
     found: dict[tuple[str, str, int], Item] = {}
@@ -164,11 +179,11 @@ def pairs_of_triplets(items: list[Item]) -> list[Item]:
         present = [name for name in negatives if row.get(name) is not None and str(row[name]).strip()]
         if negatives and not present:
             raise InputError(f"{place}: {negatives[0]} must be a text that is not blank; remove the row")
-        text = _text(row, anchor, place)
+        text = text_in(row, anchor, place, blank=False)
         shared = {"source_id": str(row.get("source_id") or normalise(text))}
         shared |= {key: row[key] for key in ("split", "weight") if key in row}
         for name, score in [(positive, 1), *((name, 0) for name in present)]:
-            partner = _text(row, name, place)
+            partner = text_in(row, name, place, blank=False)
             pair = {"text1": text, "text2": partner, "score": score} | shared
             found.setdefault((text, partner, score), (place, pair))
     return list(found.values())
@@ -180,29 +195,28 @@ def _triplet_column(names: Sequence[str], item: Item) -> str:
     if column is None:
         raise InputError(
             f"{place}: a row with negatives needs a column {', '.join(names[:-1])} or {names[-1]}; "
-            f"found: {', '.join(map(str, row))}"
+            f"found: {names_of(row)}"
         )
     return column
 
 
-def _columns(spec: str, row: dict[str, Any]) -> tuple[str, str, str]:
+def _columns(spec: str, row: dict[str, Any]) -> tuple[tuple[str, str], str]:
     """Return the names of the columns of both texts and of the score."""
-    found = ", ".join(map(str, row)) or "none"
-    texts = next((names for names in _TEXT_COLUMNS if set(names) <= row.keys()), None)
+    texts, score, found = text_columns(row), score_column(row), names_of(row)
     if texts is None and "hash1" in row:
         raise InputError(
             f"{spec} holds the ids of issues without their texts; "
             f"`angle-data gis rehydrate --data {spec} --out DIR` fetches them"
         )
     if texts is None:
+        known = " or ".join(", ".join(names) for names in TEXTS)
         raise InputError(
-            f"{spec}: no text columns text1, text2 or sentence1, sentence2 (with a score or label), nor "
-            f"anchor, positive and perhaps negative; found: {found}"
+            f"{spec}: no text columns {known} (with a score or label), nor anchor, positive and perhaps "
+            f"negative; found: {found}"
         )
-    score = next((name for name in _SCORE_COLUMNS if name in row), None)
     if score is None:
-        raise InputError(f"{spec}: no score or label column; found: {found}")
-    return *texts, score
+        raise InputError(f"{spec}: no column {', '.join(SCORES[:-1])} or {SCORES[-1]}; found: {found}")
+    return texts, score
 
 
 def _select(spec: str, items: list[Item], rows: str | None) -> list[Item]:
@@ -222,6 +236,51 @@ def _select(spec: str, items: list[Item], rows: str | None) -> list[Item]:
         raise InputError(f"{spec}: no rows with split {' or '.join(wanted)}; found: {found}")
     log.info("%s: rows with split %s are used (%s)", spec, rows, found)
     return kept
+
+
+def _inference_classes(
+    every: Sequence[Item], texts: tuple[str, str], column: str, stated: str | None
+) -> dict[str, float] | None:
+    """Return the score of each label where labels are classes of inference; None where they are scores.
+
+    Their names say so, or the names of the texts; numbers with a stated scale are scores.
+    """
+    if column != "label":
+        return None
+    written = {_written(row) for _, row in every}
+    if written & _INFERENCE_SCORES.keys():
+        return _INFERENCE_SCORES
+    if stated or texts not in INFERENCE or not written <= {*_INFERENCE_NUMBERS, *_NO_CLASS}:
+        return None
+    if "2" not in written:
+        raise InputError(
+            f"{every[0][0]}: labels 0 and 1 of {texts[0]} and {texts[1]} may be classes, with 0 for "
+            "entailment, or scores; state --scale 0-1 if 1 is the closer pair, else write the classes' names"
+        )
+    return {number: _INFERENCE_SCORES[name] for number, name in _INFERENCE_NUMBERS.items()}
+
+
+def _written(row: dict[str, Any]) -> str:
+    """Return a label in one way of writing."""
+    number = number_or_nan(row.get("label"))
+    return str(row.get("label")).strip().lower() if np.isnan(number) else f"{number:g}"
+
+
+def _scores_of_classes(
+    spec: str, items: Sequence[Item], classes: dict[str, float]
+) -> tuple[list[Item], NDArray[np.float64], Scale]:
+    """Return the items that have a class, their scores, and a note on how they were read."""
+    kept = [(place, row) for place, row in items if _written(row) not in _NO_CLASS]
+    if not kept:
+        raise InputError(f"{spec}: no row has a class; give labels {', '.join(classes)}")
+    for place, row in kept:
+        if _written(row) not in classes:
+            raise InputError(f"{place}: label must be {', '.join(classes)}, got {row.get('label')!r}")
+    numbers = " (written 0, 1, 2, as in SNLI)" if "0" in classes else ""
+    note = f"0-1: labels read as entailment 1, neutral 0.5, contradiction 0{numbers}"
+    if len(kept) < len(items):
+        note += f"; {counted(len(items) - len(kept), 'row')} without a class left out"
+    return kept, np.array([classes[_written(row)] for _, row in kept]), Scale(0.0, 1.0, note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,10 +343,28 @@ def detect_scale(scores: NDArray[np.float64], places: Sequence[str]) -> Scale:
     return Scale(1.0, 5.0, f"1-5, assumed {span}", assumed=True)
 
 
-def _scale(spec: str, raw: NDArray[np.float64], places: Sequence[str], stated: str | None) -> Scale:
-    """Return the scale of a source, having checked that all its scores are on it."""
+def _scale(
+    spec: str,
+    column: str,
+    every: Sequence[Item],
+    items: Sequence[Item],
+    raw: NDArray[np.float64],
+    stated: str | None,
+) -> Scale:
+    """Return the scale of a source, having checked that the scores (B,) of all items are on it.
+
+    Unless it is stated, the other splits of the source, `every` row of a file, help to tell: one of them may
+    hold the ends of the scale that another lacks. What has no score there, or -1 for a hidden one, does not.
+    """
+    places = [place for place, _ in items]
     if not stated:
-        return detect_scale(raw, places)
+        if is_dataset(spec) and raw.max() > 1:
+            every = [item for split in dataset_splits(spec) for item in read_rows(spec, split)]
+        others = [(number_or_nan(row.get(column)), place) for place, row in every]
+        others = [(number, place) for number, place in others if number >= 0]
+        return detect_scale(
+            np.append(raw, [n for n, _ in others]), [*places, *(place for _, place in others)]
+        )
     scale = parse_scale(stated)
     if (scale.low, scale.high) != (0, 1) and Path(spec).is_dir() and raw.min() >= 0 and raw.max() <= 1:
         # What `angle-data` writes is in 0..1 whatever the scale of the files beside it.
@@ -312,28 +389,10 @@ def check_stated_scale(stated: str | None, sets: Sequence[PairSet]) -> None:
         )
 
 
-def _text(row: dict[str, Any], column: str, place: str) -> str:
-    text = row.get(column)
-    if not isinstance(text, str) or not text.strip():
-        raise InputError(f"{place}: {column} must be a text that is not blank, got {text!r}; remove the row")
-    return text
-
-
-def _number(row: dict[str, Any], column: str, place: str) -> float:
-    value: Any = row.get(column)
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise InputError(f"{place}: {column} must be a number, got {value!r}")
-    return number
-
-
 def _weight(row: dict[str, Any], place: str) -> float:
     if row.get("weight") is None:
         return 1.0
-    weight = _number(row, "weight", place)
+    weight = number_in(row, ("weight",), place)
     if not 0 < weight <= 1:
         raise InputError(f"{place}: weight must be above 0 and at most 1, got {weight:g}")
     return weight
@@ -343,37 +402,31 @@ def _name(spec: str, part: str | None) -> str:
     path = Path(spec.removeprefix(HUB_PREFIX))
     # angle-data writes DIR/dataset: there the parent's name says more.
     base = path.resolve().parent.name if path.name == "dataset" else path.name
-    for suffix in (".gz", ".jsonl", ".csv", ".parquet"):
+    for suffix in (".gz", ".jsonl", ".csv", ".tsv", ".parquet"):
         base = base.removesuffix(suffix)
     return f"{base}/{part}" if part else base
 
 
 def distinct_names(sets: Sequence[PairSet], specs: Sequence[str]) -> list[PairSet]:
-    """Return sets under names that differ: those of one name get the folders that tell them apart.
-
-    Sets from one folder, such as a file that was given twice, are numbered.
+    """Return sets under names that differ: those of one name get their folder before it, or else a number.
 
     Args:
         sets: The sets as loaded.
         specs: The source of each, see `load_pairs`.
     """
-    folders = [_folders(spec) for spec in specs]
-    names = []
-    for pairs, own in zip(sets, folders, strict=True):
-        same = {other for other, rival in zip(folders, sets, strict=True) if rival.name == pairs.name}
-        depth = next(d for d in itertools.count() if len({other[:d] for other in same}) == len(same))
-        names.append("/".join([*reversed(own[:depth]), pairs.name]))
+    names = [pairs.name for pairs in sets]
+    longer = [f"{_folder(spec)}/{name}".lstrip("/") for name, spec in zip(names, specs, strict=True)]
+    names = [long if names.count(name) > 1 else name for name, long in zip(names, longer, strict=True)]
     return [
         replace(pairs, name=f"{name} #{names[: i + 1].count(name)}" if names.count(name) > 1 else name)
         for i, (pairs, name) in enumerate(zip(sets, names, strict=True))
     ]
 
 
-def _folders(spec: str) -> tuple[str, ...]:
-    """Return the folders above what `_name` names a set after, the innermost first."""
+def _folder(spec: str) -> str:
+    """Return the name of the folder that holds what `_name` names a set after."""
     path = Path(spec.removeprefix(HUB_PREFIX))
-    parts = path.relative_to(path.anchor).parts
-    return parts[: -2 if path.name == "dataset" else -1][::-1]
+    return (path.parent.parent if path.name == "dataset" else path.parent).name
 
 
 def join(sets: Sequence[PairSet]) -> PairSet:

@@ -1,12 +1,11 @@
 """Rows of labelled pairs from files, dataset directories and the Hugging Face hub, each with its place.
 
-A source is a .jsonl[.gz], .csv[.gz] or .parquet file, a dataset directory, or `hub:ID`.
+A source is a .jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet file, a dataset directory, or `hub:ID`.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -127,13 +126,7 @@ def load_hub_dataset(
 def _hub_cause(error: Exception) -> str:
     """Return what went wrong in a few words, and what to check."""
     message = " ".join(str(error).split())
-    reason = message.split(". ")[0][:200] or type(error).__name__
     if re.search(r"\b401 (Client Error|Unauthorized)", message):
         return TOKEN_REFUSED
-    if isinstance(error, FileNotFoundError) and "data file" in reason:
-        # The library looks for a folder of that name once the hub gave nothing that it can use.
-        reason = "the hub has no such data set, or gave no answer that can be used"
-    endpoint = os.environ.get("HF_ENDPOINT")
-    if endpoint:
-        return f"{reason}; check the id, the split, and HF_ENDPOINT, which is {endpoint}"
-    return f"{reason}; check the id and the split, or that the hub can be reached"
+    reason = message.split(". ")[0][:200] or type(error).__name__
+    return f"{reason}; check the id, the split, HF_ENDPOINT if it is set, and that the hub can be reached"

@@ -10,6 +10,7 @@ Read in this order:
 `task`: what a task is, and the tasks by name; the tasks themselves are in the folder `tasks`.
 `seeds`: models that differ in their seed as one system, and the t-tests between systems.
 `compare`: what models did on one task, compared; the `Result`.
-`analysis`: score densities, saturation, alignment and uniformity of pairs.
+`pairs`: what cosines of scored pairs are worth; the user's own pairs as a task.
+`analysis`: score densities, saturation, alignment and uniformity of pairs, for reports.
 `suite`: models on tasks, from names to the `Evaluation`.
 """

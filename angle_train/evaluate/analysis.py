@@ -1,4 +1,4 @@
-"""What a report and `eval --analysis` show beyond scores: score densities, saturation, alignment, uniformity.
+"""What a report shows beyond scores: score densities, saturation, alignment, uniformity.
 
 Pure functions from embeddings, cosines and gold scores to numbers and to the points of curves.
 Shapes: B pairs, D width, N texts.
@@ -10,13 +10,12 @@ contrastive representation learning through alignment and uniformity on the hype
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluate.similarity import cosine_rows, unit_rows
+from angle_train.evaluate.similarity import unit_rows
 
 BANDS = 5
 _POINTS = 101
@@ -27,33 +26,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A density: points `x`, density `y` there, and how many values it stands for."""
+    """A density: points `x` and density `y` there."""
 
     x: list[float]
     y: list[float]
-    count: int
-
-
-def analyse(first: NDArray[np.float32], second: NDArray[np.float32], gold: Array) -> dict[str, Any]:
-    """Return all analyses of scored pairs as plain values for JSON.
-
-    Args:
-        first: Embeddings (B, D) of the first texts.
-        second: Embeddings (B, D) of the second texts.
-        gold: Gold scores (B,), not all equal.
-
-    Returns:
-        `density` (see `density_by_band`), `saturation` (see `saturation`), `alignment` of the pairs in the
-        highest fifth of the gold scores, and `uniformity` of all texts.
-    """
-    similarity = cosine_rows(first, second)
-    close = gold >= gold.max() - np.ptp(gold) / BANDS
-    return {
-        "density": {name: asdict(curve) for name, curve in density_by_band(similarity, gold).items()},
-        "saturation": saturation(similarity),
-        "alignment": alignment(first[close], second[close]),
-        "uniformity": uniformity(np.vstack([first, second])),
-    }
 
 
 def density(values: Array, low: float, high: float, points: int = _POINTS) -> Curve:
@@ -66,30 +42,7 @@ def density(values: Array, low: float, high: float, points: int = _POINTS) -> Cu
     width = max(0.9 * spread * len(values) ** -0.2, (high - low) / 100)
     y = np.array([np.exp(-0.5 * ((point - values) / width) ** 2).sum() for point in x])
     y /= len(values) * width * np.sqrt(2 * np.pi)
-    return Curve(x.tolist(), y.tolist(), len(values))
-
-
-def density_by_band(similarity: Array, gold: Array) -> dict[str, Curve]:
-    """Return the density of cosines for all pairs, for each fifth of the gold scores, and of the gold scores.
-
-    Args:
-        similarity: Cosines (B,).
-        gold: Gold scores (B,), not all equal.
-
-    Returns:
-        `all`, `gold` (scores mapped to 0..1) and `LOW-HIGH`, in the scores' own units, for every fifth of
-        their range that holds a pair.
-    """
-    low, high = float(gold.min()), float(gold.max())
-    unit = (gold - low) / (high - low)
-    curves = {"all": density(similarity, -1.0, 1.0), "gold": density(unit, 0.0, 1.0)}
-    band = np.minimum((unit * BANDS).astype(np.int64), BANDS - 1)
-    for number in range(BANDS):
-        inside = similarity[band == number]
-        if len(inside):
-            start, end = (low + (high - low) * part / BANDS for part in (number, number + 1))
-            curves[f"{start:g}-{end:g}"] = density(inside, -1.0, 1.0)
-    return curves
+    return Curve(x.tolist(), y.tolist())
 
 
 def saturation(similarity: Array) -> dict[str, float]:

@@ -5,7 +5,6 @@ All models of a task are measured on the same resamples, drawn once.
 
 from __future__ import annotations
 
-import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -14,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_data.errors import InputError
 from angle_train.data.pairs import PairSet
 from angle_train.evaluate.bootstrap import (
     RESAMPLES,
@@ -26,11 +24,9 @@ from angle_train.evaluate.bootstrap import (
     resamples_for,
 )
 from angle_train.evaluate.seeds import SeedTest, System, seed_test
-from angle_train.evaluate.similarity import Encode, check_finite, word_overlap
+from angle_train.evaluate.similarity import Encode, word_overlap
 from angle_train.evaluate.statistics import Ranked, SpearmanOf
 from angle_train.evaluate.task import AVERAGES, GROUPS, Outcome
-
-log = logging.getLogger("angle.evaluate")
 
 Array = NDArray[np.float64]
 Sampled = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -146,13 +142,15 @@ def compare(
         similarities: Similarity (B,) of the pairs by model name.
         baseline: Name of the model that the others are compared with.
         role: See `Result`.
-
-    Raises:
-        InputError: A similarity is not a number, or a model is called as word overlap is.
     """
     systems = {name: System(name, (name,)) for name in similarities}
     comparison = Comparison(list(systems.values()), systems[baseline] if baseline else None)
-    return comparison.on_pairs(pairs, similarities, role)
+    ranked = Ranked(pairs.score)
+    outcomes = {
+        name: Outcome({SPEARMAN: SpearmanOf(pairs.score, column, ranked)})
+        for name, column in {WORD_OVERLAP: word_overlap(pairs), **similarities}.items()
+    }
+    return [replace(result, role=role) for result in comparison.on_task(pairs.name, outcomes)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,34 +180,10 @@ class Comparison:
         self._systems, self._baseline, self._resamples = systems, baseline, resamples
         self._main: dict[str, _Figure] = {}
 
-    def on_pairs(self, pairs: PairSet, similarities: Mapping[str, Array], role: str = "test") -> list[Result]:
-        """Return the Spearman correlation of every system, and of word overlap before them.
-
-        Args:
-            pairs: What the models were measured on.
-            similarities: Similarity (B,) of the pairs by member of a system.
-            role: See `Result`.
-
-        Raises:
-            InputError: A similarity is not a number, or a model is called as word overlap is.
-        """
-        if WORD_OVERLAP in similarities or any(system.name == WORD_OVERLAP for system in self._systems):
-            raise InputError(f"a model cannot be called {WORD_OVERLAP!r}: rename its directory")
-        for member, column in similarities.items():
-            check_finite(column, pairs, member)
-        ranked = Ranked(pairs.score)
-        columns = {WORD_OVERLAP: word_overlap(pairs), **similarities}
-        outcomes = {
-            member: Outcome({SPEARMAN: SpearmanOf(pairs.score, column, ranked)})
-            for member, column in columns.items()
-        }
-        found = self.on_task(pairs.name, outcomes)
-        return [replace(result, role=role) for result in found]
-
     def on_task(
         self, name: str, outcomes: Mapping[str, Outcome], published_size: int | None = None, seed: int = 0
     ) -> list[Result]:
-        """Return the results of one task, figure by figure.
+        """Return the results of one task, figure by figure; word overlap, if it is there, comes first.
 
         Args:
             name: Of the task.
@@ -237,15 +211,6 @@ class Comparison:
             results += [self._result(figure, system) for system in systems]
             if figure.main:
                 self._main[name] = figure
-                if resamples < self._resamples:
-                    log.info("%s: %d items, so intervals are from %d resamples", name, count, resamples)
-                if standard is False:
-                    log.warning(
-                        "%s: %d scored items, the published set has %d: no figures to compare with",
-                        name,
-                        count,
-                        published_size,
-                    )
         details = {system.name: outcomes[system.members[0]].details for system in systems}
         return [replace(r, details=details[r.model]) if r.main else r for r in results]
 
@@ -259,9 +224,6 @@ class Comparison:
         for group in AVERAGES:
             figures = [self._main[task] for task in GROUPS[group] if task in self._main]
             if len(figures) < len(GROUPS[group]) or any(figure.standard is False for figure in figures):
-                if figures:
-                    tasks = ", ".join(GROUPS[group])
-                    log.info("no %s average: it needs all of %s in their published size", group, tasks)
                 continue
             columns = {system.name: _averaged(figures, system.name) for system in self._systems}
             whole = _Figure(f"{group} average", figures[0].metric, len(figures), True, True, columns)

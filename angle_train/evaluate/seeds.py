@@ -2,23 +2,24 @@
 
 Two kinds of chance are kept apart: which items a test set happens to hold (the bootstrap's intervals) and
 which seed a model happens to have (the standard deviation and Student's or Welch's test here). A seed is
-what the wildcard of a pattern matched; whether models were really trained with it is not looked up.
+what the wildcards of a pattern matched. Models that lie beside their `recipe.toml` must have one recipe.
 """
 
 from __future__ import annotations
 
+import glob
 import re
 import statistics
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from angle_data.errors import InputError
+from angle_train.recipe import Recipe
 
-_WILDCARDS = "*?["
-_WILDCARD = re.compile(r"\[!?\]?[^\]]*\]|[*?]")
+_WILDCARD = re.compile(r"\*\*/|\[!?\]?[^\]]*\]|[*?]+")
 _ROUNDING = 1e-12  # of figures of at most about 1, which are sums of many
 _CONFIDENCE = 0.95
 
@@ -68,24 +69,51 @@ class SeedTest:
 def seeds_of(pattern: str) -> System:
     """Return the model directories that a pattern such as `runs/gis-seed*` names as one system.
 
-    They are sorted by what the wildcards matched, numbers by their size: seed 2 before seed 10.
+    They are sorted by what the wildcards matched, numbers by their size: seed 2 before seed 10. The system is
+    called by the last part of the pattern, or by all of it where a folder above has a wildcard too.
 
     Raises:
-        InputError: It names fewer than two.
+        InputError: It names fewer than two, or models whose recipes differ in more than the seed.
     """
-    path = Path(pattern)
-    at = next((i for i, part in enumerate(path.parts) if any(c in part for c in _WILDCARDS)), len(path.parts))
-    root, rest = Path(*path.parts[:at]), path.parts[at:]
-    places = [place for place in root.glob("/".join(rest)) if place.is_dir()] if rest else []
-    found = {place: _matched(rest, place.relative_to(root).parts) for place in places}
-    if len(found) < 2:
+    # What stands between the wildcards matches itself.
+    literals = (re.escape(part) for part in _WILDCARD.split(pattern))
+    wanted = re.compile("(.*)".join(literals))
+    places = [place for place in glob.glob(pattern, recursive=True) if Path(place).is_dir()]
+    matches = {place: wanted.fullmatch(place) for place in places}
+    seeds = {
+        place: "/".join(part.strip("/") for part in found.groups())
+        for place, found in matches.items()
+        if found
+    }
+    if len(seeds) < 2:
         raise InputError(
-            f"--seeds-of {pattern}: {len(found)} directories match; it needs at least two, and quotes around "
+            f"--seeds-of {pattern}: {len(seeds)} directories match; it needs at least two, and quotes around "
             "the pattern so that the shell leaves it alone"
         )
-    members = sorted(found, key=lambda place: (_natural(found[place]), str(place)))
-    name = path.name if len(rest) == 1 else pattern
-    return System(name, tuple(map(str, members)), tuple(found[place] for place in members))
+    members = sorted(seeds, key=lambda place: (_natural(seeds[place]), place))
+    _check_recipes(pattern, members)
+    path = Path(pattern)
+    name = pattern if glob.has_magic(str(path.parent)) else path.name
+    return System(name, tuple(members), tuple(seeds[place] for place in members))
+
+
+def _check_recipes(pattern: str, members: Sequence[str]) -> None:
+    """Check that models have one recipe but for the seed, where a `recipe.toml` lies in their directory."""
+    first: tuple[str, dict[str, Any]] | None = None
+    for member in members:
+        path = Path(member) / "recipe.toml"
+        if not path.is_file():
+            continue
+        sections = asdict(Recipe.from_toml(path))
+        sections.pop("description")
+        values = {f"{name}.{key}": value for name, part in sections.items() for key, value in part.items()}
+        first = first or (member, values)
+        unlike = [key for key in values if values[key] != first[1][key] and key != "training.seed"]
+        if unlike:
+            raise InputError(
+                f"--seeds-of {pattern}: {first[0]} and {member} differ in more than their seed, in "
+                f"{', '.join(unlike)}; give models of one recipe"
+            )
 
 
 def systems_of(
@@ -104,8 +132,7 @@ def systems_of(
         InputError: A pattern names fewer than two directories.
     """
     seeded = set(patterns)
-    pattern = baseline is not None and any(character in baseline for character in _WILDCARDS)
-    if baseline is not None and pattern and not Path(baseline).is_dir():
+    if baseline is not None and glob.has_magic(baseline) and not Path(baseline).is_dir():
         seeded.add(baseline)
     every = list(dict.fromkeys([*([] if baseline is None else [baseline]), *models, *patterns]))
     names = short_names(every)
@@ -114,11 +141,11 @@ def systems_of(
         if spec not in seeded:
             return System(names[spec], (spec,))
         found = seeds_of(spec)
-        # A pattern with a wildcard in a parent folder keeps its whole path: its last part says nothing.
         return System(names[spec] if found.name != spec else spec, found.members, found.seeds)
 
-    systems = [system(spec) for spec in dict.fromkeys([*models, *patterns])]
-    return systems, None if baseline is None else system(baseline)
+    systems = {spec: system(spec) for spec in every}
+    chosen = [systems[spec] for spec in dict.fromkeys([*models, *patterns])]
+    return chosen, None if baseline is None else systems[baseline]
 
 
 def short_names(models: Sequence[str]) -> dict[str, str]:
@@ -182,21 +209,6 @@ def _judged(test: Any) -> tuple[float, float, float]:
 def _equal(values: Sequence[float]) -> bool:
     """Return whether values differ by no more than rounding."""
     return max(values) - min(values) <= _ROUNDING * max(1.0, *map(abs, values))
-
-
-def _matched(pattern: Sequence[str], parts: Sequence[str]) -> str:
-    """Return what the wildcards of a pattern's parts stand for in a path's, joined by `/`.
-
-    Of a part with several wildcards it is all from the first to the last.
-    """
-    if "**" in pattern:
-        return "/".join(parts)
-    found = []
-    for wanted, part in zip(pattern, parts, strict=True):
-        literals = _WILDCARD.split(wanted)
-        if len(literals) > 1:
-            found.append(part[len(literals[0]) : len(part) - len(literals[-1])])
-    return "/".join(found)
 
 
 def _natural(text: str) -> list[str | int]:

@@ -8,7 +8,7 @@ resample lacks the items that a statistic needs, it is NaN.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,9 +91,7 @@ class SpearmanOf:
         weighted = counts * x
         covariance = (weighted * y).sum(axis=1)
         variance = (weighted * x).sum(axis=1) * (counts * y * y).sum(axis=1)
-        result: Array = np.zeros_like(covariance)
-        np.divide(covariance, np.sqrt(variance), out=result, where=variance > 0)
-        return result
+        return _ratio(covariance, np.sqrt(variance), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,43 +123,12 @@ class MeanOf:
         return result
 
 
-@dataclass(frozen=True, slots=True)
-class FScore:
-    """F1 of the positive class: 2·TP / (2·TP + FP + FN).
+class _OfKinds:
+    """A number that follows from n items of two kinds: gold labels (n,), and what was said of each (n,)."""
 
-    Attributes:
-        gold: Whether each item is positive (n,).
-        predicted: Whether it was said to be (n,).
-    """
-
-    gold: Bools
-    predicted: Bools
-
-    @property
-    def size(self) -> int:
-        """How many items."""
-        return len(self.gold)
-
-    def value(self) -> float:
-        """Return F1 in [0, 1]; 0 where nothing is positive and nothing was said to be."""
-        return float(self.resampled(np.ones((1, self.size)))[0])
-
-    def resampled(self, counts: Array) -> Array:
-        """Return F1 (R,) over the drawn items."""
-        hits = counts @ (self.gold & self.predicted).astype(np.float64)
-        misses = counts @ (self.gold ^ self.predicted).astype(np.float64)
-        total = 2 * hits + misses
-        result: Array = np.zeros_like(hits)
-        np.divide(2 * hits, total, out=result, where=total > 0)
-        return result
-
-
-class _Ordered:
-    """Binary gold labels (n,) and scores (n,), sorted by score once."""
-
-    def __init__(self, gold: Bools, scores: Array) -> None:
-        self._gold = np.asarray(gold, dtype=np.float64)
-        self._ranked = Ranked(np.asarray(scores))
+    def __init__(self, gold: Bools, said: NDArray[Any]) -> None:
+        self._gold, self._said = np.asarray(gold, dtype=np.float64), np.asarray(said)
+        self._ranked = Ranked(self._said)
 
     @property
     def size(self) -> int:
@@ -178,31 +145,42 @@ class _Ordered:
         return self._from_groups(positive, self._ranked.drawn(counts) - positive)
 
     def _from_groups(self, positive: Array, negative: Array) -> Array:
-        """Return the number (R,) from positives and negatives (R, G) by distinct score, lowest first."""
+        """Return the number (R,) from positives and negatives (R, G) by distinct value, lowest first."""
         raise NotImplementedError
 
 
-class AreaUnderCurve(_Ordered):
+class FScore(_OfKinds):
+    """F1 of the positive class, 2·TP / (2·TP + FP + FN), from whether each item was said to be positive (n,).
+
+    0 where nothing is positive and nothing was said to be.
+    """
+
+    def resampled(self, counts: Array) -> Array:
+        """Return F1 (R,) over the drawn items."""
+        hits, called = counts @ (self._gold * self._said), counts @ self._said.astype(np.float64)
+        return _ratio(2 * hits, called + counts @ self._gold, 0.0)
+
+
+class AreaUnderCurve(_OfKinds):
     """Area under the ROC curve: the chance that a positive item scores above a negative one, ties half."""
 
     def _from_groups(self, positive: Array, negative: Array) -> Array:
         below = np.cumsum(negative, axis=1) - negative
         won = (positive * (below + negative / 2)).sum(axis=1)
-        contests = positive.sum(axis=1) * negative.sum(axis=1)
-        result: Array = np.full_like(won, np.nan)  # a resample of one class alone says nothing
-        np.divide(won, contests, out=result, where=contests > 0)
-        return result
+        return _ratio(won, positive.sum(axis=1) * negative.sum(axis=1), np.nan)
 
 
-class AveragePrecision(_Ordered):
+class AveragePrecision(_OfKinds):
     """Average precision: mean precision at each step of recall, from the highest score down."""
 
     def _from_groups(self, positive: Array, negative: Array) -> Array:
         hits = np.cumsum(positive[:, ::-1], axis=1)
-        seen = hits + np.cumsum(negative[:, ::-1], axis=1)
-        precision = np.zeros_like(hits)
-        np.divide(hits, seen, out=precision, where=seen > 0)
-        total = hits[:, -1]
-        result: Array = np.full_like(total, np.nan)  # a resample without a positive item says nothing
-        np.divide((positive[:, ::-1] * precision).sum(axis=1), total, out=result, where=total > 0)
-        return result
+        precision = _ratio(hits, hits + np.cumsum(negative[:, ::-1], axis=1), 0.0)
+        return _ratio((positive[:, ::-1] * precision).sum(axis=1), hits[:, -1], np.nan)
+
+
+def _ratio(above: Array, below: Array, otherwise: float) -> Array:
+    """Return `above / below`, or `otherwise` where `below` is 0."""
+    result: Array = np.full_like(above, otherwise)
+    np.divide(above, below, out=result, where=below > 0)
+    return result

@@ -1,4 +1,4 @@
-"""The figures of a page as SVG text: intervals, learning curve, densities and histograms of scores.
+"""The figures of a page as SVG text: intervals, learning curve, densities of cosines.
 
 The page's style sheet gives the colours by class, `s0` … for models and `b0` … for bands of gold scores, so
 that one drawing suits light and dark pages. A figure is narrow enough for a phone. The same numbers give the
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluate.analysis import BANDS, Curve, density
+from angle_train.evaluate.analysis import BANDS, density
 from angle_train.evaluate.bootstrap import Interval
 from angle_train.evaluate.compare import WORD_OVERLAP, View
 
@@ -59,10 +59,10 @@ class Plot:
         self._bottom, self._height, self._left = height - _BOTTOM, height, left
         self._parts: list[str] = []
 
-    def x_axis(self, label: str, at: Sequence[float] | None = None) -> None:
-        """Draw the axis at the bottom, with round numbers or those given."""
+    def x_axis(self, label: str) -> None:
+        """Draw the axis at the bottom, with round numbers."""
         self._parts.append(f'<path class="axis" d="M{self._left} {self._bottom}H{_WIDTH - _RIGHT}"/>')
-        for value in at if at is not None else ticks(*self._x):
+        for value in ticks(*self._x):
             place = self._across(value)
             self._parts.append(f'<path class="axis" d="M{place} {self._bottom}v4"/>')
             self.text(place, self._bottom + 16, f"{value:g}", "middle")
@@ -92,14 +92,6 @@ class Plot:
     def ring(self, x: float, y: float, style: str) -> None:
         """Draw a ring around a point."""
         self._parts.append(f'<circle class="line {style}" cx="{self._across(x)}" cy="{self._up(y)}" r="6"/>')
-
-    def bar(self, low: float, high: float, y: float, style: str) -> None:
-        """Draw a bar from the bottom up to `y`, between two values across."""
-        left, right, top = float(self._across(low)), float(self._across(high)), self._up(y)
-        self._parts.append(
-            f'<rect class="bar {style}" x="{left + 1:g}" y="{top:g}" width="{max(right - left - 2, 1):.4g}" '
-            f'height="{self._bottom - top:.4g}"/>'
-        )
 
     def interval(self, score: Interval, y: float, style: str) -> None:
         """Draw a score, times 100, as a dot on the line of its interval."""
@@ -214,15 +206,6 @@ def learning_curve_panel(curve: Sequence[Mapping[str, Any]], best_step: int) -> 
     return "", plot.svg(f"dev Spearman from {scores[0]:.1f} to {max(scores):.1f} over {steps[-1]:g} steps")
 
 
-def density_panel(view: View) -> Panel:
-    """Return the density of all cosines under every model, and that of the gold scores, mapped to 0..1."""
-    gold = density((view.gold - view.gold.min()) / np.ptp(view.gold), 0.0, 1.0)
-    curves = [density(column, -1.0, 1.0) for column in view.similarity.values()]
-    lines = [("s0 dashed", gold), *((series(number), curve) for number, curve in enumerate(curves))]
-    plot = _densities(lines, _lowest(view), max(max(curve.y) for _, curve in lines), "cosine; gold score")
-    return "all pairs", plot.svg(f"densities of gold scores and of cosines on {view.name}; see the table")
-
-
 def band_panels(view: View) -> list[Panel]:
     """Return for every model the density of its cosines in each band of gold scores."""
     found = {
@@ -230,42 +213,15 @@ def band_panels(view: View) -> list[Panel]:
         for model in view.similarity
     }
     top = max(max(curve.y) for curves in found.values() for _, curve in curves)
-    return [
-        (
-            model,
-            _densities(curves, _lowest(view), top, "cosine").svg(
-                f"densities of cosines under {model} by gold score; see the table"
-            ),
-        )
-        for model, curves in found.items()
-    ]
-
-
-def _densities(curves: Sequence[tuple[str, Curve]], low: float, top: float, label: str) -> Plot:
-    """Return a plot of curves with their styles, from `low` to 1 across and to `top` upwards."""
-    plot = Plot((low, 1), (0, top))
-    plot.y_axis("density", numbers=False)
-    plot.x_axis(label)
-    for style, curve in curves:
-        kept = [i for i, x in enumerate(curve.x) if x >= low]
-        plot.line([curve.x[i] for i in kept], [curve.y[i] for i in kept], style)
-    return plot
-
-
-def histogram_panel(title: str, counts: Mapping[str, int]) -> Panel:
-    """Return a bar for each score, or range of scores."""
-    plot = Plot((0, len(counts)), (0, max(counts.values())), height=170)
-    plot.y_axis("pairs")
-    for number, (name, count) in enumerate(counts.items()):
-        plot.bar(number, number + 1, count, "s1")
-        middle = _LEFT + (_WIDTH - _LEFT - _RIGHT) * (number + 0.5) / len(counts)
-        plot.text(middle, 148, name.split("-")[0] if len(counts) > 6 else name, "middle")
-    plot.x_axis("gold score", at=())
-    described = "; ".join(f"{name}: {count}" for name, count in counts.items())
-    return title, plot.svg(f"pairs by gold score: {described}")
-
-
-def _lowest(view: View) -> float:
-    """Return a round number below all cosines and gold scores from 0."""
     lowest = min(0.0, *(float(column.min()) for column in view.similarity.values()))
-    return max(-1.0, float(np.floor(lowest * 5)) / 5)
+    low = max(-1.0, float(np.floor(lowest * 5)) / 5)  # a round number below all cosines
+    panels = []
+    for model, curves in found.items():
+        plot = Plot((low, 1), (0, top))
+        plot.y_axis("density", numbers=False)
+        plot.x_axis("cosine")
+        for style, curve in curves:
+            kept = [i for i, x in enumerate(curve.x) if x >= low]
+            plot.line([curve.x[i] for i in kept], [curve.y[i] for i in kept], style)
+        panels.append((model, plot.svg(f"densities of cosines under {model} by gold score; see the table")))
+    return panels

@@ -6,9 +6,8 @@ template escapes every text.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,7 @@ from scipy.stats import rankdata
 from angle_data.jsonl import replace_file
 from angle_train.evaluate.compare import SPEARMAN, Result, View, sample
 from angle_train.evaluate.suite import Evaluation
-from angle_train.recipe import Recipe
-from angle_train.report.figures import (
-    band_panels,
-    bands,
-    density_panel,
-    histogram_panel,
-    interval_panel,
-    learning_curve_panel,
-    series,
-)
+from angle_train.report.figures import band_panels, bands, interval_panel, learning_curve_panel
 from angle_train.report.result import BACKBONE, NAMING_NOTES, TUNED, FitReport, space_figures
 from angle_train.report.text import Compared, advice, interval_text, notes_on, seeds_note, table_of, tone
 
@@ -56,13 +46,10 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View]) -> None
         verdict=(report.advice(), lines[1:] if tuned else lines, tone(report.compared) if tuned else ""),
         warnings=[f"{note}." for note in report.notes if note not in NAMING_NOTES],
         scores=_scores(results, roles=True, coloured=tuned),
-        seeds=[],
         looks=[_look(_named(view, name), [(BACKBONE, name)] if name else []) for view in views],
         curve=learning_curve_panel(report.curve, report.best_step),
         tables=_tables(report),
-        terms=[name.replace("_", " ") for name in _terms(report)],
         command=report.details.get("command"),
-        counts=[histogram_panel(f"{n.name} ({n.role})", n.scores) for n in report.data if n.scores],
     )
 
 
@@ -76,13 +63,13 @@ def write_eval_page(path: Path, found: Evaluation, command: str) -> None:
     """
     results = [*found.results, *found.averages]
     baseline = next((result.baseline for result in found.results if result.main and result.baseline), "")
+    scores = _scores(results)
     _write(
         path,
         run=None,
         verdict=_verdict([result for result in found.results if result.main], baseline),
         warnings=[f"{name} was not measured: {reason}" for name, reason in found.failed.items()],
-        scores=_scores(results),
-        seeds=list(_seed_rows(results)),
+        scores=scores | {"notes": [*scores["notes"], *found.notes]},
         looks=[_look(view, _against(view, baseline)) for view in found.views],
         command=command,
     )
@@ -120,13 +107,7 @@ def _against(view: View, baseline: str) -> list[tuple[str, str]]:
 def _verdict(main: Sequence[Result], baseline: str) -> tuple[str, list[str], str]:
     """Return the conclusion of an evaluation, the lines that it rests on, and its tone."""
     if not baseline:
-        lines = []
-        for name in dict.fromkeys(result.pairs for result in main):
-            # Rounded as they are shown: models that look equal share the first place.
-            scores = {r.model: round(100 * r.score.value, 1) for r in main if r.pairs == name}
-            top = max(scores.values())
-            lines.append(f"{name}: {' and '.join(m for m, v in scores.items() if v == top)}, {top:.1f}")
-        return "Compared with no baseline. The highest scores:", lines, ""
+        return "Compared with no baseline.", [], ""
     compared: dict[str, list[Compared]] = {}
     for result in main:
         if result.difference:
@@ -183,20 +164,6 @@ def _scores(results: Sequence[Result], *, roles: bool = False, coloured: bool = 
     }
 
 
-def _seed_rows(results: Sequence[Result]) -> Iterator[Row]:
-    """Yield a row for each result of several seeds."""
-    for result in results:
-        if result.spread is None:
-            continue
-        test = result.seed_test
-        gain = f"{100 * test.mean:+.2f} [{100 * test.low:+.2f}, {100 * test.high:+.2f}]" if test else ""
-        p_value = f"{test.p_value:.3g}" if test and test.p_value is not None else ""
-        mean = f"{100 * result.score.value:.2f} ± {100 * result.spread:.2f}"
-        each = ", ".join(f"{100 * value:.2f}" for value in result.values)
-        system = [result.pairs, result.metric, result.model, str(len(result.values))]
-        yield "", [*system, mean, each, gain, p_value, test.kind if test else ""]
-
-
 def _look(view: View, compared: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return a closer look at one set of pairs.
 
@@ -205,16 +172,13 @@ def _look(view: View, compared: Sequence[tuple[str, str]]) -> dict[str, Any]:
         compared: Before and after: two models whose biggest changes are listed.
     """
     count = len(view.gold)
-    if count < 2 or np.ptp(view.gold) == 0:
-        return {"name": view.name, "ranked": False}
     found, figures = bands(view), space_figures(view)
     groups = [(band.name, band.cosines) for band in found] + [("all", view.similarity)]
     names = dict.fromkeys(name for of_model in figures.values() for name in of_model)
     return {
         "name": view.name,
-        "ranked": True,
         "count": count,
-        "models": [(series(number), model) for number, model in enumerate(view.similarity)],
+        "models": list(view.similarity),
         "changes": [(before, after, *_changes(view, before, after)) for before, after in compared],
         "bands": [(band.style, f"gold {band.name}") for band in found],
         "band_rows": [
@@ -228,7 +192,6 @@ def _look(view: View, compared: Sequence[tuple[str, str]]) -> dict[str, Any]:
             )
             for name, of_model in groups
         ],
-        "density": density_panel(view),
         "band_densities": band_panels(view),
         "figures": [
             ("", [name, *(_figure(name, of_model.get(name)) for of_model in figures.values())])
@@ -265,62 +228,16 @@ def _figure(name: str, value: float | None) -> str:
     return f"{100 * value:.1f} %" if name.startswith("cosine above") else f"{value:.3f}"
 
 
-def _terms(report: FitReport) -> list[str]:
-    """Return the names of the loss terms in the order of their first appearance."""
-    return list(dict.fromkeys(name for point in report.curve for name in point["terms"]))
-
-
 def _tables(report: FitReport) -> dict[str, list[Row]]:
     """Return the rows of the tables about a run, by the name of the table."""
-    details = report.details
-    folds, merge = details.get("folds"), details.get("merge", {"shares": (), "dev": ()})
-    rows: dict[str, list[Row]] = {
-        "data": [("", [n.role, n.name, f"{n.pairs:,}", n.scale, n.sha256[:12]]) for n in report.data],
-        "counts": [
-            ("", [f"{n.name} ({n.role})", "; ".join(f"{score}: {c:,}" for score, c in n.scores.items())])
-            for n in report.data
-            if n.scores
-        ],
-        "shares": [
-            ("changed" if share == merge["share"] else "", [f"{100 * share:g} %", f"{100 * score:.2f}"])
-            for share, score in zip(merge["shares"], merge["dev"], strict=False)
-        ],
-        "settings": list(_setting_rows(report)),
-        "curve": [],
-        "leaks": [],
-        "folds": [],
-    }
-    for point in report.curve:
-        losses = [f"{point['terms'][name]:.4f}" if name in point["terms"] else "" for name in _terms(report)]
-        cells = [str(point["step"]), f"{point['epoch']:.2f}", f"{100 * point['dev']:.2f}", *losses]
-        rows["curve"].append(("changed" if point["step"] == report.best_step else "", cells))
-    for leak in details.get("leaks", ()):
+    rows: dict[str, list[Row]] = {"data": [], "leaks": []}
+    for note in report.data:
+        scores = "; ".join(f"{score}: {count:,}" for score, count in note.scores.items())
+        rows["data"].append(
+            ("", [note.role, note.name, f"{note.pairs:,}", note.scale, scores, note.sha256[:12]])
+        )
+    for leak in report.details.get("leaks", ()):
         pairs, texts = f"{leak['pairs']:,} of {leak['count']:,}", f"{100 * leak['texts']:.1f} %"
         cells = [f"{leak['name']} ({leak['role']})", leak["origin"], pairs, texts]
         rows["leaks"].append(("bad" if leak["pairs"] else "", cells))
-    if folds:
-        for number, (size, score) in enumerate(zip(folds["sizes"], folds["scores"], strict=True), start=1):
-            rows["folds"].append(("", [f"part {number}", str(size), f"{100 * score:.2f}"]))
-        total, spread = str(sum(folds["sizes"])), f"{100 * folds['mean']:.2f} ± {100 * folds['spread']:.2f}"
-        rows["folds"].append(("first", ["mean ± standard deviation", total, spread]))
-        rows["folds"].append(("", ["backbone", total, f"{100 * folds['backbone']:.2f}"]))
     return rows
-
-
-def _setting_rows(report: FitReport) -> Iterator[Row]:
-    """Yield a row for each setting of a run, with its default where that is different."""
-    defaults = json.loads(json.dumps(asdict(Recipe())))
-    for section, values in report.recipe.items():
-        for key, value in values.items() if isinstance(values, dict) else ():
-            usual = defaults.get(section, {}).get(key)
-            changed = value != usual
-            cells = [f"{section}.{key}", _plain(value), _plain(usual) if changed else ""]
-            yield "changed" if changed else "", cells
-    yield "", ["computed on", f"{report.device}, {report.precision}", ""]
-    yield "", ["processes", str(report.details.get("processes", 1)), ""]
-
-
-def _plain(value: object) -> str:
-    if value is None:
-        return "not set"
-    return str(value).lower() if isinstance(value, bool) else str(value) or "(none)"

@@ -21,8 +21,9 @@ def write(path, rows=ROWS):
         return path
     opener = gzip.open if path.name.endswith(".gz") else open
     with opener(path, "wt", encoding="utf-8", newline="") as stream:
-        if ".csv" in path.name:
-            writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
+        if ".jsonl" not in path.name or ".csv" in path.name:
+            mark = "\t" if ".tsv" in path.name else ","
+            writer = csv.DictWriter(stream, fieldnames=list(rows[0]), delimiter=mark)
             writer.writeheader()
             writer.writerows(rows)
         else:
@@ -47,7 +48,9 @@ def test_every_kind_gives_the_same_rows_and_their_places(tmp_path, name, places)
     assert [place for place, _ in found] == [f"{tmp_path}/{place}" for place in places]
 
 
-@pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.csv", "t.csv.gz", "t.parquet"])
+@pytest.mark.parametrize(
+    "name", ["t.jsonl", "t.jsonl.gz", "t.csv", "t.csv.gz", "t.tsv", "t.tsv.gz", "t.parquet"]
+)
 def test_names_in_capitals_are_the_same_kinds(tmp_path, name):
     path = write(tmp_path / name).rename(tmp_path / name.upper())
     assert is_table(path)
@@ -97,7 +100,9 @@ def test_a_missing_required_column_is_named_with_those_there_are(tmp_path, name)
         ),
         ("t.jsonl", b'{"a": 1}\n[2]\n', r"t.jsonl:2: expected a JSON object"),
         ("t.parquet", b"PAR2", r"t.parquet: not a readable parquet file \(.+\); write it again"),
-        ("t.xlsx", b"", r"t.xlsx: unknown kind of file; give .jsonl, .jsonl.gz, .csv, .csv.gz or .parquet"),
+        ("t.xlsx", b"", r"t.xlsx: unknown kind of file; give \.jsonl\[.gz\], .* or .parquet"),
+        ("t.tsv", b"a,b\n1,2\n", r"t.tsv:1: the fields must stand between tabs, not between commas"),
+        ("t.tsv", b"a\tb\n1\n", r"t.tsv:2: expected 2 fields as in the header; quote texts with tabs"),
         ("jsonl", b"", r"jsonl: unknown kind of file"),
     ],
 )

@@ -1,46 +1,28 @@
 """The rows of evaluation tasks, from a folder of the user's or from data sets on the hub.
 
-A folder holds one folder a task with `SPLIT.jsonl.gz` (or .jsonl, .csv, .parquet). The functions at the end
-find texts, classes and numbers in a row under the names that the usual data sets give them.
+A folder holds one folder a task with `SPLIT.jsonl.gz` (or another kind of table).
 """
 
 from __future__ import annotations
 
 import logging
-import math
-import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from angle_data.errors import InputError
 from angle_data.tables import Rows, read_table
-from angle_data.text import whole_characters
-from angle_train.data.pairs import PairSet
 from angle_train.data.sources import load_hub_dataset
 from angle_train.evaluate.task import Source, TaskData
 
 log = logging.getLogger("angle.evaluate")
 
-SUFFIXES = (".jsonl.gz", ".jsonl", ".csv", ".parquet")
-_PAIR_COLUMNS = (
-    ("text1", "text2"),
-    ("sentence1", "sentence2"),
-    ("premise", "hypothesis"),
-    ("question1", "question2"),
-    ("question", "sentence"),
-    ("sentence_A", "sentence_B"),
-)
-_WHOLE_NUMBER = re.compile(r"([+-]?\d+)(?:\.0*)?")
-_TRUTH = {"true": "1", "false": "0"}
+SUFFIXES = (".jsonl.gz", ".jsonl", ".csv", ".tsv", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
 class DataFolder:
-    """The user's folder: `ROOT/TASK/SPLIT.jsonl.gz`, or .jsonl, .csv, .parquet."""
+    """The user's folder: `ROOT/TASK/SPLIT.jsonl.gz`, or another of `SUFFIXES`."""
 
     root: Path
 
@@ -106,73 +88,3 @@ def read_rows_of(source: Source, data: TaskData, split: str) -> list[tuple[str, 
     if not rows:
         raise InputError(f"{data.folder}/{split}: no rows in it")
     return rows
-
-
-def pair_set(name: str, rows: Sequence[tuple[str, Mapping[str, Any]]], scores: Sequence[float]) -> PairSet:
-    """Return the text pairs of rows with the given scores, which stay on their own scale."""
-    texts = [pair_in(row, place) for place, row in rows]
-    first, second = [a for a, _ in texts], [b for _, b in texts]
-    return PairSet(name, first, second, np.array(scores, np.float64), np.ones(len(rows)), scale="as given")
-
-
-def pair_in(row: Mapping[str, Any], place: str) -> tuple[str, str]:
-    """Return the two texts of a row, whichever of the usual names they have.
-
-    Raises:
-        InputError: The row has none of the names, or its value is no text.
-    """
-    names = next((names for names in _PAIR_COLUMNS if names[0] in row and names[1] in row), None)
-    if names is None:
-        found = ", ".join(map(str, row)) or "none"
-        raise InputError(f"{place}: no columns text1, text2 or sentence1, sentence2; found: {found}")
-    return text_in(row, names[0], place), text_in(row, names[1], place)
-
-
-def text_in(row: Mapping[str, Any], column: str, place: str) -> str:
-    """Return the text of a column; it may be empty, as some are in the standard sets.
-
-    Raises:
-        InputError: It is missing or no text.
-    """
-    text = row.get(column)
-    if not isinstance(text, str):
-        raise InputError(f"{place}: {column} must be a text, got {text!r}")
-    return whole_characters(text)
-
-
-def class_in(row: Mapping[str, Any], columns: Sequence[str], place: str) -> str:
-    """Return the class that the first of `columns` that the row has names, one way of writing for each.
-
-    1, 1.0, true, "1", "1.0" and "True" are all class `1`: one kind of file writes numbers where another
-    writes text, and a column with gaps makes fractions of whole numbers.
-
-    Raises:
-        InputError: It has none, or its value is empty, a fraction or no single value.
-    """
-    column = next((name for name in columns if row.get(name) is not None), columns[0])
-    value = row.get(column)
-    written = str(value).strip() if isinstance(value, str | bool | int | float) else ""
-    number = _WHOLE_NUMBER.fullmatch(written)
-    if number:
-        return str(int(number[1]))
-    if not written or isinstance(value, float):
-        raise InputError(f"{place}: {column} must be a class, got {value!r}")
-    return _TRUTH.get(written.lower(), written)
-
-
-def number_in(row: Mapping[str, Any], columns: Sequence[str], place: str) -> float:
-    """Return the number of the first of `columns` that the row has.
-
-    Raises:
-        InputError: It has none, or its value is no finite number.
-    """
-    column = next((name for name in columns if name in row), None)
-    if column is None:
-        raise InputError(f"{place}: no column {' or '.join(columns)}; found: {', '.join(map(str, row))}")
-    try:
-        number = float(row[column])
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise InputError(f"{place}: {column} must be a number, got {row[column]!r}")
-    return number

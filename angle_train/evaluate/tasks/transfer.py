@@ -1,15 +1,22 @@
 """Classification with frozen embeddings: SentEval's transfer tasks, and inference on joined sentences.
 
-MR, CR, SUBJ and MPQA: nested cross-validation in ten folds. TREC and MRPC: C chosen in ten folds of train.
-SST2 and inference: C chosen on the validation split. Texts are put into SentEval's order (by number of
-words, then label) first, since its folds depend on it; texts alike in both stay in the order of the file.
+Logistic regression by SentEval's protocols. MR, CR, SUBJ and MPQA: nested cross-validation in ten folds.
+TREC and MRPC: C (inverse strength of the L2 penalty) chosen in ten folds of train. SST2 and inference: C
+chosen on the validation split. Texts are put into SentEval's order (by number of words, then label) first,
+since its folds depend on it; texts alike in both stay in the order of the file.
+
+Folds, grids of C and the choice of the first C with the best rounded accuracy are those of SentEval's
+`tools/validation.py` for scikit-learn; the solver is scikit-learn's default of today (lbfgs, multinomial),
+where SentEval took the default of its time. SimCSE and the AnglE papers ran SentEval's other classifier, a
+layer trained by Adam for 4 epochs: their figures are not the same measurement.
+
+Source: Conneau and Kiela, SentEval (https://arxiv.org/abs/1803.05449).
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,27 +24,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from angle_data.errors import InputError
+from angle_train.data.columns import class_in, pair_in, text_in
 from angle_train.evaluate.similarity import Encode, Item
 from angle_train.evaluate.statistics import FScore, MeanOf, Statistic
 from angle_train.evaluate.task import HubData, Outcome, Settings, Source, TaskData
-from angle_train.evaluate.tasks.logistic import (
-    FOLDS,
-    Classified,
-    Examples,
-    cross_validated,
-    nested_cross_validation,
-    split_validated,
-)
-from angle_train.evaluate.tasks.sources import class_in, pair_in, read_rows_of, text_in
+from angle_train.evaluate.tasks.sources import read_rows_of
 
-Input = Literal["text", "difference", "joined"]
+FOLDS = 10
+GRIDS = {
+    "nested": tuple(2.0**t for t in range(-2, 4)),
+    "folds": tuple(2.0**t for t in range(-1, 6)),
+    "split": tuple(2.0**t for t in range(-2, 4)),
+}
+"""Protocol -> values of C that are tried."""
+_MAX_ITERATIONS = 1000
 _NO_LABEL = ("-1", "-")  # annotators did not agree; SNLI has some, by both names
 _HELD_OUT = 0.1
+
+Protocol = Literal["nested", "folds", "split"]
+Input = Literal["text", "difference", "joined"]
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledItems:
-    """Texts, or pairs of texts, with their classes, see `sources.class_in`."""
+    """Texts, or pairs of texts, with their classes, see `columns.class_in`."""
 
     items: Sequence[Item]
     labels: Sequence[str]
@@ -50,6 +61,35 @@ class TransferData:
     train: LabelledItems
     validation: LabelledItems | None
     test: LabelledItems | None
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Features (N, D) and classes (N,)."""
+
+    features: NDArray[np.float32]
+    labels: Rows
+
+    def take(self, rows: Rows) -> Examples:
+        """Return the examples at `rows`."""
+        return Examples(self.features[rows], self.labels[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """What a protocol said of every judged example, in their order.
+
+    Attributes:
+        predicted: Classes (n,).
+        weights: (n,), what each example counts for in the accuracy: folds count alike, whatever their size.
+        regularisation: The chosen C of every fold, or of the one classifier.
+        dev_accuracy: Mean accuracy that the choice was made by, 0..1.
+    """
+
+    predicted: Rows
+    weights: NDArray[np.float64]
+    regularisation: tuple[float, ...]
+    dev_accuracy: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +111,7 @@ class TransferTask:
 
     data: TaskData
     standard_size: int | None
-    protocol: Literal["nested", "folds", "split"]
+    protocol: Protocol
     train: str = "train"
     test: str = "test"
     features: Input = "text"
@@ -101,7 +141,7 @@ class TransferTask:
         train = self._examples(data.train, encode, classes)
         judged = self._examples(data.test, encode, classes) if data.test else train
         dev = self._examples(data.validation, encode, classes) if data.validation else None
-        found = self._classify(train, dev, judged, settings.seed)
+        found = classify(self.protocol, train, dev, judged, settings.seed)
         correct = (found.predicted == judged.labels).astype(np.float64)
         statistics: dict[str, Statistic] = {"accuracy": MeanOf(correct, found.weights)}
         if self.f1:
@@ -114,15 +154,6 @@ class TransferTask:
         }
         return Outcome(statistics, details | ({"note": self.note} if self.note else {}))
 
-    def _classify(self, train: Examples, dev: Examples | None, judged: Examples, seed: int) -> Classified:
-        if self.protocol == "nested":
-            return nested_cross_validation(train, seed)
-        if self.protocol == "folds":
-            return cross_validated(train, judged.features, seed)
-        if dev is None:
-            train, dev = _hold_out(train, seed)
-        return split_validated(train, dev, judged.features, seed)
-
     def _examples(self, part: LabelledItems, encode: Encode, classes: Sequence[str]) -> Examples:
         labels = np.array([classes.index(label) for label in part.labels], dtype=np.int64)
         if self.features != "difference":
@@ -134,7 +165,7 @@ class TransferTask:
         """Read a split; `known` are the classes that it may have."""
         found = []
         for place, row in read_rows_of(source, self.data, split):
-            label = class_in(row, ("label", "coarse_label"), place)
+            label = class_in(row, place)
             if label in _NO_LABEL:
                 continue
             if known is not None and label not in known:
@@ -155,24 +186,14 @@ class TransferTask:
             InputError: There are not; says what is needed.
         """
         counts = Counter(train.labels)
-        rarest, total = min(counts.values()), counts.total()
-        if self.protocol != "split":
-            # Nested: what is left of a class outside of a fold is divided into ten again.
-            least = FOLDS + 2 if self.protocol == "nested" else FOLDS
-            need = f"ten folds need two classes of at least {least} each"
-            enough = rarest >= least
-        elif validation:
-            need, enough = "two classes are needed", True
-        else:
-            need = (
-                "without a validation split a tenth is held out, which needs two classes of at least two "
-                "texts and a text of each class in the tenth"
-            )
-            enough = rarest >= 2 and math.ceil(_HELD_OUT * total) >= len(counts)
-        if len(counts) < 2 or not enough:
+        rarest = min(counts.values())
+        # Nested: what is left of a class outside of a fold is divided into ten again. A tenth that is held
+        # out must have a text of each class.
+        least = {"nested": FOLDS + 2, "folds": FOLDS, "split": 1 if validation else FOLDS}[self.protocol]
+        if len(counts) < 2 or rarest < least:
             raise InputError(
-                f"{self._named(self.train)}: {len(counts)} classes, the rarest with {rarest} of {total} "
-                f"texts; {need}"
+                f"{self._named(self.train)}: {len(counts)} classes, the rarest with {rarest} of "
+                f"{counts.total()} texts; two classes of at least {least} each are needed"
             )
 
     def _named(self, split: str) -> str:
@@ -184,17 +205,69 @@ class TransferTask:
         return text_in(row, "text" if "text" in row else "sentence", place)
 
 
-def _lengths(item: Item) -> tuple[int, ...]:
-    return tuple(len(text.split()) for text in ((item,) if isinstance(item, str) else item))
+def classify(
+    protocol: Protocol, train: Examples, dev: Examples | None, judged: Examples, seed: int
+) -> Classified:
+    """Judge examples by classifiers whose C is chosen without them.
+
+    Args:
+        protocol: `nested`: `judged` is `train`, each fold judged by a classifier of the others, whose C is
+            chosen in folds of these; `folds`: chosen in folds of train; `split`: on `dev`.
+        train: What is learned from.
+        dev: What `split` chooses C on; default a tenth of train, which is then not learned from.
+        judged: What is judged.
+        seed: Decides the folds, and the tenth.
+    """
+    if protocol == "split" and dev is None:
+        train, dev = _hold_out(train, seed)
+    rounds = [(train, np.arange(len(judged.labels)))]
+    if protocol == "nested":
+        rounds = [(train.take(rest), rows) for rest, rows in _folds(train, seed)]
+    predicted, weights = np.zeros_like(judged.labels), np.zeros(len(judged.labels))
+    chosen, accuracies = [], []
+    for learned, rows in rounds:
+        parts = (
+            [(learned, dev)] if dev else [tuple(map(learned.take, fold)) for fold in _folds(learned, seed)]
+        )
+        means = [
+            float(np.mean([_fit(a, c, seed).score(b.features, b.labels) for a, b in parts]))
+            for c in GRIDS[protocol]
+        ]
+        best = int(np.argmax([round(100 * mean, 2) for mean in means]))
+        chosen.append(GRIDS[protocol][best])
+        accuracies.append(means[best])
+        predicted[rows] = _fit(learned, chosen[-1], seed).predict(judged.features[rows])
+        weights[rows] = 1 / len(rows)
+    return Classified(predicted, weights, tuple(chosen), float(np.mean(accuracies)))
+
+
+def _folds(data: Examples, seed: int) -> Iterator[tuple[Rows, Rows]]:
+    """Yield the rows to learn from and those of the fold."""
+    from sklearn.model_selection import StratifiedKFold
+
+    folds = StratifiedKFold(n_splits=FOLDS, shuffle=True, random_state=seed)
+    yield from folds.split(data.features, data.labels)
+
+
+def _fit(data: Examples, c: float, seed: int) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=c, random_state=seed, max_iter=_MAX_ITERATIONS).fit(
+        data.features, data.labels
+    )
 
 
 def _hold_out(train: Examples, seed: int) -> tuple[Examples, Examples]:
     """Return nine tenths and one tenth of the examples, with the same share of each class."""
     from sklearn.model_selection import train_test_split
 
-    rows: NDArray[np.int64] = np.arange(len(train.labels))
+    rows: Rows = np.arange(len(train.labels))
     kept, held = train_test_split(rows, test_size=_HELD_OUT, random_state=seed, stratify=train.labels)
     return train.take(kept), train.take(held)
+
+
+def _lengths(item: Item) -> tuple[int, ...]:
+    return tuple(len(text.split()) for text in ((item,) if isinstance(item, str) else item))
 
 
 def _nested(name: str, size: int, hub: str, splits: str) -> TransferTask:

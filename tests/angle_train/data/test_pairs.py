@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from angle_data.errors import InputError
+from angle_train.data.columns import TEXTS, pair_in
 from angle_train.data.pairs import PairSet, join, load_pairs
 
 ROWS = [
@@ -162,10 +163,10 @@ def test_unusable_scores_are_refused(tmp_path, scores, stated, message):
         ),
         (
             '{"text1": "a", "score": 1}',
-            r"no text columns text1, text2 or sentence1, sentence2 \(with a score or label\), nor "
+            r"no text columns text1, text2 or sentence1, sentence2 or .* \(with a score or label\), nor "
             r"anchor, positive and perhaps negative; found: text1, score",
         ),
-        ('{"text1": "a", "text2": "b"}', r"no score or label column; found: text1, text2"),
+        ('{"text1": "a", "text2": "b"}', r"no column score, .*label or is_duplicate; found: text1, text2"),
         (
             '{"text1": "a", "text2": "b", "score": 1}\n{"text1": "a", "text2": " ", "score": 0}',
             r"x.jsonl:2: text2 must be a text that is not blank, got ' '",
@@ -242,19 +243,6 @@ def test_rows_of_a_split_column_are_selected(tmp_path, rows, expected):
     assert sorted(set(pairs.text1)) == expected
 
 
-def test_missing_split_is_named_with_what_there_is(tmp_path, examples):
-    with pytest.raises(InputError, match=r"no rows with split train; found: dev 100, test 200"):
-        load_pairs(str(examples / "eval_natural.jsonl"), rows="train")
-    assert load_pairs(str(examples / "eval_natural.jsonl"), rows="test").name == "eval_natural/test"
-    assert len(load_pairs(scored(tmp_path, [0, 1]), rows="test")) == 2  # no split column: all rows
-
-
-def test_unreachable_hub_is_one_line():
-    with pytest.raises(InputError, match=r"hub:someone/pairs \(split train\) cannot be loaded") as caught:
-        load_pairs("hub:someone/pairs")
-    assert "\n" not in str(caught.value)
-
-
 def test_hub_prefix_loads_through_datasets(tmp_path):
     # A directory stands in for the hub: load_dataset takes both.
     (tmp_path / "data").mkdir()
@@ -301,3 +289,77 @@ def test_score_is_preferred_to_label_and_half_a_surrogate_pair_replaced(tmp_path
     )
     pairs = load_pairs(str(path))
     assert (pairs.text1[0], pairs.score.tolist()) == ("a \ufffd", [0.5, 0.0])
+
+
+def labelled(tmp_path, labels, names=("premise", "hypothesis"), name="nli.jsonl"):
+    first, second = names
+    rows = [{first: f"a{i}", second: f"b{i}", "label": label} for i, label in enumerate(labels)]
+    return write_jsonl(tmp_path / name, rows)
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "expected", "told"),
+    [
+        (
+            ["entailment", "neutral", "contradiction"],
+            ("sentence1", "sentence2"),
+            [1, 0.5, 0],
+            "contradiction 0",
+        ),
+        (["ENTAILMENT", "-", "CONTRADICTION"], ("premise", "hypothesis"), [1, 0], "; 1 row without a class"),
+        ([0, 1, 2, -1], ("premise", "hypothesis"), [1, 0.5, 0], "(written 0, 1, 2, as in SNLI); 1 row"),
+        (["2", "0"], ("premise", "hypothesis"), [0, 1], "(written 0, 1, 2, as in SNLI)"),
+    ],
+)
+def test_classes_of_inference_are_scores_and_said_to_be(tmp_path, caplog, labels, names, expected, told):
+    with caplog.at_level("INFO", logger="angle"):
+        pairs = load_pairs(labelled(tmp_path, labels, names))
+    assert pairs.score.tolist() == expected
+    assert "0-1: labels read as entailment 1, neutral 0.5, contradiction 0" in caplog.text
+    assert told in caplog.text
+
+
+def test_labels_0_and_1_of_premises_are_not_guessed(tmp_path):
+    path = labelled(tmp_path, [0, 1])
+    with pytest.raises(InputError, match=r"nli.jsonl:1: labels 0 and 1 of premise and hypothesis may be"):
+        load_pairs(path)
+    assert load_pairs(path, scale="0-1").score.tolist() == [0, 1]
+    with pytest.raises(InputError, match=r"odd.jsonl:2: label must be entailment, neutral, .* got 'maybe'"):
+        load_pairs(labelled(tmp_path, ["neutral", "maybe"], name="odd.jsonl"))
+    with pytest.raises(InputError, match=r"no row has a class"):
+        load_pairs(split_file(tmp_path, [("dev", "-"), ("test", "neutral")], "label"), rows="dev")
+
+
+def split_file(tmp_path, scores, column="score"):
+    """A file of rows of several splits."""
+    rows = [{"text1": "a", "text2": f"b{i}", column: s, "split": part} for i, (part, s) in enumerate(scores)]
+    return write_jsonl(tmp_path / "splits.jsonl", rows)
+
+
+@pytest.mark.parametrize(
+    ("others", "expected", "scale"),
+    [([1, 5, 3], [0.25, 0.75], "1-5, detected"), ([0.5, 5, -1, None], [0.4, 0.8], "0-5, detected")],
+)
+def test_the_scale_is_that_of_all_splits_of_a_source(tmp_path, others, expected, scale):
+    scores = [("dev", 2.0), ("dev", 4.0), *(("train", score) for score in others)]
+    pairs = load_pairs(split_file(tmp_path, scores), rows="dev")
+    assert (pairs.score.tolist(), pairs.scale.startswith(scale)) == (pytest.approx(expected), True)
+    for split in ("dev", "train"):
+        rows = [
+            {"text1": "a", "text2": f"b{i}", "score": s}
+            for i, (part, s) in enumerate(scores)
+            if part == split
+        ]
+        (tmp_path / "data").mkdir(exist_ok=True)
+        write_parquet(tmp_path / "data" / f"{split}-00000-of-00001.parquet", rows)
+    pairs = load_pairs(str(tmp_path), split="dev")
+    assert (pairs.score.tolist(), pairs.scale.startswith(scale)) == (pytest.approx(expected), True)
+
+
+@pytest.mark.parametrize("first", ["text1", "sentence1", "question1", "sentence_A", "premise", "question"])
+def test_pairs_and_tasks_know_the_same_names(tmp_path, first):
+    second = dict(TEXTS)[first]
+    rows = [{first: "a", second: f"b{i}", "relatedness_score": i} for i in range(6)]
+    path = write_jsonl(tmp_path / "test.jsonl", rows)
+    assert load_pairs(path).score.tolist() == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
+    assert [pair_in(row, "here") for row in rows] == [("a", f"b{i}") for i in range(6)]

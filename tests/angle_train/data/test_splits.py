@@ -176,15 +176,14 @@ def test_files_of_one_name_are_told_apart_within_their_role(rows, tmp_path, monk
     ("specs", "names"),
     [
         (["test.jsonl", "b/test.jsonl", "dev.jsonl"], ["test", "b/test", "dev"]),
-        (["x/a/test.csv", "y/a/test.csv"], ["x/a/test", "y/a/test"]),
+        (["x/a/test.csv", "y/a/test.csv"], ["a/test #1", "a/test #2"]),
         (["/r/a/test.csv", "/r/b/test.csv"], ["a/test", "b/test"]),
         (["hub:one/pairs", "hub:two/pairs"], ["one/pairs", "two/pairs"]),
         (["u/run/dataset", "v/run/dataset"], ["u/run", "v/run"]),
-        (["a/test.jsonl", "a/test.jsonl"], ["test #1", "test #2"]),
         (["a/test.csv", "b/test.csv", "b/test.gz"], ["a/test", "b/test #1", "b/test #2"]),
     ],
 )
-def test_names_get_as_many_folders_as_they_need(specs, names):
+def test_names_get_their_folder_or_else_a_number(specs, names):
     short = [name.split(" ")[0].split("/")[-1] for name in names]
     sets = [PairSet(name, ["a"], ["b"], np.ones(1), np.ones(1)) for name in short]
     assert [pairs.name for pairs in distinct_names(sets, specs)] == names

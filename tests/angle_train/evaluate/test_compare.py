@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from angle_data.errors import InputError
 from angle_train.data.pairs import PairSet
 from angle_train.evaluate import compare as comparison
 from angle_train.evaluate.bootstrap import draw, interval_around, paired_bootstrap
@@ -63,28 +62,6 @@ def test_results_are_read_back_from_plain_values_and_say_what_applies_alone():
     )
     found = [*on_pairs, *on_task]
     assert [Result.from_dict(result.to_dict()) for result in found] == found
-
-
-def test_large_sets_get_fewer_resamples_and_say_so(monkeypatch, caplog):
-    monkeypatch.setattr(comparison, "resamples_for", lambda count, wanted: 40)
-    with caplog.at_level("INFO", logger="angle"):
-        (_, one) = compare(PAIRS, {"one": COLUMNS["s1"]})
-    statistic = SpearmanOf(GOLD, COLUMNS["s1"])
-    assert one.score == interval_around(statistic.value(), *draw([statistic], 40, 0))
-    assert caplog.messages == ["made: 60 items, so intervals are from 40 resamples"]
-
-
-def test_a_model_does_not_take_the_place_of_word_overlap():
-    with pytest.raises(InputError, match="a model cannot be called 'word overlap': rename its directory"):
-        compare(PAIRS, {WORD_OVERLAP: GOLD})
-
-
-@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
-def test_a_model_that_gives_no_numbers_is_named_not_compared(broken):
-    column = GOLD.copy()
-    column[[3, 7]] = broken
-    with pytest.raises(InputError, match="new: 2 of 60 similarities of made are not numbers; its weights"):
-        compare(PAIRS, {"old": GOLD, "new": column}, baseline="old")
 
 
 def test_of_many_pairs_500_are_sampled_from_all_of_them():

@@ -1,7 +1,5 @@
 """What every entry of the task registry must do, on made-up data that has the columns of all tasks."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -42,8 +40,7 @@ def data_dir(tmp_path_factory):
 @pytest.fixture
 def few_folds(monkeypatch):
     """Two folds in place of ten: the contract is not about accuracy."""
-    for name in ("nested_cross_validation", "cross_validated"):
-        monkeypatch.setattr(task_transfer, name, partial(getattr(task_transfer, name), folds=2))
+    monkeypatch.setattr(task_transfer, "FOLDS", 2)
 
 
 def encode(items):
@@ -103,8 +100,6 @@ def test_names_and_groups_are_expanded_once_in_order():
     assert set(AVERAGES) <= set(GROUPS)
 
 
-def test_an_unknown_name_is_refused_with_what_comes_close():
-    with pytest.raises(InputError, match=r"no task 'stsbb'; did you mean .*stsb"):
-        expand_names(["stsbb"])
+def test_an_unknown_name_is_refused_with_those_there_are():
     with pytest.raises(InputError, match="no task 'zzz'; there are sts, pairs"):
         expand_names(["zzz"])

@@ -5,11 +5,11 @@ import pytest
 
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
+from angle_train.evaluate.pairs import best_threshold
 from angle_train.evaluate.task import Settings, TaskData, load_task
 from angle_train.evaluate.tasks import pairs as task_pairs
-from angle_train.evaluate.tasks.pairs import BUG_DUPLICATES, PairTask, best_threshold
+from angle_train.evaluate.tasks.pairs import BUG_DUPLICATES, STS12, PairTask
 from angle_train.evaluate.tasks.sources import DataFolder
-from angle_train.evaluate.tasks.sts import STS12
 
 SETTINGS = Settings()
 
@@ -72,14 +72,15 @@ def test_thresholds_come_from_dev_and_are_applied_to_test(tmp_path):
     assert outcome.statistics["auc"].value() == pytest.approx(0.75)
 
 
-def test_without_a_dev_split_no_threshold_is_made_up(tmp_path):
+def test_without_a_dev_split_the_threshold_is_found_on_the_same_pairs_and_called_so(tmp_path):
     task = PairTask(TaskData("x"), None)
     rows = [{"text1": "a", "text2": "b", "label": 1}, {"text1": "a", "text2": "c", "label": 0}]
     write_jsonl(tmp_path / "x" / "test.jsonl", rows)
     outcome = task.measure(task.load(DataFolder(tmp_path)), table({"a": 0, "b": 1, "c": 2}), SETTINGS)
-    assert set(outcome.statistics) == {"spearman", "auc", "average_precision"}
+    assert set(outcome.statistics) == {"spearman", "auc", "average_precision", "best_accuracy"}
+    assert outcome.details["threshold_found_on"] == "the same pairs"
     write_jsonl(tmp_path / "x" / "test.jsonl", rows[:1] * 3)
-    with pytest.raises(InputError, match="x/test: all 3 labels say the same"):
+    with pytest.raises(InputError, match="x/test: all 3 scores are 1; a correlation needs different ones"):
         task.load(DataFolder(tmp_path))
 
 
@@ -114,9 +115,9 @@ def test_f1_has_a_threshold_of_its_own(tmp_path):
 def test_thresholds_are_found_on_validation_where_there_is_one(tmp_path):
     for split in ("train", "validation", "test"):
         write_jsonl(tmp_path / "gis" / f"{split}.jsonl", rows_at([(5, 1), (40, 0)]))
-    assert load_task("gis").load(DataFolder(tmp_path)).dev_split == "validation"
+    assert load_task("gis").load(DataFolder(tmp_path)).dev.name == "validation"
     (tmp_path / "gis" / "validation.jsonl").unlink()
-    assert load_task("gis").load(DataFolder(tmp_path)).dev_split == "train"
+    assert load_task("gis").load(DataFolder(tmp_path)).dev.name == "train"
 
 
 def test_a_sample_of_many_dev_pairs_keeps_texts_and_labels_together(tmp_path, monkeypatch):

@@ -7,9 +7,8 @@ from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_train.evaluate.similarity import unit_rows
 from angle_train.evaluate.task import Settings, TaskData
-from angle_train.evaluate.tasks import duplicates as task_duplicates
-from angle_train.evaluate.tasks.captions import CaptionTask, top_k
-from angle_train.evaluate.tasks.duplicates import DuplicateTask, ranks_of
+from angle_train.evaluate.tasks import retrieval
+from angle_train.evaluate.tasks.retrieval import CaptionTask, DuplicateTask, ranks_of, top_k
 from angle_train.evaluate.tasks.sources import DataFolder
 
 SETTINGS = Settings()
@@ -67,19 +66,14 @@ def captions(tmp_path, images):
     return task, task.load(DataFolder(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("within", "protocol"),
-    [(True, "top 3, the query among the captions to be found"), (False, "top 2, the query not among")],
-)
-def test_strict_accuracy_wants_all_captions_of_the_image_and_no_other(tmp_path, within, protocol):
+def test_strict_accuracy_wants_all_captions_of_the_image_and_no_other(tmp_path):
     degrees = {"a1": 0, "a2": 1, "a3": 2, "b1": 40, "b2": 41, "b3": 80, "c1": 78, "c2": 120, "c3": 121}
     task, data = captions(tmp_path, [["a1", "a2", "a3"], ["b1", "b2", "b3"], ["c1", "c2", "c3"]])
-    outcome = task.measure(data, table(degrees), Settings(query_in_index=within))
+    outcome = task.measure(data, table(degrees), SETTINGS)
     # a finds its own. b has b2 beside it, but a3 (38° away) comes before b3 (40°). c has b3 beside it.
     assert outcome.statistics["strict_accuracy"].value() == pytest.approx(1 / 3)
-    assert outcome.details["protocol"].startswith(protocol)
-    own = [3, 2, 1] if within else [2, 1, 0]
-    assert outcome.statistics["recall"].value() == pytest.approx(np.mean(own) / (3 if within else 2))
+    assert outcome.statistics["strict_accuracy_without_query"].value() == pytest.approx(1 / 3)
+    assert outcome.statistics["recall"].value() == pytest.approx(np.mean([3, 2, 1]) / 3)
 
 
 def test_captions_that_read_alike_are_the_same_caption(tmp_path):
@@ -123,29 +117,11 @@ def pool(tmp_path, clusters):
     return task, task.load(DataFolder(tmp_path))
 
 
-def test_recall_counts_what_stands_at_the_depth_itself(tmp_path, monkeypatch):
-    ranks = [[1], [2], [5], [6], [10, 11], [100, 101]]
-    monkeypatch.setattr(task_duplicates, "ranks_of", lambda *given: [np.array(rank) for rank in ranks])
-    task, data = pool(tmp_path, "aabbcc")
-    outcome = task.measure(data, table({f"t{i}": i for i in range(6)}), SETTINGS)
-    found = {name: statistic.value() for name, statistic in outcome.statistics.items()}
-    assert found == {
-        "map": pytest.approx(
-            (1 + 1 / 2 + 1 / 5 + 1 / 6 + (1 / 10 + 2 / 11) / 2 + (1 / 100 + 2 / 101) / 2) / 6
-        ),
-        "mrr": pytest.approx((1 + 1 / 2 + 1 / 5 + 1 / 6 + 1 / 10 + 1 / 100) / 6),
-        "recall@1": pytest.approx(1 / 6),
-        "recall@5": pytest.approx(3 / 6),
-        "recall@10": pytest.approx(4.5 / 6),
-        "recall@100": pytest.approx(5.5 / 6),
-    }
-
-
 def test_what_is_drawn_for_intervals_of_duplicate_search_are_clusters(tmp_path, monkeypatch):
     # Cluster b has three queries that find nothing at rank 1, a has two that do.
     ranks = {0: [1], 2: [2, 3], 3: [3, 4], 4: [2, 3], 5: [1]}
     monkeypatch.setattr(
-        task_duplicates, "ranks_of", lambda relevant, queries, unit: [np.array(ranks[row]) for row in queries]
+        retrieval, "ranks_of", lambda relevant, queries, unit: [np.array(ranks[row]) for row in queries]
     )
     task, data = pool(tmp_path, "acbbba")
     assert data.cluster.tolist() == [0, 1, 1, 1, 0]
@@ -155,18 +131,6 @@ def test_what_is_drawn_for_intervals_of_duplicate_search_are_clusters(tmp_path, 
     assert (recall.size, recall.value()) == (2, pytest.approx(2 / 5))
     # Only a; only b; a twice and b once: four of seven queries.
     assert recall.resampled(np.array([[2, 0], [0, 2], [2, 1]])) == pytest.approx([1, 0, 4 / 7])
-
-
-def test_four_of_five_captions_are_not_all_of_them(tmp_path):
-    degrees = {"a1": 0, "a2": 1, "a3": 2, "a4": 3, "a5": 9, "b1": 8, "b2": 90, "b3": 91, "b4": 92, "b5": 93}
-    task, data = captions(tmp_path, [[f"{image}{n}" for n in range(1, 6)] for image in "ab"])
-    found = task.measure(data, table(degrees), SETTINGS)
-    # a finds b1 before a5. b1 finds itself, a5 and three more of a.
-    assert found.statistics["strict_accuracy"].value() == 0
-    assert found.statistics["recall"].value() == pytest.approx((4 + 1) / 10)
-    degrees["a5"] = 7
-    found = task.measure(data, table(degrees), SETTINGS)
-    assert found.statistics["strict_accuracy"].value() == pytest.approx(1 / 2)
 
 
 def test_a_twin_of_another_image_stands_for_one_caption_not_for_two(tmp_path):
@@ -181,8 +145,7 @@ def test_a_twin_of_another_image_stands_for_one_caption_not_for_two(tmp_path):
 def test_without_the_queries_a_twin_of_the_query_is_no_caption_to_be_found(tmp_path):
     task, data = captions(tmp_path, [["a", "dog"], ["b", "a"]])
     degrees = {"a": 0, "dog": 5, "b": 40}
-    found = task.measure(data, table(degrees), Settings(query_in_index=False))
-    # The index holds dog and the second image's a: a finds its twin, b finds dog.
-    assert found.statistics["strict_accuracy"].value() == 0
     found = task.measure(data, table(degrees), SETTINGS)
+    # The index holds dog and the second image's a: a finds its twin, b finds dog.
+    assert found.statistics["strict_accuracy_without_query"].value() == 0
     assert found.statistics["strict_accuracy"].value() == 0  # itself and its twin in place of dog

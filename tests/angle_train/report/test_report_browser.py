@@ -99,11 +99,3 @@ def test_paper_shows_what_is_folded_away(pages, tmp_path):
         page = pages["fit"].replace("@media print {", f"@media {media} {{")
         found, _ = opened(page, tmp_path / media, 1280, also=count, folded=True)
         assert int(found) == shown
-
-
-def test_messages_and_wide_content_would_be_noticed(pages, tmp_path):
-    wide = pages["fit"].replace("<main>", "<main><div style='width:900px'>wide</div>")
-    found, console = opened(wide, tmp_path, 360, also="nothing.here();")
-    inner, outer = map(int, re.search(r"width (\d+) of (\d+)", found).groups())
-    assert inner > outer
-    assert console

@@ -69,22 +69,3 @@ def test_eval_writes_a_page_on_a_task(run, tiny_model_dir, rows, tmp_path):
     assert "checkpoint: Not reliably better than model" in page
     assert "angle-train eval --model checkpoint --baseline model --task stsb --data-dir data" in page
     assert str(tmp_path) not in page
-
-
-def test_eval_tells_files_of_one_name_apart(run, capsys, tiny_model_dir, rows, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name, part in (("a", rows[:15]), ("b", rows[15:])):
-        (tmp_path / name).mkdir()
-        write_jsonl(tmp_path / name / "test.jsonl", part)
-    run(
-        *("eval", "--model", tiny_model_dir, "--pairs", "a/test.jsonl", "--pairs", "b/test.jsonl"),
-        *("--report", "page.html"),
-    )
-    table = capsys.readouterr().out.splitlines()[2:-1]
-    assert [line.split()[0] for line in table] == ["a/test", "a/test", "b/test", "b/test"]
-    page = (tmp_path / "page.html").read_text()
-    assert "angle-train eval --model model --pairs a/test.jsonl --pairs b/test.jsonl" in page
-    for name in ("a/test", "b/test"):
-        assert f"<li>{name}: model, " in page
-        assert f"A closer look at {name}</h2>" in page
-        assert f'aria-label="Spearman × 100 on {name}: word overlap' in page

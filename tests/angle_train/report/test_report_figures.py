@@ -4,7 +4,6 @@ A plot is 340 wide; its numbers take 44 at the left, 10 at the right, 8 at the t
 """
 
 import re
-from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from angle_train.evaluate.compare import WORD_OVERLAP, View
 from angle_train.report import figures
 from angle_train.report.figures import Plot, ticks
 
-STYLE = files("angle_train.report").joinpath("style.css").read_text()
 NAMES = ["one", "two", "three"]
 
 
@@ -48,14 +46,11 @@ def test_points_go_right_with_x_and_up_with_y():
     plot.dots([0, 5, 10], [0, 50, 100], "s1")
     plot.line([0, 2.5], [100, 25], "s2")
     plot.ring(7.5, 75, "ink")
-    plot.bar(5, 10, 50, "s3")
     plot.x_axis("across")
     plot.y_axis("up")
     svg = plot.svg("drawing")
     assert paths(svg) == [("dots s1", [44, 192, 187, 100, 330, 8]), ("line s2", [44, 8, 115.5, 146])]
     assert '<circle class="line ink" cx="258.5" cy="54.0" r="6"/>' in svg
-    # A bar leaves 1 free on either side, and stands on the axis.
-    assert '<rect class="bar s3" x="188" y="100" width="141" height="92"/>' in svg
     assert texts(svg)["4"] == (158.4, 208)
     assert texts(svg)["50"] == (39, 104)
     assert texts(svg)["across"] == (187, 225)
@@ -113,15 +108,6 @@ def test_learning_curve_starts_at_the_backbone_and_rings_the_best():
     assert '<circle class="line ink" cx="187" cy="23.3" r="6"/>' in svg
 
 
-def test_densities_peak_where_the_values_are():
-    _, svg = figures.density_panel(view((0, 0.5, 0.5, 0.5, 1), old=[0.2] * 5, new=[0.8] * 5))
-    gold, old, new = paths(svg)
-    assert [kind for kind, _ in (gold, old, new)] == ["line s0 dashed", "line s1", "line s2"]
-    assert peak(gold[1])[0] == pytest.approx(187, abs=4)  # flat there
-    assert peak(old[1]) == (101.2, 8)
-    assert peak(new[1]) == (272.8, 8)
-
-
 def test_bands_cut_the_range_of_the_gold_scores_into_fifths():
     found = figures.bands(view((1.0, 1.9, 3.0, 5.0), old=[0.0, 0.2, 0.5, 1.0]))
     assert [(band.name, band.style, band.cosines["old"].tolist()) for band in found] == [
@@ -142,68 +128,9 @@ def test_bands_have_the_ordered_colours_of_their_gold_scores():
     ]
 
 
-def test_bars_are_as_high_as_their_counts():
-    _, svg = figures.histogram_panel("scores", {"0": 1, "0.5": 3, "1": 2})
-    bars = re.findall(
-        r'<rect class="bar s1" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', svg
-    )
-    assert [tuple(map(float, bar)) for bar in bars] == [
-        (45, 90.7, 93.3, 41.3),
-        (140.3, 8, 93.4, 124),
-        (235.7, 49.3, 93.3, 82.7),
-    ]
-    names = re.findall(r'<text x="([\d.]+)" y="148" text-anchor="middle">([^<]*)', svg)
-    assert [(float(x), name) for x, name in names] == [(91.6667, "0"), (187, "0.5"), (282.333, "1")]
-
-
 def test_more_than_five_models_share_colours_and_differ_in_their_dashes():
     kinds = [figures.series(number) for number in range(7)]
     assert kinds == ["s1", "s2", "s3", "s4", "s5", "s1 dashed", "s2 dashed"]
-    models = {f"m{number}": [0.1 * number] * 3 for number in range(7)}
-    _, svg = figures.density_panel(view(**models))
-    assert [kind for kind, _ in paths(svg)] == ["line s0 dashed", *(f"line {kind}" for kind in kinds)]
-    rows = [(model, Interval(0.5, 0.4, 0.6)) for model in models]
+    rows = [(f"m{number}", Interval(0.5, 0.4, 0.6)) for number in range(7)]
     _, svg = figures.interval_panel("news", rows, (0, 100), "Spearman")
     assert [kind for kind, _ in paths(svg)[::2]] == [f"line {kind}" for kind in kinds]
-
-
-def rgb(colour):
-    digits = colour.lstrip("#")
-    digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
-    return [int(digits[i : i + 2], 16) for i in (0, 2, 4)]
-
-
-def luminance(colour):
-    """Relative luminance, https://www.w3.org/TR/WCAG21/#dfn-relative-luminance"""
-    parts = [part / 255 for part in colour]
-    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one, other):
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-def themes():
-    """The colours of the light and of the dark page, by name."""
-    light, dark = STYLE.split("@media screen and (prefers-color-scheme: dark)")
-    assert STYLE.count("--page:") == 2  # on paper the colours are light
-    return [
-        {name: rgb(value) for name, value in re.findall(r"--([\w-]+): (#[\da-f]+)", part)}
-        for part in (light, dark)
-    ]
-
-
-def test_every_series_has_its_own_colour_and_stands_out_from_the_page():
-    opacity = float(re.search(r"\.dots \{[^}]*opacity: ([\d.]+)", STYLE)[1])
-    for colours in themes():
-        for names in ([f"s{n}" for n in range(6)], [f"b{n}" for n in range(5)]):
-            assert len({tuple(colours[name]) for name in names}) == len(names)
-            for name in names:
-                assert f".{name} {{ --c: var(--{name}) }}" in STYLE
-                share = opacity if name.startswith("s") else 1  # no dots have the colours of bands
-                seen = [
-                    share * a + (1 - share) * b for a, b in zip(colours[name], colours["page"], strict=True)
-                ]
-                assert contrast(seen, colours["page"]) >= 3, name

@@ -177,7 +177,7 @@ def test_every_section_of_a_run_is_there(pages):
     for heading in ("Before and after", "A closer look at set0", "Worst regressions", "Best gains",
                     "Cosines by gold score", "Saturation and the space of vectors", "Learning curve",
                     "Human-graded pairs, held out in turn", "Merged back", "Leaks", "Left out and cut",
-                    "How to reproduce", "Recipe as run"):  # fmt: skip
+                    "How to reproduce"):  # fmt: skip
         assert heading in text, heading
     assert text.index("Better than the backbone") < text.index("Before and after")
     assert "Warning: 3 of 9 dev pairs are training pairs too." in text
@@ -185,7 +185,7 @@ def test_every_section_of_a_run_is_there(pages):
     assert "angle-train eval --pairs 'a b'" in plain(pages["eval"])
 
 
-def test_every_number_of_the_json_report_is_on_the_page(pages):
+def test_the_numbers_of_the_json_report_are_on_the_page(pages):
     made, text = made_report(), plain(pages["fit"])
     numbers = []
     for found in made.results:
@@ -193,16 +193,12 @@ def test_every_number_of_the_json_report_is_on_the_page(pages):
         if found.difference:
             gained = (found.difference.delta, found.difference.low, found.difference.high)
             numbers += [f"{100 * v:+.1f}" for v in gained]
-    for point in made.curve:
-        numbers += [f"{point['step']} {point['epoch']:.2f} {100 * point['dev']:.2f}"]
-        numbers += [f"{v:.4f}" for v in point["terms"].values()]
     for note in made.data:
         numbers += [f"{note.pairs:,}", note.sha256[:12], *(f"{k}: {n:,}" for k, n in note.scores.items())]
-    folds, merge = made.details["folds"], made.details["merge"]
-    numbers += [f"{100 * v:.2f}" for v in (*folds["scores"], folds["mean"], folds["spread"], *folds["means"])]
-    numbers += [f"{100 * v:.2f}" for v in (folds["backbone"], *merge["dev"])]
+    folds = made.details["folds"]
+    numbers += [f"{100 * v:.2f}" for v in (folds["mean"], folds["spread"], folds["backbone"])]
     numbers += ["7 of 60", "23.7 %", "1,311 training pairs left out: near copies", "1.7 %", "264", "1,893"]
-    numbers += ["computed on cpu, fp32", "processes 3"]
+    numbers += ["Computed on cpu, fp32; processes: 3"]
     for found in made.details["analysis"]:
         for figures in found["models"].values():
             numbers += [
@@ -279,15 +275,14 @@ MERGE = {"share": 0.3, "shares": [0.0, 0.3], "dev": [0.6, 0.7]}
          ["The run on all pairs took 4 of 8 steps, as was best there; its weights, mixed with 30 % of the "
           "backbone, were saved.",
           "so 2 parts of the human-graded pairs were held out in turn",
-          "was best after evaluation 2 of 3; after each evaluation, with 30 % of the backbone mixed in, it "
-          "was 64.56, 67.34, 66.12. None of their 48 texts is in two parts. Every part"]),
+          "Their mean Spearman after evaluation 2 of 3, with 30 % of the backbone mixed in, is 67.34 ± 8.64 "
+          "over the parts, the backbone’s 59.12. Every part"]),
         (report(BETTER, details={"folds": FOLDS | {"evaluation": 3, "best": 2, "shared_texts": [3, 48]}}),
-         ["was best after evaluation 2 of 3, and evaluation 3, the last within one standard error of that, "
-          "was taken; after each evaluation",
+         ["after evaluation 3 of 3, the last within one standard error of the best, with 30 %",
           "3 of their 48 texts are in two parts or more, which flatters the scores."]),
         (untrained(),
          ["Nothing was better than the backbone there: no run on all pairs was made.",
-          "was never better than the backbone’s; after each evaluation it was 31.00, 33.00, 32.00."]),
+          "Their mean Spearman was never better than the backbone’s, 59.12."]),
     ],
 )  # fmt: skip
 def test_course_of_a_run(fit_page, made, sentences):
@@ -297,33 +292,18 @@ def test_course_of_a_run(fit_page, made, sentences):
 
 def test_what_was_chosen_stands_out(fit_page):
     html = fit_page(report(BETTER, details={"merge": MERGE}))
-    assert [kind for kind, _ in rows(html, "Evaluations on the dev pairs, and losses")[1:]] == ["", "changed"]
     assert legends(html)[-1] == [
         ("s1 dashed", "backbone"),
         ("s2", "during tuning"),
         ("ink", "best checkpoint (ring)"),
     ]
-    assert rows(html, "Dev Spearman × 100 by share")[1:] == [
-        ("", ["0 %", "60.00"]),
-        ("changed", ["30 %", "70.00"]),
-    ]
-    html = fit_page(report(BETTER, details={"folds": FOLDS}))
-    assert [cells[0] for _, cells in rows(html, "Dev Spearman × 100 of each part")[1:]] == [
-        "part 1", "part 2", "mean ± standard deviation", "backbone",
-    ]  # fmt: skip
-    assert rows(html, "Evaluations, as means over the parts held out in turn")
 
 
-def test_leaks_and_changed_settings_stand_out(fit_page):
+def test_leaks_stand_out(fit_page):
     leak = {"role": "test", "name": "a", "origin": "training", "count": 60, "pairs": 7, "texts": 0.2}
     details = {"leaks": [leak, leak | {"name": "b", "pairs": 0}]}
-    recipe = {"training": {"batch_size": 7, "prompt": ""}}
-    html = fit_page(report(BETTER, details=details, recipe=recipe))
+    html = fit_page(report(BETTER, details=details))
     assert [kind for kind, _ in rows(html, "Pairs and texts that a model was measured on")[1:]] == ["bad", ""]
-    changed, same, *_ = rows(html, "Settings;")[1:]
-    assert (changed[0], changed[1][:2]) == ("changed", ["training.batch_size", "7"])
-    assert changed[1][2] not in ("", "7")
-    assert same == ("", ["training.prompt", "(none)", ""])
 
 
 @pytest.mark.parametrize(
@@ -369,8 +349,6 @@ def test_bands_have_means_spreads_and_colours(fit_page):
         ("", ["0.8 to 1", "1", "1.00 ± 0.00"]),
         ("first", ["all", "3", "0.47 ± 0.41"]),
     ]
-    models = [("s1", "backbone"), ("s2", "tuned")]
-    assert [("s0 dashed", "gold scores"), *models] in legends(html)
     assert [("b0", "gold 0 to 0.2"), ("b4", "gold 0.8 to 1")] in legends(html)
 
 
@@ -385,20 +363,6 @@ def test_long_texts_are_clipped_and_can_be_unfolded(fit_page):
     assert "&lt;b&gt;&amp;amp; its end" in html
     assert f"({len(texts[0]) - 4000:,} more characters)" in html
     assert "x" * 4000 not in html
-
-
-def test_equal_gold_scores_leave_nothing_to_look_at(fit_page):
-    flat = replace(view("set0"), gold=view("set0").gold * 0)
-    assert "All gold scores are equal" in plain(fit_page(report(SAME), [flat]))
-
-
-def test_seven_models_can_be_told_apart(eval_page):
-    models = [f"m{i}" for i in range(7)]
-    found = [result("x", model, 0.5 + i / 100) for i, model in enumerate(models)]
-    html = eval_page(Evaluation(found, views=[view("x", models=models)]))
-    assert not re.findall(r'class="[^"]*\bs[6-9]\b', html)
-    whole = next(legend for legend in legends(html) if legend[0][1] == "gold scores")
-    assert len(set(kind for kind, _ in whole)) == 8
 
 
 def test_kept_backbone_is_the_only_saved_model_of_the_page(fit_page):
@@ -437,14 +401,6 @@ def test_parts_that_advise_against_training_leave_the_backbone_alone(fit_page):
     assert [("s1 dashed", "backbone"), ("s2", "mean of the parts"), ("ink", "chosen (ring)")] in legends(html)
 
 
-def test_highest_scores_name_all_that_share_them(eval_page):
-    found = [result("x", "a", 0.5), result("x", "b", 0.8), result("x", "c", 0.80004), result("y", "a", 0.1)]
-    text = plain(eval_page(Evaluation(found)))
-    assert "Compared with no baseline. The highest scores:" in text
-    assert "x: b and c, 80.0" in text
-    assert "y: a, 10.0" in text
-
-
 def test_main_figures_are_compared_with_the_baseline_and_seeds_are_shown(eval_page):
     made = made_suite()
     side = replace(score("stsb", "seeds-*", [0.1], WORSE), metric="pearson", main=False)
@@ -458,10 +414,6 @@ def test_main_figures_are_compared_with_the_baseline_and_seeds_are_shown(eval_pa
         "* not of the published size: not comparable with published figures.",
     ):
         assert part in text
-    assert rows(html, "Figures × 100 over seeds")[1][1] == [
-        "stsb", "spearman", "seeds-*", "3", "87.22 ± 1.11", "86.11, 87.22, 88.33", "+5.12 [+2.64, +7.61]",
-        "0.0123", "paired",
-    ]  # fmt: skip
     alone = [replace(s, values=(), standard_size=True) for s in made.results]
     text = plain(eval_page(replace(made, results=alone)))
     assert "deviation over seeds" not in text
