@@ -169,7 +169,7 @@ def fit(config: FitConfig) -> FitResult:
             before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
             trained = _train_with_dev(run, model, before) if data.dev else _train_by_parts(run, model, before)
         details = {"leaks": [asdict(leak) for leak in leaks], "command": _command(config), **lengths}
-        report = on_first(lambda: _finish(replace(run, config=config), model, trained, details))
+        report = on_first(lambda: _finish(run, config.recipe, model, trained, details))
     return FitResult(config.out, report, already_finished=False)
 
 
@@ -267,9 +267,16 @@ def _train_with_dev(run: _Run, model: SentenceTransformer, before: Measured) -> 
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
     training = run.train(model, DevEvaluator(data.dev, score))
     details = on_first(lambda: _mix_in_backbone(run.config, model, data.dev))
-    after = on_first(lambda: measure(TUNED, model, data.evaluated))
+    after = on_first(lambda: _measure_finished(run, model))
     dev_after = mean_spearman(data.dev, after.columns)
     return Trained(training, data.evaluated, before, after, score, dev_after, details)
+
+
+def _measure_finished(run: _Run, model: SentenceTransformer) -> Measured:
+    """Make a trained model what will be saved, and only then measure it: the report is about that model."""
+    config = run.config
+    finish_training(model, config.recipe.backbone, lambda other: load_for_run(config, other))
+    return measure(TUNED, model, run.data.evaluated)
 
 
 def _mix_in_backbone(config: FitConfig, model: SentenceTransformer, dev: Sequence[PairSet]) -> dict[str, Any]:
@@ -318,7 +325,7 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> 
         if cross.share:
             on_first(lambda: blend(model, _backbone_weights(config, model), cross.share))
     training = replace(training, curve=schedule.curve(cross.progress, cross.means), best_step=step)
-    after = on_first(lambda: measure(TUNED, model, data.evaluated))
+    after = on_first(lambda: _measure_finished(run, model))
     held_out = replace(human, name=f"{human.name}/held out in turn")
     return Trained(
         training,
@@ -331,23 +338,22 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> 
     )
 
 
-def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: dict[str, Any]) -> FitReport:
-    """Write model and reports, and mark the run as finished."""
+def _finish(
+    run: _Run, recipe: Recipe, model: SentenceTransformer, trained: Trained, details: dict[str, Any]
+) -> FitReport:
+    """Write model and reports, and mark the run as finished; `recipe` is as asked for."""
     config, data, directory = run.config, run.data, run.directory
-    report = make_report(config.recipe, data, trained, directory.fingerprint["backbone"], details, model)
+    report = make_report(recipe, data, trained, directory.fingerprint["backbone"], details, model)
     if report.kept == BACKBONE:
         log.info("%s", report.verdict()[0])
         model = load_backbone(config.backbone, _tokens(config), config.device)
-    else:
-        backbone = config.recipe.backbone
-        model = finish_training(model, backbone, lambda other: load_for_run(config, other))
-        if data.dev:  # the parts held out in turn measured other models
-            record_dev_scores(model, data.dev, spearmans(data.dev, trained.after.columns))
+    elif data.dev:  # the parts held out in turn measured other models
+        record_dev_scores(model, data.dev, spearmans(data.dev, trained.after.columns))
     with disk_errors_in_one_line(config.out):
         save_model(model, config.out)
         report.add_to_card(config.out / "README.md")
         with replace_file(config.out / "recipe.toml") as stream:
-            stream.write(config.recipe.to_toml_text())
+            stream.write(recipe.to_toml_text())
         report.write(config.out / "report.json")
     write_fit_page(config.out / "report.html", report, trained.views())
     directory.finish()

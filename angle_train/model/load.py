@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 from angle_data.errors import InputError, MissingExtraError
 from angle_train.model.adapters import (
     add_adapters,
+    copy_adapters,
     four_bit_settings,
     has_adapters,
     merge_adapters,
-    merge_into,
+    round_adapters,
 )
 from angle_train.model.pooling import freeze_fixed_weights, is_causal, set_pooling
 from angle_train.model.prompt import set_prompt, use_plain_text
@@ -413,24 +414,26 @@ def finish_training(
     model: SentenceTransformer,
     config: BackboneConfig,
     load_plain: Callable[[BackboneConfig], SentenceTransformer],
-) -> SentenceTransformer:
-    """Return a trained model as it is to be saved: with its adapters merged, unless they are saved alone.
+) -> None:
+    """Make a trained model what will be saved, in place, so that it can be measured as users will have it.
+
+    Its adapters are merged, unless they are saved alone; either way they are put on weights that are not
+    quantized, which are what a saved model is loaded with.
 
     Args:
         model: What was trained.
         config: Of the run.
-        load_plain: Loads the model that was trained for another config: one without adapters and
-            quantization, whose weights a quantized model's adapters go into.
+        load_plain: Loads the model that was trained for another config: one without quantization.
     """
-    if not has_adapters(model) or config.lora_save == "adapter":
-        return model
-    if config.quantization == "none":
+    if config.quantization != "none":
+        plain = load_plain(replace(config, quantization="none"))
+        copy_adapters(model, plain)
+        for position, module in enumerate(plain):
+            model[position] = module
+    if config.lora_save == "merged":
         merge_adapters(model)
-        return model
-    plain = load_plain(replace(config, quantization="none", lora_rank=0))
-    merge_into(plain, model)
-    plain.model_card_data = model.model_card_data
-    return plain
+    else:
+        round_adapters(model)
 
 
 def save_model(model: SentenceTransformer, directory: Path) -> None:

@@ -263,9 +263,7 @@ def test_the_length_follows_from_the_data(config, rows, tmp_path, caplog):
         report = fit(replace(run, out=tmp_path / "out")).report
     lengths = report.details["lengths"]
     assert lengths["max_seq_length"] < 64 == load_backbone(run.backbone, device="cpu").max_seq_length
-    assert load_backbone(str(tmp_path / "out"), device="cpu").max_seq_length == (
-        lengths["max_seq_length"] if report.kept == "tuned" else 64
-    )
+    assert load_backbone(str(tmp_path / "out"), device="cpu").max_seq_length == lengths["max_seq_length"]
     assert report.recipe["training"]["max_seq_length"] == "auto"
     assert Recipe.from_toml(tmp_path / "out" / "recipe.toml") == run.recipe
     assert f"max_seq_length {lengths['max_seq_length']}: the longest training text has" in caplog.text
