@@ -72,6 +72,8 @@ from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_on
 
 log = logging.getLogger("angle.fit")
 
+_INSTEAD = "backbone.html"  # the page of a run whose tuned model is saved although nothing speaks for it
+
 
 @dataclass(frozen=True, slots=True)
 class FitConfig:
@@ -91,6 +93,8 @@ class FitConfig:
         overwrite: Replace an earlier run in `out`.
         device: `cpu`, `cuda` …; default the best there is.
         report_to: Programs that follow the run, see `arguments.TRACKERS`.
+        require_better: Save the backbone where the test pairs (or else the pairs that chose) do not show the
+            tuned model to be better; also in a run that was finished without this.
     """
 
     data: Sequence[str]
@@ -105,6 +109,7 @@ class FitConfig:
     overwrite: bool = False
     device: str | None = None
     report_to: Sequence[str] = ()
+    require_better: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +165,7 @@ def fit(config: FitConfig) -> FitResult:
         if on_first(lambda: directory.status(overwrite=config.overwrite)) == "finished":
             on_first(directory.tidy)
             log.info("%s: already finished; --overwrite runs it again", config.out)
-            return FitResult(config.out, FitReport.read(config.out / "report.json"), already_finished=True)
+            return FitResult(config.out, on_first(lambda: _reopen(config)), already_finished=True)
         leaks = run_leaks(data)
         sized, model, lengths = load_at_length(config, data)
         warn_of_emulation(resolve_precision(config.recipe.training.precision, model.device), model.device)
@@ -169,7 +174,7 @@ def fit(config: FitConfig) -> FitResult:
             before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
             trained = _train_with_dev(run, model, before) if data.dev else _train_by_parts(run, model, before)
         details = {"leaks": [asdict(leak) for leak in leaks], "command": _command(config), **lengths}
-        report = on_first(lambda: _finish(run, config.recipe, model, trained, details))
+        report = on_first(lambda: _finish(replace(run, config=config), model, trained, details))
     return FitResult(config.out, report, already_finished=False)
 
 
@@ -338,25 +343,54 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> 
     )
 
 
-def _finish(
-    run: _Run, recipe: Recipe, model: SentenceTransformer, trained: Trained, details: dict[str, Any]
-) -> FitReport:
-    """Write model and reports, and mark the run as finished; `recipe` is as asked for."""
+def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: dict[str, Any]) -> FitReport:
+    """Write model and reports, and mark the run as finished."""
     config, data, directory = run.config, run.data, run.directory
-    report = make_report(recipe, data, trained, directory.fingerprint["backbone"], details, model)
+    report = make_report(config.recipe, data, trained, directory.fingerprint["backbone"], details, model)
+    doubted = report.kept == TUNED and not report.shown_better
+    instead = config.out / HIDDEN / _INSTEAD
+    instead.unlink(missing_ok=True)
+    if doubted and config.require_better:
+        report = report.with_backbone()
+    elif doubted:
+        write_fit_page(instead, report.with_backbone(), trained.views())
     if report.kept == BACKBONE:
         log.info("%s", report.verdict()[0])
-        model = load_backbone(config.backbone, _tokens(config), config.device)
     elif data.dev:  # the parts held out in turn measured other models
         record_dev_scores(model, data.dev, spearmans(data.dev, trained.after.columns))
-    with disk_errors_in_one_line(config.out):
-        save_model(model, config.out)
-        report.add_to_card(config.out / "README.md")
-        with replace_file(config.out / "recipe.toml") as stream:
-            stream.write(recipe.to_toml_text())
-        report.write(config.out / "report.json")
+    with disk_errors_in_one_line(config.out), replace_file(config.out / "recipe.toml") as stream:
+        stream.write(config.recipe.to_toml_text())
+    _write(config, report, model)
     write_fit_page(config.out / "report.html", report, trained.views())
     directory.finish()
+    return report
+
+
+def _write(config: FitConfig, report: FitReport, tuned: SentenceTransformer | None = None) -> None:
+    """Write report.json and the model that it says was kept, with its card."""
+    model = tuned
+    if model is None or report.kept == BACKBONE:  # it reads as many tokens as when it was measured
+        tokens = report.details.get("lengths", {}).get("max_seq_length")
+        model = load_backbone(config.backbone, tokens, config.device)
+    with disk_errors_in_one_line(config.out):
+        report.write(config.out / "report.json")
+        save_model(model, config.out)
+        report.add_to_card(config.out / "README.md")
+
+
+def _reopen(config: FitConfig) -> FitReport:
+    """Return the report of a finished run, after putting the backbone in its place if that is asked for.
+
+    The page that goes with the backbone has been waiting for that, and is moved last: where it still waits
+    beside a report of the backbone, this was cut off, and is done again.
+    """
+    report, instead = FitReport.read(config.out / "report.json"), config.out / HIDDEN / _INSTEAD
+    if instead.is_file() and (config.require_better or report.kept == BACKBONE):
+        with hold(config.out / HIDDEN):
+            report = report if report.kept == BACKBONE else report.with_backbone()
+            log.info("%s", report.verdict()[0])
+            _write(config, report)
+            instead.replace(config.out / "report.html")
     return report
 
 

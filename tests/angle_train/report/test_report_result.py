@@ -94,7 +94,18 @@ def test_verdict_lists_each_test_set_with_its_interval():
         "tuning helped on set0: +5.0 [+1.0, +9.0]",
         "tuning hurt on set1: -5.0 [-9.0, -1.0]",
         "no reliable difference on set2: +1.0 [-2.0, +4.0]",
+        "the saved model is the tuned one, and the test pairs do not show it to be better; "
+        "--require-better saves the backbone instead",
     ]
+
+
+@pytest.mark.parametrize(
+    ("tested", "shown"), [([BETTER], True), ([BETTER, SAME], True), ([SAME], False), ([BETTER, WORSE], False)]
+)
+def test_a_model_is_shown_to_be_better_on_some_pairs_and_worse_on_none(tested, shown):
+    made = report(*tested)
+    assert made.shown_better == shown
+    assert any("--require-better" in line for line in made.verdict()) != shown
 
 
 @pytest.mark.parametrize(
