@@ -55,7 +55,6 @@ from angle_train.train.arguments import (
     check_trackers,
     resolve_precision,
     tracker_folder,
-    warn_of_emulation,
 )
 from angle_train.train.checkpoints import HIDDEN, RunDirectory
 from angle_train.train.choosing import (
@@ -168,7 +167,9 @@ def fit(config: FitConfig) -> FitResult:
             return FitResult(config.out, on_first(lambda: _reopen(config)), already_finished=True)
         leaks = run_leaks(data)
         sized, model, lengths = load_at_length(config, data)
-        warn_of_emulation(resolve_precision(config.recipe.training.precision, model.device), model.device)
+        resolve_precision(
+            config.recipe.training.precision, model.device
+        )  # refuses at once what cannot be
         run = _Run(sized, data, directory, on_first(lambda: _claim(config, directory, held)))
         with tracker_folder(config.out):
             before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))

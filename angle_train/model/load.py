@@ -12,7 +12,7 @@ import logging
 import pickle
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -55,9 +55,8 @@ _NEEDED = (
 )
 # What loading a model reads from its directory, apart from what this toolkit puts beside it.
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".jinja")
-_NOT_OF_THE_MODEL = {"report.json", "fit_state.json"}
 _OPTIONAL_FILES = ("adapter_config.json", "chat_template.jinja")
-_NOT_READ = {"onnx", "openvino", "checkpoints"}
+_NOT_READ = {"onnx", "openvino", "checkpoints", "report.json"}
 
 
 def check_training_extra(feature: str) -> None:
@@ -106,31 +105,32 @@ def backbone_identity(id_or_path: str) -> str:
     return f"{root.resolve().name}@{_digest(root)[:12]}" if root.is_dir() else id_or_path
 
 
-def _digest(root: Path, *above: Path) -> str:
-    """Return the SHA-256 of a model's directory; `above` are the adapters that led to it."""
+def _digest(root: Path) -> str:
+    """Return the SHA-256 of a model's directory, and of its base's where it holds adapters."""
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*")):
-        inside = path.relative_to(root)
-        hidden = any(part.startswith(".") for part in inside.parts)
-        if hidden or path.suffix not in _MODEL_FILES or not _NOT_READ.isdisjoint(inside.parts):
-            continue
-        if path.is_file() and path.name not in _NOT_OF_THE_MODEL:
-            with path.open("rb") as stream:
-                content = hashlib.file_digest(stream, "sha256").hexdigest()
-            digest.update(f"{inside.as_posix()}\0{content}\n".encode())
-            base = _base_of(path) if path.name == "adapter_config.json" else None
-            if base is not None and base.resolve() not in (root.resolve(), *above):
-                digest.update(f"base\0{_digest(base, root.resolve(), *above)}\n".encode())
+    for path in _model_files(root):
+        with path.open("rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest.update(f"{path.relative_to(root).as_posix()}\0{content}\n".encode())
+    with suppress(OSError, ValueError, LookupError, TypeError):  # no adapters, or none that could be loaded
+        base = Path(json.loads((root / "adapter_config.json").read_bytes())["base_model_name_or_path"])
+        if base.is_dir() and base.resolve() != root.resolve():
+            digest.update(f"base\0{_digest(base)}\n".encode())
     return digest.hexdigest()
 
 
-def _base_of(config: Path) -> Path | None:
-    """Return the directory of the model that an adapter is put on; None for a hub id."""
-    try:
-        name = json.loads(config.read_bytes()).get("base_model_name_or_path")
-    except (ValueError, AttributeError):
-        return None  # no adapter can be loaded from it either
-    return Path(name) if isinstance(name, str) and name and Path(name).is_dir() else None
+def _model_files(root: Path) -> Iterator[Path]:
+    """Yield the files that decide what a model is, in a fixed order."""
+    for path in sorted(root.rglob("*")):
+        inside = path.relative_to(root)
+        hidden = any(part.startswith(".") for part in inside.parts)
+        if (
+            not hidden
+            and path.suffix in _MODEL_FILES
+            and _NOT_READ.isdisjoint(inside.parts)
+            and path.is_file()
+        ):
+            yield path
 
 
 @contextmanager
@@ -188,13 +188,11 @@ def load_backbone(
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.util import load_file_path
 
-    from angle_train.model.long_text import LONG_TEXT_FILE, LongTextModel, check_note
+    from angle_train.model.long_text import LONG_TEXT_FILE, LongTextModel
 
     with quiet_libraries():
         try:
             saved = load_file_path(id_or_path, LONG_TEXT_FILE, local_files_only=cached_only)
-            if saved and config.long_text == "cut":
-                check_note(Path(saved))
             model = (LongTextModel if saved or config.long_text != "cut" else SentenceTransformer)(
                 id_or_path,
                 device=device,

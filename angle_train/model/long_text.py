@@ -36,26 +36,6 @@ _COUNTED_AT_ONCE = 1024
 _MANY = 20_000  # texts whose counting takes seconds
 
 
-def check_note(path: Path) -> None:
-    """Check that the model beside this `long_text.json` reads both ends of long texts.
-
-    Raises:
-        InputError: The file is damaged, or the model reads them in a way that this release cannot.
-    """
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        mode, window = values["mode"], values.get("window")  # earlier releases wrote more
-    except (ValueError, KeyError, TypeError, AttributeError):
-        mode = window = None
-    if mode == "windows" or window is not None:
-        raise InputError(
-            f"{path}: this model was trained on windows of its texts, which this release cannot read; delete "
-            "the file to cut long texts"
-        )
-    if mode != HEAD_TAIL:
-        raise InputError(f"{path} does not say how long texts are read; delete it to cut them")
-
-
 def head_and_tail(text: str, spans: Sequence[tuple[int, int]], budget: int) -> str:
     """Return the first and the last half of `budget` tokens of `text`, a space between them.
 

@@ -256,7 +256,6 @@ def test_adapters_on_another_base_are_another_model(adapter, copied_model):
     "config",
     [
         '{"base_model_name_or_path": "someone/model"}',
-        '{"base_model_name_or_path": ""}',
         '{"base_model_name_or_path": "MYSELF"}',
         '{"r": 8}',
         "[]",
@@ -281,7 +280,6 @@ def test_adapters_without_a_base_beside_them_are_known_by_what_they_hold(copied_
         ("chat_template.jinja", True),
         ("README.md", False),
         ("report.json", False),
-        ("fit_state.json", False),
         ("onnx/model.bin", False),
         (".cache/x.json", False),
     ],
