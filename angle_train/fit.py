@@ -32,7 +32,6 @@ from angle_train.model.load import (
     quiet_libraries,
     save_model,
     starts_as_backbone,
-    usable_positions,
 )
 from angle_train.model.long_text import choose_length
 from angle_train.objective.loss import widths
@@ -167,9 +166,7 @@ def fit(config: FitConfig) -> FitResult:
             return FitResult(config.out, on_first(lambda: _reopen(config)), already_finished=True)
         leaks = run_leaks(data)
         sized, model, lengths = load_at_length(config, data)
-        resolve_precision(
-            config.recipe.training.precision, model.device
-        )  # refuses at once what cannot be
+        resolve_precision(config.recipe.training.precision, model.device)  # refuses at once what cannot be
         run = _Run(sized, data, directory, on_first(lambda: _claim(config, directory, held)))
         with tracker_folder(config.out):
             before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
@@ -236,11 +233,12 @@ def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, Sentenc
         config = replace(config, recipe=recipe)
         model = load_for_run(config)
     if choice.truncated and recipe.backbone.long_text == "cut":
-        positions, tokens = usable_positions(model), model.max_seq_length
-        longer = positions is not None and tokens is not None and tokens < positions
-        more = f"there are positions for --max-seq-length {positions}, and " if longer else ""
-        more += "--set long_text=head_tail reads both ends"
-        log.info("%.1f %% of the training texts are longer and are cut; %s", 100 * choice.truncated, more)
+        log.info(
+            "%.1f %% of the training texts are longer than %d tokens and are cut; --max-seq-length reads "
+            "more where the model can, --set long_text=head_tail both ends",
+            100 * choice.truncated,
+            model.max_seq_length,
+        )
     return config, model, {"lengths": asdict(choice) | {"max_seq_length": model.max_seq_length}}
 
 

@@ -36,23 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("angle.backbones")
 
-# What training and evaluation import; scipy and sklearn come with sentence-transformers, the others by name.
-_NEEDED = (
-    "accelerate",
-    "datasets",
-    "huggingface_hub",
-    "jinja2",
-    "numpy",
-    "peft",
-    "pyarrow",
-    "safetensors",
-    "scipy",
-    "sklearn",
-    "sentence_transformers",
-    "threadpoolctl",
-    "torch",
-    "transformers",
-)
+_EXTRA = ("accelerate", "datasets", "peft", "sentence_transformers", "torch", "transformers")
 # What loading a model reads from its directory, apart from what this toolkit puts beside it.
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".jinja")
 _OPTIONAL_FILES = ("adapter_config.json", "chat_template.jinja")
@@ -65,7 +49,7 @@ def check_training_extra(feature: str) -> None:
     Raises:
         MissingExtraError: It is not; names `feature` and the install command.
     """
-    if any(importlib.util.find_spec(name) is None for name in _NEEDED):
+    if any(importlib.util.find_spec(name) is None for name in _EXTRA):
         raise MissingExtraError(feature, "train")
 
 
@@ -85,13 +69,13 @@ def check_device(device: str | None, *, numbered: bool = True) -> None:
 
     gpus = torch.cuda.device_count()
     there = ["cpu", *(["cuda"] if gpus else []), *(["mps"] if torch.backends.mps.is_available() else [])]
-    allowed = [*there, *(f"cuda:{number}" for number in range(gpus if numbered else 0))]
-    if device in allowed:
-        return
-    if device.startswith("cuda:") and gpus and not numbered:
-        number = device.removeprefix("cuda:")
-        raise InputError(f"--device {device}: give cuda, and choose it with CUDA_VISIBLE_DEVICES={number}")
-    raise InputError(f"--device {device}: torch finds no such device here; there is {', '.join(there)}")
+    if numbered:
+        there += [f"cuda:{number}" for number in range(gpus)]
+    if device not in there:
+        choose = "; CUDA_VISIBLE_DEVICES chooses the GPU" if gpus and not numbered else ""
+        raise InputError(
+            f"--device {device}: torch finds no such device here; there is {', '.join(there)}{choose}"
+        )
 
 
 def backbone_identity(id_or_path: str) -> str:

@@ -19,7 +19,7 @@ from angle_train.data.splits import RunData
 from angle_train.evaluate.analysis import BANDS, alignment, saturation, uniformity
 from angle_train.evaluate.compare import Result, Sampled, View, compare, sample, sampled_embeddings
 from angle_train.evaluate.similarity import Embedder, check_finite, pair_similarity, spearman
-from angle_train.recipe import AUTO, Recipe
+from angle_train.recipe import Recipe
 from angle_train.report.text import Compared, advice, results_table, tone, verdict_sentence
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.processes import process_count
@@ -292,16 +292,10 @@ class FitReport:
         if self.kept == BACKBONE:
             return [self._why_kept()]
         found = {compared.difference.verdict for compared in self.compared}
-        if "better" not in found and "worse" in found:
-            head = "Tuning did not help: the tuned model is reliably worse on some pairs and better on none."
-        elif "better" not in found:
-            head = "Tuning did not help: the tuned model is not reliably better on any set of pairs."
-        elif "worse" in found:
+        if {"better", "worse"} <= found:
             head = "Tuning helped on some pairs and hurt on others."
-        elif found == {"better"}:
-            head = "Tuning helped."
         else:
-            head = "Tuning helped on some pairs and made no reliable difference on others."
+            head = "Tuning helped." if self.shown_better else "Tuning did not help."
         if not self.shown_better:
             lines.append(
                 f"the saved model is the tuned one, and the {self._judges} do not show it to be better; "
@@ -323,22 +317,13 @@ class FitReport:
         return self.dev_after > max(self.dev_before, 0.0)
 
     def _why_kept(self) -> str:
-        folds, merge = self.details.get("folds"), self.details.get("merge")
-        share = (merge or folds or {}).get("share", 0.0)
-        mixed = f" with {100 * share:g} % of it mixed in" if share else ""
         best, pairs = self.dev_after, "dev pairs"
-        if folds and not self.steps:
-            # The curve has one share of the backbone mixed in: none where several were tried.
-            best, pairs = (
-                max((point["dev"] for point in self.curve[1:]), default=self.dev_before),
-                "held-out parts",
-            )
-            if self.recipe.get("training", {}).get("average_with_backbone") == AUTO:
-                mixed = " with nothing mixed in"
+        if not self.steps:  # the parts held out in turn advised against a run on all pairs
+            best, pairs = max((point["dev"] for point in self.curve[1:]), default=best), "held-out parts"
         than = "chance" if best > self.dev_before else "the backbone"
+        figures = f"{100 * best:.1f} at best, backbone {100 * self.dev_before:.1f}"
         return (
-            f"Tuning did not help: no checkpoint ranked the {pairs} better than {than} "
-            f"({100 * best:.1f} at best{mixed}, backbone {100 * self.dev_before:.1f}), "
+            f"Tuning did not help: no checkpoint ranked the {pairs} better than {than} ({figures}), "
             "so the untouched backbone was saved."
         )
 
@@ -405,8 +390,6 @@ def make_report(
             f"{texts} of the {total} texts of the human-graded pairs are in several of the parts that were "
             "held out in turn: the dev scores are flattered"
         )
-    # A model that ranks no better than chance is not worth saving, even where the backbone is worse: one that
-    # gives all texts the same embedding has 0.
     better = trained.dev_after > max(trained.dev_before, 0.0)
     if not better:
         notes.append(NAMING_NOTES[0 if training.steps else 1])

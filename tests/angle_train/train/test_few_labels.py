@@ -270,13 +270,7 @@ def test_the_length_follows_from_the_data(config, rows, tmp_path, caplog):
     cut = replace(changed(run, max_seq_length=4), out=tmp_path / "cut")
     with caplog.at_level("INFO", logger="angle"):
         assert fit(cut).report.details["lengths"]["truncated"] > 0.5
-    assert "longer and are cut; there are positions for --max-seq-length 64, and --set long" in caplog.text
-    caplog.clear()
-    longer = write(tmp_path / "longer.jsonl", [rows[0] | {"sentence1": "the node failed " * 40}, *long])
-    whole = replace(changed(run, max_seq_length=None), data=[longer], out=tmp_path / "whole")
-    with caplog.at_level("INFO", logger="angle"):
-        assert fit(whole).report.details["lengths"]["truncated"] > 0
-    assert "% of the training texts are longer and are cut; --set long_text=head_tail reads" in caplog.text
+    assert "longer than 4 tokens and are cut; --max-seq-length reads more where the model can" in caplog.text
 
 
 def test_leaks_are_found_and_can_be_dropped(config, rows, tmp_path):
