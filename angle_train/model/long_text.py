@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,6 @@ HEAD_TAIL = "head_tail"
 
 _ROUND_TO = 8  # lengths that processors like
 _COUNTED_AT_ONCE = 1024
-_MANY = 20_000  # texts whose counting takes seconds
 
 
 def head_and_tail(text: str, spans: Sequence[tuple[int, int]], budget: int) -> str:
@@ -135,13 +133,12 @@ def choose_length(
         prompt = None
     around = _tokens_around(model, (prompt or "").replace(TEXT_SLOT, ""))
     lengths: list[int] = []
-    with Progress("counting tokens", len(distinct)) if len(distinct) > _MANY else nullcontext() as progress:
+    with Progress("counting tokens", len(distinct)) as progress:
         for start in range(0, len(distinct), _COUNTED_AT_ONCE):
             part = distinct[start : start + _COUNTED_AT_ONCE]
             block: Mapping[str, Any] = model.tokenizer(part, add_special_tokens=False, verbose=False)
             lengths += [len(ids) + around for ids in block["input_ids"]]
-            if progress:
-                progress.advance(len(part))
+            progress.advance(len(part))
     ranked = sorted(lengths)
     wanted = ranked[max(0, math.ceil(percentile / 100 * len(ranked)) - 1)]
     chosen = -(-wanted // _ROUND_TO) * _ROUND_TO

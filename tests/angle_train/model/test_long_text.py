@@ -5,8 +5,6 @@ import json
 import pytest
 from tiny_backbones import checkpoint
 
-from angle_data.console import Progress
-from angle_train.model import long_text
 from angle_train.model.load import load_backbone, load_for_training
 from angle_train.model.long_text import LONG_TEXT_FILE, LongTextModel, choose_length, head_and_tail
 from angle_train.model.prompt import set_prompt
@@ -81,16 +79,6 @@ def test_length_is_chosen_from_the_texts(tiny_model):
     tiny_model.max_seq_length = 20
     bounded = choose_length(tiny_model, texts)
     assert (bounded.max_seq_length, bounded.truncated, bounded.longest) == (20, 32 / 50, 52)
-
-
-@pytest.mark.parametrize(("many", "told"), [(4, [2, 2, 1]), (5, [])])
-def test_counting_many_texts_is_followed(tiny_model, monkeypatch, many, told):
-    counted = []
-    monkeypatch.setattr(Progress, "advance", lambda progress, count: counted.append(count))
-    monkeypatch.setattr(long_text, "_MANY", many)
-    monkeypatch.setattr(long_text, "_COUNTED_AT_ONCE", 2)
-    assert choose_length(tiny_model, ["a", "b", "c", "d", "a b c"]).longest == 3 + 2
-    assert counted == told
 
 
 def test_length_counts_the_prompt(tiny_model):
