@@ -104,6 +104,13 @@ def fit_model(
     ] = None,
     setting: SetValue = None,
     drop_leaks: DropLeaks = False,
+    require_better: Annotated[
+        bool,
+        typer.Option(
+            "--require-better",
+            help="Save the backbone, and exit 1, where the test pairs (else dev) do not show a gain.",
+        ),
+    ] = False,
     report_to: Annotated[
         str | None,
         typer.Option(help="tensorboard, wandb, trackio, with commas between.", show_default="none"),
@@ -163,16 +170,22 @@ def fit_model(
             overwrite=overwrite,
             device=device,
             report_to=[name.strip() for name in (report_to or "").split(",") if name.strip()],
+            require_better=require_better,
         )
     )
     if not is_first():
         return
     if as_json:
         typer.echo((out / "report.json").read_text(encoding="utf-8"), nl=False)
-        return
-    say_result(results_table(result.report.shown()))
-    say_result("\n" + "\n".join(result.report.verdict()))
-    say_result(f"model: {out}   report: {out / 'report.html'}")
+    else:
+        say_result(results_table(result.report.shown()))
+        say_result("\n" + "\n".join(result.report.verdict()))
+        say_result(f"model: {out}   report: {out / 'report.html'}")
+    if require_better and result.report.kept == "backbone":
+        raise InputError(
+            f"--require-better: no tuned model was shown to be better, so {out} holds the backbone; "
+            f"{out / 'report.html'} has the figures; give more or other pairs to train on"
+        )
 
 
 @app.command("grid")

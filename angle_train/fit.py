@@ -32,7 +32,6 @@ from angle_train.model.load import (
     quiet_libraries,
     save_model,
     starts_as_backbone,
-    usable_positions,
 )
 from angle_train.model.long_text import choose_length
 from angle_train.objective.loss import widths
@@ -55,7 +54,6 @@ from angle_train.train.arguments import (
     check_trackers,
     resolve_precision,
     tracker_folder,
-    warn_of_emulation,
 )
 from angle_train.train.checkpoints import HIDDEN, RunDirectory
 from angle_train.train.choosing import (
@@ -71,6 +69,8 @@ from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, reco
 from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
+
+_INSTEAD = "backbone.html"  # the page of a run whose tuned model is saved although nothing speaks for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,8 @@ class FitConfig:
         overwrite: Replace an earlier run in `out`.
         device: `cpu`, `cuda` …; default the best there is.
         report_to: Programs that follow the run, see `arguments.TRACKERS`.
+        require_better: Save the backbone where the test pairs (or else the pairs that chose) do not show the
+            tuned model to be better; also in a run that was finished without this.
     """
 
     data: Sequence[str]
@@ -105,6 +107,7 @@ class FitConfig:
     overwrite: bool = False
     device: str | None = None
     report_to: Sequence[str] = ()
+    require_better: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +163,10 @@ def fit(config: FitConfig) -> FitResult:
         if on_first(lambda: directory.status(overwrite=config.overwrite)) == "finished":
             on_first(directory.tidy)
             log.info("%s: already finished; --overwrite runs it again", config.out)
-            return FitResult(config.out, FitReport.read(config.out / "report.json"), already_finished=True)
+            return FitResult(config.out, on_first(lambda: _reopen(config)), already_finished=True)
         leaks = run_leaks(data)
         sized, model, lengths = load_at_length(config, data)
-        warn_of_emulation(resolve_precision(config.recipe.training.precision, model.device), model.device)
+        resolve_precision(config.recipe.training.precision, model.device)  # refuses at once what cannot be
         run = _Run(sized, data, directory, on_first(lambda: _claim(config, directory, held)))
         with tracker_folder(config.out):
             before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
@@ -230,11 +233,12 @@ def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, Sentenc
         config = replace(config, recipe=recipe)
         model = load_for_run(config)
     if choice.truncated and recipe.backbone.long_text == "cut":
-        positions, tokens = usable_positions(model), model.max_seq_length
-        longer = positions is not None and tokens is not None and tokens < positions
-        more = f"there are positions for --max-seq-length {positions}, and " if longer else ""
-        more += "--set long_text=head_tail reads both ends"
-        log.info("%.1f %% of the training texts are longer and are cut; %s", 100 * choice.truncated, more)
+        log.info(
+            "%.1f %% of the training texts are longer than %d tokens and are cut; --max-seq-length reads "
+            "more where the model can, --set long_text=head_tail both ends",
+            100 * choice.truncated,
+            model.max_seq_length,
+        )
     return config, model, {"lengths": asdict(choice) | {"max_seq_length": model.max_seq_length}}
 
 
@@ -267,9 +271,16 @@ def _train_with_dev(run: _Run, model: SentenceTransformer, before: Measured) -> 
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
     training = run.train(model, DevEvaluator(data.dev, score))
     details = on_first(lambda: _mix_in_backbone(run.config, model, data.dev))
-    after = on_first(lambda: measure(TUNED, model, data.evaluated))
+    after = on_first(lambda: _measure_finished(run, model))
     dev_after = mean_spearman(data.dev, after.columns)
     return Trained(training, data.evaluated, before, after, score, dev_after, details)
+
+
+def _measure_finished(run: _Run, model: SentenceTransformer) -> Measured:
+    """Make a trained model what will be saved, and only then measure it: the report is about that model."""
+    config = run.config
+    finish_training(model, config.recipe.backbone, lambda other: load_for_run(config, other))
+    return measure(TUNED, model, run.data.evaluated)
 
 
 def _mix_in_backbone(config: FitConfig, model: SentenceTransformer, dev: Sequence[PairSet]) -> dict[str, Any]:
@@ -318,7 +329,7 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> 
         if cross.share:
             on_first(lambda: blend(model, _backbone_weights(config, model), cross.share))
     training = replace(training, curve=schedule.curve(cross.progress, cross.means), best_step=step)
-    after = on_first(lambda: measure(TUNED, model, data.evaluated))
+    after = on_first(lambda: _measure_finished(run, model))
     held_out = replace(human, name=f"{human.name}/held out in turn")
     return Trained(
         training,
@@ -335,22 +346,50 @@ def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: di
     """Write model and reports, and mark the run as finished."""
     config, data, directory = run.config, run.data, run.directory
     report = make_report(config.recipe, data, trained, directory.fingerprint["backbone"], details, model)
+    doubted = report.kept == TUNED and not report.shown_better
+    instead = config.out / HIDDEN / _INSTEAD
+    instead.unlink(missing_ok=True)
+    if doubted and config.require_better:
+        report = report.with_backbone()
+    elif doubted:
+        write_fit_page(instead, report.with_backbone(), trained.views())
     if report.kept == BACKBONE:
         log.info("%s", report.verdict()[0])
-        model = load_backbone(config.backbone, _tokens(config), config.device)
-    else:
-        backbone = config.recipe.backbone
-        model = finish_training(model, backbone, lambda other: load_for_run(config, other))
-        if data.dev:  # the parts held out in turn measured other models
-            record_dev_scores(model, data.dev, spearmans(data.dev, trained.after.columns))
-    with disk_errors_in_one_line(config.out):
-        save_model(model, config.out)
-        report.add_to_card(config.out / "README.md")
-        with replace_file(config.out / "recipe.toml") as stream:
-            stream.write(config.recipe.to_toml_text())
-        report.write(config.out / "report.json")
+    elif data.dev:  # the parts held out in turn measured other models
+        record_dev_scores(model, data.dev, spearmans(data.dev, trained.after.columns))
+    with disk_errors_in_one_line(config.out), replace_file(config.out / "recipe.toml") as stream:
+        stream.write(config.recipe.to_toml_text())
+    _write(config, report, model)
     write_fit_page(config.out / "report.html", report, trained.views())
     directory.finish()
+    return report
+
+
+def _write(config: FitConfig, report: FitReport, tuned: SentenceTransformer | None = None) -> None:
+    """Write report.json and the model that it says was kept, with its card."""
+    model = tuned
+    if model is None or report.kept == BACKBONE:  # it reads as many tokens as when it was measured
+        tokens = report.details.get("lengths", {}).get("max_seq_length")
+        model = load_backbone(config.backbone, tokens, config.device)
+    with disk_errors_in_one_line(config.out):
+        report.write(config.out / "report.json")
+        save_model(model, config.out)
+        report.add_to_card(config.out / "README.md")
+
+
+def _reopen(config: FitConfig) -> FitReport:
+    """Return the report of a finished run, after putting the backbone in its place if that is asked for.
+
+    The page that goes with the backbone has been waiting for that, and is moved last: where it still waits
+    beside a report of the backbone, this was cut off, and is done again.
+    """
+    report, instead = FitReport.read(config.out / "report.json"), config.out / HIDDEN / _INSTEAD
+    if instead.is_file() and (config.require_better or report.kept == BACKBONE):
+        with hold(config.out / HIDDEN):
+            report = report if report.kept == BACKBONE else report.with_backbone()
+            log.info("%s", report.verdict()[0])
+            _write(config, report)
+            instead.replace(config.out / "report.html")
     return report
 
 

@@ -31,7 +31,6 @@ from angle_train.fit import FitConfig, fingerprint, load_at_length, load_data, l
 from angle_train.model.load import check_device
 from angle_train.recipe import SECTIONS, Recipe, changed_parts, read_toml
 from angle_train.report.result import mean_spearman
-from angle_train.train.arguments import warn_of_emulation
 from angle_train.train.checkpoints import HIDDEN
 from angle_train.train.processes import process_count
 from angle_train.train.trainer import DevEvaluator, train
@@ -229,7 +228,6 @@ class _Grid:
     def __init__(self, config: GridConfig, data: RunData, rows: list[Row]) -> None:
         self.config, self.data, self.rows = config, data, rows
         self.run, model, _ = load_at_length(config.run, data)
-        warn_of_emulation(config.run.recipe.training.precision, model.device)
         backbone = untouched(self.run, model)
         self.backbone = mean_spearman(data.dev, [evaluate_model(backbone, pairs) for pairs in data.dev])
         log.info("the untouched backbone: dev Spearman %.2f", 100 * self.backbone)

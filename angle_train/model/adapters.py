@@ -108,18 +108,21 @@ def merge_adapters(model: SentenceTransformer) -> None:
     transformer.__dict__.pop("_weight_conversions", None)
 
 
-def merge_into(plain: SentenceTransformer, model: SentenceTransformer) -> None:
-    """Add the adapters of `model` to the weights of `plain`, the same backbone.
+def round_adapters(model: SentenceTransformer) -> None:
+    """Give the adapters the precision of the weights that they are on, as loading saved ones does."""
+    for _, layer in _layers(model):
+        kind = layer.get_base_layer().weight.dtype
+        for name, parameter in layer.named_parameters():
+            if "lora_" in name:
+                parameter.data = parameter.data.to(kind)
 
-    For a quantized model, whose own weights are too coarse to be saved.
-    """
+
+def copy_adapters(model: SentenceTransformer, other: SentenceTransformer) -> None:
+    """Give the adapters of `other` the values of those of `model`, which are of the same shapes."""
     from peft import get_peft_model_state_dict
 
     adapted: Any = model.transformers_model
-    target: Any = plain.transformers_model
-    target.add_adapter(adapted.peft_config[_ADAPTER])
-    _put(plain, get_peft_model_state_dict(adapted, adapter_name=_ADAPTER))
-    merge_adapters(plain)
+    _put(other, get_peft_model_state_dict(adapted, adapter_name=_ADAPTER))
 
 
 def load_adapters(model: SentenceTransformer, directory: Path) -> None:

@@ -10,8 +10,9 @@ import importlib.util
 import json
 import logging
 import pickle
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 from angle_data.errors import InputError, MissingExtraError
 from angle_train.model.adapters import (
     add_adapters,
+    copy_adapters,
     four_bit_settings,
     has_adapters,
     merge_adapters,
-    merge_into,
+    round_adapters,
 )
 from angle_train.model.pooling import freeze_fixed_weights, is_causal, set_pooling
 from angle_train.model.prompt import set_prompt, use_plain_text
@@ -34,27 +36,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("angle.backbones")
 
-# What training and evaluation import; scipy and sklearn come with sentence-transformers, the others by name.
-_NEEDED = (
-    "accelerate",
-    "datasets",
-    "huggingface_hub",
-    "jinja2",
-    "numpy",
-    "peft",
-    "pyarrow",
-    "safetensors",
-    "scipy",
-    "sklearn",
-    "sentence_transformers",
-    "threadpoolctl",
-    "torch",
-    "transformers",
-)
+_EXTRA = ("accelerate", "datasets", "peft", "sentence_transformers", "torch", "transformers")
 # What loading a model reads from its directory, apart from what this toolkit puts beside it.
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".jinja")
-_NOT_OF_THE_MODEL = {"report.json", "fit_state.json"}
-_NOT_READ = {"onnx", "openvino", "checkpoints"}
+_OPTIONAL_FILES = ("adapter_config.json", "chat_template.jinja")
+_NOT_READ = {"onnx", "openvino", "checkpoints", "report.json"}
 
 
 def check_training_extra(feature: str) -> None:
@@ -63,7 +49,7 @@ def check_training_extra(feature: str) -> None:
     Raises:
         MissingExtraError: It is not; names `feature` and the install command.
     """
-    if any(importlib.util.find_spec(name) is None for name in _NEEDED):
+    if any(importlib.util.find_spec(name) is None for name in _EXTRA):
         raise MissingExtraError(feature, "train")
 
 
@@ -83,13 +69,13 @@ def check_device(device: str | None, *, numbered: bool = True) -> None:
 
     gpus = torch.cuda.device_count()
     there = ["cpu", *(["cuda"] if gpus else []), *(["mps"] if torch.backends.mps.is_available() else [])]
-    allowed = [*there, *(f"cuda:{number}" for number in range(gpus if numbered else 0))]
-    if device in allowed:
-        return
-    if device.startswith("cuda:") and gpus and not numbered:
-        number = device.removeprefix("cuda:")
-        raise InputError(f"--device {device}: give cuda, and choose it with CUDA_VISIBLE_DEVICES={number}")
-    raise InputError(f"--device {device}: torch finds no such device here; there is {', '.join(there)}")
+    if numbered:
+        there += [f"cuda:{number}" for number in range(gpus)]
+    if device not in there:
+        choose = "; CUDA_VISIBLE_DEVICES chooses the GPU" if gpus and not numbered else ""
+        raise InputError(
+            f"--device {device}: torch finds no such device here; there is {', '.join(there)}{choose}"
+        )
 
 
 def backbone_identity(id_or_path: str) -> str:
@@ -103,31 +89,32 @@ def backbone_identity(id_or_path: str) -> str:
     return f"{root.resolve().name}@{_digest(root)[:12]}" if root.is_dir() else id_or_path
 
 
-def _digest(root: Path, *above: Path) -> str:
-    """Return the SHA-256 of a model's directory; `above` are the adapters that led to it."""
+def _digest(root: Path) -> str:
+    """Return the SHA-256 of a model's directory, and of its base's where it holds adapters."""
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*")):
-        inside = path.relative_to(root)
-        hidden = any(part.startswith(".") for part in inside.parts)
-        if hidden or path.suffix not in _MODEL_FILES or not _NOT_READ.isdisjoint(inside.parts):
-            continue
-        if path.is_file() and path.name not in _NOT_OF_THE_MODEL:
-            with path.open("rb") as stream:
-                content = hashlib.file_digest(stream, "sha256").hexdigest()
-            digest.update(f"{inside.as_posix()}\0{content}\n".encode())
-            base = _base_of(path) if path.name == "adapter_config.json" else None
-            if base is not None and base.resolve() not in (root.resolve(), *above):
-                digest.update(f"base\0{_digest(base, root.resolve(), *above)}\n".encode())
+    for path in _model_files(root):
+        with path.open("rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest.update(f"{path.relative_to(root).as_posix()}\0{content}\n".encode())
+    with suppress(OSError, ValueError, LookupError, TypeError):  # no adapters, or none that could be loaded
+        base = Path(json.loads((root / "adapter_config.json").read_bytes())["base_model_name_or_path"])
+        if base.is_dir() and base.resolve() != root.resolve():
+            digest.update(f"base\0{_digest(base)}\n".encode())
     return digest.hexdigest()
 
 
-def _base_of(config: Path) -> Path | None:
-    """Return the directory of the model that an adapter is put on; None for a hub id."""
-    try:
-        name = json.loads(config.read_bytes()).get("base_model_name_or_path")
-    except (ValueError, AttributeError):
-        return None  # no adapter can be loaded from it either
-    return Path(name) if isinstance(name, str) and name and Path(name).is_dir() else None
+def _model_files(root: Path) -> Iterator[Path]:
+    """Yield the files that decide what a model is, in a fixed order."""
+    for path in sorted(root.rglob("*")):
+        inside = path.relative_to(root)
+        hidden = any(part.startswith(".") for part in inside.parts)
+        if (
+            not hidden
+            and path.suffix in _MODEL_FILES
+            and _NOT_READ.isdisjoint(inside.parts)
+            and path.is_file()
+        ):
+            yield path
 
 
 @contextmanager
@@ -185,13 +172,11 @@ def load_backbone(
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.util import load_file_path
 
-    from angle_train.model.long_text import LONG_TEXT_FILE, LongTextModel, check_note
+    from angle_train.model.long_text import LONG_TEXT_FILE, LongTextModel
 
     with quiet_libraries():
         try:
             saved = load_file_path(id_or_path, LONG_TEXT_FILE, local_files_only=cached_only)
-            if saved and config.long_text == "cut":
-                check_note(Path(saved))
             model = (LongTextModel if saved or config.long_text != "cut" else SentenceTransformer)(
                 id_or_path,
                 device=device,
@@ -413,33 +398,50 @@ def finish_training(
     model: SentenceTransformer,
     config: BackboneConfig,
     load_plain: Callable[[BackboneConfig], SentenceTransformer],
-) -> SentenceTransformer:
-    """Return a trained model as it is to be saved: with its adapters merged, unless they are saved alone.
+) -> None:
+    """Make a trained model what will be saved, in place, so that it can be measured as users will have it.
+
+    Its adapters are merged, unless they are saved alone; either way they are put on weights that are not
+    quantized, which are what a saved model is loaded with.
 
     Args:
         model: What was trained.
         config: Of the run.
-        load_plain: Loads the model that was trained for another config: one without adapters and
-            quantization, whose weights a quantized model's adapters go into.
+        load_plain: Loads the model that was trained for another config: one without quantization.
     """
-    if not has_adapters(model) or config.lora_save == "adapter":
-        return model
-    if config.quantization == "none":
+    if config.quantization != "none":
+        plain = load_plain(replace(config, quantization="none"))
+        copy_adapters(model, plain)
+        for position, module in enumerate(plain):
+            model[position] = module
+    if config.lora_save == "merged":
         merge_adapters(model)
-        return model
-    plain = load_plain(replace(config, quantization="none", lora_rank=0))
-    merge_into(plain, model)
-    plain.model_card_data = model.model_card_data
-    return plain
+    else:
+        round_adapters(model)
 
 
 def save_model(model: SentenceTransformer, directory: Path) -> None:
-    """Write the model as a folder that Sentence Transformers opens.
+    """Write the model as a folder that Sentence Transformers opens, in place of one that is there.
 
     Its weights can be read by whoever can read the files beside them; safetensors writes for the owner alone.
     """
+    _remove_model(directory)
     with quiet_libraries():
         model.save_pretrained(str(directory))
     mode = (directory / "modules.json").stat().st_mode
     for path in directory.rglob("*.safetensors"):
         path.chmod(mode)
+
+
+def _remove_model(directory: Path) -> None:
+    """Delete what an earlier model has and the next one may lack, but would be loaded with."""
+    from angle_train.model.long_text import LONG_TEXT_FILE
+
+    modules = directory / "modules.json"
+    if modules.is_file():
+        for module in json.loads(modules.read_text(encoding="utf-8")):
+            if module["path"]:
+                shutil.rmtree(directory / module["path"], ignore_errors=True)
+    for pattern in ("*.safetensors", "*.safetensors.index.json", *_OPTIONAL_FILES, LONG_TEXT_FILE):
+        for path in directory.glob(pattern):
+            path.unlink()

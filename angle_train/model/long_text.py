@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,27 +32,6 @@ HEAD_TAIL = "head_tail"
 
 _ROUND_TO = 8  # lengths that processors like
 _COUNTED_AT_ONCE = 1024
-_MANY = 20_000  # texts whose counting takes seconds
-
-
-def check_note(path: Path) -> None:
-    """Check that the model beside this `long_text.json` reads both ends of long texts.
-
-    Raises:
-        InputError: The file is damaged, or the model reads them in a way that this release cannot.
-    """
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        mode, window = values["mode"], values.get("window")  # earlier releases wrote more
-    except (ValueError, KeyError, TypeError, AttributeError):
-        mode = window = None
-    if mode == "windows" or window is not None:
-        raise InputError(
-            f"{path}: this model was trained on windows of its texts, which this release cannot read; delete "
-            "the file to cut long texts"
-        )
-    if mode != HEAD_TAIL:
-        raise InputError(f"{path} does not say how long texts are read; delete it to cut them")
 
 
 def head_and_tail(text: str, spans: Sequence[tuple[int, int]], budget: int) -> str:
@@ -155,13 +133,12 @@ def choose_length(
         prompt = None
     around = _tokens_around(model, (prompt or "").replace(TEXT_SLOT, ""))
     lengths: list[int] = []
-    with Progress("counting tokens", len(distinct)) if len(distinct) > _MANY else nullcontext() as progress:
+    with Progress("counting tokens", len(distinct)) as progress:
         for start in range(0, len(distinct), _COUNTED_AT_ONCE):
             part = distinct[start : start + _COUNTED_AT_ONCE]
             block: Mapping[str, Any] = model.tokenizer(part, add_special_tokens=False, verbose=False)
             lengths += [len(ids) + around for ids in block["input_ids"]]
-            if progress:
-                progress.advance(len(part))
+            progress.advance(len(part))
     ranked = sorted(lengths)
     wanted = ranked[max(0, math.ceil(percentile / 100 * len(ranked)) - 1)]
     chosen = -(-wanted // _ROUND_TO) * _ROUND_TO

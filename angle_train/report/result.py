@@ -19,8 +19,8 @@ from angle_train.data.splits import RunData
 from angle_train.evaluate.analysis import BANDS, alignment, saturation, uniformity
 from angle_train.evaluate.compare import Result, Sampled, View, compare, sample, sampled_embeddings
 from angle_train.evaluate.similarity import Embedder, check_finite, pair_similarity, spearman
-from angle_train.recipe import AUTO, Recipe
-from angle_train.report.text import Compared, advice, results_table, verdict_sentence
+from angle_train.recipe import Recipe
+from angle_train.report.text import Compared, advice, results_table, tone, verdict_sentence
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.processes import process_count
 from angle_train.train.trainer import Training
@@ -185,7 +185,8 @@ class FitReport:
         steps: Optimiser steps taken.
         planned_steps: Optimiser steps in the recipe.
         best_step: The step whose weights were best on the dev sets.
-        kept: Which weights were saved, `tuned` or `backbone`.
+        kept: Which weights were saved, `tuned` or `backbone`: these if no checkpoint ranked the dev pairs
+            better, or if `--require-better` was given and the tuned weights are not `shown_better`.
         dev_before: Mean Spearman of the backbone on the dev sets.
         dev_after: The same of the tuned weights.
         results: Word overlap, backbone and tuned model on every dev and test set. Where the backbone was
@@ -226,6 +227,24 @@ class FitReport:
         return [Compared(r.pairs, f"{r.count:,} pairs", r.difference) for r in self.judged if r.difference]
 
     @property
+    def shown_better(self) -> bool:
+        """Whether the tuned weights are better than the backbone on some judged set, and worse on none."""
+        return tone(self.compared) == "good"
+
+    @property
+    def _judges(self) -> str:
+        if self.judged and self.judged[0].role == "test":
+            return "test pairs"
+        return "pairs held out in turn" if "folds" in self.details else "dev pairs"
+
+    def with_backbone(self) -> Self:
+        """Return the report of the same run where `--require-better` saved the backbone instead."""
+        details = dict(self.details)
+        if "command" in details:
+            details["command"] += " --require-better"
+        return replace(self, kept="backbone", notes=[*self.notes, NAMING_NOTES[0]], details=details)
+
+    @property
     def leaks(self) -> list[Leak]:
         """The leaks of whole pairs into the sets that the verdict rests on."""
         judged = {(result.role, result.pairs) for result in self.judged}
@@ -250,6 +269,8 @@ class FitReport:
 
     def advice(self) -> str:
         """Return the conclusion in one sentence: use the tuned model, or keep the backbone."""
+        if self.kept == BACKBONE and self._chosen:
+            return f"The {self._judges} do not show the tuned model to be better: keep the backbone."
         if self.kept == BACKBONE:
             pairs = "dev pairs" if self.steps else "pairs held out in turn"
             return f"No checkpoint ranked the {pairs} better: keep the backbone."
@@ -262,45 +283,47 @@ class FitReport:
     def verdict(self) -> list[str]:
         """Return the verdict in sentences: the conclusion first, then one line for each set of pairs.
 
-        Where the backbone was kept there is the conclusion alone: no saved model has the other figures.
+        Where no checkpoint was chosen there is the conclusion alone: no saved model has the other figures.
         """
+        lines = [verdict_sentence(compared.name, compared.difference) for compared in self.compared]
+        if self.kept == BACKBONE and self._chosen:
+            why = f"The {self._judges} do not show the tuned model to be better"
+            return [f"{why}, so the untouched backbone was saved, as --require-better asks.", *lines]
         if self.kept == BACKBONE:
             return [self._why_kept()]
         found = {compared.difference.verdict for compared in self.compared}
-        if "better" not in found and "worse" in found:
-            head = "Tuning did not help: the tuned model is reliably worse on some pairs and better on none."
-        elif "better" not in found:
-            head = "Tuning did not help: the tuned model is not reliably better on any set of pairs."
-        elif "worse" in found:
+        if {"better", "worse"} <= found:
             head = "Tuning helped on some pairs and hurt on others."
-        elif found == {"better"}:
-            head = "Tuning helped."
         else:
-            head = "Tuning helped on some pairs and made no reliable difference on others."
-        lines = [verdict_sentence(compared.name, compared.difference) for compared in self.compared]
+            head = "Tuning helped." if self.shown_better else "Tuning did not help."
+        if not self.shown_better:
+            lines.append(
+                f"the saved model is the tuned one, and the {self._judges} do not show it to be better; "
+                "--require-better saves the backbone instead"
+            )
         if all(result.role == "dev" for result in self.judged):
             chose = "the number of steps" if "folds" in self.details else "the checkpoint"
             lines.append(f"these pairs also chose {chose}, so the gain is flattered; give --test pairs")
         lines += [f"{leak.sentence()}, which flatters the model" for leak in self.leaks]
         return [head, *lines]
 
+    @property
+    def _chosen(self) -> bool:
+        """Whether the pairs that choose preferred the tuned weights.
+
+        A model that ranks no better than chance is not worth saving, even where the backbone is worse: one
+        that gives all texts the same embedding has 0.
+        """
+        return self.dev_after > max(self.dev_before, 0.0)
+
     def _why_kept(self) -> str:
-        folds, merge = self.details.get("folds"), self.details.get("merge")
-        share = (merge or folds or {}).get("share", 0.0)
-        mixed = f" with {100 * share:g} % of it mixed in" if share else ""
         best, pairs = self.dev_after, "dev pairs"
-        if folds and not self.steps:
-            # The curve has one share of the backbone mixed in: none where several were tried.
-            best, pairs = (
-                max((point["dev"] for point in self.curve[1:]), default=self.dev_before),
-                "held-out parts",
-            )
-            if self.recipe.get("training", {}).get("average_with_backbone") == AUTO:
-                mixed = " with nothing mixed in"
+        if not self.steps:  # the parts held out in turn advised against a run on all pairs
+            best, pairs = max((point["dev"] for point in self.curve[1:]), default=best), "held-out parts"
         than = "chance" if best > self.dev_before else "the backbone"
+        figures = f"{100 * best:.1f} at best, backbone {100 * self.dev_before:.1f}"
         return (
-            f"Tuning did not help: no checkpoint ranked the {pairs} better than {than} "
-            f"({100 * best:.1f} at best{mixed}, backbone {100 * self.dev_before:.1f}), "
+            f"Tuning did not help: no checkpoint ranked the {pairs} better than {than} ({figures}), "
             "so the untouched backbone was saved."
         )
 
@@ -367,8 +390,6 @@ def make_report(
             f"{texts} of the {total} texts of the human-graded pairs are in several of the parts that were "
             "held out in turn: the dev scores are flattered"
         )
-    # A model that ranks no better than chance is not worth saving, even where the backbone is worse: one that
-    # gives all texts the same embedding has 0.
     better = trained.dev_after > max(trained.dev_before, 0.0)
     if not better:
         notes.append(NAMING_NOTES[0 if training.steps else 1])

@@ -21,8 +21,6 @@ from angle_train.train.watch import METRIC, Evaluation
 
 log = logging.getLogger("angle.fit")
 
-# As /proc/cpuinfo calls them: Intel and AMD, without AVX-512, ARM.
-_BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"})
 _SCHEDULERS = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
 
 TRACKERS: dict[str, tuple[str, ...]] = {
@@ -67,31 +65,12 @@ def resolve_precision(precision: str, device: torch.device) -> str:
         InputError: fp16 without a GPU.
     """
     if precision == "auto":
-        return "bf16" if device.type == "cuda" and computes_bf16(device) else "fp32"
+        # Older GPUs emulate it, slower than fp32 and coarser.
+        able = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        return "bf16" if able else "fp32"
     if precision == "fp16" and device.type != "cuda":
         raise InputError(f"precision fp16 needs a GPU, this run is on {device.type}; use fp32 or bf16")
     return precision
-
-
-def computes_bf16(device: torch.device, cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    """Return whether `device` has instructions for bf16; older ones emulate it, slower than fp32 and coarser.
-
-    A device that is neither CPU nor GPU, or a CPU that Linux does not describe in `cpuinfo`, counts as able.
-    """
-    if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    if device.type != "cpu" or not cpuinfo.is_file():
-        return True
-    return not _BF16_FLAGS.isdisjoint(cpuinfo.read_text(encoding="utf-8", errors="replace").split())
-
-
-def warn_of_emulation(precision: str, device: torch.device) -> None:
-    """Log a warning if a run computes in bf16 on a device that only emulates it."""
-    if precision == "bf16" and not computes_bf16(device):
-        kind = "CPU" if device.type == "cpu" else "GPU"
-        log.warning(
-            "warning: precision bf16: this %s has no instructions for it, and fp32 will be faster", kind
-        )
 
 
 def training_arguments(

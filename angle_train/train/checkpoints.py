@@ -9,7 +9,6 @@ import json
 import logging
 import re
 import shutil
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,6 @@ from typing import Any, Literal
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
-from angle_data.locking import LOCK_NAME
 from angle_train.recipe import changed_parts
 
 Status = Literal["new", "interrupted", "finished"]
@@ -26,7 +24,7 @@ log = logging.getLogger("angle.fit")
 HIDDEN = ".angle"
 """The folder in an output directory that holds the run's state and the lock."""
 
-_STATE_NAME = "fit_state.json"  # earlier releases had it in the directory itself
+_STATE_NAME = "fit_state.json"
 _STEP = re.compile(r"checkpoint-(\d+)")
 
 
@@ -59,25 +57,13 @@ class RunDirectory:
             InputError: The directory holds something else, or a run that differs.
         """
         check_out(self.path)
-        if not self._state_file.is_file():
-            if (self.path / _STATE_NAME).is_file() and not overwrite:
-                raise InputError(
-                    f"--out {self.path} holds a run of an earlier release; "
-                    "give another directory, or --overwrite to replace it"
-                )
-            return "new"
-        if overwrite and not self._goes_on():
-            return "new"
         state = self._state()
-        if state is None:
-            raise InputError(f"{self._state_file} is damaged; run again with --overwrite")
-        finished, changed = (
-            state["status"] == "finished",
-            changed_parts(state["fingerprint"], self.fingerprint),
-        )
+        if not state or (overwrite and not self._goes_on()):
+            return "new"
+        finished = state["status"] == "finished"
         if not finished and self._complete_checkpoint() is None:
             return "new"
-        if changed:
+        if changed := changed_parts(state["fingerprint"], self.fingerprint):
             raise InputError(
                 f"--out {self.path} holds a run with different {', '.join(changed)}; "
                 "give another directory, or --overwrite to replace that run"
@@ -89,9 +75,7 @@ class RunDirectory:
 
         Only with `overwrite` is anything but checkpoints deleted.
         """
-        goes_on, there = self._goes_on(), _holds_run(self.path)
-        if goes_on or not overwrite:
-            self._tell_damaged()
+        there, goes_on = bool(self._state()), self._goes_on()
         if status == "new":
             shutil.rmtree(self.checkpoints, ignore_errors=True)
         if overwrite and not goes_on:
@@ -106,12 +90,10 @@ class RunDirectory:
                     shutil.rmtree(item)
                 else:
                     item.unlink()
-        last = self._complete_checkpoint()
         for path in self.checkpoints.glob("checkpoint-*"):
-            # Cut off while being written, or damaged: the trainer must not find it.
-            if not _is_usable(path):
+            if not _is_complete(path):  # cut off while being written: the trainer must not find it
                 shutil.rmtree(path)
-        return last
+        return self._complete_checkpoint()
 
     def finish(self) -> None:
         """Mark the run as finished and delete its checkpoints."""
@@ -133,39 +115,23 @@ class RunDirectory:
         return self.path / HIDDEN / _STATE_NAME
 
     def _complete_checkpoint(self) -> Path | None:
-        """Return the newest checkpoint that was written to its end and is not damaged."""
-        return next((path for path in self._checkpoints() if _is_usable(path)), None)
-
-    def _checkpoints(self) -> list[Path]:
-        """Return the directories of all checkpoints, the newest first."""
+        """Return the newest checkpoint that was written to its end."""
         found = [(int(m[1]), p) for p in self.checkpoints.glob("*") if (m := _STEP.fullmatch(p.name))]
-        return [path for _, path in sorted(found, reverse=True)]
+        return next((path for _, path in sorted(found, reverse=True) if _is_complete(path)), None)
 
-    def _tell_damaged(self) -> None:
-        """Warn of checkpoints that were written to their end and cannot be gone on from all the same."""
-        damaged = [path for path in self._checkpoints() if _trainer_state(path) and not _is_usable(path)]
-        if damaged:
-            last = self._complete_checkpoint()
-            names = ", ".join(path.name for path in damaged)
-            onwards = f"going on from {last.name}" if last else "the training starts again"
-            log.warning("warning: %s: damaged, not used; %s", names, onwards)
-
-    def _state(self) -> dict[str, Any] | None:
-        """Return what `_write` wrote; None if that is damaged or not there."""
-        try:
-            state: dict[str, Any] = json.loads(self._state_file.read_text(encoding="utf-8"))
-            whole = isinstance(state["status"], str) and isinstance(state["fingerprint"], dict)
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            return None
-        return state if whole else None
+    def _state(self) -> dict[str, Any]:
+        """Return what `_write` wrote, atomically; nothing if there is no run."""
+        if not self._state_file.is_file():
+            return {}
+        state: dict[str, Any] = json.loads(self._state_file.read_text(encoding="utf-8"))
+        return state
 
     def _goes_on(self) -> bool:
         """Return whether the directory holds this very run, begun with `overwrite` and cut off."""
         state = self._state()
         return (
-            state is not None
-            and state["status"] == "interrupted"
-            and state.get("overwrite", False)
+            state.get("status") == "interrupted"
+            and state["overwrite"]
             and not changed_parts(state["fingerprint"], self.fingerprint)
         )
 
@@ -183,48 +149,15 @@ def check_out(path: Path) -> None:
     """
     if path.is_file():
         raise InputError(f"--out {path} is a file; give a directory")
-    if _holds_run(path) or not path.is_dir():
+    if not path.is_dir() or (path / HIDDEN / _STATE_NAME).is_file():
         return
-    if any(item.name not in (HIDDEN, LOCK_NAME) for item in path.iterdir()):  # an earlier release locked here
+    if any(item.name != HIDDEN for item in path.iterdir()):
         raise InputError(f"--out {path} is not empty and holds no earlier run; give another one")
 
 
-def _holds_run(path: Path) -> bool:
-    return (path / HIDDEN / _STATE_NAME).is_file() or (path / _STATE_NAME).is_file()
-
-
-def _is_usable(checkpoint: Path) -> bool:
-    """Return whether a run can go on from a checkpoint: it and the best one until then are whole."""
-    state = _trainer_state(checkpoint)
-    if state is None or not _is_whole(checkpoint):
-        return False
-    best = state.get("best_global_step")
-    return best in (None, state.get("global_step")) or _is_whole(checkpoint.with_name(f"checkpoint-{best}"))
-
-
-def _trainer_state(checkpoint: Path) -> dict[str, Any] | None:
-    """Return what the trainer notes in the last file of a checkpoint; None if it did not get there."""
+def _is_complete(checkpoint: Path) -> bool:
+    """Return whether a checkpoint was written to its end, which is the trainer's own state."""
     try:
-        state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    return state if isinstance(state, dict) else None
-
-
-def _is_whole(checkpoint: Path) -> bool:
-    """Return whether a checkpoint is there and none of its large files is cut off.
-
-    Quickly: a safetensors file begins with how long it is, and torch's own are zip files, which end with a
-    list of what they hold.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        for path in checkpoint.rglob("*.safetensors"):
-            with safe_open(path, framework="numpy"):
-                pass
-        for path in [*checkpoint.glob("*.pt"), *checkpoint.glob("*.pth")]:
-            zipfile.ZipFile(path).close()
-    except (SafetensorError, zipfile.BadZipFile, OSError):
+        return isinstance(json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8")), dict)
+    except (OSError, ValueError):
         return False
-    return checkpoint.is_dir()

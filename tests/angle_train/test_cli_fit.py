@@ -10,7 +10,6 @@ import time
 
 import pytest
 
-from angle_data.errors import InputError
 from angle_train.cli import main
 from angle_train.recipe import Recipe
 
@@ -160,32 +159,6 @@ def test_interrupted_run_exits_130_and_goes_on(run, options):
     assert code == 0
     assert "going on from" in err
     assert "Tuning helped." in out
-
-
-@pytest.mark.parametrize(
-    ("command", "able", "precision", "said"),
-    [
-        ("fit", False, "bf16", 1),
-        ("grid", False, "bf16", 1),
-        ("fit", True, "bf16", 0),
-        ("fit", False, "fp32", 0),
-    ],
-)
-def test_bf16_that_the_machine_emulates_is_warned_of_once(
-    run, options, monkeypatch, command, able, precision, said
-):
-    def stop(*_):
-        raise InputError("that will do")
-
-    monkeypatch.setattr("angle_train.train.arguments.computes_bf16", lambda device: able)
-    monkeypatch.setattr("angle_train.fit.measure", stop)
-    monkeypatch.setattr("angle_train.grid.evaluate_model", stop)
-    if command == "grid":
-        del options["--test"]
-    code, _, err = run(command, *flat(options), "--set", f"precision={precision}", "--device", "cpu")
-    assert (code, "that will do" in err) == (1, True)
-    line = "warning: precision bf16: this CPU has no instructions for it, and fp32 will be faster\n"
-    assert err.count(line) == said
 
 
 @pytest.mark.parametrize(

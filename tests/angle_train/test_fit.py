@@ -212,16 +212,6 @@ def test_unusable_directories_are_refused(config, tmp_path, change, message):
     assert (tmp_path / "foreign" / "thesis.txt").exists()
 
 
-def test_a_damaged_state_is_one_line_and_can_be_overwritten(finished, config):
-    shutil.copytree(finished[0].out, config.out)
-    (state,) = config.out.rglob("fit_state.json")
-    for text in ("{}", "[]", '{"status": "finished"}', "{"):
-        state.write_text(text)
-        with pytest.raises(InputError, match=r"fit_state.json is damaged; run again with --overwrite"):
-            fit(config)
-    assert not fit(replace(changed(config, epochs=1), overwrite=True)).already_finished
-
-
 def test_dimensions_that_the_backbone_lacks_are_refused_before_anything_is_measured(config, caplog):
     with (
         caplog.at_level("INFO", logger="angle"),
@@ -246,7 +236,7 @@ def test_bf16_trains_on_a_processor(config):
 
 def test_a_run_without_a_checkpoint_starts_anew_and_leaves_other_files_alone(config):
     (config.out / ".angle").mkdir(parents=True)
-    state = json.dumps({"status": "interrupted", "fingerprint": {}})
+    state = json.dumps({"status": "interrupted", "fingerprint": {}, "overwrite": False})
     (config.out / ".angle" / "fit_state.json").write_text(state)
     (config.out / "thesis.txt").write_text("mine")
     fit(changed(config, epochs=1))

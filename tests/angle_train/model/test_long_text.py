@@ -5,9 +5,6 @@ import json
 import pytest
 from tiny_backbones import checkpoint
 
-from angle_data.console import Progress
-from angle_data.errors import InputError
-from angle_train.model import long_text
 from angle_train.model.load import load_backbone, load_for_training
 from angle_train.model.long_text import LONG_TEXT_FILE, LongTextModel, choose_length, head_and_tail
 from angle_train.model.prompt import set_prompt
@@ -84,16 +81,6 @@ def test_length_is_chosen_from_the_texts(tiny_model):
     assert (bounded.max_seq_length, bounded.truncated, bounded.longest) == (20, 32 / 50, 52)
 
 
-@pytest.mark.parametrize(("many", "told"), [(4, [2, 2, 1]), (5, [])])
-def test_counting_many_texts_is_followed(tiny_model, monkeypatch, many, told):
-    counted = []
-    monkeypatch.setattr(Progress, "advance", lambda progress, count: counted.append(count))
-    monkeypatch.setattr(long_text, "_MANY", many)
-    monkeypatch.setattr(long_text, "_COUNTED_AT_ONCE", 2)
-    assert choose_length(tiny_model, ["a", "b", "c", "d", "a b c"]).longest == 3 + 2
-    assert counted == told
-
-
 def test_length_counts_the_prompt(tiny_model):
     texts = ["a"] * 3
     assert choose_length(tiny_model, texts).longest == 3
@@ -119,31 +106,3 @@ def test_it_is_read_again_from_beside_the_model(tiny_model_dir, tmp_path):
     plain = loaded(tiny_model_dir, 16)
     assert not isinstance(plain, LongTextModel)
     assert (plain.encode(text) != model.encode(text)).any()
-
-
-# As releases before this one wrote it.
-EARLIER = {"mode": "head_tail", "window": None, "stride": None, "max_windows": 8, "memory": 0}
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (json.dumps(EARLIER), None),
-        (
-            json.dumps(EARLIER | {"mode": "windows"}),
-            "trained on windows of its texts, .* cannot read",
-        ),
-        (json.dumps(EARLIER | {"window": 32}), "trained on windows of its texts"),
-        ("{", "long_text.json does not say how long texts are read; delete it"),
-        ("[]", "does not say how long texts are read"),
-        ('{"mode": "skip"}', "does not say how long texts are read"),
-    ],
-)
-def test_notes_that_cannot_be_followed_are_named(tiny_model_dir, tmp_path, content, message):
-    loaded(tiny_model_dir).save_pretrained(str(tmp_path), create_model_card=False)
-    (tmp_path / LONG_TEXT_FILE).write_text(content)
-    if message is None:
-        assert isinstance(load_backbone(str(tmp_path), device="cpu"), LongTextModel)
-        return
-    with pytest.raises(InputError, match=message):
-        load_backbone(str(tmp_path), device="cpu")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from angle_data.errors import InputError
-from angle_train.train.checkpoints import RunDirectory, check_out
+from angle_train.train.checkpoints import RunDirectory
 
 PARTS = {"recipe": "", "training pairs": "a"}
 
@@ -74,23 +74,3 @@ def test_a_run_with_overwrite_is_noted_before_the_rest_is_deleted(tmp_path, monk
     assert (state["status"], state["overwrite"]) == ("interrupted", True)
     assert run.status(overwrite=True) == "new"  # it has no checkpoint yet
     assert run.claim("new", overwrite=True) is None
-
-
-@pytest.mark.parametrize("status", ["finished", "interrupted"])
-def test_a_run_of_an_earlier_release_is_only_replaced_on_request(tmp_path, status):
-    (tmp_path / "fit_state.json").write_text(json.dumps({"status": status, "fingerprint": PARTS}))
-    (tmp_path / "checkpoints" / "checkpoint-1").mkdir(parents=True)
-    run = RunDirectory(tmp_path, PARTS)
-    with pytest.raises(InputError, match=r"a run of an earlier release; .* --overwrite to replace"):
-        run.status(overwrite=False)
-    run.claim(run.status(overwrite=True), overwrite=True)
-    assert not (tmp_path / "fit_state.json").exists()
-    assert not (tmp_path / "checkpoints").exists()
-
-
-def test_the_lock_of_an_earlier_release_is_no_content(tmp_path):
-    (tmp_path / ".lock").write_text("1")
-    check_out(tmp_path)
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="is not empty"):
-        check_out(tmp_path)

@@ -263,22 +263,14 @@ def test_the_length_follows_from_the_data(config, rows, tmp_path, caplog):
         report = fit(replace(run, out=tmp_path / "out")).report
     lengths = report.details["lengths"]
     assert lengths["max_seq_length"] < 64 == load_backbone(run.backbone, device="cpu").max_seq_length
-    assert load_backbone(str(tmp_path / "out"), device="cpu").max_seq_length == (
-        lengths["max_seq_length"] if report.kept == "tuned" else 64
-    )
+    assert load_backbone(str(tmp_path / "out"), device="cpu").max_seq_length == lengths["max_seq_length"]
     assert report.recipe["training"]["max_seq_length"] == "auto"
     assert Recipe.from_toml(tmp_path / "out" / "recipe.toml") == run.recipe
     assert f"max_seq_length {lengths['max_seq_length']}: the longest training text has" in caplog.text
     cut = replace(changed(run, max_seq_length=4), out=tmp_path / "cut")
     with caplog.at_level("INFO", logger="angle"):
         assert fit(cut).report.details["lengths"]["truncated"] > 0.5
-    assert "longer and are cut; there are positions for --max-seq-length 64, and --set long" in caplog.text
-    caplog.clear()
-    longer = write(tmp_path / "longer.jsonl", [rows[0] | {"sentence1": "the node failed " * 40}, *long])
-    whole = replace(changed(run, max_seq_length=None), data=[longer], out=tmp_path / "whole")
-    with caplog.at_level("INFO", logger="angle"):
-        assert fit(whole).report.details["lengths"]["truncated"] > 0
-    assert "% of the training texts are longer and are cut; --set long_text=head_tail reads" in caplog.text
+    assert "longer than 4 tokens and are cut; --max-seq-length reads more where the model can" in caplog.text
 
 
 def test_leaks_are_found_and_can_be_dropped(config, rows, tmp_path):

@@ -90,39 +90,6 @@ def test_a_run_killed_after_its_last_evaluation_takes_no_further_step(peaked, tm
     assert weights(moved) == weights(config.out)
 
 
-@pytest.mark.parametrize(
-    ("damaged", "said"),
-    [
-        (
-            ("checkpoint-6", "model.safetensors"),
-            "checkpoint-6: damaged, not used; going on from checkpoint-3",
-        ),
-        (("checkpoint-6", "optimizer.pt"), "checkpoint-6: damaged, not used; going on from checkpoint-3"),
-        (
-            ("checkpoint-3", "model.safetensors"),  # the best one until then, which the end may go back to
-            "checkpoint-6, checkpoint-3: damaged, not used; the training starts again",
-        ),
-    ],
-)
-def test_a_damaged_checkpoint_is_told_and_not_used(peaked, tmp_path, caplog, damaged, said):
-    config, _ = peaked
-    recipe = config.recipe.with_overrides({"epochs": 3, "patience": 9})
-    whole = replace(config, recipe=recipe, out=tmp_path / "whole")
-    run = replace(whole, out=tmp_path / "out")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer.DevEvaluator, "scores", lambda self, model, steps: [1 / steps])
-        assert fit(whole).report.best_step == 3
-        with cut_off("on_step_end", 7), pytest.raises(CutOff):
-            fit(run)
-        file = run.out.joinpath("checkpoints", *damaged)
-        file.write_bytes(file.read_bytes()[:-100])
-        with caplog.at_level("WARNING", logger="angle"):
-            fit(run)
-    assert caplog.messages.count(f"warning: {said}") == 1
-    for name in ("report.json", "model.safetensors"):
-        assert (run.out / name).read_bytes() == (whole.out / name).read_bytes()
-
-
 def test_changed_inputs_are_noticed_before_the_first_step_of_a_resumed_run(peaked, tmp_path):
     config, _ = peaked
     run = replace(config, out=tmp_path / "out")

@@ -15,7 +15,7 @@ from angle_train.objective.batches import PairCollator
 from angle_train.objective.loss import CombinedLoss
 from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
 from angle_train.train import arguments, trainer
-from angle_train.train.arguments import computes_bf16, resolve_precision, training_arguments
+from angle_train.train.arguments import resolve_precision, training_arguments
 from angle_train.train.trainer import DevEvaluator, TrainOptions, choose_chunking, make_collator, train
 from angle_train.train.watch import RunCallback
 
@@ -63,19 +63,6 @@ def test_bf16_is_chosen_only_where_it_is_not_emulated(monkeypatch):
     assert resolve_precision("auto", torch.device("cuda")) == "fp32"
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: True)
     assert resolve_precision("auto", torch.device("cuda")) == "bf16"
-
-
-def test_a_cpu_computes_bf16_if_the_system_says_so(tmp_path):
-    cpu, cpuinfo = torch.device("cpu"), tmp_path / "cpuinfo"
-    for flags, able in (
-        ("fpu avx2 avx512f avx512_vnni", False),
-        ("fpu avx2 avx512_bf16", True),
-        ("fp asimd bf16", True),
-    ):
-        cpuinfo.write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
-        assert computes_bf16(cpu, cpuinfo) is able
-        assert computes_bf16(torch.device("mps"), cpuinfo)
-    assert computes_bf16(cpu, tmp_path / "none")
 
 
 def test_one_process_uses_one_gpu_of_several(monkeypatch, tmp_path):

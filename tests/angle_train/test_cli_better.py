@@ -1,0 +1,140 @@
+"""`angle-train fit --require-better`: the backbone where the test pairs do not show a gain."""
+
+import json
+import sys
+
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from angle_train.cli import main
+from angle_train.data.pairs import load_pairs
+from angle_train.evaluate.similarity import evaluate_model
+
+LORA = ("--set", "lora_rank=2", "--set", "lora_save=adapter", "--set", "prompt=about: {text} now",
+        "--learning-rate", "2e-2")  # fmt: skip
+DOUBT = (
+    "the saved model is the tuned one, and the test pairs do not show it to be better; "
+    "--require-better saves the backbone instead"
+)
+
+
+@pytest.fixture
+def fit(tmp_path, examples, tiny_model_dir, monkeypatch, capsys):
+    """Fit into a directory, on pairs with the dev pairs among them; returns exit code, stdout and stderr."""
+    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
+    # The worst test that there can be: what was learned, the other way round.
+    wrong = [row | {"score": 5 - row["score"]} for row in rows[:40]]
+    for name, part in {"train": rows[:60], "same": rows[:40], "wrong": wrong}.items():
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, part)))
+
+    def call(out, test, *more):
+        sources = {"data": "train.jsonl", "dev": "same.jsonl"} | ({"test": test} if test else {})
+        given = [word for name, file in sources.items() for word in (f"--{name}", str(tmp_path / file))]
+        given += ["--backbone", str(tiny_model_dir), "--out", str(tmp_path / out), "--epochs", "4"]
+        given += ["--batch-size", "16", "--set", "evals_per_epoch=1", "--learning-rate", "1e-3"]
+        monkeypatch.setattr(sys, "argv", ["angle-train", "fit", *given, *more])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        return (code, *capsys.readouterr())
+
+    return call
+
+
+def content(directory):
+    """Every file of a run that readers see, and its bytes."""
+    found = (path for path in directory.rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(directory)): path.read_bytes() for path in found if ".angle" not in path.parts
+    }
+
+
+def is_backbone(directory, tiny_model_dir, pairs):
+    models = [SentenceTransformer(str(place), device="cpu") for place in (directory, tiny_model_dir)]
+    saved, backbone = (evaluate_model(model, load_pairs(str(pairs))) for model in models)
+    return bool((saved == backbone).all())
+
+
+def test_the_backbone_is_saved_and_a_finished_run_ends_the_same(fit, tmp_path, tiny_model_dir):
+    out, pairs = tmp_path / "out", tmp_path / "same.jsonl"
+    code, told, err = fit("out", "wrong.jsonl", "--require-better")
+    assert code == 1
+    why = "The test pairs do not show the tuned model to be better"
+    assert f"{why}, so the untouched backbone was saved, as --require-better asks." in told
+    assert "tuning hurt on wrong" in told
+    assert err.splitlines()[-1].startswith(
+        "angle-train: error: --require-better: no tuned model was shown to "
+    )
+    assert is_backbone(out, tiny_model_dir, pairs)
+    for name in ("README.md", "report.json", "report.html"):
+        assert f"{why}: keep the backbone." in (out / name).read_text(), name
+    files = content(out)
+    code, again, err = fit("out", "wrong.jsonl", "--require-better")
+    assert (code, again, content(out)) == (1, told, files)
+    assert "step 0" not in err
+    assert fit("out", "wrong.jsonl")[0] == 0  # says what is there, trains nothing
+    assert content(out) == files
+
+
+@pytest.mark.parametrize("more", [(), LORA])
+def test_a_doubtful_model_is_saved_with_a_warning_until_better_is_required(
+    fit, tmp_path, tiny_model_dir, more
+):
+    out, pairs = tmp_path / "out", tmp_path / "same.jsonl"
+    code, told, err = fit("out", "wrong.jsonl", *more)
+    assert code == 0, err
+    assert DOUBT in told.splitlines()
+    for name in ("README.md", "report.json", "report.html"):
+        assert DOUBT in (out / name).read_text(), name
+    assert not is_backbone(out, tiny_model_dir, pairs)
+    tuned = content(out)
+    (out / "notes.txt").write_text("mine")
+    code, told, err = fit("out", "wrong.jsonl", *more, "--require-better")
+    assert code == 1
+    assert "already finished" in err
+    assert "step 1" not in err
+    assert (out / "notes.txt").read_text() == "mine"
+    (out / "notes.txt").unlink()
+    assert is_backbone(out, tiny_model_dir, pairs)
+    # As if it had been asked for at once.
+    assert fit("at-once", "wrong.jsonl", *more, "--require-better")[0] == 1
+    assert content(out) == content(tmp_path / "at-once") != tuned
+
+
+def test_a_model_that_is_better_passes(fit, tmp_path):
+    code, told, err = fit("out", "same.jsonl", "--require-better")
+    assert code == 0, err
+    assert "Tuning helped." in told
+    assert "--require-better" not in told
+
+
+def test_without_test_pairs_those_that_chose_must_show_it(fit, tmp_path):
+    assert fit("out", None, "--require-better")[0] == 0
+    code, told, err = fit("kept", None, "--require-better", "--learning-rate", "1e-12")
+    assert code == 1
+    assert "Tuning did not help: no checkpoint ranked the dev pairs better" in told
+    assert "--require-better: no tuned model was shown to be better" in err
+
+
+def test_a_run_cut_off_between_model_and_page_ends_with_the_backbone(
+    fit, tmp_path, tiny_model_dir, monkeypatch
+):
+    out = tmp_path / "out"
+    fit("out", "wrong.jsonl")
+
+    def cut(*_):
+        raise KeyboardInterrupt
+
+    for place in ("angle_train.fit.save_model", "pathlib.Path.replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, cut)
+            assert fit("out", "wrong.jsonl", "--require-better")[0] == 130
+    assert DOUBT in (out / "report.html").read_text()
+    code, told, _ = fit("out", "wrong.jsonl")
+    assert code == 0
+    assert "so the untouched backbone was saved" in told
+    assert is_backbone(out, tiny_model_dir, tmp_path / "same.jsonl")
+    assert DOUBT not in (out / "report.html").read_text()

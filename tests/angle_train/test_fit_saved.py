@@ -1,0 +1,134 @@
+"""What a run reports is what it saved: a fresh load of the model gives the figures of the report again."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from scipy.stats import spearmanr
+from sentence_transformers import SentenceTransformer
+
+from angle_train import fit as fit_module
+from angle_train.fit import FitConfig, fit
+from angle_train.recipe import Recipe
+
+FAST = {"epochs": 2, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
+LORA = {"lora_rank": 4, "learning_rate": 2e-2, "lora_targets": "all"}
+PAPER = 'Summarize sentence "{text}" in one word:"'
+
+
+@pytest.fixture(scope="module")
+def rows(examples):
+    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
+    return [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
+
+
+@pytest.fixture
+def start(rows, tmp_path, tiny_model_dir, monkeypatch):
+    """Fit with some recipe keys, without the page; returns the directory and report.json."""
+    monkeypatch.setattr(fit_module, "write_fit_page", lambda *_: None)
+
+    def run(backbone=tiny_model_dir, *, by_parts=False, **values):
+        files = {}
+        # It learns from what measures it, so that the tuned weights are better, and kept.
+        for name, part in {"train": rows[:64], "dev": rows[:48], "test": rows[16:64]}.items():
+            files[name] = tmp_path / f"{name}.jsonl"
+            files[name].write_text("\n".join(map(json.dumps, part)))
+        sources = {
+            "data": [str(files["train"])],
+            "dev": () if by_parts else [str(files["dev"])],
+            "human": [str(files["dev"])] if by_parts else (),
+            "test": [str(files["test"])],
+        }
+        recipe = Recipe().with_overrides(FAST | values)
+        fit(FitConfig(backbone=str(backbone), out=tmp_path / "out", recipe=recipe, device="cpu", **sources))
+        return tmp_path / "out", json.loads((tmp_path / "out" / "report.json").read_text())
+
+    return run
+
+
+def score(model, rows):
+    """Spearman of the cosines, computed without this toolkit."""
+    first, second = (model.encode([row[key] for row in rows]) for key in ("sentence1", "sentence2"))
+    cosines = torch.nn.functional.cosine_similarity(*(torch.tensor(v).double() for v in (first, second)))
+    return spearmanr([row["score"] for row in rows], cosines.round(decimals=10)).statistic
+
+
+def reported(report, role, model="tuned"):
+    (found,) = [r for r in report["results"] if (r["role"], r["model"]) == (role, model)]
+    return found["score"]["value"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"average_with_backbone": 0.3},
+        {"average_with_backbone": "auto"},
+        {"precision": "bf16"},
+        {"prompt": "about: "},
+        {"prompt": PAPER, "max_seq_length": "auto", "pooling": "cls-last-avg"},
+        LORA,
+        LORA | {"lora_save": "adapter"},
+        LORA | {"average_with_backbone": 0.3, "precision": "bf16"},
+    ],
+)
+def test_a_fresh_load_of_the_model_gives_the_figures_of_the_report(start, rows, values):
+    out, report = start(**values)
+    assert report["kept"] == "tuned"
+    model = SentenceTransformer(str(out), device="cpu")
+    dev = score(model, rows[:48])
+    assert dev == pytest.approx(report["dev_after"], abs=1e-6)
+    assert dev == pytest.approx(reported(report, "dev"), abs=1e-6)
+    assert score(model, rows[16:64]) == pytest.approx(reported(report, "test"), abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["merged", "adapter"])
+def test_weights_of_half_precision_are_measured_as_they_are_saved(start, rows, tmp_path, tiny_model, kind):
+    """Frozen weights keep their precision, so merging rounds: what is on disk is not what trained."""
+    tiny_model.to(torch.bfloat16).save_pretrained(str(tmp_path / "half"))
+    out, report = start(tmp_path / "half", precision="bf16", lora_save=kind, **LORA)
+    assert report["kept"] == "tuned"
+    model = SentenceTransformer(str(out), device="cpu")
+    assert torch.bfloat16 in {parameter.dtype for parameter in model.parameters()}
+    assert score(model, rows[:48]) == pytest.approx(report["dev_after"], abs=1e-6)
+    assert score(model, rows[16:64]) == pytest.approx(reported(report, "test"), abs=1e-6)
+
+
+@pytest.mark.parametrize("values", [{}, LORA | {"average_with_backbone": "auto", "learning_rate": 5e-3}])
+def test_without_dev_pairs_the_test_figures_are_of_the_saved_model(start, rows, values):
+    out, report = start(by_parts=True, folds=2, **values)
+    assert report["kept"] == "tuned"
+    assert [r["pairs"] for r in report["results"]][::3] == ["dev/held out in turn", "test"]
+    model = SentenceTransformer(str(out), device="cpu")
+    assert score(model, rows[16:64]) == pytest.approx(reported(report, "test"), abs=1e-6)
+
+
+def test_the_backbone_that_is_kept_reads_as_many_tokens_as_the_one_that_was_measured(start, rows):
+    out, report = start(learning_rate=1e-12, max_seq_length="auto")
+    assert report["kept"] == "backbone"
+    model = SentenceTransformer(str(out), device="cpu")
+    assert model.max_seq_length == report["details"]["lengths"]["max_seq_length"]
+    assert score(model, rows[:48]) == pytest.approx(reported(report, "dev", "backbone"), abs=1e-6)
+
+
+def test_quantized_weights_are_left_before_anything_is_measured(start, rows, monkeypatch):
+    """4 bits take a GPU: here the weights of a run that asks for them are rounded when they are loaded."""
+    original = fit_module.load_for_training
+
+    def load(source, backbone, *given):
+        model = original(source, replace(backbone, quantization="none"), *given)
+        if backbone.quantization == "4bit":
+            with torch.no_grad():
+                for name, weights in model.named_parameters():
+                    if "base_layer" in name:
+                        weights.copy_(weights.round(decimals=1))
+        return model
+
+    monkeypatch.setattr(fit_module, "load_for_training", load)
+    out, report = start(quantization="4bit", **LORA)
+    assert report["kept"] == "tuned"
+    model = SentenceTransformer(str(out), device="cpu")
+    assert score(model, rows[:48]) == pytest.approx(report["dev_after"], abs=1e-6)
+    assert score(model, rows[16:64]) == pytest.approx(reported(report, "test"), abs=1e-6)
+    assert max(point["dev"] for point in report["curve"]) != pytest.approx(report["dev_after"], abs=1e-3)
