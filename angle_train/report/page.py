@@ -273,7 +273,7 @@ def _terms(report: FitReport) -> list[str]:
 def _tables(report: FitReport) -> dict[str, list[Row]]:
     """Return the rows of the tables about a run, by the name of the table."""
     details = report.details
-    folds, merge = details.get("folds"), details.get("merge", {"shares": (), "dev": ()})
+    merge = details.get("merge", {"shares": (), "dev": ()})
     rows: dict[str, list[Row]] = {
         "data": [("", [n.role, n.name, f"{n.pairs:,}", n.scale, n.sha256[:12]]) for n in report.data],
         "counts": [
@@ -288,7 +288,6 @@ def _tables(report: FitReport) -> dict[str, list[Row]]:
         "settings": list(_setting_rows(report)),
         "curve": [],
         "leaks": [],
-        "folds": [],
     }
     for point in report.curve:
         losses = [f"{point['terms'][name]:.4f}" if name in point["terms"] else "" for name in _terms(report)]
@@ -298,12 +297,6 @@ def _tables(report: FitReport) -> dict[str, list[Row]]:
         pairs, texts = f"{leak['pairs']:,} of {leak['count']:,}", f"{100 * leak['texts']:.1f} %"
         cells = [f"{leak['name']} ({leak['role']})", leak["origin"], pairs, texts]
         rows["leaks"].append(("bad" if leak["pairs"] else "", cells))
-    if folds:
-        for number, (size, score) in enumerate(zip(folds["sizes"], folds["scores"], strict=True), start=1):
-            rows["folds"].append(("", [f"part {number}", str(size), f"{100 * score:.2f}"]))
-        total, spread = str(sum(folds["sizes"])), f"{100 * folds['mean']:.2f} ± {100 * folds['spread']:.2f}"
-        rows["folds"].append(("first", ["mean ± standard deviation", total, spread]))
-        rows["folds"].append(("", ["backbone", total, f"{100 * folds['backbone']:.2f}"]))
     return rows
 
 

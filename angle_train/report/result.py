@@ -19,7 +19,7 @@ from angle_train.data.splits import RunData
 from angle_train.evaluate.analysis import BANDS, alignment, saturation, uniformity
 from angle_train.evaluate.compare import Result, Sampled, View, compare, sample, sampled_embeddings
 from angle_train.evaluate.similarity import Embedder, check_finite, pair_similarity, spearman
-from angle_train.recipe import AUTO, Recipe
+from angle_train.recipe import Recipe
 from angle_train.report.text import Compared, advice, results_table, verdict_sentence
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.processes import process_count
@@ -184,7 +184,7 @@ class FitReport:
         curve: Evaluations on the dev sets as dictionaries, see `train.watch.Evaluation`; the first is step 0.
         steps: Optimiser steps taken.
         planned_steps: Optimiser steps in the recipe.
-        best_step: The step whose weights were best on the dev sets.
+        best_step: The step whose weights were chosen.
         kept: Which weights were saved, `tuned` or `backbone`.
         dev_before: Mean Spearman of the backbone on the dev sets.
         dev_after: The same of the tuned weights.
@@ -192,9 +192,10 @@ class FitReport:
             kept, `tuned` was not saved: see `shown`.
         notes: Warnings of the run.
         details: Further findings by topic: `leaks` (see `data.leaks.Leak`), `dropped` training pairs by
-            reason, `folds` (see `train.choosing.CrossFit`), `merge` (the share of the backbone, and the dev
-            score of each share that was tried), `lengths` (tokens per text), `processes`, `analysis` (for
-            each set of pairs that is shown, what `space_figures` returns), `command` (which repeats the run).
+            reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
+            share of the backbone, and the dev score of each share that was tried), `lengths` (tokens per text),
+            `processes`, `analysis` (for each set of pairs that is shown, what `space_figures` returns),
+            `command` (which repeats the run).
             Where `folds` chose the backbone no run on all pairs was made: 0 steps.
     """
 
@@ -252,7 +253,7 @@ class FitReport:
         """Return the conclusion in one sentence: use the tuned model, or keep the backbone."""
         if self.kept == BACKBONE:
             pairs = "dev pairs" if self.steps else "pairs held out in turn"
-            return f"No checkpoint ranked the {pairs} better: keep the backbone."
+            return f"No checkpoint surely ranked the {pairs} better: keep the backbone."
         if not self.compared:
             return "Nothing was compared with the backbone."
         chosen_by = all(result.role == "dev" for result in self.judged)
@@ -285,22 +286,12 @@ class FitReport:
         return [head, *lines]
 
     def _why_kept(self) -> str:
-        folds, merge = self.details.get("folds"), self.details.get("merge")
-        share = (merge or folds or {}).get("share", 0.0)
-        mixed = f" with {100 * share:g} % of it mixed in" if share else ""
-        best, pairs = self.dev_after, "dev pairs"
-        if folds and not self.steps:
-            # The curve has one share of the backbone mixed in: none where several were tried.
-            best, pairs = (
-                max((point["dev"] for point in self.curve[1:]), default=self.dev_before),
-                "held-out parts",
-            )
-            if self.recipe.get("training", {}).get("average_with_backbone") == AUTO:
-                mixed = " with nothing mixed in"
-        than = "chance" if best > self.dev_before else "the backbone"
+        choice = self.details["choice"]
+        pairs = "held-out pairs" if "folds" in self.details else "dev pairs"
         return (
-            f"Tuning did not help: no checkpoint ranked the {pairs} better than {than} "
-            f"({100 * best:.1f} at best{mixed}, backbone {100 * self.dev_before:.1f}), "
+            f"Tuning did not surely help: of {choice['compared']} compared, none ranked the {pairs} better "
+            f"than the backbone by more than chance explains (probability {choice['probability']:.2f}; "
+            f"{100 * self.dev_after:.1f} tuned, backbone {100 * self.dev_before:.1f}), "
             "so the untouched backbone was saved."
         )
 
@@ -367,9 +358,7 @@ def make_report(
             f"{texts} of the {total} texts of the human-graded pairs are in several of the parts that were "
             "held out in turn: the dev scores are flattered"
         )
-    # A model that ranks no better than chance is not worth saving, even where the backbone is worse: one that
-    # gives all texts the same embedding has 0.
-    better = trained.dev_after > max(trained.dev_before, 0.0)
+    better = trained.details["choice"]["chosen"] > 0
     if not better:
         notes.append(NAMING_NOTES[0 if training.steps else 1])
     if training.equal_batches:
