@@ -193,7 +193,7 @@ class FitReport:
         notes: Warnings of the run.
         details: Further findings by topic: `leaks` (see `data.leaks.Leak`), `dropped` training pairs by
             reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
-            share of the backbone, and the dev score of each share that was tried), `lengths` (tokens per text),
+            share of the backbone, and the dev score of each share that was tried), `lengths` (tokens a text),
             `processes`, `analysis` (for each set of pairs that is shown, what `space_figures` returns),
             `command` (which repeats the run).
             Where `folds` chose the backbone no run on all pairs was made: 0 steps.

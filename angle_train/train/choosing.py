@@ -76,7 +76,8 @@ class Choice:
             )
         return (
             f"chosen: the backbone; Spearman {100 * simple:.2f} on the {pairs}, "
-            f"at best {100 * best:.2f} after tuning, which is better with probability {self.probability:.2f} ({count}): not sure enough"
+            f"at best {100 * best:.2f} after tuning, which is better with probability "
+            f"{self.probability:.2f} ({count}): not sure enough"
         )
 
 
@@ -131,8 +132,7 @@ def climb(scores: Array, drawn: Array, rungs: Sequence[int], lost: Collection[in
 
 
 def _by_chance(scores: Array, drawn: Array, simple: int, family: NDArray[np.int64]) -> Array:
-    """Return for each of a family how often chance alone gives one of them so large an advantage over
-    `simple`."""
+    """Return for each of a family how often chance gives one of them such a lead over `simple`."""
     if not len(family):
         return np.zeros(0)  # of nothing
     gain, resampled_gain = scores[family] - scores[simple], drawn[family] - drawn[simple]

@@ -1,5 +1,4 @@
-"""Few graded pairs and no dev pairs: parts of them are held out in turn, and choose how long to train
-(k-fold).
+"""Few graded pairs and no dev pairs: parts of them, held out in turn, choose how long to train (k-fold).
 
 Each part is measured by a run without it, in a directory of its own, that goes on where it was interrupted.
 The similarities of all parts together are one column of held-out similarities, which `choosing` judges like
