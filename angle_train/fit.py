@@ -280,7 +280,7 @@ def _choose_weights(
     """
     dev, setting = run.data.dev, run.config.recipe.training.average_with_backbone
     gold, steps = [pairs.score for pairs in dev], [point.step for point in training.curve]
-    *earlier, end = (columns[0] for columns in evaluator.measured())
+    *earlier, end = (columns[0] for columns in evaluator.measured().values())
     # A run that stopped early did not end as planned: its end is one of the evaluations, and no simpler.
     later = 2 if training.steps == training.planned_steps else 1
     candidates, rungs = [before.columns[: len(dev)], end, *earlier], [0, 1, *(later for _ in earlier)]

@@ -26,11 +26,10 @@ from angle_train.train.checkpoints import RunDirectory
 from angle_train.train.choosing import Choice, choose
 from angle_train.train.merging import shares_to_try, snapshot
 from angle_train.train.processes import on_first
-from angle_train.train.trainer import DevEvaluator, train
+from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, train
 
 log = logging.getLogger("angle.fit")
 
-_NO_PATIENCE = 10**9  # every part is trained to the end: the columns need all of them
 _FEWEST_TO_CHOOSE = 30  # with fewer pairs the planned length is kept
 
 Array = NDArray[np.float64]
@@ -124,7 +123,7 @@ def cross_fit(
         len(human),
         len(parts),
     )
-    recipe = recipe.with_overrides({"patience": _NO_PATIENCE})
+    recipe = recipe.with_overrides({"patience": NO_PATIENCE})
     curves = []
     for number, part in enumerate(parts, start=1):
         held_out = human.take(part, f"{human.name}/part {number}")
@@ -159,7 +158,7 @@ def _part_run(
         evaluator.backbone = snapshot(model) if any(shares) else {}
         train(model, pairs, recipe, run.checkpoints, evaluator=evaluator, resume=on_first(claim))
         on_first(run.finish)
-    return on_first(lambda: [[column.tolist() for (column,) in row] for row in evaluator.measured()])
+    return on_first(lambda: [[column.tolist() for (column,) in row] for row in evaluator.measured().values()])
 
 
 def chosen(

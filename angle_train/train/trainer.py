@@ -52,6 +52,9 @@ from angle_train.train.watch import (
 
 log = logging.getLogger("angle.fit")
 
+NO_PATIENCE = 10**9
+"""The patience of runs that are compared with others: all are trained to the end."""
+
 # What accelerate puts on a model that it prepares: a forward pass in half precision, and two notes. With the
 # first note it would not prepare the model again.
 _PREPARED = ("forward", "_is_accelerate_prepared", "_original_forward")
@@ -152,10 +155,10 @@ class DevEvaluator(BaseEvaluator):
             return self._rows
         return {row["step"]: row["similarity"] for _, row in read_jsonl(self._notes)}
 
-    def measured(self) -> list[list[list[NDArray[np.float64]]]]:
-        """Return the similarities of every evaluation so far: by share, then by set, (B,) each."""
+    def measured(self) -> dict[int, list[list[NDArray[np.float64]]]]:
+        """Return the similarities so far, in the order of the steps: by step, share and set, (B,) each."""
         rows = self._read()
-        return [[[np.array(c) for c in sets] for sets in rows[step]] for step in sorted(rows)]
+        return {step: [[np.array(c) for c in sets] for sets in rows[step]] for step in sorted(rows)}
 
 
 class _Trainer(SentenceTransformerTrainer):
