@@ -1,7 +1,7 @@
 """One training run from files to files: pairs and a backbone in, model and report out.
 
 `fit` is the table of contents of a run. The untouched backbone is always measured on the same pairs, and is
-what gets saved if no checkpoint ranks the dev pairs better.
+what gets saved if no checkpoint surely ranks the dev pairs better.
 """
 
 from __future__ import annotations
@@ -276,20 +276,21 @@ def _choose_weights(
 ) -> tuple[int, dict[str, Any]]:
     """Give `model` the weights that the dev pairs choose; where they choose the backbone, tuned ones.
 
-    Returns the step of the weights, and the report's notes on the choice.
+    Returns the step of the weights, 0 for the backbone, and the report's notes on the choice.
     """
     dev, setting = run.data.dev, run.config.recipe.training.average_with_backbone
-    gold, steps = [pairs.score for pairs in dev], [point.step for point in training.curve]
-    *earlier, end = (columns[0] for columns in evaluator.measured().values())
+    gold, measured = [pairs.score for pairs in dev], evaluator.measured()
+    *steps, end = (point.step for point in training.curve if point.step in measured)
     # A run that stopped early did not end as planned: its end is one of the evaluations, and no simpler.
     later = 2 if training.steps == training.planned_steps else 1
-    candidates, rungs = [before.columns[: len(dev)], end, *earlier], [0, 1, *(later for _ in earlier)]
-    step_of = [steps[-1], steps[-1], *steps[:-1]]
+    step_of, rungs = [end, end, *steps], [0, 1, *(later for _ in steps)]
+    candidates = [before.columns[: len(dev)], *(measured[step][0] for step in step_of[1:])]
     # Of the weights between, only the best were kept.
-    lost = [i for i, step in enumerate(step_of) if step not in (steps[-1], training.best_step)]
-    backbone, shares = evaluator.backbone, shares_to_try(setting)
+    lost = [i for i, step in enumerate(step_of) if step not in (end, training.best_step)]
+    backbone, shares, first = evaluator.backbone, shares_to_try(setting), len(candidates)
+    choice = choose(gold, candidates, rungs, lost)
+    tuned = choice.chosen or 1
     if setting == AUTO:
-        tuned = 1 + choose(gold, candidates[1:], [0, *(1 for _ in earlier)], [i - 1 for i in lost]).chosen
         backbone = _backbone_weights(run.config, model)
         restore(model, run.directory.checkpoints, step_of[tuned])
         for share in shares[1:]:
@@ -297,15 +298,15 @@ def _choose_weights(
                 candidates.append([evaluate_model(model, pairs) for pairs in dev])
         rungs += [3] * len(shares[1:])
         step_of += [step_of[tuned]] * len(shares[1:])
-    choice = choose(gold, candidates, rungs, lost)
-    step, first = step_of[choice.chosen], 1 + len(steps)
+        choice = choose(gold, candidates, rungs, lost)
+    step = step_of[choice.chosen]
     share = shares[1 + choice.chosen - first] if choice.chosen >= first else shares[0]
     restore(model, run.directory.checkpoints, step)
     blend(model, backbone, share)
     mixed = f" with {100 * share:.0f} % of the backbone" if share else ""
     log.info("%s", choice.sentence(f"step {step}{mixed}", "dev pairs"))
-    merge = {"share": share, "shares": list(shares), "dev": [choice.scores[1], *choice.scores[first:]]}
-    return step, {"choice": choice.to_dict()} | ({"merge": merge} if setting else {})
+    merge = {"share": share, "shares": list(shares), "dev": [choice.scores[tuned], *choice.scores[first:]]}
+    return step if choice.chosen else 0, {"choice": choice.to_dict()} | ({"merge": merge} if setting else {})
 
 
 def _backbone_weights(config: FitConfig, model: SentenceTransformer) -> dict[str, Tensor]:

@@ -32,11 +32,11 @@ log = logging.getLogger("angle.fit")
 
 BACKBONE, TUNED = "backbone", "tuned"
 NAMING_NOTES = (
-    "the results called tuned are those of the best checkpoint, which was not saved",
+    "the results called tuned are those of the last checkpoint, which was not saved",
     "no run on all pairs was made, and the results called tuned are those of the model as it would start",
 )
 """Notes for readers of report.json where the backbone was kept; elsewhere `FitReport.shown` has the names."""
-_NOT_SAVED = "best checkpoint, not saved"
+_NOT_SAVED = "last checkpoint, not saved"
 _MANY_LEAKS = 0.01  # of the pairs: with more, a set cannot decide
 _DERIVED = ("format", "verdict", "advice")  # written to report.json, and not read back
 _BEFORE_DETAILS = "\n## Model Details\n"
@@ -184,7 +184,7 @@ class FitReport:
         curve: Evaluations on the dev sets as dictionaries, see `train.watch.Evaluation`; the first is step 0.
         steps: Optimiser steps taken.
         planned_steps: Optimiser steps in the recipe.
-        best_step: The step whose weights were chosen.
+        best_step: The step whose weights were chosen, 0 for the backbone.
         kept: Which weights were saved, `tuned` or `backbone`.
         dev_before: Mean Spearman of the backbone on the dev sets.
         dev_after: The same of the tuned weights.
@@ -286,10 +286,14 @@ class FitReport:
         return [head, *lines]
 
     def _why_kept(self) -> str:
-        choice = self.details["choice"]
+        choice = self.details.get("choice")
         pairs = "held-out pairs" if "folds" in self.details else "dev pairs"
+        if choice is None:  # a report of an earlier release
+            return f"Tuning did not help on the {pairs}, so the untouched backbone was saved."
+        several = choice["compared"] > 1
+        none = f"of {choice['compared']} compared, none ranked" if several else "the tuned weights did not rank"
         return (
-            f"Tuning did not surely help: of {choice['compared']} compared, none ranked the {pairs} better "
+            f"Tuning did not surely help: {none} the {pairs} better "
             f"than the backbone by more than chance explains (probability {choice['probability']:.2f}; "
             f"{100 * self.dev_after:.1f} tuned, backbone {100 * self.dev_before:.1f}), "
             "so the untouched backbone was saved."

@@ -137,8 +137,8 @@ def _by_chance(scores: Array, drawn: Array, simple: int, family: NDArray[np.int6
         return np.zeros(0)  # of nothing
     gain, resampled_gain = scores[family] - scores[simple], drawn[family] - drawn[simple]
     error = resampled_gain.std(axis=1)
-    known = error > 0
-    error = np.where(known, error, np.inf)  # as good as the simple one in every resample
+    # The same difference in every resample: 0, or surely a gain.
+    error = np.where(error > 0, error, np.where(gain > 0, np.finfo(np.float64).tiny, np.inf))
     excess = (resampled_gain - resampled_gain.mean(axis=1, keepdims=True)) / error[:, None]
     largest = excess.max(axis=0)
     result: Array = (largest >= (gain / error)[:, None]).mean(axis=1)

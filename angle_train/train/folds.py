@@ -129,7 +129,7 @@ def cross_fit(
         held_out = human.take(part, f"{human.name}/part {number}")
         log.info("part %d of %d: %d pairs", number, len(parts), len(part))
         rest = human.take([i for i in range(len(human)) if i not in set(part)], human.name)
-        run = RunDirectory(directory / f"part-{number}", {**fingerprint, "part": f"{number} of {len(parts)}"})
+        run = RunDirectory(directory / f"part-{number}", {**fingerprint, "part": f"{number} of {len(parts)}, ranked together"})
         pairs = together(others, rest, recipe.objective)
         similarity = _part_run(load(), pairs, held_out, recipe, run)
         schedule = Schedule(recipe.training, len(pairs))
@@ -206,5 +206,6 @@ def chosen(
         sizes=[len(curve.rows) for curve in curves],
         shared_texts=shared,
     )
-    log.info("%s", choice.sentence(f"evaluation {evaluation} of {last}", "held-out pairs"))
+    mixed = f" with {100 * found.share:.0f} % of the backbone" if found.share else ""
+    log.info("%s", choice.sentence(f"evaluation {evaluation} of {last}{mixed}", "held-out pairs"))
     return found
