@@ -47,6 +47,18 @@ def peaked(tmp_path_factory, tiny_model_dir, rows):
     return config, fit(config).report
 
 
+@pytest.fixture
+def collapsing(peaked, rows, tmp_path):
+    """A run of 3 epochs that is best after the first one: the scores are turned, and the rate is far too high.
+
+    The backbone ranks these pairs the wrong way round, so that even that first evaluation is surely better.
+    """
+    turned = tmp_path / "turned.jsonl"
+    turned.write_text("\n".join(json.dumps(row | {"score": 5 - row["score"]}) for row in rows))
+    recipe = peaked[0].recipe.with_overrides({"epochs": 3, "patience": 9, "learning_rate": 0.05})
+    return replace(peaked[0], data=[str(turned)], dev=[str(turned)], recipe=recipe)
+
+
 def weights(directory):
     return (directory / "model.safetensors").read_bytes()
 
@@ -85,6 +97,8 @@ def test_a_run_killed_after_its_last_evaluation_takes_no_further_step(peaked, tm
     # Moved, as results are: the best checkpoint is found in the new place.
     moved = (tmp_path / "out").rename(tmp_path / "moved")
     resumed = replace(config, out=moved)
+    # What chose the weights outlives the kill: the similarities of every evaluation.
+    assert (moved / "checkpoints" / "measured.jsonl").is_file()
     assert fit(resumed).report == report
     assert (moved / "report.json").read_bytes() == (config.out / "report.json").read_bytes()
     assert weights(moved) == weights(config.out)
@@ -104,23 +118,44 @@ def test_a_run_killed_after_its_last_evaluation_takes_no_further_step(peaked, tm
         ),
     ],
 )
-def test_a_damaged_checkpoint_is_told_and_not_used(peaked, tmp_path, caplog, damaged, said):
-    config, _ = peaked
-    recipe = config.recipe.with_overrides({"epochs": 3, "patience": 9})
-    whole = replace(config, recipe=recipe, out=tmp_path / "whole")
+def test_a_damaged_checkpoint_is_told_and_not_used(collapsing, tmp_path, caplog, damaged, said):
+    whole = replace(collapsing, out=tmp_path / "whole")
+    report = fit(whole).report
+    assert (report.kept, report.best_step) == ("tuned", 3)
     run = replace(whole, out=tmp_path / "out")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer.DevEvaluator, "scores", lambda self, model, steps: [1 / steps])
-        assert fit(whole).report.best_step == 3
-        with cut_off("on_step_end", 7), pytest.raises(CutOff):
-            fit(run)
-        file = run.out.joinpath("checkpoints", *damaged)
-        file.write_bytes(file.read_bytes()[:-100])
-        with caplog.at_level("WARNING", logger="angle"):
-            fit(run)
+    with cut_off("on_step_end", 7), pytest.raises(CutOff):
+        fit(run)
+    file = run.out.joinpath("checkpoints", *damaged)
+    file.write_bytes(file.read_bytes()[:-100])
+    with caplog.at_level("WARNING", logger="angle"):
+        fit(run)
     assert caplog.messages.count(f"warning: {said}") == 1
     for name in ("report.json", "model.safetensors"):
         assert (run.out / name).read_bytes() == (whole.out / name).read_bytes()
+
+
+@pytest.mark.parametrize("step", [4, 6, 9])  # on the way, after an evaluation, after the last one
+def test_a_run_that_was_cut_off_makes_the_same_choice(collapsing, tmp_path, step):
+    report = fit(replace(collapsing, out=tmp_path / "whole")).report
+    assert report.details["choice"]["compared"] == 3
+    run = replace(collapsing, out=tmp_path / "cut")
+    with cut_off("on_save" if step % 3 == 0 else "on_step_end", step), pytest.raises(CutOff):
+        fit(run)
+    found = fit(run).report
+    assert found == report
+    assert weights(run.out) == weights(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(("step", "compared"), [(6, 1), (9, 1)])
+def test_a_run_that_an_earlier_release_began_is_finished(collapsing, tmp_path, step, compared):
+    """It has checkpoints and a curve, and no similarities of the evaluations until then."""
+    run = replace(collapsing, out=tmp_path / "out")
+    with cut_off("on_save", step), pytest.raises(CutOff):
+        fit(run)
+    (run.out / "checkpoints" / "measured.jsonl").unlink()
+    report = fit(run).report
+    assert len(report.curve) == 4
+    assert report.details["choice"]["compared"] == compared
 
 
 def test_changed_inputs_are_noticed_before_the_first_step_of_a_resumed_run(peaked, tmp_path):
