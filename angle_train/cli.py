@@ -239,7 +239,8 @@ def search_recipe(
 
     check_free(out / HIDDEN)
     from angle_train.fit import FitConfig
-    from angle_train.grid import SPACE, GridConfig, grid_table, read_space, search
+    from angle_train.grid import GridConfig, grid_table, search
+    from angle_train.train.ranges import SPACE, read_space
 
     run = FitConfig(
         data,
@@ -258,7 +259,7 @@ def search_recipe(
         typer.echo((out / "grid.json").read_text(encoding="utf-8"), nl=False)
         return
     say_result(grid_table(result))
-    say_result(f"\n{result.verdict()}\nrecipe: {out / 'recipe.toml'}   table: {out / 'grid.jsonl'}")
+    say_result(f"\n{result.verdict()}\nrecipe: {out / 'recipe.toml'}   table: {out / 'grid.json'}")
     from angle_train.report.text import command_line
 
     sources: dict[str, Any] = {"--data": data, "--human": human, "--dev": dev, "--scale": scale}

@@ -1,7 +1,7 @@
 """One training run from files to files: pairs and a backbone in, model and report out.
 
 `fit` is the table of contents of a run. The untouched backbone is always measured on the same pairs, and is
-what gets saved if no checkpoint ranks the dev pairs better.
+what gets saved if no checkpoint surely ranks the dev pairs better.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from torch import Tensor
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.locking import hold
-from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData, load_run_data, run_leaks
 from angle_train.evaluate.similarity import evaluate_model
 from angle_train.model.adapters import has_adapters
@@ -56,16 +55,11 @@ from angle_train.train.arguments import (
     tracker_folder,
 )
 from angle_train.train.checkpoints import HIDDEN, RunDirectory
-from angle_train.train.choosing import (
-    best_share,
-    blend,
-    blended,
-    cross_fit,
-    shares_to_try,
-    snapshot,
-)
+from angle_train.train.choosing import choose, what_pairs_show
+from angle_train.train.folds import cross_fit
+from angle_train.train.merging import blend, blended, shares_to_try, snapshot
 from angle_train.train.processes import connect, on_first
-from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, record_dev_scores, train
+from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, record_dev_scores, restore, train
 from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
@@ -266,13 +260,18 @@ def _tokens(config: FitConfig) -> int | None:
 
 def _train_with_dev(run: _Run, model: SentenceTransformer, before: Measured) -> Trained:
     """Train with dev pairs choosing the weights; `model` holds the final ones in the first process."""
-    data = run.data
+    data, setting = run.data, run.config.recipe.training.average_with_backbone
     score = mean_spearman(data.dev, before.columns)
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
-    training = run.train(model, DevEvaluator(data.dev, score))
-    details = on_first(lambda: _mix_in_backbone(run.config, model, data.dev))
+    log.info("%s", what_pairs_show(sum(map(len, data.dev))))
+    shares = (0.0,) if setting == AUTO else shares_to_try(setting)
+    evaluator = DevEvaluator(data.dev, score, run.directory.checkpoints / "measured.jsonl", shares)
+    evaluator.backbone = snapshot(model) if any(shares) else {}
+    training = run.train(model, evaluator)
+    step, details = on_first(lambda: _choose_weights(run, model, training, evaluator, before))
     after = on_first(lambda: _measure_finished(run, model))
     dev_after = mean_spearman(data.dev, after.columns)
+    training = replace(training, best_step=step)
     return Trained(training, data.evaluated, before, after, score, dev_after, details)
 
 
@@ -283,21 +282,42 @@ def _measure_finished(run: _Run, model: SentenceTransformer) -> Measured:
     return measure(TUNED, model, run.data.evaluated)
 
 
-def _mix_in_backbone(config: FitConfig, model: SentenceTransformer, dev: Sequence[PairSet]) -> dict[str, Any]:
-    """Mix the backbone into the tuned weights as the recipe says; return the report's note on it."""
-    setting = config.recipe.training.average_with_backbone
-    if not setting:
-        return {}
-    backbone = _backbone_weights(config, model)
-    shares, scores = shares_to_try(setting), []
+def _choose_weights(
+    run: _Run, model: SentenceTransformer, training: Training, evaluator: DevEvaluator, before: Measured
+) -> tuple[int, dict[str, Any]]:
+    """Give `model` the weights that the dev pairs choose; where they choose the backbone, tuned ones.
+
+    Returns the step of the weights, 0 for the backbone, and the report's notes on the choice.
+    """
+    dev, setting = run.data.dev, run.config.recipe.training.average_with_backbone
+    gold, measured = [pairs.score for pairs in dev], evaluator.measured()
+    *steps, end = (point.step for point in training.curve if point.step in measured)
+    # A run that stopped early did not end as planned: its end is one of the evaluations, and no simpler.
+    later = 2 if training.steps == training.planned_steps else 1
+    step_of, rungs = [end, end, *steps], [0, 1, *(later for _ in steps)]
+    candidates = [before.columns[: len(dev)], *(measured[step][0] for step in step_of[1:])]
+    # Of the weights between, only the best were kept.
+    lost = [i for i, step in enumerate(step_of) if step not in (end, training.best_step)]
+    backbone, shares, first = evaluator.backbone, shares_to_try(setting), len(candidates)
+    choice = choose(gold, candidates, rungs, lost)
+    tuned = choice.chosen or 1
     if setting == AUTO:
-        for share in shares:
+        backbone = _backbone_weights(run.config, model)
+        restore(model, run.directory.checkpoints, step_of[tuned])
+        for share in shares[1:]:
             with blended(model, backbone, share), quiet_libraries():
-                scores.append(mean_spearman(dev, [evaluate_model(model, pairs) for pairs in dev]))
-            log.info("%.0f %% of the backbone: dev Spearman %.2f", 100 * share, 100 * scores[-1])
-    share = shares[best_share(scores)] if scores else shares[0]
+                candidates.append([evaluate_model(model, pairs) for pairs in dev])
+        rungs += [3] * len(shares[1:])
+        step_of += [step_of[tuned]] * len(shares[1:])
+        choice = choose(gold, candidates, rungs, lost)
+    step = step_of[choice.chosen]
+    share = shares[1 + choice.chosen - first] if choice.chosen >= first else shares[0]
+    restore(model, run.directory.checkpoints, step)
     blend(model, backbone, share)
-    return {"merge": {"share": share, "shares": list(shares), "dev": scores}}
+    mixed = f" with {100 * share:.0f} % of the backbone" if share else ""
+    log.info("%s", choice.sentence(f"step {step}{mixed}", "dev pairs"))
+    merge = {"share": share, "shares": list(shares), "dev": [choice.scores[tuned], *choice.scores[first:]]}
+    return step if choice.chosen else 0, {"choice": choice.to_dict()} | ({"merge": merge} if setting else {})
 
 
 def _backbone_weights(config: FitConfig, model: SentenceTransformer) -> dict[str, Tensor]:
@@ -310,7 +330,9 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> 
     config, data, human = run.config, run.data, run.data.human
     if human is None:
         raise ValueError("neither dev nor human-graded pairs")
+    log.info("%s", what_pairs_show(len(human)))
     graded = [("human", human)]
+    untuned = on_first(lambda: measure(BACKBONE, untouched(config, model), graded).columns[0])
     cross = cross_fit(
         lambda: load_for_run(config),
         human,
@@ -318,27 +340,27 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> 
         config.recipe,
         run.directory.folds,
         run.directory.fingerprint,
-        on_first(lambda: measure(BACKBONE, untouched(config, model), graded).columns[0]),
+        untuned,
     )
-    schedule, chosen = Schedule(config.recipe.training, len(data.train)), cross.choice.evaluation
+    schedule = Schedule(config.recipe.training, len(data.train))
     training, step = Training([], 0, schedule.steps, 0, 0), 0
-    if chosen:
-        step = schedule.step_at(cross.progress[chosen - 1])
+    if cross.choice.chosen:
+        step = schedule.step_at(cross.progress[cross.evaluation - 1])
         log.info("training on all %d pairs, up to step %d of %d", len(data.train), step, schedule.steps)
         training = run.train(model, stop_at=step)
         if cross.share:
             on_first(lambda: blend(model, _backbone_weights(config, model), cross.share))
-    training = replace(training, curve=schedule.curve(cross.progress, cross.means), best_step=step)
+    training = replace(training, curve=schedule.curve(cross.progress, cross.curve), best_step=step)
     after = on_first(lambda: _measure_finished(run, model))
     held_out = replace(human, name=f"{human.name}/held out in turn")
     return Trained(
         training,
         [("dev", held_out), *data.evaluated],
-        before.after([cross.before]),
+        before.after([untuned]),
         after.after([cross.after]),
         cross.backbone,
-        cross.choice.mean,
-        {"folds": cross.to_dict()},
+        cross.tuned,
+        {"folds": cross.to_dict(), "choice": cross.choice.to_dict()},
     )
 
 

@@ -1,6 +1,8 @@
-"""A search for the recipe that ranks the dev pairs best, by successive halving; test pairs are not read.
+"""A search for a recipe that ranks the dev pairs better than the given one; test pairs are not read.
 
-Finished trainings are kept in a journal, so that a search that was interrupted goes on with the next one.
+Successive halving (Jamieson and Talwalkar 2016, https://arxiv.org/abs/1502.07943): every trial begins its
+training in full, and after each round only the best go on with theirs. Every trial is a run in a directory of
+its own, which keeps the similarities that were measured, so that a search goes on where it was interrupted.
 """
 
 from __future__ import annotations
@@ -8,83 +10,38 @@ from __future__ import annotations
 import json
 import logging
 import math
-import random
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
-from pydantic import ConfigDict, Field
-from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_data.jsonl import read_jsonl, replace_file, write_jsonl
+from angle_data.jsonl import replace_file
 from angle_data.locking import hold
 from angle_train.data.splits import RunData, run_leaks
-from angle_train.evaluate.bootstrap import Difference, paired_bootstrap
+from angle_train.evaluate.bootstrap import Difference, difference_between
 from angle_train.evaluate.similarity import evaluate_model
 from angle_train.fit import FitConfig, fingerprint, load_at_length, load_data, load_for_run, untouched
 from angle_train.model.load import check_device
-from angle_train.recipe import SECTIONS, Recipe, changed_parts, read_toml
+from angle_train.recipe import Recipe, changed_parts
 from angle_train.report.result import mean_spearman
-from angle_train.train.checkpoints import HIDDEN
+from angle_train.train.arguments import Schedule
+from angle_train.train.checkpoints import HIDDEN, RunDirectory
+from angle_train.train.choosing import Choice, Columns, climb, resampled, what_pairs_show
 from angle_train.train.processes import process_count
-from angle_train.train.trainer import DevEvaluator, train
+from angle_train.train.ranges import SPACE, Range, check_space, draw_trials, usable
+from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, TrainOptions, train
 from angle_train.train.watch import memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
 
-_JOURNAL, _RESULT, _RECIPE = "grid.jsonl", "grid.json", "recipe.toml"
-_SIMILARITIES = "similarities"
-_FACTOR = 3  # each round keeps the best third and trains it three times as long
-_MOST_REFUSED = 1000  # draws in a row
-_NOT_SEARCHED = {
-    "epochs": "the rounds decide how long a trial trains",
-    "average_with_backbone": "trials are compared before the backbone is mixed in",
-    "human_weight": "it is given to the pairs before the search",
-    "folds": "a grid has dev pairs",
-    "seed": "it is no better for being lucky on the dev pairs",
-}
-
-
-@pydantic_dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid", strict=True))
-class Range:
-    """A positive value on a logarithmic scale.
-
-    Attributes:
-        low: The least.
-        high: The most.
-        zero: Share of the draws that are 0 instead: a term that is switched off.
-    """
-
-    low: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    high: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    zero: Annotated[float, Field(ge=0, le=1)] = 0.0
-
-    def __post_init__(self) -> None:
-        if self.low >= self.high:
-            raise ValueError("low must be below high")
-
-    def draw(self, generator: random.Random) -> float:
-        """Return a value, rounded to three digits."""
-        if generator.random() < self.zero:
-            return 0.0
-        value = math.exp(generator.uniform(math.log(self.low), math.log(self.high)))
-        return float(f"{value:.3g}")
-
-
-SPACE: dict[str, Range] = {
-    **{weight: Range(0.02, 2.0, zero=0.2) for weight in ("cosine_weight", "in_batch_weight", "angle_weight")},
-    "cosine_tau": Range(0.02, 0.2),
-    "in_batch_tau": Range(0.02, 0.2),
-    "angle_tau": Range(0.2, 5.0),
-    "learning_rate": Range(5e-6, 3e-4),
-}
-"""The default: the three weights, the temperatures and the learning rate, around the papers' values."""
+_STATE, _RESULT, _RECIPE, _TRIALS = "grid_state.json", "grid.json", "recipe.toml", "trials"
+_FACTOR = 3  # each round keeps the best third, and lasts until three times as much is trained
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +51,7 @@ class GridConfig:
     Attributes:
         run: The run whose recipe is searched around; needs dev pairs, its test pairs are not read.
         trials: Recipes to try, the given one among them.
-        rungs: Rounds; each trains the best third, and the given recipe, for three times as long.
+        rungs: Rounds; each goes on with the best third and the given recipe, up to three times as many steps.
         seed: Decides which recipes are drawn.
         space: What they are drawn from.
     """
@@ -108,24 +65,22 @@ class GridConfig:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One training.
+    """A trial at the end of a round.
 
     Attributes:
         rung: Round, from 0.
         trial: Number of the recipe; 0 is the given one.
-        epochs: How long it trained at most.
-        dev: Best mean Spearman on the dev sets.
-        best_step: The step it came from.
-        steps: Steps taken.
+        steps: Steps taken so far.
+        dev: Mean Spearman on the dev sets there.
+        gain: That minus the same of the given recipe, as `delta`, and its interval; none for that one.
         values: What the trial changes in the recipe.
     """
 
     rung: int
     trial: int
-    epochs: float
-    dev: float
-    best_step: int
     steps: int
+    dev: float
+    gain: Difference | None
     values: dict[str, float]
 
 
@@ -134,52 +89,47 @@ class GridResult:
     """What was found.
 
     Attributes:
-        rows: Every training, in order.
-        best: The winning row of the last round.
-        recipe: Its recipe, for training in full.
+        rows: Every trial at the end of every round that it was in, in order.
+        best: The chosen trial's row of the last round.
+        choice: How it was chosen among all trials, see `train.choosing`.
+        recipe: Its recipe.
         backbone: Mean Spearman of the untouched backbone.
-        differences: The winner minus the given recipe by dev set; empty if the given one won.
     """
 
     rows: list[Row]
     best: Row
+    choice: Choice
     recipe: Recipe
     backbone: float
-    differences: dict[str, Difference]
 
     def verdict(self) -> str:
-        """Return in one sentence whether the winner is worth taking."""
-        if not self.best.trial:
-            return "No trial was better than the recipe as given."
-        gains = ", ".join(
-            f"{name}: {100 * d.delta:+.1f} [{100 * d.low:+.1f}, {100 * d.high:+.1f}]"
-            for name, d in self.differences.items()
+        """Return in one sentence what was chosen, and how sure that is."""
+        last = [row for row in self.rows if row.rung == self.best.rung]
+        row = self.best if self.best.trial else max(last, key=lambda row: (row.dev, -row.trial))
+        chance = f"probability {self.choice.probability:.2f}, {self.choice.compared} compared"
+        if self.best.trial:
+            return f"Trial {row.trial} is better than the recipe as given: {_in_points(row.gain)} ({chance})."
+        if not row.trial:
+            return f"No trial was better than the recipe as given ({chance}): that one is kept."
+        return (
+            f"No trial is surely better than the recipe as given, which is kept: at best trial {row.trial}, "
+            f"{_in_points(row.gain)} ({chance})."
         )
-        better = any(difference.low > 0 for difference in self.differences.values())
-        found, advice = (
-            ("better than", ", on the pairs that it was chosen on")
-            if better
-            else ("within the noise of", "; nothing is lost by keeping that one")
-        )
-        return f"Trial {self.best.trial} is {found} the recipe as given ({gains}){advice}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return {
-            "format": 1,
+            "format": 2,
             "best": asdict(self.best),
+            "choice": self.choice.to_dict(),
             "backbone": self.backbone,
-            "differences": {
-                name: asdict(difference) | {"verdict": difference.verdict}
-                for name, difference in self.differences.items()
-            },
             "verdict": self.verdict(),
             "rows": [asdict(row) for row in self.rows],
         }
 
 
 def search(config: GridConfig) -> GridResult:
-    """Search, or go on searching, and write `grid.jsonl`, `grid.json` and `recipe.toml`.
+    """Search, or go on searching, and write `grid.json` and `recipe.toml`.
 
     Raises:
         InputError: Something about the inputs or the directory is wrong, or several processes run.
@@ -196,24 +146,26 @@ def search(config: GridConfig) -> GridResult:
             f"give at most {most_rungs(config.trials)}"
         )
     check_device(run.device, numbered=False)
-    check_space(config.space, run.recipe)
-    draw_trials(config.space, config.trials, config.seed, run.recipe)  # refuses before anything is loaded
+    _check_directory(out, overwrite=run.overwrite)
     data = load_data(replace(run, test=()))
+    space = config.space if config.space is not SPACE else usable(SPACE, run.recipe)
+    check_space(space, run.recipe)
+    config = replace(config, space=space)
+    draw_trials(space, config.trials, config.seed, run.recipe)  # refuses before anything is trained
     sizes = planned(config.trials, config.rungs)
-    cost = sum(size * _share(rung, config.rungs) for rung, size in enumerate(sizes))
+    shares = [size * (_share(i, config.rungs) - _share(i - 1, config.rungs)) for i, size in enumerate(sizes)]
     log.info(
-        "rounds of %s trainings at most, the given recipe in each: as long as %.1f trainings in full",
+        "rounds of %s trials at most, the given recipe in each: as long as %.1f trainings in full",
         ", ".join(map(str, sizes)),
-        cost,
+        sum(shares),
     )
+    log.info("%s", what_pairs_show(sum(map(len, data.dev))))
     run_leaks(data)
     if run.recipe.training.average_with_backbone:
         log.info("trials are compared before the backbone is mixed in; fit does that with what is found")
     with memory_errors_in_one_line(), hold(out / HIDDEN):
-        rows = _read_journal(config, data)
-        _write_journal(config, data, rows)
-        result = _Grid(config, data, rows).finish()
-        shutil.rmtree(out / "trials", ignore_errors=True)
+        _claim(config, data)
+        result = _Grid(config, data).finish()
         with replace_file(out / _RESULT) as stream:
             json.dump(result.to_dict(), stream, indent=1)
             stream.write("\n")
@@ -223,80 +175,115 @@ def search(config: GridConfig) -> GridResult:
 
 
 class _Grid:
-    """A search under way: its inputs and the trainings so far."""
+    """A search under way.
 
-    def __init__(self, config: GridConfig, data: RunData, rows: list[Row]) -> None:
-        self.config, self.data, self.rows = config, data, rows
+    Attributes:
+        measured: Round and trial -> similarities of every dev set at the end of the round.
+        steps: Round and trial -> steps taken until then.
+    """
+
+    def __init__(self, config: GridConfig, data: RunData) -> None:
+        self.config, self.data = config, data
         self.run, model, _ = load_at_length(config.run, data)
         backbone = untouched(self.run, model)
         self.backbone = mean_spearman(data.dev, [evaluate_model(backbone, pairs) for pairs in data.dev])
+        self.recipes = draw_trials(config.space, config.trials, config.seed, config.run.recipe)
+        self.measured: dict[tuple[int, int], Columns] = {}
+        self.steps: dict[tuple[int, int], int] = {}
         log.info("the untouched backbone: dev Spearman %.2f", 100 * self.backbone)
 
     def finish(self) -> GridResult:
         """Take the trainings that remain and return what was found."""
-        config = self.config
-        recipes = draw_trials(config.space, config.trials, config.seed, config.run.recipe)
-        chosen = list(range(len(recipes)))
-        for rung in range(config.rungs):
-            scores = self._round(rung, {trial: recipes[trial] for trial in chosen})
-            chosen = survivors(scores)
-        best = ranked(scores)[0]
-        recipe = config.run.recipe.with_overrides(recipes[best])
-        return GridResult(
-            rows=self.rows,
-            best=next(row for row in self.rows if (row.rung, row.trial) == (config.rungs - 1, best)),
-            recipe=replace(recipe, description=f"Trial {best} of a grid of {len(recipes)}."),
-            backbone=self.backbone,
-            differences=self._differences(best) if best else {},
+        trials, last = list(range(len(self.recipes))), self.config.rungs - 1
+        for rung in range(self.config.rungs):
+            scores = self._round(rung, trials)
+            going_on = survivors(scores) if rung < last else []
+            for trial in set(trials) - set(going_on):
+                self._directory(trial).tidy()
+            trials = going_on or trials
+        return self._result(last, trials)
+
+    def _round(self, rung: int, trials: Sequence[int]) -> dict[int, float]:
+        """Train every trial of a round up to its end and return the dev score of each."""
+        scores = {}
+        log.info("round %d of %d: %d trials", rung + 1, self.config.rungs, len(trials))
+        with Progress(f"round {rung + 1}", len(trials)) as progress:
+            for trial in trials:
+                self._train(rung, trial)
+                scores[trial] = mean_spearman(self.data.dev, list(self.measured[rung, trial]))
+                log.info("trial %d: dev Spearman %.2f", trial, 100 * scores[trial])
+                progress.advance()
+        return scores
+
+    def _directory(self, trial: int) -> RunDirectory:
+        values = json.dumps(self.recipes[trial], sort_keys=True)
+        return RunDirectory(self.run.out / _TRIALS / f"trial-{trial}", {"values": values})
+
+    def _train(self, rung: int, trial: int) -> None:
+        """Train a trial up to the end of a round, unless it has been measured there."""
+        run = replace(self.run, recipe=self.run.recipe.with_overrides(self.recipes[trial]))
+        directory = self._directory(trial)
+        schedule = Schedule(run.recipe.training, len(self.data.train))
+        evaluations = math.ceil(schedule.steps / schedule.every)
+        end = schedule.step_of(max(1, round(evaluations * _share(rung, self.config.rungs))))
+        evaluator = DevEvaluator(self.data.dev, self.backbone, directory.path / "measured.jsonl")
+        self.steps[rung, trial] = end
+        if end not in evaluator.measured():
+            directory.path.mkdir(parents=True, exist_ok=True)
+            resume = directory.claim(directory.status(overwrite=False), overwrite=False)
+            with _quiet():
+                train(
+                    load_for_run(run),
+                    self.data.train,
+                    run.recipe.with_overrides({"patience": NO_PATIENCE}),
+                    directory.checkpoints,
+                    evaluator=evaluator,
+                    resume=resume,
+                    options=TrainOptions(stop_at=end),
+                )
+        self.measured[rung, trial] = evaluator.measured()[end][0]
+
+    def _result(self, last: int, finalists: Sequence[int]) -> GridResult:
+        """Choose among the trials of the last round; those that dropped out count as compared."""
+        gold = [pairs.score for pairs in self.data.dev]
+        places = list(self.measured)
+        scores, drawn = resampled(gold, [self.measured[place] for place in places])
+        at = {place: number for number, place in enumerate(places)}
+        left = {trial: rung for rung, trial in places}  # the last round that each was in
+        rivals = [trial for trial in left if trial]
+        base = at[last, 0]
+        # What a trial that dropped out was ahead of the given recipe then, it counts as ahead of it now.
+        ahead = [(at[left[trial], trial], at[left[trial], 0]) for trial in rivals]
+        choice = climb(
+            np.array([scores[base], *(scores[base] + scores[i] - scores[j] for i, j in ahead)]),
+            np.array([drawn[base], *(drawn[base] + drawn[i] - drawn[j] for i, j in ahead)]),
+            [0, *(1 for _ in rivals)],
+            [1 + number for number, trial in enumerate(rivals) if trial not in finalists],
         )
-
-    def _round(self, rung: int, recipes: Mapping[int, dict[str, float]]) -> dict[int, float]:
-        """Train every recipe of a round that is not in the journal and return the dev score of each."""
-        epochs = self.run.recipe.training.epochs * _share(rung, self.config.rungs)
-        log.info("round %d of %d: %d recipes, %.2f epochs", rung + 1, self.config.rungs, len(recipes), epochs)
-        done = {row.trial: row for row in self.rows if row.rung == rung}
-        with Progress(f"round {rung + 1}", len(recipes)) as progress:
-            progress.skip(len(done))
-            for trial, values in recipes.items():
-                if trial not in done:
-                    done[trial] = row = self._train(rung, trial, values, epochs)
-                    self.rows.append(row)
-                    _write_journal(self.config, self.data, self.rows)
-                    log.info("trial %d: dev Spearman %.2f", trial, 100 * row.dev)
-                    progress.advance()
-        return {trial: done[trial].dev for trial in recipes}
-
-    def _train(self, rung: int, trial: int, values: dict[str, float], epochs: float) -> Row:
-        run = replace(self.run, recipe=self.run.recipe.with_overrides({**values, "epochs": epochs}))
-        folder = run.out / "trials" / f"round-{rung + 1}-trial-{trial}"
-        shutil.rmtree(folder, ignore_errors=True)
-        model = load_for_run(run)
-        with _quiet():
-            evaluator = DevEvaluator(self.data.dev, self.backbone)
-            done = train(model, self.data.train, run.recipe, folder, evaluator=evaluator)
-        columns = [evaluate_model(model, pairs) for pairs in self.data.dev]
-        if rung == self.config.rungs - 1:
-            similarities = run.out / _SIMILARITIES
-            similarities.mkdir(parents=True, exist_ok=True)
-            np.save(similarities / f"trial-{trial}.npy", np.concatenate(columns))
-        shutil.rmtree(folder, ignore_errors=True)
-        dev = mean_spearman(self.data.dev, columns)
-        return Row(rung, trial, epochs, dev, done.best_step, done.steps, values)
-
-    def _differences(self, best: int) -> dict[str, Difference]:
-        """Return how much better trial `best` ranks each dev set than the given recipe."""
-        folder = self.run.out / _SIMILARITIES
-        before, after = (np.load(folder / f"trial-{trial}.npy") for trial in (0, best))
-        found, start = {}, 0
-        for pairs in self.data.dev:
-            part = slice(start, start := start + len(pairs))
-            found[pairs.name] = paired_bootstrap(pairs.score, before[part], after[part])
-        return found
+        rows = [
+            Row(
+                rung,
+                trial,
+                self.steps[rung, trial],
+                float(scores[i]),
+                difference_between(float(scores[i] - scores[at[rung, 0]]), drawn[at[rung, 0]], drawn[i])
+                if trial
+                else None,
+                self.recipes[trial],
+            )
+            for (rung, trial), i in at.items()
+        ]
+        best = rivals[choice.chosen - 1] if choice.chosen else 0
+        recipe = self.config.run.recipe.with_overrides(self.recipes[best])
+        if best:
+            recipe = replace(recipe, description=f"Trial {best} of a grid of {len(self.recipes)}.")
+        (row,) = (row for row in rows if (row.rung, row.trial) == (last, best))
+        return GridResult(rows, row, choice, recipe, self.backbone)
 
 
 def _share(rung: int, rungs: int) -> float:
-    """Return the share of the full training that a round takes, from 0; the last takes all."""
-    return float(_FACTOR) ** (rung + 1 - rungs)
+    """Return the share of the full training that is done after a round, from 0; nothing after round -1."""
+    return float(_FACTOR) ** (rung + 1 - rungs) if rung >= 0 else 0.0
 
 
 @contextmanager
@@ -315,44 +302,46 @@ def _fingerprint(config: GridConfig, data: RunData) -> dict[str, str]:
     space = {name: asdict(found) for name, found in config.space.items()}
     return {part: text for part, text in fingerprint(config.run, data).items() if text} | {
         "ranges": json.dumps(space),
-        "number of trials, rounds or seed": f"{config.trials} {config.rungs} {config.seed}",
+        "seed": str(config.seed),
     }
 
 
-def _read_journal(config: GridConfig, data: RunData) -> list[Row]:
-    """Return the trainings in the journal of `--out`, having checked that they are of this search.
+def _check_directory(out: Path, *, overwrite: bool) -> None:
+    """Check that a search may be written to `out`.
 
     Raises:
-        InputError: The directory holds something else, or another search.
+        InputError: It is a file, or holds something else.
     """
-    out = config.run.out
-    journal = out / _JOURNAL
-    if not journal.is_file():
-        if any(item.name != HIDDEN for item in out.iterdir()) and not config.run.overwrite:
-            raise InputError(f"--out {out} is not empty and holds no earlier grid; give another one")
-        return []
-    (_, head), *lines = read_jsonl(journal)
-    changed = changed_parts(head.get("fingerprint", {}), _fingerprint(config, data))
+    if out.is_file():
+        raise InputError(f"--out {out} is a file; give a directory")
+    holds_grid = (out / HIDDEN / _STATE).is_file() or not out.is_dir()
+    if not holds_grid and not overwrite and any(item.name != HIDDEN for item in out.iterdir()):
+        raise InputError(f"--out {out} is not empty and holds no earlier grid; give another one")
+
+
+def _claim(config: GridConfig, data: RunData) -> None:
+    """Take `--out` for this search; what an earlier one found there is gone on with, or replaced on request.
+
+    Raises:
+        InputError: It holds another search.
+    """
+    out, now, overwrite = config.run.out, _fingerprint(config, data), config.run.overwrite
+    state_file = out / HIDDEN / _STATE
+    state = json.loads(state_file.read_text(encoding="utf-8")) if state_file.is_file() else {}
+    changed = changed_parts(state["fingerprint"], now) if state else []
     finished = (out / _RECIPE).is_file()
-    if config.run.overwrite and (finished or changed or not head.get("overwrite")):
-        for name in (_RECIPE, _RESULT, _JOURNAL):
+    # Begun with --overwrite and cut off: the same command goes on.
+    if overwrite and (finished or changed or not state.get("overwrite")):
+        shutil.rmtree(out / _TRIALS, ignore_errors=True)
+        for name in (_RECIPE, _RESULT):
             (out / name).unlink(missing_ok=True)
-        return []
-    if changed:
+    elif changed:
         raise InputError(
             f"--out {out} holds a grid with different {', '.join(changed)}; "
             "give another directory, or --overwrite to replace that grid"
         )
-    return [Row(**row) for _, row in lines]
-
-
-def _write_journal(config: GridConfig, data: RunData, rows: Sequence[Row]) -> None:
-    # That it began with --overwrite is noted, so that the same command goes on with it.
-    head = {"fingerprint": _fingerprint(config, data), "overwrite": config.run.overwrite}
-    write_jsonl(config.run.out / _JOURNAL, [head, *map(asdict, rows)])
-
-
-# Successive halving (Jamieson and Talwalkar 2016, https://arxiv.org/abs/1502.07943).
+    with replace_file(state_file) as stream:
+        json.dump({"fingerprint": now, "overwrite": overwrite}, stream)
 
 
 def ranked(scores: Mapping[int, float]) -> list[int]:
@@ -363,13 +352,13 @@ def ranked(scores: Mapping[int, float]) -> list[int]:
 def survivors(scores: Mapping[int, float]) -> list[int]:
     """Return the trials that go on to the next round: the best third and always trial 0, in order of number.
 
-    Trial 0, to compare the winner with, does not take another one's place: of 27 go on 9, or 10 with it.
+    Trial 0, to compare the others with, does not take another one's place: of 27 go on 9, or 10 with it.
     """
     return sorted({0, *ranked(scores)[: math.ceil(len(scores) / _FACTOR)]})
 
 
 def planned(trials: int, rungs: int) -> list[int]:
-    """Return how many trials each round trains at most, which is where trial 0 is never among the best."""
+    """Return how many trials are in each round at most, which is where trial 0 is never among the best."""
     sizes = [trials]
     while len(sizes) < rungs:
         sizes.append(min(sizes[-1], math.ceil(sizes[-1] / _FACTOR) + 1))
@@ -382,93 +371,27 @@ def most_rungs(trials: int) -> int:
     return sum(size > sizes[-1] for size in sizes) + 2
 
 
-def read_space(path: Path) -> dict[str, Range]:
-    """Read ranges from a TOML file of lines such as `learning_rate = { low = 1e-5, high = 1e-4 }`.
-
-    `zero` may be given too. Any number of a recipe can be searched that a trial follows, whole ones too.
-
-    Raises:
-        InputError: The file is missing or malformed, or a value is unknown, out of its range or not searched.
-    """
-    tables = read_toml(path, "file of ranges")
-    if not tables:
-        raise InputError(f"{path}: no ranges in it; write KEY = {{ low = …, high = … }}")
-    space = {}
-    for name, table in tables.items():
-        try:
-            space[name] = Range(**table)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{path}: {name} must be {{ low = …, high = … }} with 0 < low < high, "
-                "and zero in 0..1 if given"
-            ) from None
-        try:
-            for value in [table["low"], table["high"], *([0] if space[name].zero else [])]:
-                Recipe().with_overrides({name: value})
-            check_space(space, Recipe())
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-    return space
-
-
-def check_space(space: Mapping[str, Range], recipe: Recipe) -> None:
-    """Check that every range makes a difference to the trials of a grid around `recipe`.
-
-    Raises:
-        InputError: One does not; says why.
-    """
-    refused = dict(_NOT_SEARCHED)
-    if recipe.training.skip_near_copies:
-        refused["negative_score"] = "skip_near_copies leaves pairs out by it before the search"
-    for name in space:
-        if name in refused:
-            raise InputError(f"{name} cannot be searched: {refused[name]}; set it in the recipe")
-
-
-def draw_trials(space: Mapping[str, Range], count: int, seed: int, recipe: Recipe) -> list[dict[str, float]]:
-    """Return the values of `count` trials; the first has none, which is `recipe` as it is.
-
-    Args:
-        space: What to draw from.
-        count: How many trials.
-        seed: Decides the draws; more trials begin with the same ones.
-        recipe: What the values will be set in. Draws that it does not allow (all weights 0) are drawn again.
-
-    Raises:
-        InputError: It allows hardly any draw, or none.
-    """
-    generator = random.Random(seed)
-    hints = {name: hint for section in SECTIONS.values() for name, hint in get_type_hints(section).items()}
-    whole = {name for name, hint in hints.items() if hint is int or int in get_args(hint)}
-    trials: list[dict[str, float]] = [{}]
-    refused = 0
-    while len(trials) < count:
-        drawn = {name: space[name].draw(generator) for name in space}
-        values = {name: round(value) if name in whole else value for name, value in drawn.items()}
-        try:
-            recipe.with_overrides(values)
-            trials.append(values)
-            refused = 0
-        except InputError as error:
-            refused += 1
-            if refused == _MOST_REFUSED:
-                raise InputError(
-                    f"{refused} draws in a row from the ranges are no recipe ({error}); give other ranges"
-                ) from None
-    return trials
+def _in_points(gain: Difference | None) -> str:
+    if gain is None:
+        return ""
+    return f"{100 * gain.delta:+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]"
 
 
 def grid_table(result: GridResult) -> str:
-    """Return every training as a line, the last round and the best first."""
+    """Return every trial of every round as a line, the last round and the best first."""
     names = list(dict.fromkeys(name for row in result.rows for name in row.values))
-    cells = [["round", "trial", "epochs", "step", "dev", *names]]
+    cells = [["round", "trial", "steps", "dev", "against given", *names]]
     for row in sorted(result.rows, key=lambda row: (-row.rung, -row.dev)):
         values = [f"{row.values[name]:g}" if name in row.values else "as given" for name in names]
-        figures = [row.rung + 1, row.trial, f"{row.epochs:.2f}", row.best_step, f"{100 * row.dev:.2f}"]
+        figures = [row.rung + 1, row.trial, row.steps, f"{100 * row.dev:.2f}", _in_points(row.gain)]
         cells.append([*map(str, figures), *values])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in cells]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(
-        [*lines, f"Spearman x 100 on the dev pairs; the backbone has {100 * result.backbone:.2f}."]
+        [
+            *lines,
+            "Spearman x 100 on the dev pairs, and the difference to the recipe as given, in the same round, "
+            f"with its 95 % interval; the backbone has {100 * result.backbone:.2f}.",
+        ]
     )

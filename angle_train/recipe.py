@@ -63,7 +63,7 @@ _REMOVED: dict[str, object] = {
     "window": None,
     "stride": None,
 }
-_READABLE = ("backbone", "number of trials, rounds or seed")  # parts of a fingerprint that a user can read
+_READABLE = ("backbone", "seed")  # parts of a fingerprint that a user can read
 
 
 def _refuse(problems: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ from angle_train.recipe import ObjectiveConfig, Recipe
 log = logging.getLogger("angle.fit")
 
 _HELD_OUT = 0.1
-_LEAST = 3  # pairs in a part: with fewer a rank correlation says nothing
+_LEAST = 8  # pairs in a part
 _SHARED_TEXTS = "%.0f %% of the texts of %s occur in %s pairs too"
 
 

@@ -32,11 +32,11 @@ log = logging.getLogger("angle.fit")
 
 BACKBONE, TUNED = "backbone", "tuned"
 NAMING_NOTES = (
-    "the results called tuned are those of the best checkpoint, which was not saved",
+    "the results called tuned are those of the last checkpoint, which was not saved",
     "no run on all pairs was made, and the results called tuned are those of the model as it would start",
 )
 """Notes for readers of report.json where the backbone was kept; elsewhere `FitReport.shown` has the names."""
-_NOT_SAVED = "best checkpoint, not saved"
+_NOT_SAVED = "last checkpoint, not saved"
 _MANY_LEAKS = 0.01  # of the pairs: with more, a set cannot decide
 _DERIVED = ("format", "verdict", "advice")  # written to report.json, and not read back
 _BEFORE_DETAILS = "\n## Model Details\n"
@@ -184,18 +184,19 @@ class FitReport:
         curve: Evaluations on the dev sets as dictionaries, see `train.watch.Evaluation`; the first is step 0.
         steps: Optimiser steps taken.
         planned_steps: Optimiser steps in the recipe.
-        best_step: The step whose weights were best on the dev sets.
-        kept: Which weights were saved, `tuned` or `backbone`: these if no checkpoint ranked the dev pairs
-            better, or if `--require-better` was given and the tuned weights are not `shown_better`.
+        best_step: The step whose weights were chosen, 0 for the backbone.
+        kept: Which weights were saved, `tuned` or `backbone`: these if no checkpoint surely ranked the pairs
+            better that choose, or if `--require-better` was given and the tuned weights are not `shown_better`.
         dev_before: Mean Spearman of the backbone on the dev sets.
         dev_after: The same of the tuned weights.
         results: Word overlap, backbone and tuned model on every dev and test set. Where the backbone was
             kept, `tuned` was not saved: see `shown`.
         notes: Warnings of the run.
         details: Further findings by topic: `leaks` (see `data.leaks.Leak`), `dropped` training pairs by
-            reason, `folds` (see `train.choosing.CrossFit`), `merge` (the share of the backbone, and the dev
-            score of each share that was tried), `lengths` (tokens per text), `processes`, `analysis` (for
-            each set of pairs that is shown, what `space_figures` returns), `command` (which repeats the run).
+            reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
+            share of the backbone, and the dev score of each share that was tried), `lengths` (tokens a text),
+            `processes`, `analysis` (for each set of pairs that is shown, what `space_figures` returns),
+            `command` (which repeats the run).
             Where `folds` chose the backbone no run on all pairs was made: 0 steps.
     """
 
@@ -273,7 +274,7 @@ class FitReport:
             return f"The {self._judges} do not show the tuned model to be better: keep the backbone."
         if self.kept == BACKBONE:
             pairs = "dev pairs" if self.steps else "pairs held out in turn"
-            return f"No checkpoint ranked the {pairs} better: keep the backbone."
+            return f"No checkpoint surely ranked the {pairs} better: keep the backbone."
         if not self.compared:
             return "Nothing was compared with the backbone."
         chosen_by = all(result.role == "dev" for result in self.judged)
@@ -309,21 +310,20 @@ class FitReport:
 
     @property
     def _chosen(self) -> bool:
-        """Whether the pairs that choose preferred the tuned weights.
-
-        A model that ranks no better than chance is not worth saving, even where the backbone is worse: one
-        that gives all texts the same embedding has 0.
-        """
-        return self.dev_after > max(self.dev_before, 0.0)
+        """Whether the pairs that choose preferred the tuned weights."""
+        return bool(self.details["choice"]["chosen"])
 
     def _why_kept(self) -> str:
-        best, pairs = self.dev_after, "dev pairs"
-        if not self.steps:  # the parts held out in turn advised against a run on all pairs
-            best, pairs = max((point["dev"] for point in self.curve[1:]), default=best), "held-out parts"
-        than = "chance" if best > self.dev_before else "the backbone"
-        figures = f"{100 * best:.1f} at best, backbone {100 * self.dev_before:.1f}"
+        choice = self.details["choice"]
+        pairs = "held-out pairs" if "folds" in self.details else "dev pairs"
+        several = choice["compared"] > 1
+        none = (
+            f"of {choice['compared']} compared, none ranked" if several else "the tuned weights did not rank"
+        )
         return (
-            f"Tuning did not help: no checkpoint ranked the {pairs} better than {than} ({figures}), "
+            f"Tuning did not surely help: {none} the {pairs} better "
+            f"than the backbone by more than chance explains (probability {choice['probability']:.2f}; "
+            f"{100 * self.dev_after:.1f} tuned, backbone {100 * self.dev_before:.1f}), "
             "so the untouched backbone was saved."
         )
 
@@ -390,7 +390,7 @@ def make_report(
             f"{texts} of the {total} texts of the human-graded pairs are in several of the parts that were "
             "held out in turn: the dev scores are flattered"
         )
-    better = trained.dev_after > max(trained.dev_before, 0.0)
+    better = trained.details["choice"]["chosen"] > 0
     if not better:
         notes.append(NAMING_NOTES[0 if training.steps else 1])
     if training.equal_batches:

@@ -2,12 +2,14 @@
 
 In reading order:
 `trainer`: one training run on the Sentence Transformers trainer.
-`arguments`: a recipe's `[training]` section as the trainer's settings, among them that the checkpoint with
-    the best dev score is kept; precision, trackers.
+`arguments`: a recipe's `[training]` section as the trainer's settings, among them that the last checkpoint
+    and the one with the best dev score are kept; precision, trackers.
 `watch`: the learning curve, early stopping, interruption, and running out of memory or disk.
 `checkpoints`: the output directory of a run: new, interrupted or finished; its checkpoints.
-`choosing`: graded pairs held out in turn to choose the number of steps; mixing in the backbone.
+`choosing`: the one rule by which a checkpoint, a share of the backbone, the backbone itself or a trial of a
+    grid is chosen: the simplest, unless held-out pairs surely say otherwise.
+`merging`: mixing the backbone into the tuned weights.
+`ranges`: what a grid draws its recipes from.
+`folds`: graded pairs held out in turn, where there are no dev pairs.
 `processes`: several processes in one run.
-
-Whether the tuned weights are saved at all, or the backbone, is decided in `report.result.make_report`.
 """

@@ -126,7 +126,6 @@ def training_arguments(
         disable_tqdm=True,
         eval_strategy="steps" if select else "no",
         eval_steps=every if select else None,
-        load_best_model_at_end=select,
     )
     args.dataloader_drop_last = False  # set by the library where there are several processes
     if process_count() == 1 and args.n_gpu > 1:

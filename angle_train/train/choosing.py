@@ -1,344 +1,154 @@
-"""What is chosen on graded pairs: how long the final run trains, and how much of the backbone it keeps.
+"""The one place that chooses: a simple model gives way to a more complex one only on evidence.
 
-Without dev pairs, parts of the human-graded pairs are held out in turn, each by a run in a directory of its
-own that goes on where it was interrupted. Averaging the tuned weights with those that they started from keeps
-more of what the backbone can do (Wortsman et al. 2022, WiSE-FT, https://arxiv.org/abs/2109.01903).
+Checkpoints, k-fold, merging with the backbone and the grid all look at several candidates on the same few
+held-out pairs. The best of many noisy figures is high by chance, so the highest figure is no evidence.
+Candidates stand on rungs, from the simplest (the untouched backbone, the recipe as given) to the most
+complex, and one replaces a simpler one only if it is better by more than chance explains, with all that were
+looked at taken into account.
+
+* **Paired.** Candidates are compared on the same resamples of the same pairs.
+* **Corrected.** Among several candidates a difference, in units of its standard error, has to exceed the
+  largest that resamples would show if none were better: White 2000, "A Reality Check for Data Snooping";
+  Romano and Wolf 2005, "Stepwise Multiple Testing as Formalized Data Snooping".
+* **In order.** The first rung above the simplest has most of the error to itself, so that the plan (to train
+  to the end) pays little for looking at alternatives: Wiens 2003, "A fixed sequence Bonferroni procedure".
+
+`benchmarks/training/operating_curve.py` measures how often the rule errs and what it finds.
 """
 
 from __future__ import annotations
 
-import logging
 import math
-import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
-from torch import Tensor
 
-from angle_data.jsonl import read_jsonl, write_jsonl
-from angle_train.data.pairs import PairSet
-from angle_train.data.splits import cut, shared_texts, together
-from angle_train.evaluate.similarity import evaluate_model, spearman
-from angle_train.model.adapters import has_adapters, scale_adapters
-from angle_train.recipe import AUTO, Recipe
-from angle_train.train.arguments import Schedule
-from angle_train.train.checkpoints import RunDirectory
-from angle_train.train.processes import is_first, on_first
-from angle_train.train.trainer import DevEvaluator, train
+from angle_train.evaluate.bootstrap import draw, resamples_for
+from angle_train.evaluate.statistics import Ranked, SpearmanOf
 
-log = logging.getLogger("angle.fit")
+ERROR = 0.1
+"""The chance to take a candidate that is no better than the simplest one, at most."""
 
-_SHARES = tuple(step / 10 for step in range(10))
-_NO_PATIENCE = 10**9  # every part is trained to the end: the means need all of them
+RESAMPLES = 2_000
+_OF_FIRST = 0.8  # of the error, for the first rung where there are others
+_SPREAD = 0.6  # standard error of a difference of two Spearman correlations, times √pairs; typical
+_QUANTILE_80 = 0.842  # of the normal distribution: 8 times in 10
+_QUANTILE_ERROR = 1.405  # at 1 - ERROR · _OF_FIRST = 0.92
 
-
-def shares_to_try(setting: float | str) -> tuple[float, ...]:
-    """Return the shares of the backbone to choose from: one where `average_with_backbone` names it."""
-    return _SHARES if setting == AUTO else (float(setting),)
-
-
-def snapshot(model: SentenceTransformer) -> dict[str, Tensor]:
-    """Return copies of the floating-point weights of an untouched model, by name, for `blend`.
-
-    On the CPU, where they take nothing from the training. Of a model with adapters none: the backbone is what
-    they are added to.
-    """
-    if has_adapters(model):
-        return {}
-    weights = model.named_parameters()
-    return {n: value.detach().to("cpu", copy=True) for n, value in weights if value.is_floating_point()}
-
-
-@torch.no_grad()
-def blend(model: SentenceTransformer, backbone: Mapping[str, Tensor], share: float) -> None:
-    """Move the weights of `model` towards those of its backbone: (1 - share)·tuned + share·backbone."""
-    if has_adapters(model):
-        scale_adapters(model, 1 - share)
-        return
-    # Names each tensor once; a state dict lists tied ones (T5's two token embeddings) under both names.
-    for name, weights in model.named_parameters():
-        if weights.is_floating_point():
-            weights.lerp_(backbone[name].to(weights), share)
-
-
-@contextmanager
-def blended(model: SentenceTransformer, backbone: Mapping[str, Tensor], share: float) -> Iterator[None]:
-    """Blend a model for the length of a block; afterwards its weights are the same, to the last bit."""
-    if not share:
-        yield
-        return
-    trained = {name: weights for name, weights in model.named_parameters() if weights.requires_grad}
-    tuned = {name: weights.detach().clone() for name, weights in trained.items()}
-    blend(model, backbone, share)
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for name, weights in trained.items():
-                weights.copy_(tuned[name])
-
-
-def best_share(scores: Sequence[float]) -> int:
-    """Return the position of the highest score, the first of equals: the least of the backbone."""
-    return max(range(len(scores)), key=scores.__getitem__)
-
-
-@dataclass(frozen=True, slots=True)
-class FoldCurve:
-    """What the run without one part measured on that part.
-
-    Attributes:
-        backbone: Spearman of the untouched backbone.
-        dev: Spearman (E, S) after each of E evaluations, with each of S shares of the backbone mixed in.
-        similarity: Similarities (E, S, B) behind them, of the part's B pairs.
-        rows: Positions of the part's pairs among all graded ones.
-        progress: Share (0..1) of the run's steps that was taken at each evaluation.
-    """
-
-    backbone: float
-    dev: list[list[float]]
-    similarity: list[list[list[float]]]
-    rows: Sequence[int] = ()
-    progress: Sequence[float] = ()
+Array = NDArray[np.float64]
+Columns = Sequence[Array]
+"""Similarities of pairs, one column (B,) for each held-out set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How long to train, and what that was worth on pairs that were not trained on.
+    """Which candidate to keep.
 
     Attributes:
-        evaluation: Which evaluation (from 1) to stop at; 0 keeps the backbone.
-        share: Position of the share of the backbone to mix in.
-        scores: Spearman of each part there.
-        best: The evaluation with the best mean, which may be an earlier one, see `choose`.
+        chosen: Its position; 0 is the simplest.
+        compared: How many candidates there were besides the simplest.
+        probability: That it is better than the simplest one, by resampling and with all that were compared
+            taken into account; where the simplest was chosen, that of the most promising other one.
+        scores: Spearman of every candidate, the mean over the sets.
     """
 
-    evaluation: int
-    share: int
+    chosen: int
+    compared: int
+    probability: float
     scores: list[float]
-    best: int = 0
-
-    @property
-    def mean(self) -> float:
-        """Mean Spearman of the parts."""
-        return statistics.fmean(self.scores)
-
-    @property
-    def spread(self) -> float:
-        """Standard deviation of the parts' Spearman."""
-        return statistics.stdev(self.scores)
-
-    def is_near(self, best: Choice) -> bool:
-        """Return whether the mean is within one standard error of the difference to the best one."""
-        lacks = [high - low for high, low in zip(best.scores, self.scores, strict=True)]
-        return statistics.fmean(lacks) <= statistics.stdev(lacks) / math.sqrt(len(lacks))
-
-
-def choose(curves: Sequence[FoldCurve]) -> Choice:
-    """Return the last evaluation that is within one standard error of the best mean over the parts.
-
-    The one-standard-error rule (Breiman et al. 1984, "Classification and Regression Trees"),
-    with the planned end of the training for the simplest model: of a few pairs the best evaluation is largely
-    chance, and a training that stops early has not run down its learning rate. The error is that of the
-    difference to the best, part by part. The untouched backbone counts as evaluation 0; what is not better
-    than it is not chosen. Of one evaluation's shares the best is taken, the least of equals.
-    """
-    backbone = Choice(0, 0, [curve.backbone for curve in curves])
-    options = [
-        Choice(evaluation + 1, share, [curve.dev[evaluation][share] for curve in curves])
-        for evaluation in range(min(len(curve.dev) for curve in curves))
-        for share in range(len(curves[0].dev[evaluation]))
-    ]
-    best = max([backbone, *options], key=lambda option: option.mean)
-    if best is backbone:
-        return best
-    near = [option for option in options if option.mean > backbone.mean and option.is_near(best)]
-    last = max(option.evaluation for option in near)
-    chosen = max((o for o in near if o.evaluation == last), key=lambda option: option.mean)
-    return replace(chosen, best=best.evaluation)
-
-
-@dataclass(frozen=True, slots=True)
-class CrossFit:
-    """What the runs without one part each found.
-
-    Attributes:
-        choice: When to stop, and how much of the backbone to mix in.
-        share: That share.
-        before: Similarity (B,) of every graded pair under the untouched backbone.
-        after: The same by the run that did not train on the pair, at the chosen evaluation.
-        progress: Share (0..1) of a run's steps that is taken at every evaluation, the mean over the parts;
-            all pairs are more steps, so that the number of an evaluation does not say when to stop there.
-        means: Mean Spearman over the parts after every evaluation, with that share.
-        backbone: Mean Spearman of the untouched backbone over the parts.
-        sizes: Pairs of each part.
-        shared_texts: How many texts of the graded pairs are in several parts, and how many there are.
-    """
-
-    choice: Choice
-    share: float
-    before: NDArray[np.float64]
-    after: NDArray[np.float64]
-    progress: list[float]
-    means: list[float]
-    backbone: float
-    sizes: list[int]
-    shared_texts: tuple[int, int]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the report shows."""
-        return {
-            "sizes": self.sizes,
-            "evaluation": self.choice.evaluation,
-            "best": self.choice.best,
-            "share": self.share,
-            "scores": self.choice.scores,
-            "mean": self.choice.mean,
-            "spread": self.choice.spread,
-            "backbone": self.backbone,
-            "progress": self.progress,
-            "means": self.means,
-            "shared_texts": list(self.shared_texts),
-        }
+        """Return what the report keeps."""
+        return {"chosen": self.chosen, "compared": self.compared, "probability": round(self.probability, 4)}
+
+    def sentence(self, taken: str, pairs: str) -> str:
+        """Return the choice in words; `taken` names what was chosen and `pairs` what it was chosen on."""
+        simple, best = self.scores[0], max(self.scores[1:], default=self.scores[0])
+        count = f"{self.compared} compared" if self.compared > 1 else "nothing else was compared"
+        if self.chosen:
+            score = self.scores[self.chosen]
+            return (
+                f"chosen: {taken}; Spearman {100 * score:.2f} on the {pairs}, the backbone's "
+                f"{100 * simple:.2f}; better with probability {self.probability:.2f} ({count})"
+            )
+        return (
+            f"chosen: the backbone; Spearman {100 * simple:.2f} on the {pairs}, "
+            f"at best {100 * best:.2f} after tuning, which is better with probability "
+            f"{self.probability:.2f} ({count}): not sure enough"
+        )
 
 
-class _PartEvaluator(DevEvaluator):
-    """Measures on one part with every share of the backbone, and keeps the similarities in a file."""
-
-    def __init__(
-        self,
-        part: PairSet,
-        start: float,
-        backbone: Mapping[str, Tensor],
-        shares: Sequence[float],
-        file: Path,
-    ) -> None:
-        super().__init__([part], start)
-        self.part, self._backbone, self._shares, self._file = part, backbone, shares, file
-
-    def scores(self, model: Any, steps: int) -> list[float]:
-        """Note the part's similarities with each share under this step; return the best share's Spearman."""
-        columns = []
-        for share in self._shares:
-            with blended(model, self._backbone, share):
-                columns.append(evaluate_model(model, self.part).tolist())
-        rows = {row["step"]: row for _, row in read_jsonl(self._file)} if self._file.exists() else {}
-        rows[steps] = {"step": steps, "similarity": columns}
-        if is_first():
-            write_jsonl(self._file, [rows[step] for step in sorted(rows)])
-        return [max(spearman(self.part.score, np.array(column)) for column in columns)]
-
-
-def cross_fit(
-    load: Callable[[], SentenceTransformer],
-    human: PairSet,
-    others: PairSet | None,
-    recipe: Recipe,
-    directory: Path,
-    fingerprint: Mapping[str, str],
-    before: NDArray[np.float64],
-) -> CrossFit:
-    """Train without each part of the human-graded pairs in turn and choose when to stop.
+def choose(
+    gold: Columns, candidates: Sequence[Columns], rungs: Sequence[int], lost: Collection[int] = ()
+) -> Choice:
+    """Return the candidate to keep, see the text above.
 
     Args:
-        load: Loads the model that is to be trained.
-        human: The graded pairs.
-        others: Pairs that all runs train on.
-        recipe: How; its `folds` says how many parts.
-        directory: Each part's run has a directory in it.
-        fingerprint: What decides the run, see `checkpoints.RunDirectory`.
-        before: Similarity (B,) of every graded pair under the untouched backbone.
-
-    Raises:
-        InputError: There are too few graded pairs, or a directory holds another run.
-        KeyboardInterrupt: Ctrl-C; the same call goes on.
+        gold: Gold scores (B,) of each held-out set.
+        candidates: Similarities of every candidate on these sets; the first is the simplest.
+        rungs: How complex each candidate is: 0 for the first, above 0 for the others.
+        lost: Positions of candidates that were looked at, which counts, but cannot be had any more.
     """
-    parts = cut(human, recipe.training.folds, recipe.training.seed)
-    shares = shares_to_try(recipe.training.average_with_backbone)
-    log.info(
-        "no dev pairs given: %d human-graded pairs in %d parts, held out in turn, choose the number of steps",
-        len(human),
-        len(parts),
+    return climb(*resampled(gold, candidates), rungs, lost)
+
+
+def resampled(gold: Columns, candidates: Sequence[Columns]) -> tuple[Array, Array]:
+    """Return the mean Spearman over the sets: of every candidate (C,), and the same in resamples (C, R)."""
+    resamples = min(resamples_for(len(scores), RESAMPLES) for scores in gold)
+    values, drawn = np.zeros(len(candidates)), np.zeros((len(candidates), resamples))
+    for number, scores in enumerate(gold):
+        ranked = Ranked(np.asarray(scores))
+        found = [SpearmanOf(scores, columns[number], ranked) for columns in candidates]
+        values += [statistic.value() for statistic in found]
+        drawn += draw(found, resamples, seed=number)
+    return values / len(gold), drawn / len(gold)
+
+
+def climb(scores: Array, drawn: Array, rungs: Sequence[int], lost: Collection[int] = ()) -> Choice:
+    """Return the choice among candidates of these scores (C,), with the same in resamples (C, R)."""
+    above = np.asarray(rungs)
+    if len(scores) == 1:
+        return Choice(0, 0, 0.0, scores.tolist())
+    first = np.flatnonzero(above == above[1:].min())
+    rest = np.flatnonzero(above > above[first[0]])
+    chance, allowed = np.ones(len(scores)), np.zeros(len(scores))
+    for family, share in ((first, _OF_FIRST if len(rest) else 1.0), (rest, 1 - _OF_FIRST)):
+        chance[family] = _by_chance(scores, drawn, 0, family)
+        allowed[family] = share * ERROR
+    # A model that ranks no better than chance is not worth having, even where the simplest is worse.
+    worth = (scores > 0) & ~np.isin(np.arange(len(scores)), list(lost))
+    better = np.flatnonzero((chance <= allowed) & worth)
+    chosen = 0
+    while len(better):
+        simplest = better[above[better] == above[better].min()]
+        chosen = int(simplest[scores[simplest].argmax()])
+        family = np.flatnonzero(above > above[chosen])
+        better = family[(_by_chance(scores, drawn, chosen, family) <= ERROR) & worth[family]]
+    probability = 1 - (chance[chosen] if chosen else chance.min())
+    return Choice(chosen, len(scores) - 1, float(probability), scores.tolist())
+
+
+def _by_chance(scores: Array, drawn: Array, simple: int, family: NDArray[np.int64]) -> Array:
+    """Return for each of a family how often chance gives one of them such a lead over `simple`."""
+    if not len(family):
+        return np.zeros(0)  # of nothing
+    gain, resampled_gain = scores[family] - scores[simple], drawn[family] - drawn[simple]
+    error = resampled_gain.std(axis=1)
+    # The same difference in every resample: 0, or surely a gain.
+    error = np.where(error > 0, error, np.where(gain > 0, np.finfo(np.float64).tiny, np.inf))
+    excess = (resampled_gain - resampled_gain.mean(axis=1, keepdims=True)) / error[:, None]
+    largest = excess.max(axis=0)
+    result: Array = (largest >= (gain / error)[:, None]).mean(axis=1)
+    return result
+
+
+def what_pairs_show(pairs: int) -> str:
+    """Return in a sentence which gain so many held-out pairs are enough for, before anything is trained."""
+    gain = (_QUANTILE_ERROR + _QUANTILE_80) * _SPREAD / math.sqrt(pairs)
+    return (
+        f"{pairs} held-out pairs show a gain of about {100 * gain:.0f} points of Spearman 8 times in 10; "
+        "smaller ones are often missed, and then the backbone is kept"
     )
-    recipe = recipe.with_overrides({"patience": _NO_PATIENCE})
-    curves = []
-    for number, part in enumerate(parts, start=1):
-        model = load()
-        held_out = human.take(part, f"{human.name}/part {number}")
-        backbone = spearman(held_out.score, before[part])
-        log.info("part %d of %d: %d pairs, backbone %.2f", number, len(parts), len(part), 100 * backbone)
-        rest = human.take([i for i in range(len(human)) if i not in set(part)], human.name)
-        run = RunDirectory(directory / f"part-{number}", {**fingerprint, "part": f"{number} of {len(parts)}"})
-        pairs = together(others, rest, recipe.objective)
-        similarity = _part_run(model, pairs, held_out, recipe, run, shares, backbone)
-        schedule = Schedule(recipe.training, len(pairs))
-        dev = [[spearman(held_out.score, np.array(c)) for c in columns] for columns in similarity]
-        progress = [schedule.step_of(i + 1) / schedule.steps for i in range(len(dev))]
-        curves.append(FoldCurve(backbone, dev, similarity, part, progress))
-    return _chosen(curves, shares, before, shared_texts(human, parts))
-
-
-def _part_run(
-    model: SentenceTransformer,
-    pairs: PairSet,
-    part: PairSet,
-    recipe: Recipe,
-    run: RunDirectory,
-    shares: Sequence[float],
-    backbone: float,
-) -> list[list[list[float]]]:
-    """Train without one part, or go on with that, and return the similarities (E, S, B) of its pairs."""
-    file = run.path / "measured.jsonl"
-    status = on_first(lambda: run.status(overwrite=False))
-
-    def claim() -> Path | None:
-        run.path.mkdir(parents=True, exist_ok=True)
-        if status == "new":
-            file.unlink(missing_ok=True)
-        return run.claim(status, overwrite=False)
-
-    if status != "finished":
-        resume = on_first(claim)
-        evaluator = _PartEvaluator(part, backbone, snapshot(model) if any(shares) else {}, shares, file)
-        train(model, pairs, recipe, run.checkpoints, evaluator=evaluator, resume=resume)
-        on_first(run.finish)
-    return on_first(lambda: [row["similarity"] for _, row in read_jsonl(file)])
-
-
-def _chosen(
-    curves: Sequence[FoldCurve],
-    shares: Sequence[float],
-    before: NDArray[np.float64],
-    shared: tuple[int, int],
-) -> CrossFit:
-    choice = choose(curves)
-    after = before.copy()
-    if choice.evaluation:
-        for curve in curves:
-            after[list(curve.rows)] = curve.similarity[choice.evaluation - 1][choice.share]
-    measured = min(len(curve.dev) for curve in curves)
-    means = [float(np.mean([curve.dev[i][choice.share] for curve in curves])) for i in range(measured)]
-    done = [float(np.mean(at)) for at in zip(*(curve.progress for curve in curves), strict=False)]
-    backbone = float(np.mean([curve.backbone for curve in curves]))
-    if not choice.evaluation:
-        log.info("chosen: the backbone, whose mean over the parts of %.2f no evaluation beat", 100 * backbone)
-    else:
-        log.info(
-            "chosen: evaluation %d of %d; the parts' mean is %.2f ± %.2f there, the backbone's %.2f",
-            choice.evaluation,
-            measured,
-            100 * choice.mean,
-            100 * choice.spread,
-            100 * backbone,
-        )
-        if shares[choice.share]:
-            log.info("with %.0f %% of the backbone mixed in", 100 * shares[choice.share])
-    sizes = [len(curve.rows) for curve in curves]
-    return CrossFit(choice, shares[choice.share], before, after, done, means, backbone, sizes, shared)

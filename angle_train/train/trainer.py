@@ -8,15 +8,17 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
 from accelerate.data_loader import prepare_data_loader
 from datasets import Dataset
+from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
 from sentence_transformers.base.evaluation import BaseEvaluator
 from torch import Tensor, nn
@@ -25,6 +27,7 @@ from transformers import PrinterCallback, TrainerState
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
+from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_train.data.pairs import PairSet
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
@@ -34,7 +37,8 @@ from angle_train.objective.encoding import sparse_lookups
 from angle_train.objective.loss import CombinedLoss
 from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
 from angle_train.train.arguments import Schedule, resolve_precision, training_arguments
-from angle_train.train.processes import any_process, process_count, process_number
+from angle_train.train.merging import blended
+from angle_train.train.processes import any_process, is_first, process_count, process_number
 from angle_train.train.watch import (
     METRIC,
     Evaluation,
@@ -48,6 +52,9 @@ from angle_train.train.watch import (
 
 log = logging.getLogger("angle.fit")
 
+NO_PATIENCE = 10**9
+"""The patience of runs that are compared with others: all are trained to the end."""
+
 # What accelerate puts on a model that it prepares: a forward pass in half precision, and two notes. With the
 # first note it would not prepare the model again.
 _PREPARED = ("forward", "_is_accelerate_prepared", "_original_forward")
@@ -55,13 +62,13 @@ _PREPARED = ("forward", "_is_accelerate_prepared", "_original_forward")
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """The log of a run; the model itself holds the best weights.
+    """The log of a run; the model itself holds the last weights.
 
     Attributes:
         curve: Every evaluation, in order.
         steps: Optimiser steps taken.
         planned_steps: Steps the recipe asked for; more than `steps` if it stopped early.
-        best_step: The step whose weights the model holds.
+        best_step: The step that was best on the dev sets; `restore` loads its weights.
         equal_batches: Batches up to `steps` whose scores were all equal: they rank nothing.
     """
 
@@ -89,19 +96,33 @@ class TrainOptions:
 
 
 class DevEvaluator(BaseEvaluator):
-    """Mean Spearman over the dev sets, as an evaluator that the trainer selects checkpoints by.
+    """Measures the dev sets on the way, for the log and for `choosing`.
+
+    Args:
+        sets: The dev sets.
+        start: Mean Spearman of the untouched model.
+        notes: File that keeps the similarities, so that a run that was cut off has those measured before.
+        shares: Measured with each of these shares of the backbone mixed in; the log shows the first.
 
     Attributes:
-        start: Mean Spearman of the untouched model, which a checkpoint has to beat to be the best so far in
-            the log.
+        start: Mean Spearman of the untouched model.
+        backbone: Its weights, see `merging.snapshot`; needed where a share is above 0.
     """
 
-    def __init__(self, sets: Sequence[PairSet], start: float = -math.inf) -> None:
+    def __init__(
+        self,
+        sets: Sequence[PairSet],
+        start: float = -math.inf,
+        notes: Path | None = None,
+        shares: Sequence[float] = (0.0,),
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.name = ""
         self.primary_metric = METRIC
         self.start = start
-        self._sets = sets
+        self.backbone: Mapping[str, Tensor] = {}
+        self._sets, self._notes, self._shares = sets, notes, shares
+        self._rows: dict[int, list[list[list[float]]]] = {}
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
@@ -111,13 +132,33 @@ class DevEvaluator(BaseEvaluator):
         Measured in the precision of the weights, as the saved model computes.
         """
         with without_autocast(model):
-            metrics = _dev_metrics(self._sets, self.scores(model, steps))
+            columns = []
+            for share in self._shares:
+                with blended(model, self.backbone, share):
+                    columns.append([evaluate_model(model, pairs) for pairs in self._sets])
+        self._note(steps, columns)
+        first = zip(self._sets, columns[0], strict=True)
+        metrics = _dev_metrics(self._sets, [spearman(pairs.score, column) for pairs, column in first])
         self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
         return metrics
 
-    def scores(self, model: Any, steps: int) -> list[float]:
-        """Return the score of each set after so many steps."""
-        return [spearman(pairs.score, evaluate_model(model, pairs)) for pairs in self._sets]
+    def _note(self, steps: int, columns: Sequence[Sequence[NDArray[np.float64]]]) -> None:
+        rows = self._read()
+        rows[steps] = [[column.tolist() for column in sets] for sets in columns]
+        self._rows = rows
+        if self._notes is not None and is_first():
+            found = [{"step": step, "similarity": rows[step]} for step in sorted(rows)]
+            write_jsonl(self._notes, found)
+
+    def _read(self) -> dict[int, list[list[list[float]]]]:
+        if self._notes is None or not self._notes.exists():
+            return self._rows
+        return {row["step"]: row["similarity"] for _, row in read_jsonl(self._notes)}
+
+    def measured(self) -> dict[int, list[list[NDArray[np.float64]]]]:
+        """Return the similarities so far, in the order of the steps: by step, share and set, (B,) each."""
+        rows = self._read()
+        return {step: [[np.array(c) for c in sets] for sets in rows[step]] for step in sorted(rows)}
 
 
 class _Trainer(SentenceTransformerTrainer):
@@ -169,14 +210,14 @@ def train(
     resume: Path | None = None,
     options: TrainOptions | None = None,
 ) -> Training:
-    """Train `model` in place on `pairs` and leave it with the weights that were best on the dev sets.
+    """Train `model` in place on `pairs` and leave it with the last weights.
 
     Args:
         model: Trained in fp32 weights, whatever they were.
         pairs: What to train on.
         recipe: How.
-        directory: Checkpoints go here: the last and the best.
-        evaluator: Measures on the dev sets, which selects the weights; with none, the last ones are kept.
+        directory: Checkpoints go here: the last one, and the best one on the dev sets.
+        evaluator: Measures on the dev sets.
         resume: Checkpoint in `directory` to go on from; the result is the same as without the interruption.
         options: What few runs need.
 
@@ -190,7 +231,9 @@ def train(
     end = Schedule(config, len(pairs)).steps if options.stop_at is None else options.stop_at
     if resume and (state.global_step >= end or evaluations_since_best(state) >= config.patience):
         # Cut off after its last evaluation: no step is left to take.
-        _restore(model, directory / f"checkpoint-{state.best_global_step or state.global_step}")
+        restore(model, directory, state.global_step)
+        if evaluator and state.global_step not in evaluator.measured():  # cut off in an earlier release
+            evaluator(model, steps=state.global_step)
     else:
         trainer = _make_trainer(model, pairs, recipe, directory, evaluator, options)
         start = evaluator.start if evaluator else -math.inf
@@ -287,8 +330,9 @@ def without_autocast(model: nn.Module) -> Iterator[None]:
             model.__dict__["forward"] = replaced
 
 
-def _restore(model: SentenceTransformer, checkpoint: Path) -> None:
-    """Give `model` the weights of a checkpoint."""
+def restore(model: SentenceTransformer, directory: Path, step: int) -> None:
+    """Give `model` the weights of the checkpoint that `train` left in `directory` at that step."""
+    checkpoint = directory / f"checkpoint-{step}"
     if has_adapters(model):
         load_adapters(model, checkpoint)
         return

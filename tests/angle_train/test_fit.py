@@ -65,14 +65,15 @@ def weights(directory):
     return (directory / "model.safetensors").read_bytes()
 
 
-def test_best_checkpoint_is_saved_and_the_curve_reported(finished):
+def test_the_end_is_saved_and_the_curve_reported(finished):
     config, result = finished
     report = result.report
     tuned = [point["dev"] for point in report.curve[1:]]
     assert [point["step"] for point in report.curve] == list(range(0, 21, 4))
     assert report.kept == "tuned"
-    assert report.dev_after == max(tuned) > report.dev_before == report.curve[0]["dev"]
-    assert report.best_step == report.curve[1 + tuned.index(max(tuned))]["step"]
+    assert report.dev_after == tuned[-1] > report.dev_before == report.curve[0]["dev"]
+    assert report.best_step == report.steps == report.planned_steps == 20
+    assert report.details["choice"] == {"chosen": 1, "compared": 5, "probability": pytest.approx(1, abs=0.01)}
     assert set(report.curve[-1]["terms"]) == {"loss", "cosine", "in_batch", "angle"}
     dev = load_pairs(config.dev[0])
     saved = load_backbone(str(config.out), device="cpu")
@@ -89,7 +90,7 @@ def test_finished_run_leaves_model_card_recipe_and_reports_but_no_checkpoints(fi
     assert FitReport.read(config.out / "report.json") == result.report
     card = (config.out / "README.md").read_text()
     assert "loss:CombinedLoss" in card
-    assert f"{result.report.dev_after:.4f}" in card  # the score of the saved weights, not of the last ones
+    assert f"{result.report.dev_after:.4f}" in card  # the score of the saved weights
     told, _, rest = card.partition("## What tuning changed\n")[2].partition("## Model Details\n")
     assert result.report.advice() in told
     assert results_table(result.report.shown()) in told
@@ -153,8 +154,12 @@ def test_a_run_that_does_not_help_stops_early_and_keeps_the_backbone(config, tin
     assert [point["step"] for point in report.curve] == [0, 4, 8, 12]
     assert (report.steps, report.planned_steps) == (12, 20)
     assert report.kept == "backbone"
-    assert report.verdict()[0].startswith("Tuning did not help: no checkpoint ranked the dev pairs better")
-    assert "the results called tuned are those of the best checkpoint, which was not saved" in report.notes
+    assert report.best_step == 0
+    assert report.verdict()[0].startswith(
+        "Tuning did not surely help: of 3 compared, none ranked the dev pairs better than the backbone by more "
+        "than chance explains"
+    )
+    assert "the results called tuned are those of the last checkpoint, which was not saved" in report.notes
     before, after = (
         load_backbone(str(tiny_model_dir), device="cpu"),
         load_backbone(str(config.out), device="cpu"),

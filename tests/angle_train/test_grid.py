@@ -6,34 +6,34 @@ import shlex
 import shutil
 import sys
 from dataclasses import replace
+from pathlib import Path
 
-import numpy as np
 import pytest
+from cut_runs import CutOff, cut_off
 
 from angle_data.errors import InputError
 from angle_train import grid as grid_module
 from angle_train.cli import main
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluate.bootstrap import Difference
-from angle_train.evaluate.similarity import spearman
-from angle_train.fit import FitConfig
+from angle_train.evaluate.similarity import evaluate_model, spearman
+from angle_train.fit import FitConfig, load_data, load_for_run
 from angle_train.grid import (
-    SPACE,
     GridConfig,
     GridResult,
-    Range,
     Row,
-    check_space,
-    draw_trials,
     grid_table,
     most_rungs,
     planned,
     ranked,
-    read_space,
     search,
     survivors,
 )
 from angle_train.recipe import Recipe
+from angle_train.train import trainer
+from angle_train.train.choosing import Choice
+from angle_train.train.ranges import SPACE, Range, check_space, draw_trials, read_space, usable
+from angle_train.train.trainer import train
 
 
 def test_values_are_drawn_evenly_on_a_logarithmic_scale():
@@ -131,6 +131,9 @@ def test_the_best_third_goes_on_and_the_given_recipe_always():
     assert survivors({0: 0.2, 1: 0.2, 2: 0.2}) == [0]  # the earlier of equals
 
 
+STRONG = {"learning_rate": 2e-3}
+
+
 @pytest.fixture(scope="module")
 def config(examples, tiny_model_dir, tmp_path_factory):
     """Four recipes of which one learns nothing, in two rounds."""
@@ -156,74 +159,84 @@ def found(config):
     return search(config)
 
 
-def test_the_winner_is_trained_in_full_and_compared_with_the_given_recipe(config, found):
+def test_trials_are_compared_at_the_same_share_of_their_full_training(config, found):
+    """A round is the beginning of the training in full, not a short training of its own."""
     out = config.run.out
     assert [(row.rung, row.trial) for row in found.rows[:4]] == [(0, trial) for trial in range(4)]
     last = {row.trial: row for row in found.rows if row.rung == 1}
-    scores = {row.trial: row.dev for row in found.rows if row.rung == 0}
-    assert list(last) == survivors(scores)
-    assert {row.epochs for row in found.rows} == {1.0, 3.0}
+    assert list(last) == survivors({row.trial: row.dev for row in found.rows if row.rung == 0})
+    assert {row.steps for row in found.rows if row.rung == 0} == {3}
+    assert {row.steps for row in last.values()} == {9}
+    alone = load_for_run(config.run)
+    train(alone, load_data(config.run).train, config.run.recipe, out.parent / "alone")
+    pairs = load_pairs(config.run.dev[0])
+    assert spearman(pairs.score, evaluate_model(alone, pairs)) == pytest.approx(last[0].dev)
+
+
+def test_a_trial_that_is_surely_better_is_found(config, found):
+    out = config.run.out
+    last = {row.trial: row for row in found.rows if row.rung == 1}
     assert found.best == max(last.values(), key=lambda row: row.dev)
     assert found.best.trial != 0
+    assert found.choice.compared == 3
+    assert found.choice.probability > 0.9
     recipe = Recipe.from_toml(out / "recipe.toml")
     assert recipe.training == replace(config.run.recipe.training, **found.best.values)
     assert "Trial" in recipe.description
-    (difference,) = found.differences.values()
-    assert difference.delta == pytest.approx(found.best.dev - last[0].dev)
-    gold = load_pairs(config.run.dev[0]).score
-    column = np.load(out / "similarities" / f"trial-{found.best.trial}.npy")
-    assert spearman(gold, column) == pytest.approx(found.best.dev)
+    assert found.best.gain.delta == pytest.approx(found.best.dev - last[0].dev)
     assert json.loads((out / "grid.json").read_text()) == json.loads(json.dumps(found.to_dict()))
-    assert not (out / "trials").exists()
+    assert not list((out / "trials").glob("*/checkpoints"))
+
+
+def test_the_given_recipe_is_kept_where_nothing_is_surely_better(config, tmp_path):
+    """All trials are the same training, but for a rate that hardly differs."""
+    run = replace(config.run, out=tmp_path / "out", recipe=config.run.recipe.with_overrides(STRONG))
+    result = search(replace(config, run=run, space={"learning_rate": Range(1.99e-3, 2.01e-3)}))
+    assert result.best.trial == 0
+    assert Recipe.from_toml(run.out / "recipe.toml") == run.recipe
+    assert result.verdict().startswith("No trial ")
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_search_that_was_cut_off_goes_on_with_the_training_that_was(
     config, found, tmp_path, monkeypatch, overwrite
 ):
-    """All but the last training are in the journal, and that one is cut off."""
-    out = tmp_path / "out"
-    shutil.copytree(config.run.out, out)
-    head, *rows = (out / "grid.jsonl").read_text().splitlines()
-    head = json.dumps(json.loads(head) | {"overwrite": overwrite})
-    (out / "grid.jsonl").write_text("\n".join([head, *rows[:-1]]))
-    (out / "recipe.toml").unlink()
-    cut = replace(config, run=replace(config.run, out=out, overwrite=overwrite))
+    run = replace(config.run, out=tmp_path / "out", overwrite=overwrite)
+    cut = replace(config, run=run)
     trained = []
-    original = grid_module.train
 
-    def train(*given, **options):
-        trained.append(given[3].name)
-        if len(trained) == 1:
-            raise KeyboardInterrupt
-        return original(*given, **options)
+    def count(trainer_, *given, **options):
+        trained.append(Path(trainer_.args.output_dir).parent.name)
+        return original(trainer_, *given, **options)
 
-    monkeypatch.setattr(grid_module, "train", train)
-    with pytest.raises(KeyboardInterrupt):
+    original = trainer.SentenceTransformerTrainer.train
+    with cut_off("on_save", 6, folder="trials/trial-0"), pytest.raises(CutOff):
         search(cut)
     for change, told in (
-        ({"seed": 2}, r"number of trials, rounds or seed \(4 2 1 -> 4 2 2\)"),
-        ({"trials": 5}, r"number of trials, rounds or seed \(4 2 1 -> 5 2 1\)"),
+        ({"seed": 2}, r"seed \(1 -> 2\)"),
         ({"space": {"learning_rate": Range(1e-3, 2e-3)}}, "ranges"),
     ):
-        other = replace(cut, **change, run=replace(cut.run, overwrite=False))
+        other = replace(cut, **change, run=replace(run, overwrite=False))
         with pytest.raises(InputError, match=f"holds a grid with different {told}; give another directory"):
             search(other)
+    monkeypatch.setattr(trainer.SentenceTransformerTrainer, "train", count)
     assert search(cut) == found
-    last = found.rows[-1]
-    assert trained == [f"round-{last.rung + 1}-trial-{last.trial}"] * 2
+    finalists = [f"trial-{row.trial}" for row in found.rows if row.rung == 1]
+    assert trained == finalists
     for name in ("grid.json", "recipe.toml"):
-        assert (out / name).read_bytes() == (config.run.out / name).read_bytes(), name
-    assert (out / "grid.jsonl").read_text().splitlines()[1:] == rows
-    # Finished: it is only read again, but replaced with --overwrite, by the same search or another.
-    monkeypatch.setattr(grid_module, "train", None)
-    if not overwrite:
-        assert search(cut) == found
-        return
-    for again in (cut, replace(cut, seed=2)):
-        with pytest.raises(TypeError, match="NoneType"):
-            search(again)
-        assert not (out / "recipe.toml").exists()
+        assert (run.out / name).read_bytes() == (config.run.out / name).read_bytes(), name
+    # Finished: it is only read again, but replaced with --overwrite.
+    trained.clear()
+    assert search(cut) == found
+    assert len(trained) == (len(found.rows) if overwrite else 0)
+
+
+def test_more_trials_go_on_with_those_there_are(config, found, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(config.run.out, out)
+    more = search(replace(config, trials=5, run=replace(config.run, out=out)))
+    assert [row for row in more.rows if row.rung == 0][:4] == found.rows[:4]
+    assert more.choice.compared == 4
 
 
 def test_dev_pairs_that_are_trained_on_are_told(config, found, caplog):
@@ -247,34 +260,43 @@ def test_a_search_needs_dev_pairs_and_a_directory_of_its_own(config, tmp_path, m
         search(config)
 
 
-def made(trial, low=0.0, high=0.0):
+def made(best, probability):
     rows = [
-        Row(0, 0, 1.0, 0.5, 2, 4, {}),
-        Row(0, 1, 1.0, 0.625, 4, 4, {"learning_rate": 1e-4}),
+        Row(0, 0, 2, 0.5, None, {}),
+        Row(0, 1, 4, 0.625, Difference(0.125, -0.05, 0.3, 0.1), {"learning_rate": 1e-4}),
     ]
-    differences = {"dev": Difference((low + high) / 2, low, high, 0.1)} if trial else {}
-    return GridResult(rows, rows[trial], Recipe(), 0.25, differences)
+    return GridResult(rows, rows[best], Choice(best, 4, probability, [0.5, 0.625]), Recipe(), 0.25)
 
 
-def test_a_winner_within_the_noise_is_called_that():
-    assert made(0).verdict() == "No trial was better than the recipe as given."
-    assert made(1, -0.01, 0.05).verdict() == (
-        "Trial 1 is within the noise of the recipe as given (dev: +2.0 [-1.0, +5.0]); "
-        "nothing is lost by keeping that one."
+def test_what_was_chosen_is_said_with_how_sure_that_is():
+    assert made(0, 0.71).verdict() == (
+        "No trial is surely better than the recipe as given, which is kept: at best trial 1, "
+        "+12.5 [-5.0, +30.0] (probability 0.71, 4 compared)."
     )
-    assert made(1, 0.01, 0.05).verdict() == (
-        "Trial 1 is better than the recipe as given (dev: +3.0 [+1.0, +5.0]), "
-        "on the pairs that it was chosen on."
+    assert made(1, 0.97).verdict() == (
+        "Trial 1 is better than the recipe as given: +12.5 [-5.0, +30.0] (probability 0.97, 4 compared)."
     )
 
 
-def test_the_table_shows_every_training_the_best_first():
-    lines = grid_table(made(1)).splitlines()
+def test_the_table_shows_every_trial_the_best_first_with_its_interval():
+    lines = grid_table(made(1, 0.97)).splitlines()
     assert [line.split() for line in lines[2:4]] == [
-        ["1", "1", "1.00", "4", "62.50", "0.0001"],
-        ["1", "0", "1.00", "2", "50.00", "as", "given"],
+        ["1", "1", "4", "62.50", "+12.5", "[-5.0,", "+30.0]", "0.0001"],
+        ["1", "0", "2", "50.00", "as", "given"],
     ]
-    assert lines[-1] == "Spearman x 100 on the dev pairs; the backbone has 25.00."
+    assert lines[-1].endswith("the backbone has 25.00.")
+
+
+def test_ranges_that_no_trial_would_follow_are_refused_or_left_out():
+    recipe = Recipe().with_overrides({"in_batch_weight": 0.0, "angle_weight": 0.0})
+    with pytest.raises(InputError, match="angle_tau makes no difference where angle_weight is 0"):
+        check_space({"angle_tau": Range(0.1, 1.0)}, recipe)
+    with pytest.raises(InputError, match="lora_alpha makes no difference where lora_rank is 0"):
+        check_space({"lora_alpha": Range(8, 64)}, recipe)
+    check_space({"angle_tau": Range(0.1, 1.0), "angle_weight": Range(0.1, 1.0)}, recipe)
+    assert set(usable({"angle_tau": SPACE["angle_tau"], "cosine_tau": SPACE["cosine_tau"]}, recipe)) == {
+        "cosine_tau"
+    }
 
 
 def test_the_command_prints_table_verdict_and_recipe(config, found, monkeypatch, capsys):
@@ -286,7 +308,7 @@ def test_the_command_prints_table_verdict_and_recipe(config, found, monkeypatch,
     settings = ["epochs=3", "batch_size=16", "evals_per_epoch=1", "learning_rate=1e-6"]
     given = [*options.items(), *(("--set", setting) for setting in settings), ("--space", space)]
     arguments = [str(part) for pair in given for part in pair]
-    # Everything is in the journal, so nothing is trained; the recipe's description plays no part.
+    # Everything has been measured, so nothing is trained; the recipe's description plays no part.
     monkeypatch.setattr(grid_module, "train", None)
     for more in ([], ["--json"], ["--quiet"]):
         monkeypatch.setattr(sys, "argv", ["angle-train", "grid", *arguments, *more])

@@ -1,128 +1,87 @@
-"""What is chosen on graded pairs: when to stop, and how much of the backbone is mixed into the weights."""
+"""The rule that chooses among several candidates on held-out pairs."""
 
 import numpy as np
 import pytest
-import torch
 
-from angle_train.model.adapters import add_adapters
-from angle_train.recipe import BackboneConfig
-from angle_train.train.choosing import (
-    FoldCurve,
-    best_share,
-    blend,
-    blended,
-    choose,
-    shares_to_try,
-    snapshot,
-)
+from angle_train.train.choosing import Choice, choose, what_pairs_show
 
 
-def curve(backbone, dev):
-    return FoldCurve(backbone, dev, [])
+def ranking(gold, quality, seed):
+    """Similarities (B,) that correlate with the gold scores by `quality`."""
+    noise = np.random.default_rng(seed).standard_normal(len(gold))
+    return quality * gold + np.sqrt(1 - quality**2) * noise
 
 
-def test_a_mean_that_is_clearly_best_over_the_parts_is_chosen():
-    curves = [curve(0.1, [[0.2, 0.3], [0.9, 0.1]]), curve(0.3, [[0.4, 0.5], [0.2, 0.2], [9.0, 9.0]])]
-    choice = choose(curves)  # the last evaluation is missing in the first part
-    assert (choice.evaluation, choice.share) == (2, 0)
-    assert choice.scores == [0.9, 0.2]
-    assert choice.mean == pytest.approx(0.55)
-    assert choice.spread == pytest.approx(np.std([0.9, 0.2], ddof=1))
+GOLD = np.random.default_rng(0).standard_normal(300)
+POOR, GOOD, BEST = ([ranking(GOLD, quality, seed)] for quality, seed in ((0.3, 1), (0.8, 2), (0.97, 3)))
+NEARLY_GOOD = [GOOD[0] + 0.01 * np.random.default_rng(14).standard_normal(300)]
 
 
 @pytest.mark.parametrize(
-    ("parts", "evaluation", "best"),
+    ("candidates", "rungs", "lost", "chosen"),
     [
-        ([[0.6, 0.5], [0.6, 0.5], [0.6, 0.5]], 1, 1),  # worse by 0.1 everywhere
-        ([[0.6, 0.5], [0.6, 0.5], [0.6, 0.69]], 2, 1),  # 0.0033 worse, and its error is 0.063
-        ([[0.6, 0.5], [0.6, 0.5], [0.6, 0.6]], 1, 1),  # 0.067 worse, and its error is 0.033
-        ([[0.6, 0.6], [0.6, 0.6], [0.6, 0.6]], 2, 1),  # the same everywhere
-        ([[0.9, 0.2], [0.3, 0.2], [0.3, 0.2]], 1, 1),  # 0.3 worse, error 0.2, though, below the backbone
-        ([[0.5, 0.6], [0.5, 0.6], [0.5, 0.6]], 2, 2),
+        ([POOR, GOOD], [0, 1], (), 1),
+        ([GOOD, POOR], [0, 1], (), 0),
+        ([GOOD, NEARLY_GOOD], [0, 1], (), 0),  # the simpler of two that chance could tell apart
+        ([POOR, GOOD, NEARLY_GOOD], [0, 2, 1], (), 2),  # the simpler rung, though its figure may be lower
+        ([POOR, GOOD, BEST], [0, 1, 2], (), 2),  # surely better than the simpler tuned one too
+        ([GOOD, POOR, BEST], [0, 1, 2], (), 2),  # the plan failed, an alternative did not
+        ([POOR, GOOD, BEST], [0, 1, 2], (2,), 1),  # the best cannot be had any more
+        ([POOR, GOOD, BEST], [0, 1, 1], (), 2),  # the highest figure of one rung
+        ([POOR], [0], (), 0),
     ],
 )
-def test_the_last_evaluation_within_an_error_of_the_best_is_chosen(parts, evaluation, best):
-    choice = choose([curve(0.25, [[score] for score in part]) for part in parts])
-    assert (choice.evaluation, choice.best) == (evaluation, best)
-    assert choice.scores == [part[evaluation - 1] for part in parts]
+def test_the_simplest_stays_unless_another_is_surely_better(candidates, rungs, lost, chosen):
+    choice = choose([GOLD], candidates, rungs, lost)
+    assert (choice.chosen, choice.compared) == (chosen, len(candidates) - 1)
+    if chosen:
+        assert choice.probability > 0.99
 
 
-def test_what_is_near_the_best_but_below_the_backbone_is_not_chosen():
-    parts = [[0.9, 0.2], [0.3, 0.3], [0.3, 0.3]]  # 0.233 worse, error 0.233
-    chosen = [choose([curve(b, [[score] for score in part]) for part in parts]) for b in (0.2, 0.3)]
-    assert [choice.evaluation for choice in chosen] == [2, 1]
+def test_equal_candidates_and_those_no_better_than_chance_are_not_chosen():
+    assert choose([GOLD], [GOOD, GOOD], [0, 1]) == Choice(0, 1, 0.0, [pytest.approx(0.8, abs=0.05)] * 2)
+    constant, opposite = [np.zeros(300)], [-GOLD]
+    assert choose([GOLD], [opposite, constant], [0, 1]).chosen == 0  # 0 is better than -1, and worthless
 
 
-def test_the_share_is_chosen_too_and_the_backbone_may_win():
-    assert choose([curve(0.0, [[0.1, 0.4]]), curve(0.0, [[0.1, 0.2]])]).share == 1
-    assert choose([curve(0.5, [[0.5]]), curve(0.4, [[0.4]])]).evaluation == 0
+def test_all_sets_count_alike():
+    """Better on one set by as much as it is worse on the other, which has fewer pairs."""
+    few = np.random.default_rng(5).standard_normal(100)
+    one = [ranking(GOLD, 0.5, 6), ranking(few, 0.8, 7)]
+    other = [ranking(GOLD, 0.8, 8), ranking(few, 0.5, 9)]
+    both = [ranking(GOLD, 0.8, 10), ranking(few, 0.8, 11)]
+    assert choose([GOLD, few], [one, other], [0, 1]).chosen == 0
+    assert choose([GOLD, few], [one, both], [0, 1]).chosen == 1
 
 
-TEXTS = ["the node failed", "disk full"]
+def adopted(candidates, gain, pairs=40, worlds=120):
+    """Return how often a candidate is taken whose Spearman is truly higher by `gain`."""
+    taken = 0
+    for world in range(worlds):
+        generator = np.random.default_rng([world, candidates])
+        gold = generator.standard_normal(pairs)
+        tuned = np.sqrt(1 - (0.6 + gain) ** 2) * generator.standard_normal((candidates, pairs))
+        columns = [[(0.6 + gain) * gold + noise] for noise in tuned]
+        backbone = [0.6 * gold + 0.8 * generator.standard_normal(pairs)]
+        taken += choose([gold], [backbone, *columns], [0, 1, *[2] * (candidates - 1)]).chosen > 0
+    return taken / worlds
 
 
-def encode(model):
-    return model.encode(TEXTS, convert_to_tensor=True)
+@pytest.mark.parametrize("candidates", [1, 20])
+def test_the_best_of_many_noisy_figures_is_no_evidence(candidates):
+    """With 20 of them the plain maximum beats the backbone nearly always."""
+    assert adopted(candidates, gain=0.0) <= 0.15  # 0.1 and the chance of 120 worlds
+    assert adopted(candidates, gain=0.25) >= 0.5
 
 
-def moved(model, by=0.1):
-    """Change the weights that would be trained."""
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for weights in model.parameters():
-            if weights.requires_grad:
-                weights.add_(by * torch.randn(weights.shape, generator=generator))
+def test_the_choice_in_words():
+    found = choose([GOLD], [POOR, GOOD], [0, 1])
+    assert found.sentence("step 8", "dev pairs").startswith("chosen: step 8; Spearman ")
+    assert "chosen: the backbone;" in choose([GOLD], [GOOD, POOR], [0, 1]).sentence("step 8", "dev pairs")
+    assert "probability 1.00" in found.sentence("step 8", "dev pairs")
 
 
-def test_blending_is_linear_in_the_weights(tiny_model):
-    backbone = snapshot(tiny_model)
-    moved(tiny_model)
-    tuned = snapshot(tiny_model)
-    blend(tiny_model, backbone, 0.25)
-    for name, weights in tiny_model.state_dict().items():
-        if name in tuned:
-            torch.testing.assert_close(weights, 0.75 * tuned[name] + 0.25 * backbone[name])
-    blend(tiny_model, backbone, 1.0)
-    assert all(
-        weights.equal(backbone[name]) for name, weights in tiny_model.state_dict().items() if name in tuned
-    )
-
-
-@pytest.mark.parametrize("rank", [0, 4])
-def test_a_block_sees_the_blend_and_leaves_no_trace(tiny_model, rank):
-    untouched = encode(tiny_model)
-    if rank:
-        add_adapters(tiny_model, BackboneConfig(lora_rank=rank))
-    backbone = snapshot(tiny_model)
-    moved(tiny_model)
-    before = {name: value.clone() for name, value in tiny_model.state_dict().items()}
-    tuned = encode(tiny_model)
-    with blended(tiny_model, backbone, 0.5):
-        between = encode(tiny_model)
-    with blended(tiny_model, backbone, 1.0):
-        torch.testing.assert_close(encode(tiny_model), untouched)
-    assert not torch.allclose(between, tuned)
-    assert not torch.allclose(between, untouched)
-    assert all(value.equal(before[name]) for name, value in tiny_model.state_dict().items())
-
-
-def test_tied_weights_are_blended_once():
-    from transformers import T5Config, T5EncoderModel
-
-    torch.manual_seed(0)
-    model = T5EncoderModel(T5Config(vocab_size=20, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2))
-    model.transformers_model = None  # what adapters would be looked for in
-    assert {"shared.weight", "encoder.embed_tokens.weight"} <= model.state_dict().keys()
-    backbone = snapshot(model)
-    with torch.no_grad():
-        for weights in model.parameters():
-            weights.add_(1.0)
-    blend(model, backbone, 0.5)
-    for name, weights in model.named_parameters():
-        torch.testing.assert_close(weights, backbone[name] + 0.5, msg=name)
-
-
-def test_the_least_of_the_backbone_wins_among_equals():
-    assert best_share([0.2, 0.5, 0.5, 0.1]) == 1
-    assert shares_to_try(0.3) == (0.3,)
-    assert shares_to_try("auto") == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
+def test_fewer_pairs_show_larger_gains_only():
+    points = [int(what_pairs_show(n).partition("about ")[2].split()[0]) for n in (30, 50, 200, 1000)]
+    assert points == sorted(points, reverse=True)
+    assert points[0] > 2 * points[2]

@@ -47,6 +47,18 @@ def peaked(tmp_path_factory, tiny_model_dir, rows):
     return config, fit(config).report
 
 
+@pytest.fixture
+def collapsing(peaked, rows, tmp_path):
+    """A run of 3 epochs that is best after the first one: the scores are turned, and the rate is far too high.
+
+    The backbone ranks these pairs the wrong way round, so that even that first evaluation is surely better.
+    """
+    turned = tmp_path / "turned.jsonl"
+    turned.write_text("\n".join(json.dumps(row | {"score": 5 - row["score"]}) for row in rows))
+    recipe = peaked[0].recipe.with_overrides({"epochs": 3, "patience": 9, "learning_rate": 0.05})
+    return replace(peaked[0], data=[str(turned)], dev=[str(turned)], recipe=recipe)
+
+
 def weights(directory):
     return (directory / "model.safetensors").read_bytes()
 
@@ -85,9 +97,23 @@ def test_a_run_killed_after_its_last_evaluation_takes_no_further_step(peaked, tm
     # Moved, as results are: the best checkpoint is found in the new place.
     moved = (tmp_path / "out").rename(tmp_path / "moved")
     resumed = replace(config, out=moved)
+    # What chose the weights outlives the kill: the similarities of every evaluation.
+    assert (moved / "checkpoints" / "measured.jsonl").is_file()
     assert fit(resumed).report == report
     assert (moved / "report.json").read_bytes() == (config.out / "report.json").read_bytes()
     assert weights(moved) == weights(config.out)
+
+
+@pytest.mark.parametrize("step", [4, 6, 9])  # on the way, after an evaluation, after the last one
+def test_a_run_that_was_cut_off_makes_the_same_choice(collapsing, tmp_path, step):
+    report = fit(replace(collapsing, out=tmp_path / "whole")).report
+    assert report.details["choice"]["compared"] == 3
+    run = replace(collapsing, out=tmp_path / "cut")
+    with cut_off("on_save" if step % 3 == 0 else "on_step_end", step), pytest.raises(CutOff):
+        fit(run)
+    found = fit(run).report
+    assert found == report
+    assert weights(run.out) == weights(tmp_path / "whole")
 
 
 def test_changed_inputs_are_noticed_before_the_first_step_of_a_resumed_run(peaked, tmp_path):

@@ -1,5 +1,6 @@
 """Every setting of a recipe reaches the trainer and the collator; `test_fit` covers what they then do."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformerTrainer
 
 from angle_train.data.pairs import PairSet
-from angle_train.evaluate.similarity import evaluate_model
+from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.model.load import load_backbone
 from angle_train.model.prompt import set_prompt
 from angle_train.objective.batches import PairCollator
@@ -16,8 +17,16 @@ from angle_train.objective.loss import CombinedLoss
 from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
 from angle_train.train import arguments, trainer
 from angle_train.train.arguments import resolve_precision, training_arguments
-from angle_train.train.trainer import DevEvaluator, TrainOptions, choose_chunking, make_collator, train
-from angle_train.train.watch import RunCallback
+from angle_train.train.merging import snapshot
+from angle_train.train.trainer import (
+    DevEvaluator,
+    TrainOptions,
+    choose_chunking,
+    make_collator,
+    restore,
+    train,
+)
+from angle_train.train.watch import METRIC, RunCallback
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -53,7 +62,10 @@ def test_training_settings_reach_the_trainer(tmp_path):
         # 480 pairs are 60 batches or 20 steps an epoch, evaluated twice
         "eval_steps": 10,
         "save_steps": 10,
-        "load_best_model_at_end": True,
+        "save_total_limit": 2,  # the last one and the best one on the dev sets
+        "metric_for_best_model": METRIC,
+        "greater_is_better": True,
+        "load_best_model_at_end": False,
     }
     assert {name: getattr(arguments, name) for name in expected} == expected
 
@@ -92,21 +104,60 @@ def few_pairs():
 
 
 def test_what_a_run_in_half_precision_measures_is_what_it_saves(tiny_model, tmp_path):
-    pairs, seen = few_pairs(), []
-
-    class Watch(DevEvaluator):
-        def scores(self, model, steps):
-            seen.append(evaluate_model(model, pairs))
-            return super().scores(model, steps)
-
+    pairs = few_pairs()
     training = TrainingConfig(epochs=1, batch_size=4, evals_per_epoch=1, learning_rate=1e-3, precision="bf16")
     for directory in ("once", "again"):  # a model that was trained can be trained again
-        train(tiny_model, pairs, Recipe(training=training), tmp_path / directory, evaluator=Watch([pairs]))
+        evaluator = DevEvaluator([pairs])
+        train(tiny_model, pairs, Recipe(training=training), tmp_path / directory, evaluator=evaluator)
+        (((measured,),),) = evaluator.measured().values()
         tiny_model.save_pretrained(str(tmp_path / f"{directory}-saved"), create_model_card=False)
         saved = load_backbone(str(tmp_path / f"{directory}-saved"), device="cpu")
         expected = evaluate_model(saved, pairs)
         np.testing.assert_array_equal(evaluate_model(tiny_model, pairs), expected)
-        np.testing.assert_array_equal(seen[-1], expected)
+        np.testing.assert_array_equal(measured, expected)
+
+
+def test_the_last_weights_stay_and_those_of_the_best_checkpoint_can_be_had(tiny_model, tmp_path):
+    pairs = few_pairs()
+    # Trained on the opposite, the first evaluation is the best one.
+    opposite = replace(pairs, score=1 - pairs.score)
+    training = TrainingConfig(
+        epochs=3, batch_size=4, evals_per_epoch=1, learning_rate=0.02, scheduler="constant", swap=False
+    )
+    evaluator = DevEvaluator([pairs], notes=tmp_path / "notes.jsonl")
+    done = train(tiny_model, opposite, Recipe(training=training), tmp_path, evaluator=evaluator)
+    scores, measured = [point.dev for point in done.curve], evaluator.measured()
+    assert scores.index(max(scores)) == done.best_step - 1 < 2
+    assert scores[-1] < max(scores)
+    assert {path.name for path in tmp_path.glob("checkpoint-*")} == {
+        f"checkpoint-{done.best_step}",
+        "checkpoint-3",
+    }
+    assert [[len(sets) for sets in measured[step]] for step in (1, 2, 3)] == [[1], [1], [1]]
+    np.testing.assert_array_equal(evaluate_model(tiny_model, pairs), measured[3][0][0])
+    restore(tiny_model, tmp_path, done.best_step)
+    np.testing.assert_array_equal(evaluate_model(tiny_model, pairs), measured[done.best_step][0][0])
+    # Whoever goes on with the run finds the notes.
+    again = DevEvaluator([pairs], notes=tmp_path / "notes.jsonl").measured()
+    assert [again[step][0][0].tolist() for step in again] == [measured[s][0][0].tolist() for s in (1, 2, 3)]
+
+
+def test_dev_sets_are_measured_with_each_share_of_the_backbone(tiny_model):
+    pairs = few_pairs()
+    backbone, untouched = snapshot(tiny_model), evaluate_model(tiny_model, pairs)
+    with torch.no_grad():
+        for weights in tiny_model.parameters():
+            weights.add_(0.3 * torch.randn(weights.shape, generator=torch.Generator().manual_seed(1)))
+    moved = evaluate_model(tiny_model, pairs)
+    evaluator = DevEvaluator([pairs, pairs], shares=(0.5, 0.0, 1.0))
+    evaluator.backbone = backbone
+    shown = evaluator(tiny_model, steps=7)["dev_spearman"]
+    (half, none, whole) = evaluator.measured()[7]
+    assert [len(half), len(none), len(whole)] == [2, 2, 2]
+    np.testing.assert_array_equal(none[1], moved)
+    np.testing.assert_allclose(whole[0], untouched, atol=1e-6)
+    assert shown == pytest.approx(spearman(pairs.score, half[0]))  # the first share's
+    np.testing.assert_array_equal(evaluate_model(tiny_model, pairs), moved)
 
 
 def test_the_steps_of_such_a_run_are_taken_in_half_precision(tiny_model, tmp_path):

@@ -1,0 +1,214 @@
+"""Few graded pairs and no dev pairs: parts of them, held out in turn, choose how long to train (k-fold).
+
+Each part is measured by a run without it, in a directory of its own, that goes on where it was interrupted.
+The similarities of all parts together are one column of held-out similarities, which `choosing` judges like
+those of dev pairs: a mean over parts of ten pairs each would be mostly noise.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+
+from angle_train.data.pairs import PairSet
+from angle_train.data.splits import cut, shared_texts, together
+from angle_train.evaluate.similarity import spearman
+from angle_train.recipe import Recipe
+from angle_train.train.arguments import Schedule
+from angle_train.train.checkpoints import RunDirectory
+from angle_train.train.choosing import Choice, choose
+from angle_train.train.merging import shares_to_try, snapshot
+from angle_train.train.processes import on_first
+from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, train
+
+log = logging.getLogger("angle.fit")
+
+_FEWEST_TO_CHOOSE = 30  # with fewer pairs the planned length is kept
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class PartCurve:
+    """What the run without one part measured on that part.
+
+    Attributes:
+        rows: Positions of the part's B pairs among all graded ones.
+        similarity: Similarities (E, S, B) after each of E evaluations, with each of S shares of the backbone.
+        progress: Share (0..1) of the run's steps that was taken at each evaluation.
+    """
+
+    rows: list[int]
+    similarity: list[list[list[float]]]
+    progress: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class CrossFit:
+    """What the runs without one part each found.
+
+    Attributes:
+        choice: The choice among the backbone and every evaluation with every share of it.
+        evaluation: Which evaluation (from 1) to stop at; where the backbone was chosen, the last one.
+        share: Share of the backbone to mix in.
+        backbone: Spearman of the untouched backbone on all graded pairs.
+        tuned: The same of the held-out similarities at that evaluation with that share.
+        after: Similarity (B,) of every graded pair there, by the run that did not train on the pair.
+        progress: Share (0..1) of a run's steps that is taken at every evaluation, the mean over the parts;
+            all pairs are more steps, so that the number of an evaluation does not say when to stop there.
+        curve: Spearman of the held-out similarities after every evaluation, with that share.
+        sizes: Pairs of each part.
+        shared_texts: How many texts of the graded pairs are in several parts, and how many there are.
+    """
+
+    choice: Choice
+    evaluation: int
+    share: float
+    backbone: float
+    tuned: float
+    after: Array
+    progress: list[float]
+    curve: list[float]
+    sizes: list[int]
+    shared_texts: tuple[int, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the report shows."""
+        return {
+            "sizes": self.sizes,
+            "evaluation": self.evaluation,
+            "share": self.share,
+            "backbone": self.backbone,
+            "tuned": self.tuned,
+            "progress": self.progress,
+            "curve": self.curve,
+            "shared_texts": list(self.shared_texts),
+        }
+
+
+def cross_fit(
+    load: Callable[[], SentenceTransformer],
+    human: PairSet,
+    others: PairSet | None,
+    recipe: Recipe,
+    directory: Path,
+    fingerprint: Mapping[str, str],
+    before: Array,
+) -> CrossFit:
+    """Train without each part of the human-graded pairs in turn and choose when to stop.
+
+    Args:
+        load: Loads the model that is to be trained.
+        human: The graded pairs.
+        others: Pairs that all runs train on.
+        recipe: How; its `folds` says how many parts.
+        directory: Each part's run has a directory in it.
+        fingerprint: What decides the run, see `checkpoints.RunDirectory`.
+        before: Similarity (B,) of every graded pair under the untouched backbone.
+
+    Raises:
+        InputError: There are too few graded pairs, or a directory holds another run.
+        KeyboardInterrupt: Ctrl-C; the same call goes on.
+    """
+    parts = cut(human, recipe.training.folds, recipe.training.seed)
+    log.info(
+        "no dev pairs given: %d human-graded pairs in %d parts, held out in turn, choose the number of steps",
+        len(human),
+        len(parts),
+    )
+    recipe = recipe.with_overrides({"patience": NO_PATIENCE})
+    curves = []
+    for number, part in enumerate(parts, start=1):
+        held_out = human.take(part, f"{human.name}/part {number}")
+        log.info("part %d of %d: %d pairs", number, len(parts), len(part))
+        rest = human.take([i for i in range(len(human)) if i not in set(part)], human.name)
+        run = RunDirectory(
+            directory / f"part-{number}",
+            {**fingerprint, "part": f"{number} of {len(parts)}, ranked together"},
+        )
+        pairs = together(others, rest, recipe.objective)
+        similarity = _part_run(load(), pairs, held_out, recipe, run)
+        schedule = Schedule(recipe.training, len(pairs))
+        progress = [schedule.step_of(i + 1) / schedule.steps for i in range(len(similarity))]
+        curves.append(PartCurve(part, similarity, progress))
+    shares = shares_to_try(recipe.training.average_with_backbone)
+    return chosen(curves, shares, human.score, before, shared_texts(human, parts))
+
+
+def _part_run(
+    model: SentenceTransformer, pairs: PairSet, part: PairSet, recipe: Recipe, run: RunDirectory
+) -> list[list[list[float]]]:
+    """Train without one part, or go on with that, and return the similarities (E, S, B) of its pairs."""
+    file = run.path / "measured.jsonl"
+    status = on_first(lambda: run.status(overwrite=False))
+
+    def claim() -> Path | None:
+        run.path.mkdir(parents=True, exist_ok=True)
+        if status == "new":
+            file.unlink(missing_ok=True)
+        return run.claim(status, overwrite=False)
+
+    shares = shares_to_try(recipe.training.average_with_backbone)
+    evaluator = DevEvaluator([part], notes=file, shares=shares)
+    if status != "finished":
+        evaluator.backbone = snapshot(model) if any(shares) else {}
+        train(model, pairs, recipe, run.checkpoints, evaluator=evaluator, resume=on_first(claim))
+        on_first(run.finish)
+    return on_first(lambda: [[column.tolist() for (column,) in row] for row in evaluator.measured().values()])
+
+
+def chosen(
+    curves: list[PartCurve], shares: tuple[float, ...], gold: Array, before: Array, shared: tuple[int, int]
+) -> CrossFit:
+    """Choose among the backbone and all evaluations and shares, on the similarities of all parts together.
+
+    Args:
+        curves: Of every part.
+        shares: Of the backbone, the simplest first.
+        gold: Gold scores (B,) of the graded pairs.
+        before: Their similarities (B,) under the untouched backbone.
+        shared: See `CrossFit.shared_texts`.
+    """
+    last = min(len(curve.similarity) for curve in curves)
+
+    def held_out(evaluation: int, share: int) -> Array:
+        column = before.copy()
+        for curve in curves:
+            column[curve.rows] = curve.similarity[evaluation - 1][share]
+        return column
+
+    options = [(last, 0)]
+    if len(gold) >= _FEWEST_TO_CHOOSE:
+        options += [(e, s) for s in range(len(shares)) for e in range(last, 0, -1) if (e, s) != (last, 0)]
+    else:
+        log.info(
+            "%d graded pairs cannot say how long to train (%d could): the planned length is kept",
+            len(gold),
+            _FEWEST_TO_CHOOSE,
+        )
+    columns = [held_out(*option) for option in options]
+    rungs = [0, 1, *(2 if share == 0 else 3 for _, share in options[1:])]
+    choice = choose([gold], [[before], *([column] for column in columns)], rungs)
+    evaluation, share = options[max(choice.chosen - 1, 0)]
+    found = CrossFit(
+        choice=choice,
+        evaluation=evaluation,
+        share=shares[share],
+        backbone=choice.scores[0],
+        tuned=choice.scores[max(choice.chosen, 1)],
+        after=columns[max(choice.chosen - 1, 0)],
+        progress=[float(np.mean(at)) for at in zip(*(curve.progress for curve in curves), strict=False)],
+        curve=[spearman(gold, held_out(e + 1, share)) for e in range(last)],
+        sizes=[len(curve.rows) for curve in curves],
+        shared_texts=shared,
+    )
+    mixed = f" with {100 * found.share:.0f} % of the backbone" if found.share else ""
+    log.info("%s", choice.sentence(f"evaluation {evaluation} of {last}{mixed}", "held-out pairs"))
+    return found
