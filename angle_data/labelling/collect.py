@@ -154,7 +154,7 @@ class Collector:
         """Yield what is neither in the journal nor in flight, and rejected ones once more if asked to."""
         journal = self._journal
         anew: set[str] = set()
-        for request in self._job.requests():
+        for request in self._job.requests(journal):
             if journal.claim(request.key):
                 yield request
                 continue

@@ -12,6 +12,7 @@ from pathlib import Path
 from angle_data.annotators.spec import EngineConfig, option
 from angle_data.errors import InputError
 from angle_data.records import Polarity
+from angle_data.tables import TABLE_KINDS
 
 POLARITIES: dict[str, tuple[Polarity, ...]] = {
     "both": ("synonym", "antonym"),
@@ -20,6 +21,7 @@ POLARITIES: dict[str, tuple[Polarity, ...]] = {
 }
 """Value of --polarity -> the polarities that are asked for."""
 
+_MOST_PER_CALL = 50
 _OUT = "Run folder; the same command goes on where it stopped."
 
 
@@ -32,7 +34,7 @@ class LabelConfig:
     """
 
     engine: EngineConfig
-    texts: Path = option("Texts: .jsonl[.gz], .csv[.gz], .parquet or .txt (one a line).")  # noqa: RUF009
+    texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one a line).")  # noqa: RUF009
     out: Path = option(_OUT)  # noqa: RUF009
     size: int = option("Sentences to ask for, per text and polarity.", 2)
     polarity: str = option("both, synonym or antonym.", "both")
@@ -63,14 +65,22 @@ class ScoreConfig:
 
     engine: EngineConfig
     pairs: Path = option(  # noqa: RUF009
-        "Pairs: .jsonl[.gz], .csv[.gz] or .parquet with text1 and text2, sentence1 and sentence2, or source "
-        "and text (candidates.jsonl)."
+        f"Pairs: {TABLE_KINDS} with text1 and text2, sentence1 and sentence2, or source and text "
+        "(candidates.jsonl)."
     )
     out: Path = option(_OUT)  # noqa: RUF009
+    pairs_per_call: int = option("Most pairs in one request; the prompt is sent once for all of them.", 1)
     prompt: Path | None = option("Prompt file with {pairs}.", None, shown="the toolkit's own")  # noqa: RUF009
     limit: int | None = option("Use only the first pairs.", None)
-    retry_rejected: bool = option("Ask once more what the server refused.", False)
+    retry_rejected: bool = option(
+        "Ask once more, each pair alone, where a reply gave no grade, or the server refused the request.",
+        False,
+    )
 
     def __post_init__(self) -> None:
+        if not 1 <= self.pairs_per_call <= _MOST_PER_CALL:
+            raise InputError(
+                f"--pairs-per-call must be from 1 to {_MOST_PER_CALL}, got {self.pairs_per_call}"
+            )
         if self.limit is not None and self.limit < 1:
             raise InputError(f"--limit must be at least 1, got {self.limit}")

@@ -80,7 +80,7 @@ class LabelJob(Job):
         )
         self.total = self.spec.share_of(self.texts.count * len(POLARITIES[config.polarity]))
 
-    def requests(self) -> Iterator[ChatRequest]:
+    def requests(self, journal: Journal) -> Iterator[ChatRequest]:
         """Yield one request per text and polarity."""
         size = self.config.size
         schema = list_schema("sentences", {"type": "string"}, size)
@@ -140,7 +140,7 @@ class LabelJob(Job):
         tally = Tally()
         out = self.config.out
         with replace_file(out / "candidates.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
-            for request in self.requests():
+            for request in self.requests(journal):
                 tally.counts["requests"] += 1
                 for record in self._records(request, journal, tally):
                     (kept if isinstance(record, Candidate) else dropped).write(_line(record))

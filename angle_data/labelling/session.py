@@ -46,8 +46,8 @@ class Job(ABC):
     advice: str = "choose another model or prompt"
 
     @abstractmethod
-    def requests(self) -> Iterator[ChatRequest]:
-        """Yield the requests: lazily, and the same in the same order on every call.
+    def requests(self, journal: Journal) -> Iterator[ChatRequest]:
+        """Yield the requests: lazily, and for the same journal the same in the same order.
 
         Their keys come from `request_key(spec.identity, messages, sampling)`.
         """

@@ -18,10 +18,9 @@ from typing import Any, Generic, TypeVar
 from angle_data.errors import InputError
 from angle_data.jsonl import open_text
 from angle_data.records import Text
-from angle_data.tables import is_table, read_table
+from angle_data.tables import TABLE_KINDS, is_table, read_table
 from angle_data.text import content_id, pair_key, stable_hash, whole_characters
 
-_TEXT_KINDS = ".jsonl, .jsonl.gz, .csv, .csv.gz, .parquet or .txt"
 _PAIR_COLUMNS = (("text1", "text2"), ("sentence1", "sentence2"), ("source", "text"))
 
 _Rows = Iterator[tuple[str, dict[str, Any]]]
@@ -29,10 +28,11 @@ _Rows = Iterator[tuple[str, dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two texts."""
+    """Two texts; `rank` is a hash of the unordered pair, an order that has nothing to do with its content."""
 
     text1: str
     text2: str
+    rank: int
 
 
 _Item = TypeVar("_Item", Text, Pair)
@@ -128,7 +128,7 @@ class TextFile(_InputFile[Text]):
             return read_table(path, require=columns[:1], columns=columns, hint=" (choose with --text-field)")
         if path.name.lower().endswith((".txt", ".txt.gz")):
             return self._lines()
-        raise InputError(f"{path}: unknown kind of file; give {_TEXT_KINDS}")
+        raise InputError(f"{path}: unknown kind of file; give {TABLE_KINDS}, or .txt[.gz]")
 
     def _lines(self) -> _Rows:
         with open_text(self._path) as stream:
@@ -169,10 +169,10 @@ class PairFile(_InputFile[Pair]):
         text1, text2 = (_clean(row[name], where, f"field {name!r}", f"field {name!r}") for name in names)
         if not (text1 and text2):
             return None
-        return Pair(text1, text2)
+        return Pair(text1, text2, stable_hash("\n".join(pair_key(text1, text2))))
 
     def _note(self, where: str, item: Pair, seen: dict[int, int]) -> None:
-        seen.setdefault(stable_hash("\n".join(pair_key(item.text1, item.text2))), 0)
+        seen.setdefault(item.rank, 0)
 
 
 def _names(row: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Turns the reply to a grading request into the grade of its pair, or the reason why there is none."""
+"""Turns the reply to a grading request into one grade per pair, or the reason why a pair has none."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from angle_data.labelling.replies.layout import only_answer, without_fences, wit
 TOP_GRADE = 5.0
 
 GRADE_REASONS: dict[str, str] = {
-    "ambiguous": "several different numbers, or a range",
+    "ambiguous": "several numbers, a range, or grades of pairs that were not in the call: which is whose?",
+    "missing_id": "the reply grades other pairs of the call, but not this one",
     "no_number": "a reply without a grade",
     "out_of_range": "a grade below 0 or above 5",
     "refusal": "the grader declined",
     "refused_by_server": "no reply: whoever was asked refuses this request for good, and answers others",
     "request_failed": "no reply: the request failed and is asked again in the next run",
-    "truncated": "the reply was cut off before its grade",
+    "truncated": "the reply was cut off before this grade",
 }
 """Reason code -> meaning, for everything that `llm-score` writes to rejected.jsonl."""
 
@@ -34,49 +35,66 @@ _LABELLED = re.compile(
     re.IGNORECASE,
 )
 _ANY = re.compile(rf"(?<![\w.,])({_NUMBER}){_OF_FIVE}(?![\w%])(?![.,]\d)", re.IGNORECASE)
-_ITEM = re.compile(r"[ \t*#([-]*(?:pair)?[ \t#[]*1[ \t]*[].:)=*-]+\s+", re.IGNORECASE)
+_ITEM = re.compile(r"[ \t*#([-]*(?:pair|id)?[ \t#[]*(\d{1,3})[ \t]*[].:)=*-]+\s+(.*)", re.IGNORECASE)
+_NAME = re.compile(r"(?:pair|id)?[ _-]?(\d{1,3})", re.IGNORECASE)
+_BROKEN = re.compile(r"^\{|\{\s*[\"']")
 _LIST_KEYS = ("grades", "scores", "ratings", "results", "pairs")
 _GRADE_KEYS = ("score", "grade", "rating", "similarity", "value")
+_ID_KEYS = ("id", "pair", "index", "number")
 
 
-def parse_grade(raw: str, *, finish_reason: str | None) -> float | str:
-    """Return the grade 0..5 that the reply `raw` holds, or a reason code; never raises.
+def parse_grades(raw: str, *, count: int, finish_reason: str | None) -> list[float | str]:
+    """Return the grade 0..5 of each of the pairs 1..`count`, or a reason code; never raises.
 
-    Understood are JSON (the asked-for object, `{"1": 3.5}`, `[3.5]` as the whole reply) and one number, alone
-    or in a sentence. `finish_reason` is the service's word for why the reply ended. What can be read in two
-    ways is ambiguous.
+    Understood are JSON (the asked-for object, a mapping from number to grade, a list of numbers that is the
+    whole reply), a list of lines such as `2: 3.5` and, for a single pair, one number in a sentence.
+    `finish_reason` is the service's word for why the reply ended. What can be read in two ways is ambiguous.
     """
     text = without_fences(only_answer(without_thinking(raw), "")[0]).strip()
-    found = set(_grades(text))
-    if not found:
-        if finish_reason == "length":
-            return "truncated"
-        return "refusal" if text and is_refusal(text.splitlines()[0], "") else "no_number"
-    if len(found) > 1 or (grade := found.pop()) is None:
+    cut = finish_reason == "length"
+    found: dict[int, set[float | None]] = {}
+    for number, value in _grades(text, count, cut):
+        found.setdefault(number, set()).add(value)
+    # Whoever counts from 0, or grades pairs that were not in the call, may mean another pair by any number.
+    if any(not 1 <= number <= count and values - {None} for number, values in found.items()):
+        return ["ambiguous"] * count
+    none = "truncated" if cut else "missing_id" if found else "no_number"
+    if none == "no_number" and text and is_refusal(text.splitlines()[0], ""):
+        none = "refusal"
+    return [_only(found[number]) if number in found else none for number in range(1, count + 1)]
+
+
+def _only(values: set[float | None]) -> float | str:
+    if len(values) > 1 or (grade := next(iter(values))) is None:
         return "ambiguous"
     return grade if 0 <= grade <= TOP_GRADE else "out_of_range"
 
 
-def _grades(text: str) -> Iterator[float | None]:
-    """Yield everything that looks like a grade; None for one of unclear value."""
+def _grades(text: str, count: int, cut: bool) -> Iterator[tuple[int, float | None]]:
+    """Yield (pair number, grade) of everything that looks like a grade; None for one of unclear value."""
     decoded = list(_json_values(text))
     for value in decoded:
         # Hundreds of lists within each other can be decoded, but not be walked through.
         with suppress(RecursionError):
-            yield from _of_json(value)
-    if decoded or not text or text.startswith("{"):  # broken JSON: its number may be that of the pair
+            yield from _of_json(value, count)
+    if decoded or _BROKEN.search(text):  # in broken JSON, the number of a pair may look like its grade
         return
-    item = _ITEM.match(text)
-    if item is not None and _VALUE.fullmatch(text, item.end()):
-        text = text[item.end() :]
+    if count > 1:
+        lines = text.splitlines()[: -1 if cut else None]  # the last number may be half a number
+        yield from ((int(item[1]), _in_words(item[2])) for line in lines if (item := _ITEM.fullmatch(line)))
+        return
+    item = _ITEM.fullmatch(text)
+    if item is not None and item[1] == "1" and _VALUE.fullmatch(item[2]):
+        text = item[2]
     if _ANY.search(_SCALE.sub("", text)) or _LABELLED.search(text):
-        yield _in_words(text)
+        yield 1, _in_words(text)
 
 
 def _json_values(text: str) -> Iterator[Any]:
     """Yield the objects and lists of objects in `text`, the outermost ones, one after the other.
 
-    Any other list counts only when it is all of `text`: beside words, "[1]" may be a mark.
+    Any other list counts only when it is all of `text`: beside words, "[1]" may be a mark or a number of a
+    pair.
     """
     decoder = json.JSONDecoder(strict=False)
     position = 0
@@ -94,18 +112,32 @@ def _is_objects(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
-def _of_json(value: Any) -> Iterator[float | None]:
-    """Read {"grades": …}, {"id": 1, "score": 3.5}, {"1": 3.5} or [3.5]."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _of_json(item) if isinstance(item, dict) else iter([_plain(item)])
-    elif isinstance(value, dict):
-        inner = next((value[key] for key in _LIST_KEYS if isinstance(value.get(key), list | dict)), None)
-        if inner is not None:
-            yield from _of_json(inner)
-            return
-        keys = [key for key in (*_GRADE_KEYS, "1") if key in value]
-        yield from (_plain(value[key]) for key in keys[:1])
+def _of_json(value: Any, count: int) -> Iterator[tuple[int, float | None]]:
+    if isinstance(value, dict):
+        yield from _of_object(value, count)
+    elif isinstance(value, list):
+        for number, item in enumerate(value, start=1):
+            if isinstance(item, dict):
+                yield from _of_object(item, count)
+            elif len(value) == count or count == 1:
+                yield 1 if count == 1 else number, _plain(item)
+
+
+def _of_object(value: dict[str, Any], count: int) -> Iterator[tuple[int, float | None]]:
+    """Read {"grades": …}, {"id": 2, "score": 3.5} or {"2": 3.5}; the grade of a single pair needs no id."""
+    inner = next((value[key] for key in _LIST_KEYS if isinstance(value.get(key), list | dict)), None)
+    if inner is not None:
+        yield from _of_json(inner, count)
+        return
+    grades = [value[key] for key in _GRADE_KEYS if key in value]
+    if grades:
+        number = _plain(next((value[key] for key in _ID_KEYS if key in value), None)) if count > 1 else 1.0
+        if number is not None and number.is_integer():
+            yield int(number), _plain(grades[0])
+        return
+    for name, item in value.items():
+        if digits := _NAME.fullmatch(str(name)):
+            yield int(digits[1]), _plain(item.get("score") if isinstance(item, dict) else item)
 
 
 def _plain(value: Any) -> float | None:

@@ -50,7 +50,7 @@ class Questions(Job):
         self.run, self.spec = run, AnnotatorSpec("m", engine, "m")
         self.count, self.content = count, content
 
-    def requests(self):
+    def requests(self, journal):
         sampling = Sampling(0.0, 512)
         for number in range(self.count):
             messages = ({"role": "user", "content": f"{self.content} {number}"},)

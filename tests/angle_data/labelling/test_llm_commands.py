@@ -258,6 +258,8 @@ def test_an_unreachable_server_is_one_line(fails):
         (LabelConfig, {"size": 0}, "--size must be at least 1, got 0"),
         (LabelConfig, {"limit": 0}, "--limit must be at least 1, got 0"),
         (LabelConfig, {"polarity": "all"}, "--polarity must be one of both, synonym, antonym, got 'all'"),
+        (ScoreConfig, {"pairs_per_call": 0}, "--pairs-per-call must be from 1 to 50, got 0"),
+        (ScoreConfig, {"pairs_per_call": 51}, "--pairs-per-call must be from 1 to 50, got 51"),
         (ScoreConfig, {"limit": 0}, "--limit must be at least 1, got 0"),
     ],
 )

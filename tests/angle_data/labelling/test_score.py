@@ -1,5 +1,6 @@
 """Grading runs against a real socket: what is asked, what is written, and what is never asked twice."""
 
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -14,8 +15,8 @@ from angle_data.cli import app
 from angle_data.errors import InputError, StoppedError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.config import ScoreConfig
-from angle_data.labelling.score import plan_score, score
-from angle_data.labelling.texts import PairFile
+from angle_data.labelling.score import group_pairs, plan_score, score
+from angle_data.labelling.texts import Pair, PairFile
 from angle_data.text import stable_hash
 
 SHOWN = re.compile(r"Pair (\d+)\nA: (.*)\nB: (.*)")
@@ -56,16 +57,22 @@ def run_json(tmp_path):
     return json.loads((tmp_path / "run" / "run.json").read_text())
 
 
-def test_every_pair_gets_its_own_grade(tmp_path):
+@pytest.mark.parametrize("per_call", [1, 5])
+def test_every_pair_gets_its_own_grade(tmp_path, per_call):
     write_pairs(tmp_path / "pairs.jsonl", range(40))
     with FakeOpenAI(grader) as server:
-        result = score(config(tmp_path, server))
+        result = score(config(tmp_path, server, pairs_per_call=per_call))
     scores = rows(tmp_path / "run" / "scores.jsonl")
-    assert len(scores) == result.counts["kept"] == len(server.seen) == 40
+    assert len(scores) == result.counts["kept"] == result.counts["pairs"] == 40
+    assert result.counts["requests"] == len(server.seen)
+    assert len(server.seen) == 40 if per_call == 1 else len(server.seen) < 20
     assert all(row["score"] == pytest.approx(true_grade(row["text1"], row["text2"])) for row in scores)
-    assert [row["text1"] for row in scores] == [f"Node {i} is up." for i in range(40)]
-    schema = server.seen[0].body["response_format"]["json_schema"]["schema"]["properties"]["grades"]
-    assert schema["minItems"] == schema["maxItems"] == 1
+    in_order = [row["text1"] for row in scores] if per_call == 1 else sorted(row["text1"] for row in scores)
+    names = [f"Node {i} is up." for i in range(40)]
+    assert in_order == (names if per_call == 1 else sorted(names))
+    for body in (seen.body for seen in server.seen):
+        schema = body["response_format"]["json_schema"]["schema"]["properties"]["grades"]
+        assert schema["minItems"] == schema["maxItems"] == len(shown(body)) <= per_call
     assert list(scores[0]) == ["text1", "text2", "score", "model", "key"]
     assert run_json(tmp_path)["finished"] is True
 
@@ -82,6 +89,70 @@ def test_a_second_run_asks_nothing_and_a_further_pair_asks_one_call(tmp_path):
         assert plan_score(config(tmp_path, server)).to_ask == 1
         score(config(tmp_path, server))
     assert len(server.seen) == 21
+
+
+def test_a_further_pair_changes_few_of_the_shared_calls():
+    pairs = [Pair(f"a{i}", f"b{i}", stable_hash(str(i))) for i in range(1001)]
+    before, after = set(group_pairs(pairs[:1000], 8)), set(group_pairs(pairs, 8))
+    assert len(after - before) <= 3
+    assert sum(map(len, before)) == 1000
+    assert max(map(len, before)) <= 8
+    assert 4 < 1000 / len(before) < 6.5  # 8 (1 - 1/e) = 5.06
+
+
+def test_a_call_holds_pairs_from_all_over_the_file(tmp_path):
+    write_pairs(tmp_path / "pairs.jsonl", range(200))
+    pairs = list(PairFile(tmp_path / "pairs.jsonl"))
+    place = {pair: number for number, pair in enumerate(pairs)}
+    near = [
+        abs(place[one] - place[other]) == 1
+        for call in group_pairs(pairs, 10)
+        for one, other in itertools.pairwise(call)
+    ]
+    assert sum(near) < len(near) / 10
+
+
+@pytest.mark.parametrize("fault", ["skips", "cut off", "refused"])
+def test_pairs_that_a_call_leaves_without_a_grade_are_asked_alone_when_wanted(tmp_path, fault):
+    write_pairs(tmp_path / "pairs.jsonl", range(20, 32))
+    lost = {"skips": "missing_id", "cut off": "truncated", "refused": "refused_by_server"}[fault]
+    alone = []  # what is said of a pair that is asked alone, when it is not its grade
+
+    def faulty(body):
+        pairs = shown(body)
+        if len(pairs) == 1:
+            return alone[0] if alone else grader(body)
+        whole = json.dumps({"grades": [{"id": 1, "score": true_grade(*pairs[0][1:])}]})
+        return whole if fault == "skips" else whole[:-2] + ', {"id": 2, "sco'
+
+    end = "length" if fault == "cut off" else "stop"
+    faults = [Fault(400, message="odd text")] if fault == "refused" else []
+    with FakeOpenAI(grader if fault == "refused" else faulty, faults=faults, finish_reason=end) as server:
+        plain = config(tmp_path, server, pairs_per_call=6)
+        plain = replace(plain, engine=replace(plain.engine, concurrency=1))
+        counts = score(plain).counts
+        calls, missing = len(server.seen), 12 - counts["kept"]
+        assert calls < 12
+        assert missing > 1
+        assert counts["rejected"] == {lost: missing}
+        assert {row["reason"] for row in rows(tmp_path / "run" / "rejected.jsonl")} == {lost}
+        assert score(plain).counts["asked"] == 0
+        again = replace(plain, retry_rejected=True)
+        assert plan_score(again).to_ask == missing
+        if fault == "skips":  # what is still without a grade is asked alone each time
+            alone.append("no idea")
+            counts = score(again).counts
+            assert (counts["asked"], counts["rejected"]) == (missing, {"no_number": missing})
+            assert plan_score(again).to_ask == missing
+            alone.clear()
+        counts = score(again).counts
+        assert (counts["asked"], counts["kept"], counts["rejected"]) == (missing, 12, {})
+        assert counts["requests"] == counts["replied"] + counts["refused"] == calls + missing
+        assert all(len(shown(seen.body)) == 1 for seen in server.seen[calls:])
+        assert plan_score(again).to_ask == 0
+        assert score(plain).counts["kept"] == 12
+    scores = rows(tmp_path / "run" / "scores.jsonl")
+    assert all(row["score"] == pytest.approx(true_grade(row["text1"], row["text2"])) for row in scores)
 
 
 def test_what_cannot_be_read_is_accounted_for_with_its_reason(tmp_path):
@@ -171,6 +242,8 @@ def test_recorded_grades_need_no_server(tmp_path):
     assert (counts["requests"], counts["kept"], counts["failed"]) == (4, 3, {"not_recorded": 1})
     found = {row["text1"]: row["score"] for row in rows(tmp_path / "run" / "scores.jsonl")}
     assert found == {"Node 0 is up.": 4, "Node 1 is up.": 2, "Node 2 is up.": 5}
+    refused = CliRunner().invoke(app, [*arguments, "--pairs-per-call", "2"])
+    assert (refused.exit_code, "recorded grades are of single pairs" in str(refused.exception)) == (1, True)
 
 
 def test_equal_pairs_are_graded_once_and_blank_ones_never(tmp_path):

@@ -62,7 +62,7 @@ class Questions(Job):
         self.command, self.again, self.wanted = command, again, wanted
         self.retry_rejected = again is not None
 
-    def requests(self):
+    def requests(self, journal):
         sampling = self.spec.sampling()
         for name in self.names:
             messages = ({"role": "user", "content": f"grade {name}"},)
@@ -84,8 +84,8 @@ class Questions(Job):
     def derive(self, journal):
         if self.wanted is not None:
             return self.wanted
-        rows = [journal.row(request.key) for request in self.requests()]
-        failures = [journal.failures.get(request.key) for request in self.requests()]
+        rows = [journal.row(request.key) for request in self.requests(journal)]
+        failures = [journal.failures.get(request.key) for request in self.requests(journal)]
         (self.run / "scores.txt").write_text("\n".join(row["reply"] for row in rows if row))
         failed = [failure.kind for failure in failures if failure]
         return {

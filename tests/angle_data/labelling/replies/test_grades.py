@@ -4,11 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from angle_data.labelling.replies.grades import GRADE_REASONS, parse_grade
+from angle_data.labelling.replies.grades import GRADE_REASONS, parse_grades
+
+
+def grades(raw, count, finish_reason="stop"):
+    return parse_grades(raw, count=count, finish_reason=finish_reason)
 
 
 def grade(raw, finish_reason="stop"):
-    return parse_grade(raw, finish_reason=finish_reason)
+    (found,) = grades(raw, 1, finish_reason)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -75,9 +80,70 @@ def test_what_is_no_grade_gets_a_reason(raw, reason):
     assert grade(raw) == reason
 
 
-def test_a_reply_that_was_cut_off_has_no_grade():
-    assert grade('{"grades": [{"id": 1, "sco', "length") == "truncated"
-    assert grade('{"grades": [{"id": 1, "sco') == "no_number"
+@pytest.mark.parametrize("before", ["", "[", "Sure:\n", "```json\n", '{"grades": ['])
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_number_of_a_pair_in_a_reply_that_was_cut_off_is_not_its_grade(before, count):
+    cut = before + '{"id": 1, "sco'
+    assert grades(cut, count, "length") == ["truncated"] * count
+    assert grades(cut, count) == ["no_number"] * count
+
+
+@pytest.mark.parametrize("cut", range(1, 40))
+def test_a_reply_that_was_cut_off_anywhere_keeps_only_whole_grades(cut):
+    for whole in (
+        '{"grades": [{"id": 1, "score": 2.5}, {"id": 2, "score": 3.5}]}',
+        "1: 2.5\n2: 3.5",
+        "[2.5, 3.5]",
+    ):
+        for found, true in zip(grades(whole[:-cut], 2, "length"), (2.5, 3.5), strict=True):
+            assert found in (true, "truncated")
+    assert grades('{"grades": [{"id": 1, "score": 2}, {"id": 2, "sco', 2, "length") == [2.0, "truncated"]
+    assert grades("1: 2.5\n2: 3", 2, "length") == [2.5, "truncated"]
+
+
+def test_grades_belong_to_their_numbers_not_their_places():
+    raw = '{"grades": [{"id": 3, "score": 0}, {"id": 1, "score": 5}]}'
+    assert grades(raw, 3) == [5.0, "missing_id", 0.0]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"grades": [{"id": 0, "score": 5}, {"id": 1, "score": 0}, {"id": 2, "score": 3}]}',
+        '{"grades": [{"id": 1, "score": 5}, {"id": 2, "score": 0}, {"id": 4, "score": 3}]}',
+        '{"0": 5, "1": 0, "2": 3}',
+        "0: 5\n1: 0\n2: 3",
+    ],
+    ids=["from 0", "a gap", "mapping", "lines"],
+)
+def test_a_number_that_no_pair_has_makes_every_grade_ambiguous(raw):
+    """A grader that counts from 0 would give each grade to the neighbour."""
+    assert grades(raw, 3) == ["ambiguous"] * 3
+
+
+def test_a_legend_before_the_grades_says_nothing_about_pairs():
+    assert grades("0: unrelated\n5: the same\n\n1: 4\n2: 3", 3) == [4.0, 3.0, "missing_id"]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "1: 4\n2: 0.5\n",
+        "Pair 1: 4/5\nPair 2: 0.5/5",
+        "1. 4\n2) 0.5",
+        "Pair [1]: 4\nPair [2]: 0.5",
+        "[4, 0.5]",
+        "```json\n[4, 0.5]\n```",
+        '{"pair 1": 4, "2": {"score": "0.5"}}',
+    ],
+)
+def test_several_grades_without_the_asked_for_json(raw):
+    assert grades(raw, 2) == [4.0, 0.5]
+
+
+@pytest.mark.parametrize("raw", ["[4, 3, 2]", "Both are close [3, 4].", '[{"score": 4}, {"score": 3}]'])
+def test_grades_without_numbers_are_not_matched_by_place(raw):
+    assert grades(raw, 2) == ["no_number"] * 2
 
 
 json_values = st.recursive(
@@ -91,7 +157,9 @@ json_values = st.recursive(
 
 
 @settings(max_examples=50)
-@given(raw=st.text(max_size=200) | json_values.map(json.dumps))
-def test_every_reply_gives_a_grade_in_range_or_a_known_reason(raw):
-    found = grade(raw, None)
-    assert found in GRADE_REASONS if isinstance(found, str) else 0 <= found <= 5
+@given(raw=st.text(max_size=200) | json_values.map(json.dumps), count=st.integers(1, 4))
+def test_every_pair_gets_a_grade_in_range_or_a_known_reason(raw, count):
+    parsed = grades(raw, count, None)
+    assert len(parsed) == count
+    for found in parsed:
+        assert found in GRADE_REASONS if isinstance(found, str) else 0 <= found <= 5
