@@ -11,10 +11,11 @@ from angle_train.evaluate.suite import Evaluation
 from angle_train.report.result import NAMING_NOTES, DataNote, FitReport, space_figures
 
 BETTER, WORSE, SAME = (0.05, 0.01, 0.09), (-0.05, -0.09, -0.01), (0.01, -0.02, 0.04)
-NOT_SAVED = "best checkpoint, not saved"
+NOT_SAVED = "last checkpoint, not saved"
+CHOICE = {"chosen": 1, "compared": 5, "probability": 0.9765}
 FOLDS = {
-    "sizes": [11, 13], "evaluation": 2, "share": 0.3, "scores": [0.6123, 0.7345], "mean": 0.6734,
-    "spread": 0.0864, "backbone": 0.5912, "means": [0.6456, 0.6734, 0.6612], "shared_texts": [0, 48],
+    "sizes": [11, 13], "evaluation": 2, "share": 0.3, "backbone": 0.5912, "tuned": 0.6734,
+    "progress": [0.3333, 0.6667, 1.0], "curve": [0.6456, 0.6734, 0.6612], "shared_texts": [0, 48],
 }  # fmt: skip
 LONG = "The log of a failed deployment, " + "0123456789abcdef" * 30 + ", <b>&amp; its end"
 
@@ -25,8 +26,9 @@ def result(pairs, model, value, difference=None, role="test"):
     return Result(pairs, role, 200, model, Interval(value, value - 0.1, value + 0.1), baseline, found)
 
 
-def report(*tested, kept="tuned", dev=SAME, **values):
+def report(*tested, kept="tuned", dev=SAME, details=None, **values):
     """The report of a run with these differences on its test sets."""
+    choice = CHOICE if kept == "tuned" else {"chosen": 0, "compared": 5, "probability": 0.6321}
     results = [
         result("picked", "tuned", 0.5, dev, role="dev"),
         *(
@@ -47,25 +49,26 @@ def report(*tested, kept="tuned", dev=SAME, **values):
         ],
         steps=4,
         planned_steps=8,
-        best_step=4,
+        best_step=4 if kept == "tuned" else 0,
         kept=kept,
         dev_before=0.5,
         dev_after=0.625 if kept == "tuned" else 0.45,
         results=results,
         notes=["3 of 9 dev pairs are training pairs too"],
+        details={"choice": choice, **(details or {})},
     )
     return replace(plain, **values)
 
 
 def untrained(share=0.0, setting=0.0):
     """A run whose parts advised against training."""
-    folds = FOLDS | {"evaluation": 0, "share": share, "mean": 0.59, "means": [0.31, 0.33, 0.32]}
+    folds = FOLDS | {"share": share, "backbone": 0.59, "tuned": 0.33, "curve": [0.31, 0.33]}
     curve = [
-        {"step": 2 * i, "epoch": i / 3, "dev": dev, "terms": {}} for i, dev in enumerate((0.59, 0.31, 0.33))
+        {"step": 3 * i, "epoch": i / 2, "dev": dev, "terms": {}} for i, dev in enumerate((0.59, 0.31, 0.33))
     ]
     return replace(
         report(SAME, kept="backbone", details={"folds": folds}),
-        steps=0, planned_steps=6, best_step=0, dev_before=0.59, dev_after=0.59, curve=curve,
+        steps=0, planned_steps=6, best_step=0, dev_before=0.59, dev_after=0.33, curve=curve,
         recipe={"training": {"average_with_backbone": setting}}, notes=[NAMING_NOTES[1]],
     )  # fmt: skip
 

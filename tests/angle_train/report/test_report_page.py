@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from report_examples import (
     BETTER,
+    CHOICE,
     FOLDS,
     LONG,
     NOT_SAVED,
@@ -136,7 +137,7 @@ def test_page_needs_nothing_from_outside_and_can_be_used_without_seeing_it(pages
 def test_names_and_texts_are_escaped(fit_page, eval_page):
     details = made_report().details
     leak, lengths = details["leaks"][0] | {"name": EVIL}, details["lengths"]
-    details = {"command": EVIL, "dropped": {EVIL: 2}, "leaks": [leak], "lengths": lengths}
+    details = {"command": EVIL, "dropped": {EVIL: 2}, "leaks": [leak], "lengths": lengths, "choice": CHOICE}
     made = replace(
         made_report(),
         backbone=EVIL,
@@ -176,8 +177,8 @@ def test_every_section_of_a_run_is_there(pages):
     text = plain(pages["fit"])
     for heading in ("Before and after", "A closer look at set0", "Worst regressions", "Best gains",
                     "Cosines by gold score", "Saturation and the space of vectors", "Learning curve",
-                    "Human-graded pairs, held out in turn", "Merged back", "Leaks", "Left out and cut",
-                    "How to reproduce"):  # fmt: skip
+                     "Chosen on held-out pairs", "Merged back", "Leaks", "Left out and cut",
+                     "How to reproduce"):  # fmt: skip
         assert heading in text, heading
     assert text.index("Better than the backbone") < text.index("Before and after")
     assert "Warning: 3 of 9 dev pairs are training pairs too." in text
@@ -195,8 +196,9 @@ def test_the_numbers_of_the_json_report_are_on_the_page(pages):
             numbers += [f"{100 * v:+.1f}" for v in gained]
     for note in made.data:
         numbers += [f"{note.pairs:,}", note.sha256[:12], *(f"{k}: {n:,}" for k, n in note.scores.items())]
-    folds = made.details["folds"]
-    numbers += [f"{100 * v:.2f}" for v in (folds["mean"], folds["spread"], folds["backbone"])]
+    folds, choice = made.details["folds"], made.details["choice"]
+    numbers += [f"({', '.join(map(str, folds['sizes']))} pairs)"]
+    numbers += [f"{choice['compared']} candidates", f"{choice['probability']:.2f}"]
     numbers += ["7 of 60", "23.7 %", "1,311 training pairs left out: near copies", "1.7 %", "264", "1,893"]
     numbers += ["Computed on cpu, fp32; processes: 3"]
     for found in made.details["analysis"]:
@@ -260,29 +262,39 @@ def test_a_perfect_order_of_labels_is_worth_what_the_page_says(fit_page):
 
 
 MERGE = {"share": 0.3, "shares": [0.0, 0.3], "dev": [0.6, 0.7]}
+AUTO = {"training": {"average_with_backbone": "auto"}}
 
 
 @pytest.mark.parametrize(
     ("made", "sentences"),
     [
         (replace(report(BETTER), planned_steps=4),
-         ["4 steps; best at step 4; its best checkpoint was saved."]),
-        (report(BETTER), ["4 steps, stopped early of 8; best at step 4"]),
-        (report(BETTER, details={"merge": MERGE}),
-         ["its best checkpoint, mixed with 30 % of the backbone, was saved (dev 62.5).",
+         ["4 steps; the weights of step 4 were saved.",
+          "Chosen on dev pairs 5 candidates were compared with the backbone: the weights after every evaluation. "
+          "The tuned weights were taken because they are better by more than chance explains, with all that "
+          "were compared taken into account; the probability that they are better is 0.98."]),
+        (report(BETTER), ["4 steps, stopped early of 8; the weights of step 4 were saved."]),
+        (report(BETTER, kept="backbone"),
+         ["4 steps, stopped early of 8; the backbone was saved.",
+          "The tuned weights were not taken: they would have to be better by more than chance explains",
+          "the probability that they are better is 0.63."]),
+        (report(BETTER, details={"merge": MERGE}, recipe=AUTO),
+         ["the weights of step 4, mixed with 30 % of the backbone, were saved (dev 62.5).",
+          "the weights after every evaluation, and mixes with the backbone. The tuned",
           "The saved weights are 30 % backbone and 70 % tuned."]),
-        (report(BETTER, details={"folds": FOLDS}),
-         ["The run on all pairs took 4 of 8 steps, as was best there; its weights, mixed with 30 % of the "
+        (report(BETTER, details={"folds": FOLDS}, recipe=AUTO),
+         ["The run on all pairs took 4 of 8 steps, as was chosen there; its weights, mixed with 30 % of the "
           "backbone, were saved.",
-          "so 2 parts of the human-graded pairs were held out in turn",
-          "Their mean Spearman after evaluation 2 of 3, with 30 % of the backbone mixed in, is 67.34 ± 8.64 "
-          "over the parts, the backbone’s 59.12. Every part"]),
-        (report(BETTER, details={"folds": FOLDS | {"evaluation": 3, "best": 2, "shared_texts": [3, 48]}}),
-         ["after evaluation 3 of 3, the last within one standard error of the best, with 30 %",
-          "3 of their 48 texts are in two parts or more, which flatters the scores."]),
+          "so 2 parts of the human-graded pairs (11, 13 pairs) were held out in turn: a run on all other pairs "
+          "was measured on each, and the pairs of all parts are ranked together. None of their 48 texts is in "
+          "two parts.",
+          "the weights after every evaluation, and mixes with the backbone. The tuned weights were taken"]),
+        (report(BETTER, details={"folds": FOLDS | {"shared_texts": [3, 48]}, "choice": CHOICE | {"compared": 1}}),
+         ["3 of their 48 texts are in two parts or more, which flatters the scores.",
+          "1 candidate was compared with the backbone: the weights at the planned end. The tuned"]),
         (untrained(),
-         ["Nothing was better than the backbone there: no run on all pairs was made.",
-          "Their mean Spearman was never better than the backbone’s, 59.12."]),
+         ["Nothing was surely better than the backbone there: no run on all pairs was made.",
+          "Chosen on held-out pairs", "The tuned weights were not taken"]),
     ],
 )  # fmt: skip
 def test_course_of_a_run(fit_page, made, sentences):
@@ -295,8 +307,10 @@ def test_what_was_chosen_stands_out(fit_page):
     assert legends(html)[-1] == [
         ("s1 dashed", "backbone"),
         ("s2", "during tuning"),
-        ("ink", "best checkpoint (ring)"),
+        ("ink", "chosen (ring)"),
     ]
+    html = fit_page(report(BETTER, details={"folds": FOLDS}))
+    assert legends(html)[-1][1:] == [("s2", "held out in turn"), ("ink", "chosen (ring)")]
 
 
 def test_leaks_stand_out(fit_page):
@@ -381,8 +395,8 @@ def test_kept_backbone_is_the_only_saved_model_of_the_page(fit_page):
     assert "tuning helped" not in text
     assert "Warning: 3 of 9 dev pairs" in text
     assert text.count("Warning") == 1
-    assert "best at step 4; the backbone was saved." in text
-    assert "A mix of 30 % backbone and 70 % tuned ranked the dev pairs no better than the backbone" in text
+    assert "stopped early of 8; the backbone was saved." in text
+    assert "Merged back The backbone was saved." in text
     assert f"Where “{NOT_SAVED}” ranks pairs worse, and better, than “backbone”" in text
     columns = next(cells for _, cells in rows(html, "Cosines by gold score"))
     assert columns == ["gold score", "pairs", "backbone", NOT_SAVED]
@@ -394,11 +408,14 @@ def test_kept_backbone_is_the_only_saved_model_of_the_page(fit_page):
 
 def test_parts_that_advise_against_training_leave_the_backbone_alone(fit_page):
     html = fit_page(untrained(), views()[:1])
-    for word in ("stopped early", "Warning", "tuned", NOT_SAVED):
+    for word in ("stopped early", "Warning", NOT_SAVED):
         assert word not in plain(html)
+    # No row, title or legend has the tuned weights; only the sentences that say why there are none.
+    assert not re.findall(r">(?:tuned|tuned, [^<]*)<", html)
+    assert "tuned" not in " ".join(re.findall(r'aria-label="([^"]*)"', html))
     assert [cells[3] for _, cells in rows(html, RESULTS)[1:]] == ["backbone"]
     assert next(cells for _, cells in rows(html, "Saturation")) == ["figure", "backbone"]
-    assert [("s1 dashed", "backbone"), ("s2", "mean of the parts"), ("ink", "chosen (ring)")] in legends(html)
+    assert [("s1 dashed", "backbone"), ("s2", "held out in turn"), ("ink", "chosen (ring)")] in legends(html)
 
 
 def test_main_figures_are_compared_with_the_baseline_and_seeds_are_shown(eval_page):

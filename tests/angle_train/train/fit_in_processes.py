@@ -55,6 +55,14 @@ def calm_copy(model, directory):
     return directory
 
 
+def near_copies(pairs, file):
+    """The pairs with a word more, from which a run learns what it is measured on by parts of the pairs."""
+    rows = [json.loads(line) for line in Path(pairs).read_text().splitlines()]
+    copies = [row | {"sentence1": f"{row['sentence1']} now"} for row in rows]
+    file.write_text("\n".join(map(json.dumps, copies)))
+    return str(file)
+
+
 def main(model, pairs, out):
     """Everything that the tests look at."""
     fit_module.write_fit_page = lambda *given: None  # its figures take longer than the training
@@ -72,10 +80,12 @@ def main(model, pairs, out):
         return replace(base, out=Path(out) / name, **changes)
 
     few = {
-        "data": [],
+        "data": [near_copies(pairs, Path(out) / "copies.jsonl")],
         "dev": [],
         "human": [pairs],
-        "recipe": base.recipe.with_overrides({"folds": 2, "average_with_backbone": "auto"}),
+        "recipe": base.recipe.with_overrides(
+            {"folds": 2, "average_with_backbone": "auto", "learning_rate": 2e-3}
+        ),
     }
     codes = {
         "one": in_processes(1, run(at("one", backbone=str(calm)))),

@@ -15,7 +15,7 @@ from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, fit
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
-from angle_train.train import choosing as crossfit
+from angle_train.train import folds as cross_fitting
 from angle_train.train import trainer
 
 SHORT = {"epochs": 2, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1, "folds": 2}
@@ -42,16 +42,16 @@ def write(path, rows):
 
 @pytest.fixture(scope="module")
 def config(rows, tiny_model_dir, tmp_path_factory):
-    """40 pairs and 24 human-graded ones, 8 of which are among the 40; 16 test pairs.
+    """48 pairs and 32 human-graded ones, 8 of which are among the 48; 16 test pairs.
 
-    Of the other 16 the machine has a paraphrase, so that training on its pairs helps on them.
+    Of the other 24 the machine has a paraphrase, so that training on its pairs helps on them.
     """
     folder = tmp_path_factory.mktemp("few")
-    alike = [row | {"sentence1": f"{row['sentence1']} now"} for row in rows[40:56]]
+    alike = [row | {"sentence1": f"{row['sentence1']} now"} for row in rows[40:64]]
     return FitConfig(
         data=[write(folder / "machine.jsonl", [*rows[16:40], *alike])],
-        human=[write(folder / "human.jsonl", rows[32:56])],
-        test=[write(folder / "test.jsonl", rows[60:76])],
+        human=[write(folder / "human.jsonl", rows[32:64])],
+        test=[write(folder / "test.jsonl", rows[64:80])],
         backbone=str(tiny_model_dir),
         out=folder / "out",
         recipe=Recipe().with_overrides(SHORT | {"average_with_backbone": "auto"}),
@@ -74,20 +74,20 @@ def weights(directory):
 
 def test_human_pairs_choose_the_number_of_steps_in_turn(config, result):
     report, folds = result.report, result.report.details["folds"]
-    assert folds["sizes"] == [12, 12]
-    assert folds["evaluation"] > 0
+    assert report.kept == "tuned"
+    assert folds["sizes"] == [16, 16]
+    # The planned end; besides it another evaluation, and nine mixes with the backbone after each.
+    assert (folds["evaluation"], folds["share"], report.details["choice"]["compared"]) == (2, 0.0, 20)
     assert report.dev_before == folds["backbone"]
-    assert report.dev_after == folds["mean"] == pytest.approx(np.mean(folds["scores"]))
-    assert report.dev_after == folds["means"][folds["evaluation"] - 1] > report.dev_before
-    assert [point["dev"] for point in report.curve] == [folds["backbone"], *folds["means"]]
-    # 32 + 24 pairs are 4 batches.
-    assert [point["step"] for point in report.curve] == [0, 4, 8]
-    assert report.planned_steps == 8
-    assert report.steps == report.best_step == 4 * folds["evaluation"]
-    assert [(note.role, note.pairs) for note in report.data] == [("train", 56), ("human", 24), ("test", 16)]
+    assert report.dev_after == folds["tuned"] == folds["curve"][1] > report.dev_before
+    assert [point["dev"] for point in report.curve] == [folds["backbone"], *folds["curve"]]
+    # 40 + 32 pairs are 5 batches.
+    assert [point["step"] for point in report.curve] == [0, 5, 10]
+    assert report.planned_steps == report.steps == report.best_step == 10
+    assert [(note.role, note.pairs) for note in report.data] == [("train", 72), ("human", 32), ("test", 16)]
     assert report.details["dropped"] == {"graded by humans": 8}
     assert [(r.role, r.pairs, r.count) for r in report.results[::3]] == [
-        ("dev", "human/held out in turn", 24),
+        ("dev", "human/held out in turn", 32),
         ("test", "test", 16),
     ]
     assert not (config.out / "folds").exists()
@@ -96,18 +96,26 @@ def test_human_pairs_choose_the_number_of_steps_in_turn(config, result):
     assert "dev_spearman" not in card  # the parts measured other models
 
 
+def choosing_evaluation(evaluation, last):
+    """Let the parts choose this evaluation of so many, with nothing mixed in: for what comes after the choice."""
+    original = cross_fitting.choose
+
+    def choose(*given):
+        return replace(original(*given), chosen=1 + last - evaluation)  # the first candidate is the last one
+
+    return choose
+
+
 @pytest.mark.parametrize(("evaluation", "steps"), [(2, 8), (3, 12)])
 def test_all_pairs_are_trained_on_for_as_large_a_share_as_the_parts_were(
     config, tmp_path, monkeypatch, evaluation, steps
 ):
-    """A part of 12 pairs is 6 steps, measured after 2, 4 and 6; all 24 would be after 3, 6, 9 and 12."""
-    original = crossfit.choose
-    monkeypatch.setattr(
-        crossfit, "choose", lambda curves: replace(original(curves), evaluation=evaluation, share=0)
-    )
-    values = {"batch_size": 4, "evals_per_epoch": 2}
+    """A part of 16 pairs is 6 steps, measured after 2, 4 and 6; all 32 would be after 3, 6, 9 and 12."""
+    monkeypatch.setattr(cross_fitting, "choose", choosing_evaluation(evaluation, 3))
+    values = {"batch_size": 6, "evals_per_epoch": 2}
     report = fit(replace(changed(config, **values), data=[], out=tmp_path / "out")).report
-    assert report.details["folds"]["sizes"] == [12, 12]
+    assert report.details["folds"]["sizes"] == [16, 16]
+    assert report.dev_after == report.details["folds"]["curve"][evaluation - 1]
     assert report.details["folds"]["progress"] == pytest.approx([1 / 3, 2 / 3, 1])
     assert [point["step"] for point in report.curve] == [0, 4, 8, 12]
     assert (report.steps, report.best_step, report.planned_steps) == (steps, steps, 12)
@@ -116,31 +124,29 @@ def test_all_pairs_are_trained_on_for_as_large_a_share_as_the_parts_were(
 def test_every_human_pair_is_measured_by_a_run_that_did_not_train_on_it(
     config, result, tmp_path, monkeypatch
 ):
-    trained, parts = [], []
-    original = trainer.train
+    left_out, original, human = [], trainer.train, load_pairs(config.human[0])
 
     def watch(model, pairs, *given, evaluator=None, **options):
-        trained.append(set(zip(pairs.text1, pairs.text2, strict=True)))
-        dev = [evaluator.part] if evaluator else []
-        parts.append([set(zip(p.text1, p.text2, strict=True)) for p in dev])
-        return original(model, pairs, *given, evaluator=evaluator, **options)
+        trained = set(zip(pairs.text1, pairs.text2, strict=True))
+        rest = [i for i in range(len(human)) if (human.text1[i], human.text2[i]) not in trained]
+        left_out.append(rest)
+        done = original(model, pairs, *given, evaluator=evaluator, **options)
+        if evaluator:
+            *_, last = evaluator.measured().values()
+            expected = evaluate_model(model, human.take(rest, "left out"))
+            np.testing.assert_array_equal(last[0][0], expected)  # with nothing of the backbone
+        return done
 
-    monkeypatch.setattr("angle_train.train.choosing.train", watch)
+    monkeypatch.setattr(cross_fitting, "train", watch)
     monkeypatch.setattr(fit_module, "train", watch)
     fit(replace(config, out=tmp_path / "out"))
-    human = load_pairs(config.human[0])
-    everything = set(zip(human.text1, human.text2, strict=True))
-    (first,), (second,), rest = parts
-    assert (first | second, first & second, rest) == (everything, set(), [])
-    assert not trained[0] & first
-    assert not trained[1] & second
-    assert trained[0] >= second
-    assert trained[2] >= everything
+    first, second, rest = left_out
+    assert (sorted(first + second), rest) == (list(range(32)), [])
     assert weights(tmp_path / "out") == weights(config.out)
 
 
-# A part is 3 steps an epoch, all pairs are 4.
-@pytest.mark.parametrize(("folder", "step"), [("folds/part-2", 3), ("", 4)])
+# A part is 4 steps an epoch, all pairs are 5.
+@pytest.mark.parametrize(("folder", "step"), [("folds/part-2", 4), ("", 5)])
 def test_a_run_killed_in_a_part_or_after_them_goes_on(config, result, tmp_path, folder, step):
     run = replace(config, out=tmp_path / "out")
     with cut_off("on_save", step, folder=folder), pytest.raises(CutOff):
@@ -154,25 +160,24 @@ def test_a_run_killed_in_a_part_or_after_them_goes_on(config, result, tmp_path, 
 
 
 def test_a_run_killed_where_it_was_to_stop_takes_no_step_more(config, tmp_path, monkeypatch):
-    original = crossfit.choose
-    first = {"evaluation": 1, "share": 0}
-    monkeypatch.setattr(crossfit, "choose", lambda curves: replace(original(curves), **first))
+    monkeypatch.setattr(cross_fitting, "choose", choosing_evaluation(1, 2))
     report = fit(replace(config, out=tmp_path / "whole")).report
-    assert (report.steps, report.planned_steps) == (4, 8)
+    assert (report.steps, report.planned_steps) == (5, 10)
     run = replace(config, out=tmp_path / "cut")
-    with cut_off("on_save", 4), pytest.raises(CutOff):
+    with cut_off("on_save", 5), pytest.raises(CutOff):
         fit(run)
-    assert (run.out / "checkpoints" / "checkpoint-4").is_dir()
+    assert (run.out / "checkpoints" / "checkpoint-5").is_dir()
     fit(run)
     for name in ("model.safetensors", "report.json"):
         assert (run.out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 
 
-def test_with_dev_pairs_human_pairs_train_along_with_their_weight(config, rows, tmp_path):
-    dev = write(tmp_path / "dev.jsonl", rows[76:])
-    given = replace(changed(config, average_with_backbone=0.0, epochs=1), dev=[dev], out=tmp_path / "one")
+def test_with_dev_pairs_human_pairs_train_along_with_their_weight(config, tmp_path):
+    # Dev pairs that are training pairs: tuning is surely better.
+    given = replace(changed(config, average_with_backbone=0.0), dev=config.human, out=tmp_path / "one")
     report = fit(given).report
-    assert [(note.role, note.pairs) for note in report.data][:2] == [("train", 56), ("human", 24)]
+    assert report.kept == "tuned"
+    assert [(note.role, note.pairs) for note in report.data][:2] == [("train", 72), ("human", 32)]
     assert "folds" not in report.details
     heavier = replace(changed(given, human_weight=5.0), out=tmp_path / "five")
     assert fit(heavier).report.data[1].sha256 != report.data[1].sha256
@@ -184,33 +189,101 @@ def test_with_dev_pairs_human_pairs_train_along_with_their_weight(config, rows, 
 def test_human_pairs_alone_are_enough(config, tmp_path):
     run = replace(changed(config, epochs=1, average_with_backbone=0.0), data=(), out=tmp_path / "out")
     report = fit(run).report
-    assert [(note.role, note.pairs) for note in report.data][:2] == [("train", 24), ("human", 24)]
+    assert [(note.role, note.pairs) for note in report.data][:2] == [("train", 32), ("human", 32)]
     few = tmp_path / "few.jsonl"
     with open(config.human[0]) as stream:
-        few.write_text("".join(stream.readlines()[:5]))
+        few.write_text("".join(stream.readlines()[:15]))
     with pytest.raises(InputError, match="pairs are too few to choose the number of steps on"):
         fit(replace(run, human=[str(few)], out=tmp_path / "few"))
 
 
-def test_the_share_of_the_backbone_is_chosen_on_dev(config, rows, tmp_path):
-    dev = write(tmp_path / "dev.jsonl", rows[:30])
-    run = replace(changed(config, learning_rate=0.02), human=(), dev=[dev], out=tmp_path / "out")
-    report = fit(run).report
+@pytest.fixture
+def near_copies(config, rows, tmp_path):
+    """A run that learns its 60 dev pairs from near copies of them: tuning is surely better."""
+    alike = [row | {"sentence1": f"{row['sentence1']} now"} for row in rows[:60]]
+    data, dev = write(tmp_path / "alike.jsonl", alike), write(tmp_path / "dev.jsonl", rows[:60])
+    return replace(config, data=[data], dev=[dev], human=(), test=(), out=tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("rate", "mixed"),
+    [
+        (0.02, False),  # some mixes have higher scores, by what chance explains
+        (0.05, True),  # far too high a rate: much of the backbone repairs what it broke
+    ],
+)
+def test_the_backbone_is_mixed_in_where_that_is_surely_better(near_copies, caplog, rate, mixed):
+    with caplog.at_level("INFO", logger="angle"):
+        report = fit(changed(near_copies, learning_rate=rate)).report
     merge = report.details["merge"]
-    assert len(merge["dev"]) == 10
-    assert merge["dev"][0] == max(point["dev"] for point in report.curve[1:])
-    assert report.dev_after == max(merge["dev"])
-    assert merge["share"] == merge["shares"][merge["dev"].index(max(merge["dev"]))]
-    pairs = load_pairs(dev)
-    saved = load_backbone(str(run.out), device="cpu")
+    assert report.kept == "tuned"
+    assert merge["shares"] == pytest.approx(np.arange(10) / 10)
+    assert (len(merge["dev"]), merge["dev"][0]) == (10, report.curve[-1]["dev"])
+    assert max(merge["dev"]) > merge["dev"][0]
+    assert (merge["share"] > 0) == mixed
+    assert report.dev_after == pytest.approx(merge["dev"][merge["shares"].index(merge["share"])], abs=1e-6)
+    # The backbone is compared with the two evaluations and with nine mixes.
+    assert report.details["choice"]["compared"] == 11
+    told = (
+        f"chosen: step 8 with {100 * merge['share']:.0f} % of the backbone;" if mixed else "chosen: step 8;"
+    )
+    assert told in caplog.text
+    pairs, saved = load_pairs(near_copies.dev[0]), load_backbone(str(near_copies.out), device="cpu")
     assert spearman(pairs.score, evaluate_model(saved, pairs)) == pytest.approx(report.dev_after)
-    fixed = replace(changed(run, average_with_backbone=0.4), out=tmp_path / "fixed")
-    assert fit(fixed).report.details["merge"] == {"share": 0.4, "shares": [0.4], "dev": []}
-    assert fit(fixed).report.dev_after == pytest.approx(merge["dev"][4], abs=1e-6)
+
+
+def test_a_share_that_the_recipe_names_is_measured_on_the_way(near_copies, tmp_path):
+    run = replace(changed(near_copies, average_with_backbone=0.4, learning_rate=0.02), out=tmp_path / "fixed")
+    report = fit(run).report
+    tried = fit(changed(near_copies, learning_rate=0.02)).report.details["merge"]["dev"][4]
+    assert report.details["merge"] == {"share": 0.4, "shares": [0.4], "dev": [report.dev_after]}
+    assert report.dev_after == report.curve[-1]["dev"] == pytest.approx(tried, abs=1e-6)
+    assert report.details["choice"]["compared"] == 2
+
+
+def test_twenty_graded_pairs_cannot_choose_the_length(config, rows, tmp_path, caplog):
+    human = write(tmp_path / "human.jsonl", rows[40:60])
+    run = replace(changed(config, epochs=4), human=[human], out=tmp_path / "out")
+    with caplog.at_level("INFO", logger="angle"):
+        report = fit(run).report
+    assert (
+        "20 graded pairs cannot say how long to train (30 could): the planned length is kept" in caplog.text
+    )
+    assert "20 held-out pairs show a gain of about 30 points of Spearman 8 times in 10;" in caplog.text
+    assert report.details["choice"]["compared"] == 1
+    assert report.details["folds"]["sizes"] == [10, 10]
+    assert (report.kept, report.steps) == ("tuned", report.planned_steps)
+    # One figure for one thing: all pairs ranked together, each by the run that did not train on it.
+    tuned = report.details["folds"]["tuned"]
+    (row,) = [r for r in report.results if (r.pairs, r.model) == ("human/held out in turn", "tuned")]
+    assert report.dev_after == tuned == row.score.value
+    assert report.details["folds"]["curve"][-1] == report.curve[-1]["dev"] == tuned
+    assert f"chosen: evaluation 4 of 4; Spearman {100 * tuned:.2f} on the held-out pairs" in caplog.text
+
+
+def test_held_out_pairs_that_show_no_gain_keep_the_backbone(config, rows, tmp_path, caplog):
+    """The scores of the graded pairs are shuffled: there is nothing that training could find out."""
+    order = np.random.default_rng(1).permutation(32)
+    shuffled = [row | {"score": rows[32 + i]["score"]} for row, i in zip(rows[32:64], order, strict=True)]
+    human = write(tmp_path / "human.jsonl", shuffled)
+    run = replace(config, human=[human], data=(), out=tmp_path / "out")
+    with caplog.at_level("INFO", logger="angle"):
+        report = fit(run).report
+    choice = report.details["choice"]
+    assert (report.kept, report.steps, report.best_step, choice["chosen"]) == ("backbone", 0, 0, 0)
+    assert choice["compared"] == 20
+    assert "chosen: the backbone;" in caplog.text
+    assert (
+        f"better with probability {choice['probability']:.2f} (20 compared): not sure enough" in caplog.text
+    )
+    assert "training on all" not in caplog.text
+    backbone = load_backbone(config.backbone, device="cpu").state_dict()
+    saved = load_backbone(str(run.out), device="cpu").state_dict()
+    assert all(saved[name].equal(backbone[name]) for name in backbone)
 
 
 def test_parts_that_share_texts_and_texts_of_the_other_pairs_are_told(config, rows, tmp_path):
-    hub = [row | {"sentence1": rows[0]["sentence1"]} for row in rows[:12]]
+    hub = [row | {"sentence1": rows[0]["sentence1"]} for row in rows[:20]]
     short = changed(config, epochs=1, average_with_backbone=0.0)
     run = replace(short, human=[write(tmp_path / "hub.jsonl", hub)], out=tmp_path / "out")
     report = fit(run).report
@@ -226,8 +299,8 @@ def test_parts_are_compared_with_the_pairs_that_all_of_them_train_on(config, res
     assert report.details["folds"]["shared_texts"][0] == 0
     assert not [note for note in report.notes if "held out in turn" in note]
     first = report.details["leaks"][0]
-    # Of the 24 human-graded pairs 8 are machine pairs too, which are left out; 16 share their second text.
-    assert (first["role"], first["name"], first["count"], first["pairs"]) == ("dev", "human", 24, 0)
+    # Of the 32 human-graded pairs 8 are machine pairs too, which are left out; 24 share their second text.
+    assert (first["role"], first["name"], first["count"], first["pairs"]) == ("dev", "human", 32, 0)
     assert 0.2 < first["texts"] < 0.6
 
 
@@ -281,7 +354,7 @@ def test_leaks_are_found_and_can_be_dropped(config, rows, tmp_path):
     assert 0.4 < leak.texts < 0.6
     without = load_run_data(config.data, (), [dev], (), recipe=config.recipe, drop_leaks=True)
     assert without.dropped == {"leaks": 8}
-    assert len(without.train) == 32
+    assert len(without.train) == 40
     leak, *_ = run_leaks(without)
     assert leak.pairs == 0
     assert leak.texts > 0

@@ -1,0 +1,164 @@
+"""Which weights a run with dev pairs keeps, and what it says about that: in the log, the reports, the card."""
+
+import json
+import random
+import re
+from dataclasses import replace
+from html import unescape
+
+import pytest
+
+from angle_train.data.pairs import load_pairs
+from angle_train.evaluate.similarity import evaluate_model, spearman
+from angle_train.fit import FitConfig, fit
+from angle_train.model.load import load_backbone
+from angle_train.recipe import Recipe
+
+FAST = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
+HOT = {"learning_rate": 0.02, "scheduler": "constant", "warmup_ratio": 0.0}
+
+
+@pytest.fixture(scope="module")
+def rows(examples):
+    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
+    return [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
+
+
+@pytest.fixture
+def run(rows, tiny_model_dir, tmp_path, caplog):
+    """A function that makes a run and returns its configuration, report and log."""
+
+    def made(trained, dev, **values):
+        files = []
+        for name, found in (("trained", trained), ("dev", dev)):
+            files.append(tmp_path / f"{name}.jsonl")
+            files[-1].write_text("\n".join(map(json.dumps, found)))
+        config = FitConfig(
+            data=[str(files[0])],
+            dev=[str(files[1])],
+            backbone=str(tiny_model_dir),
+            out=tmp_path / "out",
+            recipe=Recipe().with_overrides(FAST | values),
+            device="cpu",
+        )
+        with caplog.at_level("INFO", logger="angle"):
+            return config, fit(config).report, caplog.text
+
+    return made
+
+
+def shuffled(rows):
+    """The rows with each other's scores."""
+    scores = [row["score"] for row in rows]
+    random.Random(0).shuffle(scores)
+    return [row | {"score": score} for row, score in zip(rows, scores, strict=True)]
+
+
+def turned(rows):
+    """The rows with opposite scores, which the backbone ranks the wrong way round."""
+    return [row | {"score": 5 - row["score"]} for row in rows]
+
+
+def state(directory):
+    return load_backbone(str(directory), device="cpu").state_dict()
+
+
+def read_page(path):
+    """What is read on the page, with single spaces."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", path.read_text())).split())
+
+
+def test_the_backbone_stays_where_tuning_brings_nothing_surely(run, rows):
+    config, report, log = run(shuffled(rows[:60]), rows[:60])
+    choice, saved = report.details["choice"], json.loads((config.out / "report.json").read_text())
+    assert (report.kept, report.best_step, choice["chosen"], choice["compared"]) == ("backbone", 0, 0, 3)
+    assert choice["probability"] < 0.9
+    assert saved["details"]["choice"] == choice
+    probability = f"{choice['probability']:.2f}"
+    best = max(point["dev"] for point in report.curve[1:])
+    assert (
+        f"chosen: the backbone; Spearman {100 * report.dev_before:.2f} on the dev pairs, "
+        f"at best {100 * best:.2f} after tuning, which is better with probability {probability} (3 compared): "
+        "not sure enough"
+    ) in log
+    why = (
+        "Tuning did not surely help: of 3 compared, none ranked the dev pairs better than the backbone by more "
+        f"than chance explains (probability {probability}; {100 * report.dev_after:.1f} tuned, "
+        f"backbone {100 * report.dev_before:.1f}), so the untouched backbone was saved."
+    )
+    page = read_page(config.out / "report.html")
+    assert report.verdict() == saved["verdict"] == [why]
+    assert why in log
+    assert why in page
+    assert "3 candidates were compared with the backbone" in page
+    assert f"the probability that they are better is {probability}." in page
+    card = (config.out / "README.md").read_text()
+    assert "No checkpoint surely ranked the dev pairs better: keep the backbone." in card
+    untouched, kept = state(config.backbone), state(config.out)
+    assert all(kept[name].equal(untouched[name]) for name in untouched)
+
+
+def test_a_clear_gain_is_adopted(run, rows):
+    config, report, log = run(rows[:60], rows[:60])
+    choice = report.details["choice"]
+    assert (report.kept, choice["chosen"], choice["compared"]) == ("tuned", 1, 3)
+    assert choice["probability"] > 0.99
+    assert report.best_step == report.steps == 12
+    assert (
+        f"chosen: step 12; Spearman {100 * report.dev_after:.2f} on the dev pairs, the backbone's "
+        f"{100 * report.dev_before:.2f}; better with probability {choice['probability']:.2f} (3 compared)"
+    ) in log
+    page = read_page(config.out / "report.html")
+    assert "Chosen on dev pairs 3 candidates were compared" in page
+    assert "The tuned weights were taken because they are better by more than chance explains" in page
+    assert report.advice() in (config.out / "README.md").read_text()
+
+
+def test_the_planned_end_is_kept_where_an_earlier_evaluation_is_slightly_better(run, rows):
+    config, report, _ = run(turned(rows[:48]), turned(rows[:48]), **HOT)
+    tuned = [point["dev"] for point in report.curve[1:]]
+    assert max(tuned[:-1]) > tuned[-1] + 0.02  # on 48 pairs that is nothing
+    assert (report.kept, report.best_step) == ("tuned", report.planned_steps)
+    assert report.dev_after == tuned[-1]
+    dev = load_pairs(config.dev[0])
+    saved = load_backbone(str(config.out), device="cpu")
+    assert spearman(dev.score, evaluate_model(saved, dev)) == pytest.approx(tuned[-1])
+
+
+def test_an_earlier_evaluation_is_taken_where_the_end_is_no_better_than_the_backbone(run, rows):
+    config, report, log = run(turned(rows[:48]), turned(rows[:48]), **HOT | {"learning_rate": 0.05})
+    first, _, end = tuned = [point["dev"] for point in report.curve[1:]]
+    assert first == max(tuned) > 0 > end  # the rate is far too high
+    assert (report.kept, report.best_step, report.steps) == ("tuned", 3, 9)
+    assert "chosen: step 3;" in log
+    assert report.dev_after == first
+    dev = load_pairs(config.dev[0])
+    saved = load_backbone(str(config.out), device="cpu")
+    assert spearman(dev.score, evaluate_model(saved, dev)) == pytest.approx(first)
+
+
+def test_the_log_says_before_the_training_what_the_pairs_can_show(run, rows):
+    _, _, log = run(rows[:60], rows[40:], epochs=1)
+    told = "60 held-out pairs show a gain of about 17 points of Spearman 8 times in 10; smaller ones are often missed"
+    assert 0 < log.index(told) < log.index("step 4/4")
+
+
+def test_mixes_are_of_the_weights_that_would_be_chosen_without_them(run, rows):
+    """A run that stops early has its best weights before the end, and these are what is mixed and shown."""
+    values = HOT | {"epochs": 12, "patience": 2, "average_with_backbone": "auto"}
+    _, report, _ = run(rows[:48], rows[:48], **values)
+    scores = [point["dev"] for point in report.curve[1:]]
+    assert report.steps < report.planned_steps
+    assert max(scores) > scores[-1]
+    merge = report.details["merge"]
+    assert merge["dev"][0] == max(scores)
+    assert len(merge["dev"]) == len(merge["shares"]) == 10
+
+
+def test_a_finished_run_reads_its_choice_again(run, rows):
+    config, report, _ = run(shuffled(rows[:60]), rows[:60], epochs=1)
+    assert report.details["choice"]["compared"] == 1
+    again = fit(config)
+    assert again.already_finished
+    assert again.report == report
+    assert fit(replace(config, overwrite=True)).report.verdict() == report.verdict()
