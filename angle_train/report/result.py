@@ -186,7 +186,7 @@ class FitReport:
         planned_steps: Optimiser steps in the recipe.
         best_step: The step whose weights were chosen, 0 for the backbone.
         kept: Which weights were saved, `tuned` or `backbone`: these if no checkpoint surely ranked the pairs
-            better that choose, or if `--require-better` was given and the tuned weights are not `shown_better`.
+            better, or if `--require-better` was given and the tuned weights are not `shown_better`.
         dev_before: Mean Spearman of the backbone on the dev sets.
         dev_after: The same of the tuned weights.
         results: Word overlap, backbone and tuned model on every dev and test set. Where the backbone was
