@@ -82,6 +82,8 @@ class ObjectiveConfig:
         angle_weight: w3.
         cosine_tau: Temperature of the cosine objective; divides.
         in_batch_tau: Temperature of the in-batch objective.
+        in_batch_mean: What the in-batch term is a mean over. `positives`: a batch with 2 positives pulls as
+            hard as one with 16; `pairs`: all pairs of the batch, as in the papers, few positives pull less.
         angle_tau: Temperature of the angle objective.
         angle_mode: `symmetric` or `published`, see `terms.ANGLE_SIMILARITIES`.
         positive_score: Pairs with at least this score (0..1) are positives of the in-batch objective.
@@ -101,6 +103,7 @@ class ObjectiveConfig:
     angle_weight: _AtLeast0 = 1.0
     cosine_tau: _Above0 = 0.05
     in_batch_tau: _Above0 = 0.05
+    in_batch_mean: Literal["positives", "pairs"] = "positives"
     angle_tau: _Above0 = 1.0
     angle_mode: AngleMode = "symmetric"
     positive_score: _Share = 0.8

@@ -32,7 +32,7 @@ def print_tables(
     folder: Path,
     cases: Sequence[Case],
     backbones: Sequence[str],
-    ways: Callable[[str, str], Mapping[str, Way]],
+    ways: Mapping[str, Way] | Callable[[str, str], Mapping[str, Way]],
     seeds: Sequence[int],
 ) -> None:
     """Print a table for every data set and backbone: the first way is compared with each other one.
@@ -45,7 +45,7 @@ def print_tables(
         folder: Where the results are.
         cases: Data sets.
         backbones: Names.
-        ways: Data set and backbone -> name -> way.
+        ways: Name -> way, or data set and backbone -> name -> way.
         seeds: Which.
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
@@ -53,9 +53,9 @@ def print_tables(
     for backbone in backbones:
         every: dict[str, dict[str, list[float]]] = {}
         for case in cases:
-            named = ways(case.name, backbone)
+            named = ways(case.name, backbone) if callable(ways) else ways
             results = load_results(folder, case, backbone, named, seeds)
-            if not results:
+            if not results or case.test is None:
                 continue
             gold = case.test.score
             for runs in results.values():
