@@ -200,6 +200,8 @@ def search(config: GridConfig) -> GridResult:
     check_space(config.space, run.recipe)
     draw_trials(config.space, config.trials, config.seed, run.recipe)  # refuses before anything is loaded
     data = load_data(replace(run, test=()))
+    run = replace(run, recipe=data.recipe)
+    config = replace(config, run=run)
     sizes = planned(config.trials, config.rungs)
     cost = sum(size * _share(rung, config.rungs) for rung, size in enumerate(sizes))
     log.info(
