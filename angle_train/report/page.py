@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from scipy.stats import rankdata
 
 from angle_data.jsonl import replace_file
+from angle_train.data.kinds import PRESETS
 from angle_train.evaluate.compare import SPEARMAN, Result, View, sample
 from angle_train.evaluate.suite import Evaluation
 from angle_train.recipe import Recipe
@@ -309,7 +310,8 @@ def _tables(report: FitReport) -> dict[str, list[Row]]:
 
 def _setting_rows(report: FitReport) -> Iterator[Row]:
     """Yield a row for each setting of a run, with its default where that is different."""
-    defaults = json.loads(json.dumps(asdict(Recipe())))
+    usual = Recipe().with_overrides(PRESETS.get(report.recipe.get("objective", {}).get("loss"), {}))
+    defaults = json.loads(json.dumps(asdict(usual)))
     for section, values in report.recipe.items():
         for key, value in values.items() if isinstance(values, dict) else ():
             usual = defaults.get(section, {}).get(key)
