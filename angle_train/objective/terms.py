@@ -92,11 +92,10 @@ def ranking_loss(similarity: Tensor, score: Tensor, *, tau: float, weight: Tenso
     """Return log(1 + Σ w_i·w_j·exp((s_j - s_i)/τ)) over all i, j with score_i > score_j (Eq. 1 and 7).
 
     `similarity` is s (B,), larger for more similar pairs. With all scores equal the loss is 0.
+    O(B log B) time and O(B) memory: the double sum is Σ_i w_i·exp(-s_i/τ)·Σ_{j lower} w_j·exp(s_j/τ).
 
     Raises:
         ValueError: A score is NaN.
-
-    O(B log B) time and O(B) memory: the double sum is Σ_i w_i·exp(-s_i/τ)·Σ_{j lower} w_j·exp(s_j/τ).
     """
     if bool(score.isnan().any()):
         raise ValueError(f"{int(score.isnan().sum())} of {len(score)} scores are NaN and cannot be ranked")

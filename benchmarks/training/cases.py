@@ -49,12 +49,16 @@ SHARED: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Case:
-    """The pairs of one data set: at most 400 select, all test pairs measure; none where values are chosen."""
+    """The pairs of one data set: at most 400 select, all test pairs measure; none where values are chosen.
+
+    `more` selects beside `dev`: the score is then the mean of both.
+    """
 
     name: str
     train: PairSet
     dev: PairSet
     test: PairSet | None
+    more: PairSet | None = None
 
     @property
     def binary(self) -> bool:
@@ -117,7 +121,7 @@ def _settings(way: Way, case: Case, backbone: str, seed: int) -> tuple[Recipe, d
     """Return the recipe of a unit and all that its result depends on."""
     shared = SHARED | {"learning_rate": BACKBONES[backbone][1]}
     recipe = Recipe().with_overrides(shared | {"seed": seed})
-    sets = {"train": case.train, "dev": case.dev, "test": case.test}
+    sets = {"train": case.train, "dev": case.dev, "test": case.test, "more": case.more}
     parts = {part: pairs.sha256() for part, pairs in sets.items() if pairs is not None}
     return recipe, {**parts, "backbone": _identity(backbone), "shared": shared, **way.settings}
 

@@ -12,7 +12,7 @@ The rule, written down before the first run:
 1.  Sets by kind, all in English. graded: STS-B, SICK-R. binary: MRPC, bug duplicates. polarity: the vote of
     three LLM annotators on 300 STS-B sentences and on the demo. degrees: one LLM's sentence at each degree,
     on the same STS-B sentences. positives: the pairs of STS-B and of bug duplicates scored at least 0.8.
-    Training pairs as in `SIZES`, dev pairs 400 (the demo 200); all drawn once.
+    Training pairs as in `SIZES`, dev pairs 400 (the demo: two sets of 100, the mean of both); all drawn once.
 2.  Only dev pairs choose: their Spearman, the best of one evaluation per epoch. Test pairs are not measured
     until `--test`, after everything has been chosen.
 3.  Step 1: every candidate of a kind, seed 1, MiniLM's first three layers, 2 epochs, learning rate 1e-4.
@@ -105,17 +105,16 @@ def case_of(name: str, size: int, *, test: bool) -> Case:
         case = replace(case, train=replace(case.train.take(good, name), score=np.ones(len(good))))
     elif name == "cloud-ops":
         task = cloud_ops()
-        graded = {
-            role: join([load_pairs(str(f), None, None, role) for f in task.dev]) for role in ("dev", "test")
-        }
-        case = Case(name, load_pairs(str(data_sets(task)["vote"])), **graded)
+        natural, contrast = (load_pairs(str(file), None, None, "dev") for file in task.dev)
+        tests = join([load_pairs(str(file), None, None, "test") for file in task.test])
+        case = Case(name, load_pairs(str(data_sets(task)["vote"])), natural, tests, contrast)
     elif name.startswith("llm-"):
         pairs = degrees() if name == "llm-degrees" else load_pairs(str(data_sets(stsb())["vote"]))
         case = replace(load_case("stsb"), train=pairs)
     else:
         case = load_case(name, size)
     measured = sample(case.test, _TEST) if test and case.test is not None else None
-    return Case(name, sample(case.train, size), case.dev, measured)
+    return Case(name, sample(case.train, size), case.dev, measured, case.more)
 
 
 def degrees() -> PairSet:

@@ -41,7 +41,7 @@ def ours(*, merge: bool = False, peer: str | None = None, **values: Any) -> Way:
 
         backbone = snapshot(model)
         chosen = recipe.with_overrides(values | ({"swap": False} if peer else {}))
-        evaluator = DevEvaluator([case.dev])
+        evaluator = DevEvaluator([pairs for pairs in (case.dev, case.more) if pairs is not None])
         training = train(model, case.train, chosen, scratch, evaluator=evaluator, options=options_for(peer))
         notes = {
             "dev": max(point.dev for point in training.curve),
