@@ -159,7 +159,7 @@ def trials_of(kind: str, arguments: argparse.Namespace) -> dict[str, tuple[str, 
 
 
 def error_over_seeds(units: Sequence[Unit], values: Sequence[float]) -> float:
-    """Return the standard error of the mean of one value a unit, from the spread over seeds; 0 of one seed."""
+    """Return the standard error of the mean of a value of each unit, from the spread over seeds; 0 of one."""
     cells: dict[tuple[str, str], list[float]] = {}
     for (name, backbone, _), value in zip(units, values, strict=True):
         cells.setdefault((name, backbone), []).append(value)
