@@ -26,7 +26,7 @@ from common import data_folder, minilm  # noqa: E402
 from angle_train.data.pairs import PairSet, load_pairs  # noqa: E402
 from angle_train.data.splits import hold_out  # noqa: E402
 from angle_train.model.load import backbone_identity  # noqa: E402
-from angle_train.recipe import CHECKPOINT, BackboneConfig, Recipe  # noqa: E402
+from angle_train.recipe import BackboneConfig, Recipe  # noqa: E402
 
 BACKBONES: dict[str, tuple[int | None, float]] = {"minilm-3": (3, 1e-4), "minilm": (None, 5e-5)}
 """Name -> layers of MiniLM (none: all six) and learning rate."""
@@ -44,7 +44,7 @@ SHARED: dict[str, Any] = {
     "max_seq_length": 128,
     "precision": "fp32",
 }
-"""The recipe of all ways; what is not named has its default."""
+"""The recipe of all ways; what is not named has its default, and the objective is the papers'."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,10 @@ class Way:
         train: Trains the model that it is given; returns what is to be kept: at least `dev`, the best
             Spearman there, and `similarity` of the test pairs where the model cannot be asked afterwards.
         settings: What a kept result must have been made with to be still valid.
-        pooling: Another pooling than the checkpoint's.
     """
 
     train: Callable[[Any, Case, Recipe, Path], dict[str, Any]]
     settings: Mapping[str, Any] = field(default_factory=dict)
-    pooling: str | None = None
 
 
 @cache
@@ -120,7 +118,7 @@ def _identity(backbone: str) -> str:
 def _settings(way: Way, case: Case, backbone: str, seed: int) -> tuple[Recipe, dict[str, Any]]:
     """Return the recipe of a unit and all that its result depends on."""
     shared = SHARED | {"learning_rate": BACKBONES[backbone][1]}
-    recipe = Recipe().with_overrides(shared | {"seed": seed})
+    recipe = Recipe().with_overrides({"loss": "papers"} | shared | {"seed": seed})
     sets = {"train": case.train, "dev": case.dev, "test": case.test, "more": case.more}
     parts = {part: pairs.sha256() for part, pairs in sets.items() if pairs is not None}
     return recipe, {**parts, "backbone": _identity(backbone), "shared": shared, **way.settings}
@@ -151,15 +149,12 @@ def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Pat
     from angle_train.evaluate.similarity import evaluate_model, spearman
     from angle_train.model.load import load_for_training
 
-    pooled = BackboneConfig(pooling=way.pooling or CHECKPOINT)
-    length = SHARED["max_seq_length"]
-    model = load_for_training(str(backbone_path(backbone)), pooled, "", length)
+    model = load_for_training(str(backbone_path(backbone)), BackboneConfig(), "", SHARED["max_seq_length"])
     wall, cpu = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         notes = way.train(model, case, recipe, Path(scratch))
     notes.setdefault("cpu_seconds", time.process_time() - cpu)
     notes.setdefault("wall_seconds", time.perf_counter() - wall)
-    unmerged = notes.pop("unmerged", None)
     similarity = notes.pop("similarity", None)
     named = {"case": case.name, "backbone": backbone, "way": name, "seed": seed}
     result = {**named, "settings": settings, **notes}
@@ -169,12 +164,6 @@ def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Pat
         result["similarity"] = similarity.round(6).tolist()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result) + "\n", encoding="utf-8")
-    if unmerged is not None and case.test is not None:
-        plain = {**settings, "merge": False}
-        score = spearman(case.test.score, np.asarray(unmerged["similarity"]))
-        more = {"way": f"{name}, not merged", "settings": plain, "share": 0.0, "spearman": score, **unmerged}
-        path = _path(out, more["way"], case, backbone, seed, plain)
-        path.write_text(json.dumps({**result, **more}) + "\n", encoding="utf-8")
     print(
         f"{case.name} {backbone} {name}, seed {seed}: dev {100 * result['dev']:.2f}, "
         f"{result['cpu_seconds']:.0f} CPU s",

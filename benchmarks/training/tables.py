@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ def print_tables(
     folder: Path,
     cases: Sequence[Case],
     backbones: Sequence[str],
-    ways: Mapping[str, Way] | Callable[[str, str], Mapping[str, Way]],
+    ways: Mapping[str, Way],
     seeds: Sequence[int],
 ) -> None:
     """Print a table for every data set and backbone: the first way is compared with each other one.
@@ -45,7 +45,7 @@ def print_tables(
         folder: Where the results are.
         cases: Data sets.
         backbones: Names.
-        ways: Name -> way, or data set and backbone -> name -> way.
+        ways: By name.
         seeds: Which.
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
@@ -53,8 +53,7 @@ def print_tables(
     for backbone in backbones:
         every: dict[str, dict[str, list[float]]] = {}
         for case in cases:
-            named = ways(case.name, backbone) if callable(ways) else ways
-            results = load_results(folder, case, backbone, named, seeds)
+            results = load_results(folder, case, backbone, ways, seeds)
             if not results or case.test is None:
                 continue
             gold = case.test.score
@@ -67,7 +66,7 @@ def print_tables(
             print(f"\n{case.name}, {backbone} (x 100)\n")
             print(f"| way | seeds | {' | '.join(metrics)} | dev | Δ spearman | p | better / worse | CPU s |")
             print("| --- |" + " --- |" * (len(metrics) + 6))
-            first = next(iter(named))
+            first = next(iter(ways))
             own = results.get(first, {})
             for way, runs in results.items():
                 cells = [str(len(runs))]
