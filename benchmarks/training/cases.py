@@ -60,11 +60,6 @@ class Case:
     test: PairSet | None
     more: PairSet | None = None
 
-    @property
-    def binary(self) -> bool:
-        """Whether the gold scores are 0 or 1."""
-        return self.name not in _GRADED
-
 
 @dataclass(frozen=True)
 class Way:
@@ -172,21 +167,13 @@ def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Pat
     return result
 
 
-def arguments_of(
-    description: str | None,
-    ways: Sequence[str],
-    cases: Sequence[str] = tuple(CASES),
-    backbones: Sequence[str] = tuple(BACKBONES),
-    seeds: Sequence[int] = (1, 2, 3),
-) -> argparse.Namespace:
-    """Return the options of a quality benchmark; what is given here are the choices and the defaults."""
+def parser_of(description: str | None, ways: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the options that the quality benchmarks share."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--cases", nargs="+", choices=cases, default=list(cases))
-    parser.add_argument("--backbones", nargs="+", choices=list(BACKBONES), default=list(backbones))
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(seeds))
+    parser.add_argument("--backbones", nargs="+", choices=list(BACKBONES), default=list(BACKBONES))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", choices=list(ways), default=list(ways), metavar="WAY")
-    parser.add_argument("--size", type=int, help="training pairs; default by data set")
     parser.add_argument("--table", action="store_true", help="print what there is, run nothing")
-    return parser.parse_args()
+    return parser

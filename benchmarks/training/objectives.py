@@ -42,7 +42,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from cases import BACKBONES, Case, Way, backbone_path, kept_result, load_case, run_unit, sample
+from cases import Case, Way, backbone_path, kept_result, load_case, parser_of, run_unit, sample
 from common import RESULTS, data_folder
 from llm_supervised import cloud_ops, data_sets, stsb
 from tables import print_tables
@@ -243,17 +243,12 @@ def print_gradients() -> None:
 
 def main() -> None:
     """Run what is missing, seeds outermost, and print the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, list(CANDIDATES))
+    parser.set_defaults(backbones=["minilm-3"], seeds=[1])
     parser.add_argument("--kinds", nargs="+", choices=list(SIZES), default=list(SIZES))
-    parser.add_argument("--backbones", nargs="+", choices=list(BACKBONES), default=["minilm-3"])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--only", nargs="+", choices=list(CANDIDATES), default=list(CANDIDATES))
     parser.add_argument("--rates", type=float, nargs="+", default=[1e-4])
     parser.add_argument("--epochs", type=float, nargs="+", default=[2])
     parser.add_argument("--batches", type=int, nargs="+", default=[64])
-    parser.add_argument("--table", action="store_true", help="print what there is, run nothing")
     parser.add_argument("--test", action="store_true", help="measure test pairs too, and print them alone")
     parser.add_argument("--gradients", action="store_true")
     arguments = parser.parse_args()

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from cases import Way, arguments_of, load_case, run_unit
+from cases import CASES, Way, load_case, parser_of, run_unit
 from common import RESULTS
 from tables import print_tables
 from ways import angle_emb, ours, stock
@@ -41,9 +41,11 @@ WAYS: dict[str, Way] = {
 
 def main() -> None:
     """Run what is missing, seeds outermost, and print the tables."""
-    arguments = arguments_of(__doc__, list(WAYS))
+    parser = parser_of(__doc__, list(WAYS))
+    parser.add_argument("--cases", nargs="+", choices=list(CASES), default=list(CASES))
+    arguments = parser.parse_args()
     configure_logging(quiet=True)
-    cases = [load_case(name, arguments.size) for name in arguments.cases]
+    cases = [load_case(name) for name in arguments.cases]
     ways = {name: WAYS[name] for name in arguments.only}
     if not arguments.table:
         for seed, backbone, case in product(arguments.seeds, arguments.backbones, cases):

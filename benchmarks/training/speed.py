@@ -123,13 +123,11 @@ _ANGLE = {
 TRAININGS: dict[str, Train] = {
     "ours": ours(**_COSINE),
     "ours, fixed 32": ours(**_COSINE, chunking="fixed"),
-    "ours, all terms": ours(),
     "ST CoSENTLoss": stock("CoSENTLoss"),
     "ours, published angle": ours(**_ANGLE),
     "ST AnglELoss": stock("AnglELoss"),
 }
 WAYS = [*TRAININGS, "angle_emb"]
-PEERS = ["ST CoSENTLoss", "ST AnglELoss", "angle_emb"]
 
 
 def measure(way: str, pairs: PairSet) -> Measured:

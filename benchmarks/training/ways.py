@@ -46,7 +46,7 @@ def ours(**values: Any) -> Way:
         }
 
     chosen = {"presets": PRESETS} if values.get("loss") == AUTO else {}
-    return Way(run, {"toolkit": values, "merge": False, "peer": None, **chosen})
+    return Way(run, {"toolkit": values, **chosen})
 
 
 def stock(loss_name: str, *, positives_only: bool = False) -> Way:
