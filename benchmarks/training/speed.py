@@ -157,7 +157,6 @@ def measure_encoding(pairs: PairSet) -> dict[str, Measured]:
     measured = {}
     for name, evaluate in (
         ("encode, ours", lambda: evaluate_model(model, pairs, batch_size=16)),
-        ("encode, ours, batches of 32", lambda: evaluate_model(model, pairs)),
         ("encode, ST", lambda: stock_evaluator(model)),
     ):
         wall, cpu = time.perf_counter(), time.process_time()

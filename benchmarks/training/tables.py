@@ -58,9 +58,7 @@ def print_tables(
                 means.setdefault(name, []).append(mean)
         for name, values in means.items():
             if len(values) == len(cases) > 1:
-                print(
-                    f"{backbone}, {name}: {statistics.fmean(values):.2f}, mean of the {len(cases)} data sets"
-                )
+                print(f"{backbone}, {name}: {statistics.fmean(values):.2f}, mean of {len(cases)} data sets")
 
 
 def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> list[str]:

@@ -166,6 +166,7 @@ def test_the_winner_is_trained_in_full_and_compared_with_the_given_recipe(config
     assert found.best == max(last.values(), key=lambda row: row.dev)
     assert found.best.trial != 0
     recipe = Recipe.from_toml(out / "recipe.toml")
+    assert recipe.objective.loss == "graded"  # what the given recipe left open is chosen
     assert recipe.training == replace(config.run.recipe.training, **found.best.values)
     assert "Trial" in recipe.description
     (difference,) = found.differences.values()
