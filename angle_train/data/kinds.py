@@ -44,6 +44,7 @@ def kind_of(pairs: PairSet) -> tuple[str, str]:
     Whatever most pairs are decides: few graded pairs beside many that an LLM wrote make no difference.
     """
     total = len(pairs)
+    # Columns that say more about how an LLM was asked (a degree, a grader) would be looked at here, first.
     written = [bool(value) for value in pairs.polarity or []]
     scores = len(np.unique(pairs.score))
     if 2 * sum(written) > total:

@@ -310,8 +310,9 @@ def _tables(report: FitReport) -> dict[str, list[Row]]:
 
 def _setting_rows(report: FitReport) -> Iterator[Row]:
     """Yield a row for each setting of a run, with its default where that is different."""
-    usual = Recipe().with_overrides(PRESETS.get(report.recipe.get("objective", {}).get("loss"), {}))
-    defaults = json.loads(json.dumps(asdict(usual)))
+    kind = report.recipe.get("objective", {}).get("loss")
+    preset = Recipe().with_overrides({**PRESETS.get(kind, {}), "loss": kind})
+    defaults = json.loads(json.dumps(asdict(preset)))
     for section, values in report.recipe.items():
         for key, value in values.items() if isinstance(values, dict) else ():
             usual = defaults.get(section, {}).get(key)

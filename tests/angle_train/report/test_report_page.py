@@ -324,6 +324,11 @@ def test_leaks_and_changed_settings_stand_out(fit_page):
     assert (changed[0], changed[1][:2]) == ("changed", ["training.batch_size", "7"])
     assert changed[1][2] not in ("", "7")
     assert same == ("", ["training.prompt", "(none)", ""])
+    html = fit_page(
+        report(BETTER, recipe={"objective": {"loss": "papers", "angle_weight": 1.0, "angle_tau": 2.0}})
+    )
+    kinds = [kind for kind, _ in rows(html, "Settings;")[1:4]]
+    assert kinds == ["", "", "changed"]  # from the values of that kind of labels
 
 
 @pytest.mark.parametrize(
