@@ -153,6 +153,7 @@ def fit(config: FitConfig) -> FitResult:
     check_device(config.device, numbered=False)
     with connect(config.device), memory_errors_in_one_line(), ExitStack() as held:
         data = load_data(config)
+        config = replace(config, recipe=data.recipe)
         directory = RunDirectory(config.out, fingerprint(config, data))
         if on_first(lambda: directory.status(overwrite=config.overwrite)) == "finished":
             on_first(directory.tidy)

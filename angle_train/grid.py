@@ -148,9 +148,10 @@ def search(config: GridConfig) -> GridResult:
     check_device(run.device, numbered=False)
     _check_directory(out, overwrite=run.overwrite)
     data = load_data(replace(run, test=()))
+    run = replace(run, recipe=data.recipe)
     space = config.space if config.space is not SPACE else usable(SPACE, run.recipe)
     check_space(space, run.recipe)
-    config = replace(config, space=space)
+    config = replace(config, run=run, space=space)
     draw_trials(space, config.trials, config.seed, run.recipe)  # refuses before anything is trained
     sizes = planned(config.trials, config.rungs)
     shares = [size * (_share(i, config.rungs) - _share(i - 1, config.rungs)) for i, size in enumerate(sizes)]

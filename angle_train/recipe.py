@@ -23,7 +23,11 @@ AUTO = "auto"
 """The value of a setting that is chosen from the data."""
 CHECKPOINT = "checkpoint"
 """The value of `pooling` that keeps what the checkpoint has."""
+# The default of values that depend on the kind of labels. They are None until `data.kinds.settle` chooses
+# them, before anything trains; typed so that what comes after need not ask.
+_OPEN: Any = None
 
+Loss = Literal["auto", "graded", "degrees", "polarity", "binary", "positives", "papers"]
 AngleMode = Literal["symmetric", "published"]
 Pooling = Literal["checkpoint", "cls", "last-avg", "last-max", "cls-last-avg", "first-last-avg", "last-token"]
 
@@ -76,12 +80,19 @@ def _refuse(problems: Sequence[str]) -> None:
 class ObjectiveConfig:
     """The combined objective w1·cosine + w2·in-batch + w3·angle (AnglE Eq. 8), in the papers' units.
 
+    Weights and temperatures that are not stated are those of the kind of labels, see `data.kinds.PRESETS`.
+
     Attributes:
+        loss: The kind of labels: `graded` (by people), `degrees` (grades by an LLM), `polarity` (synonyms and
+            antonyms by an LLM), `binary`, `positives` (alone); `auto` tells it from the training pairs.
+            `papers` is no kind: the papers' three terms, as of earlier releases.
         cosine_weight: w1; 0 switches the term off.
         in_batch_weight: w2.
         angle_weight: w3.
         cosine_tau: Temperature of the cosine objective; divides.
         in_batch_tau: Temperature of the in-batch objective.
+        in_batch_mean: What the in-batch term is a mean over. `positives`: a batch with 2 positives pulls as
+            hard as one with 16; `pairs`: all pairs of the batch, as in the papers, few positives pull less.
         angle_tau: Temperature of the angle objective.
         angle_mode: `symmetric` or `published`, see `terms.ANGLE_SIMILARITIES`.
         positive_score: Pairs with at least this score (0..1) are positives of the in-batch objective.
@@ -96,12 +107,14 @@ class ObjectiveConfig:
             sum is trained, so that embeddings can be cut to d (https://arxiv.org/abs/2205.13147).
     """
 
-    cosine_weight: _AtLeast0 = 1.0
-    in_batch_weight: _AtLeast0 = 1.0
-    angle_weight: _AtLeast0 = 1.0
-    cosine_tau: _Above0 = 0.05
-    in_batch_tau: _Above0 = 0.05
-    angle_tau: _Above0 = 1.0
+    loss: Loss = "auto"
+    cosine_weight: _AtLeast0 = _OPEN
+    in_batch_weight: _AtLeast0 = _OPEN
+    angle_weight: _AtLeast0 = _OPEN
+    cosine_tau: _Above0 = _OPEN
+    in_batch_tau: _Above0 = _OPEN
+    in_batch_mean: Literal["positives", "pairs"] = "positives"
+    angle_tau: _Above0 = _OPEN
     angle_mode: AngleMode = "symmetric"
     positive_score: _Share = 0.8
     negative_score: _Share = 0.0
@@ -111,7 +124,7 @@ class ObjectiveConfig:
 
     def __post_init__(self) -> None:
         problems = []
-        if not (self.cosine_weight or self.in_batch_weight or self.angle_weight):
+        if self.cosine_weight == self.in_batch_weight == self.angle_weight == 0:
             problems.append("at least one of the three weights must be above 0")
         if self.negative_score >= self.positive_score:
             problems.append("negative_score must be below positive_score")
@@ -176,9 +189,9 @@ class TrainingConfig:
     """How one run trains; the defaults suit a few thousand pairs and a pre-trained sentence encoder.
 
     Attributes:
-        epochs: Passes over the training pairs; fractions are allowed.
+        epochs: Passes over the training pairs; fractions are allowed. Default by the kind of labels.
         batch_size: Pairs per forward pass.
-        learning_rate: Peak learning rate of AdamW.
+        learning_rate: Peak learning rate of AdamW. Default by the kind of labels.
         warmup_ratio: Share of all steps over which the learning rate rises.
         weight_decay: AdamW's.
         scheduler: What the learning rate does after warming up.
@@ -215,9 +228,9 @@ class TrainingConfig:
             same words, see `leaks.without_near_copies`.
     """
 
-    epochs: _Above0 = 3.0
+    epochs: _Above0 = _OPEN
     batch_size: _Two = 64
-    learning_rate: _Above0 = 2e-5
+    learning_rate: _Above0 = _OPEN
     warmup_ratio: _Below1 = 0.1
     weight_decay: _AtLeast0 = 0.01
     scheduler: Literal["linear", "cosine", "constant"] = "linear"
@@ -278,9 +291,14 @@ class Recipe:
         """Make a recipe of what a TOML file holds, see `from_toml`.
 
         Keys of earlier releases that have their default are left out: every `recipe.toml` of a run has them.
+        So are those that are None: open.
         """
+
+        def said(key: str, value: object) -> bool:
+            return value is not None and (key not in _REMOVED or _REMOVED[key] != value)
+
         tables = {
-            name: {key: value for key, value in part.items() if key not in _REMOVED or _REMOVED[key] != value}
+            name: {key: value for key, value in part.items() if said(key, value)}
             if isinstance(part, dict)
             else part
             for name, part in tables.items()
@@ -292,7 +310,7 @@ class Recipe:
             raise InputError("; ".join(_problems(error, tables))) from None
 
     def to_toml_text(self) -> str:
-        """Return the recipe as TOML with every value spelt out; `from_toml` reads the same recipe back.
+        """Return the recipe as TOML with all but open values spelt out; `from_toml` reads the same one back.
 
         Equal recipes have equal texts: two runs are the same if these are.
         """
@@ -415,7 +433,8 @@ def changed_parts(earlier: Mapping[str, str], now: Mapping[str, str]) -> list[st
 def _recipe_changes(earlier: str, now: str) -> list[str]:
     """Return `key old -> new` for every setting that changes the result and differs in two recipes.
 
-    A setting that a text lacks has its default: recipes of earlier versions lack those that came later.
+    A setting that a text lacks has its default: recipes of earlier versions lack those that came later. The
+    `loss` is not compared: its work is done when the values are chosen.
     """
     try:
         old, new = (asdict(Recipe.from_tables(tomllib.loads(text))) for text in (earlier, now))
@@ -424,7 +443,7 @@ def _recipe_changes(earlier: str, now: str) -> list[str]:
     found = []
     for key, section in _SECTION_OF.items():
         before, after = old[section][key], new[section][key]
-        if key not in _SAME_RESULT and before != after:
+        if key not in (*_SAME_RESULT, "loss") and before != after:
             words = ("none" if value is None else _toml(value) for value in (before, after))
             found.append(f"{key} {' -> '.join(words)}")
     return found
@@ -458,8 +477,7 @@ def _did_you_mean(name: str, known: Collection[str]) -> str:
 
 def _unknown(name: str, known: Collection[str], what: str) -> str:
     if name in _REMOVED:
-        instead = "; CoSENT is in_batch_weight = 0, angle_weight = 0" if name == "loss" else ""
-        return f"{what} {name!r} was removed{instead}"
+        return f"{what} {name!r} was removed"
     hint = _did_you_mean(name, known) or f" (known: {', '.join(known)})"
     return f"unknown {what} {name!r}{hint}"
 

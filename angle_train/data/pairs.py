@@ -62,6 +62,8 @@ class PairSet:
         weight: Trust in each pair (B,), in (0, 1] as loaded.
         source_ids: Source each pair was made from, if the data says.
         scale: The scale the scores were on, and how that is known.
+        polarity: What an LLM was asked for to get each pair (`synonym`, `antonym`; `random` was drawn), empty
+            where no LLM was; none if that holds for all.
     """
 
     name: str
@@ -71,6 +73,7 @@ class PairSet:
     weight: NDArray[np.float64] = field(repr=False)
     source_ids: Sequence[str] | None = field(default=None, repr=False)
     scale: str = "0-1"
+    polarity: Sequence[str] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.text1)
@@ -96,6 +99,7 @@ class PairSet:
             score=self.score[list(positions)],
             weight=self.weight[list(positions)],
             source_ids=None if self.source_ids is None else [self.source_ids[i] for i in positions],
+            polarity=None if self.polarity is None else [self.polarity[i] for i in positions],
         )
 
 
@@ -109,7 +113,8 @@ def load_pairs(
 ) -> PairSet:
     """Load and check the labelled pairs of a file, a dataset directory or a hub dataset.
 
-    The names of texts and scores are those of `columns`; `weight` and `source_id` are used where present.
+    The names of texts and scores are those of `columns`; `weight`, `source_id` and `polarity` are used where
+    present.
     Labels entailment, neutral and contradiction are scores 1, 0.5 and 0; rows without a class are left out.
     Rows of anchors, positives and negatives in place of a score become pairs, see `pairs_of_triplets`.
 
@@ -148,6 +153,7 @@ def load_pairs(
         weight=np.array([_weight(row, place) for place, row in items]),
         source_ids=[str(row["source_id"]) for _, row in items] if has_source else None,
         scale=found.note,
+        polarity=_polarity(items),
     )
     log.info("%s: %d pairs, score scale %s", pairs.name, len(pairs), found.note)
     if found.assumed:
@@ -398,6 +404,11 @@ def _weight(row: dict[str, Any], place: str) -> float:
     return weight
 
 
+def _polarity(items: list[Item]) -> list[str] | None:
+    found = [str(row.get("polarity") or "") for _, row in items]
+    return found if any(found) else None
+
+
 def _name(spec: str, part: str | None) -> str:
     path = Path(spec.removeprefix(HUB_PREFIX))
     # angle-data writes DIR/dataset: there the parent's name says more.
@@ -443,4 +454,9 @@ def join(sets: Sequence[PairSet]) -> PairSet:
         weight=np.concatenate([s.weight for s in sets]),
         source_ids=ids if sourced else None,
         scale="; ".join(f"{s.name}: {s.scale}" for s in sets),
+        polarity=(
+            [value for s in sets for value in s.polarity or [""] * len(s)]
+            if any(s.polarity is not None for s in sets)
+            else None
+        ),
     )

@@ -16,6 +16,7 @@ import numpy as np
 from angle_data.disjoint import DisjointSets
 from angle_data.errors import InputError
 from angle_data.text import normalise
+from angle_train.data.kinds import settle
 from angle_train.data.leaks import Leak, find_leaks, without_near_copies, without_pairs_of
 from angle_train.data.pairs import PairSet, check_stated_scale, distinct_names, join, load_pairs
 from angle_train.data.sources import dataset_splits
@@ -39,6 +40,7 @@ class RunData:
         human: The human-graded pairs among `train`, with their weight; none if none were given.
         others: The pairs of `train` that are not human-graded; none if there are none.
         dropped: How many training pairs were left out, by reason.
+        recipe: The recipe with all that it left open chosen for these pairs.
     """
 
     train: PairSet
@@ -47,6 +49,7 @@ class RunData:
     human: PairSet | None = None
     others: PairSet | None = None
     dropped: dict[str, int] = field(default_factory=dict)
+    recipe: Recipe = field(default_factory=Recipe)
 
     @property
     def evaluated(self) -> list[tuple[str, PairSet]]:
@@ -74,7 +77,8 @@ def load_run_data(
         human: Sources of human-graded training pairs.
         dev: Sources of the pairs that choose the weights.
         test: Sources of pairs to report on.
-        recipe: Says which training pairs to leave out, and the weight of the human-graded ones.
+        recipe: Says which training pairs to leave out, and the weight of the human-graded ones. What it
+            leaves open is chosen by the kind of their labels.
         scale: Scale of the scores, see `pairs.load_pairs`.
         drop_leaks: Leave out training pairs that are dev or test pairs too.
 
@@ -94,6 +98,7 @@ def load_run_data(
     check_stated_scale(scale, [*sets, *graded, *dev_sets, *test_sets])
     others = join(sets) if sets else None
     human_pairs = join(graded) if graded else None
+    recipe = settle(recipe, join([pairs for pairs in (others, human_pairs) if pairs is not None]))
     if human_pairs is not None:
         human_pairs = replace(human_pairs, weight=human_pairs.weight * recipe.training.human_weight)
     if others is not None:
@@ -104,7 +109,7 @@ def load_run_data(
     measured = [*dev_sets, *test_sets] if drop_leaks else None
     others, human_pairs, dropped = _leave_out(others, human_pairs, measured, recipe)
     train = together(others, human_pairs, recipe.objective)
-    return RunData(train, dev_sets, test_sets, human_pairs, others, dropped)
+    return RunData(train, dev_sets, test_sets, human_pairs, others, dropped, recipe)
 
 
 def _leave_out(

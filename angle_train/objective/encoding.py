@@ -104,25 +104,6 @@ def gather_embeddings(own: Tensor, labels: dict[str, Tensor]) -> Tensor:
     return gathered[labels["rows"]]
 
 
-def check_same_batch(labels: dict[str, Tensor]) -> None:
-    """Check that all processes hold the same batch: with a sharded data loader each would have its own.
-
-    Raises:
-        ValueError: They do not.
-    """
-    columns = [labels[name].double().flatten() for name in ("first", "second", "score", "weight")]
-    values = torch.cat(columns)
-    places = torch.arange(1, len(values) + 1, dtype=values.dtype, device=values.device)
-    own = torch.stack([places[-1], values @ places, values @ places.sqrt()])
-    sums = [torch.empty_like(own) for _ in range(world_size())]
-    dist.all_gather(sums, own)
-    if any(not torch.equal(other, own) for other in sums):
-        raise ValueError(
-            "the processes have different batches: each must get the rows of the whole batch, in the same "
-            "order and with the same swaps, not a share of its own"
-        )
-
-
 class _Gather(torch.autograd.Function):
     """Embeddings of all processes, one process after the other; see `gather_embeddings` for the gradient."""
 

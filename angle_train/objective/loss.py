@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from angle_data.errors import InputError
-from angle_train.objective.encoding import (
-    check_same_batch,
-    encode,
-    encode_cached,
-    gather_embeddings,
-    world_size,
+from angle_train.objective.encoding import encode, encode_cached, gather_embeddings, world_size
+from angle_train.objective.terms import (
+    angle_objective,
+    cosine_objective,
+    in_batch_objective,
+    not_negatives,
+    positive_share,
 )
-from angle_train.objective.terms import angle_objective, cosine_objective, in_batch_objective, not_negatives
 from angle_train.recipe import ObjectiveConfig
 
 _CITATION = """
@@ -44,7 +44,10 @@ def combined_objective(
 
     Raises:
         InputError: The embeddings do not have the dimensions that the settings speak of.
+        ValueError: No term has a weight: the recipe was not settled.
     """
+    if not (config.cosine_weight or config.in_batch_weight or config.angle_weight):
+        raise ValueError("no term has a weight; choose the values of the recipe with data.kinds.settle first")
     terms: dict[str, Tensor] = {}
     for width in widths(config, embeddings.shape[1]):
         for name, term in _terms(embeddings[:, :width], labels, config).items():
@@ -85,6 +88,8 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
         excluded = not_negatives(labels["group"], first, second, labels["neutral"])
         positive, tau = labels["positive"], config.in_batch_tau
         term = in_batch_objective(embeddings, first, second, positive, excluded, tau=tau, weight=weight)
+        if config.in_batch_mean == "pairs":
+            term = positive_share(positive, weight) * term
         terms["in_batch"] = config.in_batch_weight * term
     if config.angle_weight:
         term = angle_objective(emb1, emb2, score, tau=config.angle_tau, mode=config.angle_mode, weight=weight)
@@ -105,19 +110,14 @@ class CombinedLoss(nn.Module):
         self.model = model
         self.config = config
         self._gradient_cache = gradient_cache
-        self._batches_compared = False
 
     def forward(self, features: Iterable[dict[str, Tensor]], labels: dict[str, Tensor]) -> dict[str, Tensor]:
         """Encode every chunk and return the weighted terms; the trainer sums them."""
-        shared = world_size() > 1
-        if shared and not self._batches_compared:  # once: what makes the batches does not change in a run
-            check_same_batch(labels)
-            self._batches_compared = True
         if self._gradient_cache:
             embeddings = encode_cached(self.model, list(features))
         else:
             embeddings = torch.cat([encode(self.model, chunk) for chunk in features])
-        return self.terms(gather_embeddings(embeddings, labels) if shared else embeddings, labels)
+        return self.terms(gather_embeddings(embeddings, labels) if world_size() > 1 else embeddings, labels)
 
     def terms(self, embeddings: Tensor, labels: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the terms (scalars) for the distinct texts (N, D) of a batch; other losses replace this."""

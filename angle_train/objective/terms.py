@@ -4,7 +4,7 @@ Similarities are computed in fp32 whatever the embeddings' type, and every funct
 and huge vectors. Arguments mean the same throughout, for B pairs of N texts with embeddings of width D:
 
     emb1, emb2      embeddings (B, D) of the pairs' first and second texts
-    score           gold similarity (B,); only its order matters
+    score           gold similarity (B,); only its order matters, and NaN has none: ValueError
     tau             temperature in the papers' units: it divides
     weight          trust in each pair (B,), in (0, 1]; default 1
     embeddings      the distinct texts (N, D)
@@ -93,7 +93,12 @@ def ranking_loss(similarity: Tensor, score: Tensor, *, tau: float, weight: Tenso
 
     `similarity` is s (B,), larger for more similar pairs. With all scores equal the loss is 0.
     O(B log B) time and O(B) memory: the double sum is Σ_i w_i·exp(-s_i/τ)·Σ_{j lower} w_j·exp(s_j/τ).
+
+    Raises:
+        ValueError: A score is NaN.
     """
+    if bool(score.isnan().any()):
+        raise ValueError(f"{int(score.isnan().sum())} of {len(score)} scores are NaN and cannot be ranked")
     order = score.argsort()
     sorted_score = score[order]
     logits = similarity.float()[order] / tau
@@ -176,3 +181,13 @@ def in_batch_objective(
     terms = logits.logsumexp(dim=1) - logits.gather(1, target[:, None]).squeeze(1)
     trust = torch.ones_like(terms) if weight is None else weight[positive].float().repeat(2)
     return (terms * trust).sum() / trust.sum().clamp_min(_EPS)
+
+
+def positive_share(positive: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Return the share (scalar in [0, 1]) of the trust in all pairs that lies in the positive ones.
+
+    Times this, the mean over positives of `in_batch_objective` is the sum over positives divided by all pairs
+    (Eq. 2 divides by the batch): a batch with few positives then pulls less than one with many.
+    """
+    trust = torch.ones_like(positive, dtype=torch.float32) if weight is None else weight.float()
+    return trust[positive].sum() / trust.sum().clamp_min(_EPS)

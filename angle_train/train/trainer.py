@@ -28,6 +28,7 @@ from transformers import PrinterCallback, TrainerState
 from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
+from angle_train.data.kinds import settle
 from angle_train.data.pairs import PairSet
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
@@ -215,7 +216,7 @@ def train(
     Args:
         model: Trained in fp32 weights, whatever they were.
         pairs: What to train on.
-        recipe: How.
+        recipe: How; what it leaves open is chosen by the kind of the labels.
         directory: Checkpoints go here: the last one, and the best one on the dev sets.
         evaluator: Measures on the dev sets.
         resume: Checkpoint in `directory` to go on from; the result is the same as without the interruption.
@@ -225,6 +226,7 @@ def train(
         InputError: The machine cannot compute in the recipe's precision, or a checkpoint cannot be written.
         KeyboardInterrupt: Ctrl-C; a checkpoint was written.
     """
+    recipe = settle(recipe, pairs)
     config, options = recipe.training, options or TrainOptions()
     _describe(model, pairs)
     state = TrainerState.load_from_json(str(resume / "trainer_state.json")) if resume else TrainerState()

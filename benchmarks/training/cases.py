@@ -26,7 +26,7 @@ from common import data_folder, minilm  # noqa: E402
 from angle_train.data.pairs import PairSet, load_pairs  # noqa: E402
 from angle_train.data.splits import hold_out  # noqa: E402
 from angle_train.model.load import backbone_identity  # noqa: E402
-from angle_train.recipe import CHECKPOINT, BackboneConfig, Recipe  # noqa: E402
+from angle_train.recipe import BackboneConfig, Recipe  # noqa: E402
 
 BACKBONES: dict[str, tuple[int | None, float]] = {"minilm-3": (3, 1e-4), "minilm": (None, 5e-5)}
 """Name -> layers of MiniLM (none: all six) and learning rate."""
@@ -44,22 +44,21 @@ SHARED: dict[str, Any] = {
     "max_seq_length": 128,
     "precision": "fp32",
 }
-"""The recipe of all ways; what is not named has its default."""
+"""The recipe of all ways; what is not named has its default, and the objective is the papers'."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """The pairs of one data set: at most 400 select, all test pairs measure."""
+    """The pairs of one data set: at most 400 select, all test pairs measure; none where values are chosen.
+
+    `more` selects beside `dev`: the score is then the mean of both.
+    """
 
     name: str
     train: PairSet
     dev: PairSet
-    test: PairSet
-
-    @property
-    def binary(self) -> bool:
-        """Whether the gold scores are 0 or 1."""
-        return self.name not in _GRADED
+    test: PairSet | None
+    more: PairSet | None = None
 
 
 @dataclass(frozen=True)
@@ -70,12 +69,10 @@ class Way:
         train: Trains the model that it is given; returns what is to be kept: at least `dev`, the best
             Spearman there, and `similarity` of the test pairs where the model cannot be asked afterwards.
         settings: What a kept result must have been made with to be still valid.
-        pooling: Another pooling than the checkpoint's.
     """
 
     train: Callable[[Any, Case, Recipe, Path], dict[str, Any]]
     settings: Mapping[str, Any] = field(default_factory=dict)
-    pooling: str | None = None
 
 
 @cache
@@ -116,14 +113,10 @@ def _identity(backbone: str) -> str:
 def _settings(way: Way, case: Case, backbone: str, seed: int) -> tuple[Recipe, dict[str, Any]]:
     """Return the recipe of a unit and all that its result depends on."""
     shared = SHARED | {"learning_rate": BACKBONES[backbone][1]}
-    recipe = Recipe().with_overrides(shared | {"seed": seed})
-    parts = {part: getattr(case, part).sha256() for part in ("train", "dev", "test")}
-    return recipe, {
-        **parts,
-        "backbone": _identity(backbone),
-        "recipe": recipe.to_toml_text(),
-        **way.settings,
-    }
+    recipe = Recipe().with_overrides({"loss": "papers"} | shared | {"seed": seed})
+    sets = {"train": case.train, "dev": case.dev, "test": case.test, "more": case.more}
+    parts = {part: pairs.sha256() for part, pairs in sets.items() if pairs is not None}
+    return recipe, {**parts, "backbone": _identity(backbone), "shared": shared, **way.settings}
 
 
 def _path(out: Path, name: str, case: Case, backbone: str, seed: int, settings: dict[str, Any]) -> Path:
@@ -151,57 +144,36 @@ def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Pat
     from angle_train.evaluate.similarity import evaluate_model, spearman
     from angle_train.model.load import load_for_training
 
-    pooled = BackboneConfig(pooling=way.pooling or CHECKPOINT)
-    length = SHARED["max_seq_length"]
-    model = load_for_training(str(backbone_path(backbone)), pooled, "", length)
+    model = load_for_training(str(backbone_path(backbone)), BackboneConfig(), "", SHARED["max_seq_length"])
     wall, cpu = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         notes = way.train(model, case, recipe, Path(scratch))
     notes.setdefault("cpu_seconds", time.process_time() - cpu)
     notes.setdefault("wall_seconds", time.perf_counter() - wall)
-    unmerged = notes.pop("unmerged", None)
-    similarity = np.asarray(notes.pop("similarity", None) or evaluate_model(model, case.test))
-    result = {
-        "case": case.name,
-        "backbone": backbone,
-        "way": name,
-        "seed": seed,
-        "settings": settings,
-        **notes,
-        "spearman": spearman(case.test.score, similarity),
-        "similarity": similarity.round(6).tolist(),
-    }
+    similarity = notes.pop("similarity", None)
+    named = {"case": case.name, "backbone": backbone, "way": name, "seed": seed}
+    result = {**named, "settings": settings, **notes}
+    if case.test is not None:
+        similarity = np.asarray(similarity or evaluate_model(model, case.test))
+        result["spearman"] = spearman(case.test.score, similarity)
+        result["similarity"] = similarity.round(6).tolist()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result) + "\n", encoding="utf-8")
-    if unmerged is not None:
-        plain = {**settings, "merge": False}
-        score = spearman(case.test.score, np.asarray(unmerged["similarity"]))
-        more = {"way": f"{name}, not merged", "settings": plain, "share": 0.0, "spearman": score, **unmerged}
-        path = _path(out, more["way"], case, backbone, seed, plain)
-        path.write_text(json.dumps({**result, **more}) + "\n", encoding="utf-8")
     print(
-        f"{case.name} {backbone} {name}, seed {seed}: test {100 * result['spearman']:.2f}, "
-        f"dev {100 * result['dev']:.2f}, {result['cpu_seconds']:.0f} CPU s",
+        f"{case.name} {backbone} {name}, seed {seed}: dev {100 * result['dev']:.2f}, "
+        f"{result['cpu_seconds']:.0f} CPU s",
         flush=True,
     )
     return result
 
 
-def arguments_of(
-    description: str | None,
-    ways: Sequence[str],
-    cases: Sequence[str] = tuple(CASES),
-    backbones: Sequence[str] = tuple(BACKBONES),
-    seeds: Sequence[int] = (1, 2, 3),
-) -> argparse.Namespace:
-    """Return the options of a quality benchmark; what is given here are the choices and the defaults."""
+def parser_of(description: str | None, ways: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the options that the quality benchmarks share."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--cases", nargs="+", choices=cases, default=list(cases))
-    parser.add_argument("--backbones", nargs="+", choices=list(BACKBONES), default=list(backbones))
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(seeds))
+    parser.add_argument("--backbones", nargs="+", choices=list(BACKBONES), default=list(BACKBONES))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", choices=list(ways), default=list(ways), metavar="WAY")
-    parser.add_argument("--size", type=int, help="training pairs; default by data set")
     parser.add_argument("--table", action="store_true", help="print what there is, run nothing")
-    return parser.parse_args()
+    return parser

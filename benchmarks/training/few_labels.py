@@ -8,7 +8,7 @@ the LLM pairs is held out: a gain of graded pairs comes from training and from c
 drawn from the dev pairs with the run's seed; test pairs only report. Graded pairs alone may train for as many
 steps as the LLM pairs do, so for many more epochs.
 
-Options: --seeds 1 2 3, --counts 50 200, --weights 1 4, and --size N for about N of the LLM pairs (a fit with
+Options: --seeds 1 2 3, --counts 50 200, and --size N for about N of the LLM pairs (a fit with
 graded pairs is six fits, five of them to choose its steps). Finished runs are kept in runs/benchmarks and not
 repeated.
 """
@@ -106,7 +106,6 @@ def main() -> None:
     parser.add_argument("task", choices=["cloud-ops", "stsb"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--counts", type=int, nargs="+", default=[50, 200])
-    parser.add_argument("--weights", type=float, nargs="+", default=[1.0, 4.0])
     parser.add_argument("--size", type=int, help="LLM pairs, about; default all")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
@@ -127,12 +126,8 @@ def main() -> None:
             longer = recipe.with_overrides({"epochs": epochs, "evals_per_epoch": 1})
             found = test_score(task, f"human-{count}-{seed}-epochs-{epochs}", longer, [], human)
             scores.setdefault(f"{count} graded pairs alone", []).append(found["saved"])
-            for weight in arguments.weights:
-                weighted = recipe.with_overrides({"human_weight": weight})
-                name = f"both-{count}-{weight:g}-{seed}{part}"
-                found = test_score(task, name, weighted, pairs, human)
-                label = f"LLM pairs + {count} graded, weight {weight:g}"
-                scores.setdefault(label, []).append(found["saved"])
+            found = test_score(task, f"both-{count}-{seed}{part}", recipe, pairs, human)
+            scores.setdefault(f"LLM pairs + {count} graded", []).append(found["saved"])
     show(f"{task.name}: test Spearman x 100, seeds {arguments.seeds}", scores)
     save_results(f"few-labels-{task.name}{part}", scores)
 

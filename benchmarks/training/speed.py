@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from cases import backbone_path
 from common import RESULTS, ROOT
-from ways import run_angle_emb, write_pairs
+from ways import run_angle_emb, train_stock
 
 from angle_data.console import configure_logging
 from angle_train.data.pairs import PairSet
@@ -70,7 +70,8 @@ def recipe_of(shape: str, **values: Any) -> Recipe:
     """Return the recipe of all ways: one epoch of ten batches; anchors stay together where they repeat."""
     shared = {"epochs": 1, "batch_size": 32, "learning_rate": 5e-5, "evals_per_epoch": 1, "precision": "fp32"}
     block = {"source_block": 8} if shape == "repeated" else {}
-    return Recipe().with_overrides(shared | block | {"seed": _SEED, "max_seq_length": 128} | values)
+    fixed = {"loss": "papers", "seed": _SEED, "max_seq_length": 128}
+    return Recipe().with_overrides(shared | block | fixed | values)
 
 
 def ours(**values: Any) -> Train:
@@ -97,53 +98,17 @@ def stock(loss_name: str) -> Train:
     """Return training with sentence-transformers: its trainer, collator and loss, on the same batches."""
 
     def run(model: Any, pairs: PairSet, scratch: Path) -> None:
-        from datasets import Dataset
-        from sentence_transformers import SentenceTransformerTrainer
-        from sentence_transformers.sentence_transformer import losses
-        from transformers import PrinterCallback
-
-        from angle_train.model.load import quiet_libraries
-        from angle_train.train.arguments import training_arguments
-
-        columns = {"text1": list(pairs.text1), "text2": list(pairs.text2), "score": pairs.score.tolist()}
-        config = recipe_of(pairs.name).training
-        with quiet_libraries():
-            args = training_arguments(config, len(pairs), scratch, model.device, select=False)
-            args.batch_sampler = partial(_sampler, sources=pairs.sources(), block=config.source_block)
-            trainer = SentenceTransformerTrainer(
-                model=model,
-                args=args,
-                train_dataset=Dataset.from_dict(columns),
-                loss=getattr(losses, loss_name)(model),
-            )
-            trainer.remove_callback(PrinterCallback)
-            trainer.train()
+        recipe = recipe_of(pairs.name)
+        sampler = partial(_sampler, sources=pairs.sources(), block=recipe.training.source_block)
+        train_stock(model, pairs, recipe, scratch, loss_name, sampler=sampler)
 
     return run
 
 
 def angle_emb(model: Any, pairs: PairSet, scratch: Path) -> Measured:
-    """Train with angle_emb's cosine term; its filter of repeated texts is off, so that all rows train."""
-    write_pairs(pairs, scratch / "train.jsonl")
-    model.save(str(scratch / "backbone"), create_model_card=False)
-    training = recipe_of(pairs.name).training
-    settings = {
-        "backbone": str(scratch / "backbone"),
-        "max_length": 128,
-        "epochs": 1,
-        "batch_size": training.batch_size,
-        "learning_rate": training.learning_rate,
-        "warmup_ratio": training.warmup_ratio,
-        "weight_decay": training.weight_decay,
-        "max_grad_norm": training.max_grad_norm,
-        "seed": _SEED,
-        "loss_kwargs": {"cosine_w": 1.0, "ibn_w": 0.0, "angle_w": 0.0, "cosine_tau": 20.0},
-        "logging_steps": 10,
-        "select": False,
-        "filter_duplicate": False,
-    }
-    (scratch / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-    notes = run_angle_emb(scratch)
+    """Train with angle_emb's cosine term."""
+    cosine = {"cosine_w": 1.0, "ibn_w": 0.0, "angle_w": 0.0}
+    notes = run_angle_emb(model, {"train": pairs}, recipe_of(pairs.name), scratch, cosine)
     return Measured(notes["cpu_seconds"], notes["wall_seconds"])
 
 
@@ -158,13 +123,11 @@ _ANGLE = {
 TRAININGS: dict[str, Train] = {
     "ours": ours(**_COSINE),
     "ours, fixed 32": ours(**_COSINE, chunking="fixed"),
-    "ours, all terms": ours(),
     "ST CoSENTLoss": stock("CoSENTLoss"),
     "ours, published angle": ours(**_ANGLE),
     "ST AnglELoss": stock("AnglELoss"),
 }
 WAYS = [*TRAININGS, "angle_emb"]
-PEERS = ["ST CoSENTLoss", "ST AnglELoss", "angle_emb"]
 
 
 def measure(way: str, pairs: PairSet) -> Measured:
@@ -194,7 +157,6 @@ def measure_encoding(pairs: PairSet) -> dict[str, Measured]:
     measured = {}
     for name, evaluate in (
         ("encode, ours", lambda: evaluate_model(model, pairs, batch_size=16)),
-        ("encode, ours, batches of 32", lambda: evaluate_model(model, pairs)),
         ("encode, ST", lambda: stock_evaluator(model)),
     ):
         wall, cpu = time.perf_counter(), time.process_time()

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from cases import Case, Way, kept_result
 
-_METRICS = ("spearman", "auc", "ap")
 _RESAMPLES = 2000
-Results = dict[str, dict[int, dict[str, Any]]]
-
-
-def load_results(
-    folder: Path, case: Case, backbone: str, ways: Mapping[str, Way], seeds: Sequence[int]
-) -> Results:
-    """Return the kept results of a data set and backbone, by way and seed."""
-    found: Results = {}
-    for name, way in ways.items():
-        for seed in seeds:
-            kept = kept_result(name, way, case, backbone, seed, folder)
-            if kept is not None:
-                found.setdefault(name, {})[seed] = kept
-    return found
 
 
 def print_tables(
     folder: Path,
     cases: Sequence[Case],
     backbones: Sequence[str],
-    ways: Callable[[str, str], Mapping[str, Way]],
+    ways: Mapping[str, Way],
     seeds: Sequence[int],
 ) -> None:
     """Print a table for every data set and backbone: the first way is compared with each other one.
@@ -45,48 +30,35 @@ def print_tables(
         folder: Where the results are.
         cases: Data sets.
         backbones: Names.
-        ways: Data set and backbone -> name -> way.
+        ways: By name.
         seeds: Which.
     """
-    from sklearn.metrics import average_precision_score, roc_auc_score
-
     for backbone in backbones:
-        every: dict[str, dict[str, list[float]]] = {}
+        means: dict[str, list[float]] = {}
         for case in cases:
-            named = ways(case.name, backbone)
-            results = load_results(folder, case, backbone, named, seeds)
-            if not results:
+            results: dict[str, dict[int, dict[str, Any]]] = {}
+            for name, way in ways.items():
+                kept = {seed: kept_result(name, way, case, backbone, seed, folder) for seed in seeds}
+                found = {seed: result for seed, result in kept.items() if result is not None}
+                results |= {name: found} if found else {}
+            if not results or case.test is None:
                 continue
-            gold = case.test.score
-            for runs in results.values():
-                for run in runs.values():
-                    if case.binary:
-                        run["auc"] = roc_auc_score(gold, run["similarity"])
-                        run["ap"] = average_precision_score(gold, run["similarity"])
-            metrics = [metric for metric in _METRICS if case.binary or metric == "spearman"]
-            print(f"\n{case.name}, {backbone} (x 100)\n")
-            print(f"| way | seeds | {' | '.join(metrics)} | dev | Δ spearman | p | better / worse | CPU s |")
-            print("| --- |" + " --- |" * (len(metrics) + 6))
-            first = next(iter(named))
-            own = results.get(first, {})
-            for way, runs in results.items():
+            print(f"\n{case.name}, {backbone}: Spearman x 100\n")
+            print("| way | seeds | test | dev | Δ test | p | better / worse | CPU s |")
+            print("| --- |" + " --- |" * 7)
+            first = next(iter(results))
+            for name, runs in results.items():
                 cells = [str(len(runs))]
-                cells += [_spread([100 * run[metric] for run in runs.values()]) for metric in metrics]
-                cells.append(_spread([100 * run["dev"] for run in runs.values()]))
-                cells += _against(gold, own, runs) if way != first else ["", "", ""]
+                for figure in ("spearman", "dev"):
+                    cells.append(_spread([100 * run[figure] for run in runs.values()]))
+                cells += _against(case.test.score, results[first], runs) if name != first else ["", "", ""]
                 cells.append(f"{statistics.median(run['cpu_seconds'] for run in runs.values()):.0f}")
-                print(f"| {way} | {' | '.join(cells)} |", flush=True)
-                for run in runs.values():
-                    every.setdefault(way, {}).setdefault(case.name, []).append(100 * run["spearman"])
-        _print_means(backbone, every, len(cases))
-
-
-def _print_means(backbone: str, every: dict[str, dict[str, list[float]]], cases: int) -> None:
-    """Print the mean over the data sets of each way that was measured on all of them."""
-    for way, by_case in every.items():
-        if len(by_case) == cases > 1:
-            mean = statistics.mean(map(statistics.mean, by_case.values()))
-            print(f"{backbone}, {way}: {mean:.2f}, mean of the {cases} data sets")
+                print(f"| {name} | {' | '.join(cells)} |", flush=True)
+                mean = 100 * statistics.fmean(run["spearman"] for run in runs.values())
+                means.setdefault(name, []).append(mean)
+        for name, values in means.items():
+            if len(values) == len(cases) > 1:
+                print(f"{backbone}, {name}: {statistics.fmean(values):.2f}, mean of {len(cases)} data sets")
 
 
 def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> list[str]:
@@ -96,22 +68,13 @@ def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[st
     shared = sorted(own.keys() & other.keys())
     if not shared:
         return ["", "", ""]
-    differences = [
-        paired_bootstrap(
-            gold,
-            np.asarray(other[seed]["similarity"]),
-            np.asarray(own[seed]["similarity"]),
-            resamples=_RESAMPLES,
-        )
-        for seed in shared
-    ]
+    columns = [[np.asarray(runs[seed]["similarity"]) for runs in (other, own)] for seed in shared]
+    differences = [paired_bootstrap(gold, *both, resamples=_RESAMPLES) for both in columns]
     better = sum(difference.low > 0 for difference in differences)
     worse = sum(difference.high < 0 for difference in differences)
-    test = paired_test(
-        [other[seed]["spearman"] for seed in shared], [own[seed]["spearman"] for seed in shared]
-    )
+    test = paired_test(*([runs[seed]["spearman"] for seed in shared] for runs in (other, own)))
     p_value = f"{test.p_value:.3f}" if test and test.p_value is not None else ""
-    spread = _spread([100 * d.delta for d in differences], sign="+")
+    spread = _spread([100 * difference.delta for difference in differences], sign="+")
     return [spread, p_value, f"{better} / {worse} of {len(shared)}"]
 
 

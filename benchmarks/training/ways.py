@@ -14,55 +14,39 @@ import numpy as np
 from cases import Case, Way
 from common import RESULTS
 
+from angle_train.data.kinds import PRESETS
 from angle_train.data.pairs import PairSet
-from angle_train.recipe import Recipe
+from angle_train.recipe import AUTO, Recipe
 
 _PINS = ("angle-emb==0.6.1", "torch==2.13.0")
 _WORKER = Path(__file__).with_name("angle_emb_worker.py")
+# The weights of its README's example for STS-B; its temperatures multiply.
+_README = {
+    "cosine_w": 1.0,
+    "ibn_w": 1.0,
+    "angle_w": 0.02,
+    "cosine_tau": 20.0,
+    "ibn_tau": 20.0,
+    "angle_tau": 20.0,
+}
 
 
-def ours(*, merge: bool = False, peer: str | None = None, **values: Any) -> Way:
-    """Return training with this toolkit; `values` of the recipe make the way.
-
-    Args:
-        merge: Average the weights with the untouched backbone, in the share that the dev pairs prefer; what
-            the same training gives without is kept too.
-        peer: Train with a loss of others, see `peers`.
-        values: Of the recipe.
-    """
+def ours(**values: Any) -> Way:
+    """Return training with this toolkit; `values` of the recipe make the way."""
 
     def run(model: Any, case: Case, recipe: Recipe, scratch: Path) -> dict[str, Any]:
-        from peers import options_for
-
-        from angle_train.evaluate.similarity import evaluate_model, spearman
-        from angle_train.recipe import AUTO
-        from angle_train.train.choosing import best_share, blend, blended, shares_to_try, snapshot
         from angle_train.train.trainer import DevEvaluator, train
 
-        backbone = snapshot(model)
-        chosen = recipe.with_overrides(values | ({"swap": False} if peer else {}))
-        evaluator = DevEvaluator([case.dev])
-        training = train(model, case.train, chosen, scratch, evaluator=evaluator, options=options_for(peer))
-        notes = {
+        evaluator = DevEvaluator([pairs for pairs in (case.dev, case.more) if pairs is not None])
+        training = train(model, case.train, recipe.with_overrides(values), scratch, evaluator=evaluator)
+        return {
             "dev": max(point.dev for point in training.curve),
             "steps": training.steps,
             "curve": [point.terms.get("loss") for point in training.curve],
         }
-        if merge:
-            notes["unmerged"] = {
-                "dev": notes["dev"],
-                "similarity": evaluate_model(model, case.test).round(6).tolist(),
-            }
-            shares, scores = shares_to_try(AUTO), []
-            for share in shares:
-                with blended(model, backbone, share):
-                    scores.append(spearman(case.dev.score, evaluate_model(model, case.dev)))
-            best = best_share(scores)
-            blend(model, backbone, shares[best])
-            notes |= {"dev": scores[best], "share": shares[best]}
-        return notes
 
-    return Way(run, {"toolkit": values, "merge": merge, "peer": peer}, values.get("pooling"))
+    chosen = {"presets": PRESETS} if values.get("loss") == AUTO else {}
+    return Way(run, {"toolkit": values, **chosen})
 
 
 def stock(loss_name: str, *, positives_only: bool = False) -> Way:
@@ -75,44 +59,70 @@ def stock(loss_name: str, *, positives_only: bool = False) -> Way:
     """
 
     def run(model: Any, case: Case, recipe: Recipe, scratch: Path) -> dict[str, Any]:
-        from datasets import Dataset
-        from sentence_transformers import SentenceTransformerTrainer
         from sentence_transformers.base.sampler import BatchSamplers
-        from sentence_transformers.sentence_transformer import losses
-        from transformers import PrinterCallback
-
-        from angle_train.model.load import quiet_libraries
-        from angle_train.train.arguments import training_arguments
-        from angle_train.train.trainer import DevEvaluator
 
         pairs = case.train
         if positives_only:
             positive = np.flatnonzero(pairs.score >= recipe.objective.positive_score).tolist()
             pairs = pairs.take(positive, pairs.name)
-        columns: dict[str, list[Any]] = {"text1": list(pairs.text1), "text2": list(pairs.text2)}
-        if not positives_only:
-            columns["score"] = pairs.score.tolist()
-        with quiet_libraries():
-            args = training_arguments(recipe.training, len(pairs), scratch, model.device)
-            if positives_only:
-                args.batch_sampler = BatchSamplers.NO_DUPLICATES
-            trainer = SentenceTransformerTrainer(
-                model=model,
-                args=args,
-                train_dataset=Dataset.from_dict(columns),
-                loss=getattr(losses, loss_name)(model),
-                evaluator=DevEvaluator([case.dev]),
-            )
-            trainer.remove_callback(PrinterCallback)
-            trainer.train()
-        log: Sequence[Mapping[str, Any]] = trainer.state.log_history
+        sampler = BatchSamplers.NO_DUPLICATES if positives_only else None
+        state = train_stock(model, pairs, recipe, scratch, loss_name, dev=case.dev, sampler=sampler)
+        log: Sequence[Mapping[str, Any]] = state.log_history
         return {
-            "dev": trainer.state.best_metric,
-            "steps": trainer.state.global_step,
+            "dev": state.best_metric,
+            "steps": state.global_step,
             "curve": [entry["loss"] for entry in log if "loss" in entry],
         }
 
     return Way(run, {"stock": loss_name, "positives_only": positives_only})
+
+
+def train_stock(
+    model: Any,
+    pairs: PairSet,
+    recipe: Recipe,
+    scratch: Path,
+    loss_name: str,
+    *,
+    dev: PairSet | None = None,
+    sampler: Any = None,
+) -> Any:
+    """Train with sentence-transformers' trainer and return its state; pairs of one score come without it.
+
+    Args:
+        model: Trained in place.
+        pairs: What to train on.
+        recipe: How, its objective aside.
+        scratch: For checkpoints.
+        loss_name: Class in `sentence_transformers.losses`.
+        dev: Selects the weights; with none, the last ones stay.
+        sampler: Another batch sampler than the toolkit's.
+    """
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformerTrainer
+    from sentence_transformers.sentence_transformer import losses
+    from transformers import PrinterCallback
+
+    from angle_train.model.load import quiet_libraries
+    from angle_train.train.arguments import training_arguments
+    from angle_train.train.trainer import DevEvaluator
+
+    columns: dict[str, list[Any]] = {"text1": list(pairs.text1), "text2": list(pairs.text2)}
+    if not loss_name.startswith("MultipleNegatives"):
+        columns["score"] = pairs.score.tolist()
+    with quiet_libraries():
+        args = training_arguments(recipe.training, len(pairs), scratch, model.device, select=dev is not None)
+        args.batch_sampler = sampler or args.batch_sampler
+        trainer = SentenceTransformerTrainer(
+            model=model,
+            args=args,
+            train_dataset=Dataset.from_dict(columns),
+            loss=getattr(losses, loss_name)(model),
+            evaluator=DevEvaluator([dev]) if dev is not None else None,
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+    return trainer.state
 
 
 def angle_emb(**loss_kwargs: float) -> Way:
@@ -121,45 +131,49 @@ def angle_emb(**loss_kwargs: float) -> Way:
     Args:
         loss_kwargs: What differs from its README's example for STS-B; its temperatures multiply.
     """
-    weights = {
-        "cosine_w": 1.0,
-        "ibn_w": 1.0,
-        "angle_w": 0.02,
-        "cosine_tau": 20.0,
-        "ibn_tau": 20.0,
-        "angle_tau": 20.0,
-    }
-    weights |= loss_kwargs
 
     def run(model: Any, case: Case, recipe: Recipe, scratch: Path) -> dict[str, Any]:
-        for name in ("train", "dev", "test"):
-            write_pairs(getattr(case, name), scratch / f"{name}.jsonl")
-        # The transformer that was loaded is what it starts from; it is told the pooling by name.
-        model.save(str(scratch / "backbone"), create_model_card=False)
-        training = recipe.training
-        settings = {
-            "backbone": str(scratch / "backbone"),
-            "max_length": training.max_seq_length,
-            "epochs": int(training.epochs),
-            "batch_size": training.batch_size,
-            "learning_rate": training.learning_rate,
-            "warmup_ratio": training.warmup_ratio,
-            "weight_decay": training.weight_decay,
-            "max_grad_norm": training.max_grad_norm,
-            "seed": training.seed,
-            "loss_kwargs": weights,
-            "logging_steps": 10,
-            "select": True,
-            "filter_duplicate": True,
-        }
-        (scratch / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-        return run_angle_emb(scratch)
+        sets = {"train": case.train, "dev": case.dev, "test": case.test}
+        return run_angle_emb(model, sets, recipe, scratch, loss_kwargs)
 
-    return Way(run, {"angle_emb": weights})
+    return Way(run, {"angle_emb": _README | loss_kwargs})
 
 
-def run_angle_emb(folder: Path) -> dict[str, Any]:
-    """Return what the worker writes after training as `folder` says."""
+def run_angle_emb(
+    model: Any,
+    sets: Mapping[str, PairSet | None],
+    recipe: Recipe,
+    folder: Path,
+    loss_kwargs: Mapping[str, float],
+) -> dict[str, Any]:
+    """Return what the worker writes after training.
+
+    Args:
+        model: The transformer that it starts from; the worker is told the pooling by name.
+        sets: `train`, and `dev` and `test` where the weights are to be selected and measured.
+        recipe: How to train. Where nothing is selected its filter of repeated texts is off, too, so that all
+            rows train.
+        folder: For the worker's files.
+        loss_kwargs: See `angle_emb`.
+    """
+    for name, pairs in sets.items():
+        if pairs is not None:
+            rows = zip(pairs.text1, pairs.text2, pairs.score.tolist(), strict=True)
+            lines = [json.dumps({"text1": a, "text2": b, "label": score}) + "\n" for a, b, score in rows]
+            (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+    model.save(str(folder / "backbone"), create_model_card=False)
+    training, select = recipe.training, "dev" in sets
+    same = ("batch_size", "learning_rate", "warmup_ratio", "weight_decay", "max_grad_norm", "seed")
+    settings = {name: getattr(training, name) for name in same} | {
+        "backbone": str(folder / "backbone"),
+        "max_length": training.max_seq_length,
+        "epochs": int(training.epochs),
+        "loss_kwargs": _README | loss_kwargs,
+        "logging_steps": 10,
+        "select": select,
+        "filter_duplicate": select,
+    }
+    (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
     # Compiling takes longer than these trainings; what it compiles here is not what trains anyway.
     environment = os.environ | {"TORCHDYNAMO_DISABLE": "1", "PYTHONPATH": ""}
     command = [angle_emb_python(), _WORKER, folder]
@@ -181,10 +195,3 @@ def angle_emb_python() -> Path:
         subprocess.run([python, "-m", "pip", "install", "--quiet", *_PINS], check=True)
         marker.write_text(" ".join(_PINS) + "\n", encoding="utf-8")
     return python
-
-
-def write_pairs(pairs: PairSet, path: Path) -> None:
-    """Write pairs as JSON lines with `text1, text2, label`."""
-    rows = zip(pairs.text1, pairs.text2, pairs.score.tolist(), strict=True)
-    lines = [json.dumps({"text1": a, "text2": b, "label": score}) for a, b, score in rows]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")

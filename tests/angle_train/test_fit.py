@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from angle_data.errors import InputError
+from angle_train.data.kinds import PRESETS, settle
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, fit, load_for_run, untouched
@@ -20,7 +21,7 @@ from angle_train.recipe import Recipe
 from angle_train.report.result import FitReport
 from angle_train.report.text import results_table
 
-FAST = {"epochs": 5, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
+FAST = {"loss": "papers", "epochs": 5, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,7 @@ def test_finished_run_leaves_model_card_recipe_and_reports_but_no_checkpoints(fi
     names = {path.name for path in config.out.iterdir()}
     assert {"modules.json", "README.md", "recipe.toml", "report.json", "report.html"} <= names
     assert "checkpoints" not in names
-    assert Recipe.from_toml(config.out / "recipe.toml") == config.recipe
+    assert Recipe.from_toml(config.out / "recipe.toml") == settle(config.recipe, load_pairs(config.data[0]))
     assert FitReport.read(config.out / "report.json") == result.report
     card = (config.out / "README.md").read_text()
     assert "loss:CombinedLoss" in card
@@ -275,6 +276,20 @@ def test_weights_of_pairs_and_options_of_the_batches_reach_the_training(config, 
         run = replace(changed(config, epochs=1, **option), data=[str(data)], out=tmp_path / f"{len(terms)}")
         terms.append(fit(run).report.curve[1]["terms"])
     assert all(found != terms[0] for found in terms[1:])
+
+
+def test_the_kind_of_labels_chooses_what_the_recipe_leaves_open(config, caplog):
+    recipe = Recipe().with_overrides({"epochs": 1, "batch_size": 16, "evals_per_epoch": 1})
+    with caplog.at_level("INFO", logger="angle"):
+        report = fit(replace(config, recipe=recipe)).report
+    assert caplog.text.count("labels: graded (60 pairs have ") == 1
+    values = report.recipe["objective"] | report.recipe["training"]
+    assert values.items() >= (PRESETS["graded"] | {"epochs": 1.0}).items()
+    assert set(report.curve[-1]["terms"]) == {"loss", "cosine"}
+    as_run = Recipe.from_toml(config.out / "recipe.toml")
+    assert fit(replace(config, recipe=as_run)).already_finished
+    with pytest.raises(InputError, match=r"recipe \(.*in_batch_weight 0.0 -> 1.0.*learning_rate "):
+        fit(replace(config, recipe=recipe.with_overrides({"loss": "papers"})))
 
 
 def test_token_embeddings_can_be_frozen(finished, config, tiny_model_dir):

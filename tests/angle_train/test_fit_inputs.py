@@ -18,7 +18,7 @@ from angle_train.model.load import backbone_identity
 from angle_train.recipe import Recipe
 from angle_train.report.result import FitReport
 
-SHORT = {"epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
+SHORT = {"loss": "papers", "epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 
 
 @pytest.fixture(scope="module")

@@ -181,6 +181,7 @@ def test_a_trial_that_is_surely_better_is_found(config, found):
     assert found.choice.compared == 3
     assert found.choice.probability > 0.9
     recipe = Recipe.from_toml(out / "recipe.toml")
+    assert recipe.objective.loss == "graded"  # what the given recipe left open is chosen
     assert recipe.training == replace(config.run.recipe.training, **found.best.values)
     assert "Trial" in recipe.description
     assert found.best.gain.delta == pytest.approx(found.best.dev - last[0].dev)

@@ -13,6 +13,9 @@ from safetensors.numpy import load_file
 REPO = Path(__file__).resolve().parents[2]
 EXAMPLES = REPO / "examples" / "cloud-ops"
 SHORT = """
+[objective]
+loss = "papers"
+
 [training]
 epochs = 2
 batch_size = 16

@@ -123,7 +123,7 @@ def test_adapters_alone_are_trained(run, tiny_model_dir, pairs_file, kind):
     config, report = run(lora_rank=4, lora_save=kind, learning_rate=2e-2, average_with_backbone=0.25)
     assert report.kept == "tuned"
     assert report.recipe["backbone"]["lora_save"] == kind
-    assert Recipe.from_toml(config.out / "recipe.toml") == config.recipe
+    assert Recipe.from_toml(config.out / "recipe.toml").backbone == config.recipe.backbone
     again = load_backbone(str(config.out), device="cpu")
     assert has_adapters(again) == (kind == "adapter")
     before = load_backbone(str(tiny_model_dir), device="cpu").state_dict()

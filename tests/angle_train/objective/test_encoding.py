@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from letter_model import LetterModel, batch_of
+from letter_model import LetterModel, batch_of, papers
 from process_runs import run_program
 from sentence_transformers import SentenceTransformer
 
@@ -14,7 +14,7 @@ from angle_train.data.pairs import PairSet
 from angle_train.objective import loss as loss_module
 from angle_train.objective.encoding import encode_cached, sparse_lookups
 from angle_train.objective.loss import CombinedLoss
-from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
+from angle_train.recipe import Recipe, TrainingConfig
 from angle_train.train.trainer import DevEvaluator, train
 
 PROGRAM = Path(__file__).with_name("two_processes.py")
@@ -27,7 +27,7 @@ SENTENCES = [
     ("certificate expired last night", "tls handshake fails", 0.6),
 ]
 ROWS = [{"text1": a, "text2": b, "score": score} for a, b, score in SENTENCES]
-ALL_TERMS = ObjectiveConfig(matryoshka_dims=(16,), transitive=True)
+ALL_TERMS = papers(matryoshka_dims=(16,), transitive=True)
 
 
 def tiny_batch(model, rows=ROWS, chunk_size=3, config=ALL_TERMS):
@@ -64,9 +64,9 @@ def assert_equal_steps(plain, cached, tolerance=1e-5):
     "config",
     [
         ALL_TERMS,
-        ObjectiveConfig(in_batch_weight=0, angle_weight=0),
-        ObjectiveConfig(cosine_weight=0, angle_weight=0, isp="none"),
-        ObjectiveConfig(cosine_weight=0, in_batch_weight=0, angle_mode="published"),
+        papers(in_batch_weight=0, angle_weight=0),
+        papers(cosine_weight=0, angle_weight=0, isp="none"),
+        papers(cosine_weight=0, in_batch_weight=0, angle_mode="published"),
     ],
     ids=["all", "cosine", "in_batch", "published"],
 )
@@ -157,10 +157,10 @@ class Saved:
 def peak(model, cached, count, rows):
     """Bytes held at the worst moment of a step on `count` chunks of equally long texts."""
     saved, texts = Saved(), len({text for row in rows for text in (row["text1"], row["text2"])})
-    chunks, labels = tiny_batch(model, rows, chunk_size=texts // count, config=ObjectiveConfig())
+    chunks, labels = tiny_batch(model, rows, chunk_size=texts // count, config=papers())
     assert len(chunks) == count
     with saved.hooks():
-        sum(CombinedLoss(model, ObjectiveConfig(), gradient_cache=cached)(chunks, labels).values()).backward()
+        sum(CombinedLoss(model, papers(), gradient_cache=cached)(chunks, labels).values()).backward()
     assert saved.now == 0
     return saved.peak
 
@@ -284,10 +284,7 @@ def test_cached_gradients_are_synchronised_once_a_step(found):
 
 @pytest.mark.parametrize("rank", ["rank0", "rank1"])
 def test_batches_that_were_not_made_for_the_processes_are_refused(found, rank):
-    sharded, swapped, alone, other_length = found[rank]["refusals"]
-    different = "the processes have different batches: each must get the rows of the whole batch"
-    assert sharded.startswith(different)
-    assert swapped.startswith(different)
+    alone, other_length = found[rank]["refusals"]
     assert alone.startswith("the batch is not divided among 2 processes")
     assert other_length.startswith("this process encoded 2 texts instead of ")
 

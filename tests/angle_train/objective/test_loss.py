@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 import torch
-from letter_model import LetterModel, batch_of, spelled
+from letter_model import LetterModel, batch_of, papers, spelled
 
 from angle_data.errors import InputError
 from angle_train.objective.loss import CombinedLoss, combined_objective
@@ -44,8 +44,8 @@ def distinct(rows, model):
 
 
 def test_chunking_changes_neither_loss_nor_gradient():
-    whole, whole_terms = run(ObjectiveConfig(), chunk_size=100)
-    chunked, chunked_terms = run(ObjectiveConfig(), chunk_size=2)
+    whole, whole_terms = run(papers(), chunk_size=100)
+    chunked, chunked_terms = run(papers(), chunk_size=2)
     assert len(whole.calls) == 1
     assert len(chunked.calls) == 3
     assert sum(rows for (rows, _), _ in chunked.calls) == 5  # the distinct texts; the pairs hold 8
@@ -54,13 +54,13 @@ def test_chunking_changes_neither_loss_nor_gradient():
 
 
 def test_a_weight_of_zero_leaves_the_term_out():
-    _, terms = run(ObjectiveConfig(cosine_weight=0, in_batch_weight=0, angle_weight=1))
+    _, terms = run(papers(cosine_weight=0, in_batch_weight=0, angle_weight=1))
     assert list(terms) == ["angle"]
 
 
 def test_every_setting_of_the_objective_reaches_its_term():
     rows = [*ROWS, {"text1": "host restarted twice", "text2": "disk full", "score": 0.5}]
-    config = ObjectiveConfig(
+    config = papers(
         cosine_weight=1,
         in_batch_weight=1,
         angle_weight=1,
@@ -90,7 +90,25 @@ def test_every_setting_of_the_objective_reaches_its_term():
     assert terms == {name: pytest.approx(value.item(), rel=1e-5) for name, value in expected.items()}
 
 
-ONLY_IN_BATCH = ObjectiveConfig(cosine_weight=0, angle_weight=0)
+@pytest.mark.parametrize("weights", [(1, 1, 1, 1), (0.5, 1, 0.25, 0.25)])
+def test_by_pairs_a_batch_with_few_positives_pulls_less(weights):
+    """The mean over positives pulls as hard however few there are; by pairs it is their share of that."""
+    rows = [row | {"weight": weight} for row, weight in zip(ROWS, weights, strict=True)]
+    gradients = {}
+    for mean in ("positives", "pairs"):
+        model, _ = run(papers(cosine_weight=0, angle_weight=0, in_batch_mean=mean), rows=rows)
+        gradients[mean] = model.letters.weight.grad
+    share = (weights[0] + weights[2]) / sum(weights)  # rows 0 and 2 are positive
+    assert gradients["pairs"].norm().item() > 1e-3
+    torch.testing.assert_close(gradients["pairs"], share * gradients["positives"])
+
+
+def test_an_objective_that_was_left_open_is_refused():
+    with pytest.raises(ValueError, match=r"no term has a weight; choose .* with data.kinds.settle"):
+        run(ObjectiveConfig())
+
+
+ONLY_IN_BATCH = papers(cosine_weight=0, angle_weight=0)
 # A with two paraphrases and a negative; A once more in another spelling; and a pair apart.
 FAMILY = [
     {"text1": "disk full", "text2": "no space left", "score": 1.0},
@@ -114,7 +132,7 @@ def test_isp_decides_which_texts_are_no_negatives_of_each_other(isp, groups):
 
 
 def test_matryoshka_adds_every_term_on_the_first_dimensions():
-    config = ObjectiveConfig(matryoshka_dims=[4, 2], angle_mode="published")
+    config = papers(matryoshka_dims=[4, 2], angle_mode="published")
     model, terms = run(config)
     chunks, labels = batch_of(ROWS)
     emb = torch.cat([model(chunk)["sentence_embedding"] for chunk in chunks])
@@ -124,7 +142,7 @@ def test_matryoshka_adds_every_term_on_the_first_dimensions():
 
 
 def test_matryoshka_counts_the_whole_width_once():
-    assert run(ObjectiveConfig(matryoshka_dims=(8,)))[1] == run(ObjectiveConfig())[1]
+    assert run(papers(matryoshka_dims=(8,)))[1] == run(papers())[1]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -136,7 +154,7 @@ def test_matryoshka_equals_sentence_transformers(tiny_model):
     columns = [tiny_model.preprocess(column) for column in texts]
     theirs = MatryoshkaLoss(tiny_model, CoSENTLoss(tiny_model), matryoshka_dims=[32, 16, 6])
     expected = theirs(columns, torch.tensor([row["score"] for row in ROWS]))
-    config = ObjectiveConfig(in_batch_weight=0, angle_weight=0, matryoshka_dims=(16, 6))
+    config = papers(in_batch_weight=0, angle_weight=0, matryoshka_dims=(16, 6))
     ours = CombinedLoss(tiny_model, config)(*batch_of(ROWS, tiny_model.preprocess))
     torch.testing.assert_close(ours["cosine"], expected)
 
@@ -144,8 +162,8 @@ def test_matryoshka_equals_sentence_transformers(tiny_model):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (ObjectiveConfig(matryoshka_dims=(4, 9)), r"matryoshka_dims 9 is more than the 8 dimensions"),
-        (ObjectiveConfig(matryoshka_dims=(3,), angle_mode="published"), r"cannot take 3 dimensions"),
+        (papers(matryoshka_dims=(4, 9)), r"matryoshka_dims 9 is more than the 8 dimensions"),
+        (papers(matryoshka_dims=(3,), angle_mode="published"), r"cannot take 3 dimensions"),
     ],
 )
 def test_dimensions_that_the_backbone_lacks_are_named(config, message):
@@ -155,14 +173,14 @@ def test_dimensions_that_the_backbone_lacks_are_named(config, message):
 
 
 def test_odd_dimensions_are_fine_without_the_published_angle():
-    run(ObjectiveConfig(matryoshka_dims=(3,)))
-    run(ObjectiveConfig(matryoshka_dims=(3,), angle_mode="published", angle_weight=0))
+    run(papers(matryoshka_dims=(3,)))
+    run(papers(matryoshka_dims=(3,), angle_mode="published", angle_weight=0))
 
 
 def test_row_weights_reach_every_term():
     rows = [{**row, "weight": weight} for row, weight in zip(ROWS, (0.3, 0.2, 1.0, 0.5), strict=True)]
-    _, weighted = run(ObjectiveConfig(), rows=rows)
-    _, plain = run(ObjectiveConfig())
+    _, weighted = run(papers(), rows=rows)
+    _, plain = run(papers())
     assert all(weighted[name] != pytest.approx(plain[name], rel=1e-3) for name in plain)
 
 

@@ -19,6 +19,7 @@ from angle_train.objective.terms import (
     in_batch_objective,
     not_negatives,
     published_angle_similarity,
+    ranking_loss,
     symmetric_angle_similarity,
 )
 
@@ -75,6 +76,11 @@ def slow_in_batch(emb, pairs, group, tau):
         )
         terms.append(-math.log(own / (own + others)))
     return sum(terms) / len(terms)
+
+
+def ranking(x, y, score):
+    """The ranking loss of two embeddings, by their cosine."""
+    return ranking_loss(cosine_similarity(x, y), score, tau=0.05)
 
 
 # --- values --------------------------------------------------------------------------------------------
@@ -212,6 +218,14 @@ def test_equal_scores_give_zero_loss_and_zero_gradient(objective):
     loss.backward()
     assert loss.item() == 0.0
     assert x.grad.abs().max().item() == 0.0
+
+
+@pytest.mark.parametrize("objective", [cosine_objective, angle_objective, ranking])
+def test_scores_that_are_nan_are_refused(objective):
+    # Sorted to one end, they would rank silently as the best or the worst.
+    score = torch.tensor([0.1, math.nan, 0.3, math.nan, 0.2])
+    with pytest.raises(ValueError, match="2 of 5 scores are NaN and cannot be ranked"):
+        objective(embeddings(5), embeddings(5, seed=1), score)
 
 
 def test_in_batch_without_positives_is_zero_with_gradient():

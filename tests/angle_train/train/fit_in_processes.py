@@ -21,7 +21,7 @@ from angle_train.fit import FitConfig, fit
 from angle_train.recipe import Recipe
 
 PROCESSES = 2
-RECIPE = {"epochs": 2, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
+RECIPE = {"loss": "papers", "epochs": 2, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 
 
 def run(config, *, interrupted=False, killed=False, other=None):

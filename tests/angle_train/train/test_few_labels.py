@@ -9,6 +9,7 @@ from cut_runs import CutOff, cut_off
 
 from angle_data.errors import InputError
 from angle_train import fit as fit_module
+from angle_train.data.kinds import settle
 from angle_train.data.pairs import load_pairs
 from angle_train.data.splits import load_run_data, run_leaks
 from angle_train.evaluate.similarity import evaluate_model, spearman
@@ -18,7 +19,14 @@ from angle_train.recipe import Recipe
 from angle_train.train import folds as cross_fitting
 from angle_train.train import trainer
 
-SHORT = {"epochs": 2, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1, "folds": 2}
+SHORT = {
+    "loss": "papers",
+    "epochs": 2,
+    "batch_size": 16,
+    "learning_rate": 2e-3,
+    "evals_per_epoch": 1,
+    "folds": 2,
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -338,7 +346,7 @@ def test_the_length_follows_from_the_data(config, rows, tmp_path, caplog):
     assert lengths["max_seq_length"] < 64 == load_backbone(run.backbone, device="cpu").max_seq_length
     assert load_backbone(str(tmp_path / "out"), device="cpu").max_seq_length == lengths["max_seq_length"]
     assert report.recipe["training"]["max_seq_length"] == "auto"
-    assert Recipe.from_toml(tmp_path / "out" / "recipe.toml") == run.recipe
+    assert Recipe.from_toml(tmp_path / "out" / "recipe.toml") == settle(run.recipe, load_pairs(data))
     assert f"max_seq_length {lengths['max_seq_length']}: the longest training text has" in caplog.text
     cut = replace(changed(run, max_seq_length=4), out=tmp_path / "cut")
     with caplog.at_level("INFO", logger="angle"):

@@ -86,7 +86,12 @@ def test_one_process_uses_one_gpu_of_several(monkeypatch, tmp_path):
             self._n_gpu = 3
 
     monkeypatch.setattr(arguments, "SentenceTransformerTrainingArguments", Several)
-    assert training_arguments(TrainingConfig(), 100, tmp_path, torch.device("cpu")).n_gpu == 1
+    assert (
+        training_arguments(
+            TrainingConfig(epochs=1, learning_rate=1e-3), 100, tmp_path, torch.device("cpu")
+        ).n_gpu
+        == 1
+    )
 
 
 @pytest.mark.parametrize("number", [0, 2])

@@ -1,0 +1,86 @@
+"""Kinds of labels: how training pairs tell theirs, and what a recipe that states nothing takes for each.
+
+Imports no torch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict
+
+import numpy as np
+
+from angle_train.data.pairs import PairSet
+from angle_train.recipe import AUTO, Recipe
+
+log = logging.getLogger("angle.fit")
+
+_COSINE = {"cosine_weight": 1.0, "in_batch_weight": 0.0, "angle_weight": 0.0}
+_IN_BATCH = {"cosine_weight": 0.0, "in_batch_weight": 1.0, "angle_weight": 0.0}
+_TAU = {"cosine_tau": 0.05, "in_batch_tau": 0.05, "angle_tau": 0.05}
+_LENGTH = {"learning_rate": 1e-4, "epochs": 2.0}
+
+PRESETS: dict[str, dict[str, float]] = {
+    "graded": _COSINE | _TAU | _LENGTH,
+    "degrees": _IN_BATCH | _TAU | _LENGTH | {"cosine_weight": 0.2},
+    "polarity": _IN_BATCH | _TAU | _LENGTH | {"cosine_weight": 0.05},
+    "binary": _COSINE | _TAU | _LENGTH,
+    "positives": _IN_BATCH | _TAU | _LENGTH,
+    "papers": dict.fromkeys(_COSINE, 1.0) | _TAU | {"angle_tau": 1.0, "learning_rate": 2e-5, "epochs": 3.0},
+}
+"""Kind of labels, as `[objective] loss` names it -> the values that a recipe may leave open.
+
+All but `papers` were chosen on dev pairs by `benchmarks/training/objectives.py`; `benchmarks/LOG.md` has the
+figures. `papers` was the default of earlier releases: the papers' three terms and temperatures.
+"""
+
+_DEGREES = 3  # polarity knows synonym, antonym and random; more scores than these are grades
+
+
+def kind_of(pairs: PairSet) -> tuple[str, str]:
+    """Return the kind of labels of training pairs, a key of `PRESETS`, and what says so.
+
+    Whatever most pairs are decides: few graded pairs beside many that an LLM wrote make no difference.
+    """
+    total = len(pairs)
+    # Columns that say more about how an LLM was asked (a degree, a grader) would be looked at here, first.
+    written = [bool(value) for value in pairs.polarity or []]
+    scores = len(np.unique(pairs.score))
+    if 2 * sum(written) > total:
+        grades = len(np.unique(pairs.score[written]))
+        said = f"{sum(written)} of {total} pairs have the polarity that an LLM was asked for"
+        return ("degrees", f"{said}, and {grades} scores") if grades > _DEGREES else ("polarity", said)
+    if scores == 1:
+        return "positives", f"all {total} pairs have one score"
+    if scores == 2:
+        return "binary", f"{total} pairs have two scores"
+    return "graded", f"{total} pairs have {scores} scores"
+
+
+def settle(recipe: Recipe, pairs: PairSet) -> Recipe:
+    """Return the recipe with a kind of labels for `auto`, and values for all that it leaves open.
+
+    Says in the log which kind it is, why, and what was chosen for it.
+
+    Args:
+        recipe: What it states stays as it is.
+        pairs: What will train; their kind counts where the recipe's is `auto`.
+
+    Raises:
+        InputError: What the recipe states does not go with the values of that kind.
+    """
+    automatic = recipe.objective.loss == AUTO
+    kind, why = kind_of(pairs) if automatic else (str(recipe.objective.loss), "as the recipe says")
+    stated = asdict(recipe.objective) | asdict(recipe.training)
+    chosen = {key: value for key, value in PRESETS[kind].items() if stated[key] is None}
+    if chosen or automatic:
+        kept = {key: stated[key] for key in PRESETS[kind] if key not in chosen}
+        log.info(
+            "labels: %s (%s); chosen for them: %s; stated: %s", kind, why, _in_words(chosen), _in_words(kept)
+        )
+    return recipe.with_overrides({"loss": kind, **chosen})
+
+
+def _in_words(values: Mapping[str, float]) -> str:
+    return ", ".join(f"{key} {value:g}" for key, value in values.items()) or "nothing"
