@@ -291,7 +291,9 @@ class FitReport:
         if choice is None:  # a report of an earlier release
             return f"Tuning did not help on the {pairs}, so the untouched backbone was saved."
         several = choice["compared"] > 1
-        none = f"of {choice['compared']} compared, none ranked" if several else "the tuned weights did not rank"
+        none = (
+            f"of {choice['compared']} compared, none ranked" if several else "the tuned weights did not rank"
+        )
         return (
             f"Tuning did not surely help: {none} the {pairs} better "
             f"than the backbone by more than chance explains (probability {choice['probability']:.2f}; "

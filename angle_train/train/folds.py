@@ -129,7 +129,10 @@ def cross_fit(
         held_out = human.take(part, f"{human.name}/part {number}")
         log.info("part %d of %d: %d pairs", number, len(parts), len(part))
         rest = human.take([i for i in range(len(human)) if i not in set(part)], human.name)
-        run = RunDirectory(directory / f"part-{number}", {**fingerprint, "part": f"{number} of {len(parts)}, ranked together"})
+        run = RunDirectory(
+            directory / f"part-{number}",
+            {**fingerprint, "part": f"{number} of {len(parts)}, ranked together"},
+        )
         pairs = together(others, rest, recipe.objective)
         similarity = _part_run(load(), pairs, held_out, recipe, run)
         schedule = Schedule(recipe.training, len(pairs))

@@ -97,7 +97,7 @@ def test_human_pairs_choose_the_number_of_steps_in_turn(config, result):
 
 
 def choosing_evaluation(evaluation, last):
-    """Let the parts choose this evaluation of so many, with nothing mixed in: for what comes after the choice."""
+    """Let the parts choose this evaluation, with nothing mixed in: for what comes after the choice."""
     original = cross_fitting.choose
 
     def choose(*given):
@@ -224,7 +224,9 @@ def test_the_backbone_is_mixed_in_where_that_is_surely_better(near_copies, caplo
     assert report.dev_after == pytest.approx(merge["dev"][merge["shares"].index(merge["share"])], abs=1e-6)
     # The backbone is compared with the two evaluations and with nine mixes.
     assert report.details["choice"]["compared"] == 11
-    told = f"chosen: step 8 with {100 * merge['share']:.0f} % of the backbone;" if mixed else "chosen: step 8;"
+    told = (
+        f"chosen: step 8 with {100 * merge['share']:.0f} % of the backbone;" if mixed else "chosen: step 8;"
+    )
     assert told in caplog.text
     pairs, saved = load_pairs(near_copies.dev[0]), load_backbone(str(near_copies.out), device="cpu")
     assert spearman(pairs.score, evaluate_model(saved, pairs)) == pytest.approx(report.dev_after)
@@ -244,7 +246,9 @@ def test_twenty_graded_pairs_cannot_choose_the_length(config, rows, tmp_path, ca
     run = replace(changed(config, epochs=4), human=[human], out=tmp_path / "out")
     with caplog.at_level("INFO", logger="angle"):
         report = fit(run).report
-    assert "20 graded pairs cannot say how long to train (30 could): the planned length is kept" in caplog.text
+    assert (
+        "20 graded pairs cannot say how long to train (30 could): the planned length is kept" in caplog.text
+    )
     assert "20 held-out pairs show a gain of about 30 points of Spearman 8 times in 10;" in caplog.text
     assert report.details["choice"]["compared"] == 1
     assert report.details["folds"]["sizes"] == [10, 10]
@@ -269,7 +273,9 @@ def test_held_out_pairs_that_show_no_gain_keep_the_backbone(config, rows, tmp_pa
     assert (report.kept, report.steps, report.best_step, choice["chosen"]) == ("backbone", 0, 0, 0)
     assert choice["compared"] == 20
     assert "chosen: the backbone;" in caplog.text
-    assert f"better with probability {choice['probability']:.2f} (20 compared): not sure enough" in caplog.text
+    assert (
+        f"better with probability {choice['probability']:.2f} (20 compared): not sure enough" in caplog.text
+    )
     assert "training on all" not in caplog.text
     backbone = load_backbone(config.backbone, device="cpu").state_dict()
     saved = load_backbone(str(run.out), device="cpu").state_dict()
@@ -326,15 +332,15 @@ def test_the_length_follows_from_the_data(config, rows, tmp_path, caplog):
     long = [rows[0] | {"sentence1": "the node failed again and again " * 6}, *rows[1:40]]
     data = write(tmp_path / "data.jsonl", long)
     run = replace(changed(config, epochs=1, max_seq_length="auto"), data=[data], human=(), dev=config.test)
+    learns = replace(changed(run, epochs=4), dev=[data], out=tmp_path / "out")
     with caplog.at_level("INFO", logger="angle"):
-        report = fit(replace(run, out=tmp_path / "out")).report
+        report = fit(learns).report
     lengths = report.details["lengths"]
     assert lengths["max_seq_length"] < 64 == load_backbone(run.backbone, device="cpu").max_seq_length
-    assert load_backbone(str(tmp_path / "out"), device="cpu").max_seq_length == (
-        lengths["max_seq_length"] if report.kept == "tuned" else 64
-    )
+    assert report.kept == "tuned"
+    assert load_backbone(str(tmp_path / "out"), device="cpu").max_seq_length == lengths["max_seq_length"]
     assert report.recipe["training"]["max_seq_length"] == "auto"
-    assert Recipe.from_toml(tmp_path / "out" / "recipe.toml") == run.recipe
+    assert Recipe.from_toml(tmp_path / "out" / "recipe.toml") == learns.recipe
     assert f"max_seq_length {lengths['max_seq_length']}: the longest training text has" in caplog.text
     cut = replace(changed(run, max_seq_length=4), out=tmp_path / "cut")
     with caplog.at_level("INFO", logger="angle"):
