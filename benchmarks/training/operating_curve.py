@@ -10,11 +10,12 @@ Simulated: similarities of a backbone that correlates with the gold scores by 0.
 are close to each other, and the parts of k-fold shift it. With merging, 6 evaluations with 5 shares of the
 backbone each. `maximum` is the rule of earlier releases: the best figure, if it exceeds the backbone's.
 
-Real: MiniLM's first three layers, 300 pairs of the STS-B sentences that LLMs annotated, with their labels or
-with the labels shuffled, so that there is nothing to gain; 20 runs each with other pairs and another seed.
-Every run keeps the similarities of 3 evaluations with 4 shares of the backbone on 200 validation pairs, of
-which the first 30, 50, 100 and 200 choose, and on 500 others, which say what the choice was truly worth. No
-test pairs.
+Real: MiniLM's first three layers, 300 pairs of the STS-B sentences that LLMs annotated, 20 runs of each
+kind with other pairs and another seed: `true` with their labels; `partners` with the second texts shuffled,
+which teaches nothing about meaning, yet the in-batch term spreads the vectors, which is a true gain;
+`scores` with the scores shuffled and the cosine term alone, which has nothing to gain. Every run keeps the
+similarities of 3 evaluations with 3 shares of the backbone on 200 validation pairs, of which the first 30,
+50, 100 and 200 choose, and on 300 others, which say what the choice was truly worth. No test pairs.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ _OWN = 0.02  # share of the noise that is of one evaluation alone
 _SHIFT = 0.1  # of a part's similarities, in standard deviations: another model measured it
 _RESAMPLES = 500
 _SHARES = (0.0, 0.3, 0.6)
+KINDS = ("true", "partners", "scores")
 OUT = RESULTS / "training" / "operating-curve"
 
 
@@ -98,9 +100,9 @@ def simulate(worlds: int) -> dict[str, Any]:
     return found
 
 
-def trained(shuffled: bool, number: int) -> dict[str, Any]:
+def trained(kind: str, number: int) -> dict[str, Any]:
     """Return the similarities of one run, from its file if it has been run."""
-    path = OUT / f"{'shuffled' if shuffled else 'true'}-{number}.json"
+    path = OUT / f"{kind}-{number}.json"
     if path.exists():
         kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return kept
@@ -116,15 +118,25 @@ def trained(shuffled: bool, number: int) -> dict[str, Any]:
     from angle_train.train.merging import snapshot
     from angle_train.train.trainer import DevEvaluator, train
 
-    generator = np.random.default_rng([number, shuffled])
+    generator = np.random.default_rng([number, KINDS.index(kind)])
     pairs = load_pairs(str(data_sets(stsb())["vote"]))
     pairs = pairs.take(sorted(generator.choice(len(pairs), 300, replace=False).tolist()), pairs.name)
-    if shuffled:
+    if kind == "partners":
         pairs = replace(pairs, text2=[pairs.text2[i] for i in generator.permutation(len(pairs))])
+    if kind == "scores":
+        pairs = replace(pairs, score=generator.permutation(pairs.score))
     held_out = load_pairs(str(data_folder() / "data" / "stsb" / "validation.jsonl.gz"))
     chosen = generator.permutation(len(held_out))[:500].tolist()
     sets = [held_out.take(chosen[:200], "dev"), held_out.take(chosen[200:], "truth")]
-    values = {"epochs": 3, "evals_per_epoch": 1, "patience": 9, "seed": number, "max_seq_length": 64}
+    values: dict[str, Any] = {
+        "epochs": 3,
+        "evals_per_epoch": 1,
+        "patience": 9,
+        "seed": number,
+        "max_seq_length": 64,
+    }
+    if kind == "scores":
+        values |= {"cosine_weight": 1.0, "in_batch_weight": 0.0, "angle_weight": 0.0}
     recipe = Recipe.from_toml(find_recipe("llm-stsb")).with_overrides(values)
     model = load_for_training(str(minilm(3)), BackboneConfig(), "", 64)
     backbone = [evaluate_model(model, each).tolist() for each in sets]
@@ -173,21 +185,22 @@ def main() -> None:
     )
     parser.add_argument("--real", action="store_true", help="train")
     parser.add_argument("--table", action="store_true", help="print what has been trained, run nothing")
-    parser.add_argument("--runs", type=int, default=20, help="with true and with shuffled labels each")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--runs", type=int, default=20, help="of each kind")
     parser.add_argument("--worlds", type=int, default=400, help="simulated for each figure")
     arguments = parser.parse_args()
     if not (arguments.real or arguments.table):
         save_results("operating-curve", simulate(arguments.worlds))
         return
-    for shuffled in (True, False):
+    for kind in arguments.kinds:
         runs = []
         for number in range(arguments.runs):
-            if arguments.real or (OUT / f"{'shuffled' if shuffled else 'true'}-{number}.json").exists():
-                runs.append(trained(shuffled, number))
-                print(f"{'shuffled' if shuffled else 'true'} labels, run {number + 1}", flush=True)
+            if arguments.real or (OUT / f"{kind}-{number}.json").exists():
+                runs.append(trained(kind, number))
+                print(f"{kind}, run {number + 1}", flush=True)
         for label, choose in (("rule", rule), ("maximum", maximum)):
             for line in judge(runs, choose) if runs else ():
-                print(f"{'shuffled' if shuffled else 'true'} labels, {label}: {line}", flush=True)
+                print(f"{kind}, {label}: {line}", flush=True)
 
 
 if __name__ == "__main__":

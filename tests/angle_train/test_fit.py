@@ -157,8 +157,8 @@ def test_a_run_that_does_not_help_stops_early_and_keeps_the_backbone(config, tin
     assert report.kept == "backbone"
     assert report.best_step == 0
     assert report.verdict()[0].startswith(
-        "Tuning did not surely help: of 3 compared, none ranked the dev pairs better than the backbone by more "
-        "than chance explains"
+        "Tuning did not surely help: of 3 compared, none ranked the dev pairs better than the backbone by "
+        "more than chance explains"
     )
     assert "the results called tuned are those of the last checkpoint, which was not saved" in report.notes
     before, after = (

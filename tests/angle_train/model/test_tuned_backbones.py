@@ -28,6 +28,8 @@ FAST = {
     "evals_per_epoch": 1,
     "average_with_backbone": 0.0,
 }
+LEARNS = {"learning_rate": 5e-2, "epochs": 6}
+"""What lets adapters of a tiny model learn enough for 32 pairs to show it."""
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +122,7 @@ def test_what_computes_the_same_as_the_backbone(values, same):
 
 @pytest.mark.parametrize("kind", ["merged", "adapter"])
 def test_adapters_alone_are_trained(run, tiny_model_dir, pairs_file, kind):
-    config, report = run(lora_rank=4, lora_save=kind, learning_rate=2e-2, average_with_backbone=0.25)
+    config, report = run(lora_rank=4, lora_save=kind, **LEARNS, average_with_backbone=0.25)
     assert report.kept == "tuned"
     assert report.recipe["backbone"]["lora_save"] == kind
     assert Recipe.from_toml(config.out / "recipe.toml").backbone == config.recipe.backbone
@@ -138,13 +140,14 @@ def test_adapters_alone_are_trained(run, tiny_model_dir, pairs_file, kind):
 
 
 def test_a_run_with_adapters_goes_on_where_it_was_cut_off(run):
-    whole, report = run(out="whole", lora_rank=4, lora_dropout=0.1)
+    whole, report = run(out="whole", lora_rank=4, lora_dropout=0.1, **LEARNS)
+    assert report.kept == "tuned"
     with cut_off("on_save", 2), pytest.raises(CutOff):
-        run(out="cut", lora_rank=4, lora_dropout=0.1)
+        run(out="cut", lora_rank=4, lora_dropout=0.1, **LEARNS)
     checkpoint_directory = whole.out.parent / "cut" / "checkpoints" / "checkpoint-2"
     assert (checkpoint_directory / "adapter_model.safetensors").is_file()
     assert not (checkpoint_directory / "model.safetensors").exists()
-    again, resumed = run(out="cut", lora_rank=4, lora_dropout=0.1)
+    again, resumed = run(out="cut", lora_rank=4, lora_dropout=0.1, **LEARNS)
     assert resumed.curve == report.curve
     assert (again.out / "model.safetensors").read_bytes() == (whole.out / "model.safetensors").read_bytes()
 

@@ -262,6 +262,7 @@ def test_a_perfect_order_of_labels_is_worth_what_the_page_says(fit_page):
 
 
 MERGE = {"share": 0.3, "shares": [0.0, 0.3], "dev": [0.6, 0.7]}
+ONE = CHOICE | {"compared": 1}
 AUTO = {"training": {"average_with_backbone": "auto"}}
 
 
@@ -270,9 +271,9 @@ AUTO = {"training": {"average_with_backbone": "auto"}}
     [
         (replace(report(BETTER), planned_steps=4),
          ["4 steps; the weights of step 4 were saved.",
-          "Chosen on dev pairs 5 candidates were compared with the backbone: the weights after every evaluation. "
-          "The tuned weights were taken because they are better by more than chance explains, with all that "
-          "were compared taken into account; the probability that they are better is 0.98."]),
+          "Chosen on dev pairs 5 candidates were compared with the backbone: the weights after every "
+          "evaluation. The tuned weights were taken because they are better by more than chance explains, "
+          "with all that were compared taken into account; the probability that they are better is 0.98."]),
         (report(BETTER), ["4 steps, stopped early of 8; the weights of step 4 were saved."]),
         (report(BETTER, kept="backbone"),
          ["4 steps, stopped early of 8; the backbone was saved.",
@@ -285,11 +286,11 @@ AUTO = {"training": {"average_with_backbone": "auto"}}
         (report(BETTER, details={"folds": FOLDS}, recipe=AUTO),
          ["The run on all pairs took 4 of 8 steps, as was chosen there; its weights, mixed with 30 % of the "
           "backbone, were saved.",
-          "so 2 parts of the human-graded pairs (11, 13 pairs) were held out in turn: a run on all other pairs "
-          "was measured on each, and the pairs of all parts are ranked together. None of their 48 texts is in "
-          "two parts.",
+          "so 2 parts of the human-graded pairs (11, 13 pairs) were held out in turn: a run on all other "
+          "pairs was measured on each, and the pairs of all parts are ranked together. None of their "
+          "48 texts is in two parts.",
           "the weights after every evaluation, and mixes with the backbone. The tuned weights were taken"]),
-        (report(BETTER, details={"folds": FOLDS | {"shared_texts": [3, 48]}, "choice": CHOICE | {"compared": 1}}),
+        (report(BETTER, details={"folds": FOLDS | {"shared_texts": [3, 48]}, "choice": ONE}),
          ["3 of their 48 texts are in two parts or more, which flatters the scores.",
           "1 candidate was compared with the backbone: the weights at the planned end. The tuned"]),
         (untrained(),

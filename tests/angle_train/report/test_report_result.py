@@ -142,15 +142,15 @@ def test_figures_on_pairs_that_were_learned_from_are_not_trusted(role, name, sha
     ("made", "advice", "why"),
     [
         (report(BETTER, kept="backbone"), "dev pairs",
-         "Tuning did not surely help: of 5 compared, none ranked the dev pairs better than the backbone by more "
-         "than chance explains (probability 0.63; 45.0 tuned, backbone 50.0)"),
+         "Tuning did not surely help: of 5 compared, none ranked the dev pairs better than the backbone "
+         "by more than chance explains (probability 0.63; 45.0 tuned, backbone 50.0)"),
         (report(kept="backbone", details={"choice": {"chosen": 0, "compared": 1, "probability": 0.4}}),
          "dev pairs",
-         "Tuning did not surely help: the tuned weights did not rank the dev pairs better than the backbone by "
-         "more than chance explains (probability 0.40; 45.0 tuned, backbone 50.0)"),
+         "Tuning did not surely help: the tuned weights did not rank the dev pairs better than the backbone "
+         "by more than chance explains (probability 0.40; 45.0 tuned, backbone 50.0)"),
         (untrained(), "pairs held out in turn",
-         "Tuning did not surely help: of 5 compared, none ranked the held-out pairs better than the backbone by "
-         "more than chance explains (probability 0.63; 33.0 tuned, backbone 59.0)"),
+         "Tuning did not surely help: of 5 compared, none ranked the held-out pairs better than the backbone "
+         "by more than chance explains (probability 0.63; 33.0 tuned, backbone 59.0)"),
     ],
 )  # fmt: skip
 def test_a_kept_backbone_is_explained_and_nothing_else_is_claimed(made, advice, why):

@@ -105,7 +105,7 @@ def test_human_pairs_choose_the_number_of_steps_in_turn(config, result):
 
 
 def choosing_evaluation(evaluation, last):
-    """Let the parts choose this evaluation of so many, with nothing mixed in: for what comes after the choice."""
+    """Let the parts choose this evaluation, with nothing mixed in: for what comes after the choice."""
     original = cross_fitting.choose
 
     def choose(*given):
@@ -340,13 +340,15 @@ def test_the_length_follows_from_the_data(config, rows, tmp_path, caplog):
     long = [rows[0] | {"sentence1": "the node failed again and again " * 6}, *rows[1:40]]
     data = write(tmp_path / "data.jsonl", long)
     run = replace(changed(config, epochs=1, max_seq_length="auto"), data=[data], human=(), dev=config.test)
+    learns = replace(changed(run, epochs=4), dev=[data], out=tmp_path / "out")
     with caplog.at_level("INFO", logger="angle"):
-        report = fit(replace(run, out=tmp_path / "out")).report
+        report = fit(learns).report
     lengths = report.details["lengths"]
     assert lengths["max_seq_length"] < 64 == load_backbone(run.backbone, device="cpu").max_seq_length
+    assert report.kept == "tuned"
     assert load_backbone(str(tmp_path / "out"), device="cpu").max_seq_length == lengths["max_seq_length"]
     assert report.recipe["training"]["max_seq_length"] == "auto"
-    assert Recipe.from_toml(tmp_path / "out" / "recipe.toml") == settle(run.recipe, load_pairs(data))
+    assert Recipe.from_toml(tmp_path / "out" / "recipe.toml") == settle(learns.recipe, load_pairs(data))
     assert f"max_seq_length {lengths['max_seq_length']}: the longest training text has" in caplog.text
     cut = replace(changed(run, max_seq_length=4), out=tmp_path / "cut")
     with caplog.at_level("INFO", logger="angle"):

@@ -1,4 +1,4 @@
-"""Which weights a run with dev pairs keeps, and what it says about that: in the log, the reports, the card."""
+"""Which weights a run with dev pairs keeps, and what it says of that in the log, the reports and the card."""
 
 import json
 import random
@@ -78,12 +78,12 @@ def test_the_backbone_stays_where_tuning_brings_nothing_surely(run, rows):
     best = max(point["dev"] for point in report.curve[1:])
     assert (
         f"chosen: the backbone; Spearman {100 * report.dev_before:.2f} on the dev pairs, "
-        f"at best {100 * best:.2f} after tuning, which is better with probability {probability} (3 compared): "
-        "not sure enough"
+        f"at best {100 * best:.2f} after tuning, which is better with probability {probability} "
+        "(3 compared): not sure enough"
     ) in log
     why = (
-        "Tuning did not surely help: of 3 compared, none ranked the dev pairs better than the backbone by more "
-        f"than chance explains (probability {probability}; {100 * report.dev_after:.1f} tuned, "
+        "Tuning did not surely help: of 3 compared, none ranked the dev pairs better than the backbone by "
+        f"more than chance explains (probability {probability}; {100 * report.dev_after:.1f} tuned, "
         f"backbone {100 * report.dev_before:.1f}), so the untouched backbone was saved."
     )
     page = read_page(config.out / "report.html")
@@ -139,7 +139,9 @@ def test_an_earlier_evaluation_is_taken_where_the_end_is_no_better_than_the_back
 
 def test_the_log_says_before_the_training_what_the_pairs_can_show(run, rows):
     _, _, log = run(rows[:60], rows[40:], epochs=1)
-    told = "60 held-out pairs show a gain of about 17 points of Spearman 8 times in 10; smaller ones are often missed"
+    told = (
+        "60 held-out pairs show a gain of about 17 points of Spearman 8 times in 10; smaller ones are often"
+    )
     assert 0 < log.index(told) < log.index("step 4/4")
 
 

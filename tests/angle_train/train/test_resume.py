@@ -50,7 +50,7 @@ def peaked(tmp_path_factory, tiny_model_dir, rows):
 
 @pytest.fixture
 def collapsing(peaked, rows, tmp_path):
-    """A run of 3 epochs that is best after the first one: the scores are turned, and the rate is far too high.
+    """A run of 3 epochs that is best after the first one: scores are turned, and the rate is far too high.
 
     The backbone ranks these pairs the wrong way round, so that even that first evaluation is surely better.
     """
