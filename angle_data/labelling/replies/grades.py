@@ -37,7 +37,7 @@ _LABELLED = re.compile(
 _ANY = re.compile(rf"(?<![\w.,])({_NUMBER}){_OF_FIVE}(?![\w%])(?![.,]\d)", re.IGNORECASE)
 _ITEM = re.compile(r"[ \t*#([-]*(?:pair|id)?[ \t#[]*(\d{1,3})[ \t]*[].:)=*-]+\s+(.*)", re.IGNORECASE)
 _NAME = re.compile(r"(?:pair|id)?[ _-]?(\d{1,3})", re.IGNORECASE)
-_BROKEN = re.compile(r"^\{|\{\s*[\"']")
+_OBJECT = re.compile(r"^\{|\{\s*[\"']")
 _LIST_KEYS = ("grades", "scores", "ratings", "results", "pairs")
 _GRADE_KEYS = ("score", "grade", "rating", "similarity", "value")
 _ID_KEYS = ("id", "pair", "index", "number")
@@ -72,12 +72,11 @@ def _only(values: set[float | None]) -> float | str:
 
 def _grades(text: str, count: int, cut: bool) -> Iterator[tuple[int, float | None]]:
     """Yield (pair number, grade) of everything that looks like a grade; None for one of unclear value."""
-    decoded = list(_json_values(text))
-    for value in decoded:
+    for value in _json_values(text):
         # Hundreds of lists within each other can be decoded, but not be walked through.
         with suppress(RecursionError):
             yield from _of_json(value, count)
-    if decoded or _BROKEN.search(text):  # in broken JSON, the number of a pair may look like its grade
+    if _OBJECT.search(text):  # in one that is broken, the number of a pair would look like its grade
         return
     if count > 1:
         lines = text.splitlines()[: -1 if cut else None]  # the last number may be half a number
