@@ -25,7 +25,7 @@ PRESETS: dict[str, dict[str, float]] = {
     "graded": _COSINE | _TAU | _LENGTH | {"cosine_tau": 0.1},
     "degrees": _IN_BATCH | _TAU | _LENGTH | {"cosine_weight": 0.2},
     "polarity": _IN_BATCH | _TAU | _LENGTH | {"cosine_weight": 0.05},
-    "binary": _COSINE | _TAU | _LENGTH,
+    "binary": _IN_BATCH | _TAU | _LENGTH | {"cosine_weight": 0.2},
     "positives": _IN_BATCH | _TAU | _LENGTH,
     "papers": dict.fromkeys(_COSINE, 1.0) | _TAU | {"angle_tau": 1.0, "learning_rate": 2e-5, "epochs": 3.0},
 }
