@@ -108,7 +108,7 @@ def fit_model(
         bool,
         typer.Option(
             "--require-better",
-            help="Save the backbone, and exit 1, where the test pairs (else dev) do not show a gain.",
+            help="Save the backbone, and exit 1, unless dev chose tuned weights and test shows a gain.",
         ),
     ] = False,
     report_to: Annotated[
@@ -183,8 +183,8 @@ def fit_model(
         say_result(f"model: {out}   report: {out / 'report.html'}")
     if require_better and result.report.kept == "backbone":
         raise InputError(
-            f"--require-better: no tuned model was shown to be better, so {out} holds the backbone; "
-            f"{out / 'report.html'} has the figures; give more or other pairs to train on"
+            f"--require-better: {result.report.verdict()[0].removesuffix('.')}; {out} holds the backbone, "
+            f"{out / 'report.html'} has the figures"
         )
 
 

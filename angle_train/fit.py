@@ -264,7 +264,7 @@ def _train_with_dev(run: _Run, model: SentenceTransformer, before: Measured) -> 
     data, setting = run.data, run.config.recipe.training.average_with_backbone
     score = mean_spearman(data.dev, before.columns)
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
-    log.info("%s", what_pairs_show(sum(map(len, data.dev))))
+    log.info("%s", what_pairs_show(data.dev))
     shares = (0.0,) if setting == AUTO else shares_to_try(setting)
     evaluator = DevEvaluator(data.dev, score, run.directory.checkpoints / "measured.jsonl", shares)
     evaluator.backbone = snapshot(model) if any(shares) else {}
@@ -291,7 +291,7 @@ def _choose_weights(
     Returns the step of the weights, 0 for the backbone, and the report's notes on the choice.
     """
     dev, setting = run.data.dev, run.config.recipe.training.average_with_backbone
-    gold, measured = [pairs.score for pairs in dev], evaluator.measured()
+    measured = evaluator.measured()
     *steps, end = (point.step for point in training.curve if point.step in measured)
     # A run that stopped early did not end as planned: its end is one of the evaluations, and no simpler.
     later = 2 if training.steps == training.planned_steps else 1
@@ -300,7 +300,7 @@ def _choose_weights(
     # Of the weights between, only the best were kept.
     lost = [i for i, step in enumerate(step_of) if step not in (end, training.best_step)]
     backbone, shares, first = evaluator.backbone, shares_to_try(setting), len(candidates)
-    choice = choose(gold, candidates, rungs, lost)
+    choice = choose(dev, candidates, rungs, lost)
     tuned = choice.chosen or 1
     if setting == AUTO:
         backbone = _backbone_weights(run.config, model)
@@ -310,7 +310,7 @@ def _choose_weights(
                 candidates.append([evaluate_model(model, pairs) for pairs in dev])
         rungs += [3] * len(shares[1:])
         step_of += [step_of[tuned]] * len(shares[1:])
-        choice = choose(gold, candidates, rungs, lost)
+        choice = choose(dev, candidates, rungs, lost)
     step = step_of[choice.chosen]
     share = shares[1 + choice.chosen - first] if choice.chosen >= first else shares[0]
     restore(model, run.directory.checkpoints, step)
@@ -331,7 +331,7 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> 
     config, data, human = run.config, run.data, run.data.human
     if human is None:
         raise ValueError("neither dev nor human-graded pairs")
-    log.info("%s", what_pairs_show(len(human)))
+    log.info("%s", what_pairs_show([human]))
     graded = [("human", human)]
     untuned = on_first(lambda: measure(BACKBONE, untouched(config, model), graded).columns[0])
     cross = cross_fit(

@@ -106,7 +106,7 @@ class GridResult:
         """Return in one sentence what was chosen, and how sure that is."""
         last = [row for row in self.rows if row.rung == self.best.rung]
         row = self.best if self.best.trial else max(last, key=lambda row: (row.dev, -row.trial))
-        chance = f"probability {self.choice.probability:.2f}, {self.choice.compared} compared"
+        chance = f"confidence {self.choice.confidence:.2f}, {self.choice.compared} compared"
         if self.best.trial:
             return f"Trial {row.trial} is better than the recipe as given: {_in_points(row.gain)} ({chance})."
         if not row.trial:
@@ -153,14 +153,21 @@ def search(config: GridConfig) -> GridResult:
     check_space(space, run.recipe)
     config = replace(config, run=run, space=space)
     draw_trials(space, config.trials, config.seed, run.recipe)  # refuses before anything is trained
+    ends = round_ends(run.recipe, len(data.train), config.rungs)
+    if len(set(ends)) < len(ends):
+        raise InputError(
+            f"--rungs {config.rungs}: rounds end at evaluations, and the recipe has too few of them; "
+            f"give --rungs {len(set(ends))}, or --set evals_per_epoch=N with a larger N"
+        )
     sizes = planned(config.trials, config.rungs)
-    shares = [size * (_share(i, config.rungs) - _share(i - 1, config.rungs)) for i, size in enumerate(sizes)]
+    parts = zip(sizes, ends, [0, *ends], strict=False)
+    shares = [size * (end - start) / ends[-1] for size, end, start in parts]
     log.info(
         "rounds of %s trials at most, the given recipe in each: as long as %.1f trainings in full",
         ", ".join(map(str, sizes)),
         sum(shares),
     )
-    log.info("%s", what_pairs_show(sum(map(len, data.dev))))
+    log.info("%s", what_pairs_show(data.dev))
     run_leaks(data)
     if run.recipe.training.average_with_backbone:
         log.info("trials are compared before the backbone is mixed in; fit does that with what is found")
@@ -224,9 +231,7 @@ class _Grid:
         """Train a trial up to the end of a round, unless it has been measured there."""
         run = replace(self.run, recipe=self.run.recipe.with_overrides(self.recipes[trial]))
         directory = self._directory(trial)
-        schedule = Schedule(run.recipe.training, len(self.data.train))
-        evaluations = math.ceil(schedule.steps / schedule.every)
-        end = schedule.step_of(max(1, round(evaluations * _share(rung, self.config.rungs))))
+        end = round_ends(run.recipe, len(self.data.train), self.config.rungs)[rung]
         evaluator = DevEvaluator(self.data.dev, self.backbone, directory.path / "measured.jsonl")
         self.steps[rung, trial] = end
         if end not in evaluator.measured():
@@ -246,9 +251,8 @@ class _Grid:
 
     def _result(self, last: int, finalists: Sequence[int]) -> GridResult:
         """Choose among the trials of the last round; those that dropped out count as compared."""
-        gold = [pairs.score for pairs in self.data.dev]
         places = list(self.measured)
-        scores, drawn = resampled(gold, [self.measured[place] for place in places])
+        scores, drawn = resampled(self.data.dev, [self.measured[place] for place in places])
         at = {place: number for number, place in enumerate(places)}
         left = {trial: rung for rung, trial in places}  # the last round that each was in
         rivals = [trial for trial in left if trial]
@@ -282,9 +286,12 @@ class _Grid:
         return GridResult(rows, row, choice, recipe, self.backbone)
 
 
-def _share(rung: int, rungs: int) -> float:
-    """Return the share of the full training that is done after a round, from 0; nothing after round -1."""
-    return float(_FACTOR) ** (rung + 1 - rungs) if rung >= 0 else 0.0
+def round_ends(recipe: Recipe, pairs: int, rungs: int) -> list[int]:
+    """Return the steps at which rounds end: evaluations, each near a third of the next; the last of all."""
+    schedule = Schedule(recipe.training, pairs)
+    evaluations = math.ceil(schedule.steps / schedule.every)
+    shares = [float(_FACTOR) ** (rung + 1 - rungs) for rung in range(rungs)]
+    return [schedule.step_of(max(1, round(evaluations * share))) for share in shares]
 
 
 @contextmanager

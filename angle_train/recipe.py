@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -334,6 +334,8 @@ class Recipe:
         for key, value in overrides.items():
             if key not in _SECTION_OF:
                 raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
+            if key in _REMOVED and value == _REMOVED[key]:
+                raise InputError(f"{key} {value!r} was removed; give one of {', '.join(get_args(Loss))}")
             if value is not None:
                 tables[_SECTION_OF[key]][key] = value
         return self.from_tables(tables)

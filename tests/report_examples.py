@@ -11,8 +11,8 @@ from angle_train.evaluate.suite import Evaluation
 from angle_train.report.result import NAMING_NOTES, DataNote, FitReport, space_figures
 
 BETTER, WORSE, SAME = (0.05, 0.01, 0.09), (-0.05, -0.09, -0.01), (0.01, -0.02, 0.04)
-NOT_SAVED = "last checkpoint, not saved"
-CHOICE = {"chosen": 1, "compared": 5, "probability": 0.9765}
+NOT_SAVED = "tuned, not saved"
+CHOICE = {"chosen": 1, "compared": 5, "confidence": 0.9765, "simplest": 0.5, "best": 0.6}
 FOLDS = {
     "sizes": [11, 13], "evaluation": 2, "share": 0.3, "backbone": 0.5912, "tuned": 0.6734,
     "progress": [0.3333, 0.6667, 1.0], "curve": [0.6456, 0.6734, 0.6612], "shared_texts": [0, 48],
@@ -28,7 +28,7 @@ def result(pairs, model, value, difference=None, role="test"):
 
 def report(*tested, kept="tuned", dev=SAME, details=None, **values):
     """The report of a run with these differences on its test sets."""
-    choice = CHOICE if kept == "tuned" else {"chosen": 0, "compared": 5, "probability": 0.6321}
+    choice = CHOICE if kept == "tuned" else CHOICE | {"chosen": 0, "confidence": 0.6321, "best": 0.45}
     results = [
         result("picked", "tuned", 0.5, dev, role="dev"),
         *(

@@ -67,7 +67,8 @@ def _read_events(path: Path, parts: dict[str, Part]) -> list[dict[str, Any]]:
                 _apply(rows[-1], parts)
             except (ValueError, KeyError, TypeError):
                 raise InputError(
-                    f"{path}:{number}: not an event of a batch run; repair or remove the line"
+                    f"{path}:{number}: not an event of a batch run; repair or remove the line, "
+                    "or the file if an earlier version wrote it and all its batches were fetched"
                 ) from None
     return rows
 

@@ -11,6 +11,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from angle_data.errors import InputError
 from angle_train.data.pairs import PairSet
 from angle_train.recipe import AUTO, Recipe
 
@@ -77,13 +78,17 @@ def settle(recipe: Recipe, pairs: PairSet) -> Recipe:
     kind, why = kind_of(pairs) if automatic else (str(recipe.objective.loss), "as the recipe says")
     stated = asdict(recipe.objective) | asdict(recipe.training)
     chosen = {key: value for key, value in PRESETS[kind].items() if stated[key] is None}
-    if chosen or automatic:
+    if chosen:
         kept = {key: stated[key] for key in PRESETS[kind] if key not in chosen}
-        log.info(
-            "labels: %s (%s); chosen for them: %s; stated: %s", kind, why, _in_words(chosen), _in_words(kept)
-        )
-    return recipe.with_overrides({"loss": kind, **chosen})
+        also = f"; the recipe states {_in_words(kept)}" if kept else ""
+        log.info("labels: %s (%s); chosen for them: %s%s", kind, why, _in_words(chosen), also)
+    elif automatic:
+        log.info("labels: %s (%s); the recipe states everything that depends on them", kind, why)
+    try:
+        return recipe.with_overrides({"loss": kind, **chosen})
+    except InputError as error:
+        raise InputError(f"{error} (for labels of the kind {kind}: {_in_words(chosen)})") from None
 
 
 def _in_words(values: Mapping[str, float]) -> str:
-    return ", ".join(f"{key} {value:g}" for key, value in values.items()) or "nothing"
+    return ", ".join(f"{key} {value:g}" for key, value in values.items())

@@ -117,16 +117,24 @@ def difference_between(delta: float, before: Array, after: Array) -> Difference:
     return Difference(delta, float(low), float(high), p_not_better=float((difference <= 0).mean()))
 
 
-def draw(statistics: Sequence[Statistic], resamples: int = RESAMPLES, seed: int = 0) -> list[Array]:
+def draw(
+    statistics: Sequence[Statistic],
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    groups: Sequence[str] | None = None,
+) -> list[Array]:
     """Return for every statistic its values (resamples,) in the same resamples of the same n items.
 
     Args:
         statistics: At least one, all of the same items in the same order.
         resamples: How many.
         seed: Decides which; the same for the same number of items.
+        groups: Key (n,) of the group that each item belongs to; groups are drawn then, with all their items.
     """
     results: list[list[Array]] = [[] for _ in statistics]
-    for counts in _draws(statistics[0].size, resamples, seed):
+    group = np.arange(statistics[0].size) if groups is None else np.unique(groups, return_inverse=True)[1]
+    for drawn in _draws(int(group.max()) + 1, resamples, seed):
+        counts = drawn[:, group]
         for result, statistic in zip(results, statistics, strict=True):
             result.append(statistic.resampled(counts))
     return [np.concatenate(result) for result in results]

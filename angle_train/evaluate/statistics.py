@@ -61,7 +61,8 @@ class Ranked:
         if self._last is None or self._last[0] is not counts:
             drawn = self.drawn(counts)
             below = np.cumsum(drawn, axis=1) - drawn
-            ranks: Array = (below + (drawn + 1) / 2)[:, self._group] - (counts.shape[1] + 1) / 2
+            middle = (drawn.sum(axis=1, keepdims=True) + 1) / 2
+            ranks: Array = (below + (drawn + 1) / 2)[:, self._group] - middle
             self._last = (counts, ranks)
         return self._last[1]
 

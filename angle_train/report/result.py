@@ -32,11 +32,11 @@ log = logging.getLogger("angle.fit")
 
 BACKBONE, TUNED = "backbone", "tuned"
 NAMING_NOTES = (
-    "the results called tuned are those of the last checkpoint, which was not saved",
+    "the results called tuned are those of tuned weights that were not saved",
     "no run on all pairs was made, and the results called tuned are those of the model as it would start",
 )
 """Notes for readers of report.json where the backbone was kept; elsewhere `FitReport.shown` has the names."""
-_NOT_SAVED = "last checkpoint, not saved"
+_NOT_SAVED = "tuned, not saved"
 _MANY_LEAKS = 0.01  # of the pairs: with more, a set cannot decide
 _DERIVED = ("format", "verdict", "advice")  # written to report.json, and not read back
 _BEFORE_DETAILS = "\n## Model Details\n"
@@ -291,7 +291,7 @@ class FitReport:
             why = f"The {self._judges} do not show the tuned model to be better"
             return [f"{why}, so the untouched backbone was saved, as --require-better asks.", *lines]
         if self.kept == BACKBONE:
-            return [self._why_kept()]
+            return [self._why_kept(), *self._hints()]
         found = {compared.difference.verdict for compared in self.compared}
         if {"better", "worse"} <= found:
             head = "Tuning helped on some pairs and hurt on others."
@@ -313,6 +313,15 @@ class FitReport:
         """Whether the pairs that choose preferred the tuned weights."""
         return bool(self.details["choice"]["chosen"])
 
+    def _hints(self) -> list[str]:
+        """Return what test pairs say for tuned weights that were not chosen: more pairs may show it."""
+        return [
+            f"{verdict_sentence(found.pairs, found.difference)}: the pairs that choose were too few to "
+            "see it; more of them may"
+            for found in self.judged
+            if self.steps and found.role == "test" and found.difference and found.difference.low > 0
+        ]
+
     def _why_kept(self) -> str:
         choice = self.details["choice"]
         pairs = "held-out pairs" if "folds" in self.details else "dev pairs"
@@ -322,8 +331,8 @@ class FitReport:
         )
         return (
             f"Tuning did not surely help: {none} the {pairs} better "
-            f"than the backbone by more than chance explains (probability {choice['probability']:.2f}; "
-            f"{100 * self.dev_after:.1f} tuned, backbone {100 * self.dev_before:.1f}), "
+            f"than the backbone by more than chance explains (confidence {choice['confidence']:.2f}; "
+            f"{100 * choice['best']:.1f} at best, backbone {100 * choice['simplest']:.1f}), "
             "so the untouched backbone was saved."
         )
 

@@ -61,14 +61,15 @@ class RunDirectory:
         if not state or (overwrite and not self._goes_on()):
             return "new"
         finished = state["status"] == "finished"
-        if not finished and self._complete_checkpoint() is None:
+        begun = finished or self._complete_checkpoint() is not None
+        if not begun and not self.folds.is_dir():
             return "new"
         if changed := changed_parts(state["fingerprint"], self.fingerprint):
             raise InputError(
                 f"--out {self.path} holds a run with different {', '.join(changed)}; "
                 "give another directory, or --overwrite to replace that run"
             )
-        return "finished" if finished else "interrupted"
+        return "finished" if finished else "interrupted" if begun else "new"
 
     def claim(self, status: Status, *, overwrite: bool) -> Path | None:
         """Take the directory for a run of that status; return the checkpoint to go on from, if any.

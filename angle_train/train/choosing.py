@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from angle_train.data.pairs import PairSet
+from angle_train.data.splits import connected
 from angle_train.evaluate.bootstrap import draw, resamples_for
 from angle_train.evaluate.statistics import Ranked, SpearmanOf
 
@@ -50,61 +52,71 @@ class Choice:
     Attributes:
         chosen: Its position; 0 is the simplest.
         compared: How many candidates there were besides the simplest.
-        probability: That it is better than the simplest one, by resampling and with all that were compared
-            taken into account; where the simplest was chosen, that of the most promising other one.
+        confidence: 1 - p, where p says how often chance alone would give one of the compared so large a lead
+            over the simplest one as the chosen candidate has; where the simplest was chosen, as the best has.
         scores: Spearman of every candidate, the mean over the sets.
+        best: Position of the highest score among the others that can be had; 0 if there is none.
     """
 
     chosen: int
     compared: int
-    probability: float
+    confidence: float
     scores: list[float]
+    best: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the report keeps."""
-        return {"chosen": self.chosen, "compared": self.compared, "probability": round(self.probability, 4)}
+        """Return what the report keeps; `best` is the score of the chosen candidate, or of the best one."""
+        found = {"chosen": self.chosen, "compared": self.compared, "confidence": round(self.confidence, 4)}
+        return found | {"simplest": self.scores[0], "best": self.scores[self.chosen or self.best]}
 
     def sentence(self, taken: str, pairs: str) -> str:
         """Return the choice in words; `taken` names what was chosen and `pairs` what it was chosen on."""
-        simple, best = self.scores[0], max(self.scores[1:], default=self.scores[0])
+        simple, best = self.scores[0], self.scores[self.chosen or self.best]
         count = f"{self.compared} compared" if self.compared > 1 else "nothing else was compared"
+        sure = f"better with confidence {self.confidence:.2f} ({count})"
         if self.chosen:
-            score = self.scores[self.chosen]
             return (
-                f"chosen: {taken}; Spearman {100 * score:.2f} on the {pairs}, the backbone's "
-                f"{100 * simple:.2f}; better with probability {self.probability:.2f} ({count})"
+                f"chosen: {taken}; Spearman {100 * best:.2f} on the {pairs}, the backbone's "
+                f"{100 * simple:.2f}; {sure}"
             )
+        why = "not sure enough" if best > 0 else "no better than chance"
         return (
             f"chosen: the backbone; Spearman {100 * simple:.2f} on the {pairs}, "
-            f"at best {100 * best:.2f} after tuning, which is better with probability "
-            f"{self.probability:.2f} ({count}): not sure enough"
+            f"at best {100 * best:.2f} after tuning, which is {sure}: {why}"
         )
 
 
 def choose(
-    gold: Columns, candidates: Sequence[Columns], rungs: Sequence[int], lost: Collection[int] = ()
+    sets: Sequence[PairSet], candidates: Sequence[Columns], rungs: Sequence[int], lost: Collection[int] = ()
 ) -> Choice:
     """Return the candidate to keep, see the text above.
 
     Args:
-        gold: Gold scores (B,) of each held-out set.
+        sets: The held-out pairs.
         candidates: Similarities of every candidate on these sets; the first is the simplest.
         rungs: How complex each candidate is: 0 for the first, above 0 for the others.
         lost: Positions of candidates that were looked at, which counts, but cannot be had any more.
     """
-    return climb(*resampled(gold, candidates), rungs, lost)
+    return climb(*resampled(sets, candidates), rungs, lost)
 
 
-def resampled(gold: Columns, candidates: Sequence[Columns]) -> tuple[Array, Array]:
-    """Return the mean Spearman over the sets: of every candidate (C,), and the same in resamples (C, R)."""
-    resamples = min(resamples_for(len(scores), RESAMPLES) for scores in gold)
+def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[Array, Array]:
+    """Return the mean Spearman over the sets: of every candidate (C,), and the same in resamples (C, R).
+
+    Pairs of one source, or that share texts, are drawn together: they say the same thing several times.
+    """
+    resamples = min(resamples_for(len(pairs), RESAMPLES) for pairs in sets)
     values, drawn = np.zeros(len(candidates)), np.zeros((len(candidates), resamples))
-    for number, scores in enumerate(gold):
-        ranked = Ranked(np.asarray(scores))
-        found = [SpearmanOf(scores, columns[number], ranked) for columns in candidates]
+    for number, pairs in enumerate(sets):
+        ranked = Ranked(pairs.score)
+        found = [SpearmanOf(pairs.score, columns[number], ranked) for columns in candidates]
         values += [statistic.value() for statistic in found]
-        drawn += draw(found, resamples, seed=number)
-    return values / len(gold), drawn / len(gold)
+        drawn += draw(found, resamples, seed=number, groups=_groups(pairs))
+    return values / len(sets), drawn / len(sets)
+
+
+def _groups(pairs: PairSet) -> list[str]:
+    return list(pairs.source_ids or connected(pairs))
 
 
 def climb(scores: Array, drawn: Array, rungs: Sequence[int], lost: Collection[int] = ()) -> Choice:
@@ -127,8 +139,10 @@ def climb(scores: Array, drawn: Array, rungs: Sequence[int], lost: Collection[in
         chosen = int(simplest[scores[simplest].argmax()])
         family = np.flatnonzero(above > above[chosen])
         better = family[(_by_chance(scores, drawn, chosen, family) <= ERROR) & worth[family]]
-    probability = 1 - (chance[chosen] if chosen else chance.min())
-    return Choice(chosen, len(scores) - 1, float(probability), scores.tolist())
+    can_be_had = [i for i in range(1, len(scores)) if i not in lost]
+    best = max(can_be_had, key=lambda i: float(scores[i]), default=0)
+    confidence = 1 - chance[chosen or best]
+    return Choice(chosen, len(scores) - 1, float(confidence), scores.tolist(), best)
 
 
 def _by_chance(scores: Array, drawn: Array, simple: int, family: NDArray[np.int64]) -> Array:
@@ -145,10 +159,15 @@ def _by_chance(scores: Array, drawn: Array, simple: int, family: NDArray[np.int6
     return result
 
 
-def what_pairs_show(pairs: int) -> str:
-    """Return in a sentence which gain so many held-out pairs are enough for, before anything is trained."""
-    gain = (_QUANTILE_ERROR + _QUANTILE_80) * _SPREAD / math.sqrt(pairs)
+def what_pairs_show(sets: Sequence[PairSet]) -> str:
+    """Return in a sentence which gain the held-out sets are enough for, before anything is trained."""
+    sizes = [len(set(_groups(pairs))) for pairs in sets]
+    # The mean over k sets of n independent pairs each errs by sqrt(Σ 1/n) / k, as one set of so many does.
+    alike = len(sizes) ** 2 / sum(1 / size for size in sizes)
+    gain = (_QUANTILE_ERROR + _QUANTILE_80) * _SPREAD / math.sqrt(alike)
+    total = sum(map(len, sets))
+    of = "" if sum(sizes) == total else f" of {sum(sizes)} sources"
     return (
-        f"{pairs} held-out pairs show a gain of about {100 * gain:.0f} points of Spearman 8 times in 10; "
+        f"{total} held-out pairs{of} show a gain of about {100 * gain:.0f} points of Spearman 8 times in 10; "
         "smaller ones are often missed, and then the backbone is kept"
     )

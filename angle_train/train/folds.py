@@ -139,7 +139,7 @@ def cross_fit(
         progress = [schedule.step_of(i + 1) / schedule.steps for i in range(len(similarity))]
         curves.append(PartCurve(part, similarity, progress))
     shares = shares_to_try(recipe.training.average_with_backbone)
-    return chosen(curves, shares, human.score, before, shared_texts(human, parts))
+    return chosen(curves, shares, human, before, shared_texts(human, parts))
 
 
 def _part_run(
@@ -165,37 +165,47 @@ def _part_run(
 
 
 def chosen(
-    curves: list[PartCurve], shares: tuple[float, ...], gold: Array, before: Array, shared: tuple[int, int]
+    curves: list[PartCurve],
+    shares: tuple[float, ...],
+    human: PairSet,
+    before: Array,
+    shared: tuple[int, int],
 ) -> CrossFit:
     """Choose among the backbone and all evaluations and shares, on the similarities of all parts together.
+
+    A part that is a batch larger than another may have fewer evaluations. They are matched by how much of the
+    training was done: the last of all is the planned end.
 
     Args:
         curves: Of every part.
         shares: Of the backbone, the simplest first.
-        gold: Gold scores (B,) of the graded pairs.
+        human: The graded pairs.
         before: Their similarities (B,) under the untouched backbone.
         shared: See `CrossFit.shared_texts`.
     """
     last = min(len(curve.similarity) for curve in curves)
 
+    def at(curve: PartCurve, evaluation: int) -> int:
+        return round(evaluation * len(curve.similarity) / last) - 1
+
     def held_out(evaluation: int, share: int) -> Array:
         column = before.copy()
         for curve in curves:
-            column[curve.rows] = curve.similarity[evaluation - 1][share]
+            column[curve.rows] = curve.similarity[at(curve, evaluation)][share]
         return column
 
     options = [(last, 0)]
-    if len(gold) >= _FEWEST_TO_CHOOSE:
+    if len(human) >= _FEWEST_TO_CHOOSE:
         options += [(e, s) for s in range(len(shares)) for e in range(last, 0, -1) if (e, s) != (last, 0)]
     else:
         log.info(
             "%d graded pairs cannot say how long to train (%d could): the planned length is kept",
-            len(gold),
+            len(human),
             _FEWEST_TO_CHOOSE,
         )
     columns = [held_out(*option) for option in options]
     rungs = [0, 1, *(2 if share == 0 else 3 for _, share in options[1:])]
-    choice = choose([gold], [[before], *([column] for column in columns)], rungs)
+    choice = choose([human], [[before], *([column] for column in columns)], rungs)
     evaluation, share = options[max(choice.chosen - 1, 0)]
     found = CrossFit(
         choice=choice,
@@ -204,8 +214,8 @@ def chosen(
         backbone=choice.scores[0],
         tuned=choice.scores[max(choice.chosen, 1)],
         after=columns[max(choice.chosen - 1, 0)],
-        progress=[float(np.mean(at)) for at in zip(*(curve.progress for curve in curves), strict=False)],
-        curve=[spearman(gold, held_out(e + 1, share)) for e in range(last)],
+        progress=[float(np.mean([c.progress[at(c, e)] for c in curves])) for e in range(1, last + 1)],
+        curve=[spearman(human.score, held_out(e, share)) for e in range(1, last + 1)],
         sizes=[len(curve.rows) for curve in curves],
         shared_texts=shared,
     )

@@ -35,7 +35,8 @@ from common import RESULTS, minilm, save_results  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 from scipy.stats import norm, spearmanr  # noqa: E402
 
-from angle_train.train.choosing import climb, resampled  # noqa: E402
+from angle_train.data.pairs import PairSet  # noqa: E402
+from angle_train.train.choosing import choose  # noqa: E402
 
 Array = NDArray[np.float64]
 PAIRS = (30, 50, 100, 200)
@@ -67,9 +68,9 @@ def world(
 
 def rule(gold: Array, similarity: Array, rungs: Sequence[int]) -> int:
     """Return the candidate that the toolkit takes."""
-    columns = [[column] for column in similarity]
-    values, drawn = resampled([gold], columns)
-    return climb(values, drawn, rungs).chosen
+    texts = [f"{i}" for i in range(2 * len(gold))]
+    pairs = PairSet("pairs", texts[::2], texts[1::2], gold, np.ones(len(gold)))
+    return choose([pairs], [[column] for column in similarity], rungs).chosen
 
 
 def maximum(gold: Array, similarity: Array, rungs: Sequence[int]) -> int:
@@ -155,7 +156,7 @@ def trained(kind: str, number: int) -> dict[str, Any]:
     return result
 
 
-def judge(runs: Sequence[dict[str, Any]], choose: Callable[[Array, Array, Sequence[int]], int]) -> list[str]:
+def judge(runs: Sequence[dict[str, Any]], choice: Callable[[Array, Array, Sequence[int]], int]) -> list[str]:
     """Return a line for each number of pairs: how often a tuned model was taken, and what it was worth."""
     lines = []
     for merged in (False, True):
@@ -165,7 +166,7 @@ def judge(runs: Sequence[dict[str, Any]], choose: Callable[[Array, Array, Sequen
                 some = [i for i, rung in enumerate(run["rungs"]) if merged or rung < 3]
                 gold = np.array(run["gold"][0][:pairs])
                 columns = np.array([run["candidates"][i][0][:pairs] for i in some])
-                chosen = choose(gold, columns, [run["rungs"][i] for i in some])
+                chosen = choice(gold, columns, [run["rungs"][i] for i in some])
                 true = [spearmanr(run["gold"][1], run["candidates"][i][1]).statistic for i in some]
                 gains.append(true[chosen] - true[0] if chosen else np.nan)
                 truth.append(true[1] - true[0])
@@ -198,8 +199,8 @@ def main() -> None:
             if arguments.real or (OUT / f"{kind}-{number}.json").exists():
                 runs.append(trained(kind, number))
                 print(f"{kind}, run {number + 1}", flush=True)
-        for label, choose in (("rule", rule), ("maximum", maximum)):
-            for line in judge(runs, choose) if runs else ():
+        for label, choice in (("rule", rule), ("maximum", maximum)):
+            for line in judge(runs, choice) if runs else ():
                 print(f"{kind}, {label}: {line}", flush=True)
 
 

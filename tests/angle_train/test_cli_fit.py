@@ -134,7 +134,7 @@ def test_what_was_not_saved_is_called_that_and_the_device_can_be_chosen(run, opt
     code, out, err = run("fit", *flat(options), "--epochs", 1, "--learning-rate", 1e-12, "--device", "cpu")
     assert code == 0, err
     table = out.split("Tuning did not surely help")[0]
-    assert table.count("last checkpoint, not saved") == 2
+    assert table.count("tuned, not saved") == 2
     assert "tuned" not in table
     assert set(devices) == {"cpu"}
 

@@ -74,7 +74,7 @@ def test_the_end_is_saved_and_the_curve_reported(finished):
     assert report.kept == "tuned"
     assert report.dev_after == tuned[-1] > report.dev_before == report.curve[0]["dev"]
     assert report.best_step == report.steps == report.planned_steps == 20
-    assert report.details["choice"] == {"chosen": 1, "compared": 5, "probability": pytest.approx(1, abs=0.01)}
+    assert report.details["choice"] == {"chosen": 1, "compared": 5, "confidence": pytest.approx(1, abs=0.01)}
     assert set(report.curve[-1]["terms"]) == {"loss", "cosine", "in_batch", "angle"}
     dev = load_pairs(config.dev[0])
     saved = load_backbone(str(config.out), device="cpu")
@@ -160,7 +160,7 @@ def test_a_run_that_does_not_help_stops_early_and_keeps_the_backbone(config, tin
         "Tuning did not surely help: of 3 compared, none ranked the dev pairs better than the backbone by "
         "more than chance explains"
     )
-    assert "the results called tuned are those of the last checkpoint, which was not saved" in report.notes
+    assert "the results called tuned are those of tuned weights that were not saved" in report.notes
     before, after = (
         load_backbone(str(tiny_model_dir), device="cpu"),
         load_backbone(str(config.out), device="cpu"),

@@ -179,7 +179,7 @@ def test_a_trial_that_is_surely_better_is_found(config, found):
     assert found.best == max(last.values(), key=lambda row: row.dev)
     assert found.best.trial != 0
     assert found.choice.compared == 3
-    assert found.choice.probability > 0.9
+    assert found.choice.confidence > 0.9
     recipe = Recipe.from_toml(out / "recipe.toml")
     assert recipe.objective.loss == "graded"  # what the given recipe left open is chosen
     assert recipe.training == replace(config.run.recipe.training, **found.best.values)
@@ -194,7 +194,7 @@ def test_the_given_recipe_is_kept_where_nothing_is_surely_better(config, tmp_pat
     run = replace(config.run, out=tmp_path / "out", recipe=config.run.recipe.with_overrides(STRONG))
     result = search(replace(config, run=run, space={"learning_rate": Range(1.99e-3, 2.01e-3)}))
     assert result.best.trial == 0
-    assert Recipe.from_toml(run.out / "recipe.toml") == run.recipe
+    assert Recipe.from_toml(run.out / "recipe.toml") == load_data(run).recipe
     assert result.verdict().startswith("No trial ")
 
 
@@ -250,6 +250,12 @@ def test_more_rounds_than_trials_can_fill_are_refused(config):
         search(replace(config, rungs=9))
 
 
+def test_rounds_that_would_be_one_and_the_same_are_refused(config):
+    run = replace(config.run, recipe=config.run.recipe.with_overrides({"epochs": 1}))
+    with pytest.raises(InputError, match=r"--rungs 2: rounds end at evaluations, .* give --rungs 1, or"):
+        search(replace(config, run=run))
+
+
 def test_a_search_needs_dev_pairs_and_a_directory_of_its_own(config, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="a grid needs dev pairs to choose on; give --dev"):
         search(replace(config, run=replace(config.run, dev=())))
@@ -261,21 +267,21 @@ def test_a_search_needs_dev_pairs_and_a_directory_of_its_own(config, tmp_path, m
         search(config)
 
 
-def made(best, probability):
+def made(best, confidence):
     rows = [
         Row(0, 0, 2, 0.5, None, {}),
         Row(0, 1, 4, 0.625, Difference(0.125, -0.05, 0.3, 0.1), {"learning_rate": 1e-4}),
     ]
-    return GridResult(rows, rows[best], Choice(best, 4, probability, [0.5, 0.625]), Recipe(), 0.25)
+    return GridResult(rows, rows[best], Choice(best, 4, confidence, [0.5, 0.625], 1), Recipe(), 0.25)
 
 
 def test_what_was_chosen_is_said_with_how_sure_that_is():
     assert made(0, 0.71).verdict() == (
         "No trial is surely better than the recipe as given, which is kept: at best trial 1, "
-        "+12.5 [-5.0, +30.0] (probability 0.71, 4 compared)."
+        "+12.5 [-5.0, +30.0] (confidence 0.71, 4 compared)."
     )
     assert made(1, 0.97).verdict() == (
-        "Trial 1 is better than the recipe as given: +12.5 [-5.0, +30.0] (probability 0.97, 4 compared)."
+        "Trial 1 is better than the recipe as given: +12.5 [-5.0, +30.0] (confidence 0.97, 4 compared)."
     )
 
 

@@ -198,7 +198,7 @@ def test_the_numbers_of_the_json_report_are_on_the_page(pages):
         numbers += [f"{note.pairs:,}", note.sha256[:12], *(f"{k}: {n:,}" for k, n in note.scores.items())]
     folds, choice = made.details["folds"], made.details["choice"]
     numbers += [f"({', '.join(map(str, folds['sizes']))} pairs)"]
-    numbers += [f"{choice['compared']} candidates", f"{choice['probability']:.2f}"]
+    numbers += [f"{choice['compared']} candidates", f"{choice['confidence']:.2f}"]
     numbers += ["7 of 60", "23.7 %", "1,311 training pairs left out: near copies", "1.7 %", "264", "1,893"]
     numbers += ["Computed on cpu, fp32; processes: 3"]
     for found in made.details["analysis"]:
@@ -272,13 +272,13 @@ AUTO = {"training": {"average_with_backbone": "auto"}}
         (replace(report(BETTER), planned_steps=4),
          ["4 steps; the weights of step 4 were saved.",
           "Chosen on dev pairs 5 candidates were compared with the backbone: the weights after every "
-          "evaluation. The tuned weights were taken because they are better by more than chance explains, "
-          "with all that were compared taken into account; the probability that they are better is 0.98."]),
+          "evaluation. The tuned weights were chosen because they are better by more than chance explains, "
+          "with all that were compared taken into account; the confidence in that is 0.98."]),
         (report(BETTER), ["4 steps, stopped early of 8; the weights of step 4 were saved."]),
         (report(BETTER, kept="backbone"),
          ["4 steps, stopped early of 8; the backbone was saved.",
-          "The tuned weights were not taken: they would have to be better by more than chance explains",
-          "the probability that they are better is 0.63."]),
+          "The tuned weights were not chosen: they would have to be better by more than chance explains",
+          "the confidence in that is 0.63."]),
         (report(BETTER, details={"merge": MERGE}, recipe=AUTO),
          ["the weights of step 4, mixed with 30 % of the backbone, were saved (dev 62.5).",
           "the weights after every evaluation, and mixes with the backbone. The tuned",
@@ -289,13 +289,13 @@ AUTO = {"training": {"average_with_backbone": "auto"}}
           "so 2 parts of the human-graded pairs (11, 13 pairs) were held out in turn: a run on all other "
           "pairs was measured on each, and the pairs of all parts are ranked together. None of their "
           "48 texts is in two parts.",
-          "the weights after every evaluation, and mixes with the backbone. The tuned weights were taken"]),
+          "the weights after every evaluation, and mixes with the backbone. The tuned weights were chosen"]),
         (report(BETTER, details={"folds": FOLDS | {"shared_texts": [3, 48]}, "choice": ONE}),
          ["3 of their 48 texts are in two parts or more, which flatters the scores.",
           "1 candidate was compared with the backbone: the weights at the planned end. The tuned"]),
         (untrained(),
          ["Nothing was surely better than the backbone there: no run on all pairs was made.",
-          "Chosen on held-out pairs", "The tuned weights were not taken"]),
+          "Chosen on held-out pairs", "The tuned weights were not chosen"]),
     ],
 )  # fmt: skip
 def test_course_of_a_run(fit_page, made, sentences):

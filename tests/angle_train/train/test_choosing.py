@@ -3,13 +3,21 @@
 import numpy as np
 import pytest
 
-from angle_train.train.choosing import Choice, choose, what_pairs_show
+from angle_train.data.pairs import PairSet
+from angle_train.train.choosing import choose, resampled, what_pairs_show
 
 
 def ranking(gold, quality, seed):
     """Similarities (B,) that correlate with the gold scores by `quality`."""
     noise = np.random.default_rng(seed).standard_normal(len(gold))
     return quality * gold + np.sqrt(1 - quality**2) * noise
+
+
+def pairs(gold, sources=None):
+    """Pairs with these scores whose texts all differ."""
+    texts = [f"text {i}" for i in range(2 * len(gold))]
+    weight = np.ones(len(gold))
+    return PairSet("pairs", texts[::2], texts[1::2], np.asarray(gold), weight, source_ids=sources)
 
 
 GOLD = np.random.default_rng(0).standard_normal(300)
@@ -32,16 +40,19 @@ NEARLY_GOOD = [GOOD[0] + 0.01 * np.random.default_rng(14).standard_normal(300)]
     ],
 )
 def test_the_simplest_stays_unless_another_is_surely_better(candidates, rungs, lost, chosen):
-    choice = choose([GOLD], candidates, rungs, lost)
+    choice = choose([pairs(GOLD)], candidates, rungs, lost)
     assert (choice.chosen, choice.compared) == (chosen, len(candidates) - 1)
     if chosen:
-        assert choice.probability > 0.99
+        assert choice.confidence > 0.99
 
 
 def test_equal_candidates_and_those_no_better_than_chance_are_not_chosen():
-    assert choose([GOLD], [GOOD, GOOD], [0, 1]) == Choice(0, 1, 0.0, [pytest.approx(0.8, abs=0.05)] * 2)
+    same = choose([pairs(GOLD)], [GOOD, GOOD], [0, 1])
+    assert (same.chosen, same.confidence) == (0, 0.0)
     constant, opposite = [np.zeros(300)], [-GOLD]
-    assert choose([GOLD], [opposite, constant], [0, 1]).chosen == 0  # 0 is better than -1, and worthless
+    assert (
+        choose([pairs(GOLD)], [opposite, constant], [0, 1]).chosen == 0
+    )  # 0 is better than -1, and worthless
 
 
 def test_all_sets_count_alike():
@@ -50,20 +61,20 @@ def test_all_sets_count_alike():
     one = [ranking(GOLD, 0.5, 6), ranking(few, 0.8, 7)]
     other = [ranking(GOLD, 0.8, 8), ranking(few, 0.5, 9)]
     both = [ranking(GOLD, 0.8, 10), ranking(few, 0.8, 11)]
-    assert choose([GOLD, few], [one, other], [0, 1]).chosen == 0
-    assert choose([GOLD, few], [one, both], [0, 1]).chosen == 1
+    assert choose([pairs(GOLD), pairs(few)], [one, other], [0, 1]).chosen == 0
+    assert choose([pairs(GOLD), pairs(few)], [one, both], [0, 1]).chosen == 1
 
 
-def adopted(candidates, gain, pairs=40, worlds=120):
+def adopted(candidates, gain, count=40, worlds=120):
     """Return how often a candidate is taken whose Spearman is truly higher by `gain`."""
     taken = 0
     for world in range(worlds):
         generator = np.random.default_rng([world, candidates])
-        gold = generator.standard_normal(pairs)
-        tuned = np.sqrt(1 - (0.6 + gain) ** 2) * generator.standard_normal((candidates, pairs))
+        gold = generator.standard_normal(count)
+        tuned = np.sqrt(1 - (0.6 + gain) ** 2) * generator.standard_normal((candidates, count))
         columns = [[(0.6 + gain) * gold + noise] for noise in tuned]
-        backbone = [0.6 * gold + 0.8 * generator.standard_normal(pairs)]
-        taken += choose([gold], [backbone, *columns], [0, 1, *[2] * (candidates - 1)]).chosen > 0
+        backbone = [0.6 * gold + 0.8 * generator.standard_normal(count)]
+        taken += choose([pairs(gold)], [backbone, *columns], [0, 1, *[2] * (candidates - 1)]).chosen > 0
     return taken / worlds
 
 
@@ -75,13 +86,56 @@ def test_the_best_of_many_noisy_figures_is_no_evidence(candidates):
 
 
 def test_the_choice_in_words():
-    found = choose([GOLD], [POOR, GOOD], [0, 1])
+    found = choose([pairs(GOLD)], [POOR, GOOD], [0, 1])
     assert found.sentence("step 8", "dev pairs").startswith("chosen: step 8; Spearman ")
-    assert "chosen: the backbone;" in choose([GOLD], [GOOD, POOR], [0, 1]).sentence("step 8", "dev pairs")
-    assert "probability 1.00" in found.sentence("step 8", "dev pairs")
+    assert "chosen: the backbone;" in choose([pairs(GOLD)], [GOOD, POOR], [0, 1]).sentence(
+        "step 8", "dev pairs"
+    )
+    assert "confidence 1.00" in found.sentence("step 8", "dev pairs")
 
 
 def test_fewer_pairs_show_larger_gains_only():
-    points = [int(what_pairs_show(n).partition("about ")[2].split()[0]) for n in (30, 50, 200, 1000)]
-    assert points == sorted(points, reverse=True)
-    assert points[0] > 2 * points[2]
+    def points(*sets):
+        return int(what_pairs_show(sets).partition("about ")[2].split()[0])
+
+    shown = [points(pairs(np.zeros(n))) for n in (30, 50, 200, 1000)]
+    assert shown == sorted(shown, reverse=True)
+    assert shown[0] > 2 * shown[2]
+    # The mean over sets errs by the smallest one; pairs of one source count once.
+    assert points(pairs(np.zeros(1000)), pairs(np.zeros(20))) > shown[2]
+    assert points(pairs(np.zeros(200), sources=[str(i % 50) for i in range(200)])) == shown[1]
+
+
+def test_pairs_of_one_source_are_one_piece_of_evidence():
+    """20 pairs, each five times: as sure as 20 pairs, not as 100."""
+    few = np.random.default_rng(1).standard_normal(20)
+    backbone, tuned = ranking(few, 0.5, 30), ranking(few, 0.75, 31)
+    once = choose([pairs(few)], [[backbone], [tuned]], [0, 1])
+    sources = [str(i) for i in range(20)] * 5
+    often = choose([pairs(np.tile(few, 5), sources)], [[np.tile(backbone, 5)], [np.tile(tuned, 5)]], [0, 1])
+    alone = choose([pairs(np.tile(few, 5))], [[np.tile(backbone, 5)], [np.tile(tuned, 5)]], [0, 1])
+    assert often.confidence == pytest.approx(once.confidence, abs=0.05)
+    assert alone.confidence > often.confidence + 0.02
+
+
+def test_the_plan_has_most_of_the_error_to_itself():
+    """A plan that is nearly sure is taken beside alternatives, and nothing else as unsure as that."""
+    gold = np.random.default_rng(2).standard_normal(60)
+    backbone, other = ranking(gold, 0.6, 40), ranking(gold, 0.6, 41)
+    for seed in range(400):
+        plan = ranking(gold, 0.72, 100 + seed)
+        alone = choose([pairs(gold)], [[backbone], [plan]], [0, 1])
+        if 0.93 < alone.confidence < 0.95:
+            break
+    assert choose([pairs(gold)], [[backbone], [plan], [other]], [0, 1, 2]).chosen == 1
+    assert choose([pairs(gold)], [[backbone], [other], [plan]], [0, 1, 2]).chosen == 0
+
+
+def test_sets_of_one_size_are_resampled_apart():
+    """With the same resamples for both, two sets would err together, and the mean as much as each."""
+    first, second = (np.random.default_rng(seed).standard_normal(50) for seed in (3, 4))
+    columns = [[ranking(first, q, 50 + i), ranking(second, q, 60 + i)] for i, q in enumerate((0.5, 0.75))]
+    _, drawn = resampled([pairs(first), pairs(second)], columns)
+    single = [resampled([pairs(g)], [[c[i]] for c in columns])[1] for i, g in enumerate((first, second))]
+    spread = [np.std(d[1] - d[0]) for d in (drawn, *single)]
+    assert spread[0] == pytest.approx(np.hypot(spread[1], spread[2]) / 2, rel=0.1)

@@ -14,7 +14,7 @@ from angle_train.fit import FitConfig, fit
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
 
-FAST = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
+FAST = {"loss": "papers", "epochs": 3, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 HOT = {"learning_rate": 0.02, "scheduler": "constant", "warmup_ratio": 0.0}
 
 
@@ -72,18 +72,18 @@ def test_the_backbone_stays_where_tuning_brings_nothing_surely(run, rows):
     config, report, log = run(shuffled(rows[:60]), rows[:60])
     choice, saved = report.details["choice"], json.loads((config.out / "report.json").read_text())
     assert (report.kept, report.best_step, choice["chosen"], choice["compared"]) == ("backbone", 0, 0, 3)
-    assert choice["probability"] < 0.9
+    assert choice["confidence"] < 0.9
     assert saved["details"]["choice"] == choice
-    probability = f"{choice['probability']:.2f}"
+    confidence = f"{choice['confidence']:.2f}"
     best = max(point["dev"] for point in report.curve[1:])
     assert (
         f"chosen: the backbone; Spearman {100 * report.dev_before:.2f} on the dev pairs, "
-        f"at best {100 * best:.2f} after tuning, which is better with probability {probability} "
+        f"at best {100 * best:.2f} after tuning, which is better with confidence {confidence} "
         "(3 compared): not sure enough"
     ) in log
     why = (
         "Tuning did not surely help: of 3 compared, none ranked the dev pairs better than the backbone by "
-        f"more than chance explains (probability {probability}; {100 * report.dev_after:.1f} tuned, "
+        f"more than chance explains (confidence {confidence}; {100 * report.dev_after:.1f} tuned, "
         f"backbone {100 * report.dev_before:.1f}), so the untouched backbone was saved."
     )
     page = read_page(config.out / "report.html")
@@ -91,7 +91,7 @@ def test_the_backbone_stays_where_tuning_brings_nothing_surely(run, rows):
     assert why in log
     assert why in page
     assert "3 candidates were compared with the backbone" in page
-    assert f"the probability that they are better is {probability}." in page
+    assert f"the confidence in that is {confidence}." in page
     card = (config.out / "README.md").read_text()
     assert "No checkpoint surely ranked the dev pairs better: keep the backbone." in card
     untouched, kept = state(config.backbone), state(config.out)
@@ -102,11 +102,11 @@ def test_a_clear_gain_is_adopted(run, rows):
     config, report, log = run(rows[:60], rows[:60])
     choice = report.details["choice"]
     assert (report.kept, choice["chosen"], choice["compared"]) == ("tuned", 1, 3)
-    assert choice["probability"] > 0.99
+    assert choice["confidence"] > 0.99
     assert report.best_step == report.steps == 12
     assert (
         f"chosen: step 12; Spearman {100 * report.dev_after:.2f} on the dev pairs, the backbone's "
-        f"{100 * report.dev_before:.2f}; better with probability {choice['probability']:.2f} (3 compared)"
+        f"{100 * report.dev_before:.2f}; better with confidence {choice['confidence']:.2f} (3 compared)"
     ) in log
     page = read_page(config.out / "report.html")
     assert "Chosen on dev pairs 3 candidates were compared" in page
