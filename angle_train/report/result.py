@@ -316,8 +316,9 @@ class FitReport:
     def _hints(self) -> list[str]:
         """Return what test pairs say for tuned weights that were not chosen: more pairs may show it."""
         return [
-            f"{verdict_sentence(found.pairs, found.difference)}: the pairs that choose were too few to "
-            "see it; more of them may"
+            f"on {found.pairs} the tuned weights were better by {100 * found.difference.delta:.1f} "
+            f"[{100 * found.difference.low:.1f}, {100 * found.difference.high:.1f}]: the pairs that choose "
+            "were too few to see it, and more of them may"
             for found in self.judged
             if self.steps and found.role == "test" and found.difference and found.difference.low > 0
         ]

@@ -135,7 +135,7 @@ def test_what_was_not_saved_is_called_that_and_the_device_can_be_chosen(run, opt
     assert code == 0, err
     table = out.split("Tuning did not surely help")[0]
     assert table.count("tuned, not saved") == 2
-    assert "tuned" not in table
+    assert "tuned" not in table.replace("tuned, not saved", "")
     assert set(devices) == {"cpu"}
 
 

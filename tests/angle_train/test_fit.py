@@ -74,7 +74,10 @@ def test_the_end_is_saved_and_the_curve_reported(finished):
     assert report.kept == "tuned"
     assert report.dev_after == tuned[-1] > report.dev_before == report.curve[0]["dev"]
     assert report.best_step == report.steps == report.planned_steps == 20
-    assert report.details["choice"] == {"chosen": 1, "compared": 5, "confidence": pytest.approx(1, abs=0.01)}
+    choice = report.details["choice"]
+    assert (choice["chosen"], choice["compared"]) == (1, 5)
+    assert choice["confidence"] == pytest.approx(1, abs=0.01)
+    assert (choice["simplest"], choice["best"]) == pytest.approx((report.dev_before, report.dev_after))
     assert set(report.curve[-1]["terms"]) == {"loss", "cosine", "in_batch", "angle"}
     dev = load_pairs(config.dev[0])
     saved = load_backbone(str(config.out), device="cpu")

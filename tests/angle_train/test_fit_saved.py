@@ -9,6 +9,8 @@ from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 
 from angle_train import fit as fit_module
+from angle_train.data.pairs import load_pairs
+from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.fit import FitConfig, fit
 from angle_train.recipe import Recipe
 
@@ -31,7 +33,8 @@ def start(rows, tmp_path, tiny_model_dir, monkeypatch):
     def run(backbone=tiny_model_dir, *, by_parts=False, **values):
         files = {}
         # It learns from what measures it, so that the tuned weights are better, and kept.
-        for name, part in {"train": rows[:64], "dev": rows[:48], "test": rows[16:64]}.items():
+        alike = [row | {"sentence1": f"{row['sentence1']} now"} for row in rows[:64]] if by_parts else []
+        for name, part in {"train": [*rows[:64], *alike], "dev": rows[:48], "test": rows[16:64]}.items():
             files[name] = tmp_path / f"{name}.jsonl"
             files[name].write_text("\n".join(map(json.dumps, part)))
         sources = {
@@ -87,17 +90,19 @@ def test_a_fresh_load_of_the_model_gives_the_figures_of_the_report(start, rows, 
 def test_weights_of_half_precision_are_measured_as_they_are_saved(start, rows, tmp_path, tiny_model, kind):
     """Frozen weights keep their precision, so merging rounds: what is on disk is not what trained."""
     tiny_model.to(torch.bfloat16).save_pretrained(str(tmp_path / "half"))
-    out, report = start(tmp_path / "half", precision="bf16", lora_save=kind, **LORA)
+    out, report = start(tmp_path / "half", precision="bf16", lora_save=kind, epochs=5, **LORA)
     assert report["kept"] == "tuned"
     model = SentenceTransformer(str(out), device="cpu")
     assert torch.bfloat16 in {parameter.dtype for parameter in model.parameters()}
-    assert score(model, rows[:48]) == pytest.approx(report["dev_after"], abs=1e-6)
-    assert score(model, rows[16:64]) == pytest.approx(reported(report, "test"), abs=1e-6)
+    # In bf16 the last digits depend on which texts are encoded together: with the batches of the report.
+    for name, figure in (("dev", report["dev_after"]), ("test", reported(report, "test"))):
+        pairs = load_pairs(str(tmp_path / f"{name}.jsonl"))
+        assert spearman(pairs.score, evaluate_model(model, pairs)) == pytest.approx(figure, abs=1e-6)
 
 
 @pytest.mark.parametrize("values", [{}, LORA | {"average_with_backbone": "auto", "learning_rate": 5e-3}])
 def test_without_dev_pairs_the_test_figures_are_of_the_saved_model(start, rows, values):
-    out, report = start(by_parts=True, folds=2, **values)
+    out, report = start(by_parts=True, **{"folds": 2, "loss": "papers", "epochs": 4} | values)
     assert report["kept"] == "tuned"
     assert [r["pairs"] for r in report["results"]][::3] == ["dev/held out in turn", "test"]
     model = SentenceTransformer(str(out), device="cpu")

@@ -83,7 +83,7 @@ def test_the_backbone_stays_where_tuning_brings_nothing_surely(run, rows):
     ) in log
     why = (
         "Tuning did not surely help: of 3 compared, none ranked the dev pairs better than the backbone by "
-        f"more than chance explains (confidence {confidence}; {100 * report.dev_after:.1f} tuned, "
+        f"more than chance explains (confidence {confidence}; {100 * best:.1f} at best, "
         f"backbone {100 * report.dev_before:.1f}), so the untouched backbone was saved."
     )
     page = read_page(config.out / "report.html")
@@ -110,7 +110,7 @@ def test_a_clear_gain_is_adopted(run, rows):
     ) in log
     page = read_page(config.out / "report.html")
     assert "Chosen on dev pairs 3 candidates were compared" in page
-    assert "The tuned weights were taken because they are better by more than chance explains" in page
+    assert "The tuned weights were chosen because they are better by more than chance explains" in page
     assert report.advice() in (config.out / "README.md").read_text()
 
 

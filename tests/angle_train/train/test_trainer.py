@@ -130,7 +130,8 @@ def test_the_last_weights_stay_and_those_of_the_best_checkpoint_can_be_had(tiny_
         epochs=3, batch_size=4, evals_per_epoch=1, learning_rate=0.02, scheduler="constant", swap=False
     )
     evaluator = DevEvaluator([pairs], notes=tmp_path / "notes.jsonl")
-    done = train(tiny_model, opposite, Recipe(training=training), tmp_path, evaluator=evaluator)
+    recipe = Recipe(ObjectiveConfig(loss="papers"), training=training)
+    done = train(tiny_model, opposite, recipe, tmp_path, evaluator=evaluator)
     scores, measured = [point.dev for point in done.curve], evaluator.measured()
     assert scores.index(max(scores)) == done.best_step - 1 < 2
     assert scores[-1] < max(scores)
