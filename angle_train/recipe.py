@@ -220,7 +220,8 @@ class TrainingConfig:
         prompt: Put around every text, in training and later by the saved model. `{text}` says where the text
             goes; without it the prompt stands before the text.
         average_with_backbone: a in [0, 1]; the final weights are (1-a)·tuned + a·backbone, which keeps
-            more of what the backbone knew. `auto` takes what is best on the dev pairs, see `merge`.
+            more of what the backbone knew. `auto` takes a share only where it surely ranks the dev pairs
+            better, see `train.choosing`.
         human_weight: The weight of a human-graded pair (`--human`) beside that of the other training pairs.
         folds: Without dev pairs, how many parts the human-graded pairs are cut into to choose the number of
             steps, see `folds`.

@@ -78,22 +78,22 @@ def maximum(gold: Array, similarity: Array, rungs: Sequence[int]) -> int:
     return int(np.argmax([spearmanr(gold, column).statistic for column in similarity]))
 
 
-def simulate(worlds: int) -> dict[str, Any]:
+def simulate(worlds: int, gains: Sequence[float]) -> dict[str, Any]:
     """Return how often a tuned model is taken, and its true gain, by rule, kind of run, pairs and gain."""
     found: dict[str, Any] = {}
     kinds = {"checkpoints": (12, (0.0,)), "with merging": (6, (0.0, 0.2, 0.4, 0.6, 0.8))}
     for name, (evaluations, shares) in kinds.items():
         for pairs in PAIRS:
-            for gain in GAINS:
+            for gain in gains:
                 taken: dict[str, list[float]] = {"rule": [], "maximum": []}
                 for number in range(worlds):
                     seeds = [number, pairs, round(1000 + 1000 * gain), evaluations]
                     made = world(np.random.default_rng(seeds), pairs, evaluations, shares, gain)
                     for label, chosen in (("rule", rule(*made[:3])), ("maximum", maximum(*made[:3]))):
                         taken[label].append(float(made[3][chosen] - _SPEARMAN) if chosen else np.nan)
-                for label, gains in taken.items():
-                    adopted = ~np.isnan(gains)
-                    row = {"adopted": float(adopted.mean()), "gain": float(np.nansum(gains) / worlds)}
+                for label, worth in taken.items():
+                    adopted = ~np.isnan(worth)
+                    row = {"adopted": float(adopted.mean()), "gain": float(np.nansum(worth) / worlds)}
                     found[f"{label}, {name}, {pairs} pairs, {gain:+.2f}"] = row
                 line = [found[f"{label}, {name}, {pairs} pairs, {gain:+.2f}"]["adopted"] for label in taken]
                 shares_taken = ", by the maximum ".join(f"{share:.2f}" for share in line)
@@ -188,10 +188,11 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print what has been trained, run nothing")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--runs", type=int, default=20, help="of each kind")
+    parser.add_argument("--gains", type=float, nargs="+", default=list(GAINS), help="true, simulated")
     parser.add_argument("--worlds", type=int, default=400, help="simulated for each figure")
     arguments = parser.parse_args()
     if not (arguments.real or arguments.table):
-        save_results("operating-curve", simulate(arguments.worlds))
+        save_results("operating-curve", simulate(arguments.worlds, arguments.gains))
         return
     for kind in arguments.kinds:
         runs = []
