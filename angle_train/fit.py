@@ -331,7 +331,6 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> 
     config, data, human = run.config, run.data, run.data.human
     if human is None:
         raise ValueError("neither dev nor human-graded pairs")
-    log.info("%s", what_pairs_show([human]))
     graded = [("human", human)]
     untuned = on_first(lambda: measure(BACKBONE, untouched(config, model), graded).columns[0])
     cross = cross_fit(

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from angle_data.disjoint import DisjointSets
 from angle_data.ensemble.graders import Judgement, read_grading
@@ -86,7 +87,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
         InputError: A run or the output folder cannot be used, the strategy is unknown, no pair is left, or
             the grades are of none of the candidates (or of no use, with labels that rest on them).
     """
-    _check_out(config)
+    earlier = _check_out(config)
     strategy = load_strategy(config.strategy)
     runs = read_runs(config.runs)
     sources = group_by_source(candidate for run in runs for candidate in run.candidates)
@@ -115,6 +116,8 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     for note in notes:
         log.warning("%s", note)
     settings = _settings(config, grading)
+    if earlier not in (None, settings):
+        log.info("%s: replaces a data set that was made with other settings", config.out)
     summary = summarise(runs, outcome, splits, config.out / "dataset")
     report = make_report(runs, settings, summary, outcome.details | grading.report(labelled))
     card = make_card(runs, settings, summary, notes)
@@ -147,22 +150,25 @@ def _settings(config: EnsembleConfig, grading: Judgement) -> dict[str, str | int
     }
 
 
-def _check_out(config: EnsembleConfig) -> None:
-    """Refuse to write into a run, or over files that no earlier build wrote."""
+def _check_out(config: EnsembleConfig) -> Any:
+    """Refuse to write into a run, or over files no build wrote; return an earlier build's settings."""
     out = config.out
     if out.resolve() in {run.resolve() for run in (*config.runs, *config.scores)}:
         raise InputError(f"--out {out} is one of the runs; give another directory")
     if not out.is_dir():
-        return
+        return None
+    settings = None
     try:
         report = json.loads((out / "report.json").read_text(encoding="utf-8"))
         ours = isinstance(report, dict) and "settings" in report
+        settings = report["settings"] if ours else None
     except FileNotFoundError:  # the folder is empty, or its build was stopped before it wrote the report
         ours = all(p.name in ("dataset", "rejected.jsonl") or p.name[0] == "." for p in out.iterdir())
     except (OSError, ValueError):
         ours = False
     if not ours:
         raise InputError(f"--out {out} is not empty and holds no earlier data set; give another directory")
+    return settings
 
 
 def _split(

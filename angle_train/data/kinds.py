@@ -32,11 +32,12 @@ PRESETS: dict[str, dict[str, float]] = {
 }
 """Kind of labels, as `[objective] loss` names it -> the values that a recipe may leave open.
 
-Chosen on dev pairs by `benchmarks/training/objectives.py`, with small encoders; `benchmarks/LOG.md` has the
-figures and says what rests on little. The angle term has weight 0 in all but `papers`: at the papers'
-temperature of 1 its gradient is 1 to 6 % of the cosine term's, and at 0.05 to 0.1, where it acts, four dev
-sets were ranked 0.2 to 0.4 better with it on average, which one seed cannot tell from nothing. `papers` was
-the default of earlier releases: the papers' three terms and temperatures.
+`graded`, `binary` and `polarity` were chosen on dev pairs by `benchmarks/training/objectives.py`, with small
+encoders and one seed; `positives` and `degrees` were not measured. `benchmarks/README.md` has the figures.
+The angle term has weight 0 in all but `papers`: at the papers' temperature of 1 its gradient is 1 to 6 % of
+the cosine term's, and at 0.05 to 0.1, where it acts, four dev sets were ranked 0.2 to 0.4 better with it on
+average, which one seed cannot tell from nothing. `papers` was the default of earlier releases: the papers'
+three terms and temperatures.
 """
 
 _DEGREES = 3  # polarity knows synonym, antonym and random; more scores than these are grades

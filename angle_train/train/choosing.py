@@ -148,7 +148,7 @@ def climb(scores: Array, drawn: Array, rungs: Sequence[int], lost: Collection[in
 def _by_chance(scores: Array, drawn: Array, simple: int, family: NDArray[np.int64]) -> Array:
     """Return for each of a family how often chance gives one of them such a lead over `simple`."""
     if not len(family):
-        return np.zeros(0)  # of nothing
+        return np.zeros(0)
     gain, resampled_gain = scores[family] - scores[simple], drawn[family] - drawn[simple]
     error = resampled_gain.std(axis=1)
     # The same difference in every resample: 0, or surely a gain.
@@ -164,7 +164,7 @@ def what_pairs_show(sets: Sequence[PairSet]) -> str:
     sizes = [len(set(_groups(pairs))) for pairs in sets]
     # The mean over k sets of n independent pairs each errs by sqrt(Σ 1/n) / k, as one set of so many does.
     alike = len(sizes) ** 2 / sum(1 / size for size in sizes)
-    gain = (_QUANTILE_ERROR + _QUANTILE_80) * _SPREAD / math.sqrt(alike)
+    gain = min(1.0, (_QUANTILE_ERROR + _QUANTILE_80) * _SPREAD / math.sqrt(alike))
     total = sum(map(len, sets))
     of = "" if sum(sizes) == total else f" of {sum(sizes)} sources"
     return (

@@ -23,7 +23,7 @@ from angle_train.evaluate.similarity import spearman
 from angle_train.recipe import Recipe
 from angle_train.train.arguments import Schedule
 from angle_train.train.checkpoints import RunDirectory
-from angle_train.train.choosing import Choice, choose
+from angle_train.train.choosing import Choice, choose, what_pairs_show
 from angle_train.train.merging import shares_to_try, snapshot
 from angle_train.train.processes import on_first
 from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, train
@@ -118,6 +118,7 @@ def cross_fit(
         KeyboardInterrupt: Ctrl-C; the same call goes on.
     """
     parts = cut(human, recipe.training.folds, recipe.training.seed)
+    log.info("%s", what_pairs_show([human]))
     log.info(
         "no dev pairs given: %d human-graded pairs in %d parts, held out in turn, choose the number of steps",
         len(human),
@@ -129,10 +130,7 @@ def cross_fit(
         held_out = human.take(part, f"{human.name}/part {number}")
         log.info("part %d of %d: %d pairs", number, len(parts), len(part))
         rest = human.take([i for i in range(len(human)) if i not in set(part)], human.name)
-        run = RunDirectory(
-            directory / f"part-{number}",
-            {**fingerprint, "part": f"{number} of {len(parts)}, ranked together"},
-        )
+        run = RunDirectory(directory / f"part-{number}", {**fingerprint, "part": f"{number} of {len(parts)}"})
         pairs = together(others, rest, recipe.objective)
         similarity = _part_run(load(), pairs, held_out, recipe, run)
         schedule = Schedule(recipe.training, len(pairs))

@@ -55,10 +55,10 @@ SPACE: dict[str, Range] = {
     **{weight: Range(0.02, 2.0, zero=0.2) for weight in ("in_batch_weight", "angle_weight")},
     "cosine_tau": Range(0.02, 0.2),
     "in_batch_tau": Range(0.02, 0.2),
-    "angle_tau": Range(0.2, 5.0),
+    "angle_tau": Range(0.03, 1.0),  # above that the term hardly pulls
     "learning_rate": Range(5e-6, 3e-4),
 }
-"""The default: weights, temperatures and learning rate, around the papers' values.
+"""The default: weights, temperatures and learning rate, around the presets' and the papers' values.
 
 The cosine weight stays: all three times the same factor are the same training, since AdamW and the clipping
 of gradients take the scale of a loss out.

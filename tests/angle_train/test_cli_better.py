@@ -1,12 +1,10 @@
 """`angle-train fit --require-better`: the backbone where the test pairs do not show a gain."""
 
 import json
-import sys
 
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from angle_train.cli import main
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluate.similarity import evaluate_model
 
@@ -19,10 +17,8 @@ DOUBT = (
 
 
 @pytest.fixture
-def fit(tmp_path, examples, tiny_model_dir, monkeypatch, capsys):
+def fit(tmp_path, rows, tiny_model_dir, program):
     """Fit into a directory, on pairs with the dev pairs among them; returns exit code, stdout and stderr."""
-    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
-    rows = [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
     # The worst test that there can be: what was learned, the other way round.
     wrong = [row | {"score": 5 - row["score"]} for row in rows[:40]]
     for name, part in {"train": rows[:60], "same": rows[:40], "wrong": wrong}.items():
@@ -33,13 +29,7 @@ def fit(tmp_path, examples, tiny_model_dir, monkeypatch, capsys):
         given = [word for name, file in sources.items() for word in (f"--{name}", str(tmp_path / file))]
         given += ["--backbone", str(tiny_model_dir), "--out", str(tmp_path / out), "--epochs", "4"]
         given += ["--batch-size", "16", "--set", "evals_per_epoch=1", "--learning-rate", "1e-3"]
-        monkeypatch.setattr(sys, "argv", ["angle-train", "fit", *given, *more])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        return (code, *capsys.readouterr())
+        return program("fit", *given, *more)
 
     return call
 

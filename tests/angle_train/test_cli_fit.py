@@ -4,13 +4,11 @@ import importlib.util
 import json
 import os
 import signal
-import sys
 import threading
 import time
 
 import pytest
 
-from angle_train.cli import main
 from angle_train.recipe import Recipe
 
 TINY_RUN = """
@@ -23,19 +21,9 @@ evals_per_epoch = 1
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
+def run(program):
     """Run the program with the given options; returns exit code, stdout and stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["angle-train", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        return (code, *capsys.readouterr())
-
-    return call
+    return program
 
 
 @pytest.fixture

@@ -21,12 +21,6 @@ from angle_train.report.result import FitReport
 SHORT = {"loss": "papers", "epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 
 
-@pytest.fixture(scope="module")
-def rows(examples):
-    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
-    return [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
-
-
 def write(path, rows):
     path.write_text("\n".join(map(json.dumps, rows)))
     return str(path)

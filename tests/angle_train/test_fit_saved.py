@@ -19,12 +19,6 @@ LORA = {"lora_rank": 4, "learning_rate": 2e-2, "lora_targets": "all"}
 PAPER = 'Summarize sentence "{text}" in one word:"'
 
 
-@pytest.fixture(scope="module")
-def rows(examples):
-    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
-    return [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
-
-
 @pytest.fixture
 def start(rows, tmp_path, tiny_model_dir, monkeypatch):
     """Fit with some recipe keys, without the page; returns the directory and report.json."""

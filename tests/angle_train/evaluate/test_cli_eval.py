@@ -3,33 +3,21 @@
 import json
 import os
 import shutil
-import sys
 
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from angle_data.jsonl import write_jsonl
-from angle_train.cli import main
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.model.load import load_backbone
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
+def run(program):
     """Run `angle-train eval` with the given options; returns exit code, stdout and stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["angle-train", "eval", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        return (code, *capsys.readouterr())
-
-    return call
+    return lambda *arguments: program("eval", *arguments)
 
 
 def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples, tmp_path):

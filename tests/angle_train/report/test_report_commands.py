@@ -2,31 +2,23 @@
 
 import gzip
 import json
-import sys
 
 import pytest
 
 from angle_data.jsonl import write_jsonl
-from angle_train.cli import main
 
 
 @pytest.fixture
-def rows(examples):
+def rows(rows):
     """30 graded pairs."""
-    lines = (examples / "eval_natural.jsonl").read_text().splitlines()[:30]
-    return [{key: value for key, value in json.loads(line).items() if key != "split"} for line in lines]
+    return rows[:30]
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
+def run(program):
     def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["angle-train", *map(str, arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code
-        assert not code, capsys.readouterr().err
+        code, _, err = program(*arguments)
+        assert not code, err
 
     return call
 

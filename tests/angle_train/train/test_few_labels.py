@@ -37,12 +37,6 @@ def _no_figures():
         yield
 
 
-@pytest.fixture(scope="module")
-def rows(examples):
-    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
-    return [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
-
-
 def write(path, rows):
     path.write_text("\n".join(map(json.dumps, rows)))
     return str(path)

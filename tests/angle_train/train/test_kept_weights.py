@@ -18,12 +18,6 @@ FAST = {"loss": "papers", "epochs": 3, "batch_size": 16, "learning_rate": 1e-3, 
 HOT = {"learning_rate": 0.02, "scheduler": "constant", "warmup_ratio": 0.0}
 
 
-@pytest.fixture(scope="module")
-def rows(examples):
-    lines = (examples / "eval_natural.jsonl").read_text().splitlines()
-    return [row for row in map(json.loads, lines) if row.pop("split") == "dev"]
-
-
 @pytest.fixture
 def run(rows, tiny_model_dir, tmp_path, caplog):
     """A function that makes a run and returns its configuration, report and log."""
