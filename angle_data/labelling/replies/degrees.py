@@ -22,6 +22,7 @@ from angle_data.labelling.replies.layout import list_items, only_answer, without
 from angle_data.labelling.replies.parse import Judged, judge
 from angle_data.labelling.replies.structured import (
     TEXT_KEY,
+    Kind,
     Piece,
     around,
     as_text,
@@ -180,8 +181,10 @@ def _of_value(value: Any, depth: int = 0) -> Iterator[Piece]:
     if isinstance(value, dict):
         yield from _of_object({as_text(name): item for name, item in value.items()}, depth)
     elif isinstance(value, list) and all(isinstance(item, str) for item in value):
-        for piece in _of_lines([" ".join(item.split()) for item in value]):
-            yield piece if piece.degree is None else replace(piece, kind="structured")
+        pieces = _of_lines([" ".join(item.split()) for item in value])
+        kinds: tuple[Kind, Kind] = "beside", "structured"
+        yield from (replace(piece, kind=kinds[piece.degree is not None]) for piece in pieces)
+        yield from (Piece(item, "beside") for item in value if not pieces)
     elif isinstance(value, list):
         for item in value:
             yield from _of_value(item, depth + 1)
@@ -193,10 +196,10 @@ def _of_object(fields: dict[str, Any], depth: int) -> Iterator[Piece]:
     """Yield the pieces of {"5": …}, of {"degree": 5, "sentence": …}, or of what an object holds within."""
     numbers = {name: _number(_NAME.fullmatch(name)) for name in fields}
     degree = next((_plain(item) for name, item in fields.items() if _DEGREE_KEY.fullmatch(name)), None)
-    within = [item for item in fields.values() if isinstance(item, dict)]
+    within = [as_text(name) for item in fields.values() if isinstance(item, dict) for name in item]
     if degree is not None:
         yield from _sentences({k: v for k, v in fields.items() if not _DEGREE_KEY.fullmatch(k)}, degree)
-    elif set(numbers.values()) == {None} or any(map(_DEGREE_KEY.fullmatch, map(as_text, _names(within)))):
+    elif set(numbers.values()) == {None} or any(map(_DEGREE_KEY.fullmatch, within)):
         for item in fields.values():  # names that are numbers may be places: the objects have their own
             yield from _of_value(item, depth + 1)
     else:
@@ -206,11 +209,6 @@ def _of_object(fields: dict[str, Any], depth: int) -> Iterator[Piece]:
                 yield from _sentences(item, number)
             elif item and isinstance(item, str | list | dict):
                 yield Piece(as_text(item), "beside")
-
-
-def _names(objects: Sequence[dict[Any, Any]]) -> Iterator[Any]:
-    for fields in objects:
-        yield from fields
 
 
 def _sentences(item: Any, number: int) -> Iterator[Piece]:
@@ -250,8 +248,10 @@ def _of_lines(lines: Sequence[str]) -> list[Piece]:
     found = _labels(lines)
     if len(found) == 1:
         ((place, match),) = found.items()
-        lines[place : place + 1] = _broken_up(lines[place], match)
-        found = _labels(lines)
+        parts = _broken_up(lines[place], match)
+        lines[place : place + 1] = parts
+        # A single further label may be a number of the sentence.
+        found = _labels(lines) if len(parts) != 2 else {}
     if not found:
         return []
     before = [Piece(line, "around") for line in lines[: min(found)] if line.strip()]
@@ -270,8 +270,9 @@ def _labels(lines: Sequence[str]) -> dict[int, re.Match[str]]:
     if named := {i: match for i, match in found.items() if match["word"] or match["of"]}:
         return named
     numbers = [int(match["n"]) for match in found.values()]
-    falls = len(numbers) > 1 and all(before > after for before, after in pairwise(numbers))
-    if falls or numbers[:1] == [max(DEGREES)]:
+    top = max(DEGREES)  # from which another set of sentences may begin
+    falls = all(after <= before or after == top for before, after in pairwise(numbers))
+    if numbers and falls and (numbers[0] == top or numbers[0] > numbers[-1]):
         return found
     return {i: match for i, match in found.items() if re.search(_TELLING, match["gloss"] or "", re.I)}
 
