@@ -12,10 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
-from angle_data.gis.comments import context
+from angle_data.gis.comments import doubt
+from angle_data.gis.comments.corrections import corrections, outlived, withdraws
+from angle_data.gis.comments.negation import denies_the_last, is_negated, is_taken_back
 from angle_data.gis.comments.phrases import PHRASES, Phrase
 from angle_data.gis.comments.references import REF, Reference
 from angle_data.gis.comments.sentences import Sentence
+from angle_data.gis.comments.subject import about_another, about_this
 from angle_data.gis.comments.vocabulary import BOUND, UNBOUND, Direction, expand
 
 Verdict = Literal["explicit", "tentative", "denied"]
@@ -44,9 +47,9 @@ _MOST_MARKERS = 4
 _PLURAL = expand(r"(?:s|ions|ing)$")
 # Finds: "it creates a "
 _MAKES = expand(
-    r"\b(?:creat|mak|produc|generat|insert|add|show|contain|return|leav|spawn|send|remov|detect|"
-    r"avoid|prevent|yield|render|print|store|keep)\w*(?: (?:up|me|us))? (?:an?|the|another|exact|"
-    r"out)\b[ \w]{0,12}$"
+    r"\b(?:creat|mak|produc|generat|insert|add|show|contain|return|leav|spawn|send|remov|detect|avoid|"
+    r"prevent|yield|render|print|store|keep)\w*(?: (?:up|me|us))? (?:an?|the|another|exact|out)\b[ "
+    r"\w]{0,12}$"
 )
 # Finds: "remove the "
 _ADJECTIVE = expand(
@@ -55,17 +58,17 @@ _ADJECTIVE = expand(
 )
 # Finds: "the first part is a "
 _PART = expand(
-    r"\b(?:part|half|portion|first|second|third|last|latter|former|remaining|rest|point|item|question|step|"
-    r"option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|window|row|entry|line|"
-    r"value|section|text|test|function|class|method|array|key|object)s?)\b[^,;:]{0,40}$"
+    r"\b(?:(?<!in )part|half|portion|first|second|third|last|latter|former|remaining|rest|point|item|"
+    r"question|step|option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|window|row|"
+    r"entry|line|value|section|text|test|function|class|method|array|key|object)s?)\b[^,;:]{0,40}$"
 )
 # Finds: "fixed by "
 _NOT_TARGET = expand(
-    r"\b(?:fix\w*|solv\w*|introduc\w*|caus\w*|regress\w*|since|after|before|revert\w*|block\w*|depend\w*|"
-    r"workaround|unlike|differ\w*|unrelated|prs?|pull requests?|merg\w*|bisect\w*|work(?:ed|ing) on|"
-    r"see also|also see|also relevant|related|patch\w*|implement\w*|not|while|when|came with|broke\w*|"
-    r"ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{0,45}$"
-    r"|\b(?:like|similar to|linked to)\s*$"
+    r"\b(?:fix\w*|solv\w*|introduc\w*|caus(?:ed|es|ing)|regress\w*|since|after|before|revert\w*|block\w*|"
+    r"depend\w*|workaround|unlike|differ\w*|unrelated|prs?|pull requests?|merg\w*(?![^{REF}]* (?:with|w/|"
+    r"into)\b)|bisect\w*|work(?:ed|ing) on|see also|also see|also relevant|related|patch\w*|implement\w*|"
+    r"not|while|when|came with|broke\w*|ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{0,45}$|\b(?:like|"
+    r"similar to|linked to)\s*$"
 )
 # Finds: " fixes this"
 _FIX_FOLLOWS = expand(
@@ -83,8 +86,8 @@ _POINTS = expand(
 )
 # Finds: " is the original"
 _POINTS_AFTER = expand(
-    r"[)\]]?(?: as)?(?: is| was)?(?: already)? (?:the |an? |our )?"
-    r"(?:canonical|main|original|older|existing|open|tracking|same|tracks|covers|describes)\b"
+    r"[)\]]?(?: as)?(?: is| was)?(?: already)? (?:the |an? |our )?(?:canonical|main|original|older|existing|"
+    r"open|tracking|same|tracks|covers|describes)\b"
 )
 # Finds: "Possible duplicates:"
 _POSSIBLE_DUPLICATES = expand(
@@ -121,10 +124,12 @@ _WITH_PREPOSITION = expand(r"{D}(?: {ISSUE})?{PREP}|not |[与和跟同與是重�
 _ACTS_ON_THIS = expand(r"\w\S* (?:this|it)\b")
 # Finds: "its "
 _OWNED = re.compile(rf"\bits $|{REF}'s $")
+# Finds: "every "
+_ANY = expand(r"\b(?:every|each|any|no other|other|some) $")
 # Finds: "duplicates of"
 _PLURAL_OF = expand(r"(?:duplicates|dupes|dups) of")
 # Finds: "both are "
-_PLURAL_VERB = expand(r"\b(?:are|be|as|both|were|is|this|all) $")
+_PLURAL_VERB = expand(r"\b(?:are|be|as|both|were|is|this|all|one of (?:the |its |our )?(?:\w+ )?) ?$")
 # Finds: "'s fault"
 _POSSESSED = re.compile(r"'s? (?!issue|bug|ticket|discussion)\w")
 # Finds: "this"
@@ -133,7 +138,7 @@ _THIS = expand(r"\bthis\b")
 _CLAUSE_END = re.compile(r"[;(]|, (?!and\b|or\b|#)")
 # Finds: "No, it is not"
 _NO = expand(
-    r"\s*(?:no\b(?! (?:problem|worries))|nope|nah|not really|i doubt|it is not|it's not|never mind|"
+    r"\s*(?:no\b(?!,? (?:problem|worries|wait))|nope|nah|not really|i doubt|it is not|it's not|never mind|"
     r"nevermind|nein|нет|non,)"
 )
 
@@ -142,21 +147,44 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
     """Return every hit of a comment in reading order; `bot` says that a program wrote it."""
     if not any(REF in sentence.text for sentence in sentences):
         return []
-    closing = any(context.closes(sentence.text) for sentence in sentences) and not bot
+    closing = any(doubt.closes(sentence.text) for sentence in sentences) and not bot
     hits: list[list[Hit]] = []
     listing = -1
     for index, sentence in enumerate(sentences):
         found: list[Hit] = []
         listing = _listing(sentences, index, listing, bot)
         if REF in sentence.text and listing < 0 and len(sentence.refs) <= MOST_REFERENCES:
-            found = list(_bound(sentence, closing))
-            if sentence.ending == "?" and index + 1 < len(sentences) and _NO.match(sentences[index + 1].text):
-                found = [replace(hit, verdict="denied") for hit in found]
+            following = sentences[index + 1].text if index + 1 < len(sentences) else ""
+            found = _judged_again(sentence, list(_bound(sentence, closing)), following)
         hits.append(found)
     for index in range(len(sentences)):
         if not any(hit.verdict == "explicit" and hit.kind == "duplicate" for hit in hits[index]):
             hits[index] += _unbound(sentences, index, hits, closing)
+    _correct(sentences, hits)
     return [hit for found in hits for hit in found]
+
+
+def _judged_again(sentence: Sentence, found: list[Hit], following: str) -> list[Hit]:
+    """Deny what the sentence itself withdraws, or the one that follows denies."""
+    survivor = outlived(sentence)
+    if withdraws(sentence.text):
+        found = found or [_mention(ref, "denied") for ref in sentence.refs]
+    elif survivor:
+        return [*found, _mention(survivor, "denied")]
+    elif not (_NO.match(following) if sentence.ending == "?" else denies_the_last(following)):
+        return found
+    return [replace(hit, verdict="denied") for hit in found]
+
+
+def _correct(sentences: Sequence[Sentence], hits: list[list[Hit]]) -> None:
+    """Put a corrected target in the place of the last one stated before it."""
+    for index, ref in corrections(sentences):
+        stated = [hit for found in hits[: index + 1] for hit in found if hit.ref.start < ref.start]
+        if stated and stated[-1].verdict != "denied":
+            old = stated[-1]
+            for found in hits:
+                found[:] = [hit for hit in found if hit.ref not in (old.ref, ref)]
+            hits[index].append(replace(old, ref=ref, end=max(old.end, ref.end)))
 
 
 # Lists of possible duplicates, which decide nothing
@@ -165,7 +193,7 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
 def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -> int:
     """Return the index of the heading of the list of possible duplicates that the sentence is in, or -1."""
     sentence = sentences[index]
-    if _POSSIBLE_DUPLICATES.search(sentence.text) and not context.closes(sentence.text):
+    if _POSSIBLE_DUPLICATES.search(sentence.text) and not doubt.closes(sentence.text):
         opens = (
             sentence.ending == ":" or bot or _COLON.search(sentence.text) or _PERCENT.search(sentence.text)
         )
@@ -210,6 +238,10 @@ def _bound(sentence: Sentence, closing: bool) -> Iterator[Hit]:
 _RANK = {"tentative": 1, "explicit": 2, "denied": 3}
 
 
+def _mention(ref: Reference, verdict: Verdict) -> Hit:
+    return _hit(ref, "this_is_dup_of", verdict, "duplicate", ref.start, ref.end)
+
+
 def _hit(ref: Reference, direction: Direction, verdict: Verdict, kind: str, start: int, end: int) -> Hit:
     return Hit(ref, direction, verdict, f"{kind}:pull" if ref.pull else kind, start, end)
 
@@ -221,29 +253,29 @@ def _judge(
     text = sentence.text
     start, end = match.span()
     left, right = text[:start], text[end:]
-    asked = context.is_question(text, end)
+    asked = doubt.is_question(text, end)
     if _is_no_statement(phrase, match, left, right) or (asked and _WHY.search(left)):
         return None
-    if context.is_unsaid(left, right):
+    if doubt.is_unsaid(left, right):
         return None
     if phrase.direction == "this_is_dup_of" and phrase.subject != "any":
         verb = _MAY_BE_VERB.match(match[0]) is not None
         # "the duplicate of #5 is #6"
         names = left.rstrip().lower().endswith("the") and right.startswith((f" is {REF}", f" was {REF}"))
-        if names or context.about_another(left, verb=verb):
+        if names or about_another(left, verb=verb):
             return "another"
-    if context.is_negated(left, asked=asked) or context.is_negated(text[: match.start("r")], asked=asked):
-        return None if context.is_conditional(left) or asked else "denied"
-    if context.is_taken_back(left, right):
+    if is_negated(left, asked=asked) or is_negated(text[: match.start("r")], asked=asked):
+        return None if doubt.is_conditional(left) or asked else "denied"
+    if is_taken_back(left, right):
         return "denied"
-    named = phrase.subject != "this" or _ACTS_ON_THIS.match(match[0]) or context.about_this(left)
-    if not named and not (closing and context.closes(right)):
+    named = phrase.subject != "this" or _ACTS_ON_THIS.match(match[0]) or about_this(left)
+    if not named and not (closing and doubt.closes(right)):
         return None
     if not phrase.certain or asked:
         return "tentative"
     if phrase.kind == "same" and not closing and (_FIRST_PERSON.search(left) or _CAUSE.search(match[0])):
         return "tentative"
-    return "tentative" if context.is_doubted(text, start, end, closing=closing) else "explicit"
+    return "tentative" if doubt.is_doubted(text, start, end, closing=closing) else "explicit"
 
 
 def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str) -> bool:
@@ -256,14 +288,16 @@ def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str
         return _VERB_FOLLOWS.match(right) is not None
     if phrase.kind != "duplicate" or phrase.direction != "this_is_dup_of":
         return False
-    if phrase.subject == "open" and not _WITH_PREPOSITION.match(match[0]) and not context.about_this(left):
+    if phrase.subject == "open" and not _WITH_PREPOSITION.match(match[0]) and not about_this(left):
         return True
     if _OWNED.search(left):
+        return True
+    if _ANY.search(left):
         return True
     if _PLURAL_OF.match(match[0]) and left.strip() and not _PLURAL_VERB.search(left):
         return True
     infinitive = _INFINITIVE.search(left) and _BASE_FORM.match(match[0])
-    makes = _MAKES.search(left) and not context.closes(left)
+    makes = _MAKES.search(left) and not doubt.closes(left)
     part = _PART.search(left) and not _THIS.search(left)
     return bool(infinitive or makes or part)
 
@@ -279,6 +313,7 @@ def _unbound(
     near = sentences[max(0, index - 2) : index + 3]
     if len(sentence.refs) > MOST_REFERENCES or not any(REF in other.text for other in near):
         return []
+    alone = len({(ref.repo, ref.number) for other in sentences for ref in other.refs}) == 1
     for match in islice(UNBOUND.finditer(sentence.text), _MOST_MARKERS):
         if BOUND.match(sentence.text, match.start()):
             continue  # has its target beside it and was judged with it
@@ -293,6 +328,7 @@ def _unbound(
             ]
             if found:
                 found += _list_below(sentences, place, verdict)
+                found = [replace(hit, verdict=verdict) for hit in found] if alone else found
                 first = sentence.offset(match.start())
                 last = sentence.offset(match.end() - 1) + 1
                 return [replace(h, start=min(first, h.start), end=max(last, h.end)) for h in found]
@@ -311,18 +347,18 @@ def _list_below(sentences: Sequence[Sentence], place: int, verdict: Verdict) -> 
 def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool) -> Verdict | None:
     text = sentence.text
     left = text[: match.start()]
-    asked = context.is_question(text, match.end())
+    asked = doubt.is_question(text, match.end())
     if _PLURAL.search(match[0]) and not text.endswith(":"):
         return None
-    if context.about_another(left) or context.is_negated(left, asked=asked):
+    if about_another(left) or is_negated(left, asked=asked):
         return None
-    if context.is_taken_back("", text[match.end() :]) or (asked and _WHY.search(left)):
+    if is_taken_back("", text[match.end() :]) or (asked and _WHY.search(left)):
         return None
-    if _ADJECTIVE.search(left) or _MAKES.search(left) or not context.about_this(left):
+    if _ADJECTIVE.search(left) or _MAKES.search(left) or not about_this(left):
         return None
-    if asked or context.is_conditional(left):
+    if asked or doubt.is_conditional(left):
         return "tentative"
-    return "tentative" if context.is_doubted(text, *match.span(), closing=closing) else "explicit"
+    return "tentative" if doubt.is_doubted(text, *match.span(), closing=closing) else "explicit"
 
 
 def _places(
@@ -357,7 +393,7 @@ def _targets(sentence: Sentence, low: int, high: int, verdict: Verdict) -> list[
                 or not before.strip(" (")
             )
             sure = verdict if clear else "tentative"
-            found.append(_hit(ref, "this_is_dup_of", sure, "duplicate", ref.start, ref.end))
+            found.append(_mention(ref, sure))
         position = text.find(REF, position + 1, high)
         if sentence.item:
             break

@@ -1,0 +1,115 @@
+"""Who a phrase speaks of: this issue, or another one that is the subject or object of the clause.
+
+Walks from the phrase to the left: a reference with nothing but light words between is the subject.
+"""
+
+from __future__ import annotations
+
+from angle_data.gis.comments.references import SELF
+from angle_data.gis.comments.vocabulary import LIGHT, NOUNS, POINTING, THIS_WORDS, expand
+
+_BOUNDARY = (",", ";", ":", "(", ")", "-", "–", "—", "!", "=>", "->", "→", "/", ".", "?", "…", "|", ">")
+_WORD_EDGE = "\"'().,:;!?*[]“”«»^"
+
+# Finds: "#5 is already marked as a "
+_THIRD = expand(
+    r"{REF}(?:'s)?[)\]\"']*(?P<tail>(?:[ ,:;(–—>=→-]|\b(?:is|was|are|were|be|been|being|has|have|had|gets?|"
+    r"got|which|that|who|itself|also|already|now|just|really|actually|basically|clearly|probably|likely|"
+    r"maybe|possibly|might|may|could|should|would|can|will|must|to|as|a|an|the|exact|both|all|looks?|like|"
+    r"seems?|appears?|sounds?|considered|closed|closing|close|marked|marking|flagged|tagged|labell?ed|"
+    r"resolved|reported|filed|it's|its|obviously|definitely|turns|turned|out|then|too|in turn|another|one|"
+    r"possible|potential|(?:since|because) it|und|et|y|ist|est|es|é|è|ein|un|uma|from|by|@[\w-]+|last|"
+    r"yesterday|today|earlier|week)\b){0,24})$"
+)
+# Finds: "issue #5: the one we chose "
+_HEADED = expand(r"(?:issue |bug |ticket |the )*{REF}\)? ?(?::|→|->|=>|–|—)(?![^{REF}]*\b(?:{THIS}|mine)\b)")
+# Finds: " was closed as"
+_VERB = expand(
+    r"→|\b(?:is|was|are|were|be|been|being|has|have|got|gets?|which|that|who|itself|as|looks?|seems?|"
+    r"appears?|might|may|could|should|to|ist|est|es|é|è|closed|marked)\b|\("
+)
+# Finds: ", so closing"
+_OPENS_NEW = expand(
+    r"[)\]\"']?(?: ?[,;–—-]+ ?| )(?:so |and |thus |hence |i'm |i am |therefore )*(?:closing|marking|"
+    r"resolving|flagging|closed)\b|[)\]\"']? ?,? ?(?:so|and|thus|hence|therefore)\b"
+)
+# Finds: " which"
+_RELATIVE = expand(r"\W*(?:which|that|who|itself)\b")
+# Finds: "closing #5"
+_CLOSES_REF = expand(
+    r"\b(?:clos|mark|flag|tag|resolv|dup|label)\w*(?: (?:issue|bug|ticket|both|also|the other|old|newer|"
+    r"older|issues|out))* {REF}"
+)
+# Finds: " because it "
+_CLOSED_AS = expand(r" as\b| (?:since|because) (?:it|that one)\b")
+# Finds: "as for #5"
+_TOPIC_REF = expand(
+    r"(?:\b(?:as for|regarding|concerning|re:?|about)|^(?:and |so |but )?(?:is|are|was|were|isn't|could|"
+    r"might|should)) (?:issue )?{REF}$"
+)
+# Finds: "#5 and #6"
+_ONLY_REFS = expand(r"(?:[\s{REF},;&+*:#(-]|\b(?:and|both|issues?|fyi|btw|also|the)\b)*")
+# Finds: ", the "
+_APPOSITION = expand(r" ?[,(] ?(?:an?|the)(?: \w+)? ?")
+# Finds: "like #5"
+_COMPARED_REF = expand(r"\b(?:like|as|per|similar to|see|cf) {REF}$")
+# Finds: "as in #5 from today"
+_LIKE_REF = expand(
+    r"\b(?:like|as|see|per|similar to|in|with|to|from|by|of|siehe|voir|véase|ver|vedi|см) {REF}[^{REF}]*$"
+)
+
+
+def _core(word: str) -> str:
+    return word.strip(_WORD_EDGE).lower()
+
+
+def about_another(left: str, verb: bool = False) -> bool:
+    """Whether another reference is the subject or object ("#5 is a …", "closing #5 as …").
+
+    `verb`: the phrase itself is the verb, as in "#5 duplicates …".
+    """
+    if _HEADED.match(left):
+        return True
+    match = _THIRD.search(left)
+    if match is None:
+        return False
+    tail = match["tail"]
+    ahead = left[: match.start() + 1]
+    if _TOPIC_REF.search(ahead):
+        return True
+    opens = _ONLY_REFS.fullmatch(ahead) is not None
+    if _CLOSES_REF.search(ahead[-60:]) and _CLOSED_AS.search(tail):
+        return True
+    if _OPENS_NEW.match(tail):
+        return False
+    relative = _RELATIVE.match(tail)
+    if tail.lstrip().startswith(",") and not relative and _LIKE_REF.search(ahead):
+        return False
+    if _APPOSITION.fullmatch(tail):
+        return _COMPARED_REF.search(ahead) is None
+    if not tail.strip():
+        return verb or opens
+    if tail.strip() in (",", "and", ";") and not opens:
+        return False
+    return _VERB.search(tail) is not None or (
+        opens and tail.strip(" ") in (":", "-", "–", "—", "->", "=>", "=")
+    )
+
+
+def about_this(left: str) -> bool:
+    """Whether the subject before a phrase is this issue or is left out ("already …", "this request is …")."""
+    noun = False
+    tokens = left.split()
+    for token in reversed(tokens[-16:]):
+        word = _core(token)
+        if word in THIS_WORDS or SELF in word:
+            return True
+        if token[-1] in _BOUNDARY or token[0] in "(–—-" or word.startswith("@"):
+            return not noun or word in NOUNS
+        if noun and word in ("the", "your", "my", "our", "same"):
+            return True
+        if word in NOUNS:
+            noun = True
+        elif word and word not in LIGHT and word not in POINTING:
+            return False
+    return not noun or _core(tokens[0]) in NOUNS
