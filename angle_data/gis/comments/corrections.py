@@ -54,11 +54,11 @@ _TAKE_BACK = expand(
     r"\bremov\w+ (?:the )?{D} (?:label|tag|mark)|\bwrong (?:issue|number|link|ticket|thread|one)\b|"
     r"\bscratch that\b|\b(?:ignore|disregard) (?:that|my (?:last|previous)|the above|this comment)\b|"
     r"^(?:edit|update|correction) ?\d? ?[:,–—-]+ ?(?:(?:oh|ah|ok|oops|sorry|hm+|actually)[,.!]* )*(?:nope|"
-    r"never ?mind|nvm|wrong|scratch|no(?! (?:problem|worr|longer|need|idea|other|more|one|news))\b)|^(?:oh |"
-    r"ah |ok |oops,? )?(?:never ?mind|nvm)(?: then| me| that)?[.,! ]*$|\bclosed (?:this )?(?:by mistake|by "
-    r"accident|in error|accidentally|mistakenly)\b|\b(?:i was|that was|was) (?:wrong|mistaken|my mistake)\b|"
-    r"kein duplikat|pas un doublon|no es un duplicado|não é (?:uma )?duplicat|non è un duplicato|не "
-    r"дубликат|不是重复|重複ではあり|중복이 아"
+    r"never ?mind|nvm|wrong|scratch|not\b(?! (?:only|sure))|no(?! (?:problem|worr|longer|need|idea|other|"
+    r"more|one|news))\b)|^(?:oh |ah |ok |oops,? )?(?:never ?mind|nvm)(?: then| me| that)?[.,! ]*$|\bclosed "
+    r"(?:this )?(?:by mistake|by accident|in error|accidentally|mistakenly)\b|\b(?:i was|that was|was) "
+    r"(?:wrong|mistaken|my mistake)\b|kein duplikat|pas un doublon|no es un duplicado|não é (?:uma "
+    r")?duplicat|non è un duplicato|не дубликат|不是重复|重複ではあり|중복이 아"
 )
 # Finds: "sorry"
 _REGRETS = expand(

@@ -136,6 +136,17 @@ _POSSESSED = re.compile(r"'s? (?!issue|bug|ticket|discussion)\w")
 _THIS = expand(r"\bthis\b")
 # Finds: "fixed; "
 _CLAUSE_END = re.compile(r"[;(]|, (?!and\b|or\b|#)")
+# Finds: "this exact problem is described in #5"
+_SAME_MATTER = expand(
+    r"\b(?:same|exact(?:ly)?|identical|subset|special case|instance|covers?|covered|tracked|reported|"
+    r"requested|describe[sd]?|older|newer|earlier|original|canonical|instead|in one (?:place|issue)|where "
+    r"the|turned out|exists?|asks for|also|already|again|before|wants?|follow|went with|going with)\b"
+)
+# Finds: "as discussed in #5"
+_ASIDE_FROM = expand(
+    r"\bas (?:discussed|explained|mentioned|said|decided|per)\b|\b(?:workaround|help(?:s|ed)|answer\w*|"
+    r"solv\w*|fix\w*|implement\w*|added|adds|unrelated|related|different|thanks to|similar)\b"
+)
 # Finds: "No, it is not"
 _NO = expand(
     r"\s*(?:no\b(?!,? (?:problem|worries|wait))|nope|nah|not really|i doubt|it is not|it's not|never mind|"
@@ -160,6 +171,8 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
     for index in range(len(sentences)):
         if not any(hit.verdict == "explicit" and hit.kind == "duplicate" for hit in hits[index]):
             hits[index] += _unbound(sentences, index, hits, closing)
+    if closing and not any(hits):
+        hits[:] = [_closed_for(sentence) for sentence in sentences] if _alone(sentences) else hits
     _correct(sentences, hits)
     return [hit for found in hits for hit in found]
 
@@ -313,7 +326,6 @@ def _unbound(
     near = sentences[max(0, index - 2) : index + 3]
     if len(sentence.refs) > MOST_REFERENCES or not any(REF in other.text for other in near):
         return []
-    alone = len({(ref.repo, ref.number) for other in sentences for ref in other.refs}) == 1
     for match in islice(UNBOUND.finditer(sentence.text), _MOST_MARKERS):
         if BOUND.match(sentence.text, match.start()):
             continue  # has its target beside it and was judged with it
@@ -328,7 +340,7 @@ def _unbound(
             ]
             if found:
                 found += _list_below(sentences, place, verdict)
-                found = [replace(hit, verdict=verdict) for hit in found] if alone else found
+                found = [replace(hit, verdict=verdict) for hit in found] if _alone(sentences) else found
                 first = sentence.offset(match.start())
                 last = sentence.offset(match.end() - 1) + 1
                 return [replace(h, start=min(first, h.start), end=max(last, h.end)) for h in found]
@@ -373,6 +385,24 @@ def _places(
         place = index + step
         if 0 <= place < len(sentences) and not (heads_list and step < 0):
             yield place, 0, len(sentences[place].text)
+
+
+def _alone(sentences: Sequence[Sentence]) -> bool:
+    """Whether the comment refers to one other issue only."""
+    return len({(ref.repo, ref.number) for sentence in sentences for ref in sentence.refs}) == 1
+
+
+def _closed_for(sentence: Sentence) -> list[Hit]:
+    """The one issue that a closing comment refers to, if the words around it speak of the same matter."""
+    text = sentence.text
+    if not _SAME_MATTER.search(text) or _ASIDE_FROM.search(text) or sentence.ending == "?":
+        return []
+    found = _targets(sentence, 0, len(text), "explicit")
+    return [
+        replace(hit, kind=hit.kind.replace("duplicate", "covered"))
+        for hit in found
+        if not is_negated(text, asked=False)
+    ]
 
 
 def _targets(sentence: Sentence, low: int, high: int, verdict: Verdict) -> list[Hit]:

@@ -56,9 +56,9 @@ _SEPARATE = expand(
     r"seems|has|looks)[^.;,]{0,30}\b(?:different|unrelated|separate|another|nothing|incorrect|wrong|"
     r"mistaken?|an? error|not (?:true|correct|the case))\b|[^.;,]{0,12}\b(?:is|was) (?:wrong|incorrect|not "
     r"(?:correct|right|true|accurate)|a mistake|false|nonsense)\b|,? (?:but|and|"
-    r"which)\b[^.;]{0,30}\b(?:wrong|nonsense|incorrect|mistaken|disagree|(?:is|was|do|does|did)(?:n't| "
-    r"not)(?: (?:true|correct|one|it|at all))?[.,;!)]*$)|,? (?:it|this|they)(?:'s| is| are)?(?: \w+)?(?:n't|"
-    r"n't| not| no)\b"
+    r"which)\b[^.;]{0,30}\b(?:wrong|nonsense|incorrect|mistaken|disagree|(?:do not|don't) (?:think|believe|"
+    r"agree)|no[.!]*$|(?:is|was|do|does|did)(?:n't| not)(?: (?:true|correct|one|it|at all))?[.,;!)]*$)|,? "
+    r"(?:it|this|they)(?:'s| is| are)?(?: \w+)?(?:n't|n't| not| no)\b"
 )
 # Finds: " by mistake"
 _BY_MISTAKE = expand(

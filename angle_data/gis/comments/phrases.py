@@ -148,8 +148,8 @@ PHRASES: tuple[Phrase, ...] = (
         "Duplicate of #5",
         BOUND.pattern,
         "Please dupe this to #5",
-        r"(?<![\w-])(?:de-?)?(?:duplicate|dupe?) (?:this|it)(?: one| issue)? (?:to|of|against|into|with|as) "
-        r"{FILL}{R}",
+        r"(?<![\w-])(?:de-?)?(?:duplicate|dup(?:e|ing|ed)?) (?:this|it)(?: one| issue)? (?:to|of|against|"
+        r"into|with|as) {FILL}{R}",
         "A copy of #5",
         r"\b(?:copy|repeat|repost)(?: of| from) {FILL}{R}",
         "Not a duplicate of #6 but of #5",
@@ -260,8 +260,8 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:problema|error|bug|asunto|issue)? ?que|igual (?:que|a|al)|mesm[oa] (?:problema|erro|bug|coisa|"
         r"questão)? ?(?:que|d[aoe])|stess[oa] (?:problema|errore|bug|cosa|segnalazione) (?:di|del|della)|то "
         r"же(?: самое)?,? ?(?:что|самое)?(?: и)?(?: в)?|так(?:ая|ой) же (?:проблема|баг|ошибка),? (?:как|"
-        r"что)(?: и)?(?: в)?|hetzelfde als|samma som|samme som|to samo co) ?(?:le |la |el |en |dans |no |na "
-        r"|o |a |в )?{FILL}{R}",
+        r"что)(?: и)?(?: в)?|zelfde (?:\w+ )?als|samm[ae] (?:\w+ )?som|to samo co) ?(?:le |la |el |en |dans "
+        r"|no |na |o |a |в )?{FILL}{R}",
         "和 #5 是同一个问题",
         r"(?:与|和|跟|同|與)? ?{R} ?(?:号|號)?(?:问题|的问题| ?issue)?(?: ?的| ?是| ?属于)* ?(?:相同|一样|"
         r"一樣|一致|同一个|同一個)",
@@ -277,6 +277,9 @@ PHRASES: tuple[Phrase, ...] = (
         "identity",
         "Basically #5",
         r"^(?:exactly|basically|essentially|aka|effectively)[,:]? {R}[.!]?$",
+        "What you describe is #5",
+        r"\b(?:what you(?:'re| are)? \w+|(?:the|your) {ISSUE}(?: you [\w ]{1,20})?|turn(?:s|ed) out to be|"
+        r"good old)(?: (?:here|is))* {R}(?=[.,;:!)]|$| (?:again|so|and)\b)",
         "This boils down to #5",
         r"\b(?:boils|comes|narrows) down to {FILL}{R}",
         "This is another instance of #5",
@@ -365,8 +368,8 @@ PHRASES: tuple[Phrase, ...] = (
         rf"(?:before|already|previously|earlier|once|a while ago))?(?:{{AS}}|[:,(–—-])[ :(]{{0,2}}(?:see "
         rf")?{{FILL}}{{R}}",
         "It has been mentioned before: #5",
-        rf"\b(?:been|was) {_REPORTED} (?:before|already|previously|earlier)(?:{{AS}})?[ "
-        rf":,(–—-]{{1,3}}(?:see )?{{FILL}}{{R}}",
+        rf"\b(?:been|was|has come up|came up)(?: {_REPORTED})? (?:before|already|previously|"
+        rf"earlier)(?:{{AS}})?[ :,(–—-]{{1,3}}(?:see )?{{FILL}}{{R}}",
         "Reported before: #5",
         rf"^{_REPORTED}(?: (?:already|before|previously|earlier))(?:{{AS}})?[ :,(–—-]{{1,3}}{{FILL}}{{R}}",
         "It is already known as #5",
@@ -413,7 +416,7 @@ PHRASES: tuple[Phrase, ...] = (
         r")*(?:report|relat|registr|solicit|acompanh|rastre|discut|abert|trat)\w{0,4}|già (?:stat[oa] "
         r")?(?:segnalat|apert|tracciat|discuss|riportat|trattat)\w{0,2}|уже (?:есть|обсуждается|"
         r"отслеживается|сообщал\w{0,3}|завед[её]н\w{0,2}|создан\w{0,2}|описан\w{0,2}|был\w? )|al gemeld|już "
-        r"zgłoszon\w{0,2})[^.;\ue000]{0,20}{R}",
+        r"zgłoszon\w{0,2}|zgłoszon\w{0,2} już|já existe)[^.;\ue000]{0,20}{R}",
         subject="any",
     ),
     *_this(

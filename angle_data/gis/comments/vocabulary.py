@@ -238,6 +238,6 @@ LIGHT = _words("""
     technically literally mostly safely best better rather honest tracked tracking continue ist sind wird
     wurde ein eine bereits schon auch daher ich schließe als est un une déjà je ferme comme es una ya se lo
     cierro como cerrando é uma já fechando fecho è stato già chiudo eto закрываю как уже jest zamykam jako
-    zgłoszenie nie chyba part nearly almost partially partly vaguely loosely vou fechar
+    zgłoszenie nie chyba part nearly almost partially partly vaguely loosely vou fechar похоже на
 """)
 """Words that name no subject of their own."""
