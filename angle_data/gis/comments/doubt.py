@@ -87,11 +87,6 @@ _INTERROGATIVE = expand(
     r"why|how|when|which|who|where|please|any|mind|shall|should|may)(?:n't)?\b(?! (?:it|that|this|not|"
     r"right)\?)"
 )
-# Finds: "isn't this a "
-_ASKS = expand(
-    r"(?:(?:hi|hey|hello|so|and|but|hmm+|wait|@[\w-]+)[, ]{1,2})*(?:is|are|isn't|aren't|could|can|does|do|"
-    r"should|shouldn't|would|was|wasn't)\b"
-)
 # Finds: "吗"
 _ASKS_CJK = re.compile(r"吗|嗎|か[。？?]?$|인가요|나요|까요")
 # Finds: "please confirm"
@@ -158,8 +153,6 @@ def is_question(sentence: str, end: int) -> bool:
         return True
     if not sentence.rstrip(" \"')").endswith(("?", "？")):
         return False
-    if _ASKS.match(sentence):
-        return True
     follow_up = _INTERROGATIVE.search(right)
     return follow_up is None or _ASKS_BACK.search(right, follow_up.start()) is not None
 

@@ -45,12 +45,6 @@ MOST_REFERENCES = 25
 _MOST_MARKERS = 4
 # Finds: "duplicates"
 _PLURAL = expand(r"(?:s|ions|ing)$")
-# Finds: "it creates a "
-_MAKES = expand(
-    r"\b(?:creat|mak|produc|generat|insert|add|show|contain|return|leav|spawn|send|remov|detect|avoid|"
-    r"prevent|yield|render|print|store|keep)\w*(?: (?:up|me|us))? (?:an?|the|another|exact|out)\b[ "
-    r"\w]{0,12}$"
-)
 # Finds: "remove the "
 _ADJECTIVE = expand(
     r"\b(?:the|any|these|those|some|no|of|more|two|many|all|find|finding|for|remove|removing|handle|"
@@ -74,20 +68,6 @@ _NOT_TARGET = expand(
 _FIX_FOLLOWS = expand(
     r"[)\]]? (?:fix\w*|should fix|will fix|introduced|caused|broke|solves?|resolves?|adds?|added|"
     r"implements?|landed|was merged|got merged)\b"
-)
-# Finds: "please see"
-_POINTS = expand(
-    r"\b(?:see|seen|follow\w*|track\w*|original\w*|main|canonical|existing|already|open\w*|creat\w*|"
-    r"discuss\w*|subscri\w*|refer\w*|use|upvot\w*|vote|thumbs?|continue|comments?|cover\w*|same|miss\w*|"
-    r"search\w*|found|filed|report\w*|request\w*|join|watch|head|instead|duplicat\w*|dup|dupe|favou?r|"
-    r"progress|updates?|check|look|exact\w*|identical|solution|answer\w*|cf|in|at|ref|refs|cc|re|as|have|"
-    r"re-?open\w*|hitting|hit|experiencing|running into|siehe|voir|véase|ver|vea|vedi|zie|bitte|is|over|"
-    r"there|here|issue|older|earlier|previous\w*|known|moved|to|of)\b|см|见|見|看|参|參|참고|참조|に|を|👍"
-)
-# Finds: " is the original"
-_POINTS_AFTER = expand(
-    r"[)\]]?(?: as)?(?: is| was)?(?: already)? (?:the |an? |our )?(?:canonical|main|original|older|existing|"
-    r"open|tracking|same|tracks|covers|describes)\b"
 )
 # Finds: "Possible duplicates:"
 _POSSIBLE_DUPLICATES = expand(
@@ -116,8 +96,6 @@ _VERB_FOLLOWS = expand(r" (?:is|was|has|fix\w*|adds?|should|will|would|can|does|
 _INFINITIVE = expand(r"\b(?:to|we|you|i|should|can|could|will|would|must) $")
 # Finds: "duplicate #5"
 _BASE_FORM = expand(r"(?:duplicate|dupe?) {REF}")
-# Finds: "supersedes"
-_MAY_BE_VERB = expand(r"dup|supersed|cover|replac|same")
 # Finds: "duplicate of "
 _WITH_PREPOSITION = expand(r"{D}(?: {ISSUE})?{PREP}|not |[与和跟同與是重중]")
 # Finds: "covers this"
@@ -272,10 +250,9 @@ def _judge(
     if doubt.is_unsaid(left, right):
         return None
     if phrase.direction == "this_is_dup_of" and phrase.subject != "any":
-        verb = _MAY_BE_VERB.match(match[0]) is not None
         # "the duplicate of #5 is #6"
         names = left.rstrip().lower().endswith("the") and right.startswith((f" is {REF}", f" was {REF}"))
-        if names or about_another(left, verb=verb):
+        if names or about_another(left):
             return "another"
     if is_negated(left, asked=asked) or is_negated(text[: match.start("r")], asked=asked):
         return None if doubt.is_conditional(left) or asked else "denied"
@@ -310,9 +287,8 @@ def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str
     if _PLURAL_OF.match(match[0]) and left.strip() and not _PLURAL_VERB.search(left):
         return True
     infinitive = _INFINITIVE.search(left) and _BASE_FORM.match(match[0])
-    makes = _MAKES.search(left) and not doubt.closes(left)
     part = _PART.search(left) and not _THIS.search(left)
-    return bool(infinitive or makes or part)
+    return bool(infinitive or part)
 
 
 # Markers whose target stands elsewhere
@@ -340,7 +316,6 @@ def _unbound(
             ]
             if found:
                 found += _list_below(sentences, place, verdict)
-                found = [replace(hit, verdict=verdict) for hit in found] if _alone(sentences) else found
                 first = sentence.offset(match.start())
                 last = sentence.offset(match.end() - 1) + 1
                 return [replace(h, start=min(first, h.start), end=max(last, h.end)) for h in found]
@@ -366,7 +341,7 @@ def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool) -> V
         return None
     if is_taken_back("", text[match.end() :]) or (asked and _WHY.search(left)):
         return None
-    if _ADJECTIVE.search(left) or _MAKES.search(left) or not about_this(left):
+    if _ADJECTIVE.search(left) or not about_this(left):
         return None
     if asked or doubt.is_conditional(left):
         return "tentative"
@@ -383,7 +358,8 @@ def _places(
     heads_list = sentences[index].ending == ":"
     for step in (1, -1, 2, -2):
         place = index + step
-        if 0 <= place < len(sentences) and not (heads_list and step < 0):
+        asks = step > 0 and place < len(sentences) and sentences[place].ending == "?"
+        if 0 <= place < len(sentences) and not asks and not (heads_list and step < 0):
             yield place, 0, len(sentences[place].text)
 
 
@@ -414,16 +390,7 @@ def _targets(sentence: Sentence, low: int, high: int, verdict: Verdict) -> list[
         before = _CLAUSE_END.split(text[max(0, low if low < position else 0) : position])[-1]
         ref = sentence.refs_between(position, position + 1)[0]
         if not _NOT_TARGET.search(before) and not _FIX_FOLLOWS.match(text, position + 1):
-            bare = not text[low:high].replace(REF, "").strip(" .,;:!?()-–—>[]") or sentence.item
-            clear = (
-                bare
-                or _POINTS_AFTER.match(text, position + 1)
-                or _POINTS.search(text, max(low, position - 70), position)
-                or position <= 2
-                or not before.strip(" (")
-            )
-            sure = verdict if clear else "tentative"
-            found.append(_mention(ref, sure))
+            found.append(_mention(ref, verdict))
         position = text.find(REF, position + 1, high)
         if sentence.item:
             break

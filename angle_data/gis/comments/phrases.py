@@ -82,8 +82,6 @@ PHRASES: tuple[Phrase, ...] = (
         "#5 is a duplicate of this one",
         r"{R}\)?(?:{LINK}|(?![^\ue000]{0,60}(?:\bnot?\b|n't))[^.;!?\ue000]{1,50}? (?:is|was|are|were|as) "
         r"(?:\w+ ){0,2}){D}\.?(?: (?:of|to|with|for|in favou?r of))? (?:{THIS})(?![\w'])",
-        "#5 duplicates this issue",
-        r"{R} duplicates? {THIS}(?![\w'])",
         "Closing #5 as a duplicate.",
         r"(?:clos(?:ed|ing|es|e)|mark(?:ed|ing)?|flagg?(?:ed|ing)?|resolv(?:ed|ing)|tagg(?:ed|ing)) {R} as "
         r"(?:an? |the )?(?:exact )?{D}(?= (?:of|to|with|for) (?:{THIS})(?![\w'])|[.,;:!)]|$| (?:and|so|"
@@ -104,20 +102,12 @@ PHRASES: tuple[Phrase, ...] = (
         "Known duplicates: #5",
         r"^(?:(?:has|known|other|closed|all|see) )?(?:duplicates|dupes|dups)(?: (?:so far|found|reported|"
         r"here|include|are)){0,2} ?: ?{R}",
-        "The duplicates #5 and #6 have more details",
-        r"^(?:the )?(?:duplicates|dupes|dups) {R} (?:have|has|were|was|are|is) ",
         "I opened a duplicate (#5)",
         r"(?:opened|filed|created|reported|posted|submitted) (?:a |another )?{D}(?: (?:of|to|for) "
         r"{THIS})?(?: (?:in|as|at|issue))*[ :(,]{1,3}{R}",
-        "#6 is older, closing #5 now as a duplicate",
-        r"{REF}.{0,40}\bclosing (?P<r>\ue000) (?:now )?as (?:an? )?{D}",
     ),
     *_other(
         "duplicate",
-        "Please see the duplicate #5",
-        r"\b(?:the|my|another|your|their|his|her|(?<!is )(?<!as )(?<!'s )a) {D}(?: {ISSUE})? ?\(?{R}",
-        "Duplicate issues: #5",
-        r"^duplicate issues ?: ?{R}",
         "See also #5 which is a dup.",
         r"{R}(?:,? (?:which|that))? (?:is|was|are)(?: also| both| just| really)* (?:an? )?{D}[.!]?$",
         certain=False,
@@ -127,21 +117,18 @@ PHRASES: tuple[Phrase, ...] = (
         "Closed #5 in favor of this",
         rf"{_CLOSE} {{R}},? in favou?r of {{THIS}}(?![\w'])",
         "#5 was closed in favor of this issue",
-        r"{R} {BE} (?:closed|dropped|superseded|abandoned) in favou?r of {THIS}(?![\w'])",
+        r"{R} {BE}(?: now)? (?:(?:closed|dropped|superseded|abandoned) in favou?r of|(?:merged|folded) "
+        r"(?:in)?to|(?:superseded|replaced|subsumed|obsoleted) by) {THIS}(?![\w'])",
     ),
     *_other(
         "merged",
         "Merging #5 into this",
         rf"{_FOLD} {{R}} (?:in)?to {{THIS}}(?![\w']| (?:branch|release|version|milestone|file|series|repo))",
-        "#5 was merged into this one",
-        r"{R} {BE} (?:merged|folded) (?:in)?to {THIS}(?![\w'])",
     ),
     *_other(
         "superseded",
         "This supersedes #5",
         r"^(?:{THIS} |this \w+ )?(?:now )?(?:supersedes|replaces|subsumes|obsoletes|supplants) {FILL}{R}",
-        "#5 is superseded by this",
-        r"{R} {BE}(?: now)? (?:superseded|replaced|subsumed|obsoleted) by {THIS}(?![\w'])",
     ),
     *_this(
         "duplicate",
@@ -312,9 +299,6 @@ PHRASES: tuple[Phrase, ...] = (
         "Let's merge this with #5",
         rf"\b(?:fold|merg|consolidat|combin|collaps)(?:(?:e|ing){_THING}(?: together)? (?:with|w/|in)|ed "
         rf"(?:with|w/)) {{FILL}}{{R}}",
-        "Moving the discussion to #5",
-        r"\b(?:mov(?:e|ed|ing)|transferr?(?:ed|ing)?|migrat(?:ed|ing)|redirect(?:ed|ing)?)(?: (?:this|it|"
-        r"the (?:discussion|conversation)|{THIS}))?(?: over)? to {FILL}{R}",
     ),
     *_this(
         "reported",
@@ -348,9 +332,6 @@ PHRASES: tuple[Phrase, ...] = (
         r"\b(?:discussion|conversation|work)s?(?: on {THIS})?(?: (?:should|can|will|must|to|is|please|"
         r",))*(?: (?:happens?|goes on|done|go|be|take place|continue|stay|kept|held))+ (?:in|to|at|on|over "
         r"(?:in|at|to|on)) {FILL}{R}",
-        "The discussion has moved to #5",
-        r"\b(?:discussion|conversation)(?: is| has)?(?: now| being| been)*(?: moved| continues?| continued| "
-        r"happening| ongoing| taking place)+ (?:over )?(?:in|to|at|on|over (?:in|at|to|on)) {FILL}{R}",
         "See #5 instead",
         r"\b(?:use|head(?: over)? to|go(?:ing)? (?:to|with)|see) {FILL}{R} instead",
         "Please head to #5",
@@ -387,9 +368,6 @@ PHRASES: tuple[Phrase, ...] = (
         r"with|regarding|requesting|describing))*(?: (?:exactly |precisely )?(?:{THIS}|the same(?: thing| "
         r"issue| problem)?|that))?(?: (?:open|already|before|over))*[ :,(–—-]{1,3}(?:see |at |in |as |here |"
         r"is |it's )*:? ?{R}",
-        "We already have #5 for this",
-        r"\b(?:we|there)(?:'s| is|'ve| have)? already(?: have| got| is)? {R}(?: open)?(?: for {THIS}|[.,;)]|"
-        r"$)",
         "I found that #5 exists",
         r"(?<!why )(?<!how ){R} (?:already )?exists(?=[.,;!)]|$)",
         "You already opened an issue for this: #5",
@@ -397,9 +375,8 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:existing|open|similar))? {ISSUE}(?: (?:open|for|about|on|tracking|regarding))*(?: {THIS}| the "
         r"same)?[ :,(–—-]{1,3}(?:see |at |as |in |here |it's )*:? ?{R}",
         "There is #5 for this",
-        r"\bthere(?:'s| is) {R}(?: for {THIS}| already)",
-        "We now have #5 for this",
-        r"\bwe(?:(?: now| already| also)? have|\'ve got) {R}(?: open)? for {THIS}",
+        r"\b(?:there(?:'s| is)|we(?: now| already| also)? have|we've got) {R}(?: open)?(?: for {THIS}| "
+        r"already)",
         "Known issue, see #5",
         r"\bknown (?:issue|bug|problem|limitation)[ :,(–—-]{1,3}(?:see |tracked (?:in|by|at) |and tracked "
         r"in )?{R}",
@@ -446,8 +423,6 @@ PHRASES: tuple[Phrase, ...] = (
         "#5 looks similar",
         r"{R} (?:looks?|seems?|might|may|could|appears?|sounds?)(?: (?:like|to|be|also|just|very|the|a|"
         r"possibly))* (?:same|similar|related|{D})",
-        "This could be #5",
-        r"\b(?:this|it) (?:might|may|could|must|should)(?: (?:just|also|well|actually))* be {FILL}{R}",
         "Isn't this #5?",
         r"^(?:hmm+,? |so |but )?(?:isn't|is|wasn't|was|could|might) (?:this|it|that)(?: not)?(?: (?:just|"
         r"the same as|basically|be|actually|maybe))* {R}",

@@ -51,8 +51,6 @@ _TOPIC_REF = expand(
 _ONLY_REFS = expand(r"(?:[\s{REF},;&+*:#(-]|\b(?:and|both|issues?|fyi|btw|also|the)\b)*")
 # Finds: ", the "
 _APPOSITION = expand(r" ?[,(] ?(?:an?|the)(?: \w+)? ?")
-# Finds: "like #5"
-_COMPARED_REF = expand(r"\b(?:like|as|per|similar to|see|cf) {REF}$")
 # Finds: "as in #5 from today"
 _LIKE_REF = expand(
     r"\b(?:like|as|see|per|similar to|in|with|to|from|by|of|siehe|voir|véase|ver|vedi|см) {REF}[^{REF}]*$"
@@ -63,11 +61,8 @@ def _core(word: str) -> str:
     return word.strip(_WORD_EDGE).lower()
 
 
-def about_another(left: str, verb: bool = False) -> bool:
-    """Whether another reference is the subject or object ("#5 is a …", "closing #5 as …").
-
-    `verb`: the phrase itself is the verb, as in "#5 duplicates …".
-    """
+def about_another(left: str) -> bool:
+    """Whether another reference is the subject or object ("#5 is a …", "closing #5 as …")."""
     if _HEADED.match(left):
         return True
     match = _THIRD.search(left)
@@ -86,9 +81,9 @@ def about_another(left: str, verb: bool = False) -> bool:
     if tail.lstrip().startswith(",") and not relative and _LIKE_REF.search(ahead):
         return False
     if _APPOSITION.fullmatch(tail):
-        return _COMPARED_REF.search(ahead) is None
+        return True
     if not tail.strip():
-        return verb or opens
+        return opens
     if tail.strip() in (",", "and", ";") and not opens:
         return False
     return _VERB.search(tail) is not None or (
