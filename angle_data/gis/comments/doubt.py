@@ -10,14 +10,14 @@ from angle_data.gis.comments.vocabulary import expand
 _BREAK = expand(r"[,;:!(–—]| -+ |\b(?:but|so|because|since|although|however|though)\b")
 # Finds: "maybe"
 _STRONG = expand(
-    r"\b(?:nearly|almost|part(?:ly|ially)|in part|unless|a chance|any chance|suspicions?|tempted|consider "
-    r"(?:clos|mark)ing|might|may(?! \d)|maybe|perhaps|possib(?:le|ly|ility)|potential(?:ly)?|could|not "
-    r"(?:100% |entirely |totally |completely |really |quite |too |very |so )?(?:sure|certain)(?! (?:how|why|"
-    r"where))|unsure|wonder(?:ing)?|suspect(?:ed)?|probable|presumed|guess|candidates?|unclear|don't know|"
-    r"dunno|suggests?|related|good chance|chances|vielleicht|möglicherweise|könnte|evtl|eventuell|womöglich|"
-    r"peut[- ]être|possible|quizás?|tal vez|posible(?:mente)?|podría|talvez|possível|possivelmente|pode ser|"
-    r"poderia|forse|possibile|potrebbe|возможно|может|вероятно|być może|możliwe|misschien|kanske|måske|"
-    r"можливо)\b"
+    r"\b(?:nearly|almost|part(?:ly|ially)|in part|unless|a chance|any chance|suspicions?|tempted|(?:propos|"
+    r"suggest|recommend)\w* (?:to|that|we|clos\w*|mark\w*|merg\w*)|consider (?:clos|mark)ing|might|may(?! "
+    r"\d)|maybe|perhaps|possib(?:le|ly|ility)|potential(?:ly)?|could|not (?:100% |entirely |totally |"
+    r"completely |really |quite |too |very |so )?(?:sure|certain)(?! (?:how|why|where))|unsure|"
+    r"wonder(?:ing)?|suspect(?:ed)?|probable|presumed|guess|candidates?|unclear|don't know|dunno|suggests?|"
+    r"related|good chance|chances|vielleicht|möglicherweise|könnte|evtl|eventuell|womöglich|peut[- ]être|"
+    r"possible|quizás?|tal vez|posible(?:mente)?|podría|talvez|possível|possivelmente|pode ser|poderia|"
+    r"forse|possibile|potrebbe|возможно|может|вероятно|być może|możliwe|misschien|kanske|måske|можливо)\b"
 )
 # Finds: "I think"
 _WEAK = expand(
@@ -38,9 +38,11 @@ _DOUBT_CJK = re.compile(
 )
 # Finds: "the bot says that this is a "
 _HEARSAY = expand(
-    r"(?<![@\w-])(?:bots?|robot|checker|detector|detection|classifier|automation|script|ai|llm|(?:triage|"
-    r"github) (?:action|workflow))\b(?! (?:is|was) right)[^.;]{0,60}$|\bauto(?:matically)?[- ]?(?:mark|"
-    r"label|flag|detect|tag|clos|suggest)\w*\b[^.;]{0,30}$"
+    r"\baccording to\b|(?:@[\w-]+|\b(?:people|someone|somebody|users?|reporters?|author|he|she|they|"
+    r"folks))\b[^.;,]{0,30}\b(?:says?|said|writes?|wrote|thinks?|thought|claim\w*|suggest\w*|mention\w*|"
+    r"believes?)\b[^.;,]{0,40}$|(?<![@\w-])(?:bots?|robot|checker|detector|detection|classifier|automation|"
+    r"script|ai|llm|(?:triage|github) (?:action|workflow))\b(?! (?:is|was) right)[^.;]{0,60}$|"
+    r"\bauto(?:matically)?[- ]?(?:mark|label|flag|detect|tag|clos|suggest)\w*\b[^.;]{0,30}$"
 )
 # Finds: "I might be wrong"
 _MISTAKEN = expand(

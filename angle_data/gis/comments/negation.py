@@ -75,8 +75,8 @@ _TAKEN_BACK = ((_ANYTHING, _SEPARATE), (_ANYTHING, _NOT_CJK_AFTER), (_MARKS, _BY
 _DENIED_NEXT = expand(
     r"\W*(?:(?:but|and|well|which|however)[, ]+)*(?:(?:it|this|that|mine)(?:'s| is| was| does| do)?(?: "
     r"\w+)?(?:n't| not)(?: (?:one|so|true|correct|right|the case|a duplicate|the same|a dup))?\W*$|(?:that|"
-    r"this|it)(?:'s| is| was) (?:\w+ )?(?:wrong|incorrect|false|nonsense|a mistake|not true)\b|i "
-    r"(?:disagree|don't (?:agree|think so))\b|not true\b)"
+    r"this|it)(?:'s| is| was) (?:\w+ )?(?:wrong|incorrect|false|nonsense|a mistake|my mistake|an error|"
+    r"premature|hasty|not true)\b|i (?:disagree|don't (?:agree|think so))\b|not true\b)"
 )
 
 

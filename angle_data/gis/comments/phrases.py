@@ -1,8 +1,8 @@
 """The phrasings that tie an issue to another one, as data: an example and a pattern each.
 
 Patterns run over squeezed sentences (see `sentences`) and name their targets in group `r`; `{NAME}` stands
-for a building block of `vocabulary`. Patterns only say where to look: `context` and `grammar` decide whether
-the phrase is negated, asked or hedged, and whether it speaks of this issue at all. Every repetition is
+for a building block of `vocabulary`. Patterns only say where to look: the files after this one and `grammar`
+decide whether the phrase is negated, asked or hedged, and whether it speaks of this issue at all. Every repetition is
 bounded, so that matching is linear in the length of a sentence.
 """
 
@@ -134,6 +134,8 @@ PHRASES: tuple[Phrase, ...] = (
         "duplicate",
         "Duplicate of #5",
         BOUND.pattern,
+        "#5, of which this is a duplicate",
+        r"{R},? (?:of )?which {THIS} {BE} (?:an? )?{D}",
         "Please dupe this to #5",
         r"(?<![\w-])(?:de-?)?(?:duplicate|dup(?:e|ing|ed)?) (?:this|it)(?: one| issue)? (?:to|of|against|"
         r"into|with|as) {FILL}{R}",
@@ -330,10 +332,10 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:at|in|on|to))? {FILL}{R}",
         "Further discussion should happen in #5",
         r"\b(?:discussion|conversation|work)s?(?: on {THIS})?(?: (?:should|can|will|must|to|is|please|"
-        r",))*(?: (?:happens?|goes on|done|go|be|take place|continue|stay|kept|held))+ (?:in|to|at|on|over "
-        r"(?:in|at|to|on)) {FILL}{R}",
+        r",))*(?: (?:happens?|goes on|continues|done|go|be|take place|continue|stay|kept|held))+ (?:in|to|"
+        r"at|on|over (?:in|at|to|on)) {FILL}{R}",
         "See #5 instead",
-        r"\b(?:use|head(?: over)? to|go(?:ing)? (?:to|with)|see) {FILL}{R} instead",
+        r"\b(?:use|to|with|see|in|on|at|follow) {FILL}{R} instead",
         "Please head to #5",
         r"\bplease (?:head|go)(?: over)? to {FILL}{R}",
         "Use #5 for this",

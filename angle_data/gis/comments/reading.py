@@ -72,7 +72,9 @@ LONGEST = 65_536
 
 # Finds: "different"
 _BACK = re.compile(
-    "dup|different|separate|wrong|mind|scratch|mistake|unrelated|distinct|ignore|doublon|дубл|重|중복|nvm"
+    r"dup|(?:different|separate|unrelated|distinct|wrong) (?:issue|problem|bug|thing|case|request|topic|root|cause|"
+    r"number|link|ticket|thread|one)|(?:that|i) was wrong|mind\b|scratch that|mistake|ignore|disregard|"
+    r"(?:edit|update|correction) ?\d? ?[:,–—-]|unmark|accident|closed (?:this )?in error|doublon|дубл|重|중복|nvm"
 )
 
 

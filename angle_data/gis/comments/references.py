@@ -99,7 +99,7 @@ _COUNTED_BEFORE = re.compile(
 )
 # Finds: " priority"
 _COUNTED_AFTER = re.compile(
-    r"\s(?:priority|reason|cause|request(?:ed)?|feature|concern|complaint|thing|rule|most|in a series|in "
+    r"\s(?:priority|reason|cause|request(?:ed)?|feature|concern|complaint|thing|rule|most(?! likely| probably)|in a series|in "
     r"the (?:list|guide)|on (?:my|our|the) (?:wish|list|to-?do)|of (?:the|this|my) (?:list|series)|above|"
     r"below|choice|pick|favou?rite)\b",
     re.IGNORECASE,
