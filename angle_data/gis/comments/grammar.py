@@ -1,7 +1,8 @@
 """From sentences to hits: which references a comment ties to its issue, how, and how surely.
 
 Phrases are matched sentence by sentence (`phrases`), judged by what surrounds them (`subject`, `negation`,
-`doubt`, `corrections`), and joined with references that stand in a neighbouring sentence ("Closing as a duplicate. Please follow #5.").
+`doubt`, `corrections`), and joined with references that stand in a neighbouring sentence ("Closing as a
+duplicate. Please follow #5.").
 """
 
 from __future__ import annotations

@@ -70,11 +70,12 @@ class Reading:
 LONGEST = 65_536
 """What GitHub allows in a comment, in characters; the rest of a longer text is not read."""
 
-# Finds: "different"
+# Finds: "different issue"
 _BACK = re.compile(
-    r"dup|(?:different|separate|unrelated|distinct|wrong) (?:issue|problem|bug|thing|case|request|topic|root|cause|"
-    r"number|link|ticket|thread|one)|(?:that|i) was wrong|mind\b|scratch that|mistake|ignore|disregard|"
-    r"(?:edit|update|correction) ?\d? ?[:,–—-]|unmark|accident|closed (?:this )?in error|doublon|дубл|重|중복|nvm"
+    r"dup|(?:different|separate|unrelated|distinct|wrong) (?:issue|problem|bug|thing|case|request|topic|"
+    r"root|cause|number|link|ticket|thread|one)|(?:that|i) was wrong|mind\b|scratch that|mistake|ignore|"
+    r"disregard|(?:edit|update|correction) ?\d? ?[:,–—-]|unmark|accident|closed (?:this )?in error|doublon|"
+    r"дубл|重|중복|nvm"
 )
 
 

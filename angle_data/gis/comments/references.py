@@ -99,9 +99,9 @@ _COUNTED_BEFORE = re.compile(
 )
 # Finds: " priority"
 _COUNTED_AFTER = re.compile(
-    r"\s(?:priority|reason|cause|request(?:ed)?|feature|concern|complaint|thing|rule|most(?! likely| probably)|in a series|in "
-    r"the (?:list|guide)|on (?:my|our|the) (?:wish|list|to-?do)|of (?:the|this|my) (?:list|series)|above|"
-    r"below|choice|pick|favou?rite)\b",
+    r"\s(?:priority|reason|cause|request(?:ed)?|feature|concern|complaint|thing|rule|most(?! likely| "
+    r"probably)|in a series|in the (?:list|guide)|on (?:my|our|the) (?:wish|list|to-?do)|of (?:the|this|my) "
+    r"(?:list|series)|above|below|choice|pick|favou?rite)\b",
     re.IGNORECASE,
 )
 # Finds: "background"
