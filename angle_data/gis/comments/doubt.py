@@ -25,12 +25,12 @@ _WEAK = expand(
     r"first (?:sight|glance)|vaguely|loosely|remotely|bet|my money|smells?|whiff|in a way|chyba|może|think|"
     r"thinks|thought|believe|believes|seems?|seemingly|appears?|looks?(?! at| into| through)|sounds?|feels?|"
     r"apparently|afaict|afaik|iiuc|iirc|pretty sure|fairly sure|quite sure|assum(?:e|ing)|imho|imo|"
-    r"presumably|probabl[ey]|likely|suppose|would say|i'd say|i would|says|said|in my opinion|strikes me|"
-    r"reminds me|reads like|feeling|hunch|impression|claim(?:s|ed)?|suggesting|(?:was|were|been) told|you "
-    r"(?:mention|state|wrote|suggest)\w*|vermutlich|wahrscheinlich|scheint|wohl|glaube|denke|sieht|schätze|"
-    r"probablement|semble|pense|crois|parece|creo|probablemente|acho|provavelmente|sembra|credo|"
-    r"probabilmente|penso|похоже|кажется|наверное|видимо|думаю|chyba|waarschijnlijk|lijkt|мабуть)\b|似乎|"
-    r"看起来|貌似|应该是|ようです|みたい|と思|でしょう|듯"
+    r"presumably|probabl[ey]|likely|suppose|would say|i'd say|i would|says|said|in my (?:opinion|view|eyes)|"
+    r"judging|strikes me|reminds me|reads like|feeling|hunch|impression|claim(?:s|ed)?|suggesting|(?:was|"
+    r"were|been) told|you (?:mention|state|wrote|suggest)\w*|vermutlich|wahrscheinlich|scheint|wohl|glaube|"
+    r"denke|sieht|schätze|probablement|semble|pense|crois|parece|creo|probablemente|acho|provavelmente|"
+    r"sembra|credo|probabilmente|penso|похоже|кажется|наверное|видимо|думаю|chyba|waarschijnlijk|lijkt|"
+    r"мабуть)\b|似乎|看起来|貌似|应该是|ようです|みたい|と思|でしょう|듯"
 )
 # Finds: "可能"
 _DOUBT_CJK = re.compile(
@@ -60,6 +60,8 @@ _TAIL_DOUBT = expand(
     r"glaube ich|denke ich|vermutlich|похоже|кажется)\b|[)\"'\s]*\(\?\)|[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? but "
     r"(?:for|on)(?! (?:now|the other hand)\b) \w"
 )
+# Finds: " and I agree"
+_AGREES = expand(r"[^.;]{0,20}\b(?:(?:i|we) (?:fully |totally )?agree|which is (?:right|correct|true))\b")
 # Finds: "if"
 _IF = expand(
     r"\b(?:if(?! you (?:look|check|search|read|scroll|compare|see|take|follow))|unless|whether|in case|"
@@ -92,7 +94,7 @@ _INTERROGATIVE = expand(
 # Finds: "吗"
 _ASKS_CJK = re.compile(r"吗|嗎|か[。？?]?$|인가요|나요|까요")
 # Finds: "please confirm"
-_ASKS_BACK = expand(r"\b(?:confirm|verify|check|correct|right|agree)\b")
+_ASKS_BACK = expand(r"\b(?:confirm|verify|check|correct|right|agree|think)\b")
 # Finds: "Closing as"
 _CLOSES = expand(
     r"\bclosing\b|^closed\b(?! (?:by|in|with|via) )|\bclosed (?:as|it|this|mine)\b|\bi(?:'ve| have) "
@@ -109,8 +111,18 @@ _NOT_CLOSES = expand(
 )
 # Finds: ""
 _ANYTHING = re.compile("")
+# Finds: ", the other one is new"
+_REST_IS_NEW = expand(
+    r"[,;]? (?:but |and |while )?the [\w ]{1,30} (?:is|are|was) (?:new|another|different|separate)\b"
+)
 # What stands before and after a phrase that is neither said nor denied: what would be, or advice.
-_UNSAID = ((_WOULD, _WERE), (_TEMPLATE_ASKS, _ANYTHING), (_IF, _BEFORE_POSTING), (_IF_THIS, _THEN_CLOSE))
+_UNSAID = (
+    (_WOULD, _WERE),
+    (_TEMPLATE_ASKS, _ANYTHING),
+    (_IF, _BEFORE_POSTING),
+    (_IF_THIS, _THEN_CLOSE),
+    (_ANYTHING, _REST_IS_NEW),
+)
 
 
 def is_unsaid(left: str, right: str) -> bool:
@@ -129,6 +141,8 @@ def is_doubted(sentence: str, start: int, end: int, *, closing: bool) -> bool:
     A weak doubt ("I think") does not count where the writer closes the issue; a strong one ("maybe") does.
     """
     left, right = sentence[:start], sentence[end:]
+    if _AGREES.match(right):
+        return False
     clause = _clause(left)
     near = clause + sentence[start:end]
     opening = left[: len(left) - len(clause)].strip(" ,:;-–—(")

@@ -53,17 +53,18 @@ _ADJECTIVE = expand(
 )
 # Finds: "the first part is a "
 _PART = expand(
-    r"\b(?:(?<!in )part|half|portion|first|second|third|last|latter|former|remaining|rest|point|item|"
-    r"question|step|option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|window|row|"
-    r"entry|line|value|section|text|test|function|class|method|array|key|object)s?)\b[^,;:]{0,40}$"
+    r"\b(?:(?<!in )part|half|portion|(?:first|second|third|last)\b(?! $)|latter|former|remaining|rest|point|"
+    r"item|question|step|option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|"
+    r"window|row|entry|line|value|section|text|test|function|class|method|array|key|"
+    r"object)s?)\b[^,;:]{0,40}$"
 )
 # Finds: "fixed by "
 _NOT_TARGET = expand(
     r"\b(?:fix\w*|solv\w*|introduc\w*|caus(?:ed|es|ing)|regress\w*|since|after|before|revert\w*|block\w*|"
     r"depend\w*|workaround|unlike|differ\w*|unrelated|prs?|pull requests?|merg\w*(?![^{REF}]* (?:with|w/|"
-    r"into)\b)|bisect\w*|work(?:ed|ing) on|see also|also see|also relevant|related|patch\w*|implement\w*|"
-    r"not|while|when|came with|broke\w*|ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{0,45}$|\b(?:like|"
-    r"similar to|linked to)\s*$"
+    r"into)\b)|bisect\w*|see also|also see|also relevant|related|patch\w*|implement\w*|not|while|when|came "
+    r"with|broke\b|ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{0,45}$|\b(?:like|similar to|linked "
+    r"to)\s*$"
 )
 # Finds: " fixes this"
 _FIX_FOLLOWS = expand(
@@ -113,6 +114,8 @@ _PLURAL_VERB = expand(r"\b(?:are|be|as|both|were|is|this|all|one of (?:the |its 
 _POSSESSED = re.compile(r"'s? (?!issue|bug|ticket|discussion)\w")
 # Finds: "this"
 _THIS = expand(r"\bthis\b")
+# Finds: "the bug "
+_ATTRIBUTE = expand(r"\b(?:the|any|every|each) (?:\w+ )?{ISSUE} $")
 # Finds: "fixed; "
 _CLAUSE_END = re.compile(r"[;(]|, (?!and\b|or\b|#)")
 # Finds: "this exact problem is described in #5"
@@ -273,6 +276,8 @@ def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str
     """Whether the words only look like the phrase ("the parser of #5's branch", "to duplicate #5")."""
     if _POSSESSED.match(right):
         return True
+    if phrase.subject == "this" and _ATTRIBUTE.search(left) and not right.startswith((".", ",", ")")):
+        return bool(right)
     if phrase.kind == "reported":
         return right.startswith(" that ")
     if phrase.kind == "similar":

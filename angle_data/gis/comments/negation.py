@@ -58,7 +58,8 @@ _SEPARATE = expand(
     r"(?:correct|right|true|accurate)|a mistake|false|nonsense)\b|,? (?:but|and|"
     r"which)\b[^.;]{0,30}\b(?:wrong|nonsense|incorrect|mistaken|disagree|(?:do not|don't) (?:think|believe|"
     r"agree)|no[.!]*$|(?:is|was|do|does|did)(?:n't| not)(?: (?:true|correct|one|it|at all))?[.,;!)]*$)|,? "
-    r"(?:it|this|they)(?:'s| is| are)?(?: \w+)?(?:n't|n't| not| no)\b"
+    r"(?:it|this|they)(?:'s| is| are)?(?: \w+)?(?:n't| not| no)(?: (?:an? |the )?(?:{D}|same|related|one|so|"
+    r"true|correct|right|it)\b|[.,;!)]*$)"
 )
 # Finds: " by mistake"
 _BY_MISTAKE = expand(
@@ -76,7 +77,7 @@ _DENIED_NEXT = expand(
     r"\W*(?:(?:but|and|well|which|however)[, ]+)*(?:(?:it|this|that|mine)(?:'s| is| was| does| do)?(?: "
     r"\w+)?(?:n't| not)(?: (?:one|so|true|correct|right|the case|a duplicate|the same|a dup))?\W*$|(?:that|"
     r"this|it)(?:'s| is| was) (?:\w+ )?(?:wrong|incorrect|false|nonsense|a mistake|my mistake|an error|"
-    r"premature|hasty|not true)\b|i (?:disagree|don't (?:agree|think so))\b|not true\b)"
+    r"premature|hasty|not true)(?=[.,;!]|$)|i (?:disagree|don't (?:agree|think so))\b|not true\b)"
 )
 
 

@@ -80,8 +80,8 @@ PHRASES: tuple[Phrase, ...] = (
     *_other(
         "duplicate",
         "#5 is a duplicate of this one",
-        r"{R}\)?(?:{LINK}|(?![^\ue000]{0,60}(?:\bnot?\b|n't))[^.;!?\ue000]{1,50}? (?:is|was|are|were|as) "
-        r"(?:\w+ ){0,2}){D}\.?(?: (?:of|to|with|for|in favou?r of))? (?:{THIS})(?![\w'])",
+        r"{R}(?:(?!\bnot?\b|n't|\bthis (?:is|was|one))[^.;!?\ue000]){0,60}?[ (]{D}\.?(?: (?:of|to|with|for|"
+        r"in favou?r of))? (?:{THIS})(?![\w'])",
         "Closing #5 as a duplicate.",
         r"(?:clos(?:ed|ing|es|e)|mark(?:ed|ing)?|flagg?(?:ed|ing)?|resolv(?:ed|ing)|tagg(?:ed|ing)) {R} as "
         r"(?:an? |the )?(?:exact )?{D}(?= (?:of|to|with|for) (?:{THIS})(?![\w'])|[.,;:!)]|$| (?:and|so|"
@@ -140,7 +140,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?<![\w-])(?:de-?)?(?:duplicate|dup(?:e|ing|ed)?) (?:this|it)(?: one| issue)? (?:to|of|against|"
         r"into|with|as) {FILL}{R}",
         "A copy of #5",
-        r"\b(?:copy|repeat|repost)(?: of| from) {FILL}{R}",
+        r"\b(?:copy|repeat|re-?post|re-?report)(?: of| from) {FILL}{R}",
         "Not a duplicate of #6 but of #5",
         r"\bnot\b[^.;\ue000]{0,40}\ue000,? but (?:rather |instead |is )?(?:of |with |to |an? {D} of )?{R}",
         subject="open",
@@ -168,7 +168,7 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "favor",
         "Closing this in favor of #5",
-        rf"{_CLOSE}[^.;?\ue000]{{0,60}}? in favou?r of:? {{FILL}}{{R}}",
+        rf"{_CLOSE}[^.;,?\ue000]{{0,60}}?,? in favou?r of:? {{FILL}}{{R}}",
         "In favor of #5",
         r"^in favou?r of {FILL}{R}",
         "Fermé en faveur de #5",
@@ -269,11 +269,14 @@ PHRASES: tuple[Phrase, ...] = (
         "What you describe is #5",
         r"\b(?:what you(?:'re| are)? \w+|(?:the|your) {ISSUE}(?: you [\w ]{1,20})?|turn(?:s|ed) out to be|"
         r"good old)(?: (?:here|is))* {R}(?=[.,;:!)]|$| (?:again|so|and)\b)",
+        "You are hitting #5",
+        r"\byou(?:'re| are|'ve| have)?(?: probably| likely)? (?:hit(?:ting)?|seeing|r[au]n(?:ning)? into) "
+        r"{R}(?=[.,;!)]|$)",
         "This boils down to #5",
         r"\b(?:boils|comes|narrows) down to {FILL}{R}",
         "This is another instance of #5",
-        r"\b(?:this|that|it) (?:is|looks like|seems) (?:a|an|another|yet another|just another) (?:case|"
-        r"instance|variant|occurrence|manifestation) of {FILL}{R}",
+        r"(?:\b(?:this|that|it) (?:is|looks like|seems) (?:just )?an?|\banother) (?:special )?(?:case|"
+        r"instance|variant|occurrence|symptom|manifestation) of {FILL}{R}",
         "This is #5 again",
         r"\b(?:this|that|it|yours)(?: (?:issue|one|bug))?(?:'s| is| was| would be|'d be| will be|isn't)(?: "
         r"not)?{ADV} ?(?:issue |bug |ticket )?{R}(?=[.,;:!?)]|$| (?:again|all over|in disguise|closing|so|"
@@ -285,7 +288,7 @@ PHRASES: tuple[Phrase, ...] = (
         "superseded",
         "Superseded by #5",
         r"\b(?:superseded|superceded|subsumed|obsoleted|supplanted|replaced|succeeded|overtaken|made "
-        r"obsolete) (?:by|with) {FILL}{R}",
+        r"obsolete|redundant) (?:by|with|to) {FILL}{R}",
     ),
     *_this(
         "covered",
@@ -325,11 +328,11 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:\w+ )?(?:updates|progress|further)| to (?:get|be|stay|receive|keep)| there\b| so\b|[.,;:!)]|$| "
         r"and )",
         "Let's continue the discussion in #5",
-        r"\b(?:continu(?:e|ing|ed)|discuss|keep|centrali[sz]e|track|take|mov(?:e|ed|ing)|handle|"
-        r"consolidate)(?: (?:the|this|that|it|all|our|everything|any|further|future))*(?: (?:discussion|"
-        r"conversation|work|debate|thread|comments|discussions))?(?: (?:going|there|over|together|here|"
-        r"along|only|just|further|in one place))*(?:,| ?:| (?:in|on|at|over|to|under|with|via)){1,2}(?: "
-        r"(?:at|in|on|to))? {FILL}{R}",
+        r"\b(?:continu(?:e|ing|ed)|discuss|keep|centrali[sz]e|track|take|mov(?:e|ed|ing)|migrat(?:ed|ing)|"
+        r"transferr?(?:ed|ing)|redirect(?:ed|ing)|handle|consolidate)(?: (?:the|this|that|it|all|our|"
+        r"everything|any|further|future))*(?: (?:discussion|conversation|work|debate|thread|comments|"
+        r"discussions))?(?: (?:going|there|over|together|here|along|only|just|further|in one place))*(?:,| "
+        r"?:| (?:in|on|at|over|to|under|with|via)){1,2}(?: (?:at|in|on|to))? {FILL}{R}",
         "Further discussion should happen in #5",
         r"\b(?:discussion|conversation|work)s?(?: on {THIS})?(?: (?:should|can|will|must|to|is|please|"
         r",))*(?: (?:happens?|goes on|continues|done|go|be|take place|continue|stay|kept|held))+ (?:in|to|"
@@ -372,6 +375,9 @@ PHRASES: tuple[Phrase, ...] = (
         r"is |it's )*:? ?{R}",
         "I found that #5 exists",
         r"(?<!why )(?<!how ){R} (?:already )?exists(?=[.,;!)]|$)",
+        "Somebody already reported this: #5",
+        r"\balready (?:reported|filed|opened|requested|asked for) (?:it|this)[ :,(–—-]{1,3}(?:(?:in|as|at|"
+        r"see) )?{R}",
         "You already opened an issue for this: #5",
         r"\balready (?:opened|filed|reported|created|raised|have|has|got|is) (?:an?|the|this)(?: "
         r"(?:existing|open|similar))? {ISSUE}(?: (?:open|for|about|on|tracking|regarding))*(?: {THIS}| the "

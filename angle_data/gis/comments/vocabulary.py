@@ -65,7 +65,7 @@ DUPLICATE = rf"(?<![\w.@-])(?<! /)(?<!^/){_D}(?![\w/]|\.\w|-(?!of\b)\w)"
 _ISSUE = (
     r"(?:issues?|bugs?|tickets?|reports?|(?:feature |pull |enhancement |change )?requests?|features?|"
     r"proposals?|problems?|threads?|discussions?|prs?|ones?|items?|tasks?|cards?|entry|thing|post|crash|"
-    r"case|question|rfc|fr|suggestion|idea)"
+    r"case|question|rfc|fr|suggestion|idea|zgłoszenia|задачи|тикета|проблемы|бага)"
 )
 # Finds: "this issue"
 _THIS = (
@@ -83,7 +83,9 @@ _FILLER_WORD = (
     rf"which has been|and|currently|is|what we have|what's|what is|by @[\w-]+|incidencia|zgłoszeni[ae]|"
     rf"tíquete|chamado|anfrage|meldung|its|sibling|successor|predecessor|counterpart|version|was|were|has "
     rf"been|been|asked|proposed|suggested|raised|der|die|das|dem|den|le|la|les|el|los|o|os|il|lo|in|dans|em|"
-    rf"w|в|и|issue:|{_ISSUE}'?s?|{OTHER}|\"[^\"]{{1,120}}\"|'[^']{{3,120}}')"
+    rf"w|в|и|issue:|{_ISSUE}'?s?|{OTHER}|pls|kindly|cf\.?|refer to|follow|check|track(?:ed|ing)? with|"
+    rf"duplicates?|it's|vs\.?|go to|siehe|voir|véase|vea|ver|vedi|см\.?|vgl\.?|zie|zob\.?|"
+    rf"\"[^\"]{{1,120}}\"|'[^']{{3,120}}')"
 )
 # Finds: "crash"
 _PLAIN_WORD = (
@@ -117,17 +119,6 @@ _PREP = (
 )
 # Finds: " -> "
 _PUNCTUATION = r" ?(?:[:>=→⇒⇨,(;]|[-–—]{1,3}|\.{2,3}|…){1,3} ?"
-# Finds: "please see "
-_POINTER = (
-    r"(?:(?:please |pls |kindly )?(?:see|cf\.?|refer to|follow|original(?: issue)?(?: is| at| here| here "
-    r"is)?|same as|check|track(?:ed|ing)? (?:in|by|at|with)|which is|duplicates?|of|it's|this is|vs\.?|go "
-    r"to|siehe|voir|véase|ver|vea|vedi|см\.?|vgl\.?|zie|zob\.?)[: ]{1,2}+){0,3}+"
-)
-# Finds: "ticket"
-_TICKET = (
-    r"(?:issues?|bugs?|tickets?|reports?|(?:feature |pull )?requests?|threads?|prs?|question|zgłoszenia|"
-    r"задачи|тикета|проблемы|бага)"
-)
 # Finds: " over there in"
 _AS = (
     r"(?: (?:here|over|there|out|in|as|at|by|with|under|via|on|through|inside|within|upstream|separately|"
@@ -146,30 +137,19 @@ _BE = (
     r"(?:is|was|are|were|be|been|being|'s|has been|have been|had been|gets|got|looks like|seems like|seems "
     r"to be|appears to be|might be|may be|could be|to be)"
 )
-# Finds: " was closed as a "
-_LINK = (
-    r"(?:[ ,(–—-]|\b(?:is|was|are|were|be|been|being|has|have|had|got|gets|seems?|looks?|like|appears?|to|"
-    r"as|a|an|the|exact|also|already|now|just|really|basically|actually|both|all|clearly|definitely|"
-    r"probably|likely|possible|possibly|might|may|could|which|that|who|closed|closing|marked|flagged|tagged|"
-    r"labell?ed|resolved|filed|opened|and|it's|it|i|i've|think|believe|itself|est|un|ist|ein|es|é|uma|è|"
-    r"это)\b){1,12}"
-)
 _MACROS = {
     "D": DUPLICATE,
     "R": _LIST,
     "ISSUE": _ISSUE,
-    "TICKET": _TICKET,
     "THIS": _THIS,
     "FILL": _FILLER,
     "REF": REF,
     "SELF": SELF,
     "PREP": _PREP,
     "PUNCT": _PUNCTUATION,
-    "POINTER": _POINTER,
     "AS": _AS,
     "ADV": _ADV,
     "BE": _BE,
-    "LINK": _LINK,
 }
 
 
@@ -182,18 +162,18 @@ def expand(pattern: str) -> re.Pattern[str]:
 
 # Finds: "Closing as a duplicate."
 UNBOUND = expand(
-    r"{D}(?! (?:of|to|with) {THIS}(?! ?:))(?=$|[.,;:!?)\]–—\"'…-]| (?:and|so|but|because|since|as|for|to|"
-    r"then|already|here|too|now|please|i|we|the|by|which|that|in favou?r|issue|bug|report|ticket|request|of|"
-    r"see|cf|thanks|thank|sorry|closing|closed|then|duplicate|siehe|voir|et|und|y|e|и)\b|[ ]?[–—-]| ?{REF}| "
-    r"[:;=])|重複(?:です|しています|のため|している)|重复(?:了|的|问题|issue)?(?=$|[ ,.。!！?？]| ?issue)|"
-    r"중복(?:입니다| 이슈| 건|된|이라|으로|인)|\b(?:post|submitt|fil|report|open|creat)\w*(?: (?:this|it|"
-    r"the same(?: \w+)?|one))? twice\b|\bas a (?:copy|repeat)\b|\brepeated (?:issue|report|bug|ticket|"
-    r"question)\b"
+    r"{D}(?! (?:of|to|with) (?:this|these|mine|here|{SELF})\b(?! ?:))(?=$|[.,;:!?)\]–—\"'…-]| (?:and|so|but|"
+    r"because|since|as|for|to|then|already|here|too|now|please|i|we|the|by|which|that|in favou?r|issue|bug|"
+    r"report|ticket|request|of|see|cf|thanks|thank|sorry|closing|closed|then|duplicate|siehe|voir|et|und|y|"
+    r"e|и)\b|[ ]?[–—-]| ?{REF}| [:;=])|重複(?:です|しています|のため|している)|重复(?:了|的|问题|"
+    r"issue)?(?=$|[ ,.。!！?？]| ?issue)|중복(?:입니다| 이슈| 건|된|이라|으로|인)|\b(?:post|submitt|fil|"
+    r"report|open|creat)\w*(?: (?:this|it|the same(?: \w+)?|one))? twice\b|\bas a (?:copy|repeat)\b|"
+    r"\brepeated (?:issue|report|bug|ticket|question)\b"
 )
 """A word for duplicate that may stand without its target beside it."""
 
 # Finds: "duplicate of #5"
-BOUND = expand(r"{D}(?: {TICKET})?(?:{PREP}{FILL}|{PUNCT}{POINTER}{FILL}| (?=\ue000))\(?{R}")
+BOUND = expand(r"{D}(?: {ISSUE})?(?:{PREP}{FILL}|{PUNCT}{FILL}| (?=\ue000))\(?{R}")
 """A word for duplicate with its target."""
 
 # Cue words: lower case, without punctuation
