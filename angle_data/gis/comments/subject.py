@@ -12,14 +12,11 @@ _BOUNDARY = (",", ";", ":", "(", ")", "-", "–", "—", "!", "=>", "->", "→",
 _WORD_EDGE = "\"'().,:;!?*[]“”«»^"
 
 # Finds: "#5 is already marked as a "
-_THIRD = expand(
-    r"{REF}(?:'s)?[)\]\"']*(?P<tail>(?:[ ,:;(–—>=→-]|\b(?:is|was|are|were|be|been|being|has|have|had|gets?|"
-    r"got|which|that|who|itself|also|already|now|just|really|actually|basically|clearly|probably|likely|"
-    r"maybe|possibly|might|may|could|should|would|can|will|must|to|as|a|an|the|exact|both|all|looks?|like|"
-    r"seems?|appears?|sounds?|considered|closed|closing|close|marked|marking|flagged|tagged|labell?ed|"
-    r"resolved|reported|filed|it's|its|obviously|definitely|turns|turned|out|then|too|in turn|another|one|"
-    r"possible|potential|(?:since|because) it|und|et|y|ist|est|es|é|è|ein|un|uma|from|by|@[\w-]+|last|"
-    r"yesterday|today|earlier|week)\b){0,24})$"
+_THIRD = expand(r"{REF}(?:'s)?[)\]\"']*(?P<tail>[^{REF}.;!?]{0,80})$")
+# Finds: ", so I mark this as a "
+_OWN_SUBJECT = expand(
+    r"\b(?:this|these|th(?:at|is)'s|that (?:is|one)|mine|ours|here|yours?|i(?:'[a-z]+)?|we(?:'[a-z]+)?|"
+    r"let's|closing|marking|resolving|flagging|so|thus|hence|therefore|but not|{SELF})\b|{SELF}"
 )
 # Finds: "issue #5: the one we chose "
 _HEADED = expand(r"(?:issue |bug |ticket |the )*{REF}\)? ?(?::|→|->|=>|–|—)(?![^{REF}]*\b(?:{THIS}|mine)\b)")
@@ -28,11 +25,8 @@ _VERB = expand(
     r"→|\b(?:is|was|are|were|be|been|being|has|have|got|gets?|which|that|who|itself|as|looks?|seems?|"
     r"appears?|might|may|could|should|to|ist|est|es|é|è|closed|marked)\b|\("
 )
-# Finds: ", so closing"
-_OPENS_NEW = expand(
-    r"[)\]\"']?(?: ?[,;–—-]+ ?| )(?:so |and |thus |hence |i'm |i am |therefore )*(?:closing|marking|"
-    r"resolving|flagging|closed)\b|[)\]\"']? ?,? ?(?:so|and|thus|hence|therefore)\b"
-)
+# Finds: ", it is a "
+_IT = expand(r"(?:,|-|–|—|:|and) it(?:'s)?\b")
 # Finds: " which"
 _RELATIVE = expand(r"\W*(?:which|that|who|itself)\b")
 # Finds: "closing #5"
@@ -75,7 +69,7 @@ def about_another(left: str) -> bool:
     opens = _ONLY_REFS.fullmatch(ahead) is not None
     if _CLOSES_REF.search(ahead[-60:]) and _CLOSED_AS.search(tail):
         return True
-    if _OPENS_NEW.match(tail):
+    if _OWN_SUBJECT.search(tail) or (not opens and _IT.search(tail)):
         return False
     relative = _RELATIVE.match(tail)
     if tail.lstrip().startswith(",") and not relative and _LIKE_REF.search(ahead):
