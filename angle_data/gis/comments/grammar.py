@@ -44,8 +44,6 @@ MOST_REFERENCES = 25
 """A sentence with more references is a list of changes, not a statement about an issue."""
 
 _MOST_MARKERS = 4
-# Finds: "duplicates"
-_PLURAL = expand(r"(?:s|ions|ing)$")
 # Finds: "remove the "
 _ADJECTIVE = expand(
     r"\b(?:the|any|these|those|some|no|of|more|two|many|all|find|finding|for|remove|removing|handle|"
@@ -77,8 +75,6 @@ _POSSIBLE_DUPLICATES = expand(
     r"suggest\w+|experimental)\b.{0,60}\b(?:duplicat\w*|dup(?:e|es|s)?|issues?|reports?|match\w*)\b|"
     r"\bduplicate (?:candidates?|detection|suggestions?)\b|\bsimilar (?:issues|discussions)\b"
 )
-# Finds: "similar issues: #5"
-_COLON = re.compile(rf": ?\(?{REF}")
 # Finds: "92 %"
 _PERCENT = expand(r"\b\d{1,3}(?:\.\d+)? ?%|\b[01]\.\d{2,}\b|\bsimilarity\b|\bscore\b")
 # Finds: "I am seeing the "
@@ -88,8 +84,6 @@ _FIRST_PERSON = expand(
     r"suffer\w*|observ\w+|notic\w+)\b[^,;:]{0,25}$|^(?:also |still )?(?:having|getting|seeing|experiencing|"
     r"facing|encountering|hitting|got|get|have|running into|ran into)\b[^,;:]{0,30}$|^\+1\b[^\w]*$"
 )
-# Finds: "same cause as"
-_CAUSE = expand(r"\bcause as\b")
 # Finds: "I wonder why "
 _WHY = expand(r"\b(?:why|how)\b(?! about)")
 # Finds: " should be fixed"
@@ -100,8 +94,6 @@ _INFINITIVE = expand(r"\b(?:to|we|you|i|should|can|could|will|would|must) $")
 _BASE_FORM = expand(r"(?:duplicate|dupe?) {REF}")
 # Finds: "duplicate of "
 _WITH_PREPOSITION = expand(r"{D}(?: {ISSUE})?{PREP}|not |[与和跟同與是重중]")
-# Finds: "covers this"
-_ACTS_ON_THIS = expand(r"\w\S* (?:this|it)\b")
 # Finds: "its "
 _OWNED = re.compile(rf"\bits $|{REF}'s $")
 # Finds: "every "
@@ -112,8 +104,6 @@ _PLURAL_OF = expand(r"(?:duplicates|dupes|dups) of")
 _PLURAL_VERB = expand(r"\b(?:are|be|as|both|were|is|this|all|one of (?:the |its |our )?(?:\w+ )?) ?$")
 # Finds: "'s fault"
 _POSSESSED = re.compile(r"'s? (?!issue|bug|ticket|discussion)\w")
-# Finds: "this"
-_THIS = expand(r"\bthis\b")
 # Finds: "the bug "
 _ATTRIBUTE = expand(r"\b(?:the|any|every|each) (?:\w+ )?{ISSUE} $")
 # Finds: "fixed; "
@@ -189,9 +179,7 @@ def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -
     """Return the index of the heading of the list of possible duplicates that the sentence is in, or -1."""
     sentence = sentences[index]
     if _POSSIBLE_DUPLICATES.search(sentence.text) and not doubt.closes(sentence.text):
-        opens = (
-            sentence.ending == ":" or bot or _COLON.search(sentence.text) or _PERCENT.search(sentence.text)
-        )
+        opens = sentence.ending == ":" or bot or f": {REF}" in sentence.text or _PERCENT.search(sentence.text)
         follows = (
             index + 1 < len(sentences) and sentences[index + 1].item and REF in sentences[index + 1].text
         )
@@ -262,12 +250,12 @@ def _judge(
         return None if doubt.is_conditional(left) or asked else "denied"
     if is_taken_back(left, right):
         return "denied"
-    named = phrase.subject != "this" or _ACTS_ON_THIS.match(match[0]) or about_this(left)
+    named = phrase.subject != "this" or match[0].split()[1:2] in (["this"], ["it"]) or about_this(left)
     if not named and not (closing and doubt.closes(right)):
         return None
     if not phrase.certain or asked:
         return "tentative"
-    if phrase.kind == "same" and not closing and (_FIRST_PERSON.search(left) or _CAUSE.search(match[0])):
+    if phrase.kind == "same" and not closing and (_FIRST_PERSON.search(left) or "cause as" in match[0]):
         return "tentative"
     return "tentative" if doubt.is_doubted(text, start, end, closing=closing) else "explicit"
 
@@ -293,7 +281,7 @@ def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str
     if _PLURAL_OF.match(match[0]) and left.strip() and not _PLURAL_VERB.search(left):
         return True
     infinitive = _INFINITIVE.search(left) and _BASE_FORM.match(match[0])
-    part = _PART.search(left) and not _THIS.search(left)
+    part = _PART.search(left) and "this" not in left.lower().split()
     return bool(infinitive or part)
 
 
@@ -341,7 +329,7 @@ def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool) -> V
     text = sentence.text
     left = text[: match.start()]
     asked = doubt.is_question(text, match.end())
-    if _PLURAL.search(match[0]) and not text.endswith(":"):
+    if match[0].lower().endswith(("s", "ing")) and not text.endswith(":"):
         return None
     if about_another(left) or is_negated(left, asked=asked):
         return None

@@ -55,7 +55,7 @@ _CLOSE = (
 # Finds: "reported"
 _REPORTED = (
     r"(?:report|fil|open|rais|request|log|submitt|document|describ|mention|propos|suggest|discuss|ask|post|"
-    r"captur|list|register|creat|entered|brought up|written up|noted|flagged)(?:ed|d)?"
+    r"captur|list|register|creat|entered|brought up|written up|come up|noted|flagged)(?:ed|d)?"
 )
 # Finds: "filed"
 _FILED = (
@@ -347,20 +347,16 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "reported",
         "Already reported in #5",
-        rf"\b(?:already|previously|before|earlier)(?: been)? {_REPORTED}(?: (?:before|here|there|earlier|"
-        rf"upstream|already|by @?[\w-]+))?(?:{{AS}})?[ :,(–—-]{{1,3}}(?:see |in |as )?{{FILL}}{{R}}",
+        rf"\b(?:already|previously|before|earlier)(?: (?:being|been))? (?:{_REPORTED}|tracked|covered|known|"
+        rf"handled|exists?)(?: (?:before|here|there|earlier|upstream|already|by @?[\w-]+))?(?:{{AS}})?[ "
+        rf":,(–—-]{{1,3}}(?:see |in |as )?{{FILL}}{{R}}",
         "It was filed as #5",
         rf"\b(?:has|was|been|is|got)(?: (?:already|previously|also|actually|first|originally))* {_FILED}(?: "
         rf"(?:before|already|previously|earlier|once|a while ago))?(?:{{AS}}|[:,(–—-])[ :(]{{0,2}}(?:see "
         rf")?{{FILL}}{{R}}",
         "It has been mentioned before: #5",
-        rf"\b(?:been|was|has come up|came up)(?: {_REPORTED})? (?:before|already|previously|"
+        rf"(?:^|\b(?:been|was|has|we) ){_REPORTED}(?: (?:this|it))? (?:before|already|previously|"
         rf"earlier)(?:{{AS}})?[ :,(–—-]{{1,3}}(?:see )?{{FILL}}{{R}}",
-        "Reported before: #5",
-        rf"^{_REPORTED}(?: (?:already|before|previously|earlier))(?:{{AS}})?[ :,(–—-]{{1,3}}{{FILL}}{{R}}",
-        "It is already known as #5",
-        r"\b(?:already|previously)(?: (?:being|been))?(?: (?:tracked|covered|known|handled|captured|exists?|"
-        r"open|reported))(?:{AS}| as)?[ :,(–—-]{1,3}{FILL}{R}",
     ),
     *_this(
         "reported",
