@@ -135,10 +135,11 @@ def is_conditional(left: str) -> bool:
     return _IF.search(_clause(left)) is not None
 
 
-def is_doubted(sentence: str, start: int, end: int, *, closing: bool) -> bool:
+def is_doubted(sentence: str, start: int, end: int, *, closing: bool | None) -> bool:
     """Whether the writer doubts the phrase at `sentence[start:end]`: in its clause, before or after it.
 
-    A weak doubt ("I think") does not count where the writer closes the issue; a strong one ("maybe") does.
+    A weak doubt ("I think") does not count where the writer closes the issue; a strong one ("maybe") does,
+    and so does hearsay, unless a program speaks (`closing` None).
     """
     left, right = sentence[:start], sentence[end:]
     if _AGREES.match(right):
@@ -148,7 +149,12 @@ def is_doubted(sentence: str, start: int, end: int, *, closing: bool) -> bool:
     opening = left[: len(left) - len(clause)].strip(" ,:;-–—(")
     joined = opening.endswith(("but", "so", "because", "since", "although", "though", "however"))
     short = opening if len(opening.split()) <= 3 and not joined else ""
-    if _STRONG.search(near) or _HEARSAY.search(clause) or _IF.search(clause) or _STRONG.search(short):
+    if (
+        _STRONG.search(near)
+        or (closing is not None and _HEARSAY.search(clause))
+        or _IF.search(clause)
+        or _STRONG.search(short)
+    ):
         return True
     if _MISTAKEN.search(sentence) or _DOUBT_CJK.search(sentence):
         return True

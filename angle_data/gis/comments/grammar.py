@@ -112,7 +112,8 @@ _CLAUSE_END = re.compile(r"[;(]|, (?!and\b|or\b|#)")
 _SAME_MATTER = expand(
     r"\b(?:same|exact(?:ly)?|identical|subset|special case|instance|covers?|covered|tracked|reported|"
     r"requested|describe[sd]?|older|newer|earlier|original|canonical|instead|in one (?:place|issue)|where "
-    r"the|turned out|exists?|asks for|also|already|again|before|wants?|follow|went with|going with)\b"
+    r"the|turned out|exists?|asks for|also|already|again|before|wants?|follow|please (?:add|leave|comment|"
+    r"post|report)|went with|going with)\b"
 )
 # Finds: "as discussed in #5"
 _ASIDE_FROM = expand(
@@ -130,7 +131,7 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
     """Return every hit of a comment in reading order; `bot` says that a program wrote it."""
     if not any(REF in sentence.text for sentence in sentences):
         return []
-    closing = any(doubt.closes(sentence.text) for sentence in sentences) and not bot
+    closing = None if bot else any(doubt.closes(sentence.text) for sentence in sentences)
     hits: list[list[Hit]] = []
     listing = -1
     for index, sentence in enumerate(sentences):
@@ -194,7 +195,7 @@ def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -
 # Phrases with their target
 
 
-def _bound(sentence: Sentence, closing: bool) -> Iterator[Hit]:
+def _bound(sentence: Sentence, closing: bool | None) -> Iterator[Hit]:
     """Hits of phrases that name their target in the same sentence; the surest of each target."""
     best: dict[tuple[int, int], Hit] = {}
     blocked: set[int] = set()
@@ -230,7 +231,7 @@ def _hit(ref: Reference, direction: Direction, verdict: Verdict, kind: str, star
 
 
 def _judge(
-    phrase: Phrase, sentence: Sentence, match: re.Match[str], closing: bool
+    phrase: Phrase, sentence: Sentence, match: re.Match[str], closing: bool | None
 ) -> Verdict | Literal["another"] | None:
     """Decide on one match; None: it does not tie anything, `another`: it speaks of another issue."""
     text = sentence.text
@@ -289,7 +290,7 @@ def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str
 
 
 def _unbound(
-    sentences: Sequence[Sentence], index: int, hits: Sequence[Sequence[Hit]], closing: bool
+    sentences: Sequence[Sentence], index: int, hits: Sequence[Sequence[Hit]], closing: bool | None
 ) -> list[Hit]:
     """Find the target of a marker that stands alone: in its sentence, or in one of the two on either side."""
     sentence = sentences[index]
@@ -325,7 +326,7 @@ def _list_below(sentences: Sequence[Sentence], place: int, verdict: Verdict) -> 
     return found
 
 
-def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool) -> Verdict | None:
+def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | None) -> Verdict | None:
     text = sentence.text
     left = text[: match.start()]
     asked = doubt.is_question(text, match.end())

@@ -57,10 +57,6 @@ _REPORTED = (
     r"(?:report|fil|open|rais|request|log|submitt|document|describ|mention|propos|suggest|discuss|ask|post|"
     r"captur|list|register|creat|entered|brought up|written up|come up|noted|flagged)(?:ed|d)?"
 )
-# Finds: "filed"
-_FILED = (
-    r"(?:report|fil|open|rais|request|log|submitt|ask|post|captur|list|register|creat|brought up)(?:ed|d)?"
-)
 # Finds: "merging"
 _FOLD = (
     r"(?:fold(?:ing|ed)?|merg(?:e|ing|ed)|consolidat(?:e|ing|ed)|roll(?:ing|ed)?|collaps(?:e|ing|ed)|"
@@ -181,6 +177,9 @@ PHRASES: tuple[Phrase, ...] = (
         "This is tracked in #5",
         r"\btrack(?:ed|ing)?(?: of)?(?: (?:this|it|that|these|everything|progress|{THIS}))?(?: (?:already|"
         r"now|instead|further|together|centrally))*{AS} {FILL}{R}",
+        "Tracking all reports in #5",
+        r"\b(?:track|consolidat|collect|gather)ing (?:[\w'-]+ ){1,5}?(?:over )?(?:in|at|under|into|with|by) "
+        r"{FILL}{R}",
         "Handled in #5",
         r"\bhandled{AS} {FILL}{R}",
         "Please track #5",
@@ -288,7 +287,7 @@ PHRASES: tuple[Phrase, ...] = (
         "superseded",
         "Superseded by #5",
         r"\b(?:superseded|superceded|subsumed|obsoleted|supplanted|replaced|succeeded|overtaken|made "
-        r"obsolete|redundant) (?:by|with|to) {FILL}{R}",
+        r"obsolete|(?:made )?redundant) (?:by|with|to) {FILL}{R}",
     ),
     *_this(
         "covered",
@@ -351,9 +350,9 @@ PHRASES: tuple[Phrase, ...] = (
         rf"handled|exists?)(?: (?:before|here|there|earlier|upstream|already|by @?[\w-]+))?(?:{{AS}})?[ "
         rf":,(–—-]{{1,3}}(?:see |in |as )?{{FILL}}{{R}}",
         "It was filed as #5",
-        rf"\b(?:has|was|been|is|got)(?: (?:already|previously|also|actually|first|originally))* {_FILED}(?: "
-        rf"(?:before|already|previously|earlier|once|a while ago))?(?:{{AS}}|[:,(–—-])[ :(]{{0,2}}(?:see "
-        rf")?{{FILL}}{{R}}",
+        rf"\b(?:has|was|been|is|got)(?: (?:already|previously|also|actually|first|originally))* "
+        rf"{_REPORTED}(?: (?:before|already|previously|earlier|once|a while ago))?(?:{{AS}}|[:,(–—-])[ "
+        rf":(]{{0,2}}(?:see )?{{FILL}}{{R}}",
         "It has been mentioned before: #5",
         rf"(?:^|\b(?:been|was|has|we) ){_REPORTED}(?: (?:this|it))? (?:before|already|previously|"
         rf"earlier)(?:{{AS}})?[ :,(–—-]{{1,3}}(?:see )?{{FILL}}{{R}}",

@@ -168,7 +168,7 @@ UNBOUND = expand(
     r"e|и)\b|[ ]?[–—-]| ?{REF}| [:;=])|重複(?:です|しています|のため|している)|重复(?:了|的|问题|"
     r"issue)?(?=$|[ ,.。!！?？]| ?issue)|중복(?:입니다| 이슈| 건|된|이라|으로|인)|\b(?:post|submitt|fil|"
     r"report|open|creat)\w*(?: (?:this|it|the same(?: \w+)?|one))? twice\b|\bas a (?:copy|repeat)\b|"
-    r"\brepeated (?:issue|report|bug|ticket|question)\b"
+    r"\bredundant\b|\brepeated (?:issue|report|bug|ticket|question)\b"
 )
 """A word for duplicate that may stand without its target beside it."""
 
