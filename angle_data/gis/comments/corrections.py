@@ -39,7 +39,7 @@ _OUTLIVES = expand(
 # Finds: "Edit: I mean #27"
 _CORRECTS = expand(
     r"(?:^|[\s(,;.–—*-])(?:edit(?:ed)?|upd(?:ate)?|correction|oops|sorry|er+m?|i mean(?:t)?|meant|or rather|"
-    r"rather|make (?:that|it)|no,? wait|wait,? no|wrong (?:number|link|issue|one)|typo|the (?:right|"
+    r"rather|make (?:that|it)|(?:no|oh),? wait|wait,? no|wrong (?:number|link|issue|one)|typo|the (?:right|"
     r"correct) (?:number|one|issue|link))\b(?:[ :,.!*()–—-]+(?:i|it|is|should|was|be|of|the|to|say|mean|"
     r"meant|actually|sorry|right|correct|wrong|number|one|issue|ticket|link|no|have|been|read|that|typo|"
     r"oops|rather|{D}(?= of)))*[ :,.!*()–—-]+(?P<r>{REF})(?=[.,;:!)*\s]*$|[,;)]|\.)"

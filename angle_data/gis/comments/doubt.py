@@ -10,14 +10,15 @@ from angle_data.gis.comments.vocabulary import expand
 _BREAK = expand(r"[,;:!(–—]| -+ |\b(?:but|so|because|since|although|however|though)\b")
 # Finds: "maybe"
 _STRONG = expand(
-    r"\b(?:nearly|almost|part(?:ly|ially)|in part|unless|a chance|any chance|suspicions?|tempted|(?:propos|"
-    r"suggest|recommend)\w* (?:to|that|we|clos\w*|mark\w*|merg\w*)|consider (?:clos|mark)ing|might|may(?! "
-    r"\d)|maybe|perhaps|possib(?:le|ly|ility)|potential(?:ly)?|could|not (?:100% |entirely |totally |"
-    r"completely |really |quite |too |very |so )?(?:sure|certain)(?! (?:how|why|where))|unsure|"
-    r"wonder(?:ing)?|suspect(?:ed)?|probable|presumed|guess|candidates?|unclear|don't know|dunno|suggests?|"
-    r"related|good chance|chances|vielleicht|möglicherweise|könnte|evtl|eventuell|womöglich|peut[- ]être|"
-    r"possible|quizás?|tal vez|posible(?:mente)?|podría|talvez|possível|possivelmente|pode ser|poderia|"
-    r"forse|possibile|potrebbe|возможно|может|вероятно|być może|możliwe|misschien|kanske|måske|можливо)\b"
+    r"\b(?:nearly|almost|part(?:ly|ially)|in part|unless|a chance|any chance|suspicions?|tempted|inclined|"
+    r"lean(?:s|ing)?(?= to)|in spirit|to some (?:extent|degree)|half|(?:propos|suggest|recommend)\w* (?:to|"
+    r"that|we|clos\w*|mark\w*|merg\w*)|consider (?:clos|mark)ing|might|may(?! \d)|maybe|perhaps|possib(?:le|"
+    r"ly|ility)|potential(?:ly)?|could|not (?:100% |entirely |totally |completely |really |quite |too |very "
+    r"|so )?(?:sure|certain)(?! (?:how|why|where))|unsure|wonder(?:ing)?|suspect(?:ed)?|probable|presumed|"
+    r"guess|candidates?|unclear|don't know|dunno|suggests?|related|good chance|chances|vielleicht|"
+    r"möglicherweise|könnte|evtl|eventuell|womöglich|peut[- ]être|possible|quizás?|tal vez|"
+    r"posible(?:mente)?|podría|talvez|possível|possivelmente|pode ser|poderia|forse|possibile|potrebbe|"
+    r"возможно|может|вероятно|być może|możliwe|misschien|kanske|måske|можливо)\b"
 )
 # Finds: "I think"
 _WEAK = expand(
@@ -56,9 +57,9 @@ _MISTAKEN = expand(
 _TAIL_DOUBT = expand(
     r"[)\"'\s]*[,\s(–—-]*(?:i think|i guess|i believe|i'd say|i would say|i suppose|i assume|probably|maybe|"
     r"perhaps|possibly|presumably|it seems|apparently|afaict|afaik|iirc|imo|imho|likely|most likely|or so|"
-    r"or something|but (?:i'm )?not sure|not sure|perhaps not|unless\b|or am i|je crois|je pense|creo|acho|"
-    r"glaube ich|denke ich|vermutlich|похоже|кажется)\b|[)\"'\s]*\(\?\)|[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? but "
-    r"(?:for|on)(?! (?:now|the other hand)\b) \w"
+    r"or something|but (?:i'm )?not sure|not sure|perhaps not|unless\b|or am i|in spirit|to some (?:extent|"
+    r"degree)|je crois|je pense|creo|acho|glaube ich|denke ich|vermutlich|похоже|кажется)\b|[)\"'\s]*\(\?\)|"
+    r"[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? but (?:for|on)(?! (?:now|the other hand)\b) \w"
 )
 # Finds: " and I agree"
 _AGREES = expand(r"[^.;]{0,20}\b(?:(?:i|we) (?:fully |totally )?agree|which is (?:right|correct|true))\b")

@@ -58,11 +58,11 @@ _PART = expand(
 )
 # Finds: "fixed by "
 _NOT_TARGET = expand(
-    r"\b(?:fix\w*|solv\w*|introduc\w*|caus(?:ed|es|ing)|regress\w*|since|after|before|revert\w*|block\w*|"
-    r"depend\w*|workaround|unlike|differ\w*|unrelated|prs?|pull requests?|merg\w*(?![^{REF}]* (?:with|w/|"
-    r"into)\b)|bisect\w*|see also|also see|also relevant|related|patch\w*|implement\w*|not|while|when|came "
-    r"with|broke\b|ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{0,45}$|\b(?:like|similar to|linked "
-    r"to)\s*$"
+    r"\b(?:fix\w*|solv\w*|introduc\w*|caus(?:ed|es|ing)|regress\w*|revert\w*|block\w*|depend\w*|workaround|"
+    r"unlike|differ\w*|unrelated|prs?|pull requests?|merg\w*(?![^{REF}]* (?:with|w/|into)\b)|bisect\w*|see "
+    r"also|also see|also relevant|related|patch\w*|implement\w*|not|came with|broke\b|ship\w*|release\w*|go "
+    r"out with|land\w*)\b[^{REF}]{0,45}$|\b(?:since|after|before|while|when)\b[^{REF}]{0,12}$|\b(?:like|"
+    r"similar to|linked to)\s*$"
 )
 # Finds: " fixes this"
 _FIX_FOLLOWS = expand(

@@ -48,7 +48,7 @@ _NOT_CJK = re.compile(
 _NOT_CJK_AFTER = re.compile(r".{0,8}?(?:ではあり?ません|ではな|じゃな|[이은는] ?아[닙니닌]|아님|않)")
 # Finds: ", but that one is different"
 _SEPARATE = expand(
-    r"[^.;{REF}]{0,30}?\b(?:but|however|although|though|yet|while|whereas|"
+    r",? not (?:this|here|mine)\b|[^.;{REF}]{0,30}?\b(?:but|however|although|though|yet|while|whereas|"
     r"except)\b[^.;]{0,60}?(?:\b(?:different|separate|unrelated|distinct|not the same|not a dup\w*|not "
     r"related|nothing to do|another (?:issue|problem|bug))\b|(?:it|this|that|they)(?:'s| is| are)?(?:n't| "
     r"not)\b|(?:that|it|that one)(?:'s| is) (?:about|for|only)\b|isn't (?:the same|a dup|related)|{REF} "

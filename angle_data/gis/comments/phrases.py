@@ -245,11 +245,11 @@ PHRASES: tuple[Phrase, ...] = (
         r"the same|the one)",
         "Même problème que #5",
         r"(?:même (?:problème|bug|souci|chose|demande|ticket|sujet) que|identique (?:à|au)|mismo "
-        r"(?:problema|error|bug|asunto|issue)? ?que|igual (?:que|a|al)|mesm[oa] (?:problema|erro|bug|coisa|"
-        r"questão)? ?(?:que|d[aoe])|stess[oa] (?:problema|errore|bug|cosa|segnalazione) (?:di|del|della)|то "
-        r"же(?: самое)?,? ?(?:что|самое)?(?: и)?(?: в)?|так(?:ая|ой) же (?:проблема|баг|ошибка),? (?:как|"
-        r"что)(?: и)?(?: в)?|zelfde (?:\w+ )?als|samm[ae] (?:\w+ )?som|to samo co) ?(?:le |la |el |en |dans "
-        r"|no |na |o |a |в )?{FILL}{R}",
+        r"(?:problema|error|bug|asunto|issue)? ?que|igual (?:que|ao?|al|à)|mesm[oa] (?:problema|erro|bug|"
+        r"coisa|questão)? ?(?:que|d[aoe])|stess[oa] (?:problema|errore|bug|cosa|segnalazione) (?:di|del|"
+        r"della)|то же(?: самое)?,? ?(?:что|самое)?(?: и)?(?: в)?|так(?:ая|ой) же (?:проблема|баг|ошибка),? "
+        r"(?:как|что)(?: и)?(?: в)?|zelfde (?:\w+ )?als|samm[ae] (?:\w+ )?som|to samo co|ten sam (?:\w+ "
+        r")?co) ?(?:le |la |el |en |dans |no |na |o |a |в )?{FILL}{R}",
         "和 #5 是同一个问题",
         r"(?:与|和|跟|同|與)? ?{R} ?(?:号|號)?(?:问题|的问题| ?issue)?(?: ?的| ?是| ?属于)* ?(?:相同|一样|"
         r"一樣|一致|同一个|同一個)",
@@ -386,6 +386,9 @@ PHRASES: tuple[Phrase, ...] = (
         "The original report is #5",
         r"\b(?:existing|open|original|canonical|main|tracking) (?:issue|report|ticket|discussion|thread|"
         r"request|bug)(?: (?:is|for {THIS}|here|at|in|can be found|lives|about {THIS}))*[ :,(–—-]{1,3}{R}",
+        "Acompanhem pela #5",
+        r"\b(?:acompanh\w+|continu(?:ar|em|emos)|seguir|sigam?|suivre|suivez) (?:em|n[ao]|pel[ao]|en|dans|"
+        r"sur) {R}",
         "Bereits gemeldet in #5",
         r"(?:bereits|schon)(?! behoben| gefixt)[^.;\ue000]{0,30}(?:: ?| (?:in|unter|als|bei|mit|hier|"
         r"gemeldet|siehe)[ :]{1,2}){R}(?! (?:behoben|gefixt|gelöst|repariert|umgesetzt))",

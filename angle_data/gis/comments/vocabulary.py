@@ -83,8 +83,8 @@ _FILLER_WORD = (
     rf"which has been|and|currently|is|what we have|what's|what is|by @[\w-]+|incidencia|zgłoszeni[ae]|"
     rf"tíquete|chamado|anfrage|meldung|its|sibling|successor|predecessor|counterpart|version|was|were|has "
     rf"been|been|asked|proposed|suggested|raised|der|die|das|dem|den|le|la|les|el|los|o|os|il|lo|in|dans|em|"
-    rf"w|в|и|issue:|{_ISSUE}'?s?|{OTHER}|pls|kindly|cf\.?|refer to|follow|check|track(?:ed|ing)? with|"
-    rf"duplicates?|it's|vs\.?|go to|siehe|voir|véase|vea|ver|vedi|см\.?|vgl\.?|zie|zob\.?|"
+    rf"w|в|и|issue:|{_ISSUE}'?s?|{OTHER}|events|pls|kindly|cf\.?|refer to|follow|check|track(?:ed|ing)? "
+    rf"with|duplicates?|it's|vs\.?|go to|siehe|voir|véase|vea|ver|vedi|см\.?|vgl\.?|zie|zob\.?|"
     rf"\"[^\"]{{1,120}}\"|'[^']{{3,120}}')"
 )
 # Finds: "crash"
@@ -168,7 +168,8 @@ UNBOUND = expand(
     r"e|и)\b|[ ]?[–—-]| ?{REF}| [:;=])|重複(?:です|しています|のため|している)|重复(?:了|的|问题|"
     r"issue)?(?=$|[ ,.。!！?？]| ?issue)|중복(?:입니다| 이슈| 건|된|이라|으로|인)|\b(?:post|submitt|fil|"
     r"report|open|creat)\w*(?: (?:this|it|the same(?: \w+)?|one))? twice\b|\bas a (?:copy|repeat)\b|"
-    r"\bredundant\b|\brepeated (?:issue|report|bug|ticket|question)\b"
+    r"\bredundant\b|\bclos\w*\b[^.;{REF}]{0,40} in favou?r of (?![^.;]*{REF})|\brepeated (?:issue|report|"
+    r"bug|ticket|question)\b"
 )
 """A word for duplicate that may stand without its target beside it."""
 
