@@ -44,34 +44,28 @@ _NOT_CJK = re.compile(
     r"不是|并非|並非|不算|不属于|不屬於|不重复|没有重复|不同|无关|ではあり?ません|ではな[いく]|じゃな[いく]|"
     r"ありません|異な|아닙니다|아니|아닌|다릅니다|다른"
 )
-# Finds: "ではありません"
-_NOT_CJK_AFTER = re.compile(r".{0,8}?(?:ではあり?ません|ではな|じゃな|[이은는] ?아[닙니닌]|아님|않)")
-# Finds: ", but that one is different"
-_SEPARATE = expand(
-    r",? not (?:this|here|mine)\b|[^.;{REF}]{0,30}?\b(?:but|however|although|though|yet|while|whereas|"
-    r"except)\b[^.;]{0,60}?(?:\b(?:different|separate|unrelated|distinct|not the same|not a dup\w*|not "
-    r"related|nothing to do|another (?:issue|problem|bug))\b|(?:it|this|that|they)(?:'s| is| are)?(?:n't| "
-    r"not)\b|(?:that|it|that one)(?:'s| is) (?:about|for|only)\b|isn't (?:the same|a dup|related)|{REF} "
-    r"(?:is|was) (?:about|for|only|on|fixed|closed)|\bmine (?:is|isn't)\b)|,? (?:which|that) (?:is|was|"
-    r"seems|has|looks)[^.;,]{0,30}\b(?:different|unrelated|separate|another|nothing|incorrect|wrong|"
-    r"mistaken?|an? error|not (?:true|correct|the case))\b|[^.;,]{0,12}\b(?:is|was) (?:wrong|incorrect|not "
-    r"(?:correct|right|true|accurate)|a mistake|false|nonsense)\b|,? (?:but|and|"
-    r"which)\b[^.;]{0,30}\b(?:wrong|nonsense|incorrect|mistaken|disagree|(?:do not|don't) (?:think|believe|"
-    r"agree)|no[.!]*$|(?:is|was|do|does|did)(?:n't| not)(?: (?:true|correct|one|it|at all))?[.,;!)]*$)|,? "
-    r"(?:it|this|they)(?:'s| is| are)?(?: \w+)?(?:n't| not| no)(?: (?:an? |the )?(?:{D}|same|related|one|so|"
-    r"true|correct|right|it)\b|[.,;!)]*$)"
+# Finds: " not the same"
+_NO_SUCH = (
+    r"(?:n't| not| no)(?: (?:an? |the )?(?:{D}|same|related|one|so|true|correct|right|accurate|the case|it|"
+    r"at all)\b|[.,;!)]*$)"
 )
-# Finds: " by mistake"
-_BY_MISTAKE = expand(
-    r"[)\"']? (?:(?:by|in) (?:a |an |the )?)?(?:mistake|accident|error|mistakenly|accidentally|erroneously|"
-    r"incorrectly|wrongly)\b"
+# What takes a phrase (§) back: an objection after it, or the remark that the mark was a mistake.
+# Finds: "it is a §, but that one is different"
+_TAKEN_BACK = expand(
+    (
+        r"§(?:,? not (?:this|here|mine)\b|[^.;{REF}]{0,30}?\b(?:but|however|although|though|yet|while|"
+        r"whereas|except|which|that)\b[^.;]{0,60}?(?:\b(?:different|separate|unrelated|distinct|nothing to "
+        r"do|another (?:issue|problem|bug)|wrong|nonsense|incorrect|mistaken?|an? error|disagree|(?:do not|"
+        r"don't) (?:think|believe|agree))\b|\b(?:it|this|that|they|which|mine)(?:'s| is| are| was| does| "
+        r"do)?(?: \w+)?{NO_SUCH}|\b(?:that|it|that one)(?:'s| is) (?:about|for|only)\b|{REF} (?:is|was) "
+        r"(?:about|for|only|on)\b| no[.!]*$)|[^.;,]{0,12}\b(?:is|was) (?:wrong|incorrect|not (?:correct|"
+        r"right|true|accurate)|a mistake|false|nonsense)\b|,? (?:it|this|they)(?:'s| is| are)?(?: "
+        r"\w+)?{NO_SUCH}|.{0,8}?(?:ではあり?ません|ではな|じゃな|[이은는] ?아[닙니닌]|아님|않))|\b(?:mark|"
+        r"clos|flag|tag|label|resolv|treat|identif|consider|detect)\w*\b[^,;:]{0,30}§[)\"']? (?:(?:by|in) "
+        r"(?:a |an |the )?)?(?:mistake|accident|error|mistakenly|accidentally|erroneously|incorrectly|"
+        r"wrongly)\b"
+    ).replace("{NO_SUCH}", _NO_SUCH)
 )
-# Finds: "it was marked as a "
-_MARKS = expand(r"\b(?:mark|clos|flag|tag|label|resolv|treat|identif|consider|detect)\w*\b[^,;:]{0,30}$")
-# Finds: ""
-_ANYTHING = re.compile("")
-# What takes a phrase back: a later objection, or the remark that the mark was a mistake.
-_TAKEN_BACK = ((_ANYTHING, _SEPARATE), (_ANYTHING, _NOT_CJK_AFTER), (_MARKS, _BY_MISTAKE))
 # Finds: "It isn't."
 _DENIED_NEXT = expand(
     r"\W*(?:(?:but|and|well|which|however)[, ]+)*(?:(?:it|this|that|mine)(?:'s| is| was| does| do)?(?: "
@@ -100,7 +94,7 @@ def is_negated(left: str, *, asked: bool) -> bool:
 
 def is_taken_back(left: str, right: str) -> bool:
     """Whether the words around a phrase refute it ("…, but that one is about fonts", "… by mistake")."""
-    return any(before.search(left) and after.match(right) for before, after in _TAKEN_BACK)
+    return _TAKEN_BACK.search(f"{left}§{right}") is not None
 
 
 def denies_the_last(sentence: str) -> bool:
