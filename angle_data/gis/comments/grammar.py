@@ -59,10 +59,10 @@ _PART = expand(
 # Finds: "fixed by "
 _NOT_TARGET = expand(
     r"\b(?:fix\w*|solv\w*|introduc\w*|caus(?:ed|es|ing)|regress\w*|revert\w*|block\w*|depend\w*|workaround|"
-    r"unlike|differ\w*|unrelated|prs?|pull requests?|merg\w*(?![^{REF}]* (?:with|w/|into)\b)|bisect\w*|see "
-    r"also|also see|also relevant|related|patch\w*|implement\w*|not|came with|broke\b|ship\w*|release\w*|go "
-    r"out with|land\w*)\b[^{REF}]{0,45}$|\b(?:since|after|before|while|when)\b[^{REF}]{0,12}$|\b(?:like|"
-    r"similar to|linked to)\s*$"
+    r"unlike|(?<!no )differ\w*|unrelated|prs?|pull requests?|merg\w*(?![^{REF}]* (?:with|w/|into)\b)|"
+    r"bisect\w*|see also|also see|also relevant|related|patch\w*|implement\w*|not|came with|broke\b|ship\w*|"
+    r"release\w*|go out with|land\w*)\b[^{REF}]{0,45}$|\b(?:since|after|before|while|when)\b[^{REF}]{0,12}$|"
+    r"\b(?:like|similar to|linked to)\s*$"
 )
 # Finds: " fixes this"
 _FIX_FOLLOWS = expand(
@@ -112,8 +112,8 @@ _CLAUSE_END = re.compile(r"[;(]|, (?!and\b|or\b|#)")
 _SAME_MATTER = expand(
     r"\b(?:same|exact(?:ly)?|identical|subset|special case|instance|covers?|covered|tracked|reported|"
     r"requested|describe[sd]?|older|newer|earlier|original|canonical|instead|in one (?:place|issue)|where "
-    r"the|turned out|exists?|asks for|also|already|again|before|wants?|follow|please (?:add|leave|comment|"
-    r"post|report)|went with|going with)\b"
+    r"the|turned out|exists?|asks for|also|already|again|before|wants?|follow|missed|should have|part of|"
+    r"part and parcel|please (?:add|leave|comment|post|report)|went with|going with)\b"
 )
 # Finds: "as discussed in #5"
 _ASIDE_FROM = expand(

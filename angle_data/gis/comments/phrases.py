@@ -61,7 +61,8 @@ _REPORTED = (
 _FOLD = (
     r"(?:fold(?:ing|ed)?|merg(?:e|ing|ed)|consolidat(?:e|ing|ed)|roll(?:ing|ed)?|collaps(?:e|ing|ed)|"
     r"combin(?:e|ing|ed)|unify(?:ing)?|de-?dup(?:e|ed|ing|p?ing|licate|licating|licated|p?ed)?|aggregat(?:e|"
-    r"ing|ed)|group(?:ing|ed)?|absorb(?:ed|ing)?|centraliz(?:e|ing|ed)|centralis(?:e|ing|ed))"
+    r"ing|ed)|group(?:ing|ed)?|subsum(?:e|ing)|absorb(?:ed|ing)?|centraliz(?:e|ing|ed)|centralis(?:e|ing|"
+    r"ed))"
 )
 # Finds: " the discussion"
 _THING = (
@@ -241,8 +242,8 @@ PHRASES: tuple[Phrase, ...] = (
         r"{R} ?[(,:–—-]{1,2} ?(?:(?:it's|it is|is|which is|with) )?(?:the )?(?:exact )?same(?: (?:issue|"
         r"thing|problem|bug|request|here))?(?=[.,;)!]|$| (?:so|and)\b)",
         "#5 is exactly what I see",
-        r"{R} (?:is|describes|reports|has|covers|matches|asks for) (?:exactly|precisely) (?:what|my|this|"
-        r"the same|the one)",
+        r"{R}(?:,? which)? (?:is|describes|reports|has|covers|matches|asks for) (?:exactly|precisely) "
+        r"(?:that|what|my|this|the same|the one)",
         "Même problème que #5",
         r"(?:même (?:problème|bug|souci|chose|demande|ticket|sujet) que|identique (?:à|au)|mismo "
         r"(?:problema|error|bug|asunto|issue)? ?que|igual (?:que|ao?|al|à)|mesm[oa] (?:problema|erro|bug|"
@@ -292,7 +293,7 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "covered",
         "This is covered by #5",
-        r"\b(?:covered|encompassed|captured|absorbed|already (?:an? )?part) (?:by|in|under|with|of) "
+        r"\b(?:covered|encompassed|captured|absorbed|already (?:an? )?part|falls?) (?:by|in|under|with|of) "
         r"{FILL}{R}",
     ),
     *_this(
@@ -328,7 +329,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"and )",
         "Let's continue the discussion in #5",
         r"\b(?:continu(?:e|ing|ed)|discuss|keep|centrali[sz]e|track|take|mov(?:e|ed|ing)|migrat(?:ed|ing)|"
-        r"transferr?(?:ed|ing)|redirect(?:ed|ing)|handle|consolidate)(?: (?:the|this|that|it|all|our|"
+        r"direct|transferr?(?:ed|ing)|redirect(?:ed|ing)|handle|consolidate)(?: (?:the|this|that|it|all|our|"
         r"everything|any|further|future))*(?: (?:discussion|conversation|work|debate|thread|comments|"
         r"discussions))?(?: (?:going|there|over|together|here|along|only|just|further|in one place))*(?:,| "
         r"?:| (?:in|on|at|over|to|under|with|via)){1,2}(?: (?:at|in|on|to))? {FILL}{R}",
