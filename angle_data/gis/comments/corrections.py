@@ -14,11 +14,14 @@ from angle_data.gis.comments.vocabulary import expand
 
 # Finds: "undoing the duplicate mark"
 _WITHDRAWS = expand(
-    r"\bun-?(?:mark|dup|duplicat|link|merg)\w*\b|\b(?:undo|undid|undone|revert|retract|withdr[ae]w|revok|"
-    r"rescind|scratch|disregard)\w*\b[^.;]{0,40}\b(?:{D}|mark|label|call|link|verdict|claim|said|wrote)\b|"
-    r"\bt(?:ak(?:e|ing|en)|ook) (?:that |this |it )?back\b|\b(?:remov|delet)\w*\b[^.;]{0,15}\b{D}[- "
-    r"](?:label|tag|mark|link|status)|\b(?:too|over)[- ]?(?:quick|hast|eager|fast|early)\w*\b|\b(?:hastily|"
-    r"prematurely)\b|\bmistook\b|\bmistaken for\b|\b(?:was|were) wrong about\b|\bused to be\b|\bdetach\w*\b"
+    r"\bun-?(?:mark|dup|duplicat)\w*\b|\b(?:undo|undid|undone|revert|retract|withdr[ae]w|revok|rescind|"
+    r"scratch|disregard)\w* (?:(?:the|my|our|this|that|its) )?(?:(?:\w+ )?(?:{D}|mark(?:ing)?|label|verdict|"
+    r"claim)\b|what (?:i|we) (?:said|wrote)\b)|\bt(?:ak(?:e|ing|en)|ook) (?:that |this |it |my \w+ )?back\b|"
+    r"\b(?:remov|delet)\w*\b[^.;]{0,15}\b{D}[- ](?:label|tag|mark|link|status)|\b(?:too|over)[- ]?(?:quick|"
+    r"hast|eager|fast|early)\w* (?:to|in|with) (?:clos|mark|call)|\b(?:clos|mark)\w* (?:this|it|the "
+    r"(?:issue|ticket))(?: \w+)? (?:too (?:quick|hast|fast|early|soon)\w*|hastily|prematurely)\b|"
+    r"\bmist(?:ook (?:this|it) for|aken for) (?:an? )?{D}|\b(?:was|were) wrong about\b|\bused to be (?:\w+ "
+    r")?(?:an? |the )?(?:mark|clos|track|consider|treat|same|{D})|\bdetach\w* (?:this|it) from\b"
 )
 # Finds: "Reopening, this was "
 _REOPENS = expand(

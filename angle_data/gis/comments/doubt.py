@@ -42,9 +42,10 @@ _DOUBT_CJK = re.compile(
 _HEARSAY = expand(
     r"\baccording to\b|(?:@[\w-]+|\b(?:people|someone|somebody|users?|reporters?|author|he|she|they|"
     r"folks))\b[^.;,]{0,30}\b(?:says?|said|writes?|wrote|thinks?|thought|claim\w*|suggest\w*|mention\w*|"
-    r"believes?)\b[^.;,]{0,40}$|(?<![@\w-])(?:bots?|robot|checker|detector|detection|classifier|automation|"
-    r"script|ai|llm|(?:triage|github) (?:action|workflow))\b(?! (?:is|was) right)[^.;]{0,60}$|"
-    r"\bauto(?:matically)?[- ]?(?:mark|label|flag|detect|tag|clos|suggest)\w*\b[^.;]{0,30}$"
+    r"believes?)\b[^.;,]{0,40}$|(?<![@\w-])(?:bots?|robot|ai|llm|(?:checker|detector|detection|classifier|"
+    r"automation|script|action|workflow)\b[^.;]{0,20} (?:sa(?:ys?|id)|mark|flag|clos|label|tag|th(?:ink|"
+    r"ought)|suggest|claim|call)\w*)\b(?! (?:is|was) right)[^.;]{0,60}$|\bauto(?:matically)?[- ]?(?:mark|"
+    r"label|flag|detect|tag|clos|suggest)\w*\b[^.;]{0,30}$"
 )
 # Finds: "I might be wrong"
 _MISTAKEN = expand(

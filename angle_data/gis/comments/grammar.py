@@ -66,8 +66,9 @@ _NOT_TARGET = expand(
 )
 # Finds: " fixes this"
 _FIX_FOLLOWS = expand(
-    r"[)\]]? (?:fix\w*|should fix|will fix|introduced|caused|broke|solves?|resolves?|adds?|added|"
-    r"implements?|landed|was merged|got merged)\b"
+    r"[)\]]? (?:(?:has|already|now|just|then|finally) )*(?:fix\w*|should fix|will fix|introduced|caused|"
+    r"broke|solves?|resolves?|adds?|added|implements?|landed|released|shipped|(?:was |got )?merged(?! "
+    r"(?:in)?to))\b"
 )
 # Finds: "Possible duplicates:"
 _POSSIBLE_DUPLICATES = expand(
@@ -112,8 +113,8 @@ _CLAUSE_END = re.compile(r"[;(]|, (?!and\b|or\b|#)")
 _SAME_MATTER = expand(
     r"\b(?:same|exact(?:ly)?|identical|subset|special case|instance|covers?|covered|tracked|reported|"
     r"requested|describe[sd]?|older|newer|earlier|original|canonical|instead|in one (?:place|issue)|where "
-    r"the|turned out|exists?|asks for|also|already|again|before|wants?|follow|missed|should have|part of|"
-    r"part and parcel|please (?:add|leave|comment|post|report)|went with|going with)\b"
+    r"the|turned out|exists?|asks for|also|already|again|before|wants?|follow(?!-)|missed|should have|part "
+    r"of|part and parcel|please (?:add|leave|comment|post|report)|went with|going with)\b"
 )
 # Finds: "as discussed in #5"
 _ASIDE_FROM = expand(
@@ -156,7 +157,7 @@ def _judged_again(sentence: Sentence, found: list[Hit], following: str) -> list[
     if withdraws(sentence.text):
         found = found or [_mention(ref, "denied") for ref in sentence.refs]
     elif survivor:
-        return [*found, _mention(survivor, "denied")]
+        return [*found, replace(_mention(survivor, "denied"), kind="outlived")]
     elif not (_NO.match(following) if sentence.ending == "?" else denies_the_last(following)):
         return found
     return [replace(hit, verdict="denied") for hit in found]

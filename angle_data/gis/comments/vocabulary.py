@@ -24,6 +24,7 @@ KINDS: dict[str, str] = {
     "tracked": "tracked in another issue",
     "reported": "already reported, requested or known as another issue",
     "continued": "the reader is sent to another issue to go on",
+    "outlived": "fixed, and this issue still happens; always a denial",
     "similar": "said to look like or relate to another issue; always tentative",
 }
 """Kind -> what the writer said. A suffix `:pull` says that the target was named as a pull request."""

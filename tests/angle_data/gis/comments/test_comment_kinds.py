@@ -96,6 +96,11 @@ KINDS = {
         This still happens, duplicate of #5 | >5
         Reopening #5 as this is the same problem. Duplicate of #5. | >5
         Removed the needs-triage label. Duplicate of #5. | >5
+        The callback fires too early, same as #5. | >5
+        The connection closes prematurely. Duplicate of #5. | >5
+        It used to be fine. Duplicate of #5. | >5
+        Reverting the last commit helps, duplicate of #5. | >5
+        Removing the link works around it, tracked in #5. | >5
         Still present in 3.0. #5 is not fixed, so closing this as a duplicate of #5. | >5
     """,
     # A later word of the same comment replaces the target.
@@ -166,6 +171,8 @@ KINDS = {
         The bot claims it is a duplicate of #5, but it is wrong. | !5
         The robot called this a duplicate of #5, which is nonsense. | !5
         The bot marked it as a duplicate of #5. It isn't. | !5
+        The spell checker bug is a duplicate of #5. | >5
+        The install script fails, this is a duplicate of #5. | >5
         Why did the bot say that this is a duplicate of #5? |
         If you write "/dup #5", the bot closes the issue. |
         The bot answers "duplicate of #5" to everything. |
@@ -255,6 +262,12 @@ KINDS = {
         As #5 asks for the same thing, I'm closing this. | >5
         I found #5, which helped me. Closing. |
         I found #5 but it is not the same. |
+        Closing, #5 already landed. |
+        Closing, this was already released with #5. |
+        Closing, #5 is the follow-up that I wrote. |
+        Closing; the solution of #5 works here too. |
+        Closing, see #5. |
+        Closing because of the reasons given in #5. |
     """,
     "portuguese": r"""
         Já reportado em #5, fechando. | >5
