@@ -179,8 +179,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"\btrack(?:ed|ing)?(?: of)?(?: (?:this|it|that|these|everything|progress|{THIS}))?(?: (?:already|"
         r"now|instead|further|together|centrally))*{AS} {FILL}{R}",
         "Tracking all reports in #5",
-        r"\b(?:track|consolidat|collect|gather)ing (?:[\w'-]+ ){1,5}?(?:over )?(?:in|at|under|into|with|by) "
-        r"{FILL}{R}",
+        r"\btracking (?:[\w'-]+ ){1,5}?(?:over )?(?:in|at|under|into|with|by) {FILL}{R}",
         "Handled in #5",
         r"\bhandled{AS} {FILL}{R}",
         "Please track #5",
@@ -301,6 +300,11 @@ PHRASES: tuple[Phrase, ...] = (
         "Folding this into #5",
         rf"\b{_FOLD}{_THING}(?: (?:back|down|up|together|over))?(?: into| in to| to| under| in with| "
         rf"against)(?! (?:the )?(?:master|main|trunk|dev|develop|head|release)\b(?! issue)) {{FILL}}{{R}}",
+        "Moving the discussion to #5",
+        r"\b(?:mov(?:e|ed|ing)|transferr?(?:ed|ing)?|migrat(?:ed|ing)|redirect(?:ed|ing)?)(?: (?:this|it|"
+        r"the (?:discussion|conversation)|{THIS}))?(?: over)? to {FILL}{R}",
+        "Collecting all reports in #5",
+        r"\b(?:consolidat|collect|gather)ing (?:[\w'-]+ ){1,5}?(?:in|at|under|into|with) {FILL}{R}",
         "Let's merge this with #5",
         rf"\b(?:fold|merg|consolidat|combin|collaps)(?:(?:e|ing){_THING}(?: together)? (?:with|w/|in)|ed "
         rf"(?:with|w/)) {{FILL}}{{R}}",
@@ -328,11 +332,11 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:\w+ )?(?:updates|progress|further)| to (?:get|be|stay|receive|keep)| there\b| so\b|[.,;:!)]|$| "
         r"and )",
         "Let's continue the discussion in #5",
-        r"\b(?:continu(?:e|ing|ed)|discuss|keep|centrali[sz]e|track|take|mov(?:e|ed|ing)|migrat(?:ed|ing)|"
-        r"direct|transferr?(?:ed|ing)|redirect(?:ed|ing)|handle|consolidate)(?: (?:the|this|that|it|all|our|"
-        r"everything|any|further|future))*(?: (?:discussion|conversation|work|debate|thread|comments|"
-        r"discussions))?(?: (?:going|there|over|together|here|along|only|just|further|in one place))*(?:,| "
-        r"?:| (?:in|on|at|over|to|under|with|via)){1,2}(?: (?:at|in|on|to))? {FILL}{R}",
+        r"\b(?:continu(?:e|ing|ed)|discuss|keep|centrali[sz]e|track|take|mov(?:e|ed|ing)|direct|handle|"
+        r"consolidate)(?: (?:the|this|that|it|all|our|everything|any|further|future))*(?: (?:discussion|"
+        r"conversation|work|debate|thread|comments|discussions))?(?: (?:going|there|over|together|here|"
+        r"along|only|just|further|in one place))*(?:,| ?:| (?:in|on|at|over|to|under|with|via)){1,2}(?: "
+        r"(?:at|in|on|to))? {FILL}{R}",
         "Further discussion should happen in #5",
         r"\b(?:discussion|conversation|work)s?(?: on {THIS})?(?: (?:should|can|will|must|to|is|please|"
         r",))*(?: (?:happens?|goes on|continues|done|go|be|take place|continue|stay|kept|held))+ (?:in|to|"

@@ -16,7 +16,7 @@ from angle_data.gis.comments.grammar import Hit, find_hits
 from angle_data.gis.comments.markdown import own_words
 from angle_data.gis.comments.references import PUBLIC_HOSTS, find_references, mark_references, may_refer
 from angle_data.gis.comments.sentences import split_sentences
-from angle_data.gis.comments.vocabulary import Direction
+from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
 
 Certainty = Literal["explicit", "tentative"]
 
@@ -111,16 +111,20 @@ def read_comment(
 
 
 def _unique(hits: Iterable[Hit]) -> tuple[MarkerLink, ...]:
-    """One link per target: the surest, then the first; ordered by place."""
+    """One link per target: the surest, then the strongest kind, then the first; ordered by place."""
     best: dict[tuple[str, int], MarkerLink] = {}
     for hit in hits:
         certainty: Certainty = "tentative" if hit.verdict == "tentative" else "explicit"
         span = hit.start, hit.end
         link = MarkerLink(hit.ref.repo, hit.ref.number, hit.direction, certainty, hit.kind, span)
         known = best.get(link.target)
-        if known is None or (known.certainty == "tentative" and certainty == "explicit"):
+        if known is None or _strength(link) > _strength(known):
             best[link.target] = link
     return tuple(sorted(best.values(), key=lambda link: link.span))
+
+
+def _strength(link: MarkerLink) -> tuple[bool, bool]:
+    return link.certainty == "explicit", link.family not in WEAK_KINDS
 
 
 WRITE_ROLES = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
