@@ -23,7 +23,7 @@ OTHERS = [
     ["training/speed.py"],
     ["labelling/throughput.py"],
     ["labelling/rate_limit.py"],
-    ["gis/markers.py", "heldout"],
+    ["gis/markers.py"],
     ["gis/crawl.py"],
     ["gis/build.py"],
 ]

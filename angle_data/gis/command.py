@@ -164,8 +164,11 @@ def explain(
     from angle_data.jsonl import dumps
 
     source = Path("/dev/stdin") if str(comments) == "-" else comments
+    row: dict[str, object] | None = None
     for row in explain_comments(source, threads=threads, why=why):
         sys.stdout.write(dumps(row) + "\n")
+    if row is None:
+        raise InputError(f"{source}: no comments; a line holds repo, number, author and body, see --help")
 
 
 def sample(

@@ -1,7 +1,8 @@
 """From sentences to hits: which references a comment ties to its issue, how, and how surely.
 
-Phrases are matched sentence by sentence (`phrases`), judged by what surrounds them (`context`), and joined
-with references that stand in a neighbouring sentence ("Closing as a duplicate. Please follow #5.").
+Phrases are matched sentence by sentence (`phrases`), judged by what surrounds them (`subject`, `negation`,
+`doubt`, `corrections`), and joined with references that stand in a neighbouring sentence ("Closing as a
+duplicate. Please follow #5.").
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
-from angle_data.gis.comments import context
+from angle_data.gis.comments import doubt
+from angle_data.gis.comments.corrections import corrections, outlived, withdraws
+from angle_data.gis.comments.negation import denies_the_last, is_negated, is_taken_back
 from angle_data.gis.comments.phrases import PHRASES, Phrase
 from angle_data.gis.comments.references import REF, Reference
 from angle_data.gis.comments.sentences import Sentence
+from angle_data.gis.comments.subject import about_another, about_this
 from angle_data.gis.comments.vocabulary import BOUND, UNBOUND, Direction, expand
 
 Verdict = Literal["explicit", "tentative", "denied"]
@@ -40,14 +44,6 @@ MOST_REFERENCES = 25
 """A sentence with more references is a list of changes, not a statement about an issue."""
 
 _MOST_MARKERS = 4
-# Finds: "duplicates"
-_PLURAL = expand(r"(?:s|ions|ing)$")
-# Finds: "it creates a "
-_MAKES = expand(
-    r"\b(?:creat|mak|produc|generat|insert|add|show|contain|return|leav|spawn|send|remov|detect|"
-    r"avoid|prevent|yield|render|print|store|keep)\w*(?: (?:up|me|us))? (?:an?|the|another|exact|"
-    r"out)\b[ \w]{0,12}$"
-)
 # Finds: "remove the "
 _ADJECTIVE = expand(
     r"\b(?:the|any|these|those|some|no|of|more|two|many|all|find|finding|for|remove|removing|handle|"
@@ -55,36 +51,24 @@ _ADJECTIVE = expand(
 )
 # Finds: "the first part is a "
 _PART = expand(
-    r"\b(?:part|half|portion|first|second|third|last|latter|former|remaining|rest|point|item|question|step|"
-    r"option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|window|row|entry|line|"
-    r"value|section|text|test|function|class|method|array|key|object)s?)\b[^,;:]{0,40}$"
+    r"\b(?:(?<!in )part|half|portion|(?:first|second|third|last)\b(?! $)|latter|former|remaining|rest|point|"
+    r"item|question|step|option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|"
+    r"window|row|entry|line|value|section|text|test|function|class|method|array|key|"
+    r"object)s?)\b[^,;:]{0,40}$"
 )
 # Finds: "fixed by "
 _NOT_TARGET = expand(
-    r"\b(?:fix\w*|solv\w*|introduc\w*|caus\w*|regress\w*|since|after|before|revert\w*|block\w*|depend\w*|"
-    r"workaround|unlike|differ\w*|unrelated|prs?|pull requests?|merg\w*|bisect\w*|work(?:ed|ing) on|"
-    r"see also|also see|also relevant|related|patch\w*|implement\w*|not|while|when|came with|broke\w*|"
-    r"ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{0,45}$"
-    r"|\b(?:like|similar to|linked to)\s*$"
+    r"\b(?:fix\w*|solv\w*|introduc\w*|caus(?:ed|es|ing)|regress\w*|revert\w*|block\w*|depend\w*|workaround|"
+    r"unlike|(?<!no )differ\w*|unrelated|prs?|pull requests?|merg\w*(?![^{REF}]* (?:with|w/|into)\b)|"
+    r"bisect\w*|see also|also see|also relevant|related|patch\w*|implement\w*|not|came with|broke\b|ship\w*|"
+    r"release\w*|go out with|land\w*)\b[^{REF}]{0,45}$|\b(?:since|after|before|while|when)\b[^{REF}]{0,12}$|"
+    r"\b(?:like|similar to|linked to)\s*$"
 )
 # Finds: " fixes this"
 _FIX_FOLLOWS = expand(
-    r"[)\]]? (?:fix\w*|should fix|will fix|introduced|caused|broke|solves?|resolves?|adds?|added|"
-    r"implements?|landed|was merged|got merged)\b"
-)
-# Finds: "please see"
-_POINTS = expand(
-    r"\b(?:see|seen|follow\w*|track\w*|original\w*|main|canonical|existing|already|open\w*|creat\w*|"
-    r"discuss\w*|subscri\w*|refer\w*|use|upvot\w*|vote|thumbs?|continue|comments?|cover\w*|same|miss\w*|"
-    r"search\w*|found|filed|report\w*|request\w*|join|watch|head|instead|duplicat\w*|dup|dupe|favou?r|"
-    r"progress|updates?|check|look|exact\w*|identical|solution|answer\w*|cf|in|at|ref|refs|cc|re|as|have|"
-    r"re-?open\w*|hitting|hit|experiencing|running into|siehe|voir|véase|ver|vea|vedi|zie|bitte|is|over|"
-    r"there|here|issue|older|earlier|previous\w*|known|moved|to|of)\b|см|见|見|看|参|參|참고|참조|に|を|👍"
-)
-# Finds: " is the original"
-_POINTS_AFTER = expand(
-    r"[)\]]?(?: as)?(?: is| was)?(?: already)? (?:the |an? |our )?"
-    r"(?:canonical|main|original|older|existing|open|tracking|same|tracks|covers|describes)\b"
+    r"[)\]]? (?:(?:has|already|now|just|then|finally) )*(?:fix\w*|should fix|will fix|introduced|caused|"
+    r"broke|solves?|resolves?|adds?|added|implements?|landed|released|shipped|(?:was |got )?merged(?! "
+    r"(?:in)?to))\b"
 )
 # Finds: "Possible duplicates:"
 _POSSIBLE_DUPLICATES = expand(
@@ -92,8 +76,6 @@ _POSSIBLE_DUPLICATES = expand(
     r"suggest\w+|experimental)\b.{0,60}\b(?:duplicat\w*|dup(?:e|es|s)?|issues?|reports?|match\w*)\b|"
     r"\bduplicate (?:candidates?|detection|suggestions?)\b|\bsimilar (?:issues|discussions)\b"
 )
-# Finds: "similar issues: #5"
-_COLON = re.compile(rf": ?\(?{REF}")
 # Finds: "92 %"
 _PERCENT = expand(r"\b\d{1,3}(?:\.\d+)? ?%|\b[01]\.\d{2,}\b|\bsimilarity\b|\bscore\b")
 # Finds: "I am seeing the "
@@ -103,8 +85,6 @@ _FIRST_PERSON = expand(
     r"suffer\w*|observ\w+|notic\w+)\b[^,;:]{0,25}$|^(?:also |still )?(?:having|getting|seeing|experiencing|"
     r"facing|encountering|hitting|got|get|have|running into|ran into)\b[^,;:]{0,30}$|^\+1\b[^\w]*$"
 )
-# Finds: "same cause as"
-_CAUSE = expand(r"\bcause as\b")
 # Finds: "I wonder why "
 _WHY = expand(r"\b(?:why|how)\b(?! about)")
 # Finds: " should be fixed"
@@ -113,27 +93,37 @@ _VERB_FOLLOWS = expand(r" (?:is|was|has|fix\w*|adds?|should|will|would|can|does|
 _INFINITIVE = expand(r"\b(?:to|we|you|i|should|can|could|will|would|must) $")
 # Finds: "duplicate #5"
 _BASE_FORM = expand(r"(?:duplicate|dupe?) {REF}")
-# Finds: "supersedes"
-_MAY_BE_VERB = expand(r"dup|supersed|cover|replac|same")
 # Finds: "duplicate of "
 _WITH_PREPOSITION = expand(r"{D}(?: {ISSUE})?{PREP}|not |[与和跟同與是重중]")
-# Finds: "covers this"
-_ACTS_ON_THIS = expand(r"\w\S* (?:this|it)\b")
 # Finds: "its "
 _OWNED = re.compile(rf"\bits $|{REF}'s $")
+# Finds: "every "
+_ANY = expand(r"\b(?:every|each|any|no other|other|some) $")
 # Finds: "duplicates of"
 _PLURAL_OF = expand(r"(?:duplicates|dupes|dups) of")
 # Finds: "both are "
-_PLURAL_VERB = expand(r"\b(?:are|be|as|both|were|is|this|all) $")
+_PLURAL_VERB = expand(r"\b(?:are|be|as|both|were|is|this|all|one of (?:the |its |our )?(?:\w+ )?) ?$")
 # Finds: "'s fault"
 _POSSESSED = re.compile(r"'s? (?!issue|bug|ticket|discussion)\w")
-# Finds: "this"
-_THIS = expand(r"\bthis\b")
+# Finds: "the bug "
+_ATTRIBUTE = expand(r"\b(?:the|any|every|each) (?:\w+ )?{ISSUE} $")
 # Finds: "fixed; "
 _CLAUSE_END = re.compile(r"[;(]|, (?!and\b|or\b|#)")
+# Finds: "this exact problem is described in #5"
+_SAME_MATTER = expand(
+    r"\b(?:same|exact(?:ly)?|identical|subset|special case|instance|covers?|covered|tracked|reported|"
+    r"requested|describe[sd]?|older|newer|earlier|original|canonical|instead|in one (?:place|issue)|where "
+    r"the|turned out|exists?|asks for|also|already|again|before|wants?|follow(?!-)|missed|should have|part "
+    r"of|part and parcel|please (?:add|leave|comment|post|report)|went with|going with)\b"
+)
+# Finds: "as discussed in #5"
+_ASIDE_FROM = expand(
+    r"\bas (?:discussed|explained|mentioned|said|decided|per)\b|\b(?:workaround|help(?:s|ed)|answer\w*|"
+    r"solv\w*|fix\w*|implement\w*|added|adds|unrelated|related|different|thanks to|similar)\b"
+)
 # Finds: "No, it is not"
 _NO = expand(
-    r"\s*(?:no\b(?! (?:problem|worries))|nope|nah|not really|i doubt|it is not|it's not|never mind|"
+    r"\s*(?:no\b(?!,? (?:problem|worries|wait))|nope|nah|not really|i doubt|it is not|it's not|never mind|"
     r"nevermind|nein|нет|non,)"
 )
 
@@ -142,21 +132,46 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
     """Return every hit of a comment in reading order; `bot` says that a program wrote it."""
     if not any(REF in sentence.text for sentence in sentences):
         return []
-    closing = any(context.closes(sentence.text) for sentence in sentences) and not bot
+    closing = None if bot else any(doubt.closes(sentence.text) for sentence in sentences)
     hits: list[list[Hit]] = []
     listing = -1
     for index, sentence in enumerate(sentences):
         found: list[Hit] = []
         listing = _listing(sentences, index, listing, bot)
         if REF in sentence.text and listing < 0 and len(sentence.refs) <= MOST_REFERENCES:
-            found = list(_bound(sentence, closing))
-            if sentence.ending == "?" and index + 1 < len(sentences) and _NO.match(sentences[index + 1].text):
-                found = [replace(hit, verdict="denied") for hit in found]
+            following = sentences[index + 1].text if index + 1 < len(sentences) else ""
+            found = _judged_again(sentence, list(_bound(sentence, closing)), following)
         hits.append(found)
     for index in range(len(sentences)):
         if not any(hit.verdict == "explicit" and hit.kind == "duplicate" for hit in hits[index]):
             hits[index] += _unbound(sentences, index, hits, closing)
+    if closing and not any(hits):
+        hits[:] = [_closed_for(sentence) for sentence in sentences] if _alone(sentences) else hits
+    _correct(sentences, hits)
     return [hit for found in hits for hit in found]
+
+
+def _judged_again(sentence: Sentence, found: list[Hit], following: str) -> list[Hit]:
+    """Deny what the sentence itself withdraws, or the one that follows denies."""
+    survivor = outlived(sentence)
+    if withdraws(sentence.text):
+        found = found or [_mention(ref, "denied") for ref in sentence.refs]
+    elif survivor:
+        return [*found, replace(_mention(survivor, "denied"), kind="outlived")]
+    elif not (_NO.match(following) if sentence.ending == "?" else denies_the_last(following)):
+        return found
+    return [replace(hit, verdict="denied") for hit in found]
+
+
+def _correct(sentences: Sequence[Sentence], hits: list[list[Hit]]) -> None:
+    """Put a corrected target in the place of the last one stated before it."""
+    for index, ref in corrections(sentences):
+        stated = [hit for found in hits[: index + 1] for hit in found if hit.ref.start < ref.start]
+        if stated and stated[-1].verdict != "denied":
+            old = stated[-1]
+            for found in hits:
+                found[:] = [hit for hit in found if hit.ref not in (old.ref, ref)]
+            hits[index].append(replace(old, ref=ref, end=max(old.end, ref.end)))
 
 
 # Lists of possible duplicates, which decide nothing
@@ -165,10 +180,8 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
 def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -> int:
     """Return the index of the heading of the list of possible duplicates that the sentence is in, or -1."""
     sentence = sentences[index]
-    if _POSSIBLE_DUPLICATES.search(sentence.text) and not context.closes(sentence.text):
-        opens = (
-            sentence.ending == ":" or bot or _COLON.search(sentence.text) or _PERCENT.search(sentence.text)
-        )
+    if _POSSIBLE_DUPLICATES.search(sentence.text) and not doubt.closes(sentence.text):
+        opens = sentence.ending == ":" or bot or f": {REF}" in sentence.text or _PERCENT.search(sentence.text)
         follows = (
             index + 1 < len(sentences) and sentences[index + 1].item and REF in sentences[index + 1].text
         )
@@ -183,7 +196,7 @@ def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -
 # Phrases with their target
 
 
-def _bound(sentence: Sentence, closing: bool) -> Iterator[Hit]:
+def _bound(sentence: Sentence, closing: bool | None) -> Iterator[Hit]:
     """Hits of phrases that name their target in the same sentence; the surest of each target."""
     best: dict[tuple[int, int], Hit] = {}
     blocked: set[int] = set()
@@ -210,69 +223,75 @@ def _bound(sentence: Sentence, closing: bool) -> Iterator[Hit]:
 _RANK = {"tentative": 1, "explicit": 2, "denied": 3}
 
 
+def _mention(ref: Reference, verdict: Verdict) -> Hit:
+    return _hit(ref, "this_is_dup_of", verdict, "duplicate", ref.start, ref.end)
+
+
 def _hit(ref: Reference, direction: Direction, verdict: Verdict, kind: str, start: int, end: int) -> Hit:
     return Hit(ref, direction, verdict, f"{kind}:pull" if ref.pull else kind, start, end)
 
 
 def _judge(
-    phrase: Phrase, sentence: Sentence, match: re.Match[str], closing: bool
+    phrase: Phrase, sentence: Sentence, match: re.Match[str], closing: bool | None
 ) -> Verdict | Literal["another"] | None:
     """Decide on one match; None: it does not tie anything, `another`: it speaks of another issue."""
     text = sentence.text
     start, end = match.span()
     left, right = text[:start], text[end:]
-    asked = context.is_question(text, end)
+    asked = doubt.is_question(text, end)
     if _is_no_statement(phrase, match, left, right) or (asked and _WHY.search(left)):
         return None
-    if context.is_unsaid(left, right):
+    if doubt.is_unsaid(left, right):
         return None
     if phrase.direction == "this_is_dup_of" and phrase.subject != "any":
-        verb = _MAY_BE_VERB.match(match[0]) is not None
         # "the duplicate of #5 is #6"
         names = left.rstrip().lower().endswith("the") and right.startswith((f" is {REF}", f" was {REF}"))
-        if names or context.about_another(left, verb=verb):
+        if names or about_another(left):
             return "another"
-    if context.is_negated(left, asked=asked) or context.is_negated(text[: match.start("r")], asked=asked):
-        return None if context.is_conditional(left) or asked else "denied"
-    if context.is_taken_back(left, right):
+    if is_negated(left, asked=asked) or is_negated(text[: match.start("r")], asked=asked):
+        return None if doubt.is_conditional(left) or asked else "denied"
+    if is_taken_back(left, right):
         return "denied"
-    named = phrase.subject != "this" or _ACTS_ON_THIS.match(match[0]) or context.about_this(left)
-    if not named and not (closing and context.closes(right)):
+    named = phrase.subject != "this" or match[0].split()[1:2] in (["this"], ["it"]) or about_this(left)
+    if not named and not (closing and doubt.closes(right)):
         return None
     if not phrase.certain or asked:
         return "tentative"
-    if phrase.kind == "same" and not closing and (_FIRST_PERSON.search(left) or _CAUSE.search(match[0])):
+    if phrase.kind == "same" and not closing and (_FIRST_PERSON.search(left) or "cause as" in match[0]):
         return "tentative"
-    return "tentative" if context.is_doubted(text, start, end, closing=closing) else "explicit"
+    return "tentative" if doubt.is_doubted(text, start, end, closing=closing) else "explicit"
 
 
 def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str) -> bool:
     """Whether the words only look like the phrase ("the parser of #5's branch", "to duplicate #5")."""
     if _POSSESSED.match(right):
         return True
+    if phrase.subject == "this" and _ATTRIBUTE.search(left) and not right.startswith((".", ",", ")")):
+        return bool(right)
     if phrase.kind == "reported":
         return right.startswith(" that ")
     if phrase.kind == "similar":
         return _VERB_FOLLOWS.match(right) is not None
     if phrase.kind != "duplicate" or phrase.direction != "this_is_dup_of":
         return False
-    if phrase.subject == "open" and not _WITH_PREPOSITION.match(match[0]) and not context.about_this(left):
+    if phrase.subject == "open" and not _WITH_PREPOSITION.match(match[0]) and not about_this(left):
         return True
     if _OWNED.search(left):
+        return True
+    if _ANY.search(left):
         return True
     if _PLURAL_OF.match(match[0]) and left.strip() and not _PLURAL_VERB.search(left):
         return True
     infinitive = _INFINITIVE.search(left) and _BASE_FORM.match(match[0])
-    makes = _MAKES.search(left) and not context.closes(left)
-    part = _PART.search(left) and not _THIS.search(left)
-    return bool(infinitive or makes or part)
+    part = _PART.search(left) and "this" not in left.lower().split()
+    return bool(infinitive or part)
 
 
 # Markers whose target stands elsewhere
 
 
 def _unbound(
-    sentences: Sequence[Sentence], index: int, hits: Sequence[Sequence[Hit]], closing: bool
+    sentences: Sequence[Sentence], index: int, hits: Sequence[Sequence[Hit]], closing: bool | None
 ) -> list[Hit]:
     """Find the target of a marker that stands alone: in its sentence, or in one of the two on either side."""
     sentence = sentences[index]
@@ -308,21 +327,21 @@ def _list_below(sentences: Sequence[Sentence], place: int, verdict: Verdict) -> 
     return found
 
 
-def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool) -> Verdict | None:
+def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | None) -> Verdict | None:
     text = sentence.text
     left = text[: match.start()]
-    asked = context.is_question(text, match.end())
-    if _PLURAL.search(match[0]) and not text.endswith(":"):
+    asked = doubt.is_question(text, match.end())
+    if match[0].lower().endswith(("s", "ing")) and not text.endswith(":"):
         return None
-    if context.about_another(left) or context.is_negated(left, asked=asked):
+    if about_another(left) or is_negated(left, asked=asked):
         return None
-    if context.is_taken_back("", text[match.end() :]) or (asked and _WHY.search(left)):
+    if is_taken_back("", text[match.end() :]) or (asked and _WHY.search(left)):
         return None
-    if _ADJECTIVE.search(left) or _MAKES.search(left) or not context.about_this(left):
+    if _ADJECTIVE.search(left) or not about_this(left):
         return None
-    if asked or context.is_conditional(left):
+    if asked or doubt.is_conditional(left):
         return "tentative"
-    return "tentative" if context.is_doubted(text, *match.span(), closing=closing) else "explicit"
+    return "tentative" if doubt.is_doubted(text, *match.span(), closing=closing) else "explicit"
 
 
 def _places(
@@ -335,8 +354,27 @@ def _places(
     heads_list = sentences[index].ending == ":"
     for step in (1, -1, 2, -2):
         place = index + step
-        if 0 <= place < len(sentences) and not (heads_list and step < 0):
+        asks = step > 0 and place < len(sentences) and sentences[place].ending == "?"
+        if 0 <= place < len(sentences) and not asks and not (heads_list and step < 0):
             yield place, 0, len(sentences[place].text)
+
+
+def _alone(sentences: Sequence[Sentence]) -> bool:
+    """Whether the comment refers to one other issue only."""
+    return len({(ref.repo, ref.number) for sentence in sentences for ref in sentence.refs}) == 1
+
+
+def _closed_for(sentence: Sentence) -> list[Hit]:
+    """The one issue that a closing comment refers to, if the words around it speak of the same matter."""
+    text = sentence.text
+    if not _SAME_MATTER.search(text) or _ASIDE_FROM.search(text) or sentence.ending == "?":
+        return []
+    found = _targets(sentence, 0, len(text), "explicit")
+    return [
+        replace(hit, kind=hit.kind.replace("duplicate", "covered"))
+        for hit in found
+        if not is_negated(text, asked=False)
+    ]
 
 
 def _targets(sentence: Sentence, low: int, high: int, verdict: Verdict) -> list[Hit]:
@@ -348,16 +386,7 @@ def _targets(sentence: Sentence, low: int, high: int, verdict: Verdict) -> list[
         before = _CLAUSE_END.split(text[max(0, low if low < position else 0) : position])[-1]
         ref = sentence.refs_between(position, position + 1)[0]
         if not _NOT_TARGET.search(before) and not _FIX_FOLLOWS.match(text, position + 1):
-            bare = not text[low:high].replace(REF, "").strip(" .,;:!?()-–—>[]") or sentence.item
-            clear = (
-                bare
-                or _POINTS_AFTER.match(text, position + 1)
-                or _POINTS.search(text, max(low, position - 70), position)
-                or position <= 2
-                or not before.strip(" (")
-            )
-            sure = verdict if clear else "tentative"
-            found.append(_hit(ref, "this_is_dup_of", sure, "duplicate", ref.start, ref.end))
+            found.append(_mention(ref, verdict))
         position = text.find(REF, position + 1, high)
         if sentence.item:
             break

@@ -25,28 +25,31 @@ _BULLET = re.compile(r"[ \t]*(?:[-*+]|\d{1,2}[.)])[ \t]")
 _HEADING_QUESTION = re.compile(r"[ \t]*#{1,6}[ \t].*\?|[ \t]*\*\*.{0,200}\?\*\*[ \t]*$")
 # Finds: "I have searched the issues and found no duplicate"
 _SEARCHED = re.compile(
-    r"[ \t]*(?:[-*+][ \t]+)?[*_]*(?:i(?:'ve| have)|have you|i) (?:already |also )?(?:searched|checked|looked|"
-    r"verified|confirmed|read)\b.{0,80}\b(?:issues?|tracker|duplicates?)\b.*(?:duplicate|before|already)",
+    r"[ \t]*(?:[-*+][ \t]+)?[*_]*(?:i(?:'ve| have)|have you|i) (?:already |also )?(?:searched|checked|"
+    r"looked|verified|confirmed|read)\b.{0,80}\b(?:issues?|tracker|duplicates?)\b.*(?:duplicate|before|"
+    r"already)",
     re.IGNORECASE,
 )
 # Finds: "On Monday Jon wrote:"
 _MAIL = re.compile(
     r"^[ \t]*(?:On|Am|Le|El|Il|Em|Op|Den|Dnia|W dniu|На|В|在)\b[^\n]{3,200}(?:\n[^\n]{1,200}){0,2}?(?:wrote|"
     r"schrieb[^\n:]{0,80}\n?[^\n:]{0,80}|a écrit|escribió|ha scritto|escreveu|"
-    r"schreef[^\n:]{0,80}\n?[^\n:]{0,80}|skrev[^\n:]{0,80}\n?[^\n:]{0,80}|napisał[^\n:]{0,80}\n?[^\n:]{0,80}|"
-    r"писал[^\n:]{0,80}\n?[^\n:]{0,80}|写道|寫道)[ \xa0]{0,2}[:：][ \t]*$|"
-    r"^[ \t]*\d{4}[^\n]{8,120}<[^\n<>]{3,80}@[^\n<>]{3,80}>[^\n:]{0,20}:[ \t]*$|"
-    r"^[ \t]*-{2,}[ \t]*(?:Original Message|Original-Nachricht|Ursprüngliche Nachricht|Forwarded message|"
-    r"Message d'origine|Mensaje original|Messaggio originale|Mensagem original)[ \t]*-{2,}[ \t]*$|^(?:From|"
-    r"Von|De|Da|发件人)[ \t]?[:：][^\n]{2,200}\n(?:[^\n]{0,200}\n)?(?:Sent|Date|To|Subject|Gesendet|Datum|An|"
-    r"Betreff|Envoyé|Enviado|Inviato|发送时间|日期|收件人)[ \t]?[:：]|^[ \t]*(?:—|--|–|"
-    r"_{3,})[ \t]*\n(?:Reply to this email|You are receiving this|View it on GitHub)",
+    r"schreef[^\n:]{0,80}\n?[^\n:]{0,80}|skrev[^\n:]{0,80}\n?[^\n:]{0,80}|"
+    r"napisał[^\n:]{0,80}\n?[^\n:]{0,80}|писал[^\n:]{0,80}\n?[^\n:]{0,80}|写道|寫道)[ \xa0]{0,2}[:：][ "
+    r"\t]*$|^[ \t]*\d{4}[^\n]{8,120}<[^\n<>]{3,80}@[^\n<>]{3,80}>[^\n:]{0,20}:[ \t]*$|^[ \t]*-{2,}[ "
+    r"\t]*(?:Original Message|Original-Nachricht|Ursprüngliche Nachricht|Forwarded message|Message "
+    r"d'origine|Mensaje original|Messaggio originale|Mensagem original)[ \t]*-{2,}[ \t]*$|^(?:From|Von|De|"
+    r"Da|发件人)[ \t]?[:：][^\n]{2,200}\n(?:[^\n]{0,200}\n)?(?:Sent|Date|To|Subject|Gesendet|Datum|An|"
+    r"Betreff|Envoyé|Enviado|Inviato|发送时间|日期|收件人)[ \t]?[:：]|^[ \t]*(?:—|--|–|_{3,})[ "
+    r"\t]*\n(?:Reply to this email|You are receiving this|View it on GitHub)",
     re.MULTILINE,
 )
 # Finds: "<details open>"
 _BLOCK_TAG = re.compile(
     r"<(/?)(pre|code|blockquote|details|kbd|samp|tt|del|s|strike|script|style)\b[^<>]{0,300}>", re.IGNORECASE
 )
+# Finds: "duplicate"
+_SPOKEN_CODE = re.compile(r"dup(?:e|licate)?", re.IGNORECASE)
 # Finds: "~~Duplicate of #5~~"
 _STRIKE = re.compile(r"~~(?=\S)[^~\n]{1,1000}~~")
 # Finds: "\"dup of #5\""
@@ -139,7 +142,8 @@ def _code_spans(text: str) -> Iterator[tuple[int, int]]:
     index = 0
     while index < len(runs):
         other = partner[index]
-        if other > 0 and text.find("\n\n", runs[index][1], runs[other][0]) < 0:
+        said = other > 0 and _SPOKEN_CODE.fullmatch(text, runs[index][1], runs[other][0])
+        if other > 0 and not said and text.find("\n\n", runs[index][1], runs[other][0]) < 0:
             yield runs[index][0], runs[other][1]
             index = other
         index += 1

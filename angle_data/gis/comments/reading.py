@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from angle_data.gis.comments.context import is_conditional
+from angle_data.gis.comments.corrections import regrets, takes_back, withdraws
 from angle_data.gis.comments.grammar import Hit, find_hits
 from angle_data.gis.comments.markdown import own_words
 from angle_data.gis.comments.references import PUBLIC_HOSTS, find_references, mark_references, may_refer
-from angle_data.gis.comments.sentences import Sentence, split_sentences
-from angle_data.gis.comments.vocabulary import Direction, expand
+from angle_data.gis.comments.sentences import split_sentences
+from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
 
 Certainty = Literal["explicit", "tentative"]
 
@@ -70,31 +70,12 @@ class Reading:
 LONGEST = 65_536
 """What GitHub allows in a comment, in characters; the rest of a longer text is not read."""
 
-# Finds: "not a duplicate after all"
-_TAKE_BACK = expand(
-    r"(?:\bnot|n't|\bno longer|\bnever|\bno)(?: (?:a|an|actually|really|in fact|the|exact|true|be|been|"
-    r"exactly))* {D}(?! of {REF})|\b(?:is|it's|are|as|was|indeed|really|actually|'s|"
-    r"seems?) (?:an? )?(?:completely |totally |really |actually |indeed |clearly |slightly |"
-    r"quite )?(?:different|separate|distinct|unrelated) (?:issue|problem|bug|thing|case|request|topic|"
-    r"root cause|cause)\b|^(?:\w+[,:]? )?(?:an? )?(?:different|separate|distinct) (?:issue|problem|bug)|"
-    r"\bunmark\w*\b|\bun-?dup\w*\b|\bremov\w+ (?:the )?{D} (?:label|tag|mark)|\bwrong (?:issue|number|link|"
-    r"ticket|thread|one)\b|\bscratch that\b|\b(?:ignore|disregard) (?:that|my (?:last|previous)|the above|"
-    r"this comment)\b|^(?:edit|update|correction) ?\d? ?[:,–—-]+ ?(?:(?:oh|ah|ok|oops|sorry|hm+|"
-    r"actually)[,.!]* )*(?:nope|never ?mind|nvm|wrong|scratch|no(?! (?:problem|worr|longer|need|idea|other|"
-    r"more|one|news))\b)|^(?:oh |ah |ok |oops,? )?(?:never ?mind|nvm)(?: then| me| that)?[.,! ]*$|"
-    r"\bclosed (?:this )?(?:by mistake|by accident|in error|accidentally|mistakenly)\b|\b(?:i was|that was|"
-    r"was) (?:wrong|mistaken|my mistake)\b|kein duplikat|pas un doublon|no es un duplicado|"
-    r"não é (?:uma )?duplicat|non è un duplicato|не дубликат|不是重复|重複ではあり|중복이 아"
-)
-# Finds: "sorry"
-_REGRETS = expand(
-    r"\b(?:edit|sorry|after all|re-?open\w*|never ?mind|nvm|scratch|oops|actually|correction|wrong|"
-    r"mistake\w*|my bad|update|apolog\w+|un-?mark\w*|un-?dup\w*|turns? out|looking (?:again|closer|"
-    r"at it again)|on second thought|misread|i see now|removing|remove|ignore|disregard|hold on|wait)\b"
-)
-# Finds: "different"
+# Finds: "different issue"
 _BACK = re.compile(
-    "dup|different|separate|wrong|mind|scratch|mistake|unrelated|distinct|ignore|doublon|дубл|重|중복|nvm"
+    r"dup|(?:different|separate|unrelated|distinct|wrong) (?:issue|problem|bug|thing|case|request|topic|"
+    r"root|cause|number|link|ticket|thread|one)|(?:that|i) was wrong|mind\b|scratch that|mistake|ignore|"
+    r"disregard|(?:edit|update|correction) ?\d? ?[:,–—-]|unmark|accident|closed (?:this )?in error|doublon|"
+    r"дубл|重|중복|nvm"
 )
 
 
@@ -116,8 +97,8 @@ def read_comment(
     sentences = split_sentences(mark_references(text, references, repo, number), references)
     bot = author is not None and author.endswith("[bot]")
     hits = find_hits(sentences, bot=bot)
-    backs = [sentence for sentence in sentences if _takes_back(sentence)]
-    regret = max((sentence.offset(0) for sentence in backs if _REGRETS.search(sentence.text)), default=-1)
+    backs = [s for s in sentences if takes_back(s) and not (s.refs and withdraws(s.text))]
+    regret = max((sentence.offset(0) for sentence in backs if regrets(sentence)), default=-1)
     denials = _unique(hit for hit in hits if hit.verdict == "denied")
     denied = {denial.target for denial in denials}
     links = _unique(hit for hit in hits if hit.verdict != "denied" and hit.end > regret)
@@ -125,27 +106,25 @@ def read_comment(
         links=tuple(link for link in links if link.target not in denied),
         denials=denials,
         retracts=regret >= 0,
-        denies=any(not _REGRETS.search(sentence.text) for sentence in backs),
+        denies=not all(map(regrets, backs)),
     )
 
 
 def _unique(hits: Iterable[Hit]) -> tuple[MarkerLink, ...]:
-    """One link per target: the surest, then the first; ordered by place."""
+    """One link per target: the surest, then the strongest kind, then the first; ordered by place."""
     best: dict[tuple[str, int], MarkerLink] = {}
     for hit in hits:
         certainty: Certainty = "tentative" if hit.verdict == "tentative" else "explicit"
         span = hit.start, hit.end
         link = MarkerLink(hit.ref.repo, hit.ref.number, hit.direction, certainty, hit.kind, span)
         known = best.get(link.target)
-        if known is None or (known.certainty == "tentative" and certainty == "explicit"):
+        if known is None or _strength(link) > _strength(known):
             best[link.target] = link
     return tuple(sorted(best.values(), key=lambda link: link.span))
 
 
-def _takes_back(sentence: Sentence) -> bool:
-    """Whether a sentence takes back what was said before; one with a word of regret retracts it."""
-    match = _TAKE_BACK.search(sentence.text)
-    return not (match is None or sentence.ending == "?" or is_conditional(sentence.text[: match.end()]))
+def _strength(link: MarkerLink) -> tuple[bool, bool]:
+    return link.certainty == "explicit", link.family not in WEAK_KINDS
 
 
 WRITE_ROLES = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})

@@ -82,28 +82,28 @@ def split_sentences(marked: str, references: list[Reference]) -> list[Sentence]:
 def _units(marked: str) -> Iterator[tuple[int, int, bool, int]]:
     """Yield (start, end, is list item, paragraph) of runs of lines that belong together."""
     start = end = -1
-    item = False
+    item = gap = False
     paragraph = position = 0
     for line in marked.split("\n"):
         begin, position = position, position + len(line) + 1
         if not line.strip():
-            if start >= 0:
-                yield start, end, item, paragraph
-                paragraph += 1
-            start = -1
+            gap = gap or start >= 0
             continue
         bullet = _BULLET.match(line) or _HEADING.match(line)
-        joined = (
-            start >= 0
-            and not bullet
-            and _SOFT.match(line)
-            and not _ENDS.search(marked, max(start, end - 9), end)
-        )
+        ending = _ENDS.search(marked, max(start, end - 9), end) if start >= 0 else None
+        if bullet or start < 0:
+            joined = False
+        elif ending:  # a colon leads to the reference below it, even across a blank line
+            joined = ":" in ending[0] and line.lstrip().startswith(REF)
+        else:
+            joined = not gap and _SOFT.match(line) is not None
         if not joined:
             if start >= 0:
                 yield start, end, item, paragraph
+                paragraph += gap
             start = begin + (bullet.end() if bullet else 0)
             item = bullet is not None and not line.lstrip().startswith("#")
+        gap = False
         end = begin + len(line)
     if start >= 0:
         yield start, end, item, paragraph

@@ -1,6 +1,6 @@
 """The words of the grammar: kinds of statement, building blocks of patterns, and cue words around a phrase.
 
-`phrases` puts the building blocks together; `context` walks over the cue words.
+`phrases` puts the building blocks together; `subject` walks over the cue words.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ KINDS: dict[str, str] = {
     "tracked": "tracked in another issue",
     "reported": "already reported, requested or known as another issue",
     "continued": "the reader is sent to another issue to go on",
+    "outlived": "fixed, and this issue still happens; always a denial",
     "similar": "said to look like or relate to another issue; always tentative",
 }
 """Kind -> what the writer said. A suffix `:pull` says that the target was named as a pull request."""
@@ -48,121 +49,108 @@ def _misspelt(stem: str) -> str:
 
 # Finds: "doublon"
 _FOREIGN = (
-    r"duplikat\w{0,3}|dublette|doublons?|duplicatas?|duplicad[oa]s?|duplicat[oi]|doppion[ei]|doppelt|"
+    r"dubbel|duplikat\w{0,3}|dublette|doublons?|duplicatas?|duplicad[oa]s?|duplicat[oi]|doppion[ei]|doppelt|"
     r"duplicaat|dubblett|dublet|duplikát\w{0,2}|duplicit\w{1,4}|zduplikowan\w{1,4}|дубликат\w{0,3}|дубл[ья]|"
     r"дублем|дублікат\w{0,3}|дублиру\w{1,5}|дублює|повтор|kopyası|trùng(?: lặp)?|en double"
 )
 # Finds: "duplicated"
 _D = (
-    rf"(?:d(?:{_misspelt('uplicat')})(?:e|es|ed|ion|ions|ing|et|e'd)?|dup'?(?:e|ed|es|s|d|ing)?|"
-    rf"dupp(?:e|ed|ing)|{_FOREIGN})"
+    rf"(?:d(?:{_misspelt('uplicat')})(?:e|es|ed|ion|ions|ing|et|e'd)?|dup'?(?:e|ed|es|s|d|ing)?|dupp(?:e|ed|"
+    rf"ing)|{_FOREIGN})"
 )
 # Finds: "dupe"
-DUPLICATE = rf"(?<![\w.@-])(?<! /)(?<!^/){_D}(?![\w/]|\.\w|-\w)"
+DUPLICATE = rf"(?<![\w.@-])(?<! /)(?<!^/){_D}(?![\w/]|\.\w|-(?!of\b)\w)"
 """A word for duplicate: noun, participle or verb, misspelt by one letter or in another language."""
 
 # Finds: "feature request"
 _ISSUE = (
     r"(?:issues?|bugs?|tickets?|reports?|(?:feature |pull |enhancement |change )?requests?|features?|"
-    r"proposals?|problems?|threads?|discussions?|prs?|ones?|items?|tasks?|cards?|entry|thing|post|crash|case|"
-    r"question|rfc|fr|suggestion|idea)"
+    r"proposals?|problems?|threads?|discussions?|prs?|ones?|items?|tasks?|cards?|entry|thing|post|crash|"
+    r"case|question|rfc|fr|suggestion|idea|zgłoszenia|задачи|тикета|проблемы|бага)"
 )
 # Finds: "this issue"
 _THIS = (
-    rf"(?:(?:this|that|these|the current|my|mine|our)(?: (?:exact |very |same )?(?:{_ISSUE}|here))?|it|"
-    rf"here|{SELF})"
+    rf"(?:(?:this|that|these|the current|my|mine|our)(?: (?:exact |very |same )?(?:{_ISSUE}|here))?|it|here|"
+    rf"{SELF})"
 )
 # Finds: "existing"
 _FILLER_WORD = (
-    rf"(?:the|our|an?|this|that|my|your|its|existing|older|old|newer|new|open|opened|closed|earlier|previous|"
-    rf"prior|first|long|standing|long-standing|longstanding|known|same|original|main|master|canonical|parent|"
-    rf"other|another|very|upstream|both|either|all|of|in|at|on|as|over|there|here|already|reported|filed|"
-    rf"tracked|described|discussed|mentioned|requested|following|with|from|umbrella|tracking|meta|part|more|"
-    rf"recent|latest|better|broader|bigger|larger|wider|comprehensive|detailed|complete|active|up-to-date|"
-    rf"specific|github|gh|number|no\.?|nr\.?|general|similar|much|see|please|which is|which has been|and|"
-    rf"currently|is|what we have|what's|what is|by @[\w-]+|incidencia|tíquete|chamado|anfrage|meldung|its|"
-    rf"sibling|successor|predecessor|counterpart|version|was|were|has been|been|asked|proposed|suggested|"
-    rf"raised|der|die|das|dem|den|le|la|les|el|los|o|os|il|lo|in|dans|em|w|в|и|issue:|{_ISSUE}'?s?|{OTHER}|"
+    rf"(?:the|our|an?|this|that|my|your|its|existing|older|old|newer|new|open|opened|closed|earlier|"
+    rf"previous|prior|first|long|standing|long-standing|longstanding|known|same|original|main|master|"
+    rf"canonical|parent|other|another|very|upstream|both|either|all|of|in|at|on|as|over|there|here|already|"
+    rf"reported|filed|tracked|described|discussed|mentioned|requested|following|with|from|umbrella|tracking|"
+    rf"meta|part|more|recent|latest|better|broader|bigger|larger|wider|comprehensive|detailed|complete|"
+    rf"active|up-to-date|specific|github|gh|number|no\.?|nr\.?|general|similar|much|see|please|which is|"
+    rf"which has been|and|currently|is|what we have|what's|what is|by @[\w-]+|incidencia|zgłoszeni[ae]|"
+    rf"tíquete|chamado|anfrage|meldung|its|sibling|successor|predecessor|counterpart|version|was|were|has "
+    rf"been|been|asked|proposed|suggested|raised|der|die|das|dem|den|le|la|les|el|los|o|os|il|lo|in|dans|em|"
+    rf"w|в|и|issue:|{_ISSUE}'?s?|{OTHER}|events|pls|kindly|cf\.?|refer to|follow|check|track(?:ed|ing)? "
+    rf"with|duplicates?|it's|vs\.?|go to|siehe|voir|véase|vea|ver|vedi|см\.?|vgl\.?|zie|zob\.?|"
     rf"\"[^\"]{{1,120}}\"|'[^']{{3,120}}')"
+)
+# Finds: "crash"
+_PLAIN_WORD = (
+    r"(?!(?:is|was|are|were|when|if|that|which|since|after|fix\w*|tests?|patch|prs?|commit|approach|code|"
+    r"change\w*|branch|way|not)\b)[\w'/+-]+"
 )
 # Finds: "the existing issue "
 _FILLER = (
-    rf"(?:(?>{_ISSUE} (?:about|for|on|regarding|titled|requesting|asking|concerning|called|that|"
-    rf"with|around|where) "
-    rf"[^.;!?{REF}]{{1,60}}(?<=[ (,:–—-])(?={REF})|{_FILLER_WORD}[ ,:(#\"'–—-]{{1,3}}+)){{0,9}}+[\"'(<:]?"
+    rf"(?:(?>{_ISSUE} (?:about|for|on|regarding|titled|requesting|asking|concerning|called|that|with|around|"
+    rf"where) [^.;!?{REF}]{{1,60}}(?<=[ (,:–—-])(?={REF})|(?:{_PLAIN_WORD} ){{1,3}}(?={_ISSUE}\b)|(?:which|"
+    rf"that|as it|because it|since it) [^.;!?{REF}]{{1,80}}[:(] ?(?={REF})|{_FILLER_WORD}[ "
+    rf",:(#\"'–—-]{{1,3}}+)){{0,9}}+[\"'(<:]?"
 )
 # Finds: " and "
 _SEPARATOR = (
-    r"\)?(?: ?(?:,|;|\+|&|/|\||and|und|et|y|e|i|и|و|及|和|と|or|as well as|plus|then|also|\((?=and|also|"
-    r"as well|&|\+))){1,3}(?: (?:also|even|of|to|issues?|bug|in|prs?|pull request))*[ (]?"
+    r"\)?(?: ?(?:,|;|\+|&|/|\||and|und|et|y|e|i|и|و|及|和|と|or|as well as|plus|then|also|\((?=and|also|as "
+    r"well|&|\+))){1,3}(?: (?:also|even|of|to|issues?|bug|in|prs?|pull request))*[ (]?"
 )
 # A reference that opens a statement of its own is no further target ("dup of #1, #2 is related").
 # Finds: " and #6"
 _STATEMENT = (
-    r"(?! (?:is|was|has|had|will|does|did|seems|looks|might|may|should|can|fix(?:es|ed)|adds|covers|"
-    r"tracks|explains|just|only|would|could|describes|also)\b)"
+    r"(?! (?:is|was|has|had|will|does|did|seems|looks|might|may|should|can|fix(?:es|ed)|adds|covers|tracks|"
+    r"explains|just|only|would|could|describes|also)\b)"
 )
 # Finds: "#5, #6 and #7"
 _LIST = rf"(?P<r>{REF}(?:(?:{_SEPARATOR}| ){REF}{_STATEMENT}){{0,30}})"
 # Finds: " of "
 _PREP = (
-    r" ?\b(?:of|to|with|for|from|if|against|into|ot|fo|off|by|von|zu|zum|zur|mit|vom|de la|de|du|del|da|do|"
-    r"di|della|dello|con|avec|van|av|af|z|с|от|к|từ|của|với|dari)\b[ :]{0,2}"
+    r"[ -]?(?:w/|\b(?:of|to|with|for|from|if|against|into|ot|fo|off|by|von|zu|zum|zur|mit|vom|de la|de|du|"
+    r"del|da|do|di|della|dello|con|avec|van|av|af|z|с|от|к|từ|của|với|dari)\b)[ :]{0,2}"
 )
 # Finds: " -> "
 _PUNCTUATION = r" ?(?:[:>=→⇒⇨,(;]|[-–—]{1,3}|\.{2,3}|…){1,3} ?"
-# Finds: "please see "
-_POINTER = (
-    r"(?:(?:please |pls |kindly )?(?:see|cf\.?|refer to|follow|original(?: issue)?(?: is| at| here|"
-    r" here is)?|same as|check|track(?:ed|ing)? (?:in|by|at|with)|which is|duplicates?|of|it's|this is|vs\.?|"
-    r"go to|siehe|voir|véase|ver|vea|vedi|см\.?|vgl\.?|zie|zob\.?)[: ]{1,2}+){0,3}+"
-)
-# Finds: "ticket"
-_TICKET = (
-    r"(?:issues?|bugs?|tickets?|reports?|(?:feature |pull )?requests?|threads?|prs?|question|"
-    r"задачи|тикета|проблемы|бага)"
-)
 # Finds: " over there in"
 _AS = (
-    r"(?: (?:here|over|there|out|in|as|at|by|with|under|via|on|through|inside|within|upstream|"
-    r"separately|elsewhere)){1,3}:?"
+    r"(?: (?:here|over|there|out|in|as|at|by|with|under|via|on|through|inside|within|upstream|separately|"
+    r"elsewhere)){1,3}:?"
 )
 # Finds: " basically the same as"
 _ADV = (
     r"(?: (?:already|also|currently|now|actually|really|basically|essentially|just|simply|exactly|literally|"
     r"in fact|indeed|pretty much|more or less|probably|likely|most likely|maybe|possibly|perhaps|presumably|"
     r"likely|definitely|certainly|clearly|obviously|still|all|both|fully|completely|entirely|being|been|"
-    r"mostly|effectively|technically|again|apparently|directly|the same as|same as|same|"
-    r"the same issue as)){0,4}"
+    r"mostly|effectively|technically|again|apparently|directly|the same as|same as|same|the same issue "
+    r"as)){0,4}"
 )
 # Finds: "looks like"
 _BE = (
-    r"(?:is|was|are|were|be|been|being|'s|has been|have been|had been|gets|got|looks like|seems "
-    r"like|seems to be|appears to be|might be|may be|could be|to be)"
-)
-# Finds: " was closed as a "
-_LINK = (
-    r"(?:[ ,(–—-]|\b(?:is|was|are|were|be|been|being|has|have|had|got|gets|seems?|looks?|like|appears?|to|as|"
-    r"a|an|the|exact|also|already|now|just|really|basically|actually|both|all|clearly|definitely|probably|"
-    r"likely|possible|possibly|might|may|could|which|that|who|closed|closing|marked|flagged|tagged|labell?ed|"
-    r"resolved|filed|opened|and|it's|it|i|i've|think|believe|itself|est|un|ist|ein|es|é|uma|è|это)\b){1,12}"
+    r"(?:is|was|are|were|be|been|being|'s|has been|have been|had been|gets|got|looks like|seems like|seems "
+    r"to be|appears to be|might be|may be|could be|to be)"
 )
 _MACROS = {
     "D": DUPLICATE,
     "R": _LIST,
     "ISSUE": _ISSUE,
-    "TICKET": _TICKET,
     "THIS": _THIS,
     "FILL": _FILLER,
     "REF": REF,
     "SELF": SELF,
     "PREP": _PREP,
     "PUNCT": _PUNCTUATION,
-    "POINTER": _POINTER,
     "AS": _AS,
     "ADV": _ADV,
     "BE": _BE,
-    "LINK": _LINK,
 }
 
 
@@ -175,16 +163,19 @@ def expand(pattern: str) -> re.Pattern[str]:
 
 # Finds: "Closing as a duplicate."
 UNBOUND = expand(
-    r"{D}(?! (?:of|to|with) {THIS}(?! ?:))(?=$|[.,;:!?)\]–—\"'…-]| (?:and|so|but|because|since|as|for|to|"
-    r"then|already|here|too|now|please|i|we|the|by|which|that|in favou?r|issue|bug|report|ticket|request|of|"
-    r"see|cf|thanks|thank|sorry|closing|closed|then|duplicate|siehe|voir|et|und|y|e|и)\b|[ ]?[–—-]| ?{REF}|"
-    r" [:;=])|重複(?:です|しています|のため|している)|重复(?:了|的|问题|issue)?(?=$|[ ,.。!！?？]| ?issue)|"
-    r"중복(?:입니다| 이슈| 건|된|이라|으로|인)"
+    r"{D}(?! (?:of|to|with) (?:this|these|mine|here|{SELF})\b(?! ?:))(?=$|[.,;:!?)\]–—\"'…-]| (?:and|so|but|"
+    r"because|since|as|for|to|then|already|here|too|now|please|i|we|the|by|which|that|in favou?r|issue|bug|"
+    r"report|ticket|request|of|see|cf|thanks|thank|sorry|closing|closed|then|duplicate|siehe|voir|et|und|y|"
+    r"e|и)\b|[ ]?[–—-]| ?{REF}| [:;=])|重複(?:です|しています|のため|している)|重复(?:了|的|问题|"
+    r"issue)?(?=$|[ ,.。!！?？]| ?issue)|중복(?:입니다| 이슈| 건|된|이라|으로|인)|\b(?:post|submitt|fil|"
+    r"report|open|creat)\w*(?: (?:this|it|the same(?: \w+)?|one))? twice\b|\bas a (?:copy|repeat)\b|"
+    r"\bredundant\b|\bclos\w*\b[^.;{REF}]{0,40} in favou?r of (?![^.;]*{REF})|\brepeated (?:issue|report|"
+    r"bug|ticket|question)\b"
 )
 """A word for duplicate that may stand without its target beside it."""
 
 # Finds: "duplicate of #5"
-BOUND = expand(r"{D}(?: {TICKET})?(?:{PREP}{FILL}|{PUNCT}{POINTER}{FILL}| (?=\ue000))\(?{R}")
+BOUND = expand(r"{D}(?: {ISSUE})?(?:{PREP}{FILL}|{PUNCT}{FILL}| (?=\ue000))\(?{R}")
 """A word for duplicate with its target."""
 
 # Cue words: lower case, without punctuation
@@ -194,47 +185,15 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-NEGATIONS = _words("""
-    not never neither nor cannot isnt dont doesnt wasnt arent shouldnt didnt wouldnt cant wont disagree
-    doubt doubtful wrongly incorrectly mistakenly erroneously falsely accidentally wrong hardly non nicht
-    kein keine keinen keiner pas não nao nunca не ні nie geen niet inte ikke nem değil
-""")
-"""Words that deny what follows."""
-
-ASKED_NEGATIONS = _words("""
-    isn't aren't wasn't shouldn't couldn't can't doesn't don't won't wouldn't didn't hasn't haven't isnt
-""")
-"""Negations that ask and deny nothing in a question."""
-
-GAP = _words("""
-    treat regard tag label claim seen que soit sea seja sia che что dass a an the exact exactly real
-    really true truly actual actually quite just even simply necessarily strictly entirely think thinks
-    believe consider considered feel see say said call agree convinced that this it its it's these those
-    there is was were are am be been being to as look looks looked seem seems appear appears sound sounds
-    like close closing closed mark marked marking flag flagged treated labelled labeled have has had
-    should would could can do does did issue one bug ticket report of in how why case my mine any more
-    longer way at all either same complete full direct duplicate i we you they he she anyone please simple
-    perfect 100% reason thing problem request i'd i'm considering tracked covered described reported
-    handled already currently so yet supposed by mean meant understand get ein eine einen das dies es un
-    une uma um una uno el la lo le o os est ce este esto isso isto é è ser является это дубликатом with
-    wirklich vraiment realmente jest een det är en et
-""")
-"""Words that may stand between a negation and what it denies."""
-
-NO_GAP = _words("""
-    es un una el la lo le longer way such creo parece que è o
-""")
-"""The same for `no`, which opens a sentence in English and denies in Spanish and Italian."""
-
 THIS_WORDS = _words("""
     this it that these those it's that's this's its mine here ours which issue's everything i've das dies
-    dieses hier ce ceci cela c'est esto este esta isso isto questo questa это эта
+    dieses hier ce ceci cela c'est esto este esta isso isto questo questa это эта це esse essa
 """) | {SELF}
 """Words that stand for the issue itself."""
 
 NOUNS = _words("""
-    issue issues bug bugs ticket request report problem feature thread one discussion proposal enhancement
-    pr question task topic idea suggestion post item case behaviour behavior error
+    issue issues bug bugs ticket request report problem feature thread one discussion proposal enhancement pr
+    question task topic idea suggestion post item case behaviour behavior error
 """)
 """What an issue is called; with an article it stands for the issue itself."""
 
@@ -244,23 +203,23 @@ POINTING = _words("""
 """What may stand between such a noun and its article."""
 
 LIGHT = _words("""
-    está están estão fica something what exactly recently just always is was are were be been being has
-    have had having get gets got will would should can could may might must to as a an the also already
-    now actually really basically essentially clearly obviously definitely probably likely maybe possibly
-    perhaps apparently likewise itself themselves indeed simply only exact very most pretty much certainly
-    surely i we you they i'm i'll i'd i've we're we'll we've let's lets let me think believe guess feel
-    say assume suppose suspect look looks like seem seems appear appears sound sounds considered close
-    closing closed mark marking marked flag flagged tag tagged label labelled labeled resolved filed
-    opened reported identified treated recognized both all either possible potential another yet again too
-    then known more or less kind of sort in fact so and but because since therefore hence thus thanks
-    thank sorry ok okay yes yep yeah yup sure hi hello hey please fully completely entirely currently
-    still well going go ahead down out up off gonna happening us for this that it see found find noticed
-    realized realised discovered figured turns seeing agree confirm confirmed confirming afaict afaik iirc
-    iiuc imo imho fyi btw oops ah oh hmm my our same moving we'd described mentioned reporting describing
-    requested asked describe mention ask request asking underlying root whole general your triage
-    resolving keep keeping work effort effectively technically literally mostly safely best better rather
-    honest tracked tracking continue ist sind wird wurde ein eine bereits schon auch daher ich schließe
-    als est un une déjà je ferme comme es una ya se lo cierro como cerrando é uma já fechando fecho è
-    stato già chiudo eto закрываю как уже
+    está están estão fica something what exactly recently just always is was are were be been being has have
+    had having get gets got will would should can could may might must to as a an the also already now
+    actually really basically essentially clearly obviously definitely probably likely maybe possibly perhaps
+    apparently likewise itself themselves indeed simply only exact very most pretty much certainly surely i we
+    you they i'm i'll i'd i've we're we'll we've let's lets let me think believe guess feel say assume suppose
+    suspect look looks like seem seems appear appears sound sounds considered close closing closed mark
+    marking marked flag flagged tag tagged label labelled labeled resolved filed opened reported identified
+    treated recognized both all either possible potential another yet again too then known more or less kind
+    of sort in fact so and but because since therefore hence thus thanks thank sorry ok okay yes yep yeah yup
+    sure hi hello hey please fully completely entirely currently still well going go ahead down out up off
+    gonna happening us for this that it see found find noticed realized realised discovered figured turns
+    seeing agree confirm confirmed confirming afaict afaik iirc iiuc imo imho fyi btw oops ah oh hmm my our
+    same moving we'd described mentioned reporting describing requested asked describe mention ask request
+    asking underlying root whole general your triage resolving keep keeping work effort effectively
+    technically literally mostly safely best better rather honest tracked tracking continue ist sind wird
+    wurde ein eine bereits schon auch daher ich schließe als est un une déjà je ferme comme es una ya se lo
+    cierro como cerrando é uma já fechando fecho è stato già chiudo eto закрываю как уже jest zamykam jako
+    zgłoszenie nie chyba part nearly almost partially partly vaguely loosely vou fechar похоже на
 """)
 """Words that name no subject of their own."""

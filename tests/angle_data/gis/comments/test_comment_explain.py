@@ -86,3 +86,10 @@ def test_a_bad_line_is_named(tmp_path, line, message):
     with pytest.raises(InputError) as caught:
         list(explain_comments(write(tmp_path, ROW, line)))
     assert f"comments.jsonl:2: {message}" in str(caught.value)
+
+
+def test_an_empty_file_is_an_error_and_not_silence(tmp_path):
+    result = run("--comments", write(tmp_path))
+    assert result.exit_code == 1
+    assert isinstance(result.exception, InputError)
+    assert "no comments; a line holds repo, number, author and body" in str(result.exception)

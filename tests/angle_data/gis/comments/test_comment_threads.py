@@ -29,6 +29,8 @@ MARK = said("Duplicate of #5")
         "Oops, wrong issue.",
         "Actually this isn't a duplicate, reopening",
         "Unmarking as duplicate",
+        "Unmarking as duplicate of #5",
+        "Undoing the duplicate mark (#5).",
     ],
 )
 def test_the_writer_takes_a_marker_back(body):
@@ -78,3 +80,15 @@ def test_targets_compare_without_case():
 def test_denials_are_kept_for_explicit_non_duplicates():
     read = thread(said("This is not a duplicate of #7."))
     assert [(denial.link.number, denial.comment) for denial in read.denials] == [(7, 0)]
+
+
+def test_an_issue_that_is_fixed_while_this_one_still_happens_is_denied_as_outlived():
+    read = thread(MARK, said("#5 is fixed in 2.0 and I still see this."))
+    assert (read.standing, [denial.link.kind for denial in read.denials]) == ([], ["outlived"])
+
+
+def test_a_withdrawal_with_a_target_cancels_that_one_only():
+    marks = said("Duplicate of #5 and #6")
+    assert standing(marks, said("Unmarking as duplicate of #5.")) == [6]
+    assert standing(marks, said("Duplicate mark removed again: scratch what I said about #6.")) == [5]
+    assert standing(marks, said("Unmarking as duplicate.")) == []
