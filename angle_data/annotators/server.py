@@ -8,7 +8,8 @@ retries here are the only ones. What a failed request means for the run:
 - no connection, 502, 503, 504 after an address has answered: everything waits for up to three minutes
   (`endpoints.Patience`), then the run ends with `StoppedError`: a server may be starting anew
 - 429: everybody pauses, and it is tried again until it passes: the service asks for patience, not less work
-- 400 that names the response format: asked again with a laxer one, from then on always, once per address
+- 400 that names the response format, max_tokens, temperature or seed: asked again in a laxer form (`Form`),
+  from then on always, once per address
 - 400 and other refusals of the request itself: a `Failure`; five equal ones in a row before the first reply
   end the run with `AnnotatorError`, and after it twenty equal ones or a hundred of any kind
 - 401, 403: end the run with `CredentialsError`; 3xx, 404, or 429 for lack of quota: with `AnnotatorError`
@@ -23,7 +24,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import re
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
@@ -34,7 +34,6 @@ from angle_data.annotators.limits import Limiter
 from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
-    LAXER,
     Form,
     Transport,
     api_key,
@@ -62,9 +61,6 @@ _ATTEMPTS_UNREACHED = 3
 _EQUAL_REFUSALS = 5
 _FAILURES_IN_A_ROW = 20
 _REFUSALS_IN_A_ROW = 100  # a server that answers may well refuse a stretch of long texts
-_NAMES_FORMAT = re.compile(
-    r"response_format|json_schema|json_object|structured.?output|guided", re.IGNORECASE
-)
 
 
 class OpenAIServer:
@@ -128,8 +124,7 @@ class OpenAIServer:
         spec = self._spec
         limiter = Limiter(spec.concurrency, spec.requests_per_minute, spec.tokens_per_minute)
         path = f"{(url or DEFAULT_URL).rstrip('/')}/chat/completions"
-        form: Form = "json_object" if spec.dialect == "glm" else "json_schema"
-        return Endpoint(path, url or "the OpenAI API", limiter, form)
+        return Endpoint(path, url or "the OpenAI API", limiter, Form.of(spec))
 
     async def _work(
         self, source: Iterator[ChatRequest], outcomes: asyncio.Queue[Reply | Failure | Exception | None]
@@ -242,15 +237,18 @@ class OpenAIServer:
             ) from error
 
     def _lowered(self, request: ChatRequest, endpoint: Endpoint, form: Form, error: CallError) -> bool:
-        """Ask this address for a laxer form from now on, if it answered 400 because of `form`."""
-        about_form = error.status_code == 400 and _NAMES_FORMAT.search(str(error))
-        if not about_form or request.sampling.schema is None or form == "text":
+        """Ask this address in a laxer form from now on, if it answered 400 because of `form`."""
+        if error.status_code != 400 or (laxer := form.relaxed(str(error), request.sampling)) == form:
             return False
         if endpoint.form == form:
-            endpoint.form, said = LAXER[form], one_line(error)
-            log.warning(
-                "%s knows no %s replies (%s); asking for %s instead", endpoint.name, form, said, endpoint.form
-            )
+            endpoint.form = laxer
+            if laxer.json != form.json:
+                said = f"asking for {laxer.json} instead of {form.json}"
+            elif laxer.tokens != form.tokens:
+                said = f"asking with {laxer.tokens}"
+            else:
+                said = f"leaving out {laxer.without[-1]}"
+            log.warning("%s: %s; %s", endpoint.name, one_line(error), said)
         return True
 
     def _failure(self, request: ChatRequest, error: CallError, address: str) -> Failure:

@@ -13,10 +13,12 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal, Self
+from dataclasses import dataclass, replace
+from typing import Any, Self
 from urllib.parse import urlsplit
 
-from angle_data.annotators.base import ChatRequest, Reply
+from angle_data.annotators.base import ChatRequest, Reply, Sampling
+from angle_data.annotators.models import is_reasoning
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError, InputError
 from angle_data.http import BadAnswer, NoAnswer, ServiceError
@@ -27,10 +29,52 @@ _MESSAGE_CHARS = 300
 _USERINFO = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^\s'\"<>]*@", re.IGNORECASE)  # http://me:pw@host
 _BARE = re.compile(r"(?<![\w/@])[^\s/@'\"<>:]+:[^\s/@'\"<>]+@(?=[\w\[])")  # me:pw@host:3128
 
-Form = Literal["json_schema", "json_object", "text"]
-"""How a reply is held to JSON: to the schema, to any object, not at all (the prompt asks for it anyway)."""
-LAXER: dict[Form, Form] = {"json_schema": "json_object", "json_object": "text"}
-"""Form -> the form to ask for when a server does not know it."""
+_LAXER = {"json_schema": "json_object", "json_object": "text"}
+_NAMES_FORMAT = re.compile(
+    r"response_format|json_schema|json_object|structured.?output|guided", re.IGNORECASE
+)
+_NAMES_TOKENS = re.compile(r"\bmax_tokens\b.*\bmax_completion_tokens\b", re.DOTALL)
+_OPTIONAL = ("temperature", "seed")
+_REFUSES = re.compile(
+    r"unsupported|not support|unrecognized|unknown|not permitted|only the default", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a server is asked, as far as it is known what it takes.
+
+    `json`: how a reply is held to JSON: to the schema (`json_schema`), to any object (`json_object`), not at
+    all (`text`; the prompt asks for it anyway). `tokens` is its name for the longest reply; the fields
+    `without` are left out.
+    """
+
+    json: str = "json_schema"
+    tokens: str = "max_tokens"
+    without: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, spec: AnnotatorSpec) -> Self:
+        """Return the form to begin with, by what is known of the service and the model."""
+        if spec.dialect == "glm":
+            return cls("json_object", without=("seed",))
+        return (
+            cls(tokens="max_completion_tokens", without=("temperature",))
+            if is_reasoning(spec.checkpoint)
+            else cls()
+        )
+
+    def relaxed(self, said: str, sampling: Sampling) -> Form:
+        """Return the form for a server that answered 400 with `said`, the same one if nothing helps."""
+        if self.tokens == "max_tokens" and _NAMES_TOKENS.search(said):
+            return replace(self, tokens="max_completion_tokens")
+        if sampling.schema is not None and self.json in _LAXER and _NAMES_FORMAT.search(said):
+            return replace(self, json=_LAXER[self.json])
+        for name in _OPTIONAL:
+            sent = getattr(sampling, name) is not None and name not in self.without
+            if sent and re.search(rf"\b{name}\b", said) and _REFUSES.search(said):
+                return replace(self, without=(*self.without, name))
+        return self
 
 
 def one_line(text: object) -> str:
@@ -87,30 +131,26 @@ def credentials_message(spec: AnnotatorSpec, address: str, status: int, said: st
     return f"{address} rejects the API key in {name} (HTTP {status}); set {name} to a valid key"
 
 
-def request_body(
-    request: ChatRequest, dialect: Dialect = "openai", form: Form = "json_schema"
-) -> dict[str, Any]:
+def request_body(request: ChatRequest, dialect: Dialect = "openai", form: Form = Form()) -> dict[str, Any]:
     """Return the JSON body that asks `request`.
 
-    The GLM cloud takes no seed, and its models think aloud unless the request forbids it, see
+    The models of the GLM cloud think aloud unless the request forbids it, see
     https://docs.bigmodel.cn/api-reference.
     """
     sampling = request.sampling
-    body: dict[str, Any] = {
-        "model": request.model,
-        "messages": list(request.messages),
-        "temperature": sampling.temperature,
-        "max_tokens": sampling.max_tokens,
-    }
+    body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
+    for name in _OPTIONAL:
+        if name not in form.without and (value := getattr(sampling, name)) is not None:
+            body[name] = value
+    body[form.tokens] = sampling.max_tokens
     if dialect == "glm":
         body["thinking"] = {"type": "disabled"}
-    elif sampling.seed is not None:
-        body["seed"] = sampling.seed
-    if sampling.schema is not None and form != "text":
-        body["response_format"] = {"type": form}
-        if form == "json_schema":
+    if sampling.schema is not None and form.json != "text":
+        body["response_format"] = {"type": form.json}
+        if form.json == "json_schema":
             named = {"name": "sentences", "schema": sampling.schema, "strict": True}
             body["response_format"]["json_schema"] = named
+    body.update(sampling.params)
     return body
 
 

@@ -319,7 +319,8 @@ class VLLMEngine:
         from vllm.sampling_params import StructuredOutputsParams
 
         params = self._llm.get_default_sampling_params()
-        params.temperature = request.sampling.temperature
+        if request.sampling.temperature is not None:
+            params.temperature = request.sampling.temperature
         params.max_tokens = request.sampling.max_tokens
         params.seed = request.sampling.seed
         if request.sampling.schema is not None:

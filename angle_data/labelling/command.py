@@ -71,7 +71,8 @@ def _parameters(config: type, defaults: dict[str, Any]) -> Iterator[inspect.Para
     for name, default, option in _options(config):
         kind, default = types[name], defaults.get(name, default)
         if option.read is not None:
-            kind, default = (list[str] | None if option.many else str | None), None
+            kind = list[str] | None if option.many else str | None
+            default = None if option.many or default is None else str(default)
         flag = (f"--{name.replace('_', '-')}",) if kind is bool else ()  # without a --no-...
         look = typer.Option(
             *flag, help=option.help, metavar=option.metavar, show_default=option.shown or True
@@ -133,13 +134,13 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> SessionPlan | SessionResult
 
 
 def _plan_text(plan: SessionPlan) -> str:
-    about = {"counted_by", "paid", "usd", "spent_usd"}
+    about = {"model", "counted_by", "paid", "usd", "spent_usd"}
     lines = [_table({name: count for name, count in plan.counts.items() if name not in about})]
     if plan.usd is not None:
         spent = f" ({plan.spent_usd:.4f} USD spent so far)" if plan.spent_usd else ""
         lines.append(f"about {plan.usd:.4f} USD{spent}")
     elif plan.paid:
-        lines.append("cost unknown: give --usd-per-million IN,OUT")
+        lines.append(f"cost unknown: no price is listed for {plan.model}; give --price IN,OUT")
     return "\n".join([*lines, f"source of the token counts: {plan.counted_by}"])
 
 

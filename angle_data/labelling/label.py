@@ -36,7 +36,7 @@ def plan_label(config: LabelConfig) -> SessionPlan:
     Raises:
         InputError: The settings, texts, prompts or journal cannot be used.
     """
-    job = LabelJob(config, forecast=True)
+    job = LabelJob(config)
     return replace(plan_all(job), passed_over={"blank": job.texts.blank, "repeated": job.texts.repeated})
 
 
@@ -70,10 +70,10 @@ class LabelJob(Job):
     command = "llm-label"
     advice = "choose another model or prompt, or ask anew with --retry-rejected"
 
-    def __init__(self, config: LabelConfig, *, forecast: bool = False) -> None:
+    def __init__(self, config: LabelConfig) -> None:
         self.config = config
         self.run, self.retry_rejected = config.out, config.retry_rejected
-        self.spec = choose_annotator(config.engine, config.out, forecast=forecast)
+        self.spec = choose_annotator(config.engine, config.out)
         self._prompts = load_prompts(config.prompts)
         self.texts = TextFile(
             config.texts, text_field=config.text_field, id_field=config.id_field, limit=config.limit

@@ -285,7 +285,7 @@ def test_a_token_limit_is_used_up_and_not_passed(tmp_path):
 def test_a_money_limit_counts_the_whole_journal(tmp_path):
     """10 prompt and 5 reply tokens at 100 and 200 USD a million are 0.002 USD a request."""
     write_texts(tmp_path / "texts.jsonl", 40)
-    priced = {"usd_per_million": (100.0, 200.0), "polarity": "synonym", "max_tokens": 8}
+    priced = {"price": (100.0, 200.0), "polarity": "synonym", "max_tokens": 8}
     with FakeOpenAI(about) as server:
         for limit, asked in ((0.02, 10), (0.05, 25)):
             with pytest.raises(StoppedError, match=rf"stopped at --max-usd {limit}: spent {limit:.4f} USD, "):
