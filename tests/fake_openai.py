@@ -153,6 +153,8 @@ class FakeOpenAI:
     answer; with `sigma`, by a log-normal factor that is the same in every run. With `key` set, other keys are
     rejected; with `model` set, other models are unknown. `formats` are the response formats it knows; `extra`
     are fields it knows beside the usual ones. With `reasoning` it refuses what OpenAI's reasoning models do.
+    `page` is the status and the text of a web page that answers everything. `spoils` says by its prompt what
+    goes wrong with a request each time that it comes.
     """
 
     def __init__(
@@ -170,6 +172,8 @@ class FakeOpenAI:
         formats: Iterable[str] = ("json_schema", "json_object", "text"),
         extra: Iterable[str] = (),
         reasoning: bool = False,
+        page: tuple[int, str] | None = None,
+        spoils: Callable[[str], Fault | None] = lambda prompt: None,
         usage: Callable[[dict], tuple[int, int]] = lambda body: USAGE,
         port: int = 0,
         record: bool = True,
@@ -181,7 +185,8 @@ class FakeOpenAI:
         self._limit = limit
         self._key, self._model, self._finish_reason = key, model, finish_reason
         self._formats, self._known, self._usage = set(formats), KNOWN_FIELDS | set(extra), usage
-        self._port, self._record, self._reasoning = port, record, reasoning
+        self._port, self._record, self._reasoning, self._spoils = port, record, reasoning, spoils
+        self._page = page
         self._in_flight = self._answered = 0
         self._first_at = self._last_at = 0.0
 
@@ -226,6 +231,7 @@ class FakeOpenAI:
             if self._record:
                 self.seen.append(Seen(body, request.headers.get("Authorization"), self._in_flight))
             fault = self._faults.pop(0) if self._faults else self._always
+            fault = fault or self._spoils(body["messages"][-1]["content"])
             # Limits are checked on arrival, and the answer is late all the same.
             answer = self._refuse(body) or (None if fault else self._answer(body, request))
             await asyncio.sleep(self._latency_s * math.exp(self._sigma * self._random.gauss(0, 1)))
@@ -254,6 +260,8 @@ class FakeOpenAI:
         return error_response(429, "Rate limit reached", "rate_limit_exceeded", headers)
 
     def _answer(self, body: dict, request: web.Request) -> web.Response:
+        if self._page is not None:
+            return web.Response(text=self._page[1], status=self._page[0], content_type="text/html")
         given = request.headers.get("Authorization")
         if self._key is not None and given != f"Bearer {self._key}":
             return error_response(401, f"Incorrect API key provided: {given}", "invalid_api_key")

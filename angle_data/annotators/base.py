@@ -82,10 +82,12 @@ class Failure:
     message: str
 
 
-REFUSED_KINDS = frozenset({"http_400", "http_413", "http_422", "too_large", "too_long", "refused"})
+TEXT_KINDS = frozenset({"no_reply", "blocked"})
+"""Kinds of failure of a text that a service answers without a reply, or stops with a filter."""
+REFUSED_KINDS = TEXT_KINDS | {"http_400", "http_413", "http_422", "too_large", "too_long", "refused"}
 """Kinds of failure that are about the request itself: to ask it again in the same way would not help.
 
-Too long a text, or one that a filter of the service stops. A service set up wrongly says the same of all.
+Beside `TEXT_KINDS`, too long a text, say. A service set up wrongly says the same of all.
 """
 
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from angle_data.annotators.base import ChatRequest, Failure, Held, Reply, take_count
-from angle_data.annotators.batch_service import BatchService, read_rows, request_line, row_outcome
+from angle_data.annotators.batch_service import BatchService, read_rows, request_line
 from angle_data.annotators.batch_state import BatchState, Part
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import Form, request_body
@@ -251,7 +251,7 @@ class _Batches:
                     strange += 1  # of no request, or a second one
                     continue
                 del left[key]
-                outcome = row_outcome(row)
+                outcome = self._service.outcome(row)
                 if self.asked[key]:
                     yield outcome
                 elif isinstance(outcome, Reply):

@@ -183,6 +183,7 @@ class EngineConfig:
     )
     seed: int | None = option("Sampling seed, if the server takes one.", None)
     max_tokens: int = option("Longest reply in tokens.", 512)
+    min_yield: float = option("Warn when less of what was asked for is of use, in percent.", 50.0)
     shard: tuple[int, int] | None = option(
         "Take the I-th of N shares, each with its own --out, to be run apart.",
         None,
@@ -205,6 +206,8 @@ class EngineConfig:
             raise InputError(f"--param {ours[0]} is not for you to set; {_OURS[ours[0]]}")
         if self.price is not None and not all(0 <= p < math.inf for p in self.price):
             raise InputError(f"--price must hold two prices, got {self.price}")
+        if not 0 <= self.min_yield <= 100:
+            raise InputError(f"--min-yield must be from 0 to 100 (percent), got {self.min_yield}")
         if self.shard is not None and not 1 <= self.shard[0] <= self.shard[1]:
             raise InputError(f"--shard i/n needs 1 <= i <= n, got {self.shard[0]}/{self.shard[1]}")
 

@@ -8,6 +8,7 @@ benchmarks/labelling.
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import os
 import re
@@ -15,13 +16,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, quote_plus, urlsplit
 
 from angle_data.annotators.base import ChatRequest, Reply, Sampling
 from angle_data.annotators.models import is_reasoning
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError, InputError
-from angle_data.http import BadAnswer, NoAnswer, ServiceError
+from angle_data.http import BadAnswer, NoAnswer, NoReply, ServiceError
 
 _CONNECT_S = 10.0
 _MESSAGE_CHARS = 300
@@ -38,6 +39,10 @@ _OPTIONAL = ("temperature", "seed")
 _REFUSES = re.compile(
     r"unsupported|not support|unrecognized|unknown|not permitted|only the default", re.IGNORECASE
 )
+_PAGE = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_ESCAPE = re.compile(r"%[0-9A-F]{2}")
+_SHORTEST_KEY = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,33 @@ def one_line(text: object) -> str:
     if not line and isinstance(text, BaseException):
         line = type(text).__name__
     return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"
+
+
+def page_title(text: str) -> str | None:
+    """Return the title of a web page, "" if it has none, and None for a text that is no page."""
+    if not _PAGE.search(text[:_MESSAGE_CHARS]):
+        return None
+    title = _TITLE.search(text)
+    return " ".join(html.unescape(title[1]).split()) if title else ""
+
+
+def written(key: str) -> re.Pattern[bytes]:
+    """Return what finds a key in an answer: as it is, in JSON, and encoded as part of a URL."""
+    forms = {
+        key,
+        json.dumps(key)[1:-1],
+        key.replace("/", "\\/"),
+        quote(key, safe=""),
+        quote(key),
+        quote_plus(key),
+    }
+    forms |= {_ESCAPE.sub(lambda found: found[0].lower(), form) for form in forms}
+    return re.compile(b"|".join(re.escape(form.encode()) for form in sorted(forms, key=len, reverse=True)))
+
+
+def may_be_a_word(key: str) -> bool:
+    """Whether a key, such as the "test" of a local server, may well be a word of a reply."""
+    return len(key) < _SHORTEST_KEY or key.isalpha()
 
 
 def masked(text: str) -> str:
@@ -158,13 +190,17 @@ def read_reply(key: str, answer: Any, seconds: float) -> Reply:
     """Read a chat completion, as decoded from JSON; see the API reference, "The chat completion object".
 
     Raises:
+        NoReply: There is no reply in it.
         BadAnswer: The answer has another shape.
     """
     if not isinstance(answer, dict):
         raise BadAnswer("the answer is no chat completion; does --base-url end in /v1?")
+    if "choices" in answer and not answer["choices"]:
+        raise NoReply("the answer holds no choices; a safety filter may have stopped it")
     try:
         choice = answer["choices"][0]
-        text = choice["message"].get("content") or choice["message"].get("refusal") or ""
+        message = choice.get("message") or {}
+        text = message.get("content") or message.get("refusal") or ""
         finish_reason, usage = choice.get("finish_reason"), answer.get("usage") or {}
         tokens = {name: count for name, count in usage.items() if isinstance(count, int)}
     except (TypeError, AttributeError, LookupError) as error:
@@ -180,7 +216,8 @@ class Transport:
 
     def __init__(self, key: str, timeout_s: float, *, secret: bool) -> None:
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        self._timeout_s, self._secret = timeout_s, key if secret else None
+        self._timeout_s, self._secret = timeout_s, written(key) if secret else None
+        self._secret_of_replies = None if may_be_a_word(key) else self._secret
         self._proxies: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:
@@ -212,17 +249,20 @@ class Transport:
             NoAnswer: No connection, it broke, or time ran out.
             ServiceError: The service answered with another status than 200; redirects are not followed.
             InputError: The environment names a proxy that cannot be used.
+            NoReply: The answer was cut off.
             BadAnswer: The answer is no JSON.
         """
         import aiohttp
 
         if url not in self._proxies:
             self._proxies[url] = _proxy(url)
+        status = 0
         try:
             async with self._session.post(
                 url, data=json.dumps(body).encode(), proxy=self._proxies[url], allow_redirects=False
             ) as response:
-                content, status, headers = await response.read(), response.status, response.headers
+                status, headers = response.status, response.headers
+                content = await response.read()
         # Exceptions about a proxy hold its address with its password, so nothing is raised from them.
         except aiohttp.ClientHttpProxyError as error:
             raise _proxy_error(error.status, error.message) from None
@@ -235,12 +275,14 @@ class Transport:
             )
             raise NoAnswer(message, connected=True, timeout=True) from error
         except (aiohttp.ClientError, OSError) as error:
+            if status == 200:
+                raise NoReply(f"the answer broke off ({_reason(error)})") from error
             raise NoAnswer(_reason(error), connected=True) from error
         if status == 407:
             raise _proxy_error(status, response.reason or "")
         if status != 200:
-            raise _service_error(status, content, headers, self._secret)
-        return _decoded(content, headers)
+            raise _service_error(status, _hidden(content, self._secret), headers)
+        return _decoded(_hidden(content, self._secret_of_replies), headers)
 
 
 def _proxy(url: str) -> str | None:
@@ -273,13 +315,20 @@ def _is_http(proxy: str) -> bool:
         return False
 
 
+def _hidden(content: bytes, secret: re.Pattern[bytes] | None) -> bytes:
+    """Return an answer without the key, should the service repeat it."""
+    return content if secret is None else secret.sub(b"[key]", content)
+
+
 def _decoded(content: bytes, headers: Mapping[str, str]) -> Any:
     try:
         return json.loads(content)
     except ValueError as error:
-        if "html" in headers.get("Content-Type", ""):
+        if page_title(content.decode(errors="replace")) is not None or "html" in headers.get(
+            "Content-Type", ""
+        ):
             raise BadAnswer("the answer is a web page; does --base-url end in /v1?") from error
-        raise BadAnswer(f"the answer is broken JSON ({error})") from error
+        raise NoReply(f"the answer is broken JSON ({error})") from error
 
 
 def _proxy_error(status: int, said: str) -> NoAnswer:
@@ -297,10 +346,8 @@ def _reason(error: BaseException) -> str:
     return masked(str(error)) or type(error).__name__
 
 
-def _service_error(
-    status: int, content: bytes, headers: Mapping[str, str], secret: str | None
-) -> ServiceError:
-    """Read an error as OpenAI, vLLM, GLM and FastAPI write it; anything else is quoted. Hides `secret`."""
+def _service_error(status: int, content: bytes, headers: Mapping[str, str]) -> ServiceError:
+    """Read an error as OpenAI, vLLM, GLM and FastAPI write it; of a web page its title, else it is quoted."""
     try:
         decoded: Any = json.loads(content)
     except ValueError:
@@ -315,7 +362,6 @@ def _service_error(
     if 300 <= status < 400:
         message = f"it redirects to {headers.get('Location', 'another address')}"
     said = str(message) if message else content.decode(errors="replace").strip() or f"HTTP {status}"
-    # Here, not where it is shown: a traceback shows the exceptions that others came from as well.
-    if secret is not None:
-        said = said.replace(secret, "[key]")
+    if (title := page_title(said)) is not None:
+        said = f"HTTP {status}{title and f': {title}'}"
     return ServiceError(status, masked(said if message else said[:_MESSAGE_CHARS]), codes, headers)

@@ -7,7 +7,7 @@ pure function of the requests and the journal, so a better parser reaches old re
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -125,6 +125,10 @@ class LabelJob(Job):
     def reply_chars(self, request: ChatRequest) -> float:
         """Guess the length of a reply."""
         return self.config.size * len(request.source) * _REPLY_STRETCH
+
+    def asked_for(self, counts: Mapping[str, Any]) -> int:
+        """Return the number of sentences that were asked for where there was an answer."""
+        return int(self.config.size * (counts["replied"] + counts["refused"]))
 
     def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
         """Whether the reply to a request holds no sentence."""

@@ -72,7 +72,7 @@ def test_a_sigterm_while_the_candidates_are_written_is_an_interrupt(examples, tm
         [sys.executable, "-c", program, *command], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 130
-    assert done.stderr.endswith("angle-data: interrupted; everything so far is kept\n")
+    assert done.stderr.endswith("angle-data: interrupted; run the same command again to go on\n")
     assert len((tmp_path / "run/journal.jsonl").read_text().splitlines()) == 6
     assert json.loads((tmp_path / "run/run.json").read_text())["finished"] is False
 
