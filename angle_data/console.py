@@ -105,7 +105,7 @@ def _as_interrupt(name: str) -> Iterator[None]:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a time in the two units that matter, such as `8 h 40 min`."""
     whole = max(0, round(seconds))
     if whole < 60:
@@ -154,7 +154,7 @@ class Progress:
             of = "" if self._total is None else f"/{self._total}"
             left = ""
             if self._total is not None and rate > 0:
-                left = f", {_duration((self._total - self._done) / rate)} left"
+                left = f", {duration((self._total - self._done) / rate)} left"
             log.info("%s: %d%s (%.1f/s%s) %s", self._label, self._done, of, rate, left, note)
 
     def skip(self, count: int) -> None:

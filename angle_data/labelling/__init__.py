@@ -11,6 +11,7 @@ In reading order:
 - `score`: llm-score: requests from pairs, grades from replies
 - `texts`: the rows of a file as texts or as pairs
 - `prompts`: prompt files and their placeholders
+- `pilot`: llm-label --pilot: a sample first, and the forecast that follows from it
 - `session`: what a command brings, and one session of asking from start to verdict
 - `forecast`: what a session would ask and cost
 - `collect`: the asking itself: open requests, limits, interrupts

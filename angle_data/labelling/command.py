@@ -20,6 +20,7 @@ from angle_data.labelling.config import LabelConfig, ScoreConfig
 
 if TYPE_CHECKING:
     from angle_data.labelling.forecast import SessionPlan
+    from angle_data.labelling.pilot import PilotResult
     from angle_data.labelling.session import SessionResult
 
 _SWITCHES = {
@@ -47,7 +48,7 @@ def with_options(config: type, **defaults: Any) -> Callable[[_Command], Callable
             if as_json:
                 typer.echo(json.dumps(done.counts))
             else:
-                say_result(_plan_text(done) if dry_run else _result_text(done))
+                say_result(_text(done))
 
         model, *engine = _parameters(EngineConfig, defaults)
         shown = [model, *_parameters(config, {}), *engine]
@@ -103,20 +104,23 @@ def _take(config: type, given: dict[str, Any]) -> dict[str, Any]:
 
 
 @with_options(LabelConfig)
-def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult:
+def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult | PilotResult:
     """Let a language model write synonymous and opposite sentences for every text.
 
-    Replies are journalled as they come: nothing is asked, or paid for, twice. Exit codes: 0 all answered, or
-    refused for good by a server that answers others; 1 an error to be mended, every request failed, or no
-    reply is of use; 75 a limit was reached, batches are still worked on, the server went away, or some
-    requests failed: the same command goes on; 130 interrupted (Ctrl-C, SIGTERM). What was answered is written
-    in every case.
+    Replies are journalled as they come: nothing is asked, or paid for, twice. Exit codes: 0 all answered, but
+    for texts that were set aside: those that a server refuses or gives no reply to while it answers others;
+    1 an error to be mended, every request failed, or no reply is of use; 75 a limit was reached, batches are
+    still worked on, the server went away, or some requests failed: the same command goes on; 130 interrupted
+    (Ctrl-C, SIGTERM, SIGHUP). What was answered is written in every case.
 
     Example: angle-data llm-label --model chatgpt --texts notes.jsonl --out runs/chatgpt --max-usd 5
     """
     from angle_data.labelling.label import label, plan_label
+    from angle_data.labelling.pilot import pilot
 
-    return plan_label(config) if dry_run else label(config)
+    if dry_run:
+        return plan_label(config)
+    return label(config) if config.pilot is None else pilot(config)
 
 
 @with_options(ScoreConfig, temperature=0.0, max_tokens=1024)
@@ -131,6 +135,16 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> SessionPlan | SessionResult
     from angle_data.labelling.score import plan_score, score
 
     return plan_score(config) if dry_run else score(config)
+
+
+def _text(done: SessionPlan | SessionResult | PilotResult) -> str:
+    """Show what a command returned to people."""
+    from angle_data.labelling.forecast import SessionPlan
+    from angle_data.labelling.session import SessionResult
+
+    if isinstance(done, SessionPlan):
+        return _plan_text(done)
+    return _result_text(done) if isinstance(done, SessionResult) else done.text()
 
 
 def _plan_text(plan: SessionPlan) -> str:

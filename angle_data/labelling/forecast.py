@@ -114,7 +114,7 @@ def plan_all(job: Job) -> SessionPlan:
 
 def _read(job: Job, journal: Journal) -> _Survey:
     found, rejected = _Survey(), set[str]()
-    for request in job.requests(journal):
+    for request in filter(job.asks, job.requests(journal)):
         found.requests += 1
         if not journal.claim(request.key):
             row = journal.row(request.key) if job.retry_rejected or found.known < _SAMPLE else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from heapq import nsmallest
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest, request_key
@@ -22,7 +23,7 @@ from angle_data.labelling.replies.parse import ParsedReply, parse_reply
 from angle_data.labelling.session import Job, SessionResult, Tally, ask_all
 from angle_data.labelling.texts import TextFile
 from angle_data.records import Candidate, Polarity, Rejection
-from angle_data.text import whole_characters
+from angle_data.text import stable_hash, whole_characters
 
 log = logging.getLogger("angle.labelling")
 
@@ -78,7 +79,12 @@ class LabelJob(Job):
         self.texts = TextFile(
             config.texts, text_field=config.text_field, id_field=config.id_field, limit=config.limit
         )
-        self.total = self.spec.share_of(self.texts.count * len(POLARITIES[config.polarity]))
+        if config.pilot is not None:
+            ranks = (stable_hash(text.text) for text in self.texts if self.spec.takes(text.text))
+            self._last_rank = max(nsmallest(config.pilot, ranks), default=0)
+            self.is_pilot = True
+        texts = min(self.spec.share_of(self.texts.count), config.pilot or self.texts.count)
+        self.total = texts * len(POLARITIES[config.polarity])
 
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
         """Yield one request per text and polarity."""
@@ -104,6 +110,10 @@ class LabelJob(Job):
                     model=self.spec.checkpoint,
                     sampling=sampling,
                 )
+
+    def asks(self, request: ChatRequest) -> bool:
+        """Whether a text is one of the pilot, if this is one."""
+        return not self.is_pilot or stable_hash(request.source) <= self._last_rank
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide what is asked, for run.json."""

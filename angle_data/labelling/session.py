@@ -7,6 +7,7 @@ journal, the limits, the interrupt and run.json. `ask_all` asks; `forecast.plan_
 from __future__ import annotations
 
 import logging
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,7 +37,8 @@ class Job(ABC):
 
     `command` is its name, `run` its run folder and `spec` who is asked. `total` is about the number of
     requests, None if it is not known. With `retry_rejected`, answered requests that `is_rejected` are asked
-    anew. `advice` is what to do about a run with few useful replies, or none.
+    anew. With `is_pilot`, only what it `asks` is asked, and the rest left to another session. `advice` is
+    what to do about a run with few useful replies, or none.
     """
 
     command: str
@@ -44,6 +46,7 @@ class Job(ABC):
     spec: AnnotatorSpec
     total: int | None = None
     retry_rejected: bool = False
+    is_pilot: bool = False
     advice: str = "choose another model or prompt"
 
     @abstractmethod
@@ -67,6 +70,10 @@ class Job(ABC):
         Among the counts are `requests`, `replied`, `kept`, `rejected` (reason -> number), `failed` (kind ->
         number) and `unanswered`.
         """
+
+    def asks(self, request: ChatRequest) -> bool:
+        """Whether this session asks a request that is open."""
+        return True
 
     def fields(self, request: ChatRequest) -> dict[str, Any]:
         """Return further fields of a journal row, from a request without its messages."""
@@ -103,11 +110,18 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """What a finished session did; `counts` is the section of the same name in run.json."""
+    """What a finished session did; `counts` is the section of the same name in run.json.
+
+    `engine` is who answered, `seconds` the time of the asking, and `per_request` that of one request, without
+    the stragglers at the end.
+    """
 
     run: Path
     model: str
     counts: dict[str, Any]
+    engine: str = ""
+    seconds: float = 0.0
+    per_request: float = 0.0
 
 
 def ask_all(job: Job) -> SessionResult:
@@ -133,7 +147,7 @@ def ask_all(job: Job) -> SessionResult:
             "%s (%s): %s, %s replies in the journal", spec.name, spec.checkpoint, count, f"{len(journal):,}"
         )
         ledger = Ledger(journal.spent, price, spec.max_usd, spec.max_tokens_total)
-        collector = Collector(job, journal, ledger)
+        collector, started = Collector(job, journal, ledger), time.monotonic()
         error: BaseException | None = None
         # With nothing to ask, the files can be derived anew without an API key or a file of replies.
         if collector.has_more():
@@ -148,6 +162,7 @@ def ask_all(job: Job) -> SessionResult:
             if collector.stopped or isinstance(error, KeyboardInterrupt):
                 kept = "everything so far is kept" if len(journal) else "no reply has come yet"
                 error = error if isinstance(error, AngleError) else KeyboardInterrupt(kept)
+        seconds = time.monotonic() - started
         # A service that fails now may have failed before: only where it works, a text fails twice by itself.
         before = _failed_before(job.run) if error is None and journal.failures else frozenset()
         if not isinstance(error, AnnotatorError) and (refused := collector.set_aside(before)):
@@ -160,7 +175,7 @@ def ask_all(job: Job) -> SessionResult:
         # What was never recorded cannot be asked for again.
         failed = {failure.kind for failure in journal.failures.values()} - {NOT_RECORDED}
         finished = error is None and not counts["unanswered"] and not failed
-        error = error or _verdict(counts, collector, journal, ledger)
+        error = error or _verdict(counts, collector, journal, ledger, is_pilot=job.is_pilot)
         worthless = _judge_yield(counts, job)
         error = error or worthless
         runfile.write(
@@ -178,11 +193,12 @@ def ask_all(job: Job) -> SessionResult:
             counted(rows, "request"),
             "is" if rows == 1 else "are",
         )
-    return SessionResult(job.run, spec.name, counts)
+    pace = collector.seconds_per_request
+    return SessionResult(job.run, spec.name, counts, spec.engine, seconds, pace)
 
 
 def _verdict(
-    counts: Mapping[str, Any], collector: Collector, journal: Journal, ledger: Ledger
+    counts: Mapping[str, Any], collector: Collector, journal: Journal, ledger: Ledger, *, is_pilot: bool
 ) -> AngleError | None:
     """Return the error that an uninterrupted session ends with, None when all is done."""
     failures = journal.failures.values()
@@ -207,7 +223,7 @@ def _verdict(
         return StoppedError(
             f"{counted(failed, 'request')} failed, {most}with {worst}; {again} ask {them} again"
         )
-    if left:
+    if left and not is_pilot:
         return StoppedError(f"{counted(left, 'request')} {_were(left)} not answered; {again} go on")
     return None
 
