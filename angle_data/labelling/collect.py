@@ -51,10 +51,12 @@ class Collector:
     - `has_reply`: whether any request has a reply, from this session or an earlier one
     - `stopped`: whether the user ended the session
     - `limit_reached`: whether a limit ended it
+
+    When nothing has come for `silent_s` seconds from the start, it says what it waits for.
     """
 
-    def __init__(self, job: Job, journal: Journal, ledger: Ledger) -> None:
-        self.asked = 0
+    def __init__(self, job: Job, journal: Journal, ledger: Ledger, silent_s: float = 30.0) -> None:
+        self.asked, self._silent_s = 0, silent_s
         self.has_reply = self.stopped = self.limit_reached = False
         self._replied = False  # in this session
         self._failed: dict[str, ChatRequest] = {}  # without those that no recorded reply answers
@@ -83,6 +85,7 @@ class Collector:
 
     async def _ask(self, annotator: Annotator) -> None:
         label = f"{self._job.command} {self._spec.name}"
+        silence = asyncio.get_running_loop().call_later(self._silent_s, self._say_what_for)
         with self._interruptible(annotator), Progress(label, self._job.total) as progress:
             try:
                 # A limit is compared with guesses while requests are in flight. Once their replies are
@@ -92,6 +95,7 @@ class Collector:
                     pulled = self._pulled
                     async with aclosing(annotator.stream(self._round(annotator))) as outcomes:
                         async for outcome in outcomes:
+                            silence.cancel()
                             self._settle(outcome)
                             if self._journal.unwritten and not self.stopped:
                                 log.warning("no room for the journal: nothing more is asked")
@@ -105,9 +109,17 @@ class Collector:
             except asyncio.CancelledError:
                 self.stopped = True
             finally:
+                silence.cancel()
                 for (kind, message), count in self._reasons.items():
                     if count > 1:
                         log.debug("%s: %s: %s in all", kind, message, counted(count, "request"))
+
+    def _say_what_for(self) -> None:
+        spec = self._spec
+        loads = f"{spec.engine} to load {spec.checkpoint} (its log is in {self._job.run})"
+        asked = f"{', '.join(spec.base_urls) or 'the OpenAI API'}; it may be loading {spec.checkpoint}"
+        what = loads if spec.engine in ("offline", "ray") else asked
+        log.info("no answer for %.0f s: waiting for %s", self._silent_s, what)
 
     @property
     def refused_alike(self) -> bool:

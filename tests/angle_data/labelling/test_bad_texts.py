@@ -8,11 +8,15 @@ import pytest
 from fake_openai import FakeOpenAI, Fault
 from full_disk import files_of_at_most
 
+from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AngleError, AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
+from angle_data.labelling.budget import Ledger
+from angle_data.labelling.collect import Collector
 from angle_data.labelling.config import LabelConfig
-from angle_data.labelling.label import label
+from angle_data.labelling.journal import open_journal
+from angle_data.labelling.label import LabelJob, label
 
 COUNT = 60
 
@@ -138,6 +142,17 @@ def test_a_full_disk_loses_no_reply_that_is_paid_for(tmp_path, monkeypatch):
         journal.write_bytes(journal.read_bytes() + rescued.read_bytes())
         counts = label(config(tmp_path, server)).counts
         assert (counts["replied"], len(server.seen)) == (200, 200)
+
+
+@pytest.mark.parametrize(("silent_s", "said"), [(0.05, 1), (30.0, 0)])
+def test_a_silent_start_says_what_it_waits_for(tmp_path, caplog, silent_s, said):
+    write_texts(tmp_path, 2)
+    with FakeOpenAI(latency_s=0.4) as server, open_journal(tmp_path / "run", "tiny") as journal:
+        job = LabelJob(config(tmp_path, server))
+        collector = Collector(job, journal, Ledger(journal.spent, None, None, None), silent_s)
+        with caplog.at_level(logging.INFO):
+            collector.ask(load_annotator(job.spec))
+    assert caplog.text.count(f"waiting for {server.url}; it may be loading tiny") == said
 
 
 def test_a_web_page_in_place_of_an_error_is_not_shown(tmp_path, caplog):
