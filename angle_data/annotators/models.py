@@ -42,7 +42,9 @@ class Service:
 
 _PRICES = Path(__file__).with_name("prices.toml")
 _DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{4})$")  # gpt-4o-mini-2024-07-18, gpt-3.5-turbo-0125
-_REASONING = re.compile(r"(?:o[1-9]|gpt-(?:[5-9]|\d\d))(?!\d)(?!.*-chat)")
+_REASONING = re.compile(
+    r"(?:o[1-9]|gpt-[5-9])(?!\d)(?!.*-chat)"
+)  # gpt-35-turbo is Azure's name of an old one
 
 _OPENAI = "api.openai.com"
 DEFAULT_URL = f"https://{_OPENAI}/v1"
@@ -90,7 +92,7 @@ def service_of(base_url: str) -> Service | None:
 def is_reasoning(checkpoint: str) -> bool:
     """Whether a model is of a family of OpenAI's that reasons before it replies: o1, o3, o4, gpt-5 and later.
 
-    Such a model takes `max_completion_tokens` in place of `max_tokens`, and no temperature.
+    Such a model takes `max_completion_tokens` in place of `max_tokens`, and no temperature while it reasons.
     """
     return _REASONING.match(checkpoint.rpartition("/")[2]) is not None
 

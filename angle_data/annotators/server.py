@@ -239,7 +239,7 @@ class OpenAIServer:
         if lost:
             raise StoppedError(
                 f"no answer from {self._names()} for {self._pauses.total_s / 60:.0f} minutes ({message}); "
-                "everything so far is kept: run the same command again when the server is back"
+                "run the same command again when the server is back"
             ) from error
 
     def _lowered(self, request: ChatRequest, endpoint: Endpoint, form: Form, error: CallError) -> bool:
@@ -303,7 +303,7 @@ class OpenAIServer:
         said = f"{address}: {most} requests in a row failed, the last one with: {message}"
         if refused or not self._replied:
             return AnnotatorError(said)
-        return StoppedError(f"{said}; everything so far is kept: run the same command again to go on")
+        return StoppedError(f"{said}; run the same command again to go on")
 
     def _names(self) -> str:
         return ", ".join(self._spec.base_urls) or "the OpenAI API"

@@ -37,7 +37,7 @@ _NAMES_FORMAT = re.compile(
 _NAMES_TOKENS = re.compile(r"\bmax_tokens\b.*\bmax_completion_tokens\b", re.DOTALL)
 _OPTIONAL = ("temperature", "seed")
 _REFUSES = re.compile(
-    r"unsupported|not support|unrecognized|unknown|not permitted|only the default", re.IGNORECASE
+    r"unsupported|not support|unrecognized|unknown|not (?:permitted|allowed)|deprecated|only", re.IGNORECASE
 )
 _PAGE = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
@@ -63,11 +63,10 @@ class Form:
         """Return the form to begin with, by what is known of the service and the model."""
         if spec.dialect == "glm":
             return cls("json_object", without=("seed",))
-        return (
-            cls(tokens="max_completion_tokens", without=("temperature",))
-            if is_reasoning(spec.checkpoint)
-            else cls()
-        )
+        if not is_reasoning(spec.checkpoint):
+            return cls()
+        thinks = spec.params.get("reasoning_effort") != "none"
+        return cls(tokens="max_completion_tokens", without=("temperature",) if thinks else ())
 
     def relaxed(self, said: str, sampling: Sampling) -> Form:
         """Return the form for a server that answered 400 with `said`, the same one if nothing helps."""

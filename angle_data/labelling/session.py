@@ -146,6 +146,11 @@ def ask_all(job: Job) -> SessionResult:
         log.info(
             "%s (%s): %s, %s replies in the journal", spec.name, spec.checkpoint, count, f"{len(journal):,}"
         )
+        if is_reasoning(spec.checkpoint):
+            said = (
+                "it reasons before it replies, which counts in --max-tokens (%d), and takes no --temperature"
+            )
+            log.info(said, spec.max_tokens)
         ledger = Ledger(journal.spent, price, spec.max_usd, spec.max_tokens_total)
         collector, started = Collector(job, journal, ledger), time.monotonic()
         error: BaseException | None = None

@@ -13,6 +13,7 @@ from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.models import MODELS, Price, price_of
 from angle_data.annotators.registry import ANNOTATORS, load_annotator
 from angle_data.annotators.spec import EngineConfig
+from angle_data.annotators.transport import Form
 from angle_data.errors import CredentialsError, InputError
 
 
@@ -254,6 +255,27 @@ def test_a_table_of_ones_own_comes_before_ours(tmp_path):
         table.write_text(content) if content else table.unlink()
         with pytest.raises(InputError, match=said):
             price("mine", prices=table)
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "left_out"),
+    [
+        *[
+            (m, "max_completion_tokens", "temperature")
+            for m in ("o1", "o3-mini", "o4-mini", "gpt-5-2025-08-07")
+        ],
+        ("openai/gpt-5.1", "max_completion_tokens", "temperature"),
+        *[
+            (m, "max_tokens", None)
+            for m in ("gpt-4o", "gpt-35-turbo", "gpt-5-chat-latest", "gpt-oss-20b", "o100")
+        ],
+    ],
+)
+def test_what_a_model_takes_is_known_by_its_name(model, tokens, left_out):
+    form = Form.of(choose(model, base_urls=("http://h/v1",)))
+    assert (form.tokens, form.without) == (tokens, (left_out,) if left_out else ())
+    unthinking = choose(model, base_urls=("http://h/v1",), params={"reasoning_effort": "none"})
+    assert Form.of(unthinking).without == ()
 
 
 def test_every_text_is_in_one_shard_however_it_is_written():
