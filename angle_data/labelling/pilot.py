@@ -15,7 +15,8 @@ from typing import Any
 from angle_data.console import duration
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.config import LabelConfig
-from angle_data.labelling.label import label, plan_label
+from angle_data.labelling.forecast import plan_all
+from angle_data.labelling.label import LabelJob, label
 from angle_data.labelling.session import SessionResult
 from angle_data.text import stable_hash
 
@@ -28,7 +29,7 @@ class PilotResult:
 
     `measured` has for each name what was taken or given so far and what all texts will come to; None where it
     is not known. `useful` is the share of what was asked for that is of
-    use, and `error` half of its interval of 95 %. `pairs` are some (polarity, source, sentence).
+    use, and `error` half of its interval of 95 %. `pairs` are some (polarity or degree, source, sentence).
     """
 
     session: SessionResult
@@ -64,7 +65,8 @@ def pilot(config: LabelConfig) -> PilotResult:
         AngleError, KeyboardInterrupt: As of `label`.
     """
     session = label(config)
-    plan = plan_label(replace(config, pilot=None))
+    job = LabelJob(replace(config, pilot=None))
+    plan = plan_all(job)
     counts = session.counts
     answered = max(counts["replied"] + counts["refused"], 1)
     grown = (answered + plan.to_ask) / answered
@@ -73,7 +75,7 @@ def pilot(config: LabelConfig) -> PilotResult:
     times = _times(session, config.engine.concurrency, config.out) or ()
     given = {"sentences kept": counts["kept"]}
     given |= {f"rejected: {reason}": count for reason, count in counts["rejected"].items()}
-    useful = counts["kept"] / (config.size * answered)
+    useful = counts["kept"] / max(job.asked_for(counts), 1)
     return PilotResult(
         session,
         {
@@ -108,10 +110,11 @@ def _times(session: SessionResult, concurrency: int, run: Path) -> tuple[float, 
 
 
 def _pairs(run: Path) -> list[tuple[str, str, str]]:
-    """Return some candidates, drawn by hash, with at most one of each source and polarity."""
+    """Return some candidates, drawn by hash, with at most one of each source and polarity or degree."""
     found: dict[tuple[str, str], tuple[str, str, str]] = {}
     for _, row in read_jsonl(run / "candidates.jsonl"):
-        found.setdefault((row["source_id"], row["polarity"]), (row["polarity"], row["source"], row["text"]))
+        kind = row.get("polarity") or f"degree {row['degree']}"
+        found.setdefault((row["source_id"], kind), (kind, row["source"], row["text"]))
     return sorted(found.values(), key=lambda pair: stable_hash("\n".join(pair)))[:_SHOWN]
 
 
