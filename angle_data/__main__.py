@@ -14,7 +14,7 @@ def main() -> None:
     try:
         from angle_data.cli import main as program
     except KeyboardInterrupt:
-        sys.stderr.write("angle-data: interrupted; everything so far is kept\n")
+        sys.stderr.write("angle-data: interrupted\n")
         sys.exit(130)
     program()
 

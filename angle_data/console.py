@@ -12,9 +12,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from angle_data.errors import AngleError, StoppedError
 
@@ -47,52 +47,65 @@ def say_result(text: str) -> None:
 def run_app(app: Callable[[], Any], program: str) -> None:
     """Run a typer app and turn the errors a user can fix into one line and the documented exit code.
 
-    A SIGTERM, as containers and batch systems send it, is taken like a Ctrl-C.
+    A SIGTERM, as containers and batch systems send it, and the SIGHUP of a closed terminal are taken like a
+    Ctrl-C. A KeyboardInterrupt may carry what is to be said beside "interrupted".
     """
+
+    def end(line: str, code: int) -> NoReturn:
+        with suppress(OSError):  # the terminal may be gone
+            print(f"{program}: {line}", file=sys.stderr)  # noqa: T201 - errors go here
+        sys.exit(code)
+
     try:
-        with _sigterm_as_interrupt():
+        with _as_interrupt("SIGTERM"), _as_interrupt("SIGHUP"):
             app()
     except AngleError as error:
         # A limit that was reached is no error.
-        what = "" if isinstance(error, StoppedError) else "error: "
-        print(f"{program}: {what}{error}", file=sys.stderr)  # noqa: T201 - errors go here
-        sys.exit(error.exit_code)
+        end(f"{'' if isinstance(error, StoppedError) else 'error: '}{error}", error.exit_code)
     except SystemExit as stop:
         # Typer makes exits of its own of a Ctrl-C, without a word, and of a reader of our stdout (such as
         # `head`) that went away, which is no error.
         if stop.code == EXIT_INTERRUPTED:
-            print(f"{program}: interrupted; everything so far is kept", file=sys.stderr)  # noqa: T201
+            end(_interrupted(stop), EXIT_INTERRUPTED)
         if isinstance(stop.__context__, BrokenPipeError):
             sys.exit(0)
         raise
-    except KeyboardInterrupt:
-        print(f"{program}: interrupted; everything so far is kept", file=sys.stderr)  # noqa: T201
-        sys.exit(EXIT_INTERRUPTED)
+    except KeyboardInterrupt as stop:
+        end(_interrupted(stop), EXIT_INTERRUPTED)
     except OSError as error:
         # A read-only folder, a full disk, a missing right: the user's to mend. Errors of connections and
         # the like carry no file name and are defects here.
         if error.filename is None and error.errno != errno.ENOSPC:
             raise
         place = f"{error.filename}: " if error.filename is not None else ""
-        print(f"{program}: error: {place}{error.strerror}; free or choose another place", file=sys.stderr)  # noqa: T201
-        sys.exit(AngleError.exit_code)
+        end(f"error: {place}{error.strerror}; free or choose another place", AngleError.exit_code)
+
+
+def _interrupted(stop: BaseException | None) -> str:
+    """Return what to say of an interrupt: what it carries, for a command knows best what it has kept."""
+    while stop is not None:
+        if isinstance(stop, KeyboardInterrupt) and str(stop):
+            return f"interrupted; {stop}"
+        stop = stop.__context__
+    return "interrupted; run the same command again to go on"
 
 
 @contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """Let a SIGTERM raise KeyboardInterrupt inside the block, unless it is ignored or caught already."""
+def _as_interrupt(name: str) -> Iterator[None]:
+    """Let a signal raise KeyboardInterrupt inside the block, unless it is ignored or caught already."""
+    number = getattr(signal, name, None)  # Windows has no SIGHUP
     in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    if number is None or not in_main or signal.getsignal(number) is not signal.SIG_DFL:
         yield
         return
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(number, signal.SIG_DFL)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a time in the two units that matter, such as `8 h 40 min`."""
     whole = max(0, round(seconds))
     if whole < 60:
@@ -141,7 +154,7 @@ class Progress:
             of = "" if self._total is None else f"/{self._total}"
             left = ""
             if self._total is not None and rate > 0:
-                left = f", {_duration((self._total - self._done) / rate)} left"
+                left = f", {duration((self._total - self._done) / rate)} left"
             log.info("%s: %d%s (%.1f/s%s) %s", self._label, self._done, of, rate, left, note)
 
     def skip(self, count: int) -> None:
@@ -155,4 +168,5 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            with suppress(OSError):  # the terminal may be gone
+                self._bar.stop()

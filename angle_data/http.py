@@ -18,6 +18,11 @@ _NO_QUOTA = frozenset(
     {"insufficient_quota", "billing_not_active", "1110", "1111", "1112", "1113", "1121", "1309"}
 )
 
+# OpenAI's and Azure's names, Alibaba's and the GLM cloud's, for a text that a filter stops.
+_BLOCKED = frozenset(
+    {"content_filter", "content_policy_violation", "moderation_blocked", "data_inspection_failed", "1301"}
+)
+
 
 class CallError(Exception):
     """A call failed.
@@ -34,6 +39,14 @@ class CallError(Exception):
 
 class BadAnswer(CallError):
     """The service answered with success, but not in the form that its API has."""
+
+
+class NoReply(BadAnswer):
+    """The service answered with success, but without a reply: none in it, or an answer that is cut off.
+
+    A filter for safety does the one, a text that a proxy or server chokes on the other: both are about the
+    request, as far as one can tell, not about the service.
+    """
 
 
 class NoAnswer(CallError):
@@ -64,6 +77,11 @@ def is_retryable(error: CallError) -> bool:
     if status == 429:
         return not is_out_of_quota(error) and "too large" not in str(error)
     return status is None or status in _RETRYABLE or status >= 500
+
+
+def is_blocked(error: CallError) -> bool:
+    """Whether a filter of the service stopped this text; others may pass."""
+    return not _BLOCKED.isdisjoint(error.codes)
 
 
 def is_out_of_quota(error: CallError) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from angle_data.errors import InputError
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def dumps(row: Any) -> str:
@@ -71,7 +74,7 @@ def replace_file(path: Path) -> Iterator[IO[str]]:
     """Write a whole text file so that readers see the old content or the new, never a part.
 
     The new content goes to a temporary file beside `path` and takes its place when the block ends
-    without an exception.
+    without an exception. The error of a full disk names `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
@@ -79,7 +82,9 @@ def replace_file(path: Path) -> Iterator[IO[str]]:
         with temporary.open("x", encoding="utf-8", newline="\n") as stream:
             yield stream
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
+            error.filename = str(path)
         temporary.unlink(missing_ok=True)
         raise
 

@@ -14,7 +14,7 @@ def main() -> None:
     try:
         from angle_train.cli import main as program
     except KeyboardInterrupt:
-        sys.stderr.write("angle-train: interrupted; everything so far is kept\n")
+        sys.stderr.write("angle-train: interrupted\n")
         sys.exit(130)
     program()
 

@@ -84,6 +84,17 @@ def hashed_reply(body: dict) -> str:
     return f"1. The cluster {name[:8]} is ready.\n2. The service {name[8:16]} started again."
 
 
+def refused_by_reasoning(body: dict) -> str:
+    """What OpenAI's models that reason say of a field they do not take; nothing of a body that they take."""
+    if "max_tokens" in body:
+        named = "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+        return f"Unsupported parameter: {named}"
+    if (given := body.get("temperature", 1)) != 1:
+        only = f"does not support {given} with this model. Only the default (1) value is supported."
+        return f"Unsupported value: 'temperature' {only}"
+    return ""
+
+
 class Buckets:
     """The state of a `Limit`, on the monotonic clock; `early` counts requests sent while told to wait."""
 
@@ -141,7 +152,9 @@ class FakeOpenAI:
     `faults` are used up one a request, then `always` applies to every further one. `latency_s` delays every
     answer; with `sigma`, by a log-normal factor that is the same in every run. With `key` set, other keys are
     rejected; with `model` set, other models are unknown. `formats` are the response formats it knows; `extra`
-    are fields it knows beside the usual ones.
+    are fields it knows beside the usual ones. With `reasoning` it refuses what OpenAI's reasoning models do.
+    `page` is the status and the text of a web page that answers everything. `spoils` says by its prompt what
+    goes wrong with a request each time that it comes.
     """
 
     def __init__(
@@ -158,6 +171,9 @@ class FakeOpenAI:
         finish_reason: str = "stop",
         formats: Iterable[str] = ("json_schema", "json_object", "text"),
         extra: Iterable[str] = (),
+        reasoning: bool = False,
+        page: tuple[int, str] | None = None,
+        spoils: Callable[[str], Fault | None] = lambda prompt: None,
         usage: Callable[[dict], tuple[int, int]] = lambda body: USAGE,
         port: int = 0,
         record: bool = True,
@@ -169,7 +185,8 @@ class FakeOpenAI:
         self._limit = limit
         self._key, self._model, self._finish_reason = key, model, finish_reason
         self._formats, self._known, self._usage = set(formats), KNOWN_FIELDS | set(extra), usage
-        self._port, self._record = port, record
+        self._port, self._record, self._reasoning, self._spoils = port, record, reasoning, spoils
+        self._page = page
         self._in_flight = self._answered = 0
         self._first_at = self._last_at = 0.0
 
@@ -214,6 +231,7 @@ class FakeOpenAI:
             if self._record:
                 self.seen.append(Seen(body, request.headers.get("Authorization"), self._in_flight))
             fault = self._faults.pop(0) if self._faults else self._always
+            fault = fault or self._spoils(body["messages"][-1]["content"])
             # Limits are checked on arrival, and the answer is late all the same.
             answer = self._refuse(body) or (None if fault else self._answer(body, request))
             await asyncio.sleep(self._latency_s * math.exp(self._sigma * self._random.gauss(0, 1)))
@@ -242,12 +260,16 @@ class FakeOpenAI:
         return error_response(429, "Rate limit reached", "rate_limit_exceeded", headers)
 
     def _answer(self, body: dict, request: web.Request) -> web.Response:
+        if self._page is not None:
+            return web.Response(text=self._page[1], status=self._page[0], content_type="text/html")
         given = request.headers.get("Authorization")
         if self._key is not None and given != f"Bearer {self._key}":
             return error_response(401, f"Incorrect API key provided: {given}", "invalid_api_key")
         if self._model is not None and body.get("model") != self._model:
             return error_response(404, f"The model {body.get('model')!r} does not exist", "model_not_found")
-        if unknown := sorted(body.keys() - self._known):
+        if self._reasoning and (said := refused_by_reasoning(body)):
+            return error_response(400, said, "unsupported_parameter", None, "invalid_request_error")
+        if unknown := sorted(body.keys() - self._known - {"max_completion_tokens"}):
             return error_response(400, f"Unrecognized request argument supplied: {unknown[0]}")
         if not isinstance(body.get("messages"), list) or not body["messages"]:
             return error_response(400, "'messages' must be a non-empty array")

@@ -32,7 +32,7 @@ def test_a_ctrl_c_while_the_program_loads_is_one_line(tmp_path, package):
     (tmp_path / "typer.py").write_text("import signal; signal.raise_signal(signal.SIGINT)")
     done = run(package, path=tmp_path)
     assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr == f"{package.replace('_', '-')}: interrupted; everything so far is kept\n"
+    assert done.stderr == f"{package.replace('_', '-')}: interrupted\n"
 
 
 @PACKAGES

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -23,13 +23,15 @@ Task = Literal["synonym", "antonym", "degrees", "score"]
 class Sampling:
     """Everything beside model and messages that changes the answer.
 
-    `seed` None leaves the choice to the service; `schema` is the JSON Schema of the reply, None for any text.
+    `temperature` and `seed` None leave the choice to the service; `schema` is the JSON Schema of the reply,
+    None for any text; `params` are further fields of the request's body.
     """
 
-    temperature: float
+    temperature: float | None
     max_tokens: int
     seed: int | None = None
     schema: dict[str, Any] | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for the journal and the request key."""
@@ -38,6 +40,8 @@ class Sampling:
             "max_tokens": self.max_tokens,
             "seed": self.seed,
             "schema": self.schema,
+            # Only if there are any, so that the keys of earlier versions hold.
+            **({"params": dict(self.params)} if self.params else {}),
         }
 
 
@@ -78,10 +82,12 @@ class Failure:
     message: str
 
 
-REFUSED_KINDS = frozenset({"http_400", "http_413", "http_422", "too_large", "too_long", "refused"})
+TEXT_KINDS = frozenset({"no_reply", "blocked"})
+"""Kinds of failure of a text that a service answers without a reply, or stops with a filter."""
+REFUSED_KINDS = TEXT_KINDS | {"http_400", "http_413", "http_422", "too_large", "too_long", "refused"}
 """Kinds of failure that are about the request itself: to ask it again in the same way would not help.
 
-Too long a text, or one that a filter of the service stops. A service set up wrongly says the same of all.
+Beside `TEXT_KINDS`, too long a text, say. A service set up wrongly says the same of all.
 """
 
 

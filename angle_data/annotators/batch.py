@@ -27,13 +27,13 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from angle_data.annotators.base import ChatRequest, Failure, Held, Reply, take_count
-from angle_data.annotators.batch_service import BatchService, read_rows, request_line, row_outcome
+from angle_data.annotators.batch_service import BatchService, read_rows, request_line
 from angle_data.annotators.batch_state import BatchState, Part
-from angle_data.annotators.spec import AnnotatorSpec, Dialect
-from angle_data.annotators.transport import request_body
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.transport import Form, request_body
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.text import counted
 
@@ -80,7 +80,7 @@ class OpenAIBatch:
     def __init__(self, spec: AnnotatorSpec, limits: Limits | None = None) -> None:
         if spec.run is None:
             raise InputError("--engine batch needs a run directory (--out) to remember its batches in")
-        self._run, self._dialect, limits = spec.run, spec.dialect, limits or Limits()
+        self._run, self._spec, limits = spec.run, spec, limits or Limits()
         self._wait_s, self._limits = _options(spec, limits)
         self._service = BatchService(spec, limits.retry_s)
         self.held = Held()
@@ -101,7 +101,7 @@ class OpenAIBatch:
             InputError: The state in the run directory is damaged.
         """
         async with self._service as service:
-            batches = _Batches(BatchState(self._run), service, self._limits, self._dialect)
+            batches = _Batches(BatchState(self._run), service, self._limits, self._spec)
             try:
                 await batches.recover()
                 await batches.look()
@@ -147,9 +147,10 @@ class _Batches:
     that found no room, and `refusal` is what the service said of a batch that it refused for good.
     """
 
-    def __init__(self, state: BatchState, service: BatchService, limits: Limits, dialect: Dialect) -> None:
+    def __init__(self, state: BatchState, service: BatchService, limits: Limits, spec: AnnotatorSpec) -> None:
         self.asked, self.refusal, self.unsent = dict[str, bool](), "", 0
-        self._state, self._service, self._limits, self._dialect = state, service, limits, dialect
+        self._state, self._service, self._limits = state, service, limits
+        self._dialect, self._form = spec.dialect, Form.of(spec)
         self._looks: dict[str, Batch] = {}  # by part
         self._file: _InputFile | None = None
         self._full = state.full  # there was no room for a batch
@@ -192,8 +193,7 @@ class _Batches:
         elif self._full and self._working():
             self.unsent += 1
         elif not self.refusal:
-            body = request_body(request, self._dialect)
-            line = request_line(request.key, body)
+            line = request_line(request.key, request_body(request, self._dialect, self._form))
             if len(line) > self._limits.max_bytes:
                 said = f"{len(line)} bytes; a batch takes {self._limits.max_bytes}"
                 return Failure(request.key, "too_large", said)
@@ -201,7 +201,7 @@ class _Batches:
                 await self.submit()
             if self._file is None:
                 self._file = _InputFile(self._state.folder)
-            self._file.add(request.key, line, body)
+            self._file.add(request, line)
         return None
 
     async def submit(self) -> None:
@@ -251,7 +251,7 @@ class _Batches:
                     strange += 1  # of no request, or a second one
                     continue
                 del left[key]
-                outcome = row_outcome(row)
+                outcome = self._service.outcome(row)
                 if self.asked[key]:
                     yield outcome
                 elif isinstance(outcome, Reply):
@@ -341,13 +341,13 @@ class _InputFile:
         """Whether one more row keeps the file within the limits."""
         return len(self.keys) < limits.max_rows and self.size + len(line) <= limits.max_bytes
 
-    def add(self, key: str, line: bytes, body: dict[str, Any]) -> None:
-        """Append a row; `body` is that of its request."""
+    def add(self, request: ChatRequest, line: bytes) -> None:
+        """Append the row of a request."""
         self._stream.write(line)
-        self.keys.append(key)
+        self.keys.append(request.key)
         self.size += len(line)
-        self.completion_tokens += body["max_tokens"]
-        for message in body["messages"]:
+        self.completion_tokens += request.sampling.max_tokens
+        for message in request.messages:
             self.prompt_tokens += len(message["content"].encode()) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
 
     def close(self) -> None:

@@ -14,15 +14,25 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.annotators.transport import api_key, credentials_message, one_line, read_reply
+from angle_data.annotators.transport import (
+    api_key,
+    credentials_message,
+    may_be_a_word,
+    one_line,
+    page_title,
+    read_reply,
+    written,
+)
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, InputError, StoppedError
-from angle_data.http import BadAnswer, CallError, NoAnswer, ServiceError, is_retryable, retry_pause
+from angle_data.http import BadAnswer, CallError, NoAnswer, NoReply, ServiceError, is_retryable, retry_pause
 from angle_data.jsonl import read_jsonl
 
 if TYPE_CHECKING:
@@ -49,6 +59,7 @@ class BatchService:
         self.address = spec.base_urls[0] if spec.base_urls else "the OpenAI API"
         self._spec, self._retry_s = spec, retry_s
         self._key = api_key(spec)
+        self._secret = written(self._key) if spec.api_key_env is not None else None
         self._reached = False
 
     async def __aenter__(self) -> Self:
@@ -124,18 +135,23 @@ class BatchService:
     async def download(self, file: str, path: Path) -> bool:
         """Stream a result file to `path`; False when the service no longer has it.
 
-        A download that breaks off, or is shorter than the service says the file is, is tried again.
+        It has it no longer when it knows neither the file nor its content. A download that breaks off, or is
+        shorter than the service says the file is, is tried again.
         """
         import openai
 
         async def attempt() -> bool:
+            size = None
             try:
-                size = getattr(await self._client.files.retrieve(file), "bytes", None)
+                with suppress(openai.NotFoundError):
+                    size = getattr(await self._client.files.retrieve(file), "bytes", None)
                 async with self._client.files.with_streaming_response.content(file) as response:
                     with path.open("wb") as stream:
                         async for chunk in response.iter_bytes():
                             stream.write(chunk)
             except openai.NotFoundError:
+                if size is not None:
+                    raise BadAnswer(f"the service knows {file} and does not find its content") from None
                 return False
             except (openai.OpenAIError, OSError):  # a full disk, say; the transport has classes of its own
                 raise
@@ -148,9 +164,21 @@ class BatchService:
         return await self._call(attempt, "")
 
     def clean(self, text: object) -> str:
-        """Return `text` from the service on one line, without the key and not endlessly."""
-        hidden = self._key if self._spec.api_key_env is not None else None
-        return one_line(str(text).replace(hidden, "[key]") if hidden else text)
+        """Return `text` from the service on one short line without the key; of a web page its title."""
+        title = page_title(str(text))
+        return one_line(self._hide(str(text) if title is None else title or "a web page"))
+
+    def outcome(self, row: dict[str, Any]) -> Reply | Failure:
+        """Return what a result row says about its request, without the key; see `row_outcome`."""
+        outcome = row_outcome(row)
+        if isinstance(outcome, Failure):
+            return replace(outcome, message=self.clean(outcome.message))
+        return outcome if may_be_a_word(self._key) else replace(outcome, text=self._hide(outcome.text))
+
+    def _hide(self, text: str) -> str:
+        if self._secret is None:
+            return text
+        return self._secret.sub(b"[key]", text.encode(errors="surrogatepass")).decode(errors="surrogatepass")
 
     async def _search(self, run: str) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -278,6 +306,8 @@ def row_outcome(row: dict[str, Any]) -> Reply | Failure:
         return Failure(key, f"http_{status}", _said(body.get("error") if isinstance(body, dict) else body))
     try:
         return read_reply(key, body, 0.0)
+    except NoReply as error:
+        return Failure(key, "no_reply", str(error))
     except BadAnswer as error:
         return Failure(key, "bad_answer", str(error))
 

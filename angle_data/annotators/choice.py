@@ -31,20 +31,19 @@ _MISPLACED = (
     ("base_urls", "--base-url is for --engine server and batch", (*_LOCAL, "recorded")),
     ("revision", "--revision is for engines that load the model (offline, ray)", (*_REMOTE, "recorded")),
     ("engine_options", "--engine-option is for offline, ray, server and batch", ("recorded",)),
+    ("params", "--param is for --engine server and batch", (*_LOCAL, "recorded")),
 )
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def choose_annotator(
-    config: EngineConfig, run: Path | None = None, *, forecast: bool = False
-) -> AnnotatorSpec:
+def choose_annotator(config: EngineConfig, run: Path | None = None) -> AnnotatorSpec:
     """Decide what is asked, where and how, for the run folder `run`.
 
-    Without `base_urls`, a model of OpenAI's is asked at the address in OPENAI_BASE_URL, if that is set. A
-    `forecast` sends nothing, so there a model without any address is taken to stand behind some server.
+    Without `base_urls`, a model of OpenAI's is asked at the address in OPENAI_BASE_URL, if that is set, and
+    so is any name that is no alias, no folder and no `owner/name` of the hub.
 
     Raises:
-        InputError: An unknown engine or model name, or an option that is missing or does not fit the engine.
+        InputError: An unknown engine, or an option that is missing or does not fit the engine.
     """
     if not config.model.strip():
         raise InputError(f"--model is empty; give {', '.join(MODELS)} or another name")
@@ -52,7 +51,7 @@ def choose_annotator(
         # What was given is not shown: it may well be the key.
         raise InputError("--api-key-env takes the name of the variable with the key, not the key itself")
     alias = MODELS.get(config.model)
-    engine = config.engine if config.engine != "auto" else _engine(config, alias, forecast)
+    engine = config.engine if config.engine != "auto" else _engine(config, alias)
     if engine not in ANNOTATORS:
         raise InputError(f"unknown engine {engine!r}; known: auto, {', '.join(ANNOTATORS)}")
     for name, rule, engines in _MISPLACED:
@@ -67,31 +66,18 @@ def choose_annotator(
             )
         decided = {"checkpoint": _checkpoint(config, alias), "dialect": "vllm"}
     else:
-        decided = _served(config, alias, engine, forecast)
+        decided = _served(config, alias, engine)
     given = {field.name: getattr(config, field.name) for field in fields(EngineConfig)}
     return AnnotatorSpec(**(given | {"engine": engine, "run": run} | decided))
 
 
-def _engine(config: EngineConfig, alias: ModelAlias | None, forecast: bool) -> str:
+def _engine(config: EngineConfig, alias: ModelAlias | None) -> str:
     """Return the engine for `auto`: what was given says it; else a public API; else vLLM in this process."""
     if config.replies is not None:
         return "recorded"
-    if config.base_urls or (alias is not None and alias.host is not None):
-        return "server"
-    if alias is None and config.checkpoint is None and not Path(config.model).is_dir():
-        if forecast:
-            return "server"
-        raise InputError(
-            f"unknown model {config.model!r}; known: {', '.join(MODELS)}. Any other name needs the address "
-            "of a server (--base-url URL), a checkpoint (--engine offline --checkpoint ID) or recorded "
-            "replies (--replies FILE)"
-        )
     # find_spec, not the package's metadata: the CPU build of vLLM is published under another name.
-    if find_spec("vllm") is None:
-        if forecast:
-            return "server"
-        raise InputError(_unserved(config, alias))
-    return "offline"
+    public = config.base_urls or _public_host(config, alias) is not None
+    return "server" if public or find_spec("vllm") is None else "offline"
 
 
 def _recorded(config: EngineConfig) -> dict[str, Any]:
@@ -108,13 +94,15 @@ def _recorded(config: EngineConfig) -> dict[str, Any]:
     return {"checkpoint": config.checkpoint or f"recorded-{digest[:12]}"}
 
 
-def _served(config: EngineConfig, alias: ModelAlias | None, engine: str, forecast: bool) -> dict[str, Any]:
+def _served(config: EngineConfig, alias: ModelAlias | None, engine: str) -> dict[str, Any]:
     """Return what is asked of a model behind an API, and where."""
-    base_urls = config.base_urls or _address_of_environment(alias)
+    public = _public_host(config, alias)
+    base_urls = config.base_urls or _address_of_environment(public)
     if len(base_urls) > 1 and engine == "batch":
         raise InputError("--engine batch works with one --base-url")
-    if base_urls or not forecast:
-        _check_addresses(config, base_urls, alias)
+    if not base_urls and public is None:
+        raise InputError(_unserved(config, alias))
+    _check_addresses(base_urls, alias)
     dialect = _dialect(alias, base_urls)
     if engine == "batch" and dialect == "glm":
         raise InputError("--engine batch speaks OpenAI's Batch API, not the GLM cloud's; use --engine server")
@@ -122,7 +110,7 @@ def _served(config: EngineConfig, alias: ModelAlias | None, engine: str, forecas
     return {
         "checkpoint": _checkpoint(config, alias, host),
         "base_urls": base_urls,
-        "api_key_env": config.api_key_env or _usual_key_variable(alias, base_urls),
+        "api_key_env": config.api_key_env or _usual_key_variable(base_urls or (f"https://{public}",)),
         "timeout_s": _timeout_s(config.engine_options) if engine == "server" else TIMEOUT_S,
         "dialect": dialect,
     }
@@ -130,6 +118,19 @@ def _served(config: EngineConfig, alias: ModelAlias | None, engine: str, forecas
 
 def _checkpoint(config: EngineConfig, alias: ModelAlias | None, host: str | None = None) -> str:
     return config.checkpoint or (alias.checkpoint_at(host) if alias else config.model)
+
+
+def _public_host(config: EngineConfig, alias: ModelAlias | None) -> str | None:
+    """Return the host of the public API that serves a model, None for one to be loaded or served by the user.
+
+    A name that is no alias is OpenAI's, unless it is a folder, or `owner/name` as models have it on the hub;
+    where OPENAI_BASE_URL names another service, that form is taken for one of its models.
+    """
+    if alias is not None:
+        return alias.host
+    name = _checkpoint(config, alias)
+    hub = "/" in name and not os.environ.get("OPENAI_BASE_URL", "").strip()
+    return None if hub or Path(name).is_dir() else urlsplit(DEFAULT_URL).hostname
 
 
 def _unserved(config: EngineConfig, alias: ModelAlias | None) -> str:
@@ -149,29 +150,22 @@ def _timeout_s(options: Mapping[str, Any]) -> float:
     raise InputError(f"--engine-option timeout_s must be a number of seconds, more than 0, got {given!r}")
 
 
-def _address_of_environment(alias: ModelAlias | None) -> tuple[str, ...]:
-    """Return the address in OPENAI_BASE_URL for a model that OpenAI serves, () without one.
+def _address_of_environment(host: str | None) -> tuple[str, ...]:
+    """Return the address in OPENAI_BASE_URL for a model that OpenAI serves (`host`), () without one.
 
     It is resolved here, so that the rules for a key and a price hold for it.
     """
     url = os.environ.get("OPENAI_BASE_URL", "").strip()
-    return (url,) if url and alias is not None and alias.host == urlsplit(DEFAULT_URL).hostname else ()
+    return (url,) if url and host == urlsplit(DEFAULT_URL).hostname else ()
 
 
-def _check_addresses(config: EngineConfig, base_urls: tuple[str, ...], alias: ModelAlias | None) -> None:
+def _check_addresses(base_urls: tuple[str, ...], alias: ModelAlias | None) -> None:
     for base_url in base_urls:
         _check_address(base_url)
     if len(set(base_urls)) < len(base_urls):
         raise InputError("the same --base-url is given twice; name each server once")
     if len({_dialect(alias, (url,)) for url in base_urls}) > 1:
         raise InputError("the servers of one run must speak alike; give other services their own runs")
-    if not base_urls and alias is None:
-        raise InputError(
-            f"unknown model {config.model!r}; known: {', '.join(MODELS)}. Any other name needs the address "
-            "of a server (--base-url URL)"
-        )
-    if not base_urls and alias is not None and alias.host is None:
-        raise InputError(_unserved(config, alias))
 
 
 def _check_address(base_url: str) -> None:
@@ -192,12 +186,11 @@ def _check_address(base_url: str) -> None:
         raise InputError("--base-url must be an address without ? and #; name a key with --api-key-env")
 
 
-def _usual_key_variable(alias: ModelAlias | None, base_urls: tuple[str, ...]) -> str | None:
+def _usual_key_variable(urls: tuple[str, ...]) -> str | None:
     """Return the variable of a public service's key; a server of the user's own has none.
 
     The key goes to that service, over an encrypted connection, and nowhere else.
     """
-    urls = base_urls or ((f"https://{alias.host}",) if alias else ())
     known = [service_of(url) if url.startswith("https://") else None for url in urls]
     service = known[0] if known and all(each is known[0] for each in known) else None
     return service.api_key_env if service else None

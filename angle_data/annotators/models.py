@@ -1,13 +1,16 @@
-"""The short model names: what each stands for, where it is served, and what it costs.
+"""What is known of models by their names: short names, services, prices, and what a model refuses.
 
-Prices are in USD per million tokens, as the services listed them in November 2026; `--usd-per-million`
-overrides them.
+Prices stand in prices.toml beside this file; `--prices` and `--price` come before them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
@@ -31,12 +34,17 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A public API: what it understands, its key's usual variable, and the prices of its models by name."""
+    """A public API: what it understands, and its key's usual variable."""
 
     dialect: Dialect
     api_key_env: str
-    prices: Mapping[str, Price] = field(default_factory=dict)
 
+
+_PRICES = Path(__file__).with_name("prices.toml")
+_DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{4})$")  # gpt-4o-mini-2024-07-18, gpt-3.5-turbo-0125
+_REASONING = re.compile(
+    r"(?:o[1-9]|gpt-[5-9])(?!\d)(?!.*-chat)"
+)  # gpt-35-turbo is Azure's name of an old one
 
 _OPENAI = "api.openai.com"
 DEFAULT_URL = f"https://{_OPENAI}/v1"
@@ -44,10 +52,8 @@ DEFAULT_URL = f"https://{_OPENAI}/v1"
 _GLM = "open.bigmodel.cn"
 
 SERVICES: dict[str, Service] = {
-    # https://developers.openai.com/api/docs/pricing
-    _OPENAI: Service("openai", "OPENAI_API_KEY", {"gpt-4o-mini": Price(0.15, 0.60)}),
-    # https://docs.bigmodel.cn/cn/guide/models/text/glm-4: glm-4-flash is free
-    _GLM: Service("glm", "ZHIPUAI_API_KEY", {"glm-4-flash": Price(0.0, 0.0)}),
+    _OPENAI: Service("openai", "OPENAI_API_KEY"),
+    _GLM: Service("glm", "ZHIPUAI_API_KEY"),
 }
 """Host name -> service, for the addresses that the toolkit knows."""
 
@@ -83,31 +89,66 @@ def service_of(base_url: str) -> Service | None:
     return SERVICES.get(urlsplit(base_url).hostname or "")
 
 
+def is_reasoning(checkpoint: str) -> bool:
+    """Whether a model is of a family of OpenAI's that reasons before it replies: o1, o3, o4, gpt-5 and later.
+
+    Such a model takes `max_completion_tokens` in place of `max_tokens`, and no temperature while it reasons.
+    """
+    return _REASONING.match(checkpoint.rpartition("/")[2]) is not None
+
+
 def price_of(spec: AnnotatorSpec) -> Price | None:
     """Return what the tokens of `spec` cost, None when they cost nothing or the price is not known.
 
     Raises:
-        InputError: `max_usd` is set and the price is not known.
+        InputError: `max_usd` is set and the price is not known, or the file of `prices` cannot be used.
     """
-    price = Price(*spec.usd_per_million) if spec.usd_per_million is not None else _listed_price(spec)
+    price = Price(*spec.price) if spec.price is not None else _listed_price(spec)
     if price is None and spec.max_usd is not None:
-        at = f" at {spec.base_urls[0]}" if spec.base_urls else ""
+        address = spec.base_urls[0] if spec.base_urls else "the OpenAI API"
         raise InputError(
-            f"--max-usd needs a price, and that of {spec.checkpoint!r}{at} is not known: give "
-            "--usd-per-million IN,OUT, or bound the tokens with --max-tokens-total"
+            f"--max-usd needs a price, and that of {spec.checkpoint!r} at {address} is not known: give "
+            "--price IN,OUT (USD per million tokens), or bound the tokens with --max-tokens-total"
         )
     return price
 
 
+def _host(spec: AnnotatorSpec) -> str:
+    return urlsplit(spec.base_urls[0]).hostname or "" if spec.base_urls else _OPENAI
+
+
 def _listed_price(spec: AnnotatorSpec) -> Price | None:
+    """Return the price in the user's table or in ours; a dated snapshot has that of its family."""
     if not spec.paid:
         return None
-    if spec.base_urls:
-        service = service_of(spec.base_urls[0])
-    else:
-        alias = MODELS.get(spec.model)
-        service = SERVICES.get(alias.host or "") if alias else None
-    price = service.prices.get(spec.checkpoint) if service else None
-    if price is not None and spec.engine == "batch":
-        return Price(price.input * BATCH_PRICE_FACTOR, price.output * BATCH_PRICE_FACTOR)
-    return price
+    names = (spec.checkpoint, _DATE.sub("", spec.checkpoint))
+    tables = (*(_tables(spec.prices) if spec.prices else ()), *_tables(_PRICES))
+    found = [
+        table[name] for host, table in tables if host in ("", _host(spec)) for name in names if name in table
+    ]
+    if not found:
+        return None
+    factor = BATCH_PRICE_FACTOR if spec.engine == "batch" else 1.0
+    return Price(found[0].input * factor, found[0].output * factor)
+
+
+def _tables(path: Path) -> Iterator[tuple[str, dict[str, Price]]]:
+    """Yield the prices of each service by its host, those that hold anywhere ("") last.
+
+    Raises:
+        InputError: The file is missing, or is no table of prices.
+    """
+    try:
+        content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as TOML ({error}); correct --prices") from None
+    anywhere = {name: price for name, price in content.items() if not isinstance(price, dict)}
+    for host, table in [*((k, v) for k, v in content.items() if isinstance(v, dict)), ("", anywhere)]:
+        yield host, {name: _price(path, name, price) for name, price in table.items()}
+
+
+def _price(path: Path, name: str, given: Any) -> Price:
+    match given:
+        case [int() | float() as prompt, int() | float() as reply] if min(prompt, reply) >= 0:
+            return Price(float(prompt), float(reply))
+    raise InputError(f'{path}: {name!r} needs two prices, as in "{name}" = [0.15, 0.60], got {given!r}')

@@ -8,7 +8,10 @@ retries here are the only ones. What a failed request means for the run:
 - no connection, 502, 503, 504 after an address has answered: everything waits for up to three minutes
   (`endpoints.Patience`), then the run ends with `StoppedError`: a server may be starting anew
 - 429: everybody pauses, and it is tried again until it passes: the service asks for patience, not less work
-- 400 that names the response format: asked again with a laxer one, from then on always, once per address
+- 400 that names the response format, max_tokens, temperature or seed: asked again in a laxer form (`Form`),
+  from then on always, once per address
+- no reply in an answer, an answer that is cut off, a text that a filter stops: a `Failure`, of the first two
+  after four attempts; a hundred in a row end the run
 - 400 and other refusals of the request itself: a `Failure`; five equal ones in a row before the first reply
   end the run with `AnnotatorError`, and after it twenty equal ones or a hundred of any kind
 - 401, 403: end the run with `CredentialsError`; 3xx, 404, or 429 for lack of quota: with `AnnotatorError`
@@ -23,18 +26,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import re
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply
+from angle_data.annotators.base import TEXT_KINDS, ChatRequest, Failure, Reply
 from angle_data.annotators.endpoints import Endpoint, Endpoints, Patience, Place
 from angle_data.annotators.limits import Limiter
 from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
-    LAXER,
     Form,
     Transport,
     api_key,
@@ -48,7 +49,9 @@ from angle_data.http import (
     BadAnswer,
     CallError,
     NoAnswer,
+    NoReply,
     is_away,
+    is_blocked,
     is_out_of_quota,
     is_retryable,
     retry_after,
@@ -59,12 +62,10 @@ log = logging.getLogger("angle.annotators")
 
 _ATTEMPTS = 6
 _ATTEMPTS_UNREACHED = 3
+_ATTEMPTS_NO_REPLY = 4
 _EQUAL_REFUSALS = 5
 _FAILURES_IN_A_ROW = 20
 _REFUSALS_IN_A_ROW = 100  # a server that answers may well refuse a stretch of long texts
-_NAMES_FORMAT = re.compile(
-    r"response_format|json_schema|json_object|structured.?output|guided", re.IGNORECASE
-)
 
 
 class OpenAIServer:
@@ -128,8 +129,7 @@ class OpenAIServer:
         spec = self._spec
         limiter = Limiter(spec.concurrency, spec.requests_per_minute, spec.tokens_per_minute)
         path = f"{(url or DEFAULT_URL).rstrip('/')}/chat/completions"
-        form: Form = "json_object" if spec.dialect == "glm" else "json_schema"
-        return Endpoint(path, url or "the OpenAI API", limiter, form)
+        return Endpoint(path, url or "the OpenAI API", limiter, Form.of(spec))
 
     async def _work(
         self, source: Iterator[ChatRequest], outcomes: asyncio.Queue[Reply | Failure | Exception | None]
@@ -177,6 +177,7 @@ class OpenAIServer:
                     unsent = isinstance(error, NoAnswer) and not error.connected and endpoint.is_down
                     used += not (asks_patience or elsewhere or unsent)
                     most = _ATTEMPTS if endpoint.reached else _ATTEMPTS_UNREACHED
+                    most = _ATTEMPTS_NO_REPLY if isinstance(error, NoReply) else most
                     if not is_retryable(error) or used >= most:
                         return self._failure(request, error, endpoint.name)
                     # The limits of the address already make everybody wait; another one is worth a try now.
@@ -218,7 +219,7 @@ class OpenAIServer:
         """
         endpoint, message, lost = place.endpoint, one_line(error), False
         status, told_s = error.status_code, retry_after(error.headers)
-        if status is not None and status < 500:
+        if (status is not None and status < 500) or isinstance(error, NoReply):
             endpoint.answered()
         else:
             endpoint.reached = endpoint.reached or status is not None
@@ -238,19 +239,22 @@ class OpenAIServer:
         if lost:
             raise StoppedError(
                 f"no answer from {self._names()} for {self._pauses.total_s / 60:.0f} minutes ({message}); "
-                "everything so far is kept: run the same command again when the server is back"
+                "run the same command again when the server is back"
             ) from error
 
     def _lowered(self, request: ChatRequest, endpoint: Endpoint, form: Form, error: CallError) -> bool:
-        """Ask this address for a laxer form from now on, if it answered 400 because of `form`."""
-        about_form = error.status_code == 400 and _NAMES_FORMAT.search(str(error))
-        if not about_form or request.sampling.schema is None or form == "text":
+        """Ask this address in a laxer form from now on, if it answered 400 because of `form`."""
+        if error.status_code != 400 or (laxer := form.relaxed(str(error), request.sampling)) == form:
             return False
         if endpoint.form == form:
-            endpoint.form, said = LAXER[form], one_line(error)
-            log.warning(
-                "%s knows no %s replies (%s); asking for %s instead", endpoint.name, form, said, endpoint.form
-            )
+            endpoint.form = laxer
+            if laxer.json != form.json:
+                said = f"asking for {laxer.json} instead of {form.json}"
+            elif laxer.tokens != form.tokens:
+                said = f"asking with {laxer.tokens}"
+            else:
+                said = f"leaving out {laxer.without[-1]}"
+            log.warning("%s: %s; %s", endpoint.name, one_line(error), said)
         return True
 
     def _failure(self, request: ChatRequest, error: CallError, address: str) -> Failure:
@@ -273,15 +277,21 @@ class OpenAIServer:
             )
         if isinstance(error, BadAnswer) and not self._endpoints.reached:
             raise AnnotatorError(f"{address}: {message}")
-        if ending := self._ending(address, message, refused=not is_retryable(error)):
-            raise ending
         kind = f"http_{status}" if status else "connection" if lacks_connection else "timeout"
-        return Failure(request.key, "bad_answer" if isinstance(error, BadAnswer) else kind, message)
+        if isinstance(error, BadAnswer):
+            kind = "no_reply" if isinstance(error, NoReply) else "bad_answer"
+        elif is_blocked(error):
+            kind = "blocked"
+        if ending := self._ending(address, kind, message, refused=not is_retryable(error)):
+            raise ending
+        return Failure(request.key, kind, message)
 
-    def _ending(self, address: str, message: str, *, refused: bool) -> AngleError | None:
+    def _ending(self, address: str, kind: str, message: str, *, refused: bool) -> AngleError | None:
         """Count a failed request; return the error that ends the run when there are too many in a row."""
         most = _FAILURES_IN_A_ROW
-        if refused:
+        if kind in TEXT_KINDS:
+            most, refused = _REFUSALS_IN_A_ROW, False
+        elif refused:
             self._refusals = self._refusals + 1 if message == self._refusal else 1
             self._refusal = message
             if self._refusals >= (_FAILURES_IN_A_ROW if self._replied else _EQUAL_REFUSALS):
@@ -293,7 +303,7 @@ class OpenAIServer:
         said = f"{address}: {most} requests in a row failed, the last one with: {message}"
         if refused or not self._replied:
             return AnnotatorError(said)
-        return StoppedError(f"{said}; everything so far is kept: run the same command again to go on")
+        return StoppedError(f"{said}; run the same command again to go on")
 
     def _names(self) -> str:
         return ", ".join(self._spec.base_urls) or "the OpenAI API"

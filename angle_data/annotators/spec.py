@@ -25,6 +25,14 @@ Dialect = Literal["openai", "vllm", "glm"]
 which has `json_object` only and adds its reasoning unless a request turns that off.
 """
 
+_OURS = {
+    **{name: f"use --{name.replace('_', '-')}" for name in ("model", "temperature", "max_tokens", "seed")},
+    "max_completion_tokens": "use --max-tokens",
+    **dict.fromkeys(("messages", "response_format"), "the prompts decide it (--prompts)"),
+    **dict.fromkeys(("n", "stream"), "one reply, sent as a whole, is all that can be read"),
+}
+# Fields of a request's body that --param must not set, and what to do instead.
+
 TIMEOUT_S = 120.0
 """Seconds for one answer, unless the user says otherwise."""
 
@@ -63,18 +71,29 @@ def _two(kind: type, separator: str, flag: str, wanted: str) -> Callable[[str], 
     return read
 
 
-def _read_engine_options(texts: list[str]) -> dict[str, Any]:
-    """Read each KEY=VALUE; a value that is no JSON (a number, true, a list …) is a string."""
-    options: dict[str, Any] = {}
-    for text in texts:
-        key, separator, value = text.partition("=")
-        if not (separator and key.isidentifier()):
-            raise InputError(f"--engine-option {text!r}: give KEY=VALUE, such as max_model_len=4096")
-        try:
-            options[key] = json.loads(value)
-        except ValueError:
-            options[key] = value
-    return options
+def _fields(flag: str, example: str) -> Callable[[list[str]], dict[str, Any]]:
+    """Return what reads each KEY=VALUE; a value that is no JSON (a number, true, a list …) is a string."""
+
+    def read(texts: list[str]) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        for text in texts:
+            key, separator, value = text.partition("=")
+            if not (separator and key.isidentifier()):
+                raise InputError(f"{flag} {text!r}: give KEY=VALUE, such as {example}")
+            try:
+                options[key] = json.loads(value)
+            except ValueError:
+                options[key] = value
+        return options
+
+    return read
+
+
+def _read_temperature(text: str) -> float | None:
+    try:
+        return None if text == "none" else float(text)
+    except ValueError:
+        raise InputError(f"--temperature {text!r}: give a number from 0 to 2, or none") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +107,9 @@ class EngineConfig:
         InputError: A value is out of its range.
     """
 
-    model: str = option("chatgpt, llama, chatglm, or another name (see --base-url).")
+    model: str = option(
+        "chatgpt, llama, chatglm, or any other name: it goes to OpenAI, or to --base-url, as it is."
+    )
     engine: str = option(
         "auto, server (an API), batch (the OpenAI Batch API, half the price), offline (vLLM in this "
         "process), ray (vLLM over Ray Data) or recorded.",
@@ -122,7 +143,7 @@ class EngineConfig:
         factory=dict,
         flag="engine_option",
         metavar="KEY=VALUE",
-        read=_read_engine_options,
+        read=_fields("--engine-option", "max_model_len=4096"),
         many=True,
     )
     concurrency: int = option("Requests in flight.", 64)
@@ -138,16 +159,31 @@ class EngineConfig:
     max_tokens_total: int | None = option(
         "Stop when the run folder would take more tokens (exit 75); counted as --max-usd.", None
     )
-    usd_per_million: tuple[float, float] | None = option(
+    price: tuple[float, float] | None = option(
         "USD per million prompt and reply tokens; for --engine batch those of a batch.",
         None,
         metavar="IN,OUT",
         shown="the known price",
-        read=_two(float, ",", "--usd-per-million", "two prices, such as 0.15,0.60"),
+        read=_two(float, ",", "--price", "two prices, such as 0.15,0.60"),
     )
-    temperature: float = option("Sampling temperature, 0 to 2.", 0.7)
+    prices: Path | None = option(  # noqa: RUF009 - makes a field
+        "TOML file of further prices, as annotators/prices.toml has them.", None
+    )
+    temperature: float | None = option(
+        "Sampling temperature, 0 to 2; none: the model's own.", 0.7, read=_read_temperature
+    )
+    params: Mapping[str, Any] = option(
+        "Further field of the request's body, such as reasoning_effort=low; a value may be JSON. For "
+        "--engine server and batch.",
+        factory=dict,
+        flag="param",
+        metavar="KEY=VALUE",
+        read=_fields("--param", "reasoning_effort=low"),
+        many=True,
+    )
     seed: int | None = option("Sampling seed, if the server takes one.", None)
     max_tokens: int = option("Longest reply in tokens.", 512)
+    min_yield: float = option("Warn when less of what was asked for is of use, in percent.", 50.0)
     shard: tuple[int, int] | None = option(
         "Take the I-th of N shares, each with its own --out, to be run apart.",
         None,
@@ -164,16 +200,20 @@ class EngineConfig:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise InputError(f"--{name.replace('_', '-')} must be more than 0, got {value}")
-        if not 0 <= self.temperature <= 2:
+        if self.temperature is not None and not 0 <= self.temperature <= 2:
             raise InputError(f"--temperature must be between 0 and 2, got {self.temperature}")
-        if self.usd_per_million is not None and not all(0 <= p < math.inf for p in self.usd_per_million):
-            raise InputError(f"--usd-per-million must hold two prices, got {self.usd_per_million}")
+        if ours := sorted(_OURS.keys() & self.params):
+            raise InputError(f"--param {ours[0]} is not for you to set; {_OURS[ours[0]]}")
+        if self.price is not None and not all(0 <= p < math.inf for p in self.price):
+            raise InputError(f"--price must hold two prices, got {self.price}")
+        if not 0 <= self.min_yield <= 100:
+            raise InputError(f"--min-yield must be from 0 to 100 (percent), got {self.min_yield}")
         if self.shard is not None and not 1 <= self.shard[0] <= self.shard[1]:
             raise InputError(f"--shard i/n needs 1 <= i <= n, got {self.shard[0]}/{self.shard[1]}")
 
     def sampling(self, schema: dict[str, Any] | None = None) -> Sampling:
         """Return the sampling settings of a request; `schema` is the JSON Schema of its reply, if any."""
-        return Sampling(self.temperature, self.max_tokens, self.seed, schema)
+        return Sampling(self.temperature, self.max_tokens, self.seed, schema, self.params)
 
     def takes(self, content: str) -> bool:
         """Whether `content` (a text, or the texts of a pair) belongs to this shard.

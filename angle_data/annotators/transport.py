@@ -8,18 +8,21 @@ benchmarks/labelling.
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal, Self
-from urllib.parse import urlsplit
+from dataclasses import dataclass, replace
+from typing import Any, Self
+from urllib.parse import quote, quote_plus, urlsplit
 
-from angle_data.annotators.base import ChatRequest, Reply
+from angle_data.annotators.base import ChatRequest, Reply, Sampling
+from angle_data.annotators.models import is_reasoning
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError, InputError
-from angle_data.http import BadAnswer, NoAnswer, ServiceError
+from angle_data.http import BadAnswer, NoAnswer, NoReply, ServiceError
 
 _CONNECT_S = 10.0
 _MESSAGE_CHARS = 300
@@ -27,10 +30,55 @@ _MESSAGE_CHARS = 300
 _USERINFO = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^\s'\"<>]*@", re.IGNORECASE)  # http://me:pw@host
 _BARE = re.compile(r"(?<![\w/@])[^\s/@'\"<>:]+:[^\s/@'\"<>]+@(?=[\w\[])")  # me:pw@host:3128
 
-Form = Literal["json_schema", "json_object", "text"]
-"""How a reply is held to JSON: to the schema, to any object, not at all (the prompt asks for it anyway)."""
-LAXER: dict[Form, Form] = {"json_schema": "json_object", "json_object": "text"}
-"""Form -> the form to ask for when a server does not know it."""
+_LAXER = {"json_schema": "json_object", "json_object": "text"}
+_NAMES_FORMAT = re.compile(
+    r"response_format|json_schema|json_object|structured.?output|guided", re.IGNORECASE
+)
+_NAMES_TOKENS = re.compile(r"\bmax_tokens\b.*\bmax_completion_tokens\b", re.DOTALL)
+_OPTIONAL = ("temperature", "seed")
+_REFUSES = re.compile(
+    r"unsupported|not support|unrecognized|unknown|not (?:permitted|allowed)|deprecated|only", re.IGNORECASE
+)
+_PAGE = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_ESCAPE = re.compile(r"%[0-9A-F]{2}")
+_SHORTEST_KEY = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a server is asked, as far as it is known what it takes.
+
+    `json`: how a reply is held to JSON: to the schema (`json_schema`), to any object (`json_object`), not at
+    all (`text`; the prompt asks for it anyway). `tokens` is its name for the longest reply; the fields
+    `without` are left out.
+    """
+
+    json: str = "json_schema"
+    tokens: str = "max_tokens"
+    without: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, spec: AnnotatorSpec) -> Self:
+        """Return the form to begin with, by what is known of the service and the model."""
+        if spec.dialect == "glm":
+            return cls("json_object", without=("seed",))
+        if not is_reasoning(spec.checkpoint):
+            return cls()
+        thinks = spec.params.get("reasoning_effort") != "none"
+        return cls(tokens="max_completion_tokens", without=("temperature",) if thinks else ())
+
+    def relaxed(self, said: str, sampling: Sampling) -> Form:
+        """Return the form for a server that answered 400 with `said`, the same one if nothing helps."""
+        if self.tokens == "max_tokens" and _NAMES_TOKENS.search(said):
+            return replace(self, tokens="max_completion_tokens")
+        if sampling.schema is not None and self.json in _LAXER and _NAMES_FORMAT.search(said):
+            return replace(self, json=_LAXER[self.json])
+        for name in _OPTIONAL:
+            sent = getattr(sampling, name) is not None and name not in self.without
+            if sent and re.search(rf"\b{name}\b", said) and _REFUSES.search(said):
+                return replace(self, without=(*self.without, name))
+        return self
 
 
 def one_line(text: object) -> str:
@@ -39,6 +87,33 @@ def one_line(text: object) -> str:
     if not line and isinstance(text, BaseException):
         line = type(text).__name__
     return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"
+
+
+def page_title(text: str) -> str | None:
+    """Return the title of a web page, "" if it has none, and None for a text that is no page."""
+    if not _PAGE.search(text[:_MESSAGE_CHARS]):
+        return None
+    title = _TITLE.search(text)
+    return " ".join(html.unescape(title[1]).split()) if title else ""
+
+
+def written(key: str) -> re.Pattern[bytes]:
+    """Return what finds a key in an answer: as it is, in JSON, and encoded as part of a URL."""
+    forms = {
+        key,
+        json.dumps(key)[1:-1],
+        key.replace("/", "\\/"),
+        quote(key, safe=""),
+        quote(key),
+        quote_plus(key),
+    }
+    forms |= {_ESCAPE.sub(lambda found: found[0].lower(), form) for form in forms}
+    return re.compile(b"|".join(re.escape(form.encode()) for form in sorted(forms, key=len, reverse=True)))
+
+
+def may_be_a_word(key: str) -> bool:
+    """Whether a key, such as the "test" of a local server, may well be a word of a reply."""
+    return len(key) < _SHORTEST_KEY or key.isalpha()
 
 
 def masked(text: str) -> str:
@@ -87,30 +162,26 @@ def credentials_message(spec: AnnotatorSpec, address: str, status: int, said: st
     return f"{address} rejects the API key in {name} (HTTP {status}); set {name} to a valid key"
 
 
-def request_body(
-    request: ChatRequest, dialect: Dialect = "openai", form: Form = "json_schema"
-) -> dict[str, Any]:
+def request_body(request: ChatRequest, dialect: Dialect = "openai", form: Form = Form()) -> dict[str, Any]:
     """Return the JSON body that asks `request`.
 
-    The GLM cloud takes no seed, and its models think aloud unless the request forbids it, see
+    The models of the GLM cloud think aloud unless the request forbids it, see
     https://docs.bigmodel.cn/api-reference.
     """
     sampling = request.sampling
-    body: dict[str, Any] = {
-        "model": request.model,
-        "messages": list(request.messages),
-        "temperature": sampling.temperature,
-        "max_tokens": sampling.max_tokens,
-    }
+    body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
+    for name in _OPTIONAL:
+        if name not in form.without and (value := getattr(sampling, name)) is not None:
+            body[name] = value
+    body[form.tokens] = sampling.max_tokens
     if dialect == "glm":
         body["thinking"] = {"type": "disabled"}
-    elif sampling.seed is not None:
-        body["seed"] = sampling.seed
-    if sampling.schema is not None and form != "text":
-        body["response_format"] = {"type": form}
-        if form == "json_schema":
+    if sampling.schema is not None and form.json != "text":
+        body["response_format"] = {"type": form.json}
+        if form.json == "json_schema":
             named = {"name": "sentences", "schema": sampling.schema, "strict": True}
             body["response_format"]["json_schema"] = named
+    body.update(sampling.params)
     return body
 
 
@@ -118,13 +189,17 @@ def read_reply(key: str, answer: Any, seconds: float) -> Reply:
     """Read a chat completion, as decoded from JSON; see the API reference, "The chat completion object".
 
     Raises:
+        NoReply: There is no reply in it.
         BadAnswer: The answer has another shape.
     """
     if not isinstance(answer, dict):
         raise BadAnswer("the answer is no chat completion; does --base-url end in /v1?")
+    if "choices" in answer and not answer["choices"]:
+        raise NoReply("the answer holds no choices; a safety filter may have stopped it")
     try:
         choice = answer["choices"][0]
-        text = choice["message"].get("content") or choice["message"].get("refusal") or ""
+        message = choice.get("message") or {}
+        text = message.get("content") or message.get("refusal") or ""
         finish_reason, usage = choice.get("finish_reason"), answer.get("usage") or {}
         tokens = {name: count for name, count in usage.items() if isinstance(count, int)}
     except (TypeError, AttributeError, LookupError) as error:
@@ -140,7 +215,8 @@ class Transport:
 
     def __init__(self, key: str, timeout_s: float, *, secret: bool) -> None:
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        self._timeout_s, self._secret = timeout_s, key if secret else None
+        self._timeout_s, self._secret = timeout_s, written(key) if secret else None
+        self._secret_of_replies = None if may_be_a_word(key) else self._secret
         self._proxies: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:
@@ -172,17 +248,20 @@ class Transport:
             NoAnswer: No connection, it broke, or time ran out.
             ServiceError: The service answered with another status than 200; redirects are not followed.
             InputError: The environment names a proxy that cannot be used.
+            NoReply: The answer was cut off.
             BadAnswer: The answer is no JSON.
         """
         import aiohttp
 
         if url not in self._proxies:
             self._proxies[url] = _proxy(url)
+        status = 0
         try:
             async with self._session.post(
                 url, data=json.dumps(body).encode(), proxy=self._proxies[url], allow_redirects=False
             ) as response:
-                content, status, headers = await response.read(), response.status, response.headers
+                status, headers = response.status, response.headers
+                content = await response.read()
         # Exceptions about a proxy hold its address with its password, so nothing is raised from them.
         except aiohttp.ClientHttpProxyError as error:
             raise _proxy_error(error.status, error.message) from None
@@ -195,12 +274,14 @@ class Transport:
             )
             raise NoAnswer(message, connected=True, timeout=True) from error
         except (aiohttp.ClientError, OSError) as error:
+            if status == 200:
+                raise NoReply(f"the answer broke off ({_reason(error)})") from error
             raise NoAnswer(_reason(error), connected=True) from error
         if status == 407:
             raise _proxy_error(status, response.reason or "")
         if status != 200:
-            raise _service_error(status, content, headers, self._secret)
-        return _decoded(content, headers)
+            raise _service_error(status, _hidden(content, self._secret), headers)
+        return _decoded(_hidden(content, self._secret_of_replies), headers)
 
 
 def _proxy(url: str) -> str | None:
@@ -233,13 +314,20 @@ def _is_http(proxy: str) -> bool:
         return False
 
 
+def _hidden(content: bytes, secret: re.Pattern[bytes] | None) -> bytes:
+    """Return an answer without the key, should the service repeat it."""
+    return content if secret is None else secret.sub(b"[key]", content)
+
+
 def _decoded(content: bytes, headers: Mapping[str, str]) -> Any:
     try:
         return json.loads(content)
     except ValueError as error:
-        if "html" in headers.get("Content-Type", ""):
+        if page_title(content.decode(errors="replace")) is not None or "html" in headers.get(
+            "Content-Type", ""
+        ):
             raise BadAnswer("the answer is a web page; does --base-url end in /v1?") from error
-        raise BadAnswer(f"the answer is broken JSON ({error})") from error
+        raise NoReply(f"the answer is broken JSON ({error})") from error
 
 
 def _proxy_error(status: int, said: str) -> NoAnswer:
@@ -257,10 +345,8 @@ def _reason(error: BaseException) -> str:
     return masked(str(error)) or type(error).__name__
 
 
-def _service_error(
-    status: int, content: bytes, headers: Mapping[str, str], secret: str | None
-) -> ServiceError:
-    """Read an error as OpenAI, vLLM, GLM and FastAPI write it; anything else is quoted. Hides `secret`."""
+def _service_error(status: int, content: bytes, headers: Mapping[str, str]) -> ServiceError:
+    """Read an error as OpenAI, vLLM, GLM and FastAPI write it; of a web page its title, else it is quoted."""
     try:
         decoded: Any = json.loads(content)
     except ValueError:
@@ -275,7 +361,6 @@ def _service_error(
     if 300 <= status < 400:
         message = f"it redirects to {headers.get('Location', 'another address')}"
     said = str(message) if message else content.decode(errors="replace").strip() or f"HTTP {status}"
-    # Here, not where it is shown: a traceback shows the exceptions that others came from as well.
-    if secret is not None:
-        said = said.replace(secret, "[key]")
+    if (title := page_title(said)) is not None:
+        said = f"HTTP {status}{title and f': {title}'}"
     return ServiceError(status, masked(said if message else said[:_MESSAGE_CHARS]), codes, headers)

@@ -12,6 +12,7 @@ In reading order:
 - `overlap`: what a run of degrees tells: sentences and shared words by degree
 - `texts`: the rows of a file as texts or as pairs
 - `prompts`: prompt files and their placeholders
+- `pilot`: llm-label --pilot: a sample first, and the forecast that follows from it
 - `session`: what a command brings, and one session of asking from start to verdict
 - `forecast`: what a session would ask and cost
 - `collect`: the asking itself: open requests, limits, interrupts

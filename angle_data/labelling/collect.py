@@ -9,14 +9,25 @@ import asyncio
 import logging
 import math
 import signal
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from angle_data.annotators.base import REFUSED_KINDS, Annotator, ChatRequest, Failure, Holder, Reply, Retrier
+from angle_data.annotators.base import (
+    REFUSED_KINDS,
+    TEXT_KINDS,
+    Annotator,
+    ChatRequest,
+    Failure,
+    Holder,
+    Reply,
+    Retrier,
+)
+from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.console import Progress
 from angle_data.labelling.budget import Ledger, Tokens, estimate, guess_tokens
 from angle_data.labelling.journal import Journal, refusal_of
@@ -40,18 +51,21 @@ class Collector:
     - `has_reply`: whether any request has a reply, from this session or an earlier one
     - `stopped`: whether the user ended the session
     - `limit_reached`: whether a limit ended it
+
+    When nothing has come for `silent_s` seconds from the start, it says what it waits for.
     """
 
-    def __init__(self, job: Job, journal: Journal, ledger: Ledger) -> None:
-        self.asked = 0
+    def __init__(self, job: Job, journal: Journal, ledger: Ledger, silent_s: float = 30.0) -> None:
+        self.asked, self._silent_s = 0, silent_s
         self.has_reply = self.stopped = self.limit_reached = False
         self._replied = False  # in this session
-        self._refused: dict[str, ChatRequest] = {}
+        self._failed: dict[str, ChatRequest] = {}  # without those that no recorded reply answers
         self._reasons: Counter[tuple[str, str]] = Counter()
         self._job, self._spec, self._journal, self._ledger = job, job.spec, journal, ledger
         self._open = self._open_requests()
         self._next: ChatRequest | None = None
         self._pulled = self._passed = 0  # given to the annotator; answered by an earlier session
+        self._times: list[float] = [time.monotonic()] if job.is_pilot else []  # of the start and the answers
         self._in_flight: dict[str, tuple[ChatRequest, Tokens | None]] = {}
         self._counted = self._warned = False  # a reply came with its tokens; one came without
 
@@ -71,6 +85,7 @@ class Collector:
 
     async def _ask(self, annotator: Annotator) -> None:
         label = f"{self._job.command} {self._spec.name}"
+        silence = asyncio.get_running_loop().call_later(self._silent_s, self._say_what_for)
         with self._interruptible(annotator), Progress(label, self._job.total) as progress:
             try:
                 # A limit is compared with guesses while requests are in flight. Once their replies are
@@ -80,7 +95,13 @@ class Collector:
                     pulled = self._pulled
                     async with aclosing(annotator.stream(self._round(annotator))) as outcomes:
                         async for outcome in outcomes:
+                            silence.cancel()
                             self._settle(outcome)
+                            if self._journal.unwritten and not self.stopped:
+                                log.warning("no room for the journal: nothing more is asked")
+                                self.stopped = True
+                                if isinstance(annotator, Retrier):
+                                    annotator.wind_down()
                             progress.skip(self._passed - passed)
                             passed = self._passed
                             count = len(self._journal.failures)
@@ -88,30 +109,49 @@ class Collector:
             except asyncio.CancelledError:
                 self.stopped = True
             finally:
+                silence.cancel()
                 for (kind, message), count in self._reasons.items():
                     if count > 1:
                         log.debug("%s: %s: %s in all", kind, message, counted(count, "request"))
 
+    def _say_what_for(self) -> None:
+        spec = self._spec
+        loads = f"{spec.engine} to load {spec.checkpoint} (its log is in {self._job.run})"
+        asked = f"{', '.join(spec.base_urls) or 'the OpenAI API'}; it may be loading {spec.checkpoint}"
+        what = loads if spec.engine in ("offline", "ray") else asked
+        log.info("no answer for %.0f s: waiting for %s", self._silent_s, what)
+
     @property
     def refused_alike(self) -> bool:
         """Whether this session got nothing but refusals, all equal, and more than a few."""
-        return not self._replied and len(self._refused) >= _ALIKE and len(self._reasons) == 1
+        kinds = {kind for kind, _ in self._reasons}
+        alike = len(self._reasons) == 1 and kinds <= REFUSED_KINDS - TEXT_KINDS
+        return alike and not self._replied and len(self._failed) >= _ALIKE
 
-    def keep_refusals(self) -> list[Failure]:
+    @property
+    def seconds_per_request(self) -> float:
+        """Return the mean time of a pilot's requests, without the last fifth, which other attempts delay."""
+        count = len(self._times) * 4 // 5
+        return (self._times[count] - self._times[0]) / count if count else 0.0
+
+    def set_aside(self, failed_before: Container[str]) -> list[Failure]:
         """Journal what was refused for good, so that it is neither a failure nor asked again, and return it.
 
-        Refusals are kept only if some request has a reply and they are not all alike: otherwise the fault may
-        lie with the service.
+        So it goes with what failed in the last session too (`failed_before`, keys), in whatever way. Nothing
+        is kept unless some request has a reply, nor if all refusals are alike: the fault may then lie with
+        the service.
         """
         if not self.has_reply or self.refused_alike:
             return []
         kept = []
-        for key, request in self._refused.items():
-            failure = self._journal.failures.pop(key)
+        for key, request in self._failed.items():
+            failure = self._journal.failures[key]
+            if failure.kind not in REFUSED_KINDS and key not in failed_before:
+                continue
             refused = whole_characters(f"{failure.kind}: {failure.message}")
             self._write(request, {"reply": "", "refused": refused})
-            kept.append(failure)
-        self._refused.clear()
+            kept.append(self._journal.failures.pop(key))
+        self._failed.clear()
         return kept
 
     def _round(self, annotator: Annotator) -> Iterator[ChatRequest]:
@@ -154,7 +194,7 @@ class Collector:
         """Yield what is neither in the journal nor in flight, and rejected ones once more if asked to."""
         journal = self._journal
         anew: set[str] = set()
-        for request in self._job.requests(journal):
+        for request in filter(self._job.asks, self._job.requests(journal)):
             if journal.claim(request.key):
                 yield request
                 continue
@@ -173,12 +213,14 @@ class Collector:
     def _settle(self, outcome: Reply | Failure) -> None:
         request, guess = self._in_flight.pop(outcome.key)
         self.asked += 1
+        if self._times:
+            self._times.append(time.monotonic())
         if guess is not None:
             self._ledger.settle(outcome.key, guess, None if isinstance(outcome, Failure) else outcome)
         if isinstance(outcome, Failure):
             self._journal.failures[outcome.key] = outcome
-            if outcome.kind in REFUSED_KINDS:
-                self._refused[outcome.key] = request
+            if outcome.kind != NOT_RECORDED:
+                self._failed[outcome.key] = request
             reason = outcome.kind, outcome.message
             self._reasons[reason] += 1
             if self._reasons[reason] == 1:  # of a cancelled batch all rows say the same
@@ -233,11 +275,12 @@ class Collector:
 
     @contextmanager
     def _interruptible(self, annotator: Annotator) -> Iterator[None]:
-        """Let the first Ctrl-C or SIGTERM end the sending, and wait for replies; let the second stop at once.
+        """Let the first Ctrl-C, SIGTERM or SIGHUP end the sending and wait for replies, the second all.
 
         An annotator whose `drains` is False stops at the first: the next run fetches its batches. One that is
-        about to try again gives up. Afterwards both signals get their earlier handlers back: asyncio would
-        leave SIGTERM with its default, which kills the process without a message.
+        about to try again gives up. Afterwards the signals get their earlier handlers back: asyncio would
+        leave SIGTERM with its default, which kills the process without a message. A SIGHUP that is ignored
+        (nohup) stays so.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
@@ -249,13 +292,14 @@ class Collector:
                 self.stopped = True
                 waiting = annotator.wind_down() if isinstance(annotator, Retrier) else len(self._in_flight)
                 replies = "1 reply" if waiting == 1 else f"{waiting} replies"
-                said = "stopping: everything so far is kept; waiting for %s in flight (Ctrl-C: stop)"
-                log.warning(said, replies)
+                kept = "; everything so far is kept" if len(self._journal) else ""
+                log.warning("stopping: waiting for %s in flight (Ctrl-C: stop)%s", replies, kept)
 
         before = {}
         # Signals can be caught in the main thread of a Unix process only; elsewhere Python's default stands.
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError, RuntimeError, ValueError, AttributeError):
+            hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+            for number in (signal.SIGINT, signal.SIGTERM, *hangup):
                 handler = signal.getsignal(number)
                 loop.add_signal_handler(number, interrupted)
                 before[number] = handler or signal.SIG_DFL

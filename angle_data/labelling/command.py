@@ -20,6 +20,7 @@ from angle_data.labelling.config import LabelConfig, ScoreConfig
 
 if TYPE_CHECKING:
     from angle_data.labelling.forecast import SessionPlan
+    from angle_data.labelling.pilot import PilotResult
     from angle_data.labelling.session import SessionResult
 
 _SWITCHES = {
@@ -47,7 +48,7 @@ def with_options(config: type, **defaults: Any) -> Callable[[_Command], Callable
             if as_json:
                 typer.echo(json.dumps(done.counts))
             else:
-                say_result(_plan_text(done) if dry_run else _result_text(done))
+                say_result(_text(done))
 
         model, *engine = _parameters(EngineConfig, defaults)
         shown = [model, *_parameters(config, {}), *engine]
@@ -71,7 +72,8 @@ def _parameters(config: type, defaults: dict[str, Any]) -> Iterator[inspect.Para
     for name, default, option in _options(config):
         kind, default = types[name], defaults.get(name, default)
         if option.read is not None:
-            kind, default = (list[str] | None if option.many else str | None), None
+            kind = list[str] | None if option.many else str | None
+            default = None if option.many or default is None else str(default)
         flag = (f"--{name.replace('_', '-')}",) if kind is bool else ()  # without a --no-...
         look = typer.Option(
             *flag, help=option.help, metavar=option.metavar, show_default=option.shown or True
@@ -102,21 +104,24 @@ def _take(config: type, given: dict[str, Any]) -> dict[str, Any]:
 
 
 @with_options(LabelConfig)
-def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult:
+def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult | PilotResult:
     """Let a language model write synonymous and opposite sentences for every text, or one for each degree.
 
     `--prompts degrees` asks for a sentence at each degree of similarity, 5 (same meaning) to 1 (same topic).
-    Replies are journalled as they come: nothing is asked, or paid for, twice. Exit codes: 0 all answered, or
-    refused for good by a server that answers others; 1 an error to be mended, every request failed, or no
-    reply is of use; 75 a limit was reached, batches are still worked on, the server went away, or some
-    requests failed: the same command goes on; 130 interrupted (Ctrl-C, SIGTERM). What was answered is written
-    in every case.
+    Replies are journalled as they come: nothing is asked, or paid for, twice. Exit codes: 0 all answered, but
+    for texts that were set aside: those that a server refuses or gives no reply to while it answers others;
+    1 an error to be mended, every request failed, or no reply is of use; 75 a limit was reached, batches are
+    still worked on, the server went away, or some requests failed: the same command goes on; 130 interrupted
+    (Ctrl-C, SIGTERM, SIGHUP). What was answered is written in every case.
 
     Example: angle-data llm-label --model chatgpt --texts notes.jsonl --out runs/chatgpt --max-usd 5
     """
     from angle_data.labelling.label import label, plan_label
+    from angle_data.labelling.pilot import pilot
 
-    return plan_label(config) if dry_run else label(config)
+    if dry_run:
+        return plan_label(config)
+    return label(config) if config.pilot is None else pilot(config)
 
 
 @with_options(ScoreConfig, temperature=0.0, max_tokens=1024)
@@ -133,14 +138,24 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> SessionPlan | SessionResult
     return plan_score(config) if dry_run else score(config)
 
 
+def _text(done: SessionPlan | SessionResult | PilotResult) -> str:
+    """Show what a command returned to people."""
+    from angle_data.labelling.forecast import SessionPlan
+    from angle_data.labelling.session import SessionResult
+
+    if isinstance(done, SessionPlan):
+        return _plan_text(done)
+    return _result_text(done) if isinstance(done, SessionResult) else done.text()
+
+
 def _plan_text(plan: SessionPlan) -> str:
-    about = {"counted_by", "paid", "usd", "spent_usd"}
+    about = {"model", "counted_by", "paid", "usd", "spent_usd"}
     lines = [_table({name: count for name, count in plan.counts.items() if name not in about})]
     if plan.usd is not None:
         spent = f" ({plan.spent_usd:.4f} USD spent so far)" if plan.spent_usd else ""
         lines.append(f"about {plan.usd:.4f} USD{spent}")
     elif plan.paid:
-        lines.append("cost unknown: give --usd-per-million IN,OUT")
+        lines.append(f"cost unknown: no price is listed for {plan.model}; give --price IN,OUT")
     return "\n".join([*lines, f"source of the token counts: {plan.counted_by}"])
 
 

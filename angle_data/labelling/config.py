@@ -46,12 +46,17 @@ class LabelConfig:
     text_field: str = option("Field or column of the text.", "text")
     id_field: str = option("Field or column of the id, if there is one.", "id")
     limit: int | None = option("Use only the first texts.", None)
+    pilot: int | None = option(
+        "Ask about so many texts from all over the file first, and forecast tokens, cost, time and yield of "
+        "all; the same command without it asks the rest.",
+        None,
+    )
     retry_rejected: bool = option(
         "Ask once more where a reply gave no sentence at all, or the server refused the request.", False
     )
 
     def __post_init__(self) -> None:
-        for name in ("size", "limit"):
+        for name in ("size", "limit", "pilot"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"--{name} must be at least 1, got {value}")

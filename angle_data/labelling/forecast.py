@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from angle_data.annotators.models import price_of
+from angle_data.annotators.registry import load_annotator
+from angle_data.errors import CredentialsError
 from angle_data.labelling.budget import NO_TOKENS, Tokens, guess_tokens, prompt_tokens
 from angle_data.labelling.journal import Journal, read_journal
 from angle_data.labelling.runfile import RunFile
 from angle_data.labelling.session import Job
+
+log = logging.getLogger("angle.labelling")
 
 # Reading rows back takes longer than all else; this many answered requests tell what the others take.
 _SAMPLE = 2000
@@ -25,6 +30,7 @@ class SessionPlan:
     input that are not asked about, by reason.
     """
 
+    model: str
     requests: int
     from_journal: int
     shared: int
@@ -67,10 +73,12 @@ def plan_all(job: Job) -> SessionPlan:
     """Forecast what `ask_all` would do with this job; reads files only.
 
     Tokens are those that the service reported for this run folder so far, or else guessed from the length.
-    Equal requests are asked once, and counted once.
+    Equal requests are asked once, and counted once. What the asking would refuse is refused here, but for a
+    missing API key.
 
     Raises:
         InputError: The settings, the requests or the journal cannot be used.
+        MissingExtraError: The engine needs a package that is not installed.
     """
     spec = job.spec
     price = price_of(spec)
@@ -78,6 +86,11 @@ def plan_all(job: Job) -> SessionPlan:
     with read_journal(job.run, spec.name) as journal:
         found = _read(job, journal)
         spent = journal.spent
+    if found.open:
+        try:
+            load_annotator(spec)
+        except CredentialsError as error:
+            log.warning("the run itself will end with: %s", error)
     prompt, completion = round(found.guessed.prompt), round(found.guessed.completion)
     source = "an estimate by characters"
     if found.known:
@@ -85,6 +98,7 @@ def plan_all(job: Job) -> SessionPlan:
         prompt = round(found.guessed.prompt * found.known_tokens.prompt / found.known_guess)
         completion = round(found.open * found.known_tokens.completion / found.known)
     return SessionPlan(
+        model=spec.checkpoint,
         requests=found.requests,
         from_journal=found.requests - found.open - found.shared,
         shared=found.shared,
@@ -100,7 +114,7 @@ def plan_all(job: Job) -> SessionPlan:
 
 def _read(job: Job, journal: Journal) -> _Survey:
     found, rejected = _Survey(), set[str]()
-    for request in job.requests(journal):
+    for request in filter(job.asks, job.requests(journal)):
         found.requests += 1
         if not journal.claim(request.key):
             row = journal.row(request.key) if job.retry_rejected or found.known < _SAMPLE else None

@@ -13,14 +13,16 @@ import json
 import logging
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import IO, Any
 
 from angle_data.annotators.base import Failure
-from angle_data.errors import InputError
+from angle_data.errors import AngleError, InputError, StoppedError
 from angle_data.jsonl import dumps
 from angle_data.locking import hold
 
@@ -62,15 +64,17 @@ class Journal:
     """Finished requests by key. Holds about 120 bytes a row in memory; the rows stay on disk.
 
     `spent` is what all rows took, those appended since included. `failures` are this session's, by key; they
-    are not written.
+    are not written. `unwritten` are lines that found no room on the disk; each further row tries again.
     """
 
-    def __init__(self, file: IO[bytes], model: str) -> None:
+    def __init__(self, file: IO[bytes], model: str, out: FileIO | None = None) -> None:
         self.spent = Spent()
         self.failures: dict[str, Failure] = {}
-        self._file = file
+        self.unwritten: list[bytes] = []
+        self._fault: OSError | None = None
+        self._file, self._out = file, out
         self._offsets: dict[int, int] = {}  # hash of the key -> where the row begins, or _CLAIMED
-        self._start = self._end = self._scan(model)
+        self._start = self._end = self._written = self._scan(model)
 
     def __contains__(self, key: str) -> bool:
         return self._offsets.get(hash(key), _MISSING) >= 0
@@ -90,11 +94,50 @@ class Journal:
         return new
 
     def append(self, row: dict[str, Any]) -> None:
-        """Write a row, with `key`, `model` and `reply`; afterwards a kill of the process cannot lose it."""
+        """Write a row, with `key`, `model` and `reply`; afterwards a kill of the process cannot lose it.
+
+        On a full disk it stays in memory, in `unwritten`, and the file ends with a whole line.
+        """
+        line = f"{dumps(row)}\n".encode()
         self._offsets[hash(row["key"])] = self._end
-        self._end += self._file.write(f"{dumps(row)}\n".encode())
-        self._file.flush()
+        self._end += len(line)
         self.spent.add(row)
+        self.unwritten.append(line)
+        self._write()
+
+    def rescued(self) -> AngleError:
+        """Put what found no room into a file elsewhere, and return the error that says what to do with it."""
+        self._write()
+        path, lines = self._file.name, self.unwritten
+        if not lines:
+            return StoppedError(
+                f"{path}: there was no room for a moment; run the same command again to go on"
+            )
+        replies = "1 reply" if len(lines) == 1 else f"{len(lines)} replies"
+        said = f"{path}: {self._fault and self._fault.strerror}"
+        try:
+            with tempfile.NamedTemporaryFile(prefix="angle-journal-", suffix=".jsonl", delete=False) as other:
+                other.write(b"".join(lines))
+        except OSError as error:
+            return InputError(
+                f"{said}, and {tempfile.gettempdir()}: {error.strerror}; {replies} are lost; free one"
+            )
+        then = f"make room, then run `cat {other.name} >> {path}` and the same command again"
+        return InputError(f"{said}; {replies} went to {other.name}: {then}")
+
+    def _write(self) -> None:
+        """Write whole lines as long as there is room."""
+        assert self._out is not None, "the journal was opened for reading"
+        while self.unwritten:
+            left = memoryview(self.unwritten[0])
+            try:
+                while left:
+                    left = left[self._out.write(left) :]
+            except OSError as error:
+                self._fault = error
+                os.truncate(self._out.fileno(), self._written)
+                return
+            self._written += len(self.unwritten.pop(0))
 
     def row(self, key: str) -> dict[str, Any] | None:
         """Return the row of a request, or None when it is not finished.
@@ -115,13 +158,15 @@ class Journal:
 
     def mend(self) -> None:
         """Cut off a line that a crash has torn at the end of the file."""
+        assert self._out is not None, "the journal was opened for reading"
         if self._end < self._file.seek(0, os.SEEK_END):
             log.warning("%s: cut off an incomplete last line", self._file.name)
-            self._file.truncate(self._end)
+            os.truncate(self._out.fileno(), self._end)
         elif self._end:
             self._file.seek(-1, os.SEEK_END)
             if self._file.read(1) != b"\n":
-                self._end += self._file.write(b"\n")  # a crash can have lost no more than that
+                self._end += self._out.write(b"\n")  # a crash can have lost no more than that
+        self._written = self._end
 
     def _scan(self, model: str) -> int:
         """Note the rows of the file, and return where the last whole one ends."""
@@ -160,8 +205,13 @@ def open_journal(run: Path, model: str) -> Iterator[Journal]:
     Raises:
         InputError: Another process writes the run, the run belongs to another model, or a line is damaged.
     """
-    with hold(run), (run / _FILE).open("a+b", buffering=_READ_AHEAD) as file:
-        journal = Journal(file, model)
+    # Written without a buffer: one that does not fit on the disk would be tried again when it is closed.
+    with (
+        hold(run),
+        (run / _FILE).open("ab", buffering=0) as out,
+        (run / _FILE).open("rb", buffering=_READ_AHEAD) as file,
+    ):
+        journal = Journal(file, model, out)
         journal.mend()
         yield journal
 

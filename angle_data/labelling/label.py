@@ -8,8 +8,9 @@ parser reaches old replies without another call.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from heapq import nsmallest
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest, request_key
@@ -26,7 +27,7 @@ from angle_data.labelling.replies.parse import parse_reply
 from angle_data.labelling.session import Job, SessionResult, Tally, ask_all
 from angle_data.labelling.texts import TextFile
 from angle_data.records import DEGREES, Candidate, Polarity, Rejection
-from angle_data.text import whole_characters
+from angle_data.text import stable_hash, whole_characters
 
 log = logging.getLogger("angle.labelling")
 
@@ -42,7 +43,7 @@ def plan_label(config: LabelConfig) -> SessionPlan:
     Raises:
         InputError: The settings, texts, prompts or journal cannot be used.
     """
-    job = LabelJob(config, forecast=True)
+    job = LabelJob(config)
     return replace(plan_all(job), passed_over={"blank": job.texts.blank, "repeated": job.texts.repeated})
 
 
@@ -76,17 +77,22 @@ class LabelJob(Job):
     command = "llm-label"
     advice = "choose another model or prompt, or ask anew with --retry-rejected"
 
-    def __init__(self, config: LabelConfig, *, forecast: bool = False) -> None:
+    def __init__(self, config: LabelConfig) -> None:
         self.config = config
         self.run, self.retry_rejected = config.out, config.retry_rejected
-        self.spec = choose_annotator(config.engine, config.out, forecast=forecast)
+        self.spec = choose_annotator(config.engine, config.out)
         self._prompts = load_prompts(config.prompts)
         self._asked = _asked(config, self._prompts)
         self._size = config.size or _SIZE
         self.texts = TextFile(
             config.texts, text_field=config.text_field, id_field=config.id_field, limit=config.limit
         )
-        self.total = self.spec.share_of(self.texts.count * len(self._asked))
+        if config.pilot is not None:
+            ranks = (stable_hash(text.text) for text in self.texts if self.spec.takes(text.text))
+            self._last_rank = max(nsmallest(config.pilot, ranks), default=0)
+            self.is_pilot = True
+        texts = min(self.spec.share_of(self.texts.count), config.pilot or self.texts.count)
+        self.total = texts * len(self._asked)
 
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
         """Yield one request per text and prompt."""
@@ -112,6 +118,10 @@ class LabelJob(Job):
                     sampling=sampling,
                 )
 
+    def asks(self, request: ChatRequest) -> bool:
+        """Whether a text is one of the pilot, if this is one."""
+        return not self.is_pilot or stable_hash(request.source) <= self._last_rank
+
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide what is asked, for run.json."""
         config = self.config
@@ -135,6 +145,11 @@ class LabelJob(Job):
         if self._of_degrees:
             return len(DEGREES) * (len(request.source) * _REPLY_STRETCH + _KEY_CHARS)
         return self._size * len(request.source) * _REPLY_STRETCH
+
+    def asked_for(self, counts: Mapping[str, Any]) -> int:
+        """Return the number of sentences that were asked for where there was an answer."""
+        each = len(DEGREES) if self._of_degrees else self._size
+        return int(each * (counts["replied"] + counts["refused"]))
 
     def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
         """Whether the reply to a request holds no sentence."""

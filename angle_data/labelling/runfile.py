@@ -146,7 +146,8 @@ class RunFile:
             "revision": spec.revision,
             "shard": None if spec.shard is None else "/".join(map(str, spec.shard)),
             **self._job.settings(),
-            "sampling": {name: getattr(spec, name) for name in ("temperature", "seed", "max_tokens")},
+            "sampling": {name: getattr(spec, name) for name in ("temperature", "seed", "max_tokens")}
+            | ({"params": dict(spec.params)} if spec.params else {}),
         }
 
 

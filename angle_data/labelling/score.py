@@ -42,7 +42,7 @@ def plan_score(config: ScoreConfig) -> SessionPlan:
     Raises:
         InputError: The settings, pairs, prompt or journal cannot be used.
     """
-    return plan_all(ScoreJob(config, forecast=True))
+    return plan_all(ScoreJob(config))
 
 
 def score(config: ScoreConfig) -> SessionResult:
@@ -91,13 +91,13 @@ class ScoreJob(Job):
 
     command = "llm-score"
 
-    def __init__(self, config: ScoreConfig, *, forecast: bool = False) -> None:
+    def __init__(self, config: ScoreConfig) -> None:
         path = config.prompt or packaged_folder("prompts") / "score" / "pairs.txt"
         self._prompt = load_prompt(path, known=("pairs",), required=("pairs",))
         self.config = config
         self.pairs = PairFile(config.pairs, limit=config.limit)
         self.run, self.retry_rejected = config.out, config.retry_rejected
-        self.spec = choose_annotator(config.engine, config.out, forecast=forecast)
+        self.spec = choose_annotator(config.engine, config.out)
         if config.pairs_per_call > 1 and self.spec.engine == "recorded":
             raise InputError("recorded grades are of single pairs; leave out --pairs-per-call")
         self.total = self.spec.share_of(self.pairs.count) if config.pairs_per_call == 1 else None

@@ -7,6 +7,7 @@ journal, the limits, the interrupt and run.json. `ask_all` asks; `forecast.plan_
 from __future__ import annotations
 
 import logging
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,11 +17,12 @@ from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Failure
 from angle_data.annotators.batch_state import open_requests
-from angle_data.annotators.models import price_of
+from angle_data.annotators.models import is_reasoning, price_of
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError, AnnotatorError, StoppedError
+from angle_data.jsonl import read_jsonl
 from angle_data.labelling.budget import Ledger
 from angle_data.labelling.collect import Collector
 from angle_data.labelling.journal import Journal, open_journal
@@ -35,7 +37,8 @@ class Job(ABC):
 
     `command` is its name, `run` its run folder and `spec` who is asked. `total` is about the number of
     requests, None if it is not known. With `retry_rejected`, answered requests that `is_rejected` are asked
-    anew. `advice` is what to do about a run without a useful reply.
+    anew. With `is_pilot`, only what it `asks` is asked, and the rest left to another session. `advice` is
+    what to do about a run with few useful replies, or none.
     """
 
     command: str
@@ -43,6 +46,7 @@ class Job(ABC):
     spec: AnnotatorSpec
     total: int | None = None
     retry_rejected: bool = False
+    is_pilot: bool = False
     advice: str = "choose another model or prompt"
 
     @abstractmethod
@@ -67,6 +71,10 @@ class Job(ABC):
         number) and `unanswered`.
         """
 
+    def asks(self, request: ChatRequest) -> bool:
+        """Whether this session asks a request that is open."""
+        return True
+
     def fields(self, request: ChatRequest) -> dict[str, Any]:
         """Return further fields of a journal row, from a request without its messages."""
         return {"task": request.task}
@@ -74,6 +82,10 @@ class Job(ABC):
     def reply_chars(self, request: ChatRequest) -> float:
         """Guess the length of a reply, for limits and forecasts before the first one is known."""
         return len(request.source)
+
+    def asked_for(self, counts: Mapping[str, Any]) -> int:
+        """Return how much of what `kept` counts was asked for in the answered requests, from all counts."""
+        return int(counts["kept"] + sum(counts["rejected"].values()))
 
     def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
         """Whether the journal row of a request is of no use."""
@@ -98,11 +110,18 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """What a finished session did; `counts` is the section of the same name in run.json."""
+    """What a finished session did; `counts` is the section of the same name in run.json.
+
+    `engine` is who answered, `seconds` the time of the asking, and `per_request` that of one request, without
+    the stragglers at the end.
+    """
 
     run: Path
     model: str
     counts: dict[str, Any]
+    engine: str = ""
+    seconds: float = 0.0
+    per_request: float = 0.0
 
 
 def ask_all(job: Job) -> SessionResult:
@@ -135,6 +154,12 @@ def ask_all(job: Job) -> SessionResult:
         log.info(
             "%s (%s): %s, %s replies in the journal", spec.name, spec.checkpoint, count, f"{len(journal):,}"
         )
+        if is_reasoning(spec.checkpoint):
+            said = (
+                "it reasons before it replies, which counts in --max-tokens (%d), and takes no --temperature"
+            )
+            log.info(said, spec.max_tokens)
+        started = time.monotonic()
         error: BaseException | None = None
         if annotator is not None and collector.has_more():
             runfile.begin()
@@ -142,24 +167,32 @@ def ask_all(job: Job) -> SessionResult:
                 collector.ask(annotator)
             except (AngleError, KeyboardInterrupt) as stopped:
                 error = stopped
-            if collector.stopped:
-                error = error or KeyboardInterrupt()
-        if not isinstance(error, AnnotatorError) and (refused := collector.keep_refusals()):
+            if journal.unwritten:
+                raise journal.rescued()
+            if collector.stopped or isinstance(error, KeyboardInterrupt):
+                kept = "everything so far is kept" if len(journal) else "no reply has come yet"
+                error = error if isinstance(error, AngleError) else KeyboardInterrupt(kept)
+        seconds = time.monotonic() - started
+        # A service that fails now may have failed before: only where it works, a text fails twice by itself.
+        before = _failed_before(job.run) if error is None and journal.failures else frozenset()
+        if not isinstance(error, AnnotatorError) and (refused := collector.set_aside(before)):
             said = (
-                "%s %s refused for good, most with %s; see refused_by_server in rejected.jsonl "
-                "(--retry-rejected asks again)"
+                "%s set aside as refused or failing again and again, most with %s; see refused_by_server in "
+                "rejected.jsonl (--retry-rejected asks again)"
             )
-            log.warning(said, counted(len(refused), "request"), _were(len(refused)), _commonest(refused))
+            log.warning(said, counted(len(refused), "request"), _commonest(refused))
         counts = {**job.derive(journal), "asked": collector.asked}
         # What was never recorded cannot be asked for again.
         failed = {failure.kind for failure in journal.failures.values()} - {NOT_RECORDED}
         finished = error is None and not counts["unanswered"] and not failed
-        error = error or _verdict(counts, collector, journal, ledger) or _worthless(counts, job)
+        error = error or _verdict(counts, collector, journal, ledger, is_pilot=job.is_pilot)
+        worthless = _judge_yield(counts, job)
+        error = error or worthless
         runfile.write(
             counts,
             ledger,
             finished=finished,
-            stopped_by=None if error is None else str(error) or "interrupted",
+            stopped_by=_stopped_by(error),
         )
     if error is not None:
         raise error
@@ -170,11 +203,12 @@ def ask_all(job: Job) -> SessionResult:
             counted(rows, "request"),
             "is" if rows == 1 else "are",
         )
-    return SessionResult(job.run, spec.name, counts)
+    pace = collector.seconds_per_request
+    return SessionResult(job.run, spec.name, counts, spec.engine, seconds, pace)
 
 
 def _verdict(
-    counts: Mapping[str, Any], collector: Collector, journal: Journal, ledger: Ledger
+    counts: Mapping[str, Any], collector: Collector, journal: Journal, ledger: Ledger, *, is_pilot: bool
 ) -> AngleError | None:
     """Return the error that an uninterrupted session ends with, None when all is done."""
     failures = journal.failures.values()
@@ -199,23 +233,45 @@ def _verdict(
         return StoppedError(
             f"{counted(failed, 'request')} failed, {most}with {worst}; {again} ask {them} again"
         )
-    if left:
+    if left and not is_pilot:
         return StoppedError(f"{counted(left, 'request')} {_were(left)} not answered; {again} go on")
     return None
 
 
-def _worthless(counts: Mapping[str, Any], job: Job) -> AnnotatorError | None:
-    """Return the error of a run that has replies, but none of any use."""
-    answered = counts["replied"] + counts.get("refused", 0)
-    if counts["kept"] or not answered:
+def _judge_yield(counts: Mapping[str, Any], job: Job) -> AnnotatorError | None:
+    """Return the error of a run that has replies, but none of any use; warn where few are of use."""
+    answered, wanted = counts["replied"] + counts.get("refused", 0), job.asked_for(counts)
+    if not answered or (counts["kept"] and 100 * counts["kept"] >= job.spec.min_yield * wanted):
         return None
-    rejected = counts["rejected"]
-    most = max(rejected, key=lambda name: rejected[name]) if rejected else ""
-    advice = f"raise --max-tokens (now {job.spec.max_tokens})" if most == "truncated" else job.advice
-    replies = "1 reply" if answered == 1 else f"{answered:,} replies"
-    return AnnotatorError(
-        f"no reply is of use ({replies}{most and f', most: {most}'}); see rejected.jsonl, then {advice}"
-    )
+    reasons = Counter(counts["rejected"]).most_common(3)
+    most = ", ".join(f"{name} {count:,}" for name, count in reasons) or "no reason given"
+    advice = job.advice
+    if reasons and reasons[0][0] == "truncated":
+        thinks = ", for its reasoning counts, or give --param reasoning_effort=low"
+        advice = f"raise --max-tokens (now {job.spec.max_tokens}){thinks * is_reasoning(job.spec.checkpoint)}"
+    if not counts["kept"]:
+        replies = "1 reply" if answered == 1 else f"{answered:,} replies"
+        return AnnotatorError(
+            f"no reply is of use ({replies}, most: {most}); see rejected.jsonl, then {advice}"
+        )
+    share = 100 * counts["kept"] / wanted
+    said = "only %.0f %% of what was asked for is of use (%s of %s; most: %s); see rejected.jsonl, then %s"
+    log.warning(said, share, f"{counts['kept']:,}", f"{wanted:,}", most, advice)
+    return None
+
+
+def _failed_before(run: Path) -> frozenset[str]:
+    """Return the keys of the requests that failed in the last session, by the rejected.jsonl it left."""
+    path = run / "rejected.jsonl"
+    if not path.is_file():
+        return frozenset()
+    return frozenset(row["key"] for _, row in read_jsonl(path) if row.get("reason") == "request_failed")
+
+
+def _stopped_by(error: BaseException | None) -> str | None:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return None if error is None else str(error)
 
 
 def _were(number: int) -> str:

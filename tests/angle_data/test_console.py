@@ -33,7 +33,8 @@ def raising(error):
             1,
             "prog: error: No space left on device; free or choose another place\n",
         ),
-        (KeyboardInterrupt(), 130, "prog: interrupted; everything so far is kept\n"),
+        (KeyboardInterrupt(), 130, "prog: interrupted; run the same command again to go on\n"),
+        (KeyboardInterrupt("all is kept"), 130, "prog: interrupted; all is kept\n"),
         (
             MissingExtraError("angle-train fit", "train"),
             1,
@@ -73,14 +74,15 @@ def test_a_reader_that_goes_away_is_no_error():
     writer.stderr.close()
 
 
-def test_a_sigterm_ends_the_program_like_a_ctrl_c():
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_other_signals_end_the_program_like_a_ctrl_c(name):
     program = (
         "import signal\n"
         "from angle_data.console import run_app\n"
-        "run_app(lambda: signal.raise_signal(signal.SIGTERM), 'prog')\n"
+        f"run_app(lambda: signal.raise_signal(signal.{name}), 'prog')\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "prog: interrupted; everything so far is kept\n")
+    assert (done.returncode, done.stderr) == (130, "prog: interrupted; run the same command again to go on\n")
 
 
 @pytest.mark.parametrize("outside", [signal.SIG_DFL, signal.SIG_IGN])
@@ -146,9 +148,9 @@ def test_a_ctrl_c_that_typer_catches_is_reported_too(capsys):
 
     @app.command()
     def work():
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt("all is kept")
 
     with pytest.raises(SystemExit) as stop:
         run_app(lambda: app([]), "prog")
     assert stop.value.code == 130
-    assert capsys.readouterr().err == "prog: interrupted; everything so far is kept\n"
+    assert capsys.readouterr().err == "prog: interrupted; all is kept\n"

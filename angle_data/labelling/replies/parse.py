@@ -85,7 +85,7 @@ def parse_reply(
     raw = whole_characters(raw)
     text, next_turn = only_answer(without_thinking(raw), source)
     if not text.strip():
-        reason = "truncated" if raw.strip() and finish_reason == "length" else "empty"
+        reason = "truncated" if finish_reason == "length" else "empty"
         return ParsedReply((), ((reason, raw),))
     text, new_task = _before_new_task(text, source)
     new_task = "\n".join(filter(None, (new_task, next_turn)))

@@ -277,10 +277,27 @@ def test_odd_rows_cost_their_own_request_and_no_other(tmp_path, caplog):
         batch.error_file = batch.output_file
         assert client.run(requests(4)) is None
     kinds = {int(key, 16): failure.kind for key, failure in client.failures.items()}
-    assert kinds == {0: "missing", 1: "bad_answer"}
+    assert kinds == {0: "missing", 1: "no_reply"}
     assert client.texts() == answers(2, first=2)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warnings == ["batch batch_1: 7 result rows ignored that answer none of its requests"]
+
+
+@pytest.mark.parametrize("operation", ["file", "content"])
+def test_one_404_of_a_result_file_pays_for_no_batch_again(tmp_path, operation):
+    with FakeBatch(faults={operation: [Fault(404, message="not found")]}) as server:
+        client = Client(server, tmp_path, wait_s=30)
+        assert client.run(requests(3)) is None
+        assert (client.texts(), client.failures) == (answers(3), {})
+        assert len(server.batches) == 1
+
+
+def test_a_key_in_the_rows_of_a_batch_stays_out_of_the_replies(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_KEY", KEY)
+    with FakeBatch(lambda body: f"your key is {KEY}") as server:
+        client = Client(server, tmp_path, wait_s=30, key_env="MY_KEY")
+        client.run(requests(1))
+    assert list(client.texts().values()) == ["your key is [key]"]
 
 
 def test_a_damaged_result_file_closes_nothing_and_a_lost_one_is_missing_rows(tmp_path):

@@ -10,14 +10,15 @@ import pytest
 from angle_data.annotators import choice
 from angle_data.annotators.base import Sampling, request_key
 from angle_data.annotators.choice import choose_annotator
-from angle_data.annotators.models import MODELS, SERVICES, Price, price_of
+from angle_data.annotators.models import MODELS, Price, price_of
 from angle_data.annotators.registry import ANNOTATORS, load_annotator
 from angle_data.annotators.spec import EngineConfig
+from angle_data.annotators.transport import Form
 from angle_data.errors import CredentialsError, InputError
 
 
-def choose(model, *, run=None, forecast=False, **options):
-    return choose_annotator(EngineConfig(model, **options), run, forecast=forecast)
+def choose(model, *, run=None, **options):
+    return choose_annotator(EngineConfig(model, **options), run)
 
 
 @pytest.fixture
@@ -34,9 +35,10 @@ def test_every_model_name_resolves(name):
     assert spec.engine in ANNOTATORS
     assert spec.checkpoint == MODELS[name].checkpoint
     assert spec.name == name
-    alias = MODELS[name]  # where it is public, its price is known
-    for host, checkpoint in [(alias.host, alias.checkpoint_at(alias.host)), *alias.hosted.items()]:
-        assert host is None or checkpoint in SERVICES[host].prices
+    for host in filter(
+        None, (MODELS[name].host, *MODELS[name].hosted)
+    ):  # where it is public, its price is known
+        assert price(name, base_urls=(f"https://{host}/v1",)) is not None
 
 
 def test_edited_replies_are_another_checkpoint(recorded):
@@ -112,8 +114,7 @@ def test_a_model_without_address_is_loaded_here_if_vllm_is_installed(monkeypatch
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        ("gpt9", {}, r"unknown model 'gpt9'; known: chatglm, chatgpt, llama\. .*--base-url URL"),
-        ("gpt9", {"engine": "server"}, r"unknown model 'gpt9'; known: .*--base-url URL"),
+        ("llama", {"engine": "offline", "params": {"top_p": 1}}, "--param is for .* not for offline"),
         (
             "llama",
             {"engine": "server"},
@@ -166,14 +167,15 @@ def test_the_time_for_an_answer_is_an_option_of_the_server_engine():
     assert choose("m", base_urls=("http://h/v1",)).timeout_s == 120.0
 
 
-@pytest.mark.parametrize("model", ["llama", "chatglm", "anything"])
-def test_a_forecast_needs_no_address(monkeypatch, model):
-    monkeypatch.setattr(choice, "find_spec", lambda name: None)
-    with pytest.raises(InputError):
-        choose(model)
-    spec = choose(model, forecast=True)
-    assert (spec.engine, spec.base_urls) == ("server", ())
-    assert spec.checkpoint == (MODELS[model].checkpoint if model in MODELS else model)
+@pytest.mark.parametrize("options", [{}, {"checkpoint": "gpt-x"}, {"engine": "server"}, {"engine": "batch"}])
+def test_a_name_that_is_no_alias_goes_to_openai_as_it_is(options, monkeypatch):
+    spec = choose("gpt-x", **options)
+    assert (spec.checkpoint, spec.base_urls, spec.api_key_env) == ("gpt-x", (), "OPENAI_API_KEY")
+    # `owner/name` is a model of the hub, or one of another service where the environment names one.
+    with pytest.raises(InputError, match=r"'org/name' has no public address: start `vllm serve org/name`"):
+        choose("org/name", engine="server")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://router.example.org/v1")
+    assert choose("org/name").base_urls == ("https://router.example.org/v1",)
 
 
 @pytest.mark.parametrize("pasted", ["sk-secret-0123456789", "a b", "9KEY", "", "KEY\n"])
@@ -201,7 +203,10 @@ def test_a_missing_key_names_the_variable(monkeypatch):
         ({"max_usd": float("inf")}, "--max-usd must be more than 0, got inf"),
         ({"temperature": 2.5}, "--temperature must be between 0 and 2, got 2.5"),
         ({"temperature": float("nan")}, "--temperature must be between 0 and 2, got nan"),
-        ({"usd_per_million": (1.0, -1.0)}, "--usd-per-million must hold two prices"),
+        ({"price": (1.0, -1.0)}, "--price must hold two prices"),
+        ({"params": {"temperature": 1}}, "--param temperature is not for you to set; use --temperature"),
+        ({"params": {"max_completion_tokens": 9}}, "set; use --max-tokens"),
+        ({"params": {"stream": True}}, "--param stream is not for you to set; one reply"),
         ({"shard": (0, 2)}, "--shard i/n needs 1 <= i <= n, got 0/2"),
         ({"shard": (3, 2)}, "--shard i/n needs 1 <= i <= n, got 3/2"),
     ],
@@ -223,11 +228,54 @@ def test_prices():
     assert price("chatgpt", base_urls=("https://api.openai.com/v1",)) == Price(0.15, 0.60)
     assert price("chatglm", base_urls=("https://open.bigmodel.cn/api/paas/v4",)) == Price(0.0, 0.0)
     assert price("llama", base_urls=("http://h/v1",)) is None
-    assert price("llama", base_urls=("http://h/v1",), usd_per_million=(1.0, 2.0)) == Price(1.0, 2.0)
+    assert price("llama", base_urls=("http://h/v1",), price=(1.0, 2.0)) == Price(1.0, 2.0)
     assert Price(0.15, 0.60).of(2_000_000, 1_000_000) == pytest.approx(0.90)
     assert price("chatgpt", max_usd=1.0) == Price(0.15, 0.60)
-    with pytest.raises(InputError, match="'gpt-x' is not known: give --usd-per-million IN,OUT, or bound"):
-        price("chatgpt", checkpoint="gpt-x", max_usd=1.0)
+    assert price("gpt-4o-mini-2024-07-18") == price("gpt-4o-mini")
+    assert price("gpt-4o-2024-05-13") != price("gpt-4o-2024-08-06") == price("gpt-4o")
+    assert price("gpt-4o-mini-audio") is None
+    unknown = r"'gpt-x' at the OpenAI API is not known: give --price IN,OUT \(USD .*, or bound"
+    with pytest.raises(InputError, match=unknown):
+        price("gpt-x", max_usd=1.0)
+
+
+def test_a_table_of_ones_own_comes_before_ours(tmp_path):
+    table = tmp_path / "prices.toml"
+    table.write_text('mine = [1, 2]\n"gpt-4o-mini" = [9, 9]\n["h"]\nmine = [3.0, 4.0]\n')
+    assert price("gpt-4o-mini-2024-07-18", prices=table) == Price(9.0, 9.0)
+    assert price("gpt-4o", prices=table) == price("gpt-4o")
+    assert price("mine", prices=table) == Price(1.0, 2.0)
+    assert price("mine", prices=table, base_urls=("http://h:80/v1",)) == Price(3.0, 4.0)
+    assert price("mine", prices=table, engine="batch") == Price(0.5, 1.0)
+    for content, said in [
+        ("mine = 3", "'mine' needs two prices, as in"),
+        ("x = [", "TOML"),
+        (None, "--prices"),
+    ]:
+        table.write_text(content) if content else table.unlink()
+        with pytest.raises(InputError, match=said):
+            price("mine", prices=table)
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "left_out"),
+    [
+        *[
+            (m, "max_completion_tokens", "temperature")
+            for m in ("o1", "o3-mini", "o4-mini", "gpt-5-2025-08-07")
+        ],
+        ("openai/gpt-5.1", "max_completion_tokens", "temperature"),
+        *[
+            (m, "max_tokens", None)
+            for m in ("gpt-4o", "gpt-35-turbo", "gpt-5-chat-latest", "gpt-oss-20b", "o100")
+        ],
+    ],
+)
+def test_what_a_model_takes_is_known_by_its_name(model, tokens, left_out):
+    form = Form.of(choose(model, base_urls=("http://h/v1",)))
+    assert (form.tokens, form.without) == (tokens, (left_out,) if left_out else ())
+    unthinking = choose(model, base_urls=("http://h/v1",), params={"reasoning_effort": "none"})
+    assert Form.of(unthinking).without == ()
 
 
 def test_every_text_is_in_one_shard_however_it_is_written():
@@ -274,6 +322,8 @@ def test_a_request_key_stays_the_same_between_versions(text):
         ("m", MESSAGES, Sampling(temperature=0.5, max_tokens=11)),
         ("m", MESSAGES, Sampling(temperature=0.5, max_tokens=10, seed=0)),
         ("m", MESSAGES, Sampling(temperature=0.5, max_tokens=10, schema={"type": "object"})),
+        ("m", MESSAGES, Sampling(temperature=None, max_tokens=10)),
+        ("m", MESSAGES, Sampling(temperature=0.5, max_tokens=10, params={"reasoning_effort": "low"})),
     ],
 )
 def test_all_that_changes_the_answer_changes_the_key(other):

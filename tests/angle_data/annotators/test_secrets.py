@@ -1,8 +1,10 @@
 """An API key from the environment reaches the server and no other place."""
 
+import json
 import sys
 import traceback
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import pytest
 from fake_openai import FakeOpenAI, Fault
@@ -62,6 +64,28 @@ def test_the_key_is_in_no_file_and_no_line(tmp_path, monkeypatch, capfd, server,
     assert KEY not in printed.out + printed.err
     assert (tmp_path / "run" / "run.json").is_file()
     assert files_with_key(tmp_path) == []
+
+
+def lower_escapes(key):
+    return quote_plus(key).replace("%2B", "%2b").replace("%2F", "%2f").replace("%3D", "%3d")
+
+
+ODD = "sk+secret/0123456789=="
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("form", [str, quote, quote_plus, lower_escapes, json.dumps])
+def test_a_key_that_is_repeated_in_an_encoded_form_is_masked(tmp_path, monkeypatch, capfd, form, status):
+    monkeypatch.setenv("MY_KEY", ODD)
+    echoed = form(ODD).strip('"')
+    fault = Fault(400, message=f"see http://h/?key={echoed}") if status == 400 else None
+    with FakeOpenAI(lambda body: f"1. Your key {echoed} is fine.\n2. Gone.", always=fault) as fake:
+        monkeypatch.setattr(sys, "argv", ["angle-data", *command(tmp_path, fake)[3:]])
+        with pytest.raises(SystemExit):
+            main()
+    shown = "".join(capfd.readouterr()) + "".join(p.read_text() for p in (tmp_path / "run").glob("*.json*"))
+    assert "[key]" in shown
+    assert echoed not in shown
 
 
 @pytest.mark.parametrize(

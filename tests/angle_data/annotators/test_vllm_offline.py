@@ -129,6 +129,12 @@ def test_options_of_ours_are_checked_at_once(calls, options, message):
     assert str(caught.value) == message
 
 
+MISSING = (
+    "it is not on this machine and the hub cannot be reached; get it with `hf download`, name a folder or "
+    "another model with --checkpoint, or a server with --base-url"
+)
+
+
 def test_vllm_refuses_an_option_that_it_does_not_know(calls):
     with (
         annotator(gpu_memory="0.5") as engine,
@@ -140,7 +146,9 @@ def test_vllm_refuses_an_option_that_it_does_not_know(calls):
 @pytest.mark.parametrize(
     ("checkpoint", "message"),
     [
-        ("missing", "vLLM cannot load missing: missing is not a local folder and cannot be fetched"),
+        ("missing", f"vLLM cannot load missing: {MISSING}"),
+        ("gated", "vLLM cannot load gated: it is gated; accept its licence on its page of the hub and set "
+         f"HF_TOKEN, {MISSING.partition(', ')[2]}"),
         ("big", "vLLM cannot load the model: ValueError: no room"),
         ("base", "base has no chat template, so it may not be a chat model; name one with "
          "--engine-option chat_template=FILE"),

@@ -127,7 +127,7 @@ def test_an_interrupt_ends_with_130_and_keeps_what_was_read(listed, tmp_path):
         process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert errors.splitlines()[-1] == "angle-data: interrupted; everything so far is kept"
+    assert errors.splitlines()[-1] == "angle-data: interrupted; run the same command again to go on"
     assert "Traceback" not in errors
     assert TOKEN not in errors
     from angle_data.gis.crawl.store import Store

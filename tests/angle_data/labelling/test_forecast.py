@@ -28,7 +28,7 @@ def request(*contents, max_tokens=100, source="x" * 40):
 def test_what_the_service_counted_before_is_the_best_forecast(tmp_path):
     """The fake reports 10 prompt and 5 reply tokens whatever the text."""
     with FakeOpenAI() as server:
-        urls = {"base_urls": (server.url,), "usd_per_million": (1e6, 1e6)}
+        urls = {"base_urls": (server.url,), "price": (1e6, 1e6)}
         before = plan_label(config(tmp_path, 3, **urls))
         label(config(tmp_path, 3, **urls))
         plan = plan_label(config(tmp_path, 7, **urls))

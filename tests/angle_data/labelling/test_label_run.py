@@ -116,8 +116,8 @@ def test_dropped_parts_are_listed_with_reason_and_raw_reply(tmp_path):
     ):
         label(config(tmp_path, server, polarity="synonym"))
     assert str(caught.value) == (
-        "no reply is of use (1 reply, most: chatter); see rejected.jsonl, then choose another model or "
-        "prompt, or ask anew with --retry-rejected"
+        "no reply is of use (1 reply, most: chatter 1, echo_source 1, truncated 1); see rejected.jsonl, then "
+        "choose another model or prompt, or ask anew with --retry-rejected"
     )
     rejected = rows(tmp_path / "run" / "rejected.jsonl")
     assert [(row["reason"], row["text"]) for row in rejected] == [
@@ -165,7 +165,12 @@ def test_a_text_that_the_server_refuses_for_good_does_not_keep_the_run_from_its_
         assert run_json(tmp_path)["tokens"]["total_tokens"] == 30
         assert plan_label(config(tmp_path, server, **asked)).to_ask == 0
         assert label(config(tmp_path, server, **asked)).counts["asked"] == 0
-        assert caplog.text.count("1 request was refused for good, most with http_400: too long; see ") == 1
+        assert (
+            caplog.text.count(
+                "1 request set aside as refused or failing again and again, most with http_400: "
+            )
+            == 1
+        )
         # Once more, in vain, and with success: the last attempt at the text counts.
         for refused, rejected in ((1, {"refused_by_server": 1}), (0, {})):
             counts = label(config(tmp_path, server, retry_rejected=True, **asked)).counts
@@ -192,7 +197,7 @@ def wait_for_replies(server, count):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_waits_for_replies_in_flight_and_derives_the_candidates(tmp_path, number):
     write_texts(tmp_path / "texts.jsonl", 200)
     with FakeOpenAI(about, latency_s=0.05) as server:
@@ -203,7 +208,7 @@ def test_an_interrupt_waits_for_replies_in_flight_and_derives_the_candidates(tmp
         asked = len(server.seen)
     assert run.returncode == 130
     # How many were in flight depends on when the signal came.
-    assert re.search(r"stopping: everything so far is kept; waiting for \d+ repl(y|ies) in flight", errors)
+    assert re.search(r"stopping: waiting for \d+ repl(y|ies) in flight .*; everything so far is kept", errors)
     assert run_json(tmp_path)["finished"] is False
     assert "Traceback" not in errors
     journal, counts = rows(tmp_path / "run/journal.jsonl"), run_json(tmp_path)["counts"]
@@ -285,7 +290,7 @@ def test_a_token_limit_is_used_up_and_not_passed(tmp_path):
 def test_a_money_limit_counts_the_whole_journal(tmp_path):
     """10 prompt and 5 reply tokens at 100 and 200 USD a million are 0.002 USD a request."""
     write_texts(tmp_path / "texts.jsonl", 40)
-    priced = {"usd_per_million": (100.0, 200.0), "polarity": "synonym", "max_tokens": 8}
+    priced = {"price": (100.0, 200.0), "polarity": "synonym", "max_tokens": 8}
     with FakeOpenAI(about) as server:
         for limit, asked in ((0.02, 10), (0.05, 25)):
             with pytest.raises(StoppedError, match=rf"stopped at --max-usd {limit}: spent {limit:.4f} USD, "):

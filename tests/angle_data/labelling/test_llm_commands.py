@@ -72,7 +72,7 @@ def test_a_sigterm_while_the_candidates_are_written_is_an_interrupt(examples, tm
         [sys.executable, "-c", program, *command], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 130
-    assert done.stderr.endswith("angle-data: interrupted; everything so far is kept\n")
+    assert done.stderr.endswith("angle-data: interrupted; run the same command again to go on\n")
     assert len((tmp_path / "run/journal.jsonl").read_text().splitlines()) == 6
     assert json.loads((tmp_path / "run/run.json").read_text())["finished"] is False
 
@@ -166,17 +166,64 @@ def test_wrong_recorded_replies_are_one_line_and_claim_no_folder(fails, tmp_path
 
 
 def test_a_dry_run_of_a_public_model_forecasts_its_cost_without_a_key(label):
-    done = label("--model chatgpt --dry-run --usd-per-million 1000,0")
+    done = label("--model chatgpt --dry-run --price 1000,0")
     tokens = int(next(line.split()[-1] for line in done.stdout.splitlines() if "prompt tokens" in line))
     assert f"about {tokens / 1000:.4f} USD" in done.stdout
     assert 50 < tokens < 200
 
 
 @pytest.mark.parametrize("where", ["", "--base-url http://127.0.0.1:9/v1"])
-def test_a_dry_run_needs_no_address_and_says_what_is_missing_for_a_price(label, where):
+def test_a_dry_run_sends_nothing_and_says_what_is_missing_for_a_price(label, monkeypatch, where):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     done = label(f"--model some-model --dry-run {where}")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-2] == "cost unknown: give --usd-per-million IN,OUT"
+    unknown = "cost unknown: no price is listed for some-model; give --price IN,OUT"
+    assert done.stdout.splitlines()[-2] == unknown
+    assert ("OPENAI_API_KEY" in done.stderr) == (not where)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--model llama --engine server",
+        "--model a/b --engine batch",
+        "--model m --engine batch --engine-option a=1",
+        "--model m --replies x",
+    ],
+)
+def test_a_dry_run_refuses_what_the_run_would_refuse(label, monkeypatch, line):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0")
+    planned, asked = label(f"{line} --dry-run"), label(line)
+    assert (planned.returncode, asked.returncode) == (1, 1)
+    assert planned.stderr == asked.stderr.splitlines(keepends=True)[-1]
+
+
+def test_a_model_that_reasons_is_asked_as_it_wants_and_further_fields_are_sent(label, tmp_path):
+    with FakeOpenAI(reasoning=True, extra=["reasoning_effort", "stop", "x"]) as server:
+        line = f"--model m --polarity synonym --base-url {server.url}"
+        more = '--temperature none --param reasoning_effort=low --param stop=["a"] --param x=1.5'
+        first, other, again = label(line), label(f"{line} {more}"), label(f"{line} {more}")
+    assert [done.returncode for done in (first, other, again)] == [0, 0, 0], first.stderr
+    bodies = [seen.body for seen in server.seen]
+    known = {"model", "messages", "max_completion_tokens"}
+    assert [body.keys() - known for body in bodies] == [
+        {"max_tokens", "temperature"},
+        {"temperature"},
+        set(),
+        {"max_tokens", "reasoning_effort", "stop", "x"},
+        {"reasoning_effort", "stop", "x"},
+    ]
+    assert [bodies[-1][name] for name in ("reasoning_effort", "stop", "x")] == ["low", ["a"], 1.5]
+    assert first.stderr.count("leaving out temperature") == 1
+    assert first.stderr.count("asking with max_completion_tokens") == 1
+    sampling = json.loads((tmp_path / "run/run.json").read_text())["sampling"]
+    assert (sampling["temperature"], sampling["params"]["x"]) == (None, 1.5)
+
+
+def test_a_model_known_to_reason_is_asked_right_at_once(label):
+    with FakeOpenAI(reasoning=True) as server:
+        done = label(f"--model gpt-5-mini --base-url {server.url}")
+    assert (done.returncode, server.counts) == (0, {"200": 2}), done.stderr
 
 
 def test_options_reach_the_run(label, tmp_path):
@@ -184,7 +231,7 @@ def test_options_reach_the_run(label, tmp_path):
     with FakeOpenAI() as one, FakeOpenAI() as other:
         done = label(
             f"--model m --base-url {one.url} --base-url {other.url} --shard 1/1 --checkpoint big "
-            "--temperature 0.25 --seed 3 --max-tokens 99 --max-usd 5 --usd-per-million 1,2 "
+            "--temperature 0.25 --seed 3 --max-tokens 99 --max-usd 5 --price 1,2 "
             "--max-tokens-total 100000 --requests-per-minute 6000 --tokens-per-minute 1000000"
         )
         bodies = [seen.body for seen in (*one.seen, *other.seen)]
@@ -254,12 +301,13 @@ def fails(label):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--model gpt9", "unknown model 'gpt9'; known: chatglm, chatgpt, llama."),
         ("--model chatgpt --api-key-env NO_SUCH_KEY", "set the environment variable NO_SUCH_KEY"),
         ("--model chatgpt --shard 3", "--shard '3': give I/N, such as 1/8"),
         ("--model chatgpt --shard a/b", "--shard 'a/b': give I/N"),
-        ("--model chatgpt --usd-per-million 1", "--usd-per-million '1': give two prices"),
-        ("--model chatgpt --usd-per-million 1,2,3", "--usd-per-million '1,2,3': give two prices"),
+        ("--model chatgpt --price 1", "--price '1': give two prices"),
+        ("--model chatgpt --price 1,2,3", "--price '1,2,3': give two prices"),
+        ("--model chatgpt --temperature hot", "--temperature 'hot': give a number from 0 to 2, or none"),
+        ("--model chatgpt --param effort", "--param 'effort': give KEY=VALUE, such as reasoning_effort=low"),
         ("--model llama --engine offline --engine-option x", "'x': give KEY=VALUE"),
         ("--model llama --engine-option 1a=1", "'1a=1': give KEY=VALUE"),
     ],

@@ -211,7 +211,9 @@ def test_what_is_refused_is_final_once_others_are_answered(tmp_path, caplog):
     counts = run(tmp_path, ["a", "b"]).counts
     assert counts["asked"] == 2
     warnings = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert warnings[-1].startswith("1 request was refused for good, most with http_422: as told; see ")
+    assert warnings[-1].startswith(
+        "1 request set aside as refused or failing again and again, most with http_422: "
+    )
     assert run(tmp_path, ["a", "b"]).counts["asked"] == 0
     Echo.fail_on = frozenset("bc")  # and nothing else is asked
     assert [run(tmp_path, ["a", "b", "c"]).counts["asked"] for _ in range(2)] == [1, 0]
@@ -249,7 +251,9 @@ def test_an_error_that_ends_the_session_makes_nothing_final(tmp_path, monkeypatc
 
 def test_replies_that_are_cut_off_want_more_tokens(tmp_path):
     counts = {"requests": 2, "replied": 2, "kept": 0, "rejected": {"truncated": 2, "empty": 1}, "failed": {}}
-    message = r"^no reply is of use \(2 replies, most: truncated\); .*, then raise --max-tokens \(now 512\)$"
+    message = (
+        r"^no reply is of use \(2 replies, most: truncated 2, empty 1\); .* raise --max-tokens \(now 512\)$"
+    )
     with pytest.raises(AnnotatorError, match=message):
         run(tmp_path, ["a", "b"], wanted={**counts, "unanswered": 0})
 

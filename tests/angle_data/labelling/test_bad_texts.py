@@ -1,0 +1,170 @@
+"""Texts that a service answers badly each time: they are set aside, counted, and end no run."""
+
+import json
+import logging
+import tempfile
+
+import pytest
+from fake_openai import FakeOpenAI, Fault
+from full_disk import files_of_at_most
+
+from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.spec import EngineConfig
+from angle_data.errors import AngleError, AnnotatorError, InputError, StoppedError
+from angle_data.jsonl import read_jsonl
+from angle_data.labelling.budget import Ledger
+from angle_data.labelling.collect import Collector
+from angle_data.labelling.config import LabelConfig
+from angle_data.labelling.journal import open_journal
+from angle_data.labelling.label import LabelJob, label
+
+COUNT = 60
+
+
+def write_texts(tmp_path, count=COUNT):
+    lines = [json.dumps({"text": f"Node {i:04d} has left the cluster."}) for i in range(count)]
+    (tmp_path / "texts.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def config(tmp_path, server, retry_rejected=False, **changes):
+    engine = {"model": "tiny", "base_urls": (server.url,), "concurrency": 8} | changes
+    paths = {"texts": tmp_path / "texts.jsonl", "out": tmp_path / "run"}
+    return LabelConfig(EngineConfig(**engine), polarity="synonym", retry_rejected=retry_rejected, **paths)
+
+
+def spoilt(fault, texts):
+    """The fault for the prompts about these texts, by number."""
+    marks = [f"Node {i:04d} " for i in texts]
+    return lambda prompt: fault if any(mark in prompt for mark in marks) else None
+
+
+def reasons(tmp_path):
+    return [
+        (row["source"][5:9], row["reason"], row["raw"])
+        for _, row in read_jsonl(tmp_path / "run/rejected.jsonl")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fault", "texts", "kind"),
+    [
+        (Fault(kind="shape"), range(0, COUNT, 10), "no_reply"),  # 10 % without choices, all over the file
+        (Fault(kind="shape"), range(25), "no_reply"),  # more in a row than the requests in flight
+        (Fault(kind="cut"), range(0, COUNT, 20), "no_reply"),  # 5 % of the replies cut
+        (Fault(kind="broken_json"), [0], "no_reply"),
+        (Fault(400, message="filtered", code="content_filter"), range(30), "blocked"),
+    ],
+    ids=["empty choices", "empty choices in a row", "cut", "broken json", "filter"],
+)
+def test_texts_that_get_no_reply_are_set_aside_and_the_run_ends_well(tmp_path, caplog, fault, texts, kind):
+    write_texts(tmp_path)
+    with FakeOpenAI(spoils=spoilt(fault, texts)) as server:
+        counts = label(config(tmp_path, server)).counts
+        assert [counts[name] for name in ("requests", "replied", "refused", "unanswered")] == [
+            COUNT, COUNT - len(texts), len(texts), 0,
+        ]  # fmt: skip
+        assert counts["rejected"] == {"refused_by_server": len(texts)}
+        assert f"{len(texts)} request" in caplog.text
+        assert f"set aside as refused or failing again and again, most with {kind}: " in caplog.text
+        assert [source for source, _, _ in reasons(tmp_path)] == [f"{i:04d}" for i in texts]
+        assert {raw.partition(":")[0] for *_, raw in reasons(tmp_path)} == {kind}
+        assert label(config(tmp_path, server)).counts["asked"] == 0
+    with FakeOpenAI() as server:
+        counts = label(config(tmp_path, server, retry_rejected=True)).counts
+    assert (counts["asked"], counts["replied"], counts["rejected"]) == (len(texts), COUNT, {})
+
+
+def test_what_is_left_of_a_run_may_be_nothing_but_blocked_texts(tmp_path):
+    write_texts(tmp_path, 3)
+    with FakeOpenAI(spoils=spoilt(Fault(kind="shape"), range(3, 20))) as server:
+        label(config(tmp_path, server))
+        write_texts(tmp_path, 20)
+        assert label(config(tmp_path, server)).counts["refused"] == 17
+
+
+def test_a_service_that_never_gives_a_reply_ends_the_run(tmp_path):
+    write_texts(tmp_path, 150)
+    with FakeOpenAI(always=Fault(kind="shape")) as server:
+        with pytest.raises(AnnotatorError, match=r"100 requests in a row failed, .* holds no choices"):
+            label(config(tmp_path, server, concurrency=64))
+        assert len(server.seen) < 4 * 150
+
+
+def test_a_text_that_fails_in_two_sessions_is_set_aside(tmp_path):
+    write_texts(tmp_path, 5)
+    broken = Fault(500, {"retry-after-ms": "1"}, message="out of memory")
+    with FakeOpenAI(spoils=spoilt(broken, [2])) as server:
+        with pytest.raises(StoppedError, match=r"^1 request failed, with http_500: out of memory"):
+            label(config(tmp_path, server))
+        counts = label(config(tmp_path, server)).counts
+        assert (counts["refused"], counts["failed"]) == (1, {})
+        assert reasons(tmp_path) == [("0002", "refused_by_server", "http_500: out of memory")]
+
+
+@pytest.mark.parametrize(("floor", "warned"), [(50.0, True), (20.0, False)])
+def test_a_low_yield_is_a_warning_with_its_reasons(tmp_path, caplog, floor, warned):
+    write_texts(tmp_path, 8)
+
+    def reply(body):
+        good = any(f"Node {i:04d}" in body["messages"][-1]["content"] for i in (1, 5))
+        return "1. It is gone.\n2. It went away." if good else "I'm sorry, but I can't help with that."
+
+    with FakeOpenAI(reply) as server:
+        counts = label(config(tmp_path, server, min_yield=floor)).counts
+    assert counts["kept"] == 4
+    said = "only 25 % of what was asked for is of use (4 of 16; most: refusal 6); see rejected.jsonl, then"
+    assert (said in caplog.text) == warned
+
+
+def test_replies_that_reasoning_ate_want_more_tokens(tmp_path):
+    write_texts(tmp_path, 3)
+    with (
+        FakeOpenAI(lambda body: "", finish_reason="length", reasoning=True) as server,
+        pytest.raises(
+            AnnotatorError, match=r"raise --max-tokens \(now 512\), for its reasoning counts, or give"
+        ),
+    ):
+        label(config(tmp_path, server, checkpoint="gpt-5-mini"))
+
+
+def test_a_full_disk_loses_no_reply_that_is_paid_for(tmp_path, monkeypatch):
+    write_texts(tmp_path, 200)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    journal = tmp_path / "run/journal.jsonl"
+    with FakeOpenAI() as server:
+        with pytest.raises(InputError) as caught, files_of_at_most(20_000):
+            label(config(tmp_path, server))
+        asked, said = len(server.seen), str(caught.value)
+        assert asked < 200
+        assert said.startswith(f"{journal}: File too large; ")
+        (rescued,) = tmp_path.glob("angle-journal-*.jsonl")
+        assert f"`cat {rescued} >> {journal}`" in said
+        journal.write_bytes(journal.read_bytes() + rescued.read_bytes())
+        counts = label(config(tmp_path, server)).counts
+        assert (counts["replied"], len(server.seen)) == (200, 200)
+
+
+@pytest.mark.parametrize(("silent_s", "said"), [(0.05, 1), (30.0, 0)])
+def test_a_silent_start_says_what_it_waits_for(tmp_path, caplog, silent_s, said):
+    write_texts(tmp_path, 2)
+    with FakeOpenAI(latency_s=0.4) as server, open_journal(tmp_path / "run", "tiny") as journal:
+        job = LabelJob(config(tmp_path, server))
+        collector = Collector(job, journal, Ledger(journal.spent, None, None, None), silent_s)
+        with caplog.at_level(logging.INFO):
+            collector.ask(load_annotator(job.spec))
+    assert caplog.text.count(f"waiting for {server.url}; it may be loading tiny") == said
+
+
+def test_a_web_page_in_place_of_an_error_is_not_shown(tmp_path, caplog):
+    write_texts(tmp_path, 1)
+    page = "<!DOCTYPE html><html><head><title>Bad &amp; gone</title></head><body>much</body></html>"
+    with (
+        FakeOpenAI(page=(502, page)) as server,
+        caplog.at_level(logging.DEBUG),
+        pytest.raises(AngleError) as caught,
+    ):
+        label(config(tmp_path, server))
+    shown = str(caught.value) + caplog.text + (tmp_path / "run/rejected.jsonl").read_text()
+    assert "HTTP 502: Bad & gone" in shown
+    assert "<" not in str(caught.value) + caplog.text
+    assert "much" not in shown

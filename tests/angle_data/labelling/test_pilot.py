@@ -1,0 +1,113 @@
+"""A pilot asks about a sample of the texts, forecasts all of them, and is part of the run."""
+
+import json
+
+import pytest
+from fake_openai import FakeOpenAI, Fault
+from programs import angle_data, started
+
+from angle_data.annotators.spec import EngineConfig
+from angle_data.errors import StoppedError
+from angle_data.jsonl import read_jsonl
+from angle_data.labelling.config import LabelConfig
+from angle_data.labelling.label import label, plan_label
+from angle_data.labelling.pilot import pilot
+
+COUNT = 300
+
+
+def write_texts(tmp_path, count=COUNT):
+    lines = [json.dumps({"text": f"Node {i:04d} has left the cluster."}) for i in range(count)]
+    (tmp_path / "texts.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def config(tmp_path, server, size=20, **engine):
+    given = {"base_urls": (server.url,), "price": (1.0, 2.0)} | engine
+    return LabelConfig(EngineConfig("tiny", **given), tmp_path / "texts.jsonl", tmp_path / "run", pilot=size)
+
+
+def without_pilot(tmp_path, server):
+    return config(tmp_path, server, size=None)
+
+
+def reply(body):
+    """Of every sixth prompt a refusal."""
+    number = int(body["messages"][-1]["content"].split("Node ")[1][:4])
+    return "I'm sorry, but I can't help with that." if number % 6 == 0 else "1. It is gone.\n2. It went away."
+
+
+def sources(tmp_path):
+    return {row["source"] for _, row in read_jsonl(tmp_path / "run/journal.jsonl")}
+
+
+def test_a_pilot_forecasts_what_the_whole_run_takes_and_gives(tmp_path):
+    write_texts(tmp_path)
+    with FakeOpenAI(
+        reply, usage=lambda body: (100 + len(body["messages"][-1]["content"]) // 100, 20)
+    ) as server:
+        assert plan_label(config(tmp_path, server, size=100)).requests == 200
+        first = pilot(config(tmp_path, server, size=100))
+        assert len(server.seen) == 200
+        forecast = first.measured
+        counts = label(without_pilot(tmp_path, server)).counts
+        assert len(server.seen) == counts["replied"] == 2 * COUNT
+    account = json.loads((tmp_path / "run/run.json").read_text())
+    assert forecast["requests"] == (200, 600)
+    assert forecast["tokens"][1] == pytest.approx(account["tokens"]["total_tokens"], rel=0.01)
+    assert forecast["USD"][1] == pytest.approx(account["usd"], rel=0.01)
+    assert forecast["sentences kept"][1] == pytest.approx(counts["kept"], rel=0.1)
+    assert forecast["rejected: refusal"][1] == pytest.approx(counts["rejected"]["refusal"], rel=0.5)
+    assert abs(first.useful - counts["kept"] / 1200) < 2 * first.error
+    (taken, best), (_, worst) = (forecast[f"time, at {name}"] for name in ("best", "worst"))
+    assert taken < best <= worst
+    assert len(first.pairs) == 10
+    assert {pair[2] for pair in first.pairs} <= {"It is gone.", "It went away."}
+
+
+def test_the_sample_comes_from_all_over_the_file_and_a_larger_one_holds_it(tmp_path):
+    write_texts(tmp_path)
+    with FakeOpenAI() as server:
+        pilot(config(tmp_path, server))
+        small, unfinished = sources(tmp_path), json.loads((tmp_path / "run/run.json").read_text())
+        assert len(small) == 20
+        assert min(small) < "Node 0060" < "Node 0240" < max(small)
+        assert unfinished["finished"] is False
+        again = pilot(config(tmp_path, server, size=20))  # asks nothing, and so knows no time
+        assert again.counts["asked"] == 0
+        assert not any(name.startswith("time") for name in again.measured)
+        pilot(config(tmp_path, server, size=40))
+        assert small < sources(tmp_path)
+        assert len(server.seen) == 80
+        assert pilot(config(tmp_path, server, size=1000)).measured["requests"] == (600, 600)
+
+
+def test_a_pilot_keeps_to_the_shard(tmp_path):
+    write_texts(tmp_path)
+    with FakeOpenAI() as server:
+        done = pilot(config(tmp_path, server, shard=(1, 3)))
+        whole = plan_label(without_pilot(tmp_path, server)).requests
+    assert len(sources(tmp_path)) == 20
+    assert done.measured["requests"][1] < whole
+
+
+def test_what_fails_in_a_pilot_is_asked_again(tmp_path):
+    write_texts(tmp_path, 30)
+    with FakeOpenAI(faults=[None] * 8 + [Fault(500, {"retry-after-ms": "1"})] * 6) as server:
+        with pytest.raises(StoppedError, match=r"^1 request failed"):
+            pilot(config(tmp_path, server, concurrency=1))
+        assert pilot(config(tmp_path, server)).measured["requests"] == (40, 60)
+
+
+def test_the_command_shows_the_forecast(tmp_path):
+    write_texts(tmp_path)
+    with FakeOpenAI() as server:
+        paths = ["--texts", tmp_path / "texts.jsonl", "--out", tmp_path / "run", "--pilot", 20]
+        line = angle_data("llm-label", "--model", "m", "--base-url", server.url, *paths)
+        with started(line, stdout=-1) as run:
+            out, errors = run.communicate()
+    assert run.returncode == 0, errors
+    table = {row.rpartition("  ")[0].split("  ")[0]: row.split() for row in out.splitlines()}
+    assert table["requests"][-2:] == ["40", "600"]
+    assert table["USD"][-2:] == ["unknown", "unknown"]
+    assert out.count("\n      -> ") == 10
+    assert "of use: 100 % (± 0) of what was asked for" in out
