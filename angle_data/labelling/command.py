@@ -1,7 +1,7 @@
-"""The commands `angle-data llm-label` and `angle-data llm-score`: options in, one call, a short table out.
+"""The commands `angle-data llm-label`, `llm-score` and `mine`: options in, one call, a short table out.
 
-Their options are made from the fields of their configs, so that both agree in names, help and defaults.
-Imports nothing heavy.
+The options of the first two are made from the fields of their configs, so that both agree in names, help and
+defaults. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -17,6 +18,7 @@ import typer
 from angle_data.annotators.spec import EngineConfig, Option
 from angle_data.console import configure_logging, say_result
 from angle_data.labelling.config import LabelConfig, ScoreConfig
+from angle_data.tables import TABLE_KINDS
 
 if TYPE_CHECKING:
     from angle_data.labelling.forecast import SessionPlan
@@ -130,6 +132,42 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> SessionPlan | SessionResult
     from angle_data.labelling.score import plan_score, score
 
     return plan_score(config) if dry_run else score(config)
+
+
+def mine(
+    texts: Annotated[Path, typer.Option(help=f"Texts: {TABLE_KINDS}, or .txt[.gz] (one a line).")],
+    out: Annotated[Path, typer.Option(help="File of pairs, .jsonl, for `llm-score --pairs`.")],
+    n: Annotated[int, typer.Option("--n", help="Pairs to draw.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Seed of what is drawn.")] = 0,
+    text_field: Annotated[str, typer.Option(help="Field or column of the text.")] = "text",
+    embeddings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.npy",
+            help="Find neighbours by these embeddings of the same file, made by `angle-train encode --texts "
+            "TEXTS --out FILE.npy`.",
+            show_default="shared words",
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+) -> None:
+    """Draw pairs among the texts themselves, from near to unrelated, to be graded by llm-score.
+
+    What people will ask of a model is between their own texts. Each pair has a kind that says how it was
+    drawn: near, between or random. The same texts and options give the same file.
+
+    Example: angle-data mine --texts notes.jsonl --out mined.jsonl --n 2000
+    """
+    configure_logging(quiet=quiet)
+    from angle_data.labelling.mine import MineConfig, summary
+    from angle_data.labelling.mine import mine as draw
+
+    result = draw(MineConfig(texts, out, n, seed, text_field, embeddings))
+    if as_json:
+        typer.echo(json.dumps(asdict(result), default=str))
+    else:
+        say_result(summary(result))
 
 
 def _plan_text(plan: SessionPlan) -> str:

@@ -66,9 +66,18 @@ class _InputFile(ABC, Generic[_Item]):
             raise InputError(f"{path} holds no {what}; give a file with at least one")
 
     def __iter__(self) -> Iterator[_Item]:
-        for wanted, (where, row) in zip(self._wanted, self._rows(), strict=False):
+        return (item for _, item in self.placed())
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows were read, with those passed over."""
+        return len(self._wanted)
+
+    def placed(self) -> Iterator[tuple[int, _Item]]:
+        """Yield every item with the number of its row, from 0 and with the rows passed over."""
+        for number, (wanted, (where, row)) in enumerate(zip(self._wanted, self._rows(), strict=False)):
             if wanted and (item := self._read(where, row)) is not None:
-                yield item
+                yield number, item
 
     @abstractmethod
     def _rows(self) -> _Rows:
