@@ -75,9 +75,11 @@ def _parameters(config: type, defaults: dict[str, Any]) -> Iterator[inspect.Para
         if option.read is not None:
             kind, default = (list[str] | None if option.many else str | None), None
         flag = (f"--{name.replace('_', '-')}",) if kind is bool else ()  # without a --no-...
-        look = typer.Option(
+        look: Any = typer.Option(
             *flag, help=option.help, metavar=option.metavar, show_default=option.shown or True
         )
+        if option.argument:
+            look = typer.Argument(help=option.help, metavar=option.metavar, show_default=False)
         yield _parameter(option.flag or name, kind, default, look)
 
 
@@ -124,10 +126,14 @@ def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult
 def llm_score(config: ScoreConfig, dry_run: bool) -> SessionPlan | SessionResult:
     """Let a language model grade pairs from 0 (unrelated) to 5 (same meaning).
 
-    The grades make graded labels and cross-checks: `angle-data ensemble --scores RUN`. Replies are journalled
-    as they come: nothing is asked, or paid for, twice. Exit codes as for llm-label.
+    Pairs are the candidates of run folders, and rows of files (--pairs). Each distinct pair is graded once,
+    whatever its order and wherever it stands; one without a grade is asked again alone, then the other way
+    round, and is then set aside in rejected.jsonl. The grades make graded labels and cross-checks:
+    `angle-data ensemble --scores RUN`. Replies are journalled as they come: nothing is asked, or paid for,
+    twice. Exit codes as for llm-label.
 
-    Example: angle-data llm-score --model chatgpt --pairs runs/llama/candidates.jsonl --out runs/graded
+    Example: angle-data llm-score runs/llama runs/chatglm --pairs mined.jsonl --model chatgpt --out
+    runs/graded --pairs-per-call 10
     """
     from angle_data.labelling.score import plan_score, score
 

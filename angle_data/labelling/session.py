@@ -35,7 +35,8 @@ class Job(ABC):
 
     `command` is its name, `run` its run folder and `spec` who is asked. `total` is about the number of
     requests, None if it is not known. With `retry_rejected`, answered requests that `is_rejected` are asked
-    anew. `advice` is what to do about a run without a useful reply.
+    anew. `advice` is what to do about a run without a useful reply. With `asks_again`, `requests` is called
+    again once all are settled, for what follows from the replies.
     """
 
     command: str
@@ -43,6 +44,7 @@ class Job(ABC):
     spec: AnnotatorSpec
     total: int | None = None
     retry_rejected: bool = False
+    asks_again: bool = False
     advice: str = "choose another model or prompt"
 
     @abstractmethod
