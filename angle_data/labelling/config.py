@@ -73,7 +73,7 @@ class ScoreConfig:
     runs: tuple[Path, ...] = option(
         "Folders of llm-label whose candidates are graded.",
         (),
-        metavar="[RUN]...",
+        metavar="RUN",
         read=_paths,
         many=True,
         argument=True,

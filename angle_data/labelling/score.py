@@ -137,7 +137,7 @@ class ScoreJob(Job):
         for pair in self._wanted():
             if pair.rank in found and not _lacks_grade(found[pair.rank]):
                 continue
-            alone = self._alone(pair)
+            alone = self._alone(pair, journal)
             for request in alone:
                 grade = self._grades(journal, request.key, 1)
                 final = request is alone[-1] or (grade is not None and grade[0] == _REFUSED)
@@ -232,7 +232,7 @@ class ScoreJob(Job):
                 ranks = sorted(
                     rank
                     for rank, pair in wanted.items()
-                    if most > 1 and self._request((pair,)).key not in journal
+                    if most > 1 and self._alone(pair, journal)[0].key not in journal
                 )
                 calls += [
                     tuple(wanted[rank] for rank in ranks[start : start + most])
@@ -249,11 +249,15 @@ class ScoreJob(Job):
         call = tuple(make_pair(*pair) for pair in texts)
         return call if self._request(call).key == row["key"] else None
 
-    def _alone(self, pair: Pair) -> list[ChatRequest]:
-        """Return the requests about a single pair in the order in which they are tried."""
-        exchanged = Pair(pair.text2, pair.text1, pair.rank)
-        recorded = self.spec.engine == "recorded"  # in either order
-        return [self._request((each,)) for each in ((pair,) if recorded else (pair, exchanged))]
+    def _alone(self, pair: Pair, journal: Journal) -> list[ChatRequest]:
+        """Return the requests about a single pair in the order in which they are tried.
+
+        That is as it stands and with its texts exchanged, but first what the journal answers already.
+        """
+        requests = [self._request((pair,))]
+        if self.spec.engine != "recorded":  # whose grades are those of either order
+            requests.append(self._request((Pair(pair.text2, pair.text1, pair.rank),)))
+        return sorted(requests, key=lambda request: request.key not in journal)
 
     def _request(self, call: Call) -> ChatRequest:
         shown = (f"Pair {n}\nA: {pair.text1}\nB: {pair.text2}" for n, pair in enumerate(call, start=1))
@@ -300,7 +304,7 @@ class ScoreJob(Job):
         known = shared.get(pair.rank)
         if pair.rank in shared and not _lacks_grade(known):
             return known
-        for request in self._alone(pair):
+        for request in self._alone(pair, journal):
             _count(request.key, journal, tally)
             row, failure = journal.row(request.key), journal.failures.get(request.key)
             if failure is not None and (row is None or refusal_of(row) is not None):

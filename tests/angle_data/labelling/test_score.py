@@ -118,6 +118,16 @@ def test_calls_are_full_and_nothing_graded_is_asked_again_whatever_comes_or_goes
         assert asked(range(36), 1) == [1, 1]
         assert asked(range(40), 3) == [3, 1]
         assert asked(range(40), 8) == []
+        text = "Host {}"  # from here on other pairs, and then the same ones the other way round
+        assert asked(range(3), 1) == [1, 1, 1]
+        (tmp_path / "pairs.jsonl").write_text(
+            "".join(
+                json.dumps({"text1": f"Host {i} runs.", "text2": f"Host Node {i}"}) + "\n" for i in range(3)
+            )
+        )
+        for most in (1, 8):
+            counts = score(config(tmp_path, server, pairs_per_call=most)).counts
+            assert (counts["asked"], counts["kept"]) == (0, 3)
 
 
 def test_a_call_holds_pairs_from_all_over_the_file(tmp_path):
