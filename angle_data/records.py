@@ -5,12 +5,15 @@ They hold data only. How they are stored is `jsonl`'s business, how they are mad
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, Self, cast, get_args
 
 from angle_data.errors import InputError
 
 Polarity = Literal["synonym", "antonym"]
+
+DEGREES = (5, 4, 3, 2, 1)
+"""Degrees of similarity that a sentence can be asked for: 5 same meaning … 1 the same topic only."""
 
 
 def check_polarity(value: object, where: str) -> Polarity:
@@ -24,30 +27,45 @@ def check_polarity(value: object, where: str) -> Polarity:
     return cast(Polarity, value)
 
 
+def _check_asked(polarity: object, degree: object, where: str) -> None:
+    """Raise an `InputError` unless at most one of the two is set, to a polarity or a degree."""
+    if polarity is not None:
+        check_polarity(polarity, where)
+        if degree is not None:
+            raise InputError(f"{where}: polarity and degree are both set; a record has one of them")
+    elif degree is not None and (type(degree) is not int or degree not in DEGREES):
+        raise InputError(f"{where}: degree must be a whole number from 1 to 5, got {degree!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """Base of the records: conversion to and from plain dictionaries."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields in declaration order, ready for JSON."""
-        return asdict(self)
+        """Return the fields in declaration order, ready for JSON; without a field that is None by default."""
+        found = ((item, getattr(self, name)) for name, item in self.__dataclass_fields__.items())
+        return {item.name: value for item, value in found if value is not None or item.default is not None}
 
     @classmethod
     def from_dict(cls, row: dict[str, Any], where: str) -> Self:
         """Build the record from a dictionary; `where` (`file:line`) opens every error.
 
         Raises:
-            InputError: A field is missing or unknown.
+            InputError: A field is missing or unknown, or has a value that it must not have.
         """
         known = {f.name for f in fields(cls)}
         unknown = sorted(row.keys() - known)
         if unknown:
             raise InputError(f"{where}: unknown field {unknown[0]!r} in a {cls.__name__} record")
-        try:
-            return cls(**row)
-        except TypeError:
-            missing = sorted(known - row.keys())
-            raise InputError(f"{where}: a {cls.__name__} record lacks {', '.join(missing)}") from None
+        needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
+        if missing := sorted(needed - row.keys()):
+            raise InputError(f"{where}: a {cls.__name__} record lacks {', '.join(missing)}")
+        record = cls(**row)
+        record.check(where)
+        return record
+
+    def check(self, where: str) -> None:
+        """Raise an `InputError` that opens with `where` if a value cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +78,25 @@ class Text(Record):
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Record):
-    """A sentence an annotator offered as synonym or antonym of a source text.
+    """A sentence an annotator offered for a source text: as its synonym or antonym, or at a degree.
 
-    `model` is the annotator's name, `key` the journal key of the request that produced it.
+    Exactly one of `polarity` and `degree` is set; a `degree` of None is not written. `model` is the
+    annotator's name, `key` the journal key of the request that produced it.
     """
 
     source_id: str
     source: str
-    polarity: Polarity
+    polarity: Polarity | None
     text: str
     model: str
     key: str
+    degree: int | None = None
+
+    def check(self, where: str) -> None:
+        """Raise an `InputError` unless the record says what was asked for, once."""
+        if self.polarity is None and self.degree is None:
+            raise InputError(f"{where}: polarity and degree are both missing; a candidate has one of them")
+        _check_asked(self.polarity, self.degree, where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +104,23 @@ class Rejection(Record):
     """A reply, or a part of one, that became no candidate or no pair.
 
     `text` is the part dropped, `raw` the whole reply it came from, `reason` the code of what was
-    wrong with it.
+    wrong with it. Where degrees were asked for `polarity` is None; `degree` is None, and not written, for a
+    part that belongs to no degree, such as a refusal.
     """
 
     source_id: str
     source: str
-    polarity: Polarity
+    polarity: Polarity | None
     text: str
     model: str
     key: str
     reason: str
     raw: str
+    degree: int | None = None
+
+    def check(self, where: str) -> None:
+        """Raise an `InputError` if polarity or degree cannot be, or both are set."""
+        _check_asked(self.polarity, self.degree, where)
 
 
 @dataclass(frozen=True, slots=True)

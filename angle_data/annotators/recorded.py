@@ -1,9 +1,10 @@
 """Answers from a file of recorded replies: for demos, tests, and replies made elsewhere. Sends nothing.
 
-Rows are `text`, `polarity` and `reply` for `llm-label`, or `text1`, `text2` and `reply` for `llm-score`, and
-`annotator` where a file holds several. Grades may also be rows of `text1` and `text2` (or `source` and
-`text`) with `score` and `grader`. A recorded grade is that of a pair in either order of its texts, and of
-texts that are equal after normalisation.
+Rows are `text`, `polarity` and `reply` for `llm-label`, with `task` (`degrees`, or `graded`, its older name)
+in place of `polarity` for degrees; `text1`, `text2` and `reply` for `llm-score`; and `annotator` where a file
+holds several. Grades may also be rows of `text1` and `text2` (or `source` and `text`) with `score` and
+`grader`. A recorded grade is that of a pair in either order of its texts, and of texts that are equal after
+normalisation.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ NOT_RECORDED = "not_recorded"
 
 _TOP_GRADE = 5
 _BREATHE_EVERY = 64
+_DEGREES = ("degrees", "graded")
 
 _Replies = dict[tuple[str, str], str]  # (source, task) -> reply
 
 
 class Recorded:
-    """Matches requests with recorded replies: by text and polarity, or by the two texts of a pair."""
+    """Matches requests with recorded replies: by text and what was asked, or by the two texts of a pair."""
 
     def __init__(self, spec: AnnotatorSpec) -> None:
         if spec.replies is None:
@@ -74,7 +76,7 @@ def _load(path: Path, name: str) -> _Replies:
         if annotator != name:
             others.add(str(annotator))
             continue
-        task = task or check_polarity(row.get("polarity"), where)
+        task = task or _task(row, where)
         # As `llm-score` writes the source of a request about one pair.
         if replies.setdefault(("\n".join(texts), task), reply) != reply:
             about = "pair" if task == "score" else "text"
@@ -87,6 +89,16 @@ def _load(path: Path, name: str) -> _Replies:
             f"{path} holds no replies{f' {whose}' if others else '; give a file with at least one'}"
         )
     return similar | replies
+
+
+def _task(row: dict[str, Any], where: str) -> str:
+    """Return what a row about one text answers: `synonym`, `antonym` or `degrees`."""
+    task = row.get("task")
+    if task is None or row.get("polarity") is not None:
+        return check_polarity(row.get("polarity"), where)
+    if task not in _DEGREES:
+        raise InputError(f"{where}: task must be {' or '.join(_DEGREES)}, got {task!r}; or give a polarity")
+    return _DEGREES[0]
 
 
 def _string(row: dict[str, Any], field: str, where: str) -> str:

@@ -51,7 +51,7 @@ def label_choice(
         label=int(synonym),
         score=score,
         weight=choice.weight,
-        polarity=choice.candidate.polarity,
+        polarity=choice.candidate.polarity or "",
         source_id=choice.source.id,
         models=list(choice.models),
         flags=list(choice.flags),

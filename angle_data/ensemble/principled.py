@@ -80,12 +80,13 @@ def principled(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome
 
 def claims_of(pair: Merged) -> list[Claim]:
     """Return the distinct claims about a pair, sorted."""
+    sides: tuple[tuple[Polarity, tuple[Offer, ...]], ...]
+    sides = ("synonym", pair.synonyms), ("antonym", pair.antonyms)
     return sorted(
         {
-            Claim(
-                offer.candidate.model, offer.candidate.polarity, f"{offer.source.key}\n{offer.candidate.key}"
-            )
-            for offer in (*pair.synonyms, *pair.antonyms)
+            Claim(offer.candidate.model, polarity, f"{offer.source.key}\n{offer.candidate.key}")
+            for polarity, offered in sides
+            for offer in offered
         }
     )
 

@@ -11,15 +11,14 @@ import json
 import logging
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from operator import attrgetter
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
-from angle_data.records import Candidate, check_polarity
+from angle_data.records import Candidate
 from angle_data.text import normalise, pair_key
 
 log = logging.getLogger("angle.ensemble")
@@ -36,7 +35,6 @@ _SETTINGS = (
     "sampling.seed",
     "sampling.max_tokens",
 )
-_values = attrgetter(*(field.name for field in fields(Candidate)))
 
 Grades = Mapping[tuple[str, str], Mapping[str, float]]
 """Similarity 0 (unrelated) to 5 (same meaning) of pairs by `text.pair_key`, and of each pair by grader."""
@@ -122,7 +120,7 @@ def group_by_source(candidates: Iterable[Candidate]) -> list[Source]:
     sources = []
     for key, group in sorted(groups.items()):
         group.sort(
-            key=lambda c: (c.polarity, normalise(c.text), c.model, c.text, c.key, c.source_id, c.source)
+            key=lambda c: (c.polarity or "", normalise(c.text), c.model, c.text, c.key, c.source_id, c.source)
         )
         source_id, text = min((c.source_id, c.source) for c in group)
         sources.append(Source(key, source_id, text, tuple(group)))
@@ -198,7 +196,7 @@ def _read_run(path: Path) -> Run:
     models = sorted({c.model for c in candidates})
     if len(models) > 1:
         raise InputError(f"{file} mixes the annotators {', '.join(models)}; a run holds one annotator")
-    rows = sorted("\n".join(_values(candidate)) for candidate in candidates)
+    rows = sorted("\n".join(map(str, candidate.to_dict().values())) for candidate in candidates)
     digest = hashlib.sha256("\n\n".join(rows).encode()).hexdigest()
     return Run(path, models[0], candidates, digest, _read_settings(path), unfinished)
 
@@ -206,9 +204,8 @@ def _read_run(path: Path) -> Run:
 def _read_candidate(row: dict[str, Any], where: str) -> Candidate:
     candidate = Candidate.from_dict(row, where)
     for name, value in candidate.to_dict().items():
-        if not isinstance(value, str):
+        if name not in ("polarity", "degree") and not isinstance(value, str):
             raise InputError(f"{where}: {name} must be a string, got {value!r}")
-    check_polarity(candidate.polarity, where)
     return candidate
 
 

@@ -148,12 +148,12 @@ def off_topic(passed: Iterable[Offer]) -> list[Offer]:
     by_source: dict[str, list[Offer]] = {}
     for offer in passed:
         by_source.setdefault(offer.source.key, []).append(offer)
-    shares: dict[tuple[str, Polarity], list[float]] = {}
+    shares: dict[tuple[str, Polarity | None], list[float]] = {}
     replies: list[tuple[float, list[Offer]]] = []
     for group in by_source.values():
         bags = [content_words(offer.candidate.text) for offer in group]
         known = content_words(group[0].source.text)
-        members: dict[tuple[str, Polarity], list[int]] = {}
+        members: dict[tuple[str, Polarity | None], list[int]] = {}
         for i, offer in enumerate(group):
             members.setdefault((offer.candidate.model, offer.candidate.polarity), []).append(i)
         for (model, polarity), numbers in members.items():

@@ -209,7 +209,7 @@ def cap(outcome: Outcome, per_source: int, *, seed: int) -> None:
     Kept are the pairs that most annotators support; of equals, those of most weight, then of the smallest
     sha256 of seed and texts.
     """
-    groups: dict[tuple[str, str], list[Choice]] = {}
+    groups: dict[tuple[str, str | None], list[Choice]] = {}
     for choice in outcome.kept:
         groups.setdefault((choice.source.key, choice.candidate.polarity), []).append(choice)
 

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.records import Candidate, LabelledPair, Text, check_polarity
+from angle_data.records import Candidate, LabelledPair, Rejection, Text, check_polarity
 
 
 def test_records_survive_a_round_trip():
@@ -29,3 +29,43 @@ def test_polarity_is_checked():
     assert check_polarity("antonym", "f:1") == "antonym"
     with pytest.raises(InputError, match=r"f:1: polarity must be one of synonym, antonym, got 'opposite'"):
         check_polarity("opposite", "f:1")
+
+
+ASKED = {"source_id": "t1", "source": "a", "text": "b", "model": "m", "key": "k"}
+
+
+def test_a_candidate_has_a_polarity_or_a_degree():
+    of_degree = Candidate.from_dict({**ASKED, "polarity": None, "degree": 4}, "f:1")
+    assert of_degree == Candidate("t1", "a", None, "b", "m", "k", 4)
+    assert of_degree.to_dict() == {**ASKED, "polarity": None, "degree": 4}
+    of_polarity = Candidate.from_dict({**ASKED, "polarity": "antonym"}, "f:1")
+    assert of_polarity == Candidate.from_dict({**ASKED, "polarity": "antonym", "degree": None}, "f:1")
+    assert list(of_polarity.to_dict()) == ["source_id", "source", "polarity", "text", "model", "key"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"polarity": None}, "polarity and degree are both missing"),
+        ({"polarity": "synonym", "degree": 5}, "polarity and degree are both set"),
+        ({"polarity": "near"}, "polarity must be one of synonym, antonym, got 'near'"),
+        ({"polarity": None, "degree": 0}, "degree must be a whole number from 1 to 5, got 0"),
+        ({"polarity": None, "degree": 6}, "got 6"),
+        ({"polarity": None, "degree": True}, "got True"),
+        ({"polarity": None, "degree": 4.0}, "got 4.0"),
+        ({"polarity": None, "degree": "5"}, "got '5'"),
+    ],
+)
+def test_a_candidate_of_anything_else_is_refused(asked, message):
+    with pytest.raises(InputError, match=f"^f:7: .*{message}"):
+        Candidate.from_dict({**ASKED, **asked}, "f:7")
+
+
+def test_a_rejection_may_belong_to_no_degree():
+    row = {**ASKED, "polarity": None, "reason": "refusal", "raw": "No."}
+    assert Rejection.from_dict(row, "f:1").to_dict() == {
+        **{name: row[name] for name in ("source_id", "source", "polarity", "text")},
+        **{name: row[name] for name in ("model", "key", "reason", "raw")},
+    }
+    with pytest.raises(InputError, match="f:1: polarity and degree are both set"):
+        Rejection.from_dict({**row, "polarity": "synonym", "degree": 5}, "f:1")
