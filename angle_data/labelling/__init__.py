@@ -10,6 +10,7 @@ In reading order:
 - `label`: llm-label: requests from texts, candidates from replies
 - `score`: llm-score: requests from pairs, grades from replies
 - `overlap`: what a run of degrees tells: sentences and shared words by degree
+- `plan`: how to spend a budget on sentences and grades
 - `mine`: pairs among the texts themselves, to be graded
 - `texts`: the rows of a file as texts or as pairs
 - `prompts`: prompt files and their placeholders

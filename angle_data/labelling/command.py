@@ -22,6 +22,7 @@ from angle_data.tables import TABLE_KINDS
 
 if TYPE_CHECKING:
     from angle_data.labelling.forecast import SessionPlan
+    from angle_data.labelling.plan import BudgetPlan
     from angle_data.labelling.session import SessionResult
 
 _SWITCHES = {
@@ -44,15 +45,22 @@ def with_options(config: type, **defaults: Any) -> Callable[[_Command], Callable
         def run(**given: Any) -> None:
             dry_run, quiet, verbose, as_json = (given.pop(name) for name in _SWITCHES)
             configure_logging(quiet=quiet, verbose=verbose)
+            planned = given.get("plan", False)
+            if given["out"] is None:
+                if not planned:
+                    raise typer.BadParameter("missing; give the run folder", param_hint="'--out'")
+                given["out"] = Path("runs")
             engine = EngineConfig(**_take(EngineConfig, given))
             done = command(config(engine=engine, **_take(config, given)), dry_run)
             if as_json:
                 typer.echo(json.dumps(done.counts))
             else:
-                say_result(_plan_text(done) if dry_run else _result_text(done))
+                say_result(str(done) if planned else _plan_text(done) if dry_run else _result_text(done))
 
         model, *engine = _parameters(EngineConfig, defaults)
-        shown = [model, *_parameters(config, {}), *engine]
+        # --plan needs no run folder.
+        own = {"out": None} if "plan" in config.__annotations__ else {}
+        shown = [model, *_parameters(config, own), *engine]
         shown += [_parameter(name, bool, False, look) for name, look in _SWITCHES.items()]
         run.__doc__ = command.__doc__
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
@@ -106,7 +114,7 @@ def _take(config: type, given: dict[str, Any]) -> dict[str, Any]:
 
 
 @with_options(LabelConfig)
-def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult:
+def llm_label(config: LabelConfig, dry_run: bool) -> BudgetPlan | SessionPlan | SessionResult:
     """Let a language model write synonymous and opposite sentences for every text, or one for each degree.
 
     `--prompts degrees` asks for a sentence at each degree of similarity, 5 (same meaning) to 1 (same topic).
@@ -119,7 +127,10 @@ def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult
     Example: angle-data llm-label --model chatgpt --texts notes.jsonl --out runs/chatgpt --max-usd 5
     """
     from angle_data.labelling.label import label, plan_label
+    from angle_data.labelling.plan import plan_budget
 
+    if config.plan:
+        return plan_budget(config)
     return plan_label(config) if dry_run else label(config)
 
 
