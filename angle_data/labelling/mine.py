@@ -32,9 +32,9 @@ _SHARES = {"near": 0.6, "between": 0.3}  # the rest is random
 _BANDS = 10  # of similarity; a kind is drawn from all of them alike
 _NEAREST = 3  # so many neighbours of a text are near at least
 _LISTED = 100  # so many are looked at for what lies between
-_RAREST = 12  # words of a text that lead to its neighbours
+_RAREST = 16  # words of a text that lead to its neighbours
 _WINDOW = 200  # texts that a word leads to
-_STEM = 6
+_STEM = 4
 _UNSPACED = "\u0e00"  # from Thai on, scripts are read by two characters rather than by words
 _FEWEST_ASKED = 20_000
 _ROW = {"text1", "text2", "kind"}
@@ -177,21 +177,21 @@ def _row(seed: int, one: str, other: str, kind: str) -> tuple[int, str, str, str
 
 
 def _features(text: str) -> set[str]:
-    """Return what of a text can be shared: beginnings of words without numbers, or pairs of characters."""
+    """Return what of a text can be shared: the beginnings of its words, or pairs of characters."""
     found = set[str]()
     for word in words(text):
         if word >= _UNSPACED:
             found.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
-        elif not word.isdigit():
+        else:
             found.add(word[:_STEM])
-    return found or set(words(text))
+    return found
 
 
 def _by_words(texts: Sequence[str]) -> Neighbours:
     """Return neighbours by shared words: the sum of the weights of the shared ones to that of all.
 
-    The weight is log((N + 1) / texts that hold the word) squared. A word that many texts hold leads only to
-    those next to a text in hash order.
+    The weight is log((N + 1) / texts that hold the word). A word that many texts hold leads only to those
+    next to a text in hash order.
     """
     number: dict[str, int] = {}
     raw = [[number.setdefault(name, len(number)) for name in sorted(_features(text))] for text in texts]
@@ -199,7 +199,7 @@ def _by_words(texts: Sequence[str]) -> Neighbours:
     for place, names in enumerate(raw):
         for name in names:
             holders[name].append(place)
-    weight = [math.log((len(texts) + 1) / len(places)) ** 2 for places in holders]
+    weight = [math.log((len(texts) + 1) / len(places)) for places in holders]
     held = [tuple(sorted(names, key=lambda name: (-weight[name], name))) for names in raw]
     total = [math.fsum(weight[name] for name in names) for names in held]
 
@@ -369,7 +369,7 @@ def summary(result: MineResult) -> str:
     passed += [f"{result.blank:,} blank"] * bool(result.blank)
     aside = f" ({', '.join(passed)} left out)" if passed else ""
     lines.append(
-        f"{result.covered:,} of {result.texts:,} texts{aside} take part, none in over {result.most:,} pairs"
+        f"{result.covered:,} of {result.texts:,} texts{aside} take part, at most {result.most:,} pairs each"
     )
     lines.append(f"pairs -> {result.out}")
     return "\n".join(lines)
