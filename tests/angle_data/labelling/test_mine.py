@@ -57,6 +57,9 @@ def test_every_text_takes_part_and_none_dominates(tmp_path):
     uses = Counter(text for row in rows for text in (row["text1"], row["text2"]))
     assert result.covered == result.texts == len(uses) == 387
     assert result.most == max(uses.values()) <= 5  # twice the mean, rounded up
+    alike = [f"The router stopped in Lyon for good {i}." for i in range(100)]
+    crowd, _ = draw(tmp_path, [*alike, *(f"{i}qx" for i in range(100))], n=200)  # half have no neighbours
+    assert crowd.covered == 200
     few, _ = draw(tmp_path, sentences(), n=60)
     assert few.covered > 90
 

@@ -195,6 +195,9 @@ def test_a_pair_without_a_grade_is_set_aside_after_a_few_attempts(tmp_path):
             assert (counts["asked"], counts["kept"]) == (1, kept)
             cured.append(True)
         assert plan_score(again).to_ask == 0
+        cured.clear()
+        fresh = score(replace(again, out=tmp_path / "fresh")).counts
+        assert (fresh["kept"], fresh["asked"]) == (11, 3 + 2 + 2)  # set aside in this session
 
 
 def test_several_runs_and_files_are_graded_together_and_each_pair_once(tmp_path):
