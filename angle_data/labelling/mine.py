@@ -187,6 +187,11 @@ def _features(text: str) -> set[str]:
     return found
 
 
+def _in_order(near: Iterable[Near], place: int, count: int) -> list[Near]:
+    """Sort the neighbours of a text, the nearest first; of equally near ones each text has others first."""
+    return sorted(near, key=lambda item: (-item.similarity, (item.place - place) % count))
+
+
 def _by_words(texts: Sequence[str]) -> Neighbours:
     """Return neighbours by shared words: the sum of the weights of the shared ones to that of all.
 
@@ -212,12 +217,14 @@ def _by_words(texts: Sequence[str]) -> Neighbours:
             for other in places[start : start + _WINDOW]:
                 shared[other] = shared.get(other, 0.0) + weight[name]
         shared.pop(place, None)
-        listed = heapq.nsmallest(most, shared, key=lambda other: (-shared[other], other))
+        listed = heapq.nsmallest(
+            most, shared, key=lambda other: (-shared[other], (other - place) % len(texts))
+        )
         mine, near = set(own), []
         for other in listed:
             common = math.fsum(weight[name] for name in held[other] if name in mine)
             near.append(Near(other, common / (total[place] + total[other] - common)))
-        return sorted(near, key=lambda item: (-item.similarity, item.place))
+        return _in_order(near, place, len(texts))
 
     return lambda places, most: ((place, nearest(place, most)) for place in places)
 
@@ -259,7 +266,7 @@ def _by_embeddings(path: Path, rows: Sequence[int], in_file: int) -> Neighbours:
             listed = np.argpartition(-cosines, most - 1, axis=1)[:, :most]
             for place, others, row in zip(block.tolist(), listed.tolist(), cosines, strict=True):
                 near = [Near(other, float(row[other])) for other in others]
-                yield place, sorted(near, key=lambda item: (-item.similarity, item.place))
+                yield place, _in_order(near, place, len(vectors))
 
     return nearest
 

@@ -59,7 +59,7 @@ def test_every_text_takes_part_and_none_dominates(tmp_path):
     assert result.most == max(uses.values()) <= 5  # twice the mean, rounded up
     alike = [f"The router stopped in Lyon for good {i}." for i in range(100)]
     crowd, _ = draw(tmp_path, [*alike, *(f"{i}qx" for i in range(100))], n=200)  # half have no neighbours
-    assert crowd.covered == 200
+    assert (crowd.covered, crowd.pairs["near"]) == (200, 120)
     few, _ = draw(tmp_path, sentences(), n=60)
     assert few.covered > 90
 
