@@ -66,9 +66,10 @@ class RunFile:
             ) from None
         if command != ours:
             raise InputError(f"{run} holds a run of {command}; give another --out for {ours}")
-        if owner != model:
+        if owner == model:
+            self._before = before
+        elif open_requests(run) or _holds_replies(run):
             raise InputError(f"{run} holds a run of {owner!r}; give another --out for {model!r}")
-        self._before = before
 
     def warn_of_changes(self) -> None:
         """Say in one line which settings differ from the last session's, since the results follow the new."""
@@ -147,6 +148,12 @@ class RunFile:
             **self._job.settings(),
             "sampling": {name: getattr(spec, name) for name in ("temperature", "seed", "max_tokens")},
         }
+
+
+def _holds_replies(run: Path) -> bool:
+    """Whether anybody ever answered: a start that failed keeps no folder for its annotator."""
+    journal = run / "journal.jsonl"
+    return journal.is_file() and journal.stat().st_size > 0
 
 
 def _tokens(prompt: int, completion: int) -> dict[str, int]:

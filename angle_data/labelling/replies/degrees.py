@@ -22,6 +22,7 @@ from angle_data.labelling.replies.layout import list_items, only_answer, without
 from angle_data.labelling.replies.parse import Judged, judge
 from angle_data.labelling.replies.structured import (
     TEXT_KEY,
+    Kind,
     Piece,
     around,
     as_text,
@@ -42,20 +43,29 @@ _NAME = re.compile(
 )
 _DEGREE_KEY = re.compile(rf"(?:{_WORD}|label)(?:[ _-]?of[ _-]?similarity)?", re.I)
 _NOT_ONE = re.compile(r"same[\W_]meaning|exact|identical|equivalent", re.I)
-# "(same meaning)", or such words before a colon or all that a heading says.
-_GLOSS = (
-    r"[ \t]*(?:[(\[][^()\[\]\n]{1,80}[)\]]"
-    r"|[:–—-]?[ \t]*[a-z ,]{0,40}\b(?:same|meaning|topic|details?)\b[a-z ,]{0,40}(?=[*_]*[ \t]*:)"
-    r"|[ \t]*[:–—-]?[ \t]*(?:\w+ )?(?:the )?same (?:meaning|topic)(?: only)?(?=[*_ \t]*$))"
+# What a label may say of its degree: any words in brackets, or these alone.
+_RUBRIC_WORDS = (
+    "a added almost and but changed contradict contradicts contradiction contradictory degree detail "
+    "details different differ differs equivalent exact exactly identical important in is it largely lost "
+    "matter matters meaning meanings minor missing most mostly nearly not nothing of only opposite or "
+    "paraphrase partly related roughly same sentence share shared shares similar similarity slightly "
+    "small some something somewhat subject that the topic unimportant very with words wording"
 )
-_MARK = r"(?:(?:[:：.．、)|]+|->|=>?|→)[*_]*(?=[ \t]|[^\s\d]|$)|[–—-][*_]*(?=[ \t]|$))"
+_TELLING = (
+    r"(?:same|meaning|topic|details?|similar|different|identical|equivalent|contradict\w*|opposite|"
+    r"paraphrase)"
+)
+_RUBRIC = rf"(?=[^:\n]*\b{_TELLING}\b)(?:\b(?:{_RUBRIC_WORDS.replace(' ', '|')})\b[ ,;/-]*){{1,15}}"
+_GLOSS = rf"[ \t]*(?:[(\[][^()\[\]\n]{{1,80}}[)\]]|[:–—-]?[ \t]*{_RUBRIC}(?=[*_]*[ \t]*(?::|$)))"
+_MARK = r"(?:(?:[:：.．、)|]+|->|=>?|→)[*_]*(?=[ \t]|[^\s\d]|$)|[–—-][*_]*(?=[ \t]|$)|(?<=\*)(?=[ \t])|$)"
 _LABEL = (
-    rf"[ \t>|#*_•·‣–—-]*[(\[]?(?P<word>{_WORD}\W{{0,4}})?[(\[]?(?P<n>\d{{1,2}})"
-    rf"(?P<of>[ \t]*/[ \t]*5\b)?[)\]]?[*_]*(?P<gloss>{_GLOSS})?"
-    rf"(?:[*_]*[ \t]*{_MARK}|(?<=[)\]*])(?=[ \t])|[*_]*[ \t]*$)[ \t]*"
+    rf"[ \t>|#*_•·‣–—-]*[(\[]?(?P<word>{_WORD}\W{{0,4}})?[(\[]?(?P<n>\d{{1,2}})(?P<of>[ \t]*/[ \t]*5\b)?"
+    rf"[)\]]?[*_]*(?:(?P<gloss>{_GLOSS})?[*_]*[ \t]*{_MARK}|(?<=[)\]])(?=[ \t]))"
+    rf"[ \t]*(?:[(\[]{_RUBRIC}[)\]]:?[ \t]*)?"
 )
 _LABELLED = re.compile(_LABEL, re.I)
 _PLACED = re.compile(rf"[ \t>|*_•·‣-]*(?P<place>\d{{1,2}})[.)][ \t]+{_LABEL}", re.I)
+_BARE_KEY = re.compile(r"""([{,]\s*)(\d)(?=\s*:\s*["'])""")
 _NO_COMMA = re.compile(r'"[ \t]*\n(\s*"[^"\n]{1,40}"\s*:)')
 _OPENS = re.compile(r"""[{\[]\s*["'{]""")
 
@@ -108,7 +118,7 @@ def _parts(judged: Sequence[Judged]) -> Iterator[Part]:
 
 def _split(text: str) -> list[Piece]:
     """Return the pieces of a reply, each with the degree of its label; none if there is no label."""
-    text = unquoted(without_fences(text))
+    text = _BARE_KEY.sub(r'\1"\2"', unquoted(without_fences(text)))
     pieces = _of_json(text) or _of_broken(text) or _of_lines(text.splitlines())
     numbers = {piece.degree for piece in pieces if piece.degree is not None}
     if not numbers or max(numbers) > max(DEGREES) or (0 in numbers and max(DEGREES) not in numbers):
@@ -171,8 +181,10 @@ def _of_value(value: Any, depth: int = 0) -> Iterator[Piece]:
     if isinstance(value, dict):
         yield from _of_object({as_text(name): item for name, item in value.items()}, depth)
     elif isinstance(value, list) and all(isinstance(item, str) for item in value):
-        for piece in _of_lines([" ".join(item.split()) for item in value]):
-            yield piece if piece.degree is None else replace(piece, kind="structured")
+        pieces = _of_lines([" ".join(item.split()) for item in value])
+        kinds: tuple[Kind, Kind] = "beside", "structured"
+        yield from (replace(piece, kind=kinds[piece.degree is not None]) for piece in pieces)
+        yield from (Piece(item, "beside") for item in value if not pieces)
     elif isinstance(value, list):
         for item in value:
             yield from _of_value(item, depth + 1)
@@ -184,10 +196,10 @@ def _of_object(fields: dict[str, Any], depth: int) -> Iterator[Piece]:
     """Yield the pieces of {"5": …}, of {"degree": 5, "sentence": …}, or of what an object holds within."""
     numbers = {name: _number(_NAME.fullmatch(name)) for name in fields}
     degree = next((_plain(item) for name, item in fields.items() if _DEGREE_KEY.fullmatch(name)), None)
-    within = [item for item in fields.values() if isinstance(item, dict)]
+    within = [as_text(name) for item in fields.values() if isinstance(item, dict) for name in item]
     if degree is not None:
         yield from _sentences({k: v for k, v in fields.items() if not _DEGREE_KEY.fullmatch(k)}, degree)
-    elif set(numbers.values()) == {None} or any(map(_DEGREE_KEY.fullmatch, map(as_text, _names(within)))):
+    elif set(numbers.values()) == {None} or any(map(_DEGREE_KEY.fullmatch, within)):
         for item in fields.values():  # names that are numbers may be places: the objects have their own
             yield from _of_value(item, depth + 1)
     else:
@@ -197,11 +209,6 @@ def _of_object(fields: dict[str, Any], depth: int) -> Iterator[Piece]:
                 yield from _sentences(item, number)
             elif item and isinstance(item, str | list | dict):
                 yield Piece(as_text(item), "beside")
-
-
-def _names(objects: Sequence[dict[Any, Any]]) -> Iterator[Any]:
-    for fields in objects:
-        yield from fields
 
 
 def _sentences(item: Any, number: int) -> Iterator[Piece]:
@@ -241,8 +248,10 @@ def _of_lines(lines: Sequence[str]) -> list[Piece]:
     found = _labels(lines)
     if len(found) == 1:
         ((place, match),) = found.items()
-        lines[place : place + 1] = _broken_up(lines[place], match)
-        found = _labels(lines)
+        parts = _broken_up(lines[place], match)
+        lines[place : place + 1] = parts
+        # A single further label may be a number of the sentence.
+        found = _labels(lines) if len(parts) != 2 else {}
     if not found:
         return []
     before = [Piece(line, "around") for line in lines[: min(found)] if line.strip()]
@@ -258,12 +267,14 @@ def _labels(lines: Sequence[str]) -> dict[int, re.Match[str]]:
     if placed and [int(match["place"]) for match in placed.values()] == list(range(1, len(placed) + 1)):
         return placed
     found = {i: match for i, line in enumerate(lines) if (match := _LABELLED.match(line))}
-    told = {i: m for i, m in found.items() if m["word"] or m["of"] or m["gloss"]}
-    if told:
-        return told
+    if named := {i: match for i, match in found.items() if match["word"] or match["of"]}:
+        return named
     numbers = [int(match["n"]) for match in found.values()]
-    falls = len(numbers) > 1 and all(before > after for before, after in pairwise(numbers))
-    return found if falls or numbers[:1] == [max(DEGREES)] else {}
+    top = max(DEGREES)  # from which another set of sentences may begin
+    falls = all(after <= before or after == top for before, after in pairwise(numbers))
+    if numbers and falls and (numbers[0] == top or numbers[0] > numbers[-1]):
+        return found
+    return {i: match for i, match in found.items() if re.search(_TELLING, match["gloss"] or "", re.I)}
 
 
 def _broken_up(line: str, match: re.Match[str]) -> list[str]:

@@ -126,14 +126,15 @@ def judge(
         return None
     cut = None if ended else _cut_off(pieces, source, finish_reason)
     judged: list[Judged] = []
+    kept: list[Judged] = []
     for index, piece in enumerate(pieces):
         sentence = _clean(piece.text, source) if piece.kind in ("marked", "line") else _unwrap(piece.text)
-        kept = [found for found in judged if found.why is None]
         why = "truncated" if index == cut else _reason(sentence, piece, kept, source)
         taken = piece.degree is not None and any(found.piece.degree == piece.degree for found in kept)
         if why is None and (taken or len(kept) >= size):
             why = "surplus"
         judged.append(Judged(piece, sentence, why))
+        kept += judged[-1:] if why is None else []
     return judged
 
 

@@ -213,12 +213,12 @@ def _broken_json(text: str, source: str) -> list[Piece] | None:
 
 def strings(text: str) -> Iterator[tuple[str, Literal["key", "structured", "open"]]]:
     """Yield the strings of JSON that does not parse: names of fields, closed ones, and one that is open."""
-    end = 0
-    for match in _LITERAL.finditer(text):
-        end, string = match.end(), match[1]
+    start = text.find('"')
+    while start >= 0 and (match := _LITERAL.match(text, start)):
+        string = match[1]
         with suppress(ValueError):
             string = json.loads(f'"{string}"', strict=False)
         yield string, "key" if match[2] == ":" else "structured"
-    _, quote, rest = text[end:].partition('"')
-    if quote:
-        yield rest, "open"
+        start = text.find('"', match.end())
+    if start >= 0:
+        yield text[start + 1 :], "open"

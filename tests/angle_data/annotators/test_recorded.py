@@ -55,6 +55,16 @@ def test_a_text_without_reply_is_a_failure_of_its_own(tmp_path):
     assert outcome == Failure("Two. antonym", "not_recorded", "no recorded antonym reply for this text")
 
 
+@pytest.mark.parametrize("task", ["degrees", "graded"])
+def test_replies_with_degrees_match_by_their_task(tmp_path, task):
+    of_degrees = {"id": "x", "text": "One.", "task": task, "annotator": "a", "reply": '{"5": "First."}'}
+    annotator = build(tmp_path / "r.jsonl", [*ROWS, of_degrees])
+    wanted = request("One.", "degrees"), request("One.", "antonym"), request("Two.", "degrees")
+    found, antonym, missing = answers(annotator, *wanted)
+    assert (found.text, antonym.text) == ('{"5": "First."}', "1. Not one.")
+    assert missing == Failure("Two. degrees", "not_recorded", "no recorded degrees reply for this text")
+
+
 def test_rows_without_annotator_belong_to_whoever_asks(tmp_path):
     rows = [{"text": "One.", "polarity": "synonym", "reply": "1. First."}]
     annotator = build(tmp_path / "r.jsonl", rows, "anyone")
@@ -82,6 +92,14 @@ def test_rows_without_annotator_belong_to_whoever_asks(tmp_path):
         (
             [{"text1": "One.", "text2": "1.", "reply": reply} for reply in "45"],
             r"r.jsonl:2: a second, different score reply for the same pair",
+        ),
+        (
+            [{"text": "One.", "task": "ranked", "reply": "x"}],
+            r"r.jsonl:1: task must be degrees or graded, got 'ranked'; or give a polarity",
+        ),
+        (
+            [{"text": "One.", "task": task, "reply": task} for task in ("degrees", "graded")],
+            r"r.jsonl:2: a second, different degrees reply for the same text",
         ),
         ([{"text1": "One.", "reply": "4"}], r"r.jsonl:1: field 'text2' must be a string, got NoneType"),
     ],

@@ -130,6 +130,41 @@ def test_texts_without_a_recorded_reply_are_a_warning_unless_there_is_none_at_al
     assert json.loads((tmp_path / "run/run.json").read_text())["finished"] is True
 
 
+def test_a_run_of_degrees_shows_its_words(label, tmp_path):
+    reply = json.dumps({"5": "A node went.", "4": "One node is gone.", "2": "One node joined."})
+    row = {"text": "One node left.", "task": "degrees", "reply": reply}
+    (tmp_path / "replies.jsonl").write_text(json.dumps(row) + "\n")
+    done = label(f"--model m --prompts degrees --replies {tmp_path}/replies.jsonl")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.split() for line in lines if line.startswith(("kept", "missing"))] == [
+        ["kept", "3"], ["missing", "degrees", "2"],
+    ]  # fmt: skip
+    assert lines[-5:-1] == [
+        "degree 5: 1 kept, word overlap 0.20",
+        "degree 4: 1 kept, word overlap 0.40",
+        "degree 2: 1 kept, word overlap 0.50",
+        "a 5 or 4 shares more words than a 3 or 2: 0% (50% tells nothing)",
+    ]
+    again = json.loads(label(f"--model m --prompts degrees --replies {tmp_path}/replies.jsonl --json").stdout)
+    assert again["degrees"]["3"] == {"kept": 0, "overlap": None}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "replies.jsonl does not exist; check --replies"),
+        ("", "replies.jsonl holds no replies"),
+        ('{"text": "One node left."}', "replies.jsonl:1: field 'reply' must be a string"),
+    ],
+)
+def test_wrong_recorded_replies_are_one_line_and_claim_no_folder(fails, tmp_path, content, said):
+    if content is not None:
+        (tmp_path / "replies.jsonl").write_text(content)
+    assert said in fails(f"--model m --replies {tmp_path}/replies.jsonl")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_dry_run_of_a_public_model_forecasts_its_cost_without_a_key(label):
     done = label("--model chatgpt --dry-run --usd-per-million 1000,0")
     tokens = int(next(line.split()[-1] for line in done.stdout.splitlines() if "prompt tokens" in line))

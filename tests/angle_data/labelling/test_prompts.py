@@ -1,11 +1,13 @@
 """Prompt files: the built-in sets, single-pass substitution, and the errors of hand-written prompts."""
 
 import hashlib
+import json
+import re
 
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.labelling.prompts import builtin_names, load_prompts
+from angle_data.labelling.prompts import builtin_names, degrees_schema, list_schema, load_prompts
 
 FRONT = '+++\nplaceholders = ["size", "text"]\nreply = "text"\ndescription = "test"\n+++\n'
 
@@ -23,21 +25,37 @@ def test_the_papers_prompts_are_verbatim():
     assert prompts["synonym"].reply == "text"
 
 
-def test_every_built_in_set_loads_and_its_polarities_differ():
-    assert builtin_names() == ["paper", "structured"]
-    for name in builtin_names():
-        prompts = load_prompts(name)
-        assert prompts["synonym"].template != prompts["antonym"].template
-        assert prompts["synonym"].sha256 == hashlib.sha256(prompts["synonym"].template.encode()).hexdigest()
+@pytest.mark.parametrize("name", builtin_names())
+def test_every_built_in_set_loads_and_its_prompts_differ(name):
+    prompts = load_prompts(name)
+    assert set(prompts) in ({"synonym", "antonym"}, {"degrees"})
+    assert len({prompt.template for prompt in prompts.values()}) == len(prompts)
+    for prompt in prompts.values():
+        assert prompt.sha256 == hashlib.sha256(prompt.template.encode()).hexdigest()
+        assert "A dog {runs}" in prompt.fill({"size": "2", "text": "A dog {runs}"})
 
 
-def test_the_structured_set_asks_for_json_and_puts_the_sentence_last():
-    for polarity in ("synonym", "antonym"):
-        prompt = load_prompts("structured")[polarity]
+def test_the_built_in_sets():
+    assert builtin_names() == ["degrees", "paper", "structured"]
+
+
+@pytest.mark.parametrize("name", ["structured", "degrees"])
+def test_sets_that_ask_for_json_show_it_and_put_the_sentence_last(name):
+    for asked, prompt in load_prompts(name).items():
         rendered = prompt.fill({"size": "2", "text": "A dog runs."})
         assert prompt.reply == "json"
-        assert '{"sentences": ["...", "..."]}' in rendered
+        shown = json.loads(re.search(r"\{.*\}", rendered)[0])
+        schema = degrees_schema() if asked == "degrees" else list_schema("sentences", {"type": "string"}, 2)
+        assert list(shown) == schema["required"]
         assert rendered.endswith("Sentence: A dog runs.")
+
+
+def test_the_prompt_for_degrees_says_what_each_means():
+    rendered = load_prompts("degrees")["degrees"].fill({"text": "A dog runs."})
+    found = [line[0] for line in rendered.splitlines() if re.match(r"\d: \w", line)]
+    assert found == ["5", "4", "3", "2", "1"]
+    assert "contradicts the sentence is a 2 at most" in rendered
+    assert "must not give the degree away" in rendered
 
 
 def write_set(folder, synonym, antonym=FRONT + "{size} {text}"):
@@ -89,7 +107,8 @@ def test_a_faulty_prompt_names_its_file(tmp_path, content, message):
 
 def test_an_unknown_set_lists_the_known_ones():
     with pytest.raises(
-        InputError, match=r"--prompts fancy: neither a folder nor a built-in .*\(paper, structured\)"
+        InputError,
+        match=r"--prompts fancy: neither a folder nor a built-in .*\(degrees, paper, structured\)",
     ):
         load_prompts("fancy")
 
@@ -97,4 +116,16 @@ def test_an_unknown_set_lists_the_known_ones():
 def test_a_folder_without_both_prompts_is_refused(tmp_path):
     (tmp_path / "synonym.txt").write_text(FRONT + "{size} {text}")
     with pytest.raises(InputError, match=r"antonym.txt does not exist; a prompt folder holds"):
+        load_prompts(str(tmp_path))
+
+
+def test_a_folder_of_degrees_holds_nothing_else(tmp_path):
+    (tmp_path / "degrees.txt").write_text(FRONT.replace('"size", ', "") + "{text}")
+    assert list(load_prompts(str(tmp_path))) == ["degrees"]
+    (tmp_path / "antonym.txt").write_text(FRONT + "{size} {text}")
+    with pytest.raises(InputError, match=r"holds antonym.txt and degrees.txt; give each kind its own folder"):
+        load_prompts(str(tmp_path))
+    (tmp_path / "antonym.txt").unlink()
+    (tmp_path / "degrees.txt").write_text(FRONT + "{size} {text}")
+    with pytest.raises(InputError, match=r"degrees.txt: unknown placeholder 'size'; known: text"):
         load_prompts(str(tmp_path))

@@ -1,6 +1,7 @@
 """The session on its own, with requests that are no labelling and an annotator that sends nothing."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -119,14 +120,43 @@ def test_a_session_asks_derives_and_accounts(tmp_path):
     assert Echo.pulled == 3
 
 
-def test_an_annotator_that_cannot_be_built_leaves_nothing_but_a_journal(tmp_path, monkeypatch):
+def test_an_annotator_that_cannot_be_built_leaves_nothing(tmp_path, monkeypatch, caplog):
     def refuse(self, spec):
         raise InputError("no such file")
 
     monkeypatch.setattr(Echo, "__init__", refuse)
     with pytest.raises(InputError, match="no such file"):
+        run(tmp_path / "run", ["a"])
+    assert not (tmp_path / "run").exists()
+    assert not caplog.records
+
+
+def test_an_annotator_that_cannot_be_built_leaves_a_run_as_it_was(tmp_path, monkeypatch, caplog):
+    run(tmp_path, ["a"])
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    caplog.clear()
+
+    def refuse(self, spec):
+        raise InputError("no such file")
+
+    monkeypatch.setattr(Echo, "__init__", refuse)
+    monkeypatch.setattr(Questions, "settings", lambda self: {"rubric": "other"})
+    with pytest.raises(InputError, match="no such file"):
+        run(tmp_path, ["a", "b"])
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert not caplog.records
+
+
+def test_a_folder_without_a_reply_is_free_for_another_annotator(tmp_path):
+    Echo.fail_on = frozenset("a")
+    with pytest.raises(AnnotatorError, match="every request failed"):
         run(tmp_path, ["a"])
-    assert {path.name for path in tmp_path.iterdir()} <= {"journal.jsonl", ".lock"}
+    other = Questions(tmp_path, ["b"])
+    other.spec = replace(other.spec, model="other")
+    assert ask_all(other).model == "other"
+    assert json.loads((tmp_path / "run.json").read_text())["failures"] == {}
+    with pytest.raises(InputError, match="holds a run of 'other'; give another --out for 'grader'"):
+        run(tmp_path, ["a"])
 
 
 def test_an_annotator_that_stops_keeps_what_came_and_its_exit_code(tmp_path):

@@ -1,0 +1,275 @@
+"""Replies to requests for degrees: the layouts, what names no degree, and every reason for a drop."""
+
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from angle_data.labelling.replies.degrees import parse_degrees
+from angle_data.labelling.replies.parse import REASONS
+
+SOURCE = "The night backup ran out of disk space."
+SENTENCES = {
+    5: "During the night the backup filled its disk completely.",
+    4: "The backup ran out of space last night.",
+    3: "The night backup ran out of memory.",
+    2: "The night backup had plenty of disk space.",
+    1: "Backups are kept for thirty days.",
+}
+MEANING = {
+    5: "Exactly the same meaning",
+    4: "Mostly the same",
+    3: "Roughly the same; something important differs",
+    2: "Not the same, but shares some details",
+    1: "Only the topic is the same",
+}
+KEYS = {str(degree): text for degree, text in SENTENCES.items()}
+OBJECTS = [{"degree": degree, "sentence": text} for degree, text in SENTENCES.items()]
+
+
+def parse(raw, source=SOURCE, finish_reason=None):
+    """The sentences by degree, and what was dropped as (degree, reason, text)."""
+    parts = parse_degrees(raw, source=source, finish_reason=finish_reason)
+    kept = [part for part in parts if part.reason is None]
+    assert len({part.degree for part in kept}) == len(kept)
+    assert parts[: len(kept)] == sorted(kept, key=lambda part: -part.degree)
+    dropped = [(part.degree, part.reason, part.text) for part in parts if part.reason is not None]
+    return {part.degree: part.text for part in kept}, dropped
+
+
+def lines(form, items=SENTENCES, between="\n"):
+    """One line or more for each degree: {d}, with its place {i}, sentence {s} and meaning {m}."""
+    found = enumerate(items.items(), start=1)
+    return between.join(form.format(d=d, i=i, s=s, m=MEANING[d]) for i, (d, s) in found)
+
+
+LAYOUTS = {
+    "json": json.dumps(KEYS),
+    "json, indented": json.dumps(KEYS, indent=2),
+    "json, upwards": json.dumps(dict(reversed(KEYS.items()))),
+    "json in a fence": f"```json\n{json.dumps(KEYS, indent=2)}\n```",
+    "json within a field": json.dumps({"sentences": KEYS}),
+    "json within fields": json.dumps({"result": {"degrees": KEYS}}),
+    "json, words in the names": json.dumps({f"degree_{d}": s for d, s in SENTENCES.items()}),
+    "json, meaning in the names": json.dumps({f"{d} ({MEANING[d]})": s for d, s in SENTENCES.items()}),
+    "json, list of objects": json.dumps(OBJECTS),
+    "json, objects by place": json.dumps({str(i): item for i, item in enumerate(OBJECTS, start=1)}),
+    "json, list of small objects": json.dumps([{d: s} for d, s in SENTENCES.items()]),
+    "json, one object after the other": "\n".join(json.dumps({d: s}) for d, s in SENTENCES.items()),
+    "json, objects within": json.dumps({d: {"sentence": s} for d, s in SENTENCES.items()}),
+    "json, labels in a list of strings": json.dumps([f"{d}: {s}" for d, s in SENTENCES.items()]),
+    "json, other name for degree": json.dumps(
+        [{"similarity": f"{d}/5", "text": s} for d, s in SENTENCES.items()]
+    ),
+    "single quotes": str({str(d): s for d, s in SENTENCES.items()}),
+    "numbers for names": str(SENTENCES),
+    "trailing comma": json.dumps(KEYS)[:-1] + ",}",
+    "trailing comma, then talk": json.dumps(KEYS)[:-1] + ",}\n",
+    "missing commas": json.dumps(KEYS, indent=1).replace('",\n', '"\n'),
+    "colon": lines("{d}: {s}"),
+    "dot": lines("{d}. {s}"),
+    "bracket": lines("{d}) {s}"),
+    "both brackets": lines("({d}) {s}"),
+    "dash": lines("{d} - {s}"),
+    "bold": lines("**{d}**: {s}"),
+    "bold with colon": lines("**{d}:** {s}"),
+    "bold with meaning": lines("**{d} ({m})**: {s}"),
+    "bold, no colon": lines("**{d}** {s}"),
+    "bullets": lines("- {d}: {s}"),
+    "bold bullets": lines("* **{d}** – {s}"),
+    "meaning in brackets": lines("{d} ({m}): {s}"),
+    "meaning in brackets, upwards": lines("{d} ({m}): {s}", dict(reversed(SENTENCES.items()))),
+    "meaning before a colon": lines("{d} – {m}: {s}"),
+    "meaning behind the label": lines("{d}. [{m}] {s}"),
+    "word": lines("Degree {d}: {s}"),
+    "word and dash": lines("Degree {d} - {s}"),
+    "word, upwards": lines("Level {d}: {s}", dict(reversed(SENTENCES.items()))),
+    "of five": lines("{d}/5: {s}"),
+    "numbered": lines("{i}. ({d}) {s}"),
+    "numbered with word": lines("{i}. Degree {d}: {s}"),
+    "numbered with bold": lines("{i}. **{d}** - {s}"),
+    "headings": lines("### {d}\n{s}", between="\n\n"),
+    "headings with word": lines("## Degree {d}\n\n{s}", between="\n\n"),
+    "headings with meaning": lines("**Degree {d}: {m}**\n{s}", between="\n\n"),
+    "meaning on the first line": lines("{d}: {m}\n{s}", between="\n\n"),
+    "wrapped": lines("{d}: {s}").replace(" backup", "\n   backup"),
+    "quoted": lines('{d}: "{s}"'),
+    "table": lines("| {d} | {s} |"),
+    "one line": lines("{d}: {s}", between=" "),
+    "windows lines": lines("{d}: {s}", between="\r\n"),
+    "thinking": f"<think>{lines('{d}: no')}</think>{lines('{d}: {s}')}",
+}
+
+
+@pytest.mark.parametrize("raw", LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_every_layout_gives_the_sentence_of_each_degree(raw):
+    assert parse(raw) == (SENTENCES, [])
+    assert parse(raw, finish_reason="stop") == (SENTENCES, [])
+
+
+@pytest.mark.parametrize("body", [json.dumps(KEYS, indent=1), lines("{d}: {s}"), lines("**{d}** ({m}): {s}")])
+def test_talk_around_the_sentences_is_kept_as_chatter(body):
+    said = [(None, "chatter", "Sure! Here are five sentences:"), (None, "chatter", "I hope this helps!")]
+    assert parse(f"Sure! Here are five sentences:\n\n{body}\n\nI hope this helps!") == (SENTENCES, said)
+
+
+NAMELESS = {
+    "numbered upwards": lines("{i}. {s}"),
+    "numbered upwards, colons": lines("{i}: {s}"),
+    "upwards, and no word": lines("{d}: {s}", dict(reversed(SENTENCES.items()))),
+    "plain lines": lines("{s}"),
+    "bullets": lines("- {s}"),
+    "all of one number": lines("1. {s}"),
+    "a number, then a list": "5:\n" + lines("{i}. {s}"),
+    "one label, and another or a date": f"5: {SENTENCES[5]} It was May 4. Then it went on.",
+    "a list in json": json.dumps(list(SENTENCES.values())),
+    "a list in a field": json.dumps({"sentences": list(SENTENCES.values())}),
+    "names that are places": json.dumps({f"sentence_{i}": s for i, s in enumerate(KEYS.values(), start=1)}),
+    "counted from nought": json.dumps(dict(enumerate(SENTENCES.values()))),
+    "of ten": json.dumps({2 * d: s for d, s in SENTENCES.items()}),
+    "of one": json.dumps([{"score": d / 5, "sentence": s} for d, s in SENTENCES.items()]),
+    "numbered upwards, with other words in brackets": lines("{i} (AP): {s}"),
+    "turned round": lines("{i} ({m}): {s}"),
+    "turned round, json": json.dumps({f"{6 - d} ({MEANING[d]})": s for d, s in SENTENCES.items()}),
+    "one sentence": SENTENCES[5],
+    "one numbered sentence": f"1. {SENTENCES[5]}",
+}
+
+
+@pytest.mark.parametrize("raw", NAMELESS.values(), ids=NAMELESS.keys())
+def test_what_names_no_degree_is_not_guessed(raw):
+    assert parse(raw) == ({}, [(None, "unparseable", raw)])
+
+
+def cut(raw):
+    """The reply without its end, in the midst of the last sentence."""
+    return raw[: raw.index("pt for thirty")]
+
+
+def without(*degrees):
+    return {degree: text for degree, text in SENTENCES.items() if degree not in degrees}
+
+
+@pytest.mark.parametrize(
+    ("raw", "kept", "dropped"),
+    [
+        (json.dumps({"5": SENTENCES[5], "2": SENTENCES[2]}), without(4, 3, 1), []),
+        (lines("{d}: {s}", without(1, 3)), without(1, 3), []),
+        (lines("Degree {d}: {s}", without(5, 4, 3, 2)), without(5, 4, 3, 2), []),
+        (json.dumps(KEYS | {"3": None}), without(3), []),
+        (json.dumps(KEYS | {"3": " "}), without(3), [(3, "empty", "")]),
+        (json.dumps(KEYS | {"4": SOURCE}), without(4), [(4, "echo_source", SOURCE)]),
+        (lines("{d}: {s}", {5: SOURCE.upper()}), {}, [(5, "echo_source", SOURCE.upper())]),
+        (
+            json.dumps(KEYS | {"4": f"“{SENTENCES[2]}”"}),
+            without(4, 2),
+            [(4, "duplicate", f"“{SENTENCES[2]}”"), (2, "duplicate", SENTENCES[2])],
+        ),
+        (json.dumps(KEYS | {"5": [SENTENCES[5]] * 2}), SENTENCES, [(5, "duplicate", SENTENCES[5])]),
+        (json.dumps(KEYS | {"5": [SENTENCES[5], "A b c."]}), SENTENCES, [(5, "surplus", "A b c.")]),
+        (f"{lines('{d}: {s}')}\n5: Other words.", SENTENCES, [(5, "surplus", "Other words.")]),
+        (json.dumps(KEYS | {"note": "Why so."}), SENTENCES, [(None, "other_data", "Why so.")]),
+        (json.dumps({"notes": ["Why so."], "sentences": KEYS}), SENTENCES,
+         [(None, "other_data", "Why so.")]),
+        (lines("{d}: {s}") + "\n\n" + lines("{d}: {m}."), SENTENCES,
+         [(d, "surplus", f"{MEANING[d]}.") for d in SENTENCES]),
+        (json.dumps(KEYS | {"0": "Rain fell."}), SENTENCES, [(None, "other_data", "Rain fell.")]),
+        (
+            json.dumps({"explanation": KEYS, "5": SENTENCES[5]}),
+            without(4, 3, 2, 1),
+            [(None, "other_data", json.dumps(KEYS))],
+        ),
+        (
+            json.dumps([item | {"why": "So."} for item in OBJECTS[:1]]),
+            without(4, 3, 2, 1),
+            [(None, "other_data", "So.")],
+        ),
+        (json.dumps(KEYS | {"3": "I'm sorry, but I can't assist with that."}), without(3),
+         [(3, "refusal", "I'm sorry, but I can't assist with that.")]),
+        ("", {}, [(None, "empty", "")]),
+        ("I'm sorry, but I can't assist with that.", {},
+         [(None, "refusal", "I'm sorry, but I can't assist with that.")]),
+    ],
+)  # fmt: skip
+def test_partial_replies_and_reasons(raw, kept, dropped):
+    assert parse(raw) == (kept, dropped)
+
+
+@pytest.mark.parametrize(
+    ("raw", "finish_reason", "kept", "dropped"),
+    [
+        (cut(json.dumps(KEYS)), None, without(1), [(1, "truncated", "Backups are ke")]),
+        (cut(json.dumps(KEYS)), "length", without(1), [(1, "truncated", "Backups are ke")]),
+        (cut(json.dumps({"sentences": KEYS}, indent=1)), "length", without(1),
+         [(1, "truncated", "Backups are ke")]),
+        (cut(json.dumps(OBJECTS)), "length", without(1), [(None, "truncated", "Backups are ke")]),
+        (cut(lines("{d}: {s}")), "length", without(1), [(1, "truncated", "Backups are ke")]),
+        (cut(lines("{d}: {s}")), None, without(1), [(1, "truncated", "Backups are ke")]),
+        (json.dumps(KEYS)[:-37], "length", without(1), []),
+        ("Sure! Here are", "length", {}, [(None, "truncated", "Sure! Here are")]),
+        ("<think>A 5 could", "length", {}, [(None, "truncated", "<think>A 5 could")]),
+    ],
+)  # fmt: skip
+def test_cut_off_replies(raw, finish_reason, kept, dropped):
+    assert parse(raw, finish_reason=finish_reason) == (kept, dropped)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "24 backups failed.",
+        "5 - 3 was the score of the night.",
+        "3:1 is the ratio of failed to good backups.",
+        "[ERROR] backup failed (exit 4)",
+        "(AP) Backup fails",
+        'The log says {"code": 5, "why": "full"} each night.',
+        "Backup: the same details as on 3. May",
+        "It's the 'night backup' that failed.",
+    ],
+)
+def test_sentences_of_the_domain_survive(sentence):
+    for degree in (5, 2):
+        given = SENTENCES | {degree: sentence}
+        keys = json.dumps({str(d): s for d, s in given.items()})
+        for raw in (keys, lines("{d}: {s}", given), lines("**Degree {d}** - {s}", given)):
+            assert parse(raw, finish_reason="stop") == (given, [])
+
+
+FRAGMENTS = [
+    "5: ", "4. ", "\n", '"', '{"5": "', '", "4": "', '"}', "**", "```json\n", "<think>", "</think>", "- ",
+    "Degree 3", "(2)", " - ", '{"degree": 5, "sentence": "', "I'm sorry, but I can't assist", "| 5 | a |",
+    "1. ",    "A node failed.", "\\", "\0", "['a', ", "}", "{", "]", ":", "\\ud83d", "5/5", "same meaning",
+]  # fmt: skip
+
+
+@given(
+    raw=st.one_of(
+        st.text(), st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=4))).map("".join)
+    ),
+    source=st.text(max_size=30),
+    finish_reason=st.sampled_from([None, "stop", "length"]),
+)
+@example(raw='{"5": "It \\ud83d is up.", "n": "\\ud83d"}', source="It runs.", finish_reason=None)
+def test_any_text_is_parsed_into_known_parts(raw, source, finish_reason):
+    kept, dropped = parse(raw, source, finish_reason)
+    assert kept or dropped
+    assert kept.keys() <= SENTENCES.keys()
+    assert {reason for _, reason, _ in dropped} <= REASONS.keys()
+    assert {degree for degree, _, _ in dropped} <= SENTENCES.keys() | {None}
+    for sentence in kept.values():
+        assert sentence == " ".join(sentence.split())
+        assert any(character.isalnum() for character in sentence)
+    "".join([*kept.values(), *(text for _, _, text in dropped)]).encode()
+
+
+HOSTILE = [
+    '{"5": ' * 20_000, '{"5' * 50_000, "5: " * 30_000, "5 (" * 30_000, "5 - same " * 20_000, "- " * 50_000,
+    '{"degree":' * 50_000, "5\n" * 30_000, "same meaning " * 20_000, "[" * 100_000, '"' * 50_000,
+    "*" * 50_000, '{"5": "' + '"x ' * 50_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("raw", HOSTILE, ids=lambda raw: raw[:8])
+def test_hostile_replies_are_parsed_in_reasonable_time(raw):
+    assert parse_degrees(raw, source=SOURCE, finish_reason=None)

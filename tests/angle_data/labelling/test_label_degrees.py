@@ -1,0 +1,183 @@
+"""Runs of llm-label that ask for degrees: what is sent, what is written, counted and refused."""
+
+import json
+from dataclasses import fields
+
+import pytest
+from fake_openai import FakeOpenAI, Fault
+
+from angle_data.annotators.spec import EngineConfig
+from angle_data.errors import InputError, StoppedError
+from angle_data.jsonl import read_jsonl
+from angle_data.labelling.config import LabelConfig
+from angle_data.labelling.label import label, plan_label
+from angle_data.records import Candidate, Rejection
+
+ENGINE_OPTIONS = {field.name for field in fields(EngineConfig)}
+
+
+@pytest.fixture
+def texts(tmp_path):
+    rows = [json.dumps({"id": f"t{i}", "text": f"Node {i} has left the cluster."}) for i in range(6)]
+    (tmp_path / "texts.jsonl").write_text("\n".join(rows) + "\n")
+    return tmp_path
+
+
+def config(folder, server, **changes):
+    engine = {"model": "tiny", "base_urls": (server.url,), "concurrency": 2}
+    engine |= {name: value for name, value in changes.items() if name in ENGINE_OPTIONS}
+    settings = {name: value for name, value in changes.items() if name not in ENGINE_OPTIONS}
+    run = {"texts": folder / "texts.jsonl", "out": folder / "run", "prompts": "degrees"}
+    return LabelConfig(engine=EngineConfig(**engine), **(run | settings))
+
+
+def node_of(body):
+    return int(body["messages"][-1]["content"].rsplit("Node ")[-1].split()[0])
+
+
+def sentences(node):
+    return {
+        "5": f"The cluster has lost node {node}.",
+        "4": f"Node {node} is out.",
+        "3": "A node has left the cluster.",
+        "2": f"Node {node} has joined the cluster.",
+        "1": "The cluster is in Oslo.",
+    }
+
+
+def about(body):
+    return json.dumps(sentences(node_of(body)))
+
+
+def rows(folder, name):
+    return [row for _, row in read_jsonl(folder / "run" / name)]
+
+
+def test_one_request_a_text_gives_a_candidate_for_each_degree(texts):
+    with FakeOpenAI(about) as server:
+        assert plan_label(config(texts, server)).to_ask == 6
+        done = label(config(texts, server))
+        schema = server.seen[0].body["response_format"]["json_schema"]["schema"]
+        assert len(server.seen) == 6
+        assert label(config(texts, server)).counts["asked"] == 0
+        again = label(config(texts, server, prompts="structured", limit=1, size=1))
+        assert again.counts["asked"] == 2
+    assert schema["required"] == ["5", "4", "3", "2", "1"]
+    assert (schema["additionalProperties"], schema["properties"]["4"]) == (False, {"type": "string"})
+    counts = done.counts
+    assert [counts[name] for name in ("requests", "replied", "kept", "missing_degrees")] == [6, 6, 30, 0]
+
+
+def test_the_files_of_a_run_of_degrees(texts):
+    with FakeOpenAI(about) as server:
+        label(config(texts, server))
+    candidates = rows(texts, "candidates.jsonl")
+    expected = [(f"t{i}", None, int(d), s) for i in range(6) for d, s in sentences(i).items()]
+    found = [(row["source_id"], row["polarity"], row["degree"], row["text"]) for row in candidates]
+    assert found == expected
+    assert list(candidates[0])[-1] == "degree"
+    assert Candidate.from_dict(candidates[0], "f").to_dict() == candidates[0]
+    journal = rows(texts, "journal.jsonl")
+    assert {row["task"] for row in journal} == {"degrees"}
+    assert not any("polarity" in row for row in journal)
+    run = json.loads((texts / "run/run.json").read_text())
+    assert run["prompts"] == {"name": "degrees", "degrees_sha256": journal[0]["prompt_sha256"]}
+    assert not {"size", "polarity"} & run.keys()
+
+
+def test_what_is_missing_or_dropped_is_counted_and_can_be_asked_anew(texts):
+    refusal = "I'm sorry, but I can't assist with that."
+    replies = {
+        0: json.dumps({"5": "Node 0 is gone.", "1": "Oslo is far."}),
+        1: json.dumps(sentences(1) | {"4": "Node 1 has left the cluster.", "note": "so"}),
+        2: refusal,
+        3: "1. One.\n2. Two.\n3. Three.\n4. Four.\n5. Five.",
+        4: json.dumps(sentences(4))[:-12],
+    }
+    with FakeOpenAI(lambda body: replies.get(node_of(body)) or about(body)) as server:
+        counts = label(config(texts, server)).counts
+        assert counts["kept"] == 2 + 4 + 0 + 0 + 4 + 5
+        assert counts["missing_degrees"] == 3 + 1 + 1
+        assert counts["without_sentence"] == 2
+        dropped = {
+            (r["source_id"], r["reason"], r.get("degree"), r["text"]) for r in rows(texts, "rejected.jsonl")
+        }
+        assert dropped == {
+            ("t1", "echo_source", 4, "Node 1 has left the cluster."),
+            ("t1", "other_data", None, "so"),
+            ("t2", "refusal", None, refusal),
+            ("t3", "unparseable", None, replies[3]),
+            ("t4", "truncated", 1, "The cluster i"),
+        }
+        for row in rows(texts, "rejected.jsonl"):
+            assert Rejection.from_dict(row, "f").to_dict() == row
+        replies.clear()
+        counts = label(config(texts, server, retry_rejected=True)).counts
+        assert (counts["asked"], counts["without_sentence"], counts["missing_degrees"]) == (2, 0, 5)
+        assert len(server.seen) == 8
+
+
+def test_limits_shards_and_failures_are_those_of_every_run(texts):
+    limited = {"max_tokens_total": 45, "max_tokens": 8, "concurrency": 1}
+    with FakeOpenAI(about) as server:
+        with pytest.raises(StoppedError, match="spent 0 tokens; 6 of 6 requests are left"):
+            label(config(texts, server, **limited))
+        for number in (1, 2):
+            label(config(texts, server, out=texts / f"shard{number}", shard=(number, 2)))
+        assert len(server.seen) == 6
+    broken = Fault(500, {"retry-after-ms": "5"}, message="odd")
+    with FakeOpenAI(about, faults=[None, *[broken] * 6]) as server:
+        with pytest.raises(StoppedError, match="1 request failed, with http_500: odd"):
+            label(config(texts, server, concurrency=1))
+        ((failed),) = rows(texts, "rejected.jsonl")
+        assert (failed["polarity"], failed["reason"]) == (None, "request_failed")
+        assert label(config(texts, server)).counts["kept"] == 30
+
+
+@pytest.mark.parametrize(("option", "value"), [("polarity", "both"), ("polarity", "synonym"), ("size", 2)])
+def test_options_of_synonyms_and_antonyms_are_refused(texts, option, value):
+    with FakeOpenAI(about) as server:
+        said = f"--{option} is for synonyms and antonyms; --prompts degrees asks for one sentence at each of"
+        with pytest.raises(InputError, match=said):
+            label(config(texts, server, **{option: value}))
+        assert not server.seen
+    assert not (texts / "run").exists()
+
+
+def overlapping(high, low):
+    """Replies whose sentences share `high` of six words at 5 and 4, and `low` at 3 and 2."""
+
+    def reply(body):
+        node = node_of(body)
+        known = f"Node {node} has left the cluster".split()
+        shares = {5: high, 4: high, 3: low, 2: low, 1: 0}
+        return json.dumps({d: " ".join([*known[:n], f"a{d}", f"b{d}"]) for d, n in shares.items()})
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("high", "low", "share", "said"),
+    [
+        (
+            1,
+            4,
+            0.0,
+            "in 0% of cases (50% would tell nothing), so a model can learn that shared words mean less",
+        ),
+        (4, 1, 1.0, "in 100% of cases (50% would tell nothing), so a model can learn to count shared words;"),
+        (3, 3, 0.5, None),
+    ],
+)
+def test_shared_words_that_tell_the_degree_are_warned_of(texts, caplog, high, low, share, said):
+    many = [json.dumps({"text": f"Node {i} has left the cluster."}) for i in range(60)]
+    (texts / "texts.jsonl").write_text("\n".join(many))
+    with FakeOpenAI(overlapping(high, low)) as server:
+        few = label(config(texts, server, limit=49)).counts["degrees"]
+        assert "shared words" not in caplog.text
+        degrees = label(config(texts, server)).counts["degrees"]
+    assert few["higher_shares_more"] == degrees["higher_shares_more"] == share
+    assert degrees["5"] == {"kept": 60, "overlap": pytest.approx(high / 8, abs=0.001)}
+    assert degrees["1"]["overlap"] == 0
+    assert ("shared words give the degree away" in caplog.text) == (said is not None)
+    assert said is None or said in caplog.text
