@@ -1,7 +1,8 @@
 """The `angle-data` program: every command reads its options, calls one function and prints the result.
 
 angle-data llm-label --model chatgpt --texts notes.jsonl --out runs/chatgpt
-angle-data llm-score --model chatgpt --pairs runs/llama/candidates.jsonl --out runs/grades
+angle-data mine --texts notes.jsonl --out mined.jsonl
+angle-data llm-score --model chatgpt runs/llama --pairs mined.jsonl --out runs/grades
 angle-data ensemble runs/chatgpt runs/llama --out pairs
 angle-data gis --repos list.txt --out gis
 """
@@ -13,7 +14,7 @@ import typer
 from angle_data.console import run_app
 from angle_data.ensemble.command import ensemble
 from angle_data.gis.command import explain, gis, rehydrate, sample
-from angle_data.labelling.command import llm_label, llm_score
+from angle_data.labelling.command import llm_label, llm_score, mine
 
 app = typer.Typer(
     name="angle-data",
@@ -32,6 +33,7 @@ def _program() -> None:
 
 app.command("llm-label")(llm_label)
 app.command("llm-score")(llm_score)
+app.command("mine")(mine)
 app.command("ensemble")(ensemble)
 gis_app = typer.Typer(
     callback=gis,

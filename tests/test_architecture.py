@@ -242,6 +242,7 @@ def test_public_names_are_documented(name):
         ("angle_data.cli", "--help"),
         ("angle_data.cli", "llm-label", "--help"),
         ("angle_data.cli", "llm-score", "--help"),
+        ("angle_data.cli", "mine", "--help"),
         ("angle_data.cli", "ensemble", "--help"),
         ("angle_data.cli", "gis", "--help"),
         ("angle_data.cli", "gis", "explain", "--help"),

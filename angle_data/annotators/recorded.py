@@ -2,7 +2,9 @@
 
 Rows are `text`, `polarity` and `reply` for `llm-label`, with `task` (`degrees`, or `graded`, its older name)
 in place of `polarity` for degrees; `text1`, `text2` and `reply` for `llm-score`; and `annotator` where a file
-holds several. A recorded grade is that of a pair in either order of its texts.
+holds several. Grades may also be rows of `text1` and `text2` (or `source` and `text`) with `score` and
+`grader`. A recorded grade is that of a pair in either order of its texts, and of texts that are equal after
+normalisation.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.records import check_polarity
+from angle_data.text import normalise
 
 NOT_RECORDED = "not_recorded"
 """The kind of the failure of a request without a recorded reply."""
 
+_TOP_GRADE = 5
 _BREATHE_EVERY = 64
 _DEGREES = ("degrees", "graded")
 
@@ -41,6 +45,8 @@ class Recorded:
             if number % _BREATHE_EVERY == 0:
                 await asyncio.sleep(0)  # nothing here waits, and an interrupt needs a moment to get through
             reply = self._replies.get((request.source, request.task))
+            if reply is None and request.task == "score":
+                reply = self._replies.get((_same_pair(request.source), request.task))
             if reply is not None:
                 yield Reply(request.key, reply)
             else:
@@ -54,31 +60,35 @@ class Recorded:
 
 def _load(path: Path, name: str) -> _Replies:
     replies: _Replies = {}
-    exchanged: _Replies = {}
+    similar: _Replies = {}
     others: set[str] = set()
     for number, row in read_jsonl(path):
         where = f"{path}:{number}"
-        graded = "text1" in row
-        texts = [
-            _string(row, field, where).strip() for field in (("text1", "text2") if graded else ("text",))
-        ]
-        reply = _string(row, "reply", where)
-        annotator = row.get("annotator", name)
+        if "score" in row:
+            texts, reply, annotator, task = *_read_grade(row, where), row.get("grader", name), "score"
+        else:
+            graded = "text1" in row
+            fields = ("text1", "text2") if graded else ("text",)
+            texts = [_string(row, field, where).strip() for field in fields]
+            reply = _string(row, "reply", where)
+            annotator = row.get("annotator", name)
+            task = "score" if graded else ""
         if annotator != name:
             others.add(str(annotator))
             continue
-        task = "score" if graded else _task(row, where)
+        task = task or _task(row, where)
         # As `llm-score` writes the source of a request about one pair.
         if replies.setdefault(("\n".join(texts), task), reply) != reply:
-            about = "pair" if graded else "text"
+            about = "pair" if task == "score" else "text"
             raise InputError(f"{where}: a second, different {task} reply for the same {about}; keep one")
-        exchanged.setdefault(("\n".join(reversed(texts)), task), reply)
+        if task == "score":
+            similar.setdefault((_same_pair("\n".join(texts)), task), reply)
     if not replies:
         whose = f"of {name!r}; annotators found: {', '.join(sorted(others))} (choose with --model)"
         raise InputError(
             f"{path} holds no replies{f' {whose}' if others else '; give a file with at least one'}"
         )
-    return exchanged | replies
+    return similar | replies
 
 
 def _task(row: dict[str, Any], where: str) -> str:
@@ -96,3 +106,17 @@ def _string(row: dict[str, Any], field: str, where: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"{where}: field {field!r} must be a string, got {type(value).__name__}")
     return value
+
+
+def _same_pair(source: str) -> str:
+    """Return what two pairs share that differ in the order of their texts or before normalisation only."""
+    return "\n".join(sorted(map(normalise, source.split("\n"))))
+
+
+def _read_grade(row: dict[str, Any], where: str) -> tuple[list[str], str]:
+    """Read the two texts of a row with a grade, and the grade as a reply."""
+    fields = ("text1", "text2") if "text1" in row else ("source", "text")
+    score = row["score"]
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= _TOP_GRADE:
+        raise InputError(f"{where}: score must be a number from 0 to {_TOP_GRADE}, got {score!r}")
+    return [_string(row, field, where).strip() for field in fields], str(score)

@@ -42,7 +42,8 @@ class Option:
     """How a field of `EngineConfig` looks on the command line.
 
     `flag` replaces the field's name there, `shown` its default in the help. `read` makes the value from the
-    text that was given, or from a list of texts where the flag can be repeated (`many`).
+    text that was given, or from a list of texts where the flag can be repeated (`many`). An `argument` is
+    given without a flag.
     """
 
     help: str
@@ -51,6 +52,7 @@ class Option:
     shown: str | None = None
     read: Callable[[Any], Any] | None = None
     many: bool = False
+    argument: bool = False
 
 
 def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks: Any) -> Any:

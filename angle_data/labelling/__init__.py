@@ -1,15 +1,17 @@
-"""Texts or pairs in, candidates or grades out: the commands llm-label and llm-score.
+"""Texts or pairs in, candidates or grades out: the commands llm-label and llm-score, and mine for pairs.
 
 In: a file of texts or pairs, and the options of who is asked (`annotators.spec.EngineConfig`). Out: a run
 folder with journal.jsonl, run.json, rejected.jsonl, and candidates.jsonl or scores.jsonl.
 
 In reading order:
 
-- `command`: makes both commands from their options, and prints what they return
+- `command`: makes the commands from their options, and prints what they return
 - `config`: the options of both commands
 - `label`: llm-label: requests from texts, candidates from replies
 - `score`: llm-score: requests from pairs, grades from replies
 - `overlap`: what a run of degrees tells: sentences and shared words by degree
+- `plan`: how to spend a budget on sentences and grades
+- `mine`: pairs among the texts themselves, to be graded
 - `texts`: the rows of a file as texts or as pairs
 - `prompts`: prompt files and their placeholders
 - `pilot`: llm-label --pilot: a sample first, and the forecast that follows from it

@@ -62,6 +62,7 @@ class Collector:
         self._failed: dict[str, ChatRequest] = {}  # without those that no recorded reply answers
         self._reasons: Counter[tuple[str, str]] = Counter()
         self._job, self._spec, self._journal, self._ledger = job, job.spec, journal, ledger
+        self._anew: set[str] = set()
         self._open = self._open_requests()
         self._next: ChatRequest | None = None
         self._pulled = self._passed = 0  # given to the annotator; answered by an earlier session
@@ -106,6 +107,8 @@ class Collector:
                             passed = self._passed
                             count = len(self._journal.failures)
                             progress.advance(note=f"{count} failed" if count else "")
+                    if self._job.asks_again and self._next is None:
+                        self._open = self._open_requests(again=True)
             except asyncio.CancelledError:
                 self.stopped = True
             finally:
@@ -190,21 +193,20 @@ class Collector:
         self._pulled += 1
         return request
 
-    def _open_requests(self) -> Iterator[ChatRequest]:
+    def _open_requests(self, *, again: bool = False) -> Iterator[ChatRequest]:
         """Yield what is neither in the journal nor in flight, and rejected ones once more if asked to."""
         journal = self._journal
-        anew: set[str] = set()
         for request in filter(self._job.asks, self._job.requests(journal)):
             if journal.claim(request.key):
                 yield request
                 continue
-            self._passed += 1
+            self._passed += not again
             if not self.has_reply and (row := journal.row(request.key)) is not None:
                 self.has_reply = refusal_of(row) is None
-            if not self._job.retry_rejected or request.key in anew or request.key not in journal:
+            if not self._job.retry_rejected or request.key in self._anew or request.key not in journal:
                 continue
             if (row := journal.row(request.key)) is not None and self._job.is_rejected(request, row):
-                anew.add(request.key)
+                self._anew.add(request.key)
                 yield request
 
     def _guess(self, request: ChatRequest) -> Tokens:

@@ -1,7 +1,7 @@
-"""The commands `angle-data llm-label` and `angle-data llm-score`: options in, one call, a short table out.
+"""The commands `angle-data llm-label`, `llm-score` and `mine`: options in, one call, a short table out.
 
-Their options are made from the fields of their configs, so that both agree in names, help and defaults.
-Imports nothing heavy.
+The options of the first two are made from the fields of their configs, so that both agree in names, help and
+defaults. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -17,10 +18,12 @@ import typer
 from angle_data.annotators.spec import EngineConfig, Option
 from angle_data.console import configure_logging, say_result
 from angle_data.labelling.config import LabelConfig, ScoreConfig
+from angle_data.tables import TABLE_KINDS
 
 if TYPE_CHECKING:
     from angle_data.labelling.forecast import SessionPlan
     from angle_data.labelling.pilot import PilotResult
+    from angle_data.labelling.plan import BudgetPlan
     from angle_data.labelling.session import SessionResult
 
 _SWITCHES = {
@@ -43,6 +46,11 @@ def with_options(config: type, **defaults: Any) -> Callable[[_Command], Callable
         def run(**given: Any) -> None:
             dry_run, quiet, verbose, as_json = (given.pop(name) for name in _SWITCHES)
             configure_logging(quiet=quiet, verbose=verbose)
+            planned = given.get("plan", False)
+            if given["out"] is None:
+                if not planned:
+                    raise typer.BadParameter("missing; give the run folder", param_hint="'--out'")
+                given["out"] = Path("runs")
             engine = EngineConfig(**_take(EngineConfig, given))
             done = command(config(engine=engine, **_take(config, given)), dry_run)
             if as_json:
@@ -51,7 +59,9 @@ def with_options(config: type, **defaults: Any) -> Callable[[_Command], Callable
                 say_result(_text(done))
 
         model, *engine = _parameters(EngineConfig, defaults)
-        shown = [model, *_parameters(config, {}), *engine]
+        # --plan needs no run folder.
+        own = {"out": None} if "plan" in config.__annotations__ else {}
+        shown = [model, *_parameters(config, own), *engine]
         shown += [_parameter(name, bool, False, look) for name, look in _SWITCHES.items()]
         run.__doc__ = command.__doc__
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
@@ -75,9 +85,11 @@ def _parameters(config: type, defaults: dict[str, Any]) -> Iterator[inspect.Para
             kind = list[str] | None if option.many else str | None
             default = None if option.many or default is None else str(default)
         flag = (f"--{name.replace('_', '-')}",) if kind is bool else ()  # without a --no-...
-        look = typer.Option(
+        look: Any = typer.Option(
             *flag, help=option.help, metavar=option.metavar, show_default=option.shown or True
         )
+        if option.argument:
+            look = typer.Argument(help=option.help, metavar=option.metavar, show_default=False)
         yield _parameter(option.flag or name, kind, default, look)
 
 
@@ -104,7 +116,9 @@ def _take(config: type, given: dict[str, Any]) -> dict[str, Any]:
 
 
 @with_options(LabelConfig)
-def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult | PilotResult:
+def llm_label(
+    config: LabelConfig, dry_run: bool
+) -> BudgetPlan | SessionPlan | SessionResult | PilotResult:
     """Let a language model write synonymous and opposite sentences for every text, or one for each degree.
 
     `--prompts degrees` asks for a sentence at each degree of similarity, 5 (same meaning) to 1 (same topic).
@@ -118,7 +132,10 @@ def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult
     """
     from angle_data.labelling.label import label, plan_label
     from angle_data.labelling.pilot import pilot
+    from angle_data.labelling.plan import plan_budget
 
+    if config.plan:
+        return plan_budget(config)
     if dry_run:
         return plan_label(config)
     return label(config) if config.pilot is None else pilot(config)
@@ -128,24 +145,64 @@ def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult
 def llm_score(config: ScoreConfig, dry_run: bool) -> SessionPlan | SessionResult:
     """Let a language model grade pairs from 0 (unrelated) to 5 (same meaning).
 
-    The grades make graded labels and cross-checks: `angle-data ensemble --scores RUN`. Replies are journalled
-    as they come: nothing is asked, or paid for, twice. Exit codes as for llm-label.
+    Pairs are the candidates of run folders, and rows of files (--pairs). Each distinct pair is graded once,
+    whatever its order and wherever it stands; one without a grade is asked again alone, then the other way
+    round, and is then set aside in rejected.jsonl. The grades make graded labels and cross-checks:
+    `angle-data ensemble --scores RUN`. Replies are journalled as they come: nothing is asked, or paid for,
+    twice. Exit codes as for llm-label.
 
-    Example: angle-data llm-score --model chatgpt --pairs runs/llama/candidates.jsonl --out runs/graded
+    Example: angle-data llm-score runs/llama runs/chatglm --pairs mined.jsonl --model chatgpt --out
+    runs/graded --pairs-per-call 10
     """
     from angle_data.labelling.score import plan_score, score
 
     return plan_score(config) if dry_run else score(config)
 
 
-def _text(done: SessionPlan | SessionResult | PilotResult) -> str:
+def _text(done: BudgetPlan | SessionPlan | SessionResult | PilotResult) -> str:
     """Show what a command returned to people."""
     from angle_data.labelling.forecast import SessionPlan
     from angle_data.labelling.session import SessionResult
 
     if isinstance(done, SessionPlan):
         return _plan_text(done)
-    return _result_text(done) if isinstance(done, SessionResult) else done.text()
+    return _result_text(done) if isinstance(done, SessionResult) else str(done)
+
+
+def mine(
+    texts: Annotated[Path, typer.Option(help=f"Texts: {TABLE_KINDS}, or .txt[.gz] (one a line).")],
+    out: Annotated[Path, typer.Option(help="File of pairs, .jsonl, for `llm-score --pairs`.")],
+    n: Annotated[int, typer.Option("--n", help="Pairs to draw.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Seed of what is drawn.")] = 0,
+    text_field: Annotated[str, typer.Option(help="Field or column of the text.")] = "text",
+    embeddings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.npy",
+            help="Find neighbours by these embeddings of the same file, made by `angle-train encode --texts "
+            "TEXTS --out FILE.npy`.",
+            show_default="shared words",
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+) -> None:
+    """Draw pairs among the texts themselves, from near to unrelated, to be graded by llm-score.
+
+    What people will ask of a model is between their own texts. Each pair has a kind that says how it was
+    drawn: near, between or random. The same texts and options give the same file.
+
+    Example: angle-data mine --texts notes.jsonl --out mined.jsonl --n 2000
+    """
+    configure_logging(quiet=quiet)
+    from angle_data.labelling.mine import MineConfig, summary
+    from angle_data.labelling.mine import mine as draw
+
+    result = draw(MineConfig(texts, out, n, seed, text_field, embeddings))
+    if as_json:
+        typer.echo(json.dumps(asdict(result), default=str))
+    else:
+        say_result(summary(result))
 
 
 def _plan_text(plan: SessionPlan) -> str:

@@ -21,6 +21,11 @@ POLARITIES: dict[str, tuple[Polarity, ...]] = {
 }
 """Value of --polarity -> the polarities that are asked for."""
 
+
+def _paths(texts: list[str]) -> tuple[Path, ...]:
+    return tuple(map(Path, texts))
+
+
 _MOST_PER_CALL = 50
 _OUT = "Run folder; the same command goes on where it stopped."
 
@@ -54,6 +59,8 @@ class LabelConfig:
     retry_rejected: bool = option(
         "Ask once more where a reply gave no sentence at all, or the server refused the request.", False
     )
+    plan: bool = option("Ask nothing, and propose how to spend --budget-usd; without --out.", False)
+    budget_usd: float | None = option("What --plan may spend in all, on sentences and grades.", None)
 
     def __post_init__(self) -> None:
         for name in ("size", "limit", "pilot"):
@@ -73,16 +80,29 @@ class ScoreConfig:
     """
 
     engine: EngineConfig
-    pairs: Path = option(  # noqa: RUF009
-        f"Pairs: {TABLE_KINDS} with text1 and text2, sentence1 and sentence2, or source and text "
-        "(candidates.jsonl)."
-    )
     out: Path = option(_OUT)  # noqa: RUF009
+    runs: tuple[Path, ...] = option(
+        "Folders of llm-label whose candidates are graded.",
+        (),
+        metavar="RUN",
+        read=_paths,
+        many=True,
+        argument=True,
+    )
+    pairs: tuple[Path, ...] = option(
+        f"Pairs: {TABLE_KINDS} with text1 and text2, sentence1 and sentence2, or source and text "
+        "(candidates.jsonl); may be given several times.",
+        (),
+        metavar="FILE",
+        shown="none",
+        read=_paths,
+        many=True,
+    )
     pairs_per_call: int = option("Most pairs in one request; the prompt is sent once for all of them.", 1)
     prompt: Path | None = option("Prompt file with {pairs}.", None, shown="the toolkit's own")  # noqa: RUF009
     limit: int | None = option("Use only the first pairs.", None)
     retry_rejected: bool = option(
-        "Ask once more, each pair alone, where a reply gave no grade, or the server refused the request.",
+        "Ask once more where a pair was set aside: no reply gave it a grade, or the server refused it.",
         False,
     )
 

@@ -45,7 +45,7 @@ class PilotResult:
         known = {"measured": table, "useful": self.useful, "error": self.error, "pairs": self.pairs}
         return {**self.session.counts, "pilot": known}
 
-    def text(self) -> str:
+    def __str__(self) -> str:
         """Show it to people."""
         width = max(map(len, self.measured))
         lines = [f"{'':<{width}} {'pilot':>12} {'all texts':>12}"]

@@ -166,12 +166,15 @@ def _differs(before: Any, now: Any) -> bool:
     """Whether a setting has changed; a file is the same under an absolute and a relative path."""
     if isinstance(now, Path):
         return not isinstance(before, str) or Path(before).resolve() != now.resolve()
+    if isinstance(now, list):
+        parts = before if isinstance(before, list) else [before]
+        return len(parts) != len(now) or any(map(_differs, parts, now))
     return bool(before != json.loads(json.dumps(now)))
 
 
 def _change(name: str, before: Any, now: Any) -> str:
-    """Show a setting that has changed; of a table of settings only its name."""
-    if isinstance(now, dict):
+    """Show a setting that has changed; of a table or list of settings only its name."""
+    if isinstance(now, dict | list):
         return name
     return f"{name} {'none' if before is None else before} -> {'none' if now is None else now}"
 

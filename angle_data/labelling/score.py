@@ -1,19 +1,26 @@
 """`llm-score`: a language model grades existing pairs from 0 to 5, then the grades are derived.
 
 The scale is that of the STS tasks (https://aclanthology.org/S12-1051), in the words of prompts/score. A call
-holds one pair or a few. Pairs that share a call are chosen by hash, so that neighbours of a file do not
-colour each other's grades, and so that a pair more in the file changes one call, not all that follow.
+holds one pair or a few, which are chosen by hash, so that neighbours of a file do not colour each other's
+grades. What the journal has calls for stays in them, and the rest fills new ones: a pair that has a grade is
+never asked again, whatever comes or goes beside it.
+
+A pair that its call leaves without a grade is asked again in the same session: alone, and then with its texts
+exchanged, which is another question even at temperature 0. After that it is set aside with the reason.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from angle_data.annotators.base import ChatRequest, Sampling, request_key
+from angle_data.annotators.base import REFUSED_KINDS, ChatRequest, Sampling, request_key
 from angle_data.annotators.choice import choose_annotator
+from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.config import ScoreConfig
@@ -22,18 +29,26 @@ from angle_data.labelling.journal import Journal, refusal_of
 from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades
 from angle_data.labelling.session import Job, SessionResult, Tally, ask_all
-from angle_data.labelling.texts import Pair, PairFile
+from angle_data.labelling.texts import Pair, PairFile, make_pair
 from angle_data.resources import packaged_folder
 from angle_data.text import content_id, pair_key, whole_characters
 
 log = logging.getLogger("angle.labelling")
 
 _CHARS_PER_GRADE = 30
+_REFUSED = "refused_by_server"
+# From so many grades on, one grade for nearly all of them is no judgement.
+_ENOUGH, _ALL_ALIKE = 20, 0.95
 
 Call = tuple[Pair, ...]
 """The pairs of one request, numbered from 1 in this order."""
 
-_Found = tuple[str, float | str, str]  # key of a request, grade or reason, and words of the reply or failure
+
+class _Found(NamedTuple):
+    """What is known of a pair: its grade or the reason why it has none, from which request."""
+
+    key: str
+    grade: float | str
 
 
 def plan_score(config: ScoreConfig) -> SessionPlan:
@@ -63,113 +78,186 @@ def score(config: ScoreConfig) -> SessionResult:
     return ask_all(job)
 
 
-def group_pairs(pairs: Sequence[Pair], most: int) -> Iterator[Call]:
-    """Yield the pairs in groups of at most `most`, in the order of their hashes.
+def pair_files(config: ScoreConfig) -> list[Path]:
+    """Return the files of pairs: the candidates of every run folder, then the files given as such.
 
-    Where a group ends depends only on the hashes in it (content-defined chunking), so groups stay as they are
-    when pairs elsewhere come or go. They hold about 0.63 · `most` pairs on average.
+    Raises:
+        InputError: There is none, one is given twice, or a folder holds no candidates.
     """
-    group: list[Pair] = []
-    for pair in sorted(pairs, key=lambda pair: pair.rank):
-        group.append(pair)
-        # The high bits set the order, so the low ones are free to set the ends.
-        if len(group) == most or pair.rank % most == 0:
-            yield tuple(group)
-            group = []
-    if group:
-        yield tuple(group)
+    files = []
+    for run in config.runs:
+        if run.is_file():
+            raise InputError(f"{run} is a file; give it with --pairs, and run folders without")
+        if not (run / "candidates.jsonl").is_file():
+            raise InputError(
+                f"{run} holds no candidates.jsonl; give folders of `angle-data llm-label`, and files of "
+                "pairs with --pairs"
+            )
+        files.append(run / "candidates.jsonl")
+    files += config.pairs
+    if not files:
+        raise InputError("nothing to grade: give run folders of llm-label, or files with --pairs FILE")
+    twice = [file for file, times in Counter(file.resolve() for file in files).items() if times > 1]
+    if twice:
+        raise InputError(f"{twice[0]} is given twice; name each run and file once")
+    return files
 
 
 class ScoreJob(Job):
     """The requests of a grading run, one for each call, and the grades that follow from the replies.
-
-    Pairs that a call of several leaves without a grade are asked about once more, each alone.
 
     Raises:
         InputError: The settings, the pairs or the prompt cannot be used.
     """
 
     command = "llm-score"
+    asks_again = True
 
     def __init__(self, config: ScoreConfig) -> None:
         path = config.prompt or packaged_folder("prompts") / "score" / "pairs.txt"
         self._prompt = load_prompt(path, known=("pairs",), required=("pairs",))
         self.config = config
-        self.pairs = PairFile(config.pairs, limit=config.limit)
+        self._files = pair_files(config)
+        self.pairs = PairFile(*self._files, limit=config.limit)
         self.run, self.retry_rejected = config.out, config.retry_rejected
         self.spec = choose_annotator(config.engine, config.out)
         if config.pairs_per_call > 1 and self.spec.engine == "recorded":
             raise InputError("recorded grades are of single pairs; leave out --pairs-per-call")
         self.total = self.spec.share_of(self.pairs.count) if config.pairs_per_call == 1 else None
         self._sampling = cache(self._make_sampling)
-        self._shared = set[str]()  # keys of requests about several pairs
+        self._shared: dict[str, Call] | None = None  # calls of several pairs, by the key of their request
+        self._set_aside = set[str]()  # keys of the last request about a pair without a grade
 
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
-        """Yield the request of every call; with `retry_rejected`, also those of pairs to be asked alone."""
-        for call in self._calls():
-            request = self._request(call)
-            row = journal.row(request.key) if self.retry_rejected and len(call) > 1 else None
-            yield request
-            if row is not None:
-                grades = zip(call, _read(row, len(call)), strict=True)
-                yield from (self._request((pair,)) for pair, grade in grades if isinstance(grade, str))
+        """Yield the request of every call, and those about single pairs: all that are due by the journal."""
+        shared = self._shared_calls(journal)
+        for call in shared.values():
+            yield self._request(call)
+        found = self._of_shared(journal)
+        for pair in self._wanted():
+            if pair.rank in found and not _lacks_grade(found[pair.rank]):
+                continue
+            alone = self._alone(pair, journal)
+            for request in alone:
+                grade = self._grades(journal, request.key, 1)
+                final = request is alone[-1] or (grade is not None and grade[0] == _REFUSED)
+                if final and grade is not None and journal.held_before(request.key):
+                    self._set_aside.add(request.key)
+                yield request
+                if final or grade is None or isinstance(grade[0], float):
+                    break
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide what is asked, for run.json."""
         config = self.config
         return {
-            "pairs": config.pairs,
+            "pairs": self._files[0] if len(self._files) == 1 else self._files,
             "limit": config.limit,
             "pairs_per_call": config.pairs_per_call,
             "prompt": {"name": str(config.prompt or "score/pairs.txt"), "sha256": self._prompt.sha256},
         }
 
     def fields(self, request: ChatRequest) -> dict[str, Any]:
-        """Return what a journal row of grading holds beside the common fields."""
-        return {"task": request.task, "prompt_sha256": self._prompt.sha256}
+        """Return what a journal row of grading holds beside the common fields.
+
+        Those are the pairs of a call, too, where its `source` does not tell them apart.
+        """
+        call = (self._shared or {}).get(request.key, ())
+        unclear = any("\n" in pair.text1 or "\n" in pair.text2 for pair in call)
+        pairs = {"pairs": [[pair.text1, pair.text2] for pair in call]} if unclear else {}
+        return {"task": request.task, "prompt_sha256": self._prompt.sha256, **pairs}
 
     def reply_chars(self, request: ChatRequest) -> float:
         """Guess the length of a reply from its number of grades."""
         return _CHARS_PER_GRADE * (request.source.count("\n\n") + 1)
 
     def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
-        """Whether a pair that was asked about alone has no grade."""
-        return request.key not in self._shared and isinstance(_read(row, 1)[0], str)
+        """Whether this is the last that was asked about a pair without a grade."""
+        return request.key in self._set_aside and isinstance(_read(row, 1)[0], str)
 
     def derive(self, journal: Journal) -> dict[str, Any]:
-        """Write scores.jsonl and rejected.jsonl in the order of the calls, and return the counts.
+        """Write scores.jsonl and rejected.jsonl in the order of the pairs, and return the counts.
 
-        `requests = replied + refused + failed + unanswered`; of the `pairs` that were replied to, `kept` have
-        a grade.
+        `requests = replied + refused + failed + not_recorded + unanswered`; of the `pairs` that were replied
+        to, `kept` have a grade.
         """
-        tally = Tally()
-        out = self.config.out
+        tally, grades, out = Tally(), Counter[float](), self.config.out
+        for key in self._shared_calls(journal):
+            _count(key, journal, tally)
+        shared = self._of_shared(journal)
         with replace_file(out / "scores.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
-            for call in self._calls():
-                tally.counts["pairs"] += len(call)
-                for pair, (key, found, raw) in self._graded(call, journal, tally):
-                    row = {"text1": pair.text1, "text2": pair.text2}
-                    if isinstance(found, float):
-                        tally.counts["kept"] += 1
-                        kept.write(dumps({**row, "score": found, "model": self.spec.name, "key": key}) + "\n")
-                        continue
-                    if found != "request_failed":
-                        tally.rejected[found] += 1
-                    row |= {"model": self.spec.name, "key": key, "reason": found, "raw": raw}
-                    dropped.write(dumps(row) + "\n")
+            for pair in self._wanted():
+                tally.counts["pairs"] += 1
+                found = self._follow(pair, shared, journal, tally)
+                if found is None:
+                    continue
+                row: dict[str, Any] = {"text1": pair.text1, "text2": pair.text2}
+                if isinstance(found.grade, float):
+                    grades[found.grade] += 1
+                    row |= {"score": found.grade, "model": self.spec.name, "key": found.key}
+                    kept.write(dumps(row) + "\n")
+                    continue
+                if found.grade != "request_failed":
+                    tally.rejected[found.grade] += 1
+                row |= {"model": self.spec.name, "key": found.key, "reason": found.grade}
+                dropped.write(dumps({**row, "raw": _raw(found.key, journal)}) + "\n")
+        tally.counts["kept"] = grades.total()
+        _warn_if_alike(grades)
         return {
             "blank_pairs": self.pairs.blank,
             "repeated_pairs": self.pairs.repeated,
-            **tally.table("requests", "replied", "failed", "unanswered", "refused"),
+            **tally.table("requests", "replied", "failed", "not_recorded", "unanswered", "refused"),
             **tally.table("pairs", "kept", "rejected"),
         }
 
-    def _calls(self) -> Iterator[Call]:
-        """Yield the pairs of every call of this shard; calls of one pair are streamed."""
-        wanted = (pair for pair in self.pairs if self.spec.takes("\n".join(pair_key(pair.text1, pair.text2))))
-        if self.config.pairs_per_call == 1:
-            return ((pair,) for pair in wanted)
-        return group_pairs(list(wanted), self.config.pairs_per_call)
+    # --- calls ----------------------------------------------------------------------------------------
+
+    def _wanted(self) -> Iterator[Pair]:
+        """Yield the pairs of this shard."""
+        return (pair for pair in self.pairs if self.spec.takes("\n".join(pair_key(pair.text1, pair.text2))))
+
+    def _shared_calls(self, journal: Journal) -> dict[str, Call]:
+        """Return the calls of several pairs: those of the journal, and full new ones for what is left.
+
+        They stay the same for all of a session.
+        """
+        if self._shared is None:
+            calls = [call for row in journal.rows() if (call := self._call_of(row))]
+            most = self.config.pairs_per_call
+            if calls or most > 1:
+                wanted = {pair.rank: pair for pair in self._wanted()}
+                calls = [call for call in calls if any(pair.rank in wanted for pair in call)]
+                for rank in {pair.rank for call in calls for pair in call}:
+                    wanted.pop(rank, None)
+                ranks = sorted(
+                    rank
+                    for rank, pair in wanted.items()
+                    if most > 1 and self._alone(pair, journal)[0].key not in journal
+                )
+                calls += [
+                    tuple(wanted[rank] for rank in ranks[start : start + most])
+                    for start in range(0, len(ranks), most)
+                ]
+            self._shared = {self._request(call).key: call for call in calls if len(call) > 1}
+        return self._shared
+
+    def _call_of(self, row: dict[str, Any]) -> Call | None:
+        """Return the call of a journal row about several pairs, None for other rows and other settings."""
+        texts = row.get("pairs") or [part.split("\n") for part in str(row.get("source")).split("\n\n")]
+        if row.get("task") != "score" or len(texts) < 2 or any(len(pair) != 2 for pair in texts):
+            return None
+        call = tuple(make_pair(*pair) for pair in texts)
+        return call if self._request(call).key == row["key"] else None
+
+    def _alone(self, pair: Pair, journal: Journal) -> list[ChatRequest]:
+        """Return the requests about a single pair in the order in which they are tried.
+
+        That is as it stands and with its texts exchanged, but first what the journal answers already.
+        """
+        requests = [self._request((pair,))]
+        if self.spec.engine != "recorded":  # whose grades are those of either order
+            requests.append(self._request((Pair(pair.text2, pair.text1, pair.rank),)))
+        return sorted(requests, key=lambda request: request.key not in journal)
 
     def _request(self, call: Call) -> ChatRequest:
         shown = (f"Pair {n}\nA: {pair.text1}\nB: {pair.text2}" for n, pair in enumerate(call, start=1))
@@ -177,8 +265,6 @@ class ScoreJob(Job):
         source = "\n\n".join(f"{pair.text1}\n{pair.text2}" for pair in call)
         sampling = self._sampling(len(call))
         key = request_key(self.spec.identity, messages, sampling)
-        if len(call) > 1:
-            self._shared.add(key)
         return ChatRequest(key, content_id(source), source, "score", messages, self.spec.checkpoint, sampling)
 
     def _make_sampling(self, count: int) -> Sampling:
@@ -187,37 +273,92 @@ class ScoreJob(Job):
             list_schema("grades", grade, count) if self._prompt.reply == "json" else None
         )
 
-    def _graded(self, call: Call, journal: Journal, tally: Tally) -> Iterator[tuple[Pair, _Found]]:
-        """Yield the pairs of a call with what was found; of a pair that was asked alone, too, that counts."""
-        for pair, found in zip(call, self._found(call, journal, tally), strict=False):
-            if len(call) > 1 and isinstance(found[1], str):
-                alone = self._request((pair,)).key
-                if alone in journal or alone in journal.failures:
-                    (found,) = self._found((pair,), journal, tally)
-            yield pair, found
+    # --- grades ---------------------------------------------------------------------------------------
 
-    def _found(self, call: Call, journal: Journal, tally: Tally) -> list[_Found]:
-        """Return what a request says of each of its pairs, and count it; nothing while it is open."""
-        key = self._request(call).key
+    def _of_shared(self, journal: Journal) -> dict[int, _Found | None]:
+        """Return what is known of each pair of a shared call, None while nothing is; a grade counts most."""
+        found: dict[int, _Found | None] = {}
+        for key, call in self._shared_calls(journal).items():
+            grades = self._grades(journal, key, len(call))
+            for place, pair in enumerate(call):
+                before = found.setdefault(pair.rank, None)
+                if grades is not None and (before is None or _lacks_grade(before)):
+                    found[pair.rank] = _Found(key, grades[place])
+        return found
+
+    def _grades(self, journal: Journal, key: str, count: int) -> Sequence[float | str] | None:
+        """Return what a request says of each of its pairs, None while it is open.
+
+        A call that the service refuses, while it answers others, is one with a pair that it refuses.
+        """
         row, failure = journal.row(key), journal.failures.get(key)
-        refused = None if row is None else refusal_of(row)
-        tally.counts["requests"] += 1
-        if failure is not None:
-            tally.failed[failure.kind] += 1
-        else:
-            state = "unanswered" if row is None else "replied" if refused is None else "refused"
-            tally.counts[state] += 1
-        if failure is not None and (row is None or refused is not None):
-            raw = whole_characters(f"{failure.kind}: {failure.message}")
-            return [(key, "request_failed", raw)] * len(call)
-        if row is None:
-            return []
-        raw = whole_characters(row["reply"]) if refused is None else refused
-        return [(key, grade, raw) for grade in _read(row, len(call))]
+        if row is not None:
+            return _read(row, count)
+        refused = failure is not None and failure.kind in REFUSED_KINDS
+        return [_REFUSED] * count if refused and count > 1 and len(journal) else None
+
+    def _follow(
+        self, pair: Pair, shared: dict[int, _Found | None], journal: Journal, tally: Tally
+    ) -> _Found | None:
+        """Return what is known of a pair in the end, and count the requests about it alone."""
+        known = shared.get(pair.rank)
+        if pair.rank in shared and not _lacks_grade(known):
+            return known
+        for request in self._alone(pair, journal):
+            _count(request.key, journal, tally)
+            row, failure = journal.row(request.key), journal.failures.get(request.key)
+            if failure is not None and (row is None or refusal_of(row) is not None):
+                reason = NOT_RECORDED if failure.kind == NOT_RECORDED else "request_failed"
+                return _Found(request.key, reason)
+            if row is None:
+                return known
+            known = _Found(request.key, _read(row, 1)[0])
+            if isinstance(known.grade, float) or known.grade == _REFUSED:
+                break
+        return known
+
+
+def _lacks_grade(found: _Found | None) -> bool:
+    """Whether a pair was replied to without a grade."""
+    return found is not None and isinstance(found.grade, str)
+
+
+def _count(key: str, journal: Journal, tally: Tally) -> None:
+    """Count a request by what became of it."""
+    row, failure = journal.row(key), journal.failures.get(key)
+    tally.counts["requests"] += 1
+    if failure is not None and failure.kind != NOT_RECORDED:
+        tally.failed[failure.kind] += 1
+    elif failure is not None:
+        tally.counts[NOT_RECORDED] += 1
+    elif row is None:
+        tally.counts["unanswered"] += 1
+    else:
+        tally.counts["replied" if refusal_of(row) is None else "refused"] += 1
+
+
+def _raw(key: str, journal: Journal) -> str:
+    """Return the words of the reply to a request, or of its failure or refusal."""
+    row, failure = journal.row(key), journal.failures.get(key)
+    if failure is not None:
+        return whole_characters(f"{failure.kind}: {failure.message}")
+    refused = None if row is None else refusal_of(row)
+    return whole_characters(row["reply"] if refused is None else refused) if row is not None else ""
 
 
 def _read(row: dict[str, Any], count: int) -> list[float | str]:
     """Return the grade of each pair of a journal row, or the reason why it has none."""
     if refusal_of(row) is not None:
-        return ["refused_by_server"] * count
+        return [_REFUSED] * count
     return parse_grades(whole_characters(row["reply"]), count=count, finish_reason=row.get("finish_reason"))
+
+
+def _warn_if_alike(grades: Counter[float]) -> None:
+    """Warn of a grader that says the same of nearly all pairs."""
+    total = grades.total()
+    if total < _ENOUGH:
+        return
+    ((grade, times),) = grades.most_common(1)
+    if times >= _ALL_ALIKE * total:
+        said = "%d of %d grades are %g: this grader does not judge; choose another model or prompt"
+        log.warning(said, times, total, grade)

@@ -38,7 +38,8 @@ class Job(ABC):
     `command` is its name, `run` its run folder and `spec` who is asked. `total` is about the number of
     requests, None if it is not known. With `retry_rejected`, answered requests that `is_rejected` are asked
     anew. With `is_pilot`, only what it `asks` is asked, and the rest left to another session. `advice` is
-    what to do about a run with few useful replies, or none.
+    what to do about a run with few useful replies, or none. With `asks_again`, `requests` is called again
+    once all are settled, for what follows from the replies.
     """
 
     command: str
@@ -47,6 +48,7 @@ class Job(ABC):
     total: int | None = None
     retry_rejected: bool = False
     is_pilot: bool = False
+    asks_again: bool = False
     advice: str = "choose another model or prompt"
 
     @abstractmethod

@@ -66,9 +66,18 @@ class _InputFile(ABC, Generic[_Item]):
             raise InputError(f"{path} holds no {what}; give a file with at least one")
 
     def __iter__(self) -> Iterator[_Item]:
-        for wanted, (where, row) in zip(self._wanted, self._rows(), strict=False):
+        return (item for _, item in self.placed())
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows were read, with those passed over."""
+        return len(self._wanted)
+
+    def placed(self) -> Iterator[tuple[int, _Item]]:
+        """Yield every item with the number of its row, from 0 and with the rows passed over."""
+        for number, (wanted, (where, row)) in enumerate(zip(self._wanted, self._rows(), strict=False)):
             if wanted and (item := self._read(where, row)) is not None:
-                yield item
+                yield number, item
 
     @abstractmethod
     def _rows(self) -> _Rows:
@@ -144,35 +153,41 @@ class TextFile(_InputFile[Text]):
 
 
 class PairFile(_InputFile[Pair]):
-    """The pairs of one file, each unordered pair once; see `_InputFile`.
+    """The pairs of one or more files, each unordered pair once over all of them; see `_InputFile`.
 
     Columns are `text1, text2`, `sentence1, sentence2`, or `source, text` as in candidates.jsonl.
 
     Raises:
-        InputError: The file is missing, of an unknown kind or without pairs; a row has no two texts, or NUL
-            characters in one.
+        InputError: A file is missing or of an unknown kind, there are no pairs at all; a row has no two
+            texts, or NUL characters in one.
     """
 
-    def __init__(self, path: Path, *, limit: int | None = None) -> None:
-        super().__init__(path, limit, "pairs")
+    def __init__(self, *paths: Path, limit: int | None = None) -> None:
+        self._paths = paths
+        super().__init__(paths[0], limit, "pairs")
 
     def _rows(self) -> _Rows:
-        return read_table(self._path, columns=tuple(chain.from_iterable(_PAIR_COLUMNS)))
+        columns = tuple(chain.from_iterable(_PAIR_COLUMNS))
+        return chain.from_iterable(read_table(path, columns=columns) for path in self._paths)
 
     def _read(self, where: str, row: dict[str, Any]) -> Pair | None:
         names = next((names for names in _PAIR_COLUMNS if all(name in row for name in names)), None)
         if names is None:
             # The row is read again: of a parquet file only the columns of the texts were.
-            row = next(row for place, row in read_table(self._path) if place == where)
+            rows = chain.from_iterable(map(read_table, self._paths))
+            row = next(row for place, row in rows if place == where)
             known = "; ".join(" and ".join(names) for names in _PAIR_COLUMNS)
             raise InputError(f"{where}: no two texts; fields found: {_names(row)}; needed: {known}")
         text1, text2 = (_clean(row[name], where, f"field {name!r}", f"field {name!r}") for name in names)
-        if not (text1 and text2):
-            return None
-        return Pair(text1, text2, stable_hash("\n".join(pair_key(text1, text2))))
+        return make_pair(text1, text2) if text1 and text2 else None
 
     def _note(self, where: str, item: Pair, seen: dict[int, int]) -> None:
         seen.setdefault(item.rank, 0)
+
+
+def make_pair(text1: str, text2: str) -> Pair:
+    """Return a pair with its rank."""
+    return Pair(text1, text2, stable_hash("\n".join(pair_key(text1, text2))))
 
 
 def _names(row: dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ GRADE_REASONS: dict[str, str] = {
     "no_number": "a reply without a grade",
     "out_of_range": "a grade below 0 or above 5",
     "refusal": "the grader declined",
+    "not_recorded": "the file of recorded grades has none for this pair",
     "refused_by_server": "no reply: whoever was asked refuses this request for good, and answers others",
     "request_failed": "no reply: the request failed and is asked again in the next run",
     "truncated": "the reply was cut off before this grade",

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from angle_data.annotators.spec import EngineConfig
 from angle_data.cli import app
-from angle_data.errors import InputError, StoppedError
+from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.config import ScoreConfig
-from angle_data.labelling.score import group_pairs, plan_score, score
-from angle_data.labelling.texts import Pair, PairFile
+from angle_data.labelling.score import plan_score, score
+from angle_data.labelling.texts import PairFile
 from angle_data.text import stable_hash
 
 SHOWN = re.compile(r"Pair (\d+)\nA: (.*)\nB: (.*)")
@@ -46,7 +46,8 @@ def write_pairs(path, numbers):
 
 def config(tmp_path, server, **changes):
     engine = EngineConfig(model="judge", base_urls=(server.url,), temperature=0.0, concurrency=4)
-    return ScoreConfig(engine, tmp_path / "pairs.jsonl", tmp_path / "run", **changes)
+    given = {"pairs": (tmp_path / "pairs.jsonl",)} | changes
+    return ScoreConfig(engine, tmp_path / "run", **given)
 
 
 def rows(path: Path):
@@ -65,11 +66,9 @@ def test_every_pair_gets_its_own_grade(tmp_path, per_call):
     scores = rows(tmp_path / "run" / "scores.jsonl")
     assert len(scores) == result.counts["kept"] == result.counts["pairs"] == 40
     assert result.counts["requests"] == len(server.seen)
-    assert len(server.seen) == 40 if per_call == 1 else len(server.seen) < 20
+    assert len(server.seen) == 40 / per_call
     assert all(row["score"] == pytest.approx(true_grade(row["text1"], row["text2"])) for row in scores)
-    in_order = [row["text1"] for row in scores] if per_call == 1 else sorted(row["text1"] for row in scores)
-    names = [f"Node {i} is up." for i in range(40)]
-    assert in_order == (names if per_call == 1 else sorted(names))
+    assert [row["text1"] for row in scores] == [f"Node {i} is up." for i in range(40)]
     for body in (seen.body for seen in server.seen):
         schema = body["response_format"]["json_schema"]["schema"]["properties"]["grades"]
         assert schema["minItems"] == schema["maxItems"] == len(shown(body)) <= per_call
@@ -91,68 +90,186 @@ def test_a_second_run_asks_nothing_and_a_further_pair_asks_one_call(tmp_path):
     assert len(server.seen) == 21
 
 
-def test_a_further_pair_changes_few_of_the_shared_calls():
-    pairs = [Pair(f"a{i}", f"b{i}", stable_hash(str(i))) for i in range(1001)]
-    before, after = set(group_pairs(pairs[:1000], 8)), set(group_pairs(pairs, 8))
-    assert len(after - before) <= 3
-    assert sum(map(len, before)) == 1000
-    assert max(map(len, before)) <= 8
-    assert 4 < 1000 / len(before) < 6.5  # 8 (1 - 1/e) = 5.06
+@pytest.mark.parametrize("text", ["{} is up.", "{} is up.\n\nSee\nbelow."])
+def test_calls_are_full_and_nothing_graded_is_asked_again_whatever_comes_or_goes(tmp_path, text):
+    def write(numbers):
+        rows = [{"text1": text.format(f"Node {i}"), "text2": f"Host {i} runs."} for i in numbers]
+        (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def asked(numbers, most, **changes):
+        """Grade the pairs, and return how many pairs each new call held, largest first."""
+        write(numbers)
+        before = len(server.seen)
+        planned = plan_score(config(tmp_path, server, pairs_per_call=most, **changes)).to_ask
+        result = score(config(tmp_path, server, pairs_per_call=most, **changes))
+        sizes = [seen.prompt.count("\nA: ") for seen in server.seen[before:]]
+        assert planned == len(sizes)
+        assert result.counts["kept"] == result.counts["pairs"] == len(numbers)
+        return sorted(sizes, reverse=True)
+
+    def same(body):
+        count = body["messages"][-1]["content"].count("\nA: ")
+        return json.dumps({"grades": [{"id": n + 1, "score": n % 5} for n in range(count)]})
+
+    with FakeOpenAI(same) as server:
+        assert asked(range(20), 8) == [8, 8, 4]
+        assert asked(range(5, 33), 8) == [8, 5]  # 0 to 4 are gone, 20 to 32 are new
+        assert asked(range(34), 8) == [1]
+        assert asked(range(36), 1) == [1, 1]
+        assert asked(range(40), 3) == [3, 1]
+        assert asked(range(40), 8) == []
+        text = "Host {}"  # from here on other pairs, and then the same ones the other way round
+        assert asked(range(3), 1) == [1, 1, 1]
+        (tmp_path / "pairs.jsonl").write_text(
+            "".join(
+                json.dumps({"text1": f"Host {i} runs.", "text2": f"Host Node {i}"}) + "\n" for i in range(3)
+            )
+        )
+        for most in (1, 8):
+            counts = score(config(tmp_path, server, pairs_per_call=most)).counts
+            assert (counts["asked"], counts["kept"]) == (0, 3)
 
 
 def test_a_call_holds_pairs_from_all_over_the_file(tmp_path):
     write_pairs(tmp_path / "pairs.jsonl", range(200))
-    pairs = list(PairFile(tmp_path / "pairs.jsonl"))
-    place = {pair: number for number, pair in enumerate(pairs)}
-    near = [
-        abs(place[one] - place[other]) == 1
-        for call in group_pairs(pairs, 10)
-        for one, other in itertools.pairwise(call)
-    ]
+    with FakeOpenAI(grader) as server:
+        score(config(tmp_path, server, pairs_per_call=10))
+    calls = [[int(a.split()[1]) for _, a, _ in shown(seen.body)] for seen in server.seen]
+    near = [abs(one - other) == 1 for call in calls for one, other in itertools.pairwise(call)]
     assert sum(near) < len(near) / 10
 
 
 @pytest.mark.parametrize("fault", ["skips", "cut off", "refused"])
-def test_pairs_that_a_call_leaves_without_a_grade_are_asked_alone_when_wanted(tmp_path, fault):
+def test_pairs_that_a_call_leaves_without_a_grade_are_asked_alone(tmp_path, fault):
     write_pairs(tmp_path / "pairs.jsonl", range(20, 32))
-    lost = {"skips": "missing_id", "cut off": "truncated", "refused": "refused_by_server"}[fault]
-    alone = []  # what is said of a pair that is asked alone, when it is not its grade
 
     def faulty(body):
         pairs = shown(body)
-        if len(pairs) == 1:
-            return alone[0] if alone else grader(body)
+        if len(pairs) == 1 or fault == "refused":
+            return grader(body)
         whole = json.dumps({"grades": [{"id": 1, "score": true_grade(*pairs[0][1:])}]})
         return whole if fault == "skips" else whole[:-2] + ', {"id": 2, "sco'
 
     end = "length" if fault == "cut off" else "stop"
     faults = [Fault(400, message="odd text")] if fault == "refused" else []
-    with FakeOpenAI(grader if fault == "refused" else faulty, faults=faults, finish_reason=end) as server:
-        plain = config(tmp_path, server, pairs_per_call=6)
-        plain = replace(plain, engine=replace(plain.engine, concurrency=1))
-        counts = score(plain).counts
-        calls, missing = len(server.seen), 12 - counts["kept"]
-        assert calls < 12
-        assert missing > 1
-        assert counts["rejected"] == {lost: missing}
-        assert {row["reason"] for row in rows(tmp_path / "run" / "rejected.jsonl")} == {lost}
-        assert score(plain).counts["asked"] == 0
-        again = replace(plain, retry_rejected=True)
-        assert plan_score(again).to_ask == missing
-        if fault == "skips":  # what is still without a grade is asked alone each time
-            alone.append("no idea")
-            counts = score(again).counts
-            assert (counts["asked"], counts["rejected"]) == (missing, {"no_number": missing})
-            assert plan_score(again).to_ask == missing
-            alone.clear()
-        counts = score(again).counts
-        assert (counts["asked"], counts["kept"], counts["rejected"]) == (missing, 12, {})
-        assert counts["requests"] == counts["replied"] + counts["refused"] == calls + missing
-        assert all(len(shown(seen.body)) == 1 for seen in server.seen[calls:])
-        assert plan_score(again).to_ask == 0
-        assert score(plain).counts["kept"] == 12
+    with FakeOpenAI(faulty, faults=faults, finish_reason=end) as server:
+        shared = config(tmp_path, server, pairs_per_call=6)
+        shared = replace(shared, engine=replace(shared.engine, concurrency=1))
+        counts = score(shared).counts
+        missing = 6 if fault == "refused" else 10
+        assert (counts["kept"], counts["rejected"], counts["asked"]) == (12, {}, 2 + missing)
+        assert counts["requests"] == counts["replied"] + counts["refused"] == len(server.seen) == 2 + missing
+        assert all(len(shown(seen.body)) == 1 for seen in server.seen[2:])
+        assert score(shared).counts["asked"] == plan_score(shared).to_ask == 0
+        assert run_json(tmp_path)["finished"] is True
     scores = rows(tmp_path / "run" / "scores.jsonl")
     assert all(row["score"] == pytest.approx(true_grade(row["text1"], row["text2"])) for row in scores)
+
+
+def test_a_pair_without_a_grade_is_set_aside_after_a_few_attempts(tmp_path):
+    """In its call, alone, and alone with its texts exchanged; --retry-rejected asks once more."""
+    write_pairs(tmp_path / "pairs.jsonl", range(12))
+    odd, silent = "Node 3 is up.", ["Node 3 is up.", "Node 7 is up."]
+    cured = []
+
+    def reply(body):
+        grades = []
+        for n, a, b in shown(body):
+            mute = {a, b} & set(silent) and not (cured or (b in silent and b != odd))  # 7 answers exchanged
+            grades += [] if mute else [{"id": n, "score": true_grade(a, b)}]
+        return json.dumps({"grades": grades}) if grades else "I cannot say."
+
+    with FakeOpenAI(reply) as server:
+        shared = config(tmp_path, server, pairs_per_call=4)
+        counts = score(shared).counts
+        assert (counts["kept"], counts["asked"]) == (11, 3 + 2 + 2)
+        assert sum(counts["rejected"].values()) == 1
+        ((row),) = rows(tmp_path / "run" / "rejected.jsonl")
+        assert (row["text1"], row["raw"]) == (odd, "I cannot say.")
+        assert run_json(tmp_path)["finished"] is True
+        assert score(shared).counts["asked"] == plan_score(shared).to_ask == 0
+        again = replace(shared, retry_rejected=True)
+        for kept in (11, 12):
+            assert plan_score(again).to_ask == 1
+            counts = score(again).counts
+            assert (counts["asked"], counts["kept"]) == (1, kept)
+            cured.append(True)
+        assert plan_score(again).to_ask == 0
+        cured.clear()
+        fresh = score(replace(again, out=tmp_path / "fresh")).counts
+        assert (fresh["kept"], fresh["asked"]) == (11, 3 + 2 + 2)  # set aside in this session
+
+
+def test_several_runs_and_files_are_graded_together_and_each_pair_once(tmp_path):
+    for name, polarity, texts in (
+        ("a", "synonym", ["It runs.", "All good."]),
+        ("b", "antonym", ["it runs!", "It fell."]),
+    ):
+        (tmp_path / name).mkdir()
+        lines = [
+            {"source_id": "1", "source": "It is up.", "polarity": polarity, "text": text, "model": name}
+            for text in texts
+        ]
+        content = "".join(json.dumps({**line, "key": "00"}) + "\n" for line in lines)
+        (tmp_path / name / "candidates.jsonl").write_text(content)
+    mined = {"text1": "It fell.", "text2": "It is up.", "kind": "near"}
+    mined = json.dumps(mined) + "\n" + json.dumps({"text1": "One.", "text2": "Two.", "kind": "random"}) + "\n"
+    (tmp_path / "mined.jsonl").write_text(mined)
+    with FakeOpenAI(grader) as server:
+        arguments = ["llm-score", str(tmp_path / "a"), str(tmp_path / "b"), "--model", "judge", "--json"]
+        arguments += ["--pairs", str(tmp_path / "mined.jsonl"), "--base-url", server.url]
+        arguments += ["--out", str(tmp_path / "run"), "--pairs-per-call", "10"]
+        done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.exception
+    counts = json.loads(done.stdout)
+    assert (counts["requests"], counts["kept"], counts["repeated_pairs"]) == (1, 4, 2)
+    graded = {row["text2"] for row in rows(tmp_path / "run" / "scores.jsonl")}
+    assert graded == {"It runs.", "All good.", "It fell.", "Two."}
+    assert len(run_json(tmp_path)["pairs"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("runs", "files", "message"),
+    [
+        ([], [], "nothing to grade: give run folders of llm-label, or files with --pairs FILE"),
+        (["none"], [], r"none holds no candidates\.jsonl; give folders of `angle-data llm-label`"),
+        (["pairs.jsonl"], [], "is a file; give it with --pairs"),
+        ([], ["pairs.jsonl", "pairs.jsonl"], "is given twice"),
+    ],
+)
+def test_unusable_inputs_are_named(tmp_path, runs, files, message):
+    write_pairs(tmp_path / "pairs.jsonl", range(2))
+    engine = EngineConfig(model="judge", base_urls=("http://localhost:1",))
+    inputs = {"runs": tuple(map(tmp_path.joinpath, runs)), "pairs": tuple(map(tmp_path.joinpath, files))}
+    with pytest.raises(InputError, match=message):
+        score(ScoreConfig(engine, tmp_path / "run", **inputs))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("count", "warned"), [(40, True), (19, False)])
+def test_a_grader_that_always_says_the_same_is_warned_of(tmp_path, caplog, count, warned):
+    write_pairs(tmp_path / "pairs.jsonl", range(count))
+
+    def parrot(body):
+        return json.dumps(
+            {"grades": [{"id": n, "score": 3.5 if a != "Node 1 is up." else 2} for n, a, _ in shown(body)]}
+        )
+
+    with FakeOpenAI(parrot) as server:
+        score(config(tmp_path, server))
+    said = f"{count - 1} of {count} grades are 3.5: this grader does not judge"
+    assert (said in caplog.text) == warned
+
+
+def test_the_prompt_holds_no_grade_that_could_be_copied(tmp_path):
+    write_pairs(tmp_path / "pairs.jsonl", range(1))
+
+    def copy(body):
+        (example,) = re.findall(r"\{.*\}", body["messages"][-1]["content"])
+        return example
+
+    with FakeOpenAI(copy) as server, pytest.raises(AnnotatorError, match="no reply is of use"):
+        score(config(tmp_path, server))
 
 
 def test_what_cannot_be_read_is_accounted_for_with_its_reason(tmp_path):
@@ -160,7 +277,8 @@ def test_what_cannot_be_read_is_accounted_for_with_its_reason(tmp_path):
     replies = {"0": "no idea", "1": '{"score": 9}', "2": "3 or 4", "3": '{"score": 2}'}
 
     def reply(body):
-        ((_, a, _),) = shown(body)
+        ((_, a, b),) = shown(body)
+        a = min(a, b, key=lambda text: not text.startswith("Node"))
         return replies[a.split()[1]]
 
     with FakeOpenAI(reply) as server:
@@ -173,7 +291,8 @@ def test_what_cannot_be_read_is_accounted_for_with_its_reason(tmp_path):
         "Node 1 is up.": ("out_of_range", '{"score": 9}'),
         "Node 2 is up.": ("ambiguous", "3 or 4"),
     }
-    assert counts["replied"] == counts["kept"] + sum(counts["rejected"].values()) == 4
+    assert counts["pairs"] == counts["kept"] + sum(counts["rejected"].values()) == 4
+    assert counts["replied"] == counts["requests"] == 4 + 3  # once more the other way round
 
 
 def test_failed_pairs_are_asked_again_by_the_same_command(tmp_path):
@@ -239,11 +358,41 @@ def test_recorded_grades_need_no_server(tmp_path):
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.exception
     counts = json.loads(done.stdout)
-    assert (counts["requests"], counts["kept"], counts["failed"]) == (4, 3, {"not_recorded": 1})
+    assert (counts["requests"], counts["kept"], counts["not_recorded"]) == (4, 3, 1)
+    assert (counts["failed"], counts["rejected"]) == ({}, {"not_recorded": 1})
+    assert [row["reason"] for row in rows(tmp_path / "run" / "rejected.jsonl")] == ["not_recorded"]
+    assert run_json(tmp_path)["finished"] is True
     found = {row["text1"]: row["score"] for row in rows(tmp_path / "run" / "scores.jsonl")}
     assert found == {"Node 0 is up.": 4, "Node 1 is up.": 2, "Node 2 is up.": 5}
     refused = CliRunner().invoke(app, [*arguments, "--pairs-per-call", "2"])
     assert (refused.exit_code, "recorded grades are of single pairs" in str(refused.exception)) == (1, True)
+
+
+def test_files_of_graded_pairs_are_recorded_grades(tmp_path):
+    """Rows of a source and a text, or of two texts; pairs count as equal as they do everywhere else."""
+    graded = [
+        {"source_id": "1", "source": "Node 0 is up.", "text": "Host 0 runs.", "grader": "e", "score": 4.5},
+        {"text1": "host 1 runs", "text2": "Node 1 is up", "kind": "near", "grader": "e", "score": 2},
+        {"text1": "Node 2 is up.", "text2": "Host 2 runs.", "score": 0},
+        {"text1": "Node 3 is up.", "text2": "Host 3 runs.", "score": 1, "grader": "another"},
+    ]
+    write_pairs(tmp_path / "pairs.jsonl", range(4))
+    replies = tmp_path / "grades.jsonl"
+    arguments = ["llm-score", "--engine", "recorded", "--replies", str(replies), "--json", "--model"]
+    rest = ["--pairs", str(tmp_path / "pairs.jsonl"), "--out", str(tmp_path / "run")]
+    replies.write_text("".join(json.dumps(row) + "\n" for row in graded))
+    done = CliRunner().invoke(app, [*arguments, "e", *rest])
+    assert (done.exit_code, json.loads(done.stdout)["rejected"]) == (0, {"not_recorded": 1})
+    found = {row["text1"]: row["score"] for row in rows(tmp_path / "run" / "scores.jsonl")}
+    assert found == {"Node 0 is up.": 4.5, "Node 1 is up.": 2, "Node 2 is up.": 0}
+    replies.write_text("".join(json.dumps(row) + "\n" for row in [graded[0], graded[3]]))
+    done = CliRunner().invoke(app, [*arguments, "z", *rest[:2], "--out", str(tmp_path / "other")])
+    assert "annotators found: another, e (choose with --model)" in str(done.exception)
+    for score_of_it, said in ((7, "from 0 to 5, got 7"), (True, "got True"), ("4", "got '4'")):
+        replies.write_text(json.dumps({**graded[0], "score": score_of_it}) + "\n")
+        done = CliRunner().invoke(app, [*arguments, "e", *rest[:2], "--out", str(tmp_path / "other")])
+        assert said in str(done.exception)
+        assert "grades.jsonl:1" in str(done.exception)
 
 
 def test_equal_pairs_are_graded_once_and_blank_ones_never(tmp_path):

@@ -1,0 +1,382 @@
+"""`angle-data mine`: pairs among the user's own texts, over the whole range of similarity, to be graded.
+
+Neighbours come from shared words, weighed by how rare they are, or from embeddings made by `angle-train
+encode`. Rows are `text1`, `text2` and `kind`, which says how a pair was drawn and is no label:
+
+- `near`: one is among the nearest of the other
+- `between`: they share something, and are no neighbours
+- `random`: any two texts
+
+Texts are taken in an order by hash, so neither their order in the file nor what they say decides what is
+drawn. Nothing is compared with everything: a word leads to at most `_WINDOW` texts.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from angle_data.errors import InputError
+from angle_data.jsonl import read_jsonl, write_jsonl
+from angle_data.labelling.texts import TextFile
+from angle_data.text import jaccard, normalise, stable_hash, words
+
+KINDS = ("near", "between", "random")
+_SHARES = {"near": 0.6, "between": 0.3}  # the rest is random
+_BANDS = 10  # of similarity; a kind is drawn from all of them alike
+_NEAREST = 3  # so many neighbours of a text are near at least
+_LISTED = 100  # so many are looked at for what lies between
+_RAREST = 16  # words of a text that lead to its neighbours
+_WINDOW = 200  # texts that a word leads to
+_STEM = 4
+_UNSPACED = "\u0e00"  # from Thai on, scripts are read by two characters rather than by words
+_FEWEST_ASKED = 20_000
+_ROW = {"text1", "text2", "kind"}
+
+
+class Near(NamedTuple):
+    """A text, by its place in hash order, and its similarity to another."""
+
+    place: int
+    similarity: float
+
+
+Neighbours = Callable[[Iterable[int], int], Iterator[tuple[int, list[Near]]]]
+"""Places of texts, and how many neighbours each may have -> each place with its neighbours, nearest first."""
+
+_Pair = tuple[int, int]  # places, the smaller first
+
+
+@dataclass(frozen=True, slots=True)
+class MineConfig:
+    """What to draw from which texts. Checks itself.
+
+    `embeddings` is an .npy file (rows of `texts`, D) of `angle-train encode`; None compares words.
+
+    Raises:
+        InputError: A value is out of its range.
+    """
+
+    texts: Path
+    out: Path
+    n: int = 2000
+    seed: int = 0
+    text_field: str = "text"
+    embeddings: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise InputError(f"--n must be at least 1, got {self.n}")
+        if self.out.suffix != ".jsonl":
+            raise InputError(f"--out {self.out} must end in .jsonl, as llm-score reads it")
+        if self.out.resolve() == self.texts.resolve():
+            raise InputError(f"--out {self.out} is the file of texts itself; give another one")
+
+
+@dataclass(frozen=True, slots=True)
+class MineResult:
+    """What was drawn: number of pairs and mean overlap of words by kind, and how the texts took part.
+
+    `repeated` texts equal another one after normalisation. `most` is the number of pairs of the text that
+    has most.
+    """
+
+    out: Path
+    texts: int
+    blank: int
+    repeated: int
+    covered: int
+    most: int
+    pairs: dict[str, int]
+    overlap: dict[str, float]
+
+
+def mine(config: MineConfig) -> MineResult:
+    """Draw `n` pairs of different texts, no pair twice, and write them to `config.out`.
+
+    The same texts, options and seed give the same bytes. No text has more than twice the mean
+    number of pairs (or three), unless `n` asks for nearly all pairs there are; with `n` at least the number
+    of texts, every text takes part.
+
+    Raises:
+        InputError: The texts or embeddings cannot be used, `n` is more than there are pairs, or `out` is a
+            file that holds something else.
+    """
+    _check_out(config.out)
+    file = TextFile(config.texts, text_field=config.text_field)
+    found = sorted(_distinct(file), key=lambda item: (stable_hash(f"{config.seed}\n{item[0]}"), item[0]))
+    texts = [text for _, text, _ in found]
+    count, possible = len(texts), len(texts) * (len(texts) - 1) // 2
+    if count < 2:
+        raise InputError(f"{config.texts} holds only one distinct text; a pair needs two")
+    if config.n > possible:
+        raise InputError(
+            f"--n {config.n:,} is more than the {possible:,} pairs of {count:,} distinct texts; give less"
+        )
+    if config.embeddings is None:
+        neighbours = _by_words(texts)
+    else:
+        neighbours = _by_embeddings(config.embeddings, [row for _, _, row in found], file.rows)
+    drawn = _draw(neighbours, count, config.n)
+    rows = [_row(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
+    rows.sort()
+    write_jsonl(config.out, ({"text1": one, "text2": other, "kind": kind} for _, one, other, kind in rows))
+    uses = Counter(place for pair in drawn for place in pair)
+    kinds = Counter(drawn.values())
+    overlap = dict.fromkeys(KINDS, 0.0)
+    for _, one, other, kind in rows:
+        overlap[kind] += jaccard(words(one), words(other)) / kinds[kind]
+    return MineResult(
+        out=config.out,
+        texts=count,
+        blank=file.blank,
+        repeated=file.repeated + file.count - count,
+        covered=len(uses),
+        most=max(uses.values()),
+        pairs={kind: kinds[kind] for kind in KINDS},
+        overlap=overlap,
+    )
+
+
+def _check_out(out: Path) -> None:
+    """Raise InputError where `out` is anything but the output of an earlier `mine`."""
+    if not out.exists():
+        return
+    try:
+        own = all(row.keys() == _ROW for _, row in read_jsonl(out))
+    except InputError:
+        own = False
+    if not own:
+        raise InputError(f"--out {out} is there and holds something else; give another file")
+
+
+def _distinct(file: TextFile) -> Iterator[tuple[str, str, int]]:
+    """Yield (normalised text, text, row) of every distinct text; of equal ones the smallest stands."""
+    best: dict[str, tuple[str, int]] = {}
+    for row, item in file.placed():
+        key = normalise(item.text)
+        best[key] = min(best.get(key, (item.text, row)), (item.text, row))
+    for key, (text, row) in best.items():
+        yield key, text, row
+
+
+def _row(seed: int, one: str, other: str, kind: str) -> tuple[int, str, str, str]:
+    """Return a row with its place in the file, in an order and a direction by hash."""
+    rank = stable_hash("\n".join([str(seed), *sorted((one, other))]))
+    first, second = sorted((one, other), reverse=bool(rank & 1))
+    return rank, first, second, kind
+
+
+# --- neighbours ---------------------------------------------------------------------------------------
+
+
+def _features(text: str) -> set[str]:
+    """Return what of a text can be shared: the beginnings of its words, or pairs of characters."""
+    found = set[str]()
+    for word in words(text):
+        if word >= _UNSPACED:
+            found.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+        else:
+            found.add(word[:_STEM])
+    return found
+
+
+def _in_order(near: Iterable[Near], place: int, count: int) -> list[Near]:
+    """Sort the neighbours of a text, the nearest first; of equally near ones each text has others first."""
+    return sorted(near, key=lambda item: (-item.similarity, (item.place - place) % count))
+
+
+def _by_words(texts: Sequence[str]) -> Neighbours:
+    """Return neighbours by shared words: the sum of the weights of the shared ones to that of all.
+
+    The weight is log((N + 1) / texts that hold the word). A word that many texts hold leads only to those
+    next to a text in hash order.
+    """
+    number: dict[str, int] = {}
+    raw = [[number.setdefault(name, len(number)) for name in sorted(_features(text))] for text in texts]
+    holders: list[list[int]] = [[] for _ in number]
+    for place, names in enumerate(raw):
+        for name in names:
+            holders[name].append(place)
+    weight = [math.log((len(texts) + 1) / len(places)) for places in holders]
+    held = [tuple(sorted(names, key=lambda name: (-weight[name], name))) for names in raw]
+    total = [math.fsum(weight[name] for name in names) for names in held]
+
+    def nearest(place: int, most: int) -> list[Near]:
+        own = held[place]
+        shared: dict[int, float] = {}
+        for name in own[:_RAREST]:
+            places = holders[name]
+            start = max(0, min(bisect_left(places, place) - _WINDOW // 2, len(places) - _WINDOW))
+            for other in places[start : start + _WINDOW]:
+                shared[other] = shared.get(other, 0.0) + weight[name]
+        shared.pop(place, None)
+        listed = heapq.nsmallest(
+            most, shared, key=lambda other: (-shared[other], (other - place) % len(texts))
+        )
+        mine, near = set(own), []
+        for other in listed:
+            common = math.fsum(weight[name] for name in held[other] if name in mine)
+            near.append(Near(other, common / (total[place] + total[other] - common)))
+        return _in_order(near, place, len(texts))
+
+    return lambda places, most: ((place, nearest(place, most)) for place in places)
+
+
+def _by_embeddings(path: Path, rows: Sequence[int], in_file: int) -> Neighbours:
+    """Return neighbours by the cosine of embeddings; `rows` are those of the texts in the file of texts.
+
+    Raises:
+        InputError: The file is no array of finite numbers with a row for each of the file of texts.
+    """
+    import numpy as np
+
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError(f"--embeddings {path} does not exist; make it with `angle-train encode`") from None
+    except (ValueError, EOFError, IsADirectoryError, PermissionError):
+        raise InputError(f"--embeddings {path} is not a readable .npy file") from None
+    if getattr(array, "ndim", 0) != 2 or array.dtype.kind != "f" or len(array) != in_file:
+        shape = getattr(array, "shape", "several arrays")
+        raise InputError(
+            f"--embeddings {path} must hold one row for each of the {in_file:,} rows of --texts, "
+            f"not {shape}; encode that file"
+        )
+    vectors = np.asarray(array[rows], dtype=np.float32)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not (np.isfinite(lengths).all() and (lengths > 0).all()):
+        raise InputError(f"--embeddings {path} holds rows of zeros or NaN; encode the texts again")
+    vectors /= lengths
+
+    def nearest(places: Iterable[int], most: int) -> Iterator[tuple[int, list[Near]]]:
+        asked = np.fromiter(places, dtype=np.int64)
+        most = min(most, len(vectors) - 1)
+        step = max(1, (1 << 24) // len(vectors))  # 64 MiB of cosines at a time
+        for start in range(0, len(asked), step):
+            block = asked[start : start + step]
+            cosines = vectors[block] @ vectors.T
+            cosines[np.arange(len(block)), block] = -2.0
+            listed = np.argpartition(-cosines, most - 1, axis=1)[:, :most]
+            for place, others, row in zip(block.tolist(), listed.tolist(), cosines, strict=True):
+                near = [Near(other, float(row[other])) for other in others]
+                yield place, _in_order(near, place, len(vectors))
+
+    return nearest
+
+
+# --- drawing ------------------------------------------------------------------------------------------
+
+
+class _Drawn(dict[_Pair, str]):
+    """The pairs drawn so far of the `n` wanted, with their kinds.
+
+    `uses` counts the pairs of each text and `cap` bounds them; `new` texts have none yet.
+    """
+
+    def __init__(self, texts: int, n: int) -> None:
+        super().__init__()
+        self.n, self.new, self.uses = n, texts, [0] * texts
+        self.cap = max(3, math.ceil(4 * n / texts))
+
+    def take(self, one: int, other: int, kind: str) -> None:
+        """Draw a pair, unless it is drawn already or one of its texts has enough."""
+        pair = (min(one, other), max(one, other))
+        if one != other and pair not in self and max(self.uses[one], self.uses[other]) < self.cap:
+            self[pair] = kind
+            for place in pair:
+                self.new -= not self.uses[place]
+                self.uses[place] += 1
+
+    def reached(self, count: int) -> bool:
+        """Whether so many are drawn, or the rest is needed to bring in every text, where that can be done."""
+        needed = (self.new + 1) // 2 if self.n >= len(self.uses) else 0
+        return len(self) >= min(count, self.n - needed)
+
+
+def _draw(neighbours: Neighbours, count: int, n: int) -> _Drawn:
+    """Draw `n` pairs of `count` texts: near ones, then those between, then random ones for the rest."""
+    pools = _pools(neighbours, count, n)
+    drawn = _Drawn(count, n)
+    wanted = 0.0
+    for kind, share in _SHARES.items():
+        wanted += share * n
+        _spread(pools[kind], kind, drawn, round(wanted))
+    alone = [place for place in range(count) if not drawn.uses[place]]
+    pairs = list(zip(alone[::2], [*alone[1::2], 0], strict=False))
+    while len(drawn) < n:
+        _take_random(drawn, pairs)
+        drawn.cap = count  # so few pairs are left that some texts must take part in more
+    return drawn
+
+
+def _pools(neighbours: Neighbours, count: int, n: int) -> dict[str, dict[_Pair, float]]:
+    """Return the near pairs and those between, with their similarities."""
+    asked = min(count, max(10 * n, _FEWEST_ASKED))
+    near = max(_NEAREST, 1 + math.ceil(2 * _SHARES["near"] * n / count))
+    far = max(5, 1 + math.ceil(2 * _SHARES["between"] * n / count))
+    most = min(count - 1, max(_LISTED, 4 * near))
+    # Places of what lies between in a list of neighbours: dense where they are near, up to the last.
+    between = {min(most - 1, round(near * (most / near) ** (step / far))) for step in range(1, far + 1)}
+    pools: dict[str, dict[_Pair, float]] = {kind: {} for kind in _SHARES}
+    for place, listed in neighbours(range(asked), most):
+        for rank, other in enumerate(listed):
+            kind = "near" if rank < near else "between" if rank in between else None
+            if kind is not None:
+                pools[kind][min(place, other.place), max(place, other.place)] = other.similarity
+    for pair in pools["near"]:
+        pools["between"].pop(pair, None)
+    return pools
+
+
+def _spread(pool: dict[_Pair, float], kind: str, drawn: _Drawn, until: int) -> None:
+    """Draw until there are so many: a share of each band of similarity, the rest from the highest bands."""
+    if not pool:
+        return
+    low, high = min(pool.values()), max(pool.values())
+    bands: list[list[_Pair]] = [[] for _ in range(_BANDS)]
+    for pair in sorted(pool, key=lambda pair: stable_hash(f"{pair}")):
+        bands[min(_BANDS - 1, int(_BANDS * (high - pool[pair]) / ((high - low) or 1.0)))].append(pair)
+    share = math.ceil((until - len(drawn)) / _BANDS)
+    for most in (share, len(pool)):
+        for band in bands:
+            stop = min(until, len(drawn) + most)
+            for news_only in (True, False):  # what brings in a new text comes first
+                left = []
+                for pair in band:
+                    if drawn.reached(stop) or (news_only and drawn.uses[pair[0]] and drawn.uses[pair[1]]):
+                        left.append(pair)
+                    else:
+                        drawn.take(*pair, kind)
+                band[:] = left
+
+
+def _take_random(drawn: _Drawn, first: Iterable[_Pair]) -> None:
+    """Draw the pairs `first`, then those of texts that stand one, two … places apart in hash order."""
+    count = len(drawn.uses)
+    apart = ((place, (place + step) % count) for step in range(1, count // 2 + 1) for place in range(count))
+    for pairs in (first, apart):
+        for pair in pairs:
+            if len(drawn) >= drawn.n:
+                return
+            drawn.take(*pair, "random")
+
+
+def summary(result: MineResult) -> str:
+    """Return the table that `mine` ends with."""
+    lines = [f"{'kind':<8} {'pairs':>8}  mean overlap"]
+    lines += [f"{kind:<8} {result.pairs[kind]:>8,}  {result.overlap[kind]:.2f}" for kind in KINDS]
+    passed = [f"{result.repeated:,} repeated"] * bool(result.repeated)
+    passed += [f"{result.blank:,} blank"] * bool(result.blank)
+    aside = f" ({', '.join(passed)} left out)" if passed else ""
+    lines.append(
+        f"{result.covered:,} of {result.texts:,} texts{aside} take part, at most {result.most:,} pairs each"
+    )
+    lines.append(f"pairs -> {result.out}")
+    return "\n".join(lines)

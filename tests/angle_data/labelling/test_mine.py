@@ -1,0 +1,169 @@
+"""Pairs among one's own texts: what is drawn, how evenly, and always the same."""
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from angle_data.cli import app
+from angle_data.errors import InputError
+from angle_data.jsonl import read_jsonl
+from angle_data.labelling.mine import KINDS, MineConfig, mine
+from angle_data.labelling.texts import PairFile
+from angle_data.text import jaccard, pair_key, words
+
+THINGS = ["router", "backup", "invoice", "camera", "garden", "violin", "reactor", "harbour"]
+DEEDS = ["stopped", "arrived", "was sold", "broke down", "is late", "was painted", "got lost", "burns"]
+PLACES = ["in Lyon", "at night", "on Monday", "near the sea", "without warning", "for good"]
+
+
+def sentences():
+    """384 sentences that share their thing, their deed, their place, or nothing."""
+    return [f"The {thing} {deed} {place}." for thing in THINGS for deed in DEEDS for place in PLACES]
+
+
+def write(path: Path, texts):
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return path
+
+
+def draw(tmp_path, texts, **options):
+    config = MineConfig(write(tmp_path / "texts.jsonl", texts), tmp_path / "mined.jsonl", **options)
+    result = mine(config)
+    return result, [row for _, row in read_jsonl(config.out)]
+
+
+def overlap(row):
+    return jaccard(words(row["text1"]), words(row["text2"]))
+
+
+def test_pairs_are_near_between_and_random(tmp_path):
+    result, rows = draw(tmp_path, sentences(), n=400)
+    assert all(list(row) == ["text1", "text2", "kind"] for row in rows)
+    assert Counter(row["kind"] for row in rows) == result.pairs == {"near": 240, "between": 120, "random": 40}
+    means = [np.mean([overlap(row) for row in rows if row["kind"] == kind]) for kind in KINDS]
+    assert [round(mean, 6) for mean in means] == [round(result.overlap[kind], 6) for kind in KINDS]
+    assert means[0] > means[1] + 0.05 > means[2] + 0.1
+    assert PairFile(tmp_path / "mined.jsonl").count == 400  # as llm-score reads it
+
+
+def test_every_text_takes_part_and_none_dominates(tmp_path):
+    hub = "The router was painted near the sea without warning for good in Lyon on Monday."
+    result, rows = draw(tmp_path, [*sentences(), hub, "Zzz qqq.", "Utterly unlike."], n=400)
+    uses = Counter(text for row in rows for text in (row["text1"], row["text2"]))
+    assert result.covered == result.texts == len(uses) == 387
+    assert result.most == max(uses.values()) <= 5  # twice the mean, rounded up
+    alike = [f"The router stopped in Lyon for good {i}." for i in range(100)]
+    crowd, _ = draw(tmp_path, [*alike, *(f"{i}qx" for i in range(100))], n=200)  # half have no neighbours
+    assert (crowd.covered, crowd.pairs["near"]) == (200, 120)
+    few, _ = draw(tmp_path, sentences(), n=60)
+    assert few.covered > 90
+
+
+def test_the_order_of_the_rows_does_not_matter_and_the_seed_does(tmp_path):
+    texts = sentences()
+    _, first = draw(tmp_path, texts, n=300)
+    random.Random(5).shuffle(texts)
+    assert draw(tmp_path, texts, n=300)[1] == first
+    assert draw(tmp_path, texts, n=300, seed=1)[1] != first
+
+
+@pytest.mark.parametrize("texts", [sentences()[:40], [f"Word{i}" for i in range(40)], ["", *"abcdefg"] * 2])
+def test_no_pair_comes_twice_up_to_all_there_are(tmp_path, texts):
+    distinct = len({text for text in texts if text})
+    possible = distinct * (distinct - 1) // 2
+    for n in (1, distinct, possible - 1, possible):
+        result, rows = draw(tmp_path, texts, n=n)
+        keys = {pair_key(row["text1"], row["text2"]) for row in rows}
+        assert len(keys) == len(rows) == n == sum(result.pairs.values())
+        assert all(one != other for one, other in keys)
+        assert n < distinct or result.covered == distinct
+    with pytest.raises(InputError, match=f"--n {possible + 1:,} is more than the {possible:,} pairs of"):
+        draw(tmp_path, texts, n=possible + 1)
+
+
+def test_equal_texts_are_one(tmp_path):
+    result, rows = draw(tmp_path, ["Disk full.", "disk  FULL", "Disk full.", "", "No route."], n=1)
+    assert (result.texts, result.repeated, result.blank) == (2, 2, 1)
+    assert {rows[0]["text1"], rows[0]["text2"]} == {"Disk full.", "No route."}
+
+
+def test_rare_words_count_more_and_scripts_without_spaces_have_neighbours(tmp_path):
+    filler = [f"it was so and that is how number{i} came to be" for i in range(200)]
+    wanted = [
+        ("the quorum was lost", "quorum came back and all is well how so"),
+        ("数据库连接超时", "应用的数据库连接断开"),
+    ]
+    _, rows = draw(tmp_path, [*filler, *(text for pair in wanted for text in pair)], n=300)
+    near = {pair_key(row["text1"], row["text2"]) for row in rows if row["kind"] == "near"}
+    assert {pair_key(*pair) for pair in wanted} <= near
+
+
+def test_neighbours_by_embeddings(tmp_path):
+    """Rows belong to rows of the file, also blank and repeated ones; here words would say something else."""
+    texts = [f"{'even' if i % 2 else 'odd'} one {chr(97 + i)}" for i in range(20)]
+    angles = np.array([i // 2 for i in range(20)]) * 0.3  # texts 2k and 2k + 1 point one way
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    np.save(tmp_path / "e.npy", np.concatenate([vectors[:1] * 0, vectors[3:4], vectors]))
+    result, rows = draw(tmp_path, ["", texts[3], *texts], n=40, embeddings=tmp_path / "e.npy")
+    near = {pair_key(row["text1"], row["text2"]) for row in rows if row["kind"] == "near"}
+    assert {pair_key(texts[i], texts[i + 1]) for i in range(0, 20, 2)} <= near
+    assert (result.texts, result.covered) == (20, 20)
+    np.save(tmp_path / "e.npy", vectors)
+    with pytest.raises(InputError, match=r"one row for each of the 22 rows of --texts, not \(20, 2"):
+        draw(tmp_path, ["", texts[3], *texts], n=9, embeddings=tmp_path / "e.npy")
+    np.save(tmp_path / "e.npy", vectors * 0)
+    with pytest.raises(InputError, match="rows of zeros or NaN"):
+        draw(tmp_path, texts, n=5, embeddings=tmp_path / "e.npy")
+    (tmp_path / "no.npy").write_bytes(b"x")
+    for name, said in (("none.npy", "does not exist"), ("no.npy", "not a readable .npy")):
+        with pytest.raises(InputError, match=said):
+            draw(tmp_path, texts, n=5, embeddings=tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "message"),
+    [
+        ([], {}, r"texts\.jsonl holds no texts"),
+        (["One.", "one"], {}, "holds only one distinct text; a pair needs two"),
+        (["One.", "Two."], {"n": 0}, "--n must be at least 1, got 0"),
+        (["One.", "Two."], {"n": 2}, "--n 2 is more than the 1 pairs of 2 distinct texts"),
+    ],
+)
+def test_bad_input_is_one_clear_line(tmp_path, texts, options, message):
+    with pytest.raises(InputError, match=message):
+        draw(tmp_path, texts, **options)
+    assert not (tmp_path / "mined.jsonl").exists()
+
+
+def test_only_what_mine_wrote_is_written_over(tmp_path):
+    draw(tmp_path, sentences()[:9], n=5)
+    _, rows = draw(tmp_path, sentences()[:9], n=6)
+    out = tmp_path / "mined.jsonl"
+    graded = "".join(json.dumps({**row, "score": 3}) + "\n" for row in rows)
+    for content in (graded, "my notes\n", '{"text1": "a", "text2": "b"}\n'):
+        out.write_text(content)
+        with pytest.raises(InputError, match="is there and holds something else; give another file"):
+            draw(tmp_path, sentences()[:9], n=6)
+        assert out.read_text() == content
+    for name, message in (
+        ("mined.csv", "must end in .jsonl"),
+        ("texts.jsonl", "is the file of texts itself"),
+    ):
+        with pytest.raises(InputError, match=message):
+            MineConfig(tmp_path / "texts.jsonl", tmp_path / name)
+
+
+def test_the_command_ends_with_a_table(tmp_path):
+    texts = write(tmp_path / "texts.jsonl", sentences()[:50])
+    arguments = ["mine", "--texts", str(texts), "--out", str(tmp_path / "m.jsonl"), "--n", "100"]
+    said = CliRunner().invoke(app, arguments)
+    assert said.exit_code == 0
+    lines = said.stdout.splitlines()
+    assert [line.split()[0] for line in lines[:4]] == ["kind", *KINDS]
+    assert lines[4].startswith("50 of 50 texts take part")
+    assert json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)["pairs"]["near"] == 60
