@@ -6,20 +6,14 @@ folder with journal.jsonl, run.json, rejected.jsonl, and candidates.jsonl or sco
 In reading order:
 
 - `command`: makes the commands from their options, and prints what they return
-- `config`: the options of both commands
+- `config`: the options of llm-label and llm-score
 - `label`: llm-label: requests from texts, candidates from replies
 - `score`: llm-score: requests from pairs, grades from replies
-- `overlap`: what a run of degrees tells: sentences and shared words by degree
-- `plan`: how to spend a budget on sentences and grades
+- `pilot`: llm-label --pilot: a sample first, and the forecast that follows from it
+- `plan`: llm-label --plan: how to spend a budget on sentences and grades
 - `mine`: pairs among the texts themselves, to be graded
 - `texts`: the rows of a file as texts or as pairs
 - `prompts`: prompt files and their placeholders
-- `pilot`: llm-label --pilot: a sample first, and the forecast that follows from it
-- `session`: what a command brings, and one session of asking from start to verdict
-- `forecast`: what a session would ask and cost
-- `collect`: the asking itself: open requests, limits, interrupts
-- `journal`: the replies on disk, found again by the key of their request (`annotators.base.request_key`)
-- `budget`: token counts, and what the limits still allow
-- `runfile`: run.json
+- `asking/`: one session of asking, with its journal and limits
 - `replies/`: what a raw reply says
 """

@@ -21,10 +21,10 @@ from angle_data.labelling.config import LabelConfig, ScoreConfig
 from angle_data.tables import TABLE_KINDS
 
 if TYPE_CHECKING:
-    from angle_data.labelling.forecast import SessionPlan
+    from angle_data.labelling.asking.forecast import SessionPlan
+    from angle_data.labelling.asking.session import SessionResult
     from angle_data.labelling.pilot import PilotResult
     from angle_data.labelling.plan import BudgetPlan
-    from angle_data.labelling.session import SessionResult
 
 _SWITCHES = {
     "dry_run": typer.Option("--dry-run", help="Forecast requests, tokens and cost, and send nothing."),
@@ -116,9 +116,7 @@ def _take(config: type, given: dict[str, Any]) -> dict[str, Any]:
 
 
 @with_options(LabelConfig)
-def llm_label(
-    config: LabelConfig, dry_run: bool
-) -> BudgetPlan | SessionPlan | SessionResult | PilotResult:
+def llm_label(config: LabelConfig, dry_run: bool) -> BudgetPlan | SessionPlan | SessionResult | PilotResult:
     """Let a language model write synonymous and opposite sentences for every text, or one for each degree.
 
     `--prompts degrees` asks for a sentence at each degree of similarity, 5 (same meaning) to 1 (same topic).
@@ -161,8 +159,8 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> SessionPlan | SessionResult
 
 def _text(done: BudgetPlan | SessionPlan | SessionResult | PilotResult) -> str:
     """Show what a command returned to people."""
-    from angle_data.labelling.forecast import SessionPlan
-    from angle_data.labelling.session import SessionResult
+    from angle_data.labelling.asking.forecast import SessionPlan
+    from angle_data.labelling.asking.session import SessionResult
 
     if isinstance(done, SessionPlan):
         return _plan_text(done)

@@ -17,14 +17,14 @@ from angle_data.annotators.base import ChatRequest, request_key
 from angle_data.annotators.choice import choose_annotator
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
+from angle_data.labelling.asking.forecast import SessionPlan, plan_all
+from angle_data.labelling.asking.journal import Journal, refusal_of
+from angle_data.labelling.asking.session import Job, SessionResult, Tally, ask_all
 from angle_data.labelling.config import POLARITIES, LabelConfig
-from angle_data.labelling.forecast import SessionPlan, plan_all
-from angle_data.labelling.journal import Journal, refusal_of
-from angle_data.labelling.overlap import DegreeReport
 from angle_data.labelling.prompts import Asked, PromptSet, degrees_schema, list_schema, load_prompts
 from angle_data.labelling.replies.degrees import Part, parse_degrees
+from angle_data.labelling.replies.overlap import DegreeReport
 from angle_data.labelling.replies.parse import parse_reply
-from angle_data.labelling.session import Job, SessionResult, Tally, ask_all
 from angle_data.labelling.texts import TextFile
 from angle_data.records import DEGREES, Candidate, Polarity, Rejection
 from angle_data.text import stable_hash, whole_characters

@@ -14,10 +14,10 @@ from typing import Any
 
 from angle_data.console import duration
 from angle_data.jsonl import read_jsonl
+from angle_data.labelling.asking.forecast import plan_all
+from angle_data.labelling.asking.session import SessionResult
 from angle_data.labelling.config import LabelConfig
-from angle_data.labelling.forecast import plan_all
 from angle_data.labelling.label import LabelJob, label
-from angle_data.labelling.session import SessionResult
 from angle_data.text import stable_hash
 
 _SHOWN = 10

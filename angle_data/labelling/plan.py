@@ -17,7 +17,7 @@ from typing import Any
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.models import Price, price_of
 from angle_data.errors import InputError
-from angle_data.labelling.budget import estimate
+from angle_data.labelling.asking.budget import estimate
 from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.label import plan_label
 from angle_data.labelling.prompts import load_prompt
@@ -100,12 +100,11 @@ def plan_budget(config: LabelConfig) -> BudgetPlan:
     budget = config.budget_usd
     if budget is None or not 0 < budget < math.inf:
         raise InputError(f"--plan needs --budget-usd, more than 0, got {budget}")
-    spec = choose_annotator(config.engine, forecast=True)
+    spec = choose_annotator(config.engine)
     price = price_of(spec)
     if price is None:
         raise InputError(
-            f"--plan needs a price, and that of {spec.checkpoint!r} is not known: give --usd-per-million "
-            "IN,OUT"
+            f"--plan needs a price, and that of {spec.checkpoint!r} is not known: give --price IN,OUT"
         )
     texts = TextFile(config.texts, text_field=config.text_field, id_field=config.id_field, limit=config.limit)
     costs = _costs(config, price, [item.text for item in islice(texts, _SAMPLE)])
@@ -161,8 +160,8 @@ def _commands(config: LabelConfig, best: Offer, costs: dict[str, tuple[float, fl
     engine = config.engine
     who = ["--model", engine.model]
     who += [part for url in engine.base_urls for part in ("--base-url", url)]
-    if engine.usd_per_million is not None:
-        who += ["--usd-per-million", "{:g},{:g}".format(*engine.usd_per_million)]
+    if engine.price is not None:
+        who += ["--price", "{:g},{:g}".format(*engine.price)]
     model = shlex.join(who)
     folder = Path("runs") / engine.model.replace("/", "-")
     field = ["--text-field", config.text_field] if config.text_field != "text" else []

@@ -23,12 +23,12 @@ from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
+from angle_data.labelling.asking.forecast import SessionPlan, plan_all
+from angle_data.labelling.asking.journal import Journal, refusal_of
+from angle_data.labelling.asking.session import Job, SessionResult, Tally, ask_all
 from angle_data.labelling.config import ScoreConfig
-from angle_data.labelling.forecast import SessionPlan, plan_all
-from angle_data.labelling.journal import Journal, refusal_of
 from angle_data.labelling.prompts import list_schema, load_prompt, object_schema
 from angle_data.labelling.replies.grades import parse_grades
-from angle_data.labelling.session import Job, SessionResult, Tally, ask_all
 from angle_data.labelling.texts import Pair, PairFile, make_pair
 from angle_data.resources import packaged_folder
 from angle_data.text import content_id, pair_key, whole_characters

@@ -28,8 +28,8 @@ from angle_data.annotators.base import ChatRequest, Reply
 from angle_data.annotators.registry import ANNOTATORS
 from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
 from angle_data.errors import StoppedError
+from angle_data.labelling.asking.journal import read_journal
 from angle_data.labelling.config import LabelConfig
-from angle_data.labelling.journal import read_journal
 from angle_data.labelling.label import label
 
 USAGE = {"prompt_tokens": 50, "completion_tokens": 30, "total_tokens": 80}

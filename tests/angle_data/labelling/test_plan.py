@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from angle_data.cli import app
 from angle_data.labelling import plan as planning
 
-PRICE = "--usd-per-million 1,2"
+PRICE = "--price 1,2"
 
 
 @pytest.fixture

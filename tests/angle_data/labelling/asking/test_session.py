@@ -11,8 +11,8 @@ from angle_data.annotators.registry import ANNOTATORS
 from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.forecast import plan_all
-from angle_data.labelling.session import Job, ask_all
+from angle_data.labelling.asking.forecast import plan_all
+from angle_data.labelling.asking.session import Job, ask_all
 
 
 class Echo:

@@ -7,7 +7,7 @@ from fake_openai import FakeOpenAI
 
 from angle_data.annotators.base import ChatRequest, Sampling
 from angle_data.annotators.spec import EngineConfig
-from angle_data.labelling.budget import estimate, guess_tokens, prompt_tokens
+from angle_data.labelling.asking.budget import estimate, guess_tokens, prompt_tokens
 from angle_data.labelling.config import LabelConfig
 from angle_data.labelling.label import label, plan_label
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from angle_data.annotators.base import ChatRequest, Held, Reply
 from angle_data.annotators.models import Price
-from angle_data.labelling.journal import Spent
+from angle_data.labelling.asking.journal import Spent
 
 _CHARS_PER_TOKEN = 4.0
 _WIDE_PER_TOKEN = 1.5

@@ -4,8 +4,8 @@ import pytest
 
 from angle_data.annotators.base import ChatRequest, Held, Reply, Sampling
 from angle_data.annotators.models import Price
-from angle_data.labelling.budget import Ledger, Tokens
-from angle_data.labelling.journal import Spent
+from angle_data.labelling.asking.budget import Ledger, Tokens
+from angle_data.labelling.asking.journal import Spent
 
 GUESS = Tokens(100.0, 100.0)
 

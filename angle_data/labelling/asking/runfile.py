@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 from angle_data.annotators.batch_state import open_requests
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
-from angle_data.labelling.budget import Ledger
+from angle_data.labelling.asking.budget import Ledger
 from angle_data.locking import LOCK_NAME
 from angle_data.text import counted
 
 if TYPE_CHECKING:
-    from angle_data.labelling.session import Job
+    from angle_data.labelling.asking.session import Job
 
 log = logging.getLogger("angle.labelling")
 

@@ -13,12 +13,12 @@ from angle_data.annotators.base import ChatRequest, Reply, Sampling
 from angle_data.annotators.spec import AnnotatorSpec, EngineConfig
 from angle_data.errors import InputError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.budget import Ledger
-from angle_data.labelling.collect import Collector
+from angle_data.labelling.asking.budget import Ledger
+from angle_data.labelling.asking.collect import Collector
+from angle_data.labelling.asking.journal import open_journal, read_journal
+from angle_data.labelling.asking.session import Job
 from angle_data.labelling.config import LabelConfig
-from angle_data.labelling.journal import open_journal, read_journal
 from angle_data.labelling.label import label, plan_label
-from angle_data.labelling.session import Job
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5}
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.labelling.journal import open_journal, read_journal, refusal_of
+from angle_data.labelling.asking.journal import open_journal, read_journal, refusal_of
 
 KEYS = [f"{i:032x}" for i in range(4)]
 

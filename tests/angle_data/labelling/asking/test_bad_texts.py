@@ -12,10 +12,10 @@ from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AngleError, AnnotatorError, InputError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.budget import Ledger
-from angle_data.labelling.collect import Collector
+from angle_data.labelling.asking.budget import Ledger
+from angle_data.labelling.asking.collect import Collector
+from angle_data.labelling.asking.journal import open_journal
 from angle_data.labelling.config import LabelConfig
-from angle_data.labelling.journal import open_journal
 from angle_data.labelling.label import LabelJob, label
 
 COUNT = 60

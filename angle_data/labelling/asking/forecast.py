@@ -9,10 +9,10 @@ from typing import Any
 from angle_data.annotators.models import price_of
 from angle_data.annotators.registry import load_annotator
 from angle_data.errors import CredentialsError
-from angle_data.labelling.budget import NO_TOKENS, Tokens, guess_tokens, prompt_tokens
-from angle_data.labelling.journal import Journal, read_journal
-from angle_data.labelling.runfile import RunFile
-from angle_data.labelling.session import Job
+from angle_data.labelling.asking.budget import NO_TOKENS, Tokens, guess_tokens, prompt_tokens
+from angle_data.labelling.asking.journal import Journal, read_journal
+from angle_data.labelling.asking.runfile import RunFile
+from angle_data.labelling.asking.session import Job
 
 log = logging.getLogger("angle.labelling")
 

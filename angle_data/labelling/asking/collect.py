@@ -29,12 +29,12 @@ from angle_data.annotators.base import (
 )
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.console import Progress
-from angle_data.labelling.budget import Ledger, Tokens, estimate, guess_tokens
-from angle_data.labelling.journal import Journal, refusal_of
+from angle_data.labelling.asking.budget import Ledger, Tokens, estimate, guess_tokens
+from angle_data.labelling.asking.journal import Journal, refusal_of
 from angle_data.text import counted, whole_characters
 
 if TYPE_CHECKING:
-    from angle_data.labelling.session import Job
+    from angle_data.labelling.asking.session import Job
 
 log = logging.getLogger("angle.labelling")
 

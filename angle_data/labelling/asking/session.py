@@ -23,10 +23,10 @@ from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AngleError, AnnotatorError, StoppedError
 from angle_data.jsonl import read_jsonl
-from angle_data.labelling.budget import Ledger
-from angle_data.labelling.collect import Collector
-from angle_data.labelling.journal import Journal, open_journal
-from angle_data.labelling.runfile import RunFile
+from angle_data.labelling.asking.budget import Ledger
+from angle_data.labelling.asking.collect import Collector
+from angle_data.labelling.asking.journal import Journal, open_journal
+from angle_data.labelling.asking.runfile import RunFile
 from angle_data.text import counted
 
 log = logging.getLogger("angle.labelling")
