@@ -4,10 +4,11 @@
     python benchmarks/llm_ensemble.py stsb --only concat-ordinal principled-graded
     python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2   # also with a fifth of b swapped
     python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2 --detect      # only what is found
+    python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:1 --detect --grades grader-e.jsonl
 
-The grades that `principled` uses come from no LLM. They are simulated: three graders see the polarity that
-was asked for (before anything is flipped) through normal noise, which leaves each an area under the curve of
-0.9. Data sets are named SET-LABELS: SET is an annotator, concat,
+Without --grades no LLM has graded: three simulated graders see the polarity that was asked for (before
+anything is flipped) through normal noise, which leaves each an area under the curve of 0.9. With it the
+grades are those of a file (lines with `source, text, grader, score`). Data sets are named SET-LABELS: SET is an annotator, concat,
 vote or principled, LABELS is binary, ordinal or graded. All have the same number of random pairs; of other
 pairs all have as many as the smallest, each source and polarity giving up its share.
 
@@ -72,11 +73,11 @@ def main() -> None:
     recipe = Recipe.from_toml(find_recipe(task.recipe)).with_overrides({"precision": arguments.precision})
     root = RESULTS / task.name / "ensemble" / task.recipe
     runs = candidates(task)
-    worlds = [make_world(task, root, runs, None)]
-    if arguments.flip:
-        worlds.append(make_world(task, root, runs, arguments.flip))
+    flips = [None, arguments.flip] if arguments.flip else [None]
+    worlds = [make_world(root, runs, flip, arguments.grades) for flip in flips]
     wanted = arguments.only or DEFAULT
-    built = {world.name: build_all(task, world, sorted({*wanted, *DEFAULT})) for world in worlds}
+    names = ["principled-ordinal"] if arguments.detect else sorted({*wanted, *DEFAULT})
+    built = {world.name: build_all(task, world, names) for world in worlds}
     detected = {world.name: detect(world) for world in worlds}
     results: list[dict[str, Any]] = []
     if not arguments.detect:
@@ -107,6 +108,7 @@ def parse_arguments() -> argparse.Namespace:
     ]
     parser.add_argument("--only", nargs="+", choices=names, metavar="SET-LABELS")
     parser.add_argument("--flip", type=parse_flip, metavar="ANNOTATOR:SHARE")
+    parser.add_argument("--grades", type=Path, metavar="FILE", help="grades of an LLM, in place of simulated ones")
     parser.add_argument("--detect", action="store_true", help="print what is found and fit no data set")
     parser.add_argument("--precision", default="fp32")
     return parser.parse_args()
@@ -115,7 +117,7 @@ def parse_arguments() -> argparse.Namespace:
 def parse_flip(text: str) -> tuple[str, float]:
     """Return the annotator and the share of "annotator-b:0.2"."""
     name, _, share = text.partition(":")
-    if name not in ANNOTATORS or not 0 < float(share) < 1:
+    if name not in ANNOTATORS or not 0 < float(share) <= 1:
         raise argparse.ArgumentTypeError(f"{text!r}: give ANNOTATOR:SHARE, such as annotator-b:0.2")
     return name, float(share)
 
@@ -124,10 +126,7 @@ def parse_flip(text: str) -> tuple[str, float]:
 
 
 def make_world(
-    task: Task,
-    root: Path,
-    runs: dict[str, Path],
-    flip: tuple[str, float] | None,
+    root: Path, runs: dict[str, Path], flip: tuple[str, float] | None, grades: Path | None
 ) -> World:
     """Copy the candidates, swapping some, and grade them; what was done before is not done again."""
     name = "clean" if flip is None else f"flip-{flip[0]}-{flip[1]:g}"
@@ -146,8 +145,18 @@ def make_world(
             rows.append(row)
         copies[annotator] = folder / "labels" / annotator
         write_jsonl(copies[annotator] / "candidates.jsonl", rows)
-    scores = simulate(folder, copies, flipped)
+    scores = import_grades(folder, grades) if grades else simulate(folder, copies, flipped)
     return World(name, folder, copies, (scores,), frozenset(flipped))
+
+
+def import_grades(folder: Path, file: Path) -> Path:
+    """Write the grades of a file as a run folder of `llm-score`."""
+    rows = [
+        {"text1": row["source"], "text2": row["text"], "score": row["score"], "model": row["grader"]}
+        for _, row in read_jsonl(file)
+    ]
+    write_jsonl(folder / "scores-given" / "scores.jsonl", rows)
+    return folder / "scores-given"
 
 
 def simulate(folder: Path, runs: dict[str, Path], flipped: Set[tuple[str, str]]) -> Path:

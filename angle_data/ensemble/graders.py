@@ -1,8 +1,10 @@
 """Which graders are believed, what their grades cover, and what report and card say about them.
 
-Graders are judged once, before anything is kept, by the polarities that were asked for. One that hardly tells
-synonyms from antonyms is left out of strategy and labels alike: what such a grader misses, a style of writing
-say, it misses in many pairs alike, which no model of chance errors allows for.
+Graders are judged once, before anything is kept, by what was asked for. One that hardly tells synonyms (and
+degrees 4 and 5) from antonyms (and degrees 1 and 2) is left out of strategy and labels alike: what such a
+grader misses, a style of writing say, it misses in many pairs alike, which no model of chance errors allows
+for. An annotator that errs cannot make a good grader look weak: what counts is the annotator whose sentences
+the grader tells apart best, unless it has most of them the wrong way round.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median_high
 from typing import Any
 
 from angle_data.ensemble.read import NOTHING_READ, Grades, GradeSet, Source, offers, peer_grades, read_scores
@@ -159,8 +162,9 @@ def read_grading(paths: Sequence[Path], sources: Sequence[Source], *, labels: st
 def judge(sources: Sequence[Source], grades: Grades) -> Judgement:
     """Judge each grader by the polarities that were asked for.
 
-    It is used if it graded candidates of others with an area under the curve of at least 0.75, or fewer than
-    20 of either polarity. Pairs that annotators contradict each other about say nothing.
+    It is used if it graded candidates of others with an area under the curve of at least 0.75 for one of the
+    annotators, and more than 0.25 for most of them, or fewer than 20 of either side. Pairs that annotators
+    contradict each other about say nothing.
     """
     if not grades:
         return Judgement({}, grades, 0, 0)
@@ -184,10 +188,9 @@ def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades) -> Verdict:
         if grade is None:
             continue
         known = True
-        if not (pair.synonyms and pair.antonyms):
-            polarity: Polarity = "synonym" if pair.synonyms else "antonym"
+        if pair.side:
             for name in (_ALL, *pair.models):
-                found.setdefault(name, {"synonym": [], "antonym": []})[polarity].append(grade)
+                found.setdefault(name, {"synonym": [], "antonym": []})[pair.side].append(grade)
     if not known:
         return Verdict()
     areas = {name: _area_under_curve(sides) for name, sides in sorted(found.items())}
@@ -196,7 +199,10 @@ def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades) -> Verdict:
     single = {
         name: area for name, area in areas.items() if name != _ALL and name in enough and area is not None
     }
-    if auc is None or auc >= _LEAST_AUC or _ALL not in enough:
+    if auc is None or _ALL not in enough:
+        return Verdict(auc, single, None)
+    fair = list(single.values()) or [auc]
+    if max(fair) >= _LEAST_AUC and median_high(fair) > 1 - _LEAST_AUC:
         return Verdict(auc, single, None)
     shown = f", {_shown(single)}" if len(single) > 1 else ""
     shown = f"(area under the curve {auc:.2f}{shown}, {_LEAST_AUC:g} is needed)"

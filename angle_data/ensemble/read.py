@@ -120,7 +120,9 @@ def group_by_source(candidates: Iterable[Candidate]) -> list[Source]:
     sources = []
     for key, group in sorted(groups.items()):
         group.sort(
-            key=lambda c: (c.polarity or "", normalise(c.text), c.model, c.text, c.key, c.source_id, c.source)
+            key=lambda c: (
+                c.polarity or "", c.degree or 0, normalise(c.text), c.model, c.text, c.key, c.source_id, c.source
+            )
         )
         source_id, text = min((c.source_id, c.source) for c in group)
         sources.append(Source(key, source_id, text, tuple(group)))
