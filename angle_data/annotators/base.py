@@ -15,8 +15,8 @@ from angle_data.errors import InputError
 
 _KEY_VERSION = 1
 
-Task = Literal["synonym", "antonym", "score"]
-"""What a request asks for: sentences of one polarity, or grades of pairs."""
+Task = Literal["synonym", "antonym", "degrees", "score"]
+"""What a request asks for: sentences of one polarity, one for each degree, or grades of pairs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Answers from a file of recorded replies: for demos, tests, and replies made elsewhere. Sends nothing.
 
-Rows are `text`, `polarity` and `reply` for `llm-label`, or `text1`, `text2` and `reply` for `llm-score`, and
-`annotator` where a file holds several. A recorded grade is that of a pair in either order of its texts.
+Rows are `text`, `polarity` and `reply` for `llm-label`, with `task` (`degrees`, or `graded`, its older name)
+in place of `polarity` for degrees; `text1`, `text2` and `reply` for `llm-score`; and `annotator` where a file
+holds several. A recorded grade is that of a pair in either order of its texts.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ NOT_RECORDED = "not_recorded"
 """The kind of the failure of a request without a recorded reply."""
 
 _BREATHE_EVERY = 64
+_DEGREES = ("degrees", "graded")
 
 _Replies = dict[tuple[str, str], str]  # (source, task) -> reply
 
 
 class Recorded:
-    """Matches requests with recorded replies: by text and polarity, or by the two texts of a pair."""
+    """Matches requests with recorded replies: by text and what was asked, or by the two texts of a pair."""
 
     def __init__(self, spec: AnnotatorSpec) -> None:
         if spec.replies is None:
@@ -65,7 +67,7 @@ def _load(path: Path, name: str) -> _Replies:
         if annotator != name:
             others.add(str(annotator))
             continue
-        task = "score" if graded else check_polarity(row.get("polarity"), where)
+        task = "score" if graded else _task(row, where)
         # As `llm-score` writes the source of a request about one pair.
         if replies.setdefault(("\n".join(texts), task), reply) != reply:
             about = "pair" if graded else "text"
@@ -77,6 +79,16 @@ def _load(path: Path, name: str) -> _Replies:
             f"{path} holds no replies{f' {whose}' if others else '; give a file with at least one'}"
         )
     return exchanged | replies
+
+
+def _task(row: dict[str, Any], where: str) -> str:
+    """Return what a row about one text answers: `synonym`, `antonym` or `degrees`."""
+    task = row.get("task")
+    if task is None or row.get("polarity") is not None:
+        return check_polarity(row.get("polarity"), where)
+    if task not in _DEGREES:
+        raise InputError(f"{where}: task must be {' or '.join(_DEGREES)}, got {task!r}; or give a polarity")
+    return _DEGREES[0]
 
 
 def _string(row: dict[str, Any], field: str, where: str) -> str:

@@ -111,8 +111,8 @@ class EngineConfig:
         "Variable that holds the API key.", None, shown="the public API's usual one"
     )
     replies: Path | None = option(  # noqa: RUF009 - makes a field
-        "Recorded replies, for --engine recorded: .jsonl[.gz] with text, polarity and reply (llm-score: "
-        "text1, text2 and reply), and annotator if there are several.",
+        "Recorded replies, for --engine recorded: .jsonl[.gz] with text, polarity and reply (for degrees: "
+        "task instead of polarity; llm-score: text1, text2 and reply), and annotator if there are several.",
         None,
     )
     engine_options: Mapping[str, Any] = option(

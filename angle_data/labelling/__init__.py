@@ -9,6 +9,7 @@ In reading order:
 - `config`: the options of both commands
 - `label`: llm-label: requests from texts, candidates from replies
 - `score`: llm-score: requests from pairs, grades from replies
+- `overlap`: what a run of degrees tells: sentences and shared words by degree
 - `texts`: the rows of a file as texts or as pairs
 - `prompts`: prompt files and their placeholders
 - `session`: what a command brings, and one session of asking from start to verdict

@@ -103,8 +103,9 @@ def _take(config: type, given: dict[str, Any]) -> dict[str, Any]:
 
 @with_options(LabelConfig)
 def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult:
-    """Let a language model write synonymous and opposite sentences for every text.
+    """Let a language model write synonymous and opposite sentences for every text, or one for each degree.
 
+    `--prompts degrees` asks for a sentence at each degree of similarity, 5 (same meaning) to 1 (same topic).
     Replies are journalled as they come: nothing is asked, or paid for, twice. Exit codes: 0 all answered, or
     refused for good by a server that answers others; 1 an error to be mended, every request failed, or no
     reply is of use; 75 a limit was reached, batches are still worked on, the server went away, or some
@@ -146,12 +147,26 @@ def _plan_text(plan: SessionPlan) -> str:
 def _result_text(result: SessionResult) -> str:
     """Show what a session did, without needless zeros."""
     counts = dict(result.counts)
-    failed, rejected = counts.pop("failed"), counts.pop("rejected")
+    failed, rejected, degrees = counts.pop("failed"), counts.pop("rejected"), dict(counts.pop("degrees", {}))
     always = ("requests", "asked", "kept")
     shown = {name: count for name, count in counts.items() if count or name in always}
     shown |= {f"failed: {kind}": count for kind, count in failed.items()}
     shown |= {f"rejected: {reason}": count for reason, count in rejected.items()}
-    return f"{_table(shown)}\n{result.model} -> {result.run}"
+    told = f"{_degrees_text(degrees)}\n" if degrees else ""
+    return f"{_table(shown)}\n{told}{result.model} -> {result.run}"
+
+
+def _degrees_text(degrees: dict[str, Any]) -> str:
+    """Show the sentences of each degree, and how many words they share with their texts."""
+    share = degrees.pop("higher_shares_more")
+    lines = [
+        f"degree {name}: {row['kept']:,} kept, word overlap {row['overlap']:.2f}"
+        for name, row in degrees.items()
+        if row["kept"]
+    ]
+    if share is not None:
+        lines.append(f"a 5 or 4 shares more words than a 3 or 2: {share:.0%} (50% tells nothing)")
+    return "\n".join(lines)
 
 
 def _table(rows: dict[str, int]) -> str:

@@ -36,9 +36,13 @@ class LabelConfig:
     engine: EngineConfig
     texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one a line).")  # noqa: RUF009
     out: Path = option(_OUT)  # noqa: RUF009
-    size: int = option("Sentences to ask for, per text and polarity.", 2)
-    polarity: str = option("both, synonym or antonym.", "both")
-    prompts: str = option("paper, structured, or a folder of prompts.", "paper")
+    size: int | None = option("Sentences to ask for, per text and polarity.", None, shown="2")
+    polarity: str | None = option("both, synonym or antonym.", None, shown="both")
+    prompts: str = option(
+        "paper, structured, degrees (a sentence for each degree of similarity, 5 to 1), or a folder of "
+        "prompts.",
+        "paper",
+    )
     text_field: str = option("Field or column of the text.", "text")
     id_field: str = option("Field or column of the id, if there is one.", "id")
     limit: int | None = option("Use only the first texts.", None)
@@ -51,7 +55,7 @@ class LabelConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"--{name} must be at least 1, got {value}")
-        if self.polarity not in POLARITIES:
+        if self.polarity is not None and self.polarity not in POLARITIES:
             raise InputError(f"--polarity must be one of {', '.join(POLARITIES)}, got {self.polarity!r}")
 
 

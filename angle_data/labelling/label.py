@@ -1,7 +1,8 @@
 """`llm-label`: asks an annotator for sentences about every text, and derives the candidates from its replies.
 
-One request per text and polarity, in the order of the texts. `candidates.jsonl` and `rejected.jsonl` are a
-pure function of the requests and the journal, so a better parser reaches old replies without another call.
+One request per text and polarity, or one per text for all degrees, in the order of the texts.
+`candidates.jsonl` and `rejected.jsonl` are a pure function of the requests and the journal, so a better
+parser reaches old replies without another call.
 """
 
 from __future__ import annotations
@@ -13,21 +14,26 @@ from typing import Any
 
 from angle_data.annotators.base import ChatRequest, request_key
 from angle_data.annotators.choice import choose_annotator
+from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
 from angle_data.labelling.config import POLARITIES, LabelConfig
 from angle_data.labelling.forecast import SessionPlan, plan_all
 from angle_data.labelling.journal import Journal, refusal_of
-from angle_data.labelling.prompts import list_schema, load_prompts
-from angle_data.labelling.replies.parse import ParsedReply, parse_reply
+from angle_data.labelling.overlap import DegreeReport
+from angle_data.labelling.prompts import Asked, PromptSet, degrees_schema, list_schema, load_prompts
+from angle_data.labelling.replies.degrees import Part, parse_degrees
+from angle_data.labelling.replies.parse import parse_reply
 from angle_data.labelling.session import Job, SessionResult, Tally, ask_all
 from angle_data.labelling.texts import TextFile
-from angle_data.records import Candidate, Polarity, Rejection
+from angle_data.records import DEGREES, Candidate, Polarity, Rejection
 from angle_data.text import whole_characters
 
 log = logging.getLogger("angle.labelling")
 
 # Paraphrases run a little longer than what they paraphrase; used before any reply is known.
 _REPLY_STRETCH = 1.3
+_KEY_CHARS = 8  # of JSON around each sentence
+_SIZE, _POLARITY = 2, "both"  # without --size and --polarity
 
 
 def plan_label(config: LabelConfig) -> SessionPlan:
@@ -75,31 +81,32 @@ class LabelJob(Job):
         self.run, self.retry_rejected = config.out, config.retry_rejected
         self.spec = choose_annotator(config.engine, config.out, forecast=forecast)
         self._prompts = load_prompts(config.prompts)
+        self._asked = _asked(config, self._prompts)
+        self._size = config.size or _SIZE
         self.texts = TextFile(
             config.texts, text_field=config.text_field, id_field=config.id_field, limit=config.limit
         )
-        self.total = self.spec.share_of(self.texts.count * len(POLARITIES[config.polarity]))
+        self.total = self.spec.share_of(self.texts.count * len(self._asked))
 
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
-        """Yield one request per text and polarity."""
-        size = self.config.size
-        schema = list_schema("sentences", {"type": "string"}, size)
+        """Yield one request per text and prompt."""
+        size = self._size
+        schema = degrees_schema() if self._of_degrees else list_schema("sentences", {"type": "string"}, size)
         parts = []
-        for polarity in POLARITIES[self.config.polarity]:
-            prompt = self._prompts[polarity]
-            sampling = self.spec.sampling(schema if prompt.reply == "json" else None)
-            parts.append((polarity, prompt, sampling))
+        for asked in self._asked:
+            prompt = self._prompts[asked]
+            parts.append((asked, prompt, self.spec.sampling(schema if prompt.reply == "json" else None)))
         for text in self.texts:
             if not self.spec.takes(text.text):
                 continue
-            for polarity, prompt, sampling in parts:
+            for asked, prompt, sampling in parts:
                 content = prompt.fill({"size": str(size), "text": text.text})
                 messages = ({"role": "user", "content": content},)
                 yield ChatRequest(
                     key=request_key(self.spec.identity, messages, sampling),
                     source_id=text.id,
                     source=text.text,
-                    task=polarity,
+                    task=asked,
                     messages=messages,
                     model=self.spec.checkpoint,
                     sampling=sampling,
@@ -108,47 +115,60 @@ class LabelJob(Job):
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide what is asked, for run.json."""
         config = self.config
-        prompts = {f"{polarity}_sha256": prompt.sha256 for polarity, prompt in self._prompts.items()}
+        prompts = {f"{asked}_sha256": prompt.sha256 for asked, prompt in self._prompts.items()}
+        sentences = {"size": self._size, "polarity": config.polarity or _POLARITY}
         return {
             "texts": config.texts,
             "limit": config.limit,
-            "size": config.size,
-            "polarity": config.polarity,
+            **({} if self._of_degrees else sentences),
             "prompts": {"name": config.prompts, **prompts},
         }
 
     def fields(self, request: ChatRequest) -> dict[str, Any]:
         """Return what a journal row of labelling holds beside the common fields."""
         polarity = _polarity(request)
-        return {"prompt_sha256": self._prompts[polarity].sha256, "polarity": polarity}
+        asked = {"task": request.task} if polarity is None else {"polarity": polarity}
+        return {"prompt_sha256": self._prompts[polarity or "degrees"].sha256, **asked}
 
     def reply_chars(self, request: ChatRequest) -> float:
         """Guess the length of a reply."""
-        return self.config.size * len(request.source) * _REPLY_STRETCH
+        if self._of_degrees:
+            return len(DEGREES) * (len(request.source) * _REPLY_STRETCH + _KEY_CHARS)
+        return self._size * len(request.source) * _REPLY_STRETCH
 
     def is_rejected(self, request: ChatRequest, row: dict[str, Any]) -> bool:
         """Whether the reply to a request holds no sentence."""
-        return not self._parse(request, row).sentences
+        return all(part.reason is not None for part in self._parse(request, row))
 
     def derive(self, journal: Journal) -> dict[str, Any]:
         """Write candidates.jsonl and rejected.jsonl in the order of the requests, and return the counts.
 
         `requests = replied + refused + failed + unanswered`. `from_journal` of the replied ones were answered
         before this session, `without_sentence` of them gave no sentence. `kept` and `rejected` count the
-        parts of replies. A request that was asked anew and failed counts as failed.
+        parts of replies. A request that was asked anew and failed counts as failed. `missing_degrees` counts
+        the degrees without a sentence in replies that have some; `degrees` is what `DegreeReport` tells.
         """
-        tally = Tally()
+        tally, report = Tally(), DegreeReport()
         out = self.config.out
         with replace_file(out / "candidates.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for request in self.requests(journal):
                 tally.counts["requests"] += 1
+                degrees: dict[int, str] = {}
                 for record in self._records(request, journal, tally):
-                    (kept if isinstance(record, Candidate) else dropped).write(_line(record))
+                    (kept if isinstance(record, Candidate) else dropped).write(dumps(record.to_dict()) + "\n")
+                    if isinstance(record, Candidate) and record.degree is not None:
+                        degrees[record.degree] = record.text
+                if degrees:
+                    report.add(request.source, degrees)
+                    tally.counts["missing_degrees"] += len(DEGREES) - len(degrees)
+        if said := report.warning():
+            log.warning(said)
         return {
             "blank_texts": self.texts.blank,
             "repeated_rows": self.texts.repeated,
             **tally.table("requests", "from_journal", "replied", "failed", "unanswered", "refused"),
             **tally.table("without_sentence", "kept", "rejected"),
+            **({**tally.table("missing_degrees"), "degrees": report.counts()} if self._of_degrees else {}),
         }
 
     def _records(
@@ -163,14 +183,17 @@ class LabelJob(Job):
             yield Rejection(*source, "", model, request.key, "refused_by_server", why)
             state = "refused"
         elif row is not None:
-            parsed, state = self._parse(request, row), "replied"
-            for text in parsed.sentences:
-                yield Candidate(*source, text, model, request.key)
-            for reason, text in parsed.rejected:
-                tally.rejected[reason] += 1
-                yield Rejection(*source, text, model, request.key, reason, whole_characters(row["reply"]))
-            tally.counts["kept"] += len(parsed.sentences)
-            tally.counts["without_sentence"] += not (parsed.sentences or failure)
+            parts, state = self._parse(request, row), "replied"
+            kept = [part for part in parts if part.reason is None]
+            for part in kept:
+                yield Candidate(*source, part.text, model, request.key, part.degree)
+            for text, reason, degree in parts:
+                if reason is not None:
+                    tally.rejected[reason] += 1
+                    raw = whole_characters(row["reply"])
+                    yield Rejection(*source, text, model, request.key, reason, raw, degree)
+            tally.counts["kept"] += len(kept)
+            tally.counts["without_sentence"] += not (kept or failure)
         if failure is not None:
             state = "failed"
             tally.failed[failure.kind] += 1
@@ -180,21 +203,36 @@ class LabelJob(Job):
         if state == "replied":
             tally.counts["from_journal"] += journal.held_before(request.key)
 
-    def _parse(self, request: ChatRequest, row: dict[str, Any]) -> ParsedReply:
-        return parse_reply(
-            row["reply"],
-            source=request.source,
-            finish_reason=row.get("finish_reason"),
-            size=self.config.size,
-            polarity=_polarity(request),
-        )
+    @property
+    def _of_degrees(self) -> bool:
+        return "degrees" in self._prompts
+
+    def _parse(self, request: ChatRequest, row: dict[str, Any]) -> list[Part]:
+        reply, source, ended = row["reply"], request.source, row.get("finish_reason")
+        if (polarity := _polarity(request)) is None:
+            return parse_degrees(reply, source=source, finish_reason=ended)
+        found = parse_reply(reply, source=source, finish_reason=ended, size=self._size, polarity=polarity)
+        return [*map(Part, found.sentences), *(Part(text, reason) for reason, text in found.rejected)]
 
 
-def _polarity(request: ChatRequest) -> Polarity:
+def _asked(config: LabelConfig, prompts: PromptSet) -> tuple[Asked, ...]:
+    """Return what is asked about each text, in this order.
+
+    Raises:
+        InputError: An option is given that prompts for degrees have no use for.
+    """
+    if "degrees" not in prompts:
+        return POLARITIES[config.polarity or _POLARITY]
+    for name in ("polarity", "size"):
+        if getattr(config, name) is not None:
+            raise InputError(
+                f"--{name} is for synonyms and antonyms; --prompts {config.prompts} asks for one sentence at "
+                f"each of five degrees: leave out --{name}"
+            )
+    return ("degrees",)
+
+
+def _polarity(request: ChatRequest) -> Polarity | None:
+    """Return the polarity that a request asks for, None if it asks for degrees."""
     assert request.task != "score", "labelling asks for sentences only"
-    return request.task
-
-
-def _line(record: Candidate | Rejection) -> str:
-    """Return a record as a line of JSON; its fields are strings, so none needs the copy of `to_dict`."""
-    return dumps({name: getattr(record, name) for name in record.__dataclass_fields__}) + "\n"
+    return None if request.task == "degrees" else request.task

@@ -1,7 +1,7 @@
 """Loads prompt files and fills their placeholders; sends nothing.
 
 A prompt is one text file: TOML front matter between two `+++` lines (`placeholders`, `reply`, `description`),
-then the template. A prompt set is a folder with `synonym.txt` and `antonym.txt`.
+then the template. A prompt set is a folder with `synonym.txt` and `antonym.txt`, or with `degrees.txt`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from angle_data.errors import InputError
-from angle_data.records import Polarity
+from angle_data.records import DEGREES
 from angle_data.resources import packaged_folder
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
@@ -35,13 +35,19 @@ class Prompt:
         return _PLACEHOLDER.sub(lambda match: values[match[1]], self.template)
 
 
-PromptSet = dict[Polarity, Prompt]
-"""The prompts of both polarities."""
+Asked = Literal["synonym", "antonym", "degrees"]
+"""What a prompt of labelling asks for."""
+
+PromptSet = dict[Asked, Prompt]
+"""The prompts of both polarities, or that of the degrees alone."""
 
 
 def builtin_names() -> list[str]:
     """Return the names of the prompt sets that come with the toolkit, sorted."""
-    return sorted(path.parent.name for path in packaged_folder("prompts").glob("*/synonym.txt"))
+    folder = packaged_folder("prompts")
+    return sorted(
+        path.parent.name for name in ("synonym", "degrees") for path in folder.glob(f"*/{name}.txt")
+    )
 
 
 def load_prompts(name_or_dir: str) -> PromptSet:
@@ -55,9 +61,15 @@ def load_prompts(name_or_dir: str) -> PromptSet:
     if not folder.is_dir():
         known = ", ".join(builtin_names())
         raise InputError(f"--prompts {name_or_dir}: neither a folder nor a built-in prompt set ({known})")
+    if (degrees := folder / "degrees.txt").is_file():
+        if other := next((p for p in (folder / "synonym.txt", folder / "antonym.txt") if p.is_file()), None):
+            raise InputError(f"{folder} holds {other.name} and degrees.txt; give each kind its own folder")
+        return {"degrees": load_prompt(degrees, known=("text",))}
     for path in (folder / "synonym.txt", folder / "antonym.txt"):
         if not path.is_file():
-            raise InputError(f"{path} does not exist; a prompt folder holds synonym.txt and antonym.txt")
+            raise InputError(
+                f"{path} does not exist; a prompt folder holds synonym.txt and antonym.txt, or degrees.txt"
+            )
     return {"synonym": load_prompt(folder / "synonym.txt"), "antonym": load_prompt(folder / "antonym.txt")}
 
 
@@ -100,6 +112,14 @@ def object_schema(**properties: dict[str, Any]) -> dict[str, Any]:
 def list_schema(name: str, items: dict[str, Any], count: int) -> dict[str, Any]:
     """Return the JSON Schema of the replies to a prompt for JSON: an object with a list of `count` items."""
     return object_schema(**{name: {"type": "array", "items": items, "minItems": count, "maxItems": count}})
+
+
+def degrees_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the reply to a prompt for degrees: a sentence for each.
+
+    No length is set for them: not every service that takes a schema takes lengths of strings.
+    """
+    return object_schema(**{str(degree): {"type": "string"} for degree in DEGREES})
 
 
 def _check(

@@ -120,19 +120,23 @@ def ask_all(job: Job) -> SessionResult:
     price = price_of(spec)
     runfile = RunFile(job)
     runfile.check()
+    # Before a new folder is made: what cannot start leaves nothing behind.
+    begun = (job.run / "journal.jsonl").is_file()
+    annotator = None if begun else load_annotator(spec)
     with open_journal(job.run, spec.name) as journal:
+        ledger = Ledger(journal.spent, price, spec.max_usd, spec.max_tokens_total)
+        collector = Collector(job, journal, ledger)
+        # With nothing to ask, the files can be derived anew without an API key or a file of replies.
+        if collector.has_more() and annotator is None:
+            annotator = load_annotator(spec)
         runfile.warn_of_changes()
         about = "" if spec.shard is None else "about "  # the shards are about equal
         count = "requests as they come" if job.total is None else f"{about}{counted(job.total, 'request')}"
         log.info(
             "%s (%s): %s, %s replies in the journal", spec.name, spec.checkpoint, count, f"{len(journal):,}"
         )
-        ledger = Ledger(journal.spent, price, spec.max_usd, spec.max_tokens_total)
-        collector = Collector(job, journal, ledger)
         error: BaseException | None = None
-        # With nothing to ask, the files can be derived anew without an API key or a file of replies.
-        if collector.has_more():
-            annotator = load_annotator(spec)
+        if annotator is not None and collector.has_more():
             runfile.begin()
             try:
                 collector.ask(annotator)

@@ -6,6 +6,7 @@ It sees wording only: off-topic sentences and swapped polarity are the ensemble'
 In reading order:
 
 - `parse`: the sentences of a reply, and what was cut off, refused or echoed
+- `degrees`: the sentences of a reply to a request for degrees
 - `grades`: the grades that a reply gives
 - `layout`: takes off reasoning, special tokens, fences and tags; splits into marked lists or plain lines
 - `structured`: splits JSON, whole or broken

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from angle_data.labelling.replies.chatter import is_chatter, is_heading, polarity_named
 from angle_data.labelling.replies.structured import Piece, json_pieces, unquoted, without_numbers
@@ -90,7 +92,11 @@ def _list_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
     first = min(found)
     from_two = _value(found[first]) == 2
     bullets = not found[first].groups()
-    items = _items(lines, found, source, size)
+    starts = {i: match.end() for i, match in found.items()}
+    split = None
+    if len(found) == 1:
+        split = partial(_split_inline, value=_value(found[first]), source=source, size=size)
+    items = list_items(lines, starts, split)
     texts = without_numbers([item.text for item in items]) if bullets else [item.text for item in items]
     before: list[Piece] = []
     for line in filter(str.strip, lines[:first]):
@@ -124,17 +130,21 @@ def _is_list(name: str, hits: dict[int, re.Match[str]], lines: list[str], source
     return counted and _FAMILIES[name].match(source) is None
 
 
-def _items(lines: list[str], found: dict[int, re.Match[str]], source: str, size: int) -> list[Piece]:
-    """Return the list items and the lines between and after them."""
+def list_items(
+    lines: list[str], starts: Mapping[int, int], split: Callable[[str], list[str]] | None = None
+) -> list[Piece]:
+    """Return the list items and the lines between and after them.
+
+    `starts` says where the text of an item begins, by the number of its line. `split` parts what that line
+    holds into several items.
+    """
     pieces: list[Piece] = []
     within = gap = False  # an item, and a blank line after it
-    for i in range(min(found), len(lines)):
+    for i in range(min(starts), len(lines)):
         line = lines[i]
-        if (match := found.get(i)) is not None:
-            parts = [line[match.end() :].strip()]
-            if len(found) == 1:
-                parts = _split_inline(parts[0], _value(match), source, size)
-            pieces += [Piece(part, "marked") for part in parts]
+        if (start := starts.get(i)) is not None:
+            item = line[start:].strip()
+            pieces += [Piece(part, "marked") for part in (split(item) if split else [item])]
             within, gap = True, False
         elif not line.strip():
             gap = True

@@ -12,9 +12,10 @@ What counts as cut off (`truncated`):
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from angle_data.labelling.replies.chatter import (
     is_chatter,
@@ -30,7 +31,7 @@ from angle_data.text import normalise, whole_characters
 
 REASONS: dict[str, str] = {
     "chatter": "words around the sentences (greeting, heading, closing remark); no sentence is lost",
-    "duplicate": "the same sentence twice in one reply",
+    "duplicate": "the same sentence twice in one reply; at two degrees neither counts",
     "echo_prompt": "the instruction repeated, or a new task made up after the answer",
     "echo_source": "the input sentence given back unchanged",
     "empty": "a reply, or an item of one, without words",
@@ -38,9 +39,9 @@ REASONS: dict[str, str] = {
     "refusal": "the annotator declined, asked back or chatted instead of answering",
     "refused_by_server": "no reply: whoever was asked refuses this request for good, and answers others",
     "request_failed": "no reply: the request failed and is asked again in the next run",
-    "surplus": "a sentence beyond the number asked for",
+    "surplus": "a sentence beyond the number asked for, or a second one at a degree",
     "truncated": "a sentence that was cut off",
-    "unparseable": "structured data without sentences, or a stretch of markup",
+    "unparseable": "structured data without sentences, markup, or sentences that name no degree",
 }
 """Reason code -> meaning, for everything that `llm-label` writes to rejected.jsonl."""
 
@@ -93,25 +94,47 @@ def parse_reply(
         Piece(whole_characters(piece.text), piece.kind)
         for piece in split_reply(text, source=source, size=size, polarity=polarity)
     ]
-    if pieces:
-        pieces[-1:] = _without_tail(pieces[-1], source)
-    if _is_refused(pieces, source, size):
+    judged = judge(pieces, source=source, size=size, finish_reason=finish_reason, ended=bool(new_task))
+    if judged is None:
         return ParsedReply((), (("refusal", text.strip()),))
-    cut = None if new_task else _cut_off(pieces, source, finish_reason)
-    sentences: list[str] = []
-    rejected: list[tuple[str, str]] = []
-    for index, piece in enumerate(pieces):
-        sentence = _clean(piece.text, source) if piece.kind in ("marked", "line") else _unwrap(piece.text)
-        why = "truncated" if index == cut else _reason(sentence, piece, sentences, source, size)
-        if why is None:
-            sentences.append(sentence)
-        else:
-            rejected.append((why, piece.text.strip()))
+    sentences = [found.sentence for found in judged if found.why is None]
+    rejected = [(found.why, found.piece.text.strip()) for found in judged if found.why is not None]
     if new_task:
         rejected.append(("echo_prompt", new_task))
     if not sentences and not rejected:
         rejected.append(("empty", raw))
     return ParsedReply(tuple(sentences), tuple(rejected))
+
+
+class Judged(NamedTuple):
+    """A piece, the sentence in it, and why that is no candidate; None where it is one."""
+
+    piece: Piece
+    sentence: str
+    why: str | None
+
+
+def judge(
+    pieces: Sequence[Piece], *, source: str, size: int, finish_reason: str | None, ended: bool = False
+) -> list[Judged] | None:
+    """Return what the pieces of a reply are worth, in their order; None if the reply is a refusal.
+
+    A reply that `ended` by itself was not cut off, whatever its `finish_reason`.
+    """
+    pieces = [*pieces[:-1], *(tail for last in pieces[-1:] for tail in _without_tail(last, source))]
+    if _is_refused(pieces, source, size):
+        return None
+    cut = None if ended else _cut_off(pieces, source, finish_reason)
+    judged: list[Judged] = []
+    for index, piece in enumerate(pieces):
+        sentence = _clean(piece.text, source) if piece.kind in ("marked", "line") else _unwrap(piece.text)
+        kept = [found for found in judged if found.why is None]
+        why = "truncated" if index == cut else _reason(sentence, piece, kept, source)
+        taken = piece.degree is not None and any(found.piece.degree == piece.degree for found in kept)
+        if why is None and (taken or len(kept) >= size):
+            why = "surplus"
+        judged.append(Judged(piece, sentence, why))
+    return judged
 
 
 def _before_new_task(text: str, source: str) -> tuple[str, str]:
@@ -179,7 +202,7 @@ def _without_tail(piece: Piece, source: str) -> Iterator[Piece]:
             break
         text = match[1]
         tails.append(Piece(match[2], "around"))
-    yield Piece(text, piece.kind)
+    yield Piece(text, piece.kind, piece.degree)
     yield from reversed(tails)
 
 
@@ -225,7 +248,7 @@ def _closes_early(quoted: str) -> bool:
     return closing in inner
 
 
-def _reason(sentence: str, piece: Piece, kept: list[str], source: str, size: int) -> str | None:
+def _reason(sentence: str, piece: Piece, kept: Sequence[Judged], source: str) -> str | None:
     """Return why the piece is no candidate, or None when it is one."""
     if piece.kind in ("data", "beside"):
         return "unparseable" if piece.kind == "data" else "other_data"
@@ -245,6 +268,5 @@ def _reason(sentence: str, piece: Piece, kept: list[str], source: str, size: int
         return "echo_source"
     if piece.kind == "around":
         return "chatter"
-    if _normalised(sentence) in map(_normalised, kept):
-        return "duplicate"
-    return "surplus" if len(kept) >= size else None
+    repeats = any(_normalised(sentence) == _normalised(found.sentence) for found in kept)
+    return "duplicate" if repeats else None

@@ -10,6 +10,7 @@ import ast
 import json
 import re
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -30,10 +31,12 @@ class Piece:
     (a list item), `line` (an unmarked line), `around` (a line beside a list or JSON), `open` (a JSON string
     that never closes, so certainly cut off), `data` (JSON that is the whole reply and holds no sentences),
     `beside` (what a reply holds beside its sentences: another list, a note, a list item of another kind).
+    `degree` is the one that it is labelled with, if degrees were asked for.
     """
 
     text: str
     kind: Kind
+    degree: int | None = None
 
 
 def around(text: str) -> list[Piece]:
@@ -48,7 +51,7 @@ _ANSWER = (
     r"(?:synonym(?:ous)?|antonym(?:ous)?|paraphrased?|rephrased|rewritten|reworded|opposite|output|answer)"
 )
 _ANSWER_KEY = re.compile(rf"{_ANSWER}s?(?:[ _-]?(?:sentence|text)s?)?[ _-]?\d*", re.I)
-_TEXT_KEY = re.compile(rf"(?:(?:sentence|text|{_ANSWER})s?(?:[ _-]?(?:sentence|text)s?)?)?[ _-]?\d*", re.I)
+TEXT_KEY = re.compile(rf"(?:(?:sentence|text|{_ANSWER})s?(?:[ _-]?(?:sentence|text)s?)?)?[ _-]?\d*", re.I)
 _BROKEN = re.compile(r"""(?:\{\s*"[^"\n]{1,40}"\s*:\s*\[?|\[)\s*(?:\{\s*"[^"\n]{1,40}"\s*:\s*)?["']""")
 _OPENS = re.compile(r"""\s*\{\s*["']""")
 _LITERAL = re.compile(r'"((?:\\.|[^\\])*?)"(?=\s*(:|,\s*["{]|[\]}]|,?\s*\Z))', re.DOTALL)
@@ -69,8 +72,8 @@ def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece
     """Return the pieces of a reply that holds JSON answers, one or several, anywhere; else None."""
     found: list[Piece] = []
     structured, done = False, 0
-    for start in (match.end() for match in islice(_STARTS.finditer(text), _MOST_STARTS)):
-        decoded = _decode(text, start) if start >= done else None
+    for start in starts(text):
+        decoded = decode(text, start) if start >= done else None
         if decoded is None:
             continue
         value, end = decoded
@@ -83,7 +86,7 @@ def json_pieces(text: str, source: str, polarity: Polarity | None) -> list[Piece
             continue
         found += [piece for piece in around(text[done:start]) if not _MARKER.fullmatch(piece.text)]
         found += [Piece(sentence, "structured") for sentence in without_numbers(sentences)]
-        found += [Piece(_as_text(other), "beside") for other in others]
+        found += [Piece(as_text(other), "beside") for other in others]
         structured, done = True, end
     if structured:
         return found + around(text[done:])
@@ -110,13 +113,18 @@ def _stands_alone(text: str, start: int, end: int, value: Any, source: str) -> b
 
 def _is_answer(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(key and _TEXT_KEY.fullmatch(key) for key in map(_as_text, value))
+        return any(key and TEXT_KEY.fullmatch(key) for key in map(as_text, value))
     if all(isinstance(item, str) for item in value):
         return all(len(item.split()) >= _FEWEST_WORDS for item in value)
     return all(isinstance(item, dict) and _is_answer(item) for item in value)
 
 
-def _decode(text: str, start: int) -> tuple[list[Any] | dict[Any, Any], int] | None:
+def starts(text: str) -> Iterator[int]:
+    """Yield where JSON may begin in `text`."""
+    return (match.end() for match in islice(_STARTS.finditer(text), _MOST_STARTS))
+
+
+def decode(text: str, start: int) -> tuple[list[Any] | dict[Any, Any], int] | None:
     """Return the JSON (or, failing that, Python literal) value at `start` and where it ends."""
     value, end = None, len(text)
     try:
@@ -144,7 +152,7 @@ def _parts(value: Any, source: str, polarity: Polarity | None, depth: int = 0) -
             else:
                 others.append(item)
     elif isinstance(value, dict):
-        fields = {_as_text(key): item for key, item in value.items()}
+        fields = {as_text(key): item for key, item in value.items()}
         chosen = _chosen(fields, source, polarity, depth)
         for name in chosen:
             item = fields[name]
@@ -164,7 +172,7 @@ def _chosen(fields: dict[str, Any], source: str, polarity: Polarity | None, dept
     for name in sorted(nested, key=lambda name: _rank(name, polarity)):
         if _parts(fields[name], source, polarity, depth + 1)[0]:
             return [name]
-    named = [name for name, item in fields.items() if isinstance(item, str) and _TEXT_KEY.fullmatch(name)]
+    named = [name for name, item in fields.items() if isinstance(item, str) and TEXT_KEY.fullmatch(name)]
     new = [name for name in named if normalise(fields[name]) != normalise(source)] or named
     return [name for name in new if _ANSWER_KEY.fullmatch(name)] or new
 
@@ -172,10 +180,11 @@ def _chosen(fields: dict[str, Any], source: str, polarity: Polarity | None, dept
 def _rank(name: str, polarity: Polarity | None) -> tuple[bool, bool, bool]:
     """Return how telling the name of a field is, the most telling first."""
     named = polarity_named(name) if polarity else None
-    return (named not in (None, polarity), named is None, not _TEXT_KEY.fullmatch(name))
+    return (named not in (None, polarity), named is None, not TEXT_KEY.fullmatch(name))
 
 
-def _as_text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """Return a string as it is, and any other JSON value as JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -198,13 +207,18 @@ def _broken_json(text: str, source: str) -> list[Piece] | None:
     start = _BROKEN.search(text) if '"' in text or "'" in text else None
     if start is None or not all(is_chatter(p.text, source) for p in around(text[: start.start()])):
         return None
-    pieces, end = around(text[: start.start()]), start.start()
-    for match in _LITERAL.finditer(text, start.start()):
-        end = match.end()
-        if match[2] != ":":
-            with suppress(ValueError):
-                pieces.append(Piece(json.loads(f'"{match[1]}"', strict=False), "structured"))
-                continue
-            pieces.append(Piece(match[1], "structured"))
+    found = strings(text[start.start() :])
+    return around(text[: start.start()]) + [Piece(string, kind) for string, kind in found if kind != "key"]
+
+
+def strings(text: str) -> Iterator[tuple[str, Literal["key", "structured", "open"]]]:
+    """Yield the strings of JSON that does not parse: names of fields, closed ones, and one that is open."""
+    end = 0
+    for match in _LITERAL.finditer(text):
+        end, string = match.end(), match[1]
+        with suppress(ValueError):
+            string = json.loads(f'"{string}"', strict=False)
+        yield string, "key" if match[2] == ":" else "structured"
     _, quote, rest = text[end:].partition('"')
-    return [*pieces, Piece(rest, "open")] if quote else pieces
+    if quote:
+        yield rest, "open"

@@ -1,0 +1,279 @@
+"""Turns one raw reply to a request for degrees into their sentences, with a reason for every dropped part.
+
+What says the degree of a sentence:
+
+- in JSON, whole or broken, the name of its field (`5`, `degree 5`, `5 (same meaning)`), or a field such as
+  `degree` beside it;
+- in a list, `5: …`, `**5 (same meaning)** - …`, `Degree 5: …`, `1. (5) …`, or a heading like these above it.
+
+A list numbered upwards from 1 says nothing: its numbers may be degrees, or places in the order that was asked
+for. Nor do numbers that do not fit a scale from 5 to 1. Nothing is guessed then: the reply is `unparseable`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from angle_data.labelling.replies.layout import list_items, only_answer, without_fences, without_thinking
+from angle_data.labelling.replies.parse import Judged, judge
+from angle_data.labelling.replies.structured import (
+    TEXT_KEY,
+    Piece,
+    around,
+    as_text,
+    decode,
+    starts,
+    strings,
+    unquoted,
+)
+from angle_data.records import DEGREES
+from angle_data.text import normalise, whole_characters
+
+_MOST_WITHIN = 5
+_OFF_SCALE = 99
+_WORD = r"(?:degree|level|score|similarity|grade|rating)"
+_NAME = re.compile(
+    rf"[\W_]*(?:{_WORD}[\W_]*)?(?P<n>\d{{1,2}})(?!\s*[-–.,]\s*\d)(?:\s*/\s*5)?(?P<gloss>[\W_].*)?",
+    re.I | re.S,
+)
+_DEGREE_KEY = re.compile(rf"(?:{_WORD}|label)(?:[ _-]?of[ _-]?similarity)?", re.I)
+_NOT_ONE = re.compile(r"same[\W_]meaning|exact|identical|equivalent", re.I)
+# "(same meaning)", or such words before a colon or all that a heading says.
+_GLOSS = (
+    r"[ \t]*(?:[(\[][^()\[\]\n]{1,80}[)\]]"
+    r"|[:–—-]?[ \t]*[a-z ,]{0,40}\b(?:same|meaning|topic|details?)\b[a-z ,]{0,40}(?=[*_]*[ \t]*:)"
+    r"|[ \t]*[:–—-]?[ \t]*(?:\w+ )?(?:the )?same (?:meaning|topic)(?: only)?(?=[*_ \t]*$))"
+)
+_MARK = r"(?:(?:[:：.．、)|]+|->|=>?|→)[*_]*(?=[ \t]|[^\s\d]|$)|[–—-][*_]*(?=[ \t]|$))"
+_LABEL = (
+    rf"[ \t>|#*_•·‣–—-]*[(\[]?(?P<word>{_WORD}\W{{0,4}})?[(\[]?(?P<n>\d{{1,2}})"
+    rf"(?P<of>[ \t]*/[ \t]*5\b)?[)\]]?[*_]*(?P<gloss>{_GLOSS})?"
+    rf"(?:[*_]*[ \t]*{_MARK}|(?<=[)\]*])(?=[ \t])|[*_]*[ \t]*$)[ \t]*"
+)
+_LABELLED = re.compile(_LABEL, re.I)
+_PLACED = re.compile(rf"[ \t>|*_•·‣-]*(?P<place>\d{{1,2}})[.)][ \t]+{_LABEL}", re.I)
+_NO_COMMA = re.compile(r'"[ \t]*\n(\s*"[^"\n]{1,40}"\s*:)')
+_OPENS = re.compile(r"""[{\[]\s*["'{]""")
+
+
+class Part(NamedTuple):
+    """A part of a reply: a sentence, or something dropped for a `reason`; `degree` is its label, if any."""
+
+    text: str
+    reason: str | None = None
+    degree: int | None = None
+
+
+def parse_degrees(raw: str, *, source: str, finish_reason: str | None) -> list[Part]:
+    """Return the sentences of the reply `raw` from degree 5 to 1, then what was dropped; never raises.
+
+    `finish_reason` is the service's word for why the reply ended (`stop`, `length`, …), None when unknown.
+    Reasons are keys of `parse.REASONS`.
+    """
+    raw = whole_characters(raw)
+    text, next_turn = only_answer(without_thinking(raw), source)
+    cut = finish_reason == "length"
+    if not text.strip():
+        return [Part(raw, "truncated" if raw.strip() and cut else "empty")]
+    # Once more: an escape in JSON can stand for half a pair.
+    pieces = [replace(piece, text=whole_characters(piece.text)) for piece in _split(text)]
+    unread = not pieces
+    if unread:
+        pieces = [Piece(line, "line") for line in text.splitlines() if line.strip()]
+    judged = judge(
+        pieces, source=source, size=len(DEGREES), finish_reason=finish_reason, ended=bool(next_turn)
+    )
+    if judged is None or unread:
+        return [Part(text.strip(), "refusal" if judged is None else "truncated" if cut else "unparseable")]
+    parts = list(_parts(judged))
+    parts.sort(key=lambda part: -(part.degree or 0) if part.reason is None else 0)
+    return parts + ([Part(next_turn, "echo_prompt")] if next_turn else [])
+
+
+def _parts(judged: Sequence[Judged]) -> Iterator[Part]:
+    """Yield what was judged; a sentence that is given for two degrees has none."""
+    given: dict[str, set[int | None]] = {}
+    for found in judged:
+        if found.why in (None, "duplicate"):
+            given.setdefault(normalise(found.sentence), set()).add(found.piece.degree)
+    for piece, sentence, why in judged:
+        if why is None and len(given[normalise(sentence)]) > 1:
+            why = "duplicate"
+        yield Part(sentence if why is None else piece.text.strip(), why, piece.degree)
+
+
+def _split(text: str) -> list[Piece]:
+    """Return the pieces of a reply, each with the degree of its label; none if there is no label."""
+    text = unquoted(without_fences(text))
+    pieces = _of_json(text) or _of_broken(text) or _of_lines(text.splitlines())
+    numbers = {piece.degree for piece in pieces if piece.degree is not None}
+    if not numbers or max(numbers) > max(DEGREES) or (0 in numbers and max(DEGREES) not in numbers):
+        return []
+    # On a scale that goes down to 0, that is what has nothing in common.
+    return [piece if piece.degree != 0 else Piece(piece.text, "beside") for piece in pieces]
+
+
+def _number(match: re.Match[str] | None) -> int | None:
+    """Return the number of a label; one that its own words contradict is off the scale."""
+    if match is None:
+        return None
+    number, gloss = int(match["n"]), match["gloss"] or ""
+    turned = number == 1 and _NOT_ONE.search(gloss) and not re.search(r"\bnot\b", gloss, re.I)
+    return _OFF_SCALE if turned else number
+
+
+# --- JSON ---------------------------------------------------------------------------------------------
+
+
+def _of_json(text: str) -> list[Piece]:
+    """Return the pieces of a reply that holds labelled JSON, one value or several, anywhere."""
+    found: list[Piece] = []
+    done = 0
+    for start in starts(text):
+        decoded = decode(text, start) if start >= done else None
+        pieces = [] if decoded is None else list(_of_value(decoded[0]))
+        if decoded is not None and any(piece.degree is not None for piece in pieces):
+            found += _talk(text[done:start]) + pieces
+            done = decoded[1]
+    rest = text[done:]
+    return found and found + (_of_broken(rest, within=True) or _talk(rest))
+
+
+def _of_broken(text: str, *, within: bool = False) -> list[Piece]:
+    """Return the strings of broken JSON with the names of their fields; `within`: also where none has one."""
+    if (opens := _OPENS.search(text)) is None:
+        return []
+    pieces: list[Piece] = []
+    number: int | None = None
+    for string, kind in strings(_NO_COMMA.sub(r'",\n\1', text[opens.start() :])):
+        if kind == "key":
+            named = _number(_NAME.fullmatch(string))
+            number = number if named is None else named
+            continue
+        pieces.append(Piece(string, "beside" if number is None and kind == "structured" else kind, number))
+        number = None
+    if not within and all(piece.degree is None for piece in pieces):
+        return []
+    return _talk(text[: opens.start()]) + pieces
+
+
+def _talk(text: str) -> list[Piece]:
+    return [piece for piece in around(text) if re.search(r"\w", piece.text)]
+
+
+def _of_value(value: Any, depth: int = 0) -> Iterator[Piece]:
+    if depth > _MOST_WITHIN:
+        return
+    if isinstance(value, dict):
+        yield from _of_object({as_text(name): item for name, item in value.items()}, depth)
+    elif isinstance(value, list) and all(isinstance(item, str) for item in value):
+        for piece in _of_lines([" ".join(item.split()) for item in value]):
+            yield piece if piece.degree is None else replace(piece, kind="structured")
+    elif isinstance(value, list):
+        for item in value:
+            yield from _of_value(item, depth + 1)
+    elif isinstance(value, str):
+        yield Piece(value, "beside")
+
+
+def _of_object(fields: dict[str, Any], depth: int) -> Iterator[Piece]:
+    """Yield the pieces of {"5": …}, of {"degree": 5, "sentence": …}, or of what an object holds within."""
+    numbers = {name: _number(_NAME.fullmatch(name)) for name in fields}
+    degree = next((_plain(item) for name, item in fields.items() if _DEGREE_KEY.fullmatch(name)), None)
+    within = [item for item in fields.values() if isinstance(item, dict)]
+    if degree is not None:
+        yield from _sentences({k: v for k, v in fields.items() if not _DEGREE_KEY.fullmatch(k)}, degree)
+    elif set(numbers.values()) == {None} or any(map(_DEGREE_KEY.fullmatch, map(as_text, _names(within)))):
+        for item in fields.values():  # names that are numbers may be places: the objects have their own
+            yield from _of_value(item, depth + 1)
+    else:
+        for name, item in fields.items():
+            number = numbers[name]
+            if number is not None:
+                yield from _sentences(item, number)
+            elif item and isinstance(item, str | list | dict):
+                yield Piece(as_text(item), "beside")
+
+
+def _names(objects: Sequence[dict[Any, Any]]) -> Iterator[Any]:
+    for fields in objects:
+        yield from fields
+
+
+def _sentences(item: Any, number: int) -> Iterator[Piece]:
+    """Yield the sentence that a value holds, or several, and what it holds beside them."""
+    if isinstance(item, str):
+        yield Piece(item, "structured", number)
+    elif isinstance(item, list):
+        for each in item:
+            text = isinstance(each, str)
+            yield Piece(each, "structured", number) if text else Piece(as_text(each), "beside")
+    elif isinstance(item, dict):
+        texts = [name for name, value in item.items() if isinstance(value, str)]
+        named = [name for name in texts if name and TEXT_KEY.fullmatch(as_text(name))]
+        only = named if len(texts) > 1 else texts
+        for name, value in item.items():
+            if only == [name]:
+                yield Piece(value, "structured", number)
+            elif value and isinstance(value, str | list | dict):
+                yield Piece(as_text(value), "beside")
+
+
+def _plain(value: Any) -> int | None:
+    """Return the number that the value of a field such as `degree` stands for; None if it is none."""
+    if isinstance(value, str):
+        return _number(_NAME.fullmatch(value))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if value in (0, *DEGREES) else _OFF_SCALE
+
+
+# --- lists --------------------------------------------------------------------------------------------
+
+
+def _of_lines(lines: Sequence[str]) -> list[Piece]:
+    """Return the items of a labelled list and the lines around them; empty when no line has a label."""
+    lines = [line.strip(" |") if line.lstrip().startswith("|") else line for line in lines]  # a table
+    found = _labels(lines)
+    if len(found) == 1:
+        ((place, match),) = found.items()
+        lines[place : place + 1] = _broken_up(lines[place], match)
+        found = _labels(lines)
+    if not found:
+        return []
+    before = [Piece(line, "around") for line in lines[: min(found)] if line.strip()]
+    items = list_items(lines, {i: match.end() for i, match in found.items()})
+    numbers = iter([_number(match) for match in found.values()])
+    marked = [replace(item, degree=next(numbers)) if item.kind == "marked" else item for item in items]
+    return before + marked
+
+
+def _labels(lines: Sequence[str]) -> dict[int, re.Match[str]]:
+    """Return line number -> label, where the numbers can be nothing but degrees."""
+    placed = {i: match for i, line in enumerate(lines) if (match := _PLACED.match(line))}
+    if placed and [int(match["place"]) for match in placed.values()] == list(range(1, len(placed) + 1)):
+        return placed
+    found = {i: match for i, line in enumerate(lines) if (match := _LABELLED.match(line))}
+    told = {i: m for i, m in found.items() if m["word"] or m["of"] or m["gloss"]}
+    if told:
+        return told
+    numbers = [int(match["n"]) for match in found.values()]
+    falls = len(numbers) > 1 and all(before > after for before, after in pairwise(numbers))
+    return found if falls or numbers[:1] == [max(DEGREES)] else {}
+
+
+def _broken_up(line: str, match: re.Match[str]) -> list[str]:
+    """Return the items of a list that is written on one line, "5: A 4: B 3: C"."""
+    parts, end = [], match.end()
+    for number in range(int(match["n"]) - 1, 0, -1):
+        label = rf"\s(?=[*_]*[(\[]?(?:{_WORD}\W{{0,4}})?{number}[)\]]?[*_]*(?:{_GLOSS})?[*_]*[:.)]+[*_]*\s)"
+        following = re.compile(label, re.I).search(line, end)
+        if following is None:
+            break
+        parts.append(line[: following.start()])
+        line, end = line[following.end() :], 1
+    return [*parts, line]
