@@ -8,9 +8,9 @@
 
 Without --grades no LLM has graded: three simulated graders see the polarity that was asked for (before
 anything is flipped) through normal noise, which leaves each an area under the curve of 0.9. With it the
-grades are those of a file (lines with `source, text, grader, score`). Data sets are named SET-LABELS: SET is an annotator, concat,
-vote or principled, LABELS is binary, ordinal or graded. All have the same number of random pairs; of other
-pairs all have as many as the smallest, each source and polarity giving up its share.
+grades are those of a file (lines with `source, text, grader, score`). Data sets are named SET-LABELS: SET is
+an annotator, concat, vote or principled, LABELS is binary, ordinal or graded. All have the same number of
+random pairs; of other pairs all have as many as the smallest, each source and polarity giving up its share.
 
 With --flip, sentences drawn by hash get the other polarity (and a request of their own, so that no key gives
 them away) before anything is graded or built; the tables also show what that costs each data set.
@@ -108,7 +108,9 @@ def parse_arguments() -> argparse.Namespace:
     ]
     parser.add_argument("--only", nargs="+", choices=names, metavar="SET-LABELS")
     parser.add_argument("--flip", type=parse_flip, metavar="ANNOTATOR:SHARE")
-    parser.add_argument("--grades", type=Path, metavar="FILE", help="grades of an LLM, in place of simulated ones")
+    parser.add_argument(
+        "--grades", type=Path, metavar="FILE", help="grades of an LLM, in place of simulated ones"
+    )
     parser.add_argument("--detect", action="store_true", help="print what is found and fit no data set")
     parser.add_argument("--precision", default="fp32")
     return parser.parse_args()

@@ -18,9 +18,10 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import mul
 from typing import Any, NamedTuple
 
 from angle_data.ensemble.read import NO_GRADES, Grades, Offer, Source, peer_grades
@@ -77,7 +78,7 @@ class Reader:
     mistaken: float = _WRONG
 
     def synonym(self, grade: float) -> float:
-        """Return the probability of `synonym`, by one grade that is no mistake; 0.5 if the grader tells nothing."""
+        """Return the probability of `synonym` by a grade that is no mistake; 0.5 if it tells nothing."""
         high, low = self.means
         odds = max(0.0, high - low) * (grade - (high + low) / 2) / self.spread
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, odds))))
@@ -87,6 +88,35 @@ class Reader:
         one = self.synonym(grade)
         share = one + self.mistaken * (1 - 2 * one)
         return math.log(share / (1 - share))
+
+    def learn(self, rows: Sequence[tuple[float, float]]) -> Reader:
+        """Return what grades, each with the probability that its pair is synonymous, say of their grader."""
+        grades = [grade for grade, _ in rows]
+        seen = [self.synonym(grade) for grade in grades]
+        fair = (  # shares of each grade that belong to either side, and are no mistakes
+            [share * self._fair(one) for (_, share), one in zip(rows, seen, strict=True)],
+            [(1 - share) * self._fair(1 - one) for (_, share), one in zip(rows, seen, strict=True)],
+        )
+        high, low = (
+            _shrink(sum(map(mul, side, grades)), sum(side), usual, _GRADER_STRENGTH)
+            for side, usual in zip(fair, _MEANS, strict=True)
+        )
+        squares = sum(
+            part * (grade - mean) ** 2
+            for side, mean in zip(fair, (high, low), strict=True)
+            for part, grade in zip(side, grades, strict=True)
+        )
+        total = sum(map(sum, fair))
+        return Reader(
+            (high, low),
+            _shrink(squares, total, _SPREAD, _GRADER_STRENGTH),
+            max(_LEAST_MISTAKEN, _shrink(len(rows) - total, len(rows), _WRONG)),
+        )
+
+    def _fair(self, one: float) -> float:
+        """Return how likely a grade is no mistake that gives its pair's side the probability `one`."""
+        right = (1 - self.mistaken) * one
+        return right / (right + self.mistaken * (1 - one))
 
 
 def principled(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
@@ -166,31 +196,7 @@ class Beliefs:
             for grader, grade in row.items():
                 graded.setdefault(grader, []).append((grade, synonym))
         for name, rows in graded.items():
-            old, sums, counts, mistakes = self.readers[name], [0.0, 0.0], [0.0, 0.0], 0.0
-            parts: list[tuple[float, float, float]] = []  # grade, shares of either side that are no mistakes
-            for grade, synonym in rows:
-                seen = old.synonym(grade)
-                fair = [
-                    share * (1 - old.mistaken) * one / ((1 - old.mistaken) * one + old.mistaken * (1 - one))
-                    for share, one in ((synonym, seen), (1 - synonym, 1 - seen))
-                ]
-                mistakes += 1 - sum(fair)
-                parts.append((grade, *fair))
-                for side in (0, 1):
-                    sums[side] += fair[side] * grade
-                    counts[side] += fair[side]
-            means = tuple(
-                _shrink(total, count, usual, _GRADER_STRENGTH)
-                for total, count, usual in zip(sums, counts, _MEANS, strict=True)
-            )
-            squares = sum(
-                one * (grade - means[0]) ** 2 + other * (grade - means[1]) ** 2 for grade, one, other in parts
-            )
-            self.readers[name] = Reader(
-                (means[0], means[1]),
-                _shrink(squares, sum(counts), _SPREAD, _GRADER_STRENGTH),
-                max(_LEAST_MISTAKEN, _shrink(mistakes, len(rows), _WRONG)),
-            )
+            self.readers[name] = self.readers[name].learn(rows)
 
     def _learn_sides(self) -> None:
         """Weigh every pair alone, then again with what the other sentences of its replies showed."""
@@ -276,7 +282,7 @@ def _settle(pair: Merged, synonym: float, outcome: Outcome, *, graded: bool) -> 
 
 
 def _can_flip(offer: Offer, likely: Polarity) -> bool:
-    """Return whether grades can tell what a sentence is: unrelated texts, which opposites are not, share no words."""
+    """Return whether grades can tell what a sentence is: opposites share words, what is unrelated none."""
     if offer.candidate.degree or likely == "synonym":
         return not offer.candidate.degree
     bag = content_words(offer.candidate.text)

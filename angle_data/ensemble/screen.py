@@ -28,6 +28,9 @@ REASONS: dict[str, str] = {
     "contradicted": "grades or annotators speak against its polarity, not clearly enough to flip it",
     "duplicate": "the same pair is kept once; this annotator counts as its supporter",
     "capped": "more candidates of this source and polarity than --max-per-source",
+    "ungraded": "a pair of --pairs that no grader which is used has graded",
+    "repeated": "a pair of --pairs that was given before, or that is kept as a candidate",
+    "across_splits": "a pair of --pairs whose texts are in two splits",
 }
 """Why any step of the ensemble drops a candidate, by reason code."""
 
@@ -156,7 +159,10 @@ def off_topic(passed: Iterable[Offer]) -> list[Offer]:
     replies: list[tuple[float, list[Offer]]] = []
     for group in by_source.values():
         loose = [offer.candidate.degree == 1 for offer in group]
-        bags = [frozenset[str]() if no else content_words(o.candidate.text) for o, no in zip(group, loose, strict=True)]
+        bags = [
+            frozenset[str]() if no else content_words(o.candidate.text)
+            for o, no in zip(group, loose, strict=True)
+        ]
         known = content_words(group[0].source.text)
         members: dict[tuple[str, Polarity | None], list[int]] = {}
         for i, offer in enumerate(group):

@@ -43,7 +43,9 @@ class Merged:
     @property
     def side(self) -> Polarity | None:
         """The side that its offers agree on, None if they do not; degree 3 is between the two."""
-        if self.synonyms and self.antonyms or all(o.candidate.degree == 3 for o in self.antonyms + self.synonyms):
+        if (self.synonyms and self.antonyms) or all(
+            o.candidate.degree == 3 for o in self.antonyms + self.synonyms
+        ):
             return None
         return "synonym" if self.synonyms else "antonym"
 
@@ -70,7 +72,7 @@ def merge(offers: Iterable[Offer]) -> list[Merged]:
 
 
 def side_of(candidate: Candidate) -> Polarity:
-    """Return `synonym` for what was to mean the same (synonyms, degrees 5 and 4), `antonym` for the others."""
+    """Return `synonym` for what is to mean the same (synonyms, degrees 5 and 4), else `antonym`."""
     return candidate.polarity or ("synonym" if cast(int, candidate.degree) >= SAME_DEGREE else "antonym")
 
 
