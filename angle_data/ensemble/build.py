@@ -39,7 +39,7 @@ class EnsembleConfig:
     """Settings of one build; checked when made.
 
     `pairs` are files of further pairs, `scores` run directories with grades of these and of the candidates.
-    `strategy` None means `principled` where grades are used and `vote` otherwise; `labels` None means
+    `strategy` None means `principled` where candidates are graded and `vote` otherwise; `labels` None means
     `graded` where grades are used or degrees were asked for and `binary` otherwise. `antonym_score` in 0..1
     applies to all labels but `binary`; `random_per_source` None means 0 for `binary` labels and 1 for the
     others, which need a lower end; `max_per_source` None is no cap; `ratios` are the shares of train,
@@ -117,7 +117,7 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
         cap(outcome, config.max_per_source, seed=config.seed)
     others = screen_given(given, grading.grades, {choice.key for choice in outcome.kept})
     _check_left(outcome, others)
-    labelled = _count_graded(outcome, grading) if chosen.labels == "graded" and config.scores else None
+    labelled = _count_graded(outcome, grading) if chosen.labels == "graded" and grading.graded else None
     if labelled and not (labelled["graded"] or degrees or others.kept):
         raise InputError(
             f"--labels graded: none of the {len(outcome.kept)} pairs that are kept is graded "
@@ -156,7 +156,7 @@ def _choose(config: EnsembleConfig, grading: Judgement, *, degrees: bool) -> Cho
         replace(config, labels=labels)  # raises if other options do not go with it
     number = config.random_per_source
     return Choices(
-        config.strategy or ("principled" if grading.used else "vote"),
+        config.strategy or ("principled" if grading.graded else "vote"),
         labels,
         (0 if labels == "binary" else 1) if number is None else number,
     )
@@ -249,7 +249,7 @@ def _split(
 def _place(
     kept: Sequence[Choice], others: Screened, shares: Mapping[str, float], seed: int
 ) -> tuple[dict[str, Source], dict[str, str]]:
-    """Return the sources (of given pairs alone their texts), and the split of each text that is the user's."""
+    """Return the sources (of given pairs alone, their texts), and the split of each text of the user's."""
     texts = {choice.source.key: choice.source for choice in kept}
     partners: dict[str, list[str]] = {key: [] for key in texts}
     for choice in kept:
@@ -270,7 +270,7 @@ def _label(
     """Return the rows of kept candidates and given pairs."""
     antonym_score = config.antonym_score
     scale = Scale(kept, others.kept, grading.grades, antonym_score=antonym_score)
-    graded = scale if chosen.labels == "graded" and grading.used else None
+    graded = scale if chosen.labels == "graded" and grading.graded else None
     ids = {choice.source.key: choice.source.id for choice in kept}
     rows = [label_choice(c, labels=chosen.labels, antonym_score=antonym_score, scale=graded) for c in kept]
     for pair in others.kept:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def ensemble(
+    out: Annotated[Path, typer.Option(help="Folder for dataset/, rejected.jsonl and report.json.")],
     runs: Annotated[
         list[Path] | None,
         typer.Argument(metavar="RUN...", help="Folders written by llm-label.", show_default=False),
-    ],
-    out: Annotated[Path, typer.Option(help="Folder for dataset/, rejected.jsonl and report.json.")],
+    ] = None,
     strategy: Annotated[
         str | None,
         typer.Option(

@@ -72,8 +72,8 @@ class Judgement:
         """Return what to know about the grades, a line each, for the terminal and the card.
 
         Graders that are not used, annotators whose polarities disagree with the grades, pairs without a
-        grade. `labelled` counts the kept pairs whose score rests on their own grades (`graded`) and on those of
-        others (`expected`); it is None for labels other than `graded`.
+        grade. `labelled` counts the kept pairs whose score rests on their own grades (`graded`) and on
+        those of others (`expected`); it is None for labels other than `graded`.
         """
         lines = [
             f"{grader} {verdict.reason}: its grades are not used"
@@ -90,7 +90,7 @@ class Judgement:
             "Read some of its candidates: replies may be swapped"
             for annotator, areas in sorted(odd.items())
         ]
-        if self.used and (self.graded < self.pairs or (labelled and labelled["expected"])):
+        if self.graded and (self.graded < self.pairs or (labelled and labelled["expected"])):
             lines.append(self.share)
             if labelled:
                 kept = sum(labelled.values())

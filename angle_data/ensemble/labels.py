@@ -30,9 +30,8 @@ def label_choice(
 ) -> LabelledPair:
     """Return the labelled pair of a kept candidate; `labels` is one of `LABELS`.
 
-    `antonym_score` in [0, 1] is the score that antonyms were asked for under all labels but `binary`. `scale`,
-    under `graded` alone, is what to go by instead, where anything was graded. The label is that of what was
-    asked for.
+    `antonym_score` in [0, 1] is what antonyms were asked for under all labels but `binary`. The score is what
+    was asked for, or, with a `scale`, the level there; the label is that of what was asked for.
     """
     candidate, same = choice.candidate, side_of(choice.candidate) == "synonym"
     score = float(same) if labels == "binary" else asked_score(candidate, antonym_score)
@@ -55,9 +54,9 @@ def label_choice(
 
 
 def label_given(pair: GivenPair, source_id: str, *, labels: str, scale: Scale) -> LabelledPair:
-    """Return the labelled pair of a given one; its label is 1 from a level of 4 on."""
+    """Return the labelled pair of a given one; its label is 1 if its grades are 4 or more."""
     level = scale.of_given(pair)
-    same = level.value >= SAME_DEGREE
+    same = level.seen is not None and level.seen >= SAME_DEGREE
     return LabelledPair(
         text1=pair.text1,
         text2=pair.text2,

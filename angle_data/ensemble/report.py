@@ -153,8 +153,8 @@ def make_card(
     return Card(
         title="LLM-annotated sentence pairs",
         summary=(
-            f"Sentence pairs for training sentence embeddings. Large language models wrote {written} for each "
-            "source text; an ensemble of them was labelled automatically."
+            f"Sentence pairs for training sentence embeddings. Large language models wrote {written} for "
+            "each source text; an ensemble of them was labelled automatically."
         ),
         making=(
             *annotators,

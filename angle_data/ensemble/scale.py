@@ -21,7 +21,7 @@ from angle_data.records import Candidate
 
 # Before anything is seen: variances of the levels of pairs of one kind, and of the grades of one pair; and
 # how many pairs a mean or a variance is worth then.
-_SPREAD, _NOISE = 0.5, 0.25
+_SPREAD, _NOISE = 0.5, 0.15
 _STRENGTH, _NOISE_STRENGTH = 5.0, 20.0
 _LEAST_SPREAD = 0.05
 _GIVEN, _MIDDLE = "given", 2.5  # what nobody was asked for, and its level before any is graded
@@ -34,11 +34,11 @@ Kind = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Where a pair stands, 0 to 5, and the variance of that; `graded` says whether it was graded itself."""
+    """Where a pair stands, 0 to 5, and the variance of that; `seen` is its mean grade, if it has any."""
 
     value: float
     variance: float
-    graded: bool
+    seen: float | None = None
 
     @property
     def certainty(self) -> float:
@@ -93,10 +93,10 @@ class Scale:
         expected = fmean(self._mean[kind] for kind in kinds)
         spread = fmean(self._spread[kind] for kind in kinds)
         if not row:
-            return Level(expected, spread, graded=False)
-        noise = self._noise / len(row)
+            return Level(expected, spread)
+        noise, seen = self._noise / len(row), fmean(self._read(row))
         share = spread / (spread + noise)
-        return Level(expected + share * (fmean(self._read(row)) - expected), share * noise, graded=True)
+        return Level(expected + share * (seen - expected), share * noise, seen)
 
     def _learn_noise(self, rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
         """Return the variance of the grades of one pair, and the mean number of grades of those graded."""
