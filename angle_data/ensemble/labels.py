@@ -54,9 +54,9 @@ def label_choice(
 
 
 def label_given(pair: GivenPair, source_id: str, *, labels: str, scale: Scale) -> LabelledPair:
-    """Return the labelled pair of a given one; its label is 1 if its grades are 4 or more."""
+    """Return the labelled pair of a given one; its label is 1 from a level of 4 on."""
     level = scale.of_given(pair)
-    same = level.seen is not None and level.seen >= SAME_DEGREE
+    same = level.value >= SAME_DEGREE
     return LabelledPair(
         text1=pair.text1,
         text2=pair.text2,

@@ -3,8 +3,9 @@
 A level is expected from what was asked for: the mean grade that such pairs of the annotator got, drawn
 towards that of all annotators, and this towards what the words say (a synonym 5, degree 3 a 3). Grades of the
 pair itself move it from there, the more the less graders differ and the more pairs of its kind do: the
-posterior mean of normal levels and readings. Graders are read alike: the two mean grades of each, of pairs
-that mean the same and of others, are moved to those of all graders together.
+posterior mean of normal levels and readings. Of given pairs nothing is expected: their level is their mean grade.
+Graders are read alike: the two mean grades of each, of pairs that mean the same and of others, are moved to
+those of all graders together.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from angle_data.records import Candidate
 _SPREAD, _NOISE = 0.5, 0.15
 _STRENGTH, _NOISE_STRENGTH = 5.0, 20.0
 _LEAST_SPREAD = 0.05
-_GIVEN, _MIDDLE = "given", 2.5  # what nobody was asked for, and its level before any is graded
+_MIDDLE = 2.5
 
 _Knots = Sequence[tuple[float, float]]  # grades and what they are read as, rising
 
@@ -34,11 +35,10 @@ Kind = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Where a pair stands, 0 to 5, and the variance of that; `seen` is its mean grade, if it has any."""
+    """Where a pair stands, 0 to 5, and the variance of that."""
 
     value: float
     variance: float
-    seen: float | None = None
 
     @property
     def certainty(self) -> float:
@@ -60,22 +60,20 @@ class Scale:
         self, kept: Sequence[Choice], given: Sequence[GivenPair], grades: Grades, *, antonym_score: float
     ) -> None:
         rows = [peer_grades(grades, choice.key, choice.models) for choice in kept]
-        others = [grades.get(pair.key, {}) for pair in given]
         self._grades = grades
         self._knots = _align(kept, rows)
-        self._noise, self._number = self._learn_noise([*rows, *others])
-        self._prior: dict[Kind, float] = {("", _GIVEN): _MIDDLE}
+        self._noise, self._number = self._learn_noise([*rows, *(grades.get(pair.key, {}) for pair in given)])
+        self._mean: dict[Kind, float] = {}
+        self._spread: dict[Kind, float] = {}
+        words: dict[str, float] = {}  # what the words say by what was asked for
         groups: dict[Kind, list[float]] = {}
         for choice, row in zip(kept, rows, strict=True):
             asked = asked_of(choice.candidate)
-            self._prior["", asked] = TOP_GRADE * asked_score(choice.candidate, antonym_score)
+            words[asked] = TOP_GRADE * asked_score(choice.candidate, antonym_score)
             for name in ("", *choice.models):
                 groups.setdefault((name, asked), []).extend([fmean(self._read(row))] if row else [])
-        groups["", _GIVEN] = [fmean(self._read(row)) for row in others if row]
-        self._mean: dict[Kind, float] = {}
-        self._spread: dict[Kind, float] = {}
         for kind, values in sorted(groups.items()):  # those of all annotators come first
-            prior = self._mean.get(("", kind[1]), self._prior["", kind[1]])
+            prior = self._mean.get(("", kind[1]), words[kind[1]])
             mean = self._mean[kind] = _shrink(sum(values), len(values), prior, _STRENGTH)
             square = _shrink(sum((v - mean) ** 2 for v in values), len(values), _SPREAD, _STRENGTH)
             self._spread[kind] = max(_LEAST_SPREAD, square - self._noise / self._number)
@@ -86,17 +84,18 @@ class Scale:
         return self._level(kinds, peer_grades(self._grades, choice.key, choice.models))
 
     def of_given(self, pair: GivenPair) -> Level:
-        """Return the level of a given pair."""
-        return self._level([("", _GIVEN)], self._grades.get(pair.key, {}))
+        """Return the level of a given pair, which must be graded."""
+        row = self._grades[pair.key]
+        return Level(fmean(self._read(row)), self._noise / len(row))
 
     def _level(self, kinds: Sequence[Kind], row: Mapping[str, float]) -> Level:
         expected = fmean(self._mean[kind] for kind in kinds)
         spread = fmean(self._spread[kind] for kind in kinds)
         if not row:
             return Level(expected, spread)
-        noise, seen = self._noise / len(row), fmean(self._read(row))
+        noise = self._noise / len(row)
         share = spread / (spread + noise)
-        return Level(expected + share * (seen - expected), share * noise, seen)
+        return Level(expected + share * (fmean(self._read(row)) - expected), share * noise)
 
     def _learn_noise(self, rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
         """Return the variance of the grades of one pair, and the mean number of grades of those graded."""
