@@ -52,7 +52,7 @@ def read_given(paths: Sequence[Path]) -> list[GivenPair]:
             pairs.append(GivenPair(row[names[0]].strip(), row[names[1]].strip(), str(row.get("kind") or "")))
         if len(pairs) == before:
             raise InputError(f"{path} holds no pairs; make some with `angle-data mine --out {path}`")
-    return sorted(pairs, key=lambda pair: (pair.key, pair.text1, pair.text2, pair.kind))
+    return sorted(pairs, key=lambda pair: (pair.key, not pair.kind, pair.kind, pair.text1, pair.text2))
 
 
 @dataclass(frozen=True, slots=True)

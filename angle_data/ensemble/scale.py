@@ -3,16 +3,15 @@
 A level is expected from what was asked for: the mean grade that such pairs of the annotator got, drawn
 towards that of all annotators, and this towards what the words say (a synonym 5, degree 3 a 3). Grades of the
 pair itself move it from there, the more the less graders differ and the more pairs of its kind do: the
-posterior mean of normal levels and readings. Of given pairs nothing is expected: their level is their mean grade.
-Graders are read alike: the two mean grades of each, of pairs that mean the same and of others, are moved to
-those of all graders together.
+posterior mean of normal levels and readings. Of given pairs nothing is expected: their level is their mean
+grade. Graders are read alike: the two mean grades of each, of pairs that mean the same and of others, are
+moved to those of all graders together, and its other grades in line with them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import fmean
 
 from angle_data.ensemble.given import GivenPair
@@ -27,7 +26,7 @@ _STRENGTH, _NOISE_STRENGTH = 5.0, 20.0
 _LEAST_SPREAD = 0.05
 _MIDDLE = 2.5
 
-_Knots = Sequence[tuple[float, float]]  # grades and what they are read as, rising
+_Line = tuple[float, float]  # what a grade of 0 is read as, and what each point adds
 
 Kind = tuple[str, str]
 """An annotator and what was asked for; "" stands for all annotators."""
@@ -61,7 +60,7 @@ class Scale:
     ) -> None:
         rows = [peer_grades(grades, choice.key, choice.models) for choice in kept]
         self._grades = grades
-        self._knots = _align(kept, rows)
+        self._lines = _align(kept, rows)
         self._noise, self._number = self._learn_noise([*rows, *(grades.get(pair.key, {}) for pair in given)])
         self._mean: dict[Kind, float] = {}
         self._spread: dict[Kind, float] = {}
@@ -110,31 +109,31 @@ class Scale:
 
     def _read(self, row: Mapping[str, float]) -> list[float]:
         """Return a pair's grades, 0 to 5, as they would be if all graders were alike."""
-        return [_interpolate(grade, self._knots.get(name, ())) for name, grade in row.items()]
+        found = []
+        for name, grade in row.items():
+            start, slope = self._lines.get(name, (0.0, 1.0))
+            found.append(min(float(TOP_GRADE), max(0.0, start + slope * grade)))
+        return found
 
 
-def _align(kept: Sequence[Choice], rows: Sequence[Mapping[str, float]]) -> dict[str, _Knots]:
-    """Return, by grader, which of its grades stand for which of all graders; none if it is alone."""
+def _align(kept: Sequence[Choice], rows: Sequence[Mapping[str, float]]) -> dict[str, _Line]:
+    """Return, by grader, the line from its grades to those of all graders; none if it is alone."""
     found: dict[str, tuple[list[float], list[float]]] = {}
     for choice, row in zip(kept, rows, strict=True):
         for name, grade in row.items():
             found.setdefault(name, ([], []))[side_of(choice.candidate) == "synonym"].append(grade)
+    if len(found) < 2:
+        return {}
     usual = [
         fmean([fmean(sides[i]) for sides in found.values() if sides[i]] or [_MIDDLE]) for i in (False, True)
     ]
-    knots: dict[str, _Knots] = {}
-    for name, sides in found.items() if len(found) > 1 else ():
+    lines = {}
+    for name, sides in found.items():
         low, high = (_shrink(sum(s), len(s), mean, _STRENGTH) for s, mean in zip(sides, usual, strict=True))
         if low < high and usual[0] < usual[1]:
-            knots[name] = sorted({0.0: 0.0, 5.0: 5.0, low: usual[0], high: usual[1]}.items())
-    return knots
-
-
-def _interpolate(value: float, knots: _Knots) -> float:
-    for (x0, y0), (x1, y1) in pairwise(knots):
-        if value <= x1:
-            return y0 + (y1 - y0) * (value - x0) / (x1 - x0)
-    return value
+            slope = (usual[1] - usual[0]) / (high - low)
+            lines[name] = (usual[0] - slope * low, slope)
+    return lines
 
 
 def _shrink(total: float, count: float, prior: float, strength: float) -> float:
