@@ -56,13 +56,14 @@ OTHER = {"synonym": "antonym", "antonym": "synonym"}
 
 @dataclass(frozen=True)
 class World:
-    """One set of candidates: run folders by annotator, their grades, and the pairs flipped."""
+    """One set of candidates: run folders by annotator, their grades, and the pairs flipped of one of them."""
 
     name: str
     folder: Path
     runs: dict[str, Path]
     scores: tuple[Path, ...]
     flipped: frozenset[tuple[str, str]]
+    swapped: str = ""  # the annotator whose polarities were flipped
 
 
 def main() -> None:
@@ -148,7 +149,7 @@ def make_world(
         copies[annotator] = folder / "labels" / annotator
         write_jsonl(copies[annotator] / "candidates.jsonl", rows)
     scores = import_grades(folder, grades) if grades else simulate(folder, copies, flipped)
-    return World(name, folder, copies, (scores,), frozenset(flipped))
+    return World(name, folder, copies, (scores,), frozenset(flipped), flip[0] if flip else "")
 
 
 def import_grades(folder: Path, file: Path) -> Path:
@@ -283,27 +284,28 @@ def detect(world: World) -> dict[str, Any]:
     """Print and return what `principled` made of the candidates: reliability, flips, how right they were."""
     folder = world.folder / "pairs" / "principled-ordinal"
     report = json.loads((folder / "report.json").read_text())
-    turned = {pair_key(p.text1, p.text2) for p in read_pairs(folder) if "flipped" in p.flags}
-    dropped = {
-        pair_key(row["source"], row["text"])
-        for _, row in read_jsonl(folder / "rejected.jsonl")
-        if row["reason"] in ("contradicted", "conflict")
-    }
-    found: dict[str, Any] = {
-        name: report[name] for name in ("graders", "reliability", "annotators", "flipped")
-    }
-    print(f"\n{world.name}: principled")
+    names = ("graders", "reliability", "annotators", "flipped", "candidates", "dropped", "flipped_pairs")
+    found: dict[str, Any] = {name: report[name] for name in names}
+    shown = ", ".join(f"{reason} {count}" for reason, count in found["dropped"].items())
+    print(f"\n{world.name}: principled; {found['candidates']} candidates, dropped: {shown}")
     for name, row in found["graders"].items():
         print(f"  {name}: AUC {row['auc']:.3f} against the polarities as they were given")
+    turned = [pair for pair in read_pairs(folder) if "flipped" in pair.flags]
+    lost = [
+        row
+        for _, row in read_jsonl(folder / "rejected.jsonl")
+        if row["reason"] in ("contradicted", "conflict")
+    ]
+    found["found"] = {}
     for name, sides in found["reliability"].items():
         shown = ", ".join(f"{side} {row['reliability']:.3f}" for side, row in sides.items())
-        contradicted = found["annotators"][name]["dropped"].get("contradicted", 0)
-        flips = sum(found["flipped"][name].values())
-        print(f"  {name}: reliability {shown}; flipped {flips}, contradicted {contradicted}")
-    for name, hits in (("flipped", turned), ("flipped or dropped", turned | dropped)):
-        right, every = len(hits & world.flipped), len(world.flipped)
-        found[f"{name} pairs"] = {"found": len(hits), "right": right, "of": every}
-        print(f"  {name}: {len(hits)} pairs, {right} of them among the {every} swapped")
+        hits = {pair_key(p.text1, p.text2) for p in turned if name in p.models}
+        flips = len(hits)
+        hits |= {pair_key(row["source"], row["text"]) for row in lost if row["model"] == name}
+        right, every = len(hits & world.flipped), len(world.flipped) if name == world.swapped else 0
+        found["found"][name] = {"found": len(hits), "flipped": flips, "right": right, "of": every}
+        print(f"  {name}: reliability {shown}; {flips} flipped, {len(hits) - flips} dropped", end="")
+        print(f"; found {right / every:.1%}, precision {right / max(len(hits), 1):.1%}" if every else "")
     return found
 
 
