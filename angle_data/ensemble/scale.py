@@ -4,14 +4,15 @@ A level is expected from what was asked for: the mean grade that such pairs of t
 towards that of all annotators, and this towards what the words say (a synonym 5, degree 3 a 3). Grades of the
 pair itself move it from there, the more the less graders differ and the more pairs of its kind do: the
 posterior mean of normal levels and readings. Of given pairs nothing is expected: their level is their mean
-grade. Graders are read alike: the two mean grades of each, of pairs that mean the same and of others, are
-moved to those of all graders together, and its other grades in line with them.
+grade. Graders are read alike, as the one who makes most of a difference: with a strict one, too, pairs that
+are to mean the same stand at 4.5 and more, where training takes them for positive.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 
 from angle_data.ensemble.given import GivenPair
@@ -24,9 +25,9 @@ from angle_data.records import Candidate
 _SPREAD, _NOISE = 0.5, 0.15
 _STRENGTH, _NOISE_STRENGTH = 5.0, 20.0
 _LEAST_SPREAD = 0.05
-_MIDDLE = 2.5
+_USUAL = (1.5, 4.5)  # mean grades of pairs that do not mean the same and that do, before any is seen
 
-_Line = tuple[float, float]  # what a grade of 0 is read as, and what each point adds
+_Knots = Sequence[tuple[float, float]]  # grades and what they are read as, rising
 
 Kind = tuple[str, str]
 """An annotator and what was asked for; "" stands for all annotators."""
@@ -60,7 +61,7 @@ class Scale:
     ) -> None:
         rows = [peer_grades(grades, choice.key, choice.models) for choice in kept]
         self._grades = grades
-        self._lines = _align(kept, rows)
+        self._knots = _align(kept, rows)
         self._noise, self._number = self._learn_noise([*rows, *(grades.get(pair.key, {}) for pair in given)])
         self._mean: dict[Kind, float] = {}
         self._spread: dict[Kind, float] = {}
@@ -109,31 +110,37 @@ class Scale:
 
     def _read(self, row: Mapping[str, float]) -> list[float]:
         """Return a pair's grades, 0 to 5, as they would be if all graders were alike."""
-        found = []
-        for name, grade in row.items():
-            start, slope = self._lines.get(name, (0.0, 1.0))
-            found.append(min(float(TOP_GRADE), max(0.0, start + slope * grade)))
-        return found
+        return [_interpolate(grade, self._knots.get(name, ())) for name, grade in row.items()]
 
 
-def _align(kept: Sequence[Choice], rows: Sequence[Mapping[str, float]]) -> dict[str, _Line]:
-    """Return, by grader, the line from its grades to those of all graders; none if it is alone."""
+def _align(kept: Sequence[Choice], rows: Sequence[Mapping[str, float]]) -> dict[str, _Knots]:
+    """Return some grades of each grader and what they are read as, rising.
+
+    The mean grade of pairs that mean the same is read as that of the most generous grader, and at least 4.5;
+    the mean grade of others as that of the strictest.
+    """
     found: dict[str, tuple[list[float], list[float]]] = {}
     for choice, row in zip(kept, rows, strict=True):
         for name, grade in row.items():
             found.setdefault(name, ([], []))[side_of(choice.candidate) == "synonym"].append(grade)
-    if len(found) < 2:
-        return {}
-    usual = [
-        fmean([fmean(sides[i]) for sides in found.values() if sides[i]] or [_MIDDLE]) for i in (False, True)
-    ]
-    lines = {}
-    for name, sides in found.items():
-        low, high = (_shrink(sum(s), len(s), mean, _STRENGTH) for s, mean in zip(sides, usual, strict=True))
-        if low < high and usual[0] < usual[1]:
-            slope = (usual[1] - usual[0]) / (high - low)
-            lines[name] = (usual[0] - slope * low, slope)
-    return lines
+    means = {
+        name: [_shrink(sum(s), len(s), usual, _STRENGTH) for s, usual in zip(sides, _USUAL, strict=True)]
+        for name, sides in found.items()
+    }
+    least = min((low for low, _ in means.values()), default=_USUAL[0])
+    most = max([high for _, high in means.values()] + [_USUAL[1]])
+    return {
+        name: sorted({0.0: 0.0, 5.0: 5.0, low: least, high: most}.items())
+        for name, (low, high) in means.items()
+        if low < high
+    }
+
+
+def _interpolate(value: float, knots: _Knots) -> float:
+    for (x0, y0), (x1, y1) in pairwise(knots):
+        if value <= x1:
+            return y0 + (y1 - y0) * (value - x0) / (x1 - x0)
+    return value
 
 
 def _shrink(total: float, count: float, prior: float, strength: float) -> float:

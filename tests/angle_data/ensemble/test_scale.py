@@ -48,10 +48,10 @@ def test_few_grades_teach_little_and_many_teach_all() -> None:
 
 def test_annotators_are_expected_to_go_on_as_they_did() -> None:
     one, other = choices("a", "synonym"), choices("b", "synonym")
-    grades = {**graded(one[:-1], 5.0), **graded(other[:-1], 3.0)}
+    grades = {**graded(one[:-1], 5.0), **graded(other[:-1], 4.0)}
     scale = Scale([*one, *other], [], grades, antonym_score=0.5)
     assert level(scale, one[-1]) > 4.8
-    assert level(scale, other[-1]) < 3.2
+    assert level(scale, other[-1]) < 4.2
     both = Choice(one[-1].source, one[-1].candidate, ("a", "b"))
     assert level(scale, both) == pytest.approx((level(scale, one[-1]) + level(scale, other[-1])) / 2)
 
@@ -72,28 +72,38 @@ def test_a_grade_moves_a_pair_and_a_second_grader_moves_it_further_and_makes_it_
 
 def test_graders_of_other_scales_are_read_alike() -> None:
     """Grader y says 4 and 3 where x says 5 and 1; each graded other pairs."""
-    same, other = choices("a", "synonym", 80), choices("a", "antonym", 80)
+    same, other = choices("a", "synonym", 200), choices("a", "antonym", 200)
     grades = {
-        **graded(same[:40], 5.0),
-        **graded(same[40:], 4.0, grader="y"),
-        **graded(other[:40], 1.0),
-        **graded(other[40:], 3.0, grader="y"),
+        **graded(same[:100], 5.0),
+        **graded(same[100:], 4.0, grader="y"),
+        **graded(other[:100], 1.0),
+        **graded(other[100:], 3.0, grader="y"),
     }
-    given = GivenPair("one text", "another text")
-    scale = Scale([*same, *other], [given], {**grades, given.key: {"y": 3.5}}, antonym_score=0.2)
-    assert level(scale, same[0]) == pytest.approx(level(scale, same[40]), abs=0.1)
-    assert level(scale, other[0]) == pytest.approx(level(scale, other[40]), abs=0.2)
-    # Half-way between what y gives either side is half-way between the means of both graders.
-    assert scale.of_given(given).value == pytest.approx(3.25, abs=0.1)
+    given = [GivenPair("one text", f"text {grade}") for grade in (2.0, 3.5, 4.5)]
+    grades |= {pair.key: {"y": grade} for pair, grade in zip(given, (2.0, 3.5, 4.5), strict=True)}
+    scale = Scale([*same, *other], given, grades, antonym_score=0.2)
+    assert level(scale, same[0]) == pytest.approx(level(scale, same[100]), abs=0.1)
+    assert level(scale, other[0]) == pytest.approx(level(scale, other[100]), abs=0.1)
+    # Below what y gives opposites, half-way to what it gives synonyms, and above that.
+    values = [scale.of_given(pair).value for pair in given]
+    assert values == pytest.approx([2 / 3, 3, 5], abs=0.1)
 
 
 def test_a_grader_alone_is_taken_at_its_word() -> None:
     same, other = choices("a", "synonym"), choices("a", "antonym")
     given = [GivenPair("one text", f"text {grade}") for grade in range(6)]
-    grades = {**graded(same, 4.0), **graded(other, 3.0)}
+    grades = {**graded(same, 4.5), **graded(other, 2.0)}
     grades |= {pair.key: {"x": float(grade)} for grade, pair in enumerate(given)}
     scale = Scale([*same, *other], given, grades, antonym_score=0.5)
-    assert [scale.of_given(pair).value for pair in given] == [0, 1, 2, 3, 4, 5]
+    assert [scale.of_given(pair).value for pair in given] == pytest.approx([0, 1, 2, 3, 4, 5])
+
+
+def test_a_strict_grader_leaves_pairs_that_mean_the_same_where_training_takes_them_for_positive() -> None:
+    same, other = choices("a", "synonym"), choices("a", "antonym")
+    grades = {**graded(same, 3.5), **graded(other, 1.0)}
+    scale = Scale([*same, *other], [], grades, antonym_score=0.2)
+    assert level(scale, same[0]) > 4.3
+    assert level(scale, other[0]) == pytest.approx(1, abs=0.1)
 
 
 def test_nobody_grades_their_own_sentences() -> None:
