@@ -5,13 +5,14 @@ towards that of all annotators, and this towards what the words say (a synonym 5
 pair itself move it from there, the more the less graders differ and the more pairs of its kind do: the
 posterior mean of normal levels and readings. Of given pairs nothing is expected: their level is their mean
 grade. Graders are read alike, as the one who makes most of a difference: with a strict one, too, pairs that
-are to mean the same stand at 4.5 and more, where training takes them for positive.
+are to mean the same stand at 4.5 and more, where training takes them for positive. Antonyms stand about the
+level that the user gives them, since what an opposite is worth is for a domain to say, not for graders.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
 
@@ -72,6 +73,10 @@ class Scale:
             words[asked] = TOP_GRADE * asked_score(choice.candidate, antonym_score)
             for name in ("", *choice.models):
                 groups.setdefault((name, asked), []).extend([fmean(self._read(row))] if row else [])
+        self._shift = 0.0  # from what graders give antonyms to what the user does
+        if antonyms := groups.get(("", "antonym")):
+            words["antonym"] = fmean(antonyms)
+            self._shift = TOP_GRADE * antonym_score - fmean(antonyms)
         for kind, values in sorted(groups.items()):  # those of all annotators come first
             prior = self._mean.get(("", kind[1]), words[kind[1]])
             mean = self._mean[kind] = _shrink(sum(values), len(values), prior, _STRENGTH)
@@ -80,8 +85,12 @@ class Scale:
 
     def of_choice(self, choice: Choice) -> Level:
         """Return the level of a kept pair."""
-        kinds = [(name, asked_of(choice.candidate)) for name in choice.models]
-        return self._level(kinds, peer_grades(self._grades, choice.key, choice.models))
+        asked = asked_of(choice.candidate)
+        row = peer_grades(self._grades, choice.key, choice.models)
+        level = self._level([(name, asked) for name in choice.models], row)
+        if asked != "antonym":
+            return level
+        return replace(level, value=min(TOP_GRADE, max(0.0, level.value + self._shift)))
 
     def of_given(self, pair: GivenPair) -> Level:
         """Return the level of a given pair, which must be graded."""

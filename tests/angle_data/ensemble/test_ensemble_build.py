@@ -358,11 +358,11 @@ def test_graded_labels_follow_the_grades(runs: tuple[Path, ...], tmp_path: Path)
     by_text = {r["text2"]: r for r in rows}
     assert Counter(r["polarity"] for r in rows)["random"] == 12  # one for each text, as with ordinal labels
     antonym = by_text["Our node recovered on host2 before window2."]
-    # Eleven antonyms were graded 1 to 1.55, without t3's; both graders agree, so their noise is small.
-    assert 1.1 / 5 < antonym["score"] < 1.2 / 5
+    # Antonyms stand about their score; this one was graded 1.1, others 1 to 1.55.
+    assert 0.35 < antonym["score"] < 0.4
     assert antonym["label"] == 0
     ungraded = by_text["Our cache recovered on host3 before window3."]
-    assert 1.3 / 5 < ungraded["score"] < 0.4  # between what is asked for and what such pairs got
+    assert ungraded["score"] == pytest.approx(0.4, abs=1e-3)
     assert ungraded["weight"] < antonym["weight"] < 1
     assert 0.85 < by_text["Before window2 beta saw the node of host2 crash."]["score"] < 1.0
     synonyms = [

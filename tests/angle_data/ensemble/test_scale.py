@@ -57,7 +57,7 @@ def test_annotators_are_expected_to_go_on_as_they_did() -> None:
 
 
 def test_a_grade_moves_a_pair_and_a_second_grader_moves_it_further_and_makes_it_surer() -> None:
-    pairs = choices("a", "antonym")
+    pairs = choices("a", 2)
     grades = {key: dict(row) for key, row in graded(pairs, 1.0, 1.5, 2.0, 2.5).items()}
     single = Scale(pairs, [], grades, antonym_score=0.5).of_choice(pairs[3])
     usual = level(
@@ -104,6 +104,18 @@ def test_a_strict_grader_leaves_pairs_that_mean_the_same_where_training_takes_th
     scale = Scale([*same, *other], [], grades, antonym_score=0.2)
     assert level(scale, same[0]) > 4.3
     assert level(scale, other[0]) == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("score", [0.2, 0.5])
+def test_antonyms_stand_about_their_score_in_the_order_of_their_grades(score: float) -> None:
+    pairs = choices("a", "antonym")
+    grades = graded(pairs[:-2], 0.5, 1.0, 1.5, 2.0)
+    scale = Scale(pairs, [], grades, antonym_score=score)
+    levels = [level(scale, pair) for pair in pairs]
+    assert levels[-1] == levels[-2] == pytest.approx(5 * score)
+    assert levels[:4] == sorted(levels[:4])
+    assert levels[0] < 5 * score < levels[3]
+    assert sum(levels) / len(levels) == pytest.approx(5 * score, abs=0.1)
 
 
 def test_nobody_grades_their_own_sentences() -> None:
