@@ -284,7 +284,7 @@ def _settle(pair: Merged, synonym: float, outcome: Outcome, *, graded: bool) -> 
 def _can_flip(offer: Offer, likely: Polarity) -> bool:
     """Return whether grades can tell what a sentence is: opposites share words, what is unrelated none."""
     if offer.candidate.degree or likely == "synonym":
-        return not offer.candidate.degree
+        return offer.candidate.degree is None
     bag = content_words(offer.candidate.text)
     return len(bag & content_words(offer.source.text)) >= _TOPICAL * len(bag)
 

@@ -102,8 +102,9 @@ def test_a_low_degree_may_be_of_any_length(degree: int, reason: str | None) -> N
 
 def test_a_first_degree_shares_no_word_and_is_on_topic() -> None:
     others = [asked("a", "synonym", f"The {NOUNS[i % 5]} of unit{i} has failed.", i) for i in range(30)]
-    passed, dropped = screen(group_by_source([*ladder(), *others]))
-    assert (len(passed), dropped) == (180, [])
+    rows = ladder()[4:]  # for the first source a first degree is all there is
+    passed, dropped = screen(group_by_source([*rows, *others]))
+    assert (len(passed), dropped) == (176, [])
 
 
 def test_a_reply_that_lost_its_subject_goes_as_a_whole() -> None:
@@ -147,7 +148,10 @@ def test_a_low_degree_that_differs_by_a_word_is_flagged(degree: int, flags: tupl
 
 def grade(rows: list[Candidate], odd: dict[str, float]) -> Grades:
     """As asked for, a tenth of a point less, but for texts with other grades."""
-    return {pair_key(row.source, row.text): {"x": odd.get(row.text, (row.degree or 0) - 0.1)} for row in rows}
+    return {
+        pair_key(row.source, row.text): dict.fromkeys("xyz", odd.get(row.text, (row.degree or 0) - 0.1))
+        for row in rows
+    }
 
 
 def test_grades_that_contradict_a_degree_drop_it_and_it_is_never_flipped() -> None:
