@@ -199,3 +199,17 @@ def test_degrees_judge_graders_too(tmp_path: Path, caplog: pytest.LogCaptureFixt
     build_ensemble(EnsembleConfig((run,), tmp_path / "out", scores=(scores,), labels="graded"))
     assert "x hardly tells synonyms from antonyms (area under the curve" in caplog.text
     assert {r["score"] for r in train(tmp_path / "out")} == {0.0, 0.2, 0.4, 0.6, 0.8, 1.0}
+
+
+def test_an_annotator_with_its_degrees_upside_down_is_dropped_and_not_flipped() -> None:
+    honest = [
+        asked(model, row.degree or 0, f"{row.text} So says {model}.", int(row.source_id[1:]))
+        for model in "ab"
+        for row in ladder()
+    ]
+    rows = ladder()
+    grades = {**grade(honest, {}), **grade(rows, {r.text: 6.0 - (r.degree or 0) for r in rows})}
+    outcome = principled(group_by_source([*honest, *rows]), grades)
+    assert {(r.reason, r.model) for r in outcome.dropped} == {("contradicted", "d")}
+    assert len(outcome.dropped) == 4 * 30
+    assert not [c for c in outcome.kept if "flipped" in c.flags]
