@@ -128,8 +128,10 @@ class LabelledPair(Record):
     """One training pair.
 
     `label` is the integer class of the AnglE papers (1 similar, 0 not); `score` orders pairs in [0, 1];
-    `weight` in (0, 1] says how far the pair is trusted; `polarity` is `synonym`, `antonym` or `random`;
-    `models` are the annotators that support it, `flags` notes such as `near_copy`.
+    `weight` in (0, 1] says how far the pair is trusted; `polarity` is `synonym`, `antonym` or `random`, and
+    empty for others; `models` are the annotators that offered it, `flags` notes such as `near_copy`.
+    `supervision` says what the score rests on, and so which scores can be compared: `polarity`, `degrees`
+    (what was asked for), `grades` (of a pair that nobody was asked for) or `random` (the low end of each).
     """
 
     text1: str
@@ -141,3 +143,4 @@ class LabelledPair(Record):
     source_id: str
     models: list[str] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
+    supervision: str = ""

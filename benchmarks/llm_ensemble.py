@@ -4,12 +4,13 @@
     python benchmarks/llm_ensemble.py stsb --only concat-ordinal principled-graded
     python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2   # also with a fifth of b swapped
     python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:0.2 --detect      # only what is found
+    python benchmarks/llm_ensemble.py cloud-ops --flip annotator-b:1 --detect --grades grader-e.jsonl
 
-The grades that `principled` uses come from no LLM. They are simulated: three graders see the polarity that
-was asked for (before anything is flipped) through normal noise, which leaves each an area under the curve of
-0.9. Data sets are named SET-LABELS: SET is an annotator, concat,
-vote or principled, LABELS is binary, ordinal or graded. All have the same number of random pairs; of other
-pairs all have as many as the smallest, each source and polarity giving up its share.
+Without --grades no LLM has graded: three simulated graders see the polarity that was asked for (before
+anything is flipped) through normal noise, which leaves each an area under the curve of 0.9. With it the
+grades are those of a file (lines with `source, text, grader, score`). Data sets are named SET-LABELS: SET is
+an annotator, concat, vote or principled, LABELS is binary, ordinal or graded. All have the same number of
+random pairs; of other pairs all have as many as the smallest, each source and polarity giving up its share.
 
 With --flip, sentences drawn by hash get the other polarity (and a request of their own, so that no key gives
 them away) before anything is graded or built; the tables also show what that costs each data set.
@@ -55,13 +56,14 @@ OTHER = {"synonym": "antonym", "antonym": "synonym"}
 
 @dataclass(frozen=True)
 class World:
-    """One set of candidates: run folders by annotator, their grades, and the pairs flipped."""
+    """One set of candidates: run folders by annotator, their grades, and the pairs flipped of one of them."""
 
     name: str
     folder: Path
     runs: dict[str, Path]
     scores: tuple[Path, ...]
     flipped: frozenset[tuple[str, str]]
+    swapped: str = ""  # the annotator whose polarities were flipped
 
 
 def main() -> None:
@@ -72,11 +74,11 @@ def main() -> None:
     recipe = Recipe.from_toml(find_recipe(task.recipe)).with_overrides({"precision": arguments.precision})
     root = RESULTS / task.name / "ensemble" / task.recipe
     runs = candidates(task)
-    worlds = [make_world(task, root, runs, None)]
-    if arguments.flip:
-        worlds.append(make_world(task, root, runs, arguments.flip))
+    flips = [None, arguments.flip] if arguments.flip else [None]
+    worlds = [make_world(root, runs, flip, arguments.grades) for flip in flips]
     wanted = arguments.only or DEFAULT
-    built = {world.name: build_all(task, world, sorted({*wanted, *DEFAULT})) for world in worlds}
+    names = ["principled-ordinal"] if arguments.detect else sorted({*wanted, *DEFAULT})
+    built = {world.name: build_all(task, world, names) for world in worlds}
     detected = {world.name: detect(world) for world in worlds}
     results: list[dict[str, Any]] = []
     if not arguments.detect:
@@ -107,6 +109,9 @@ def parse_arguments() -> argparse.Namespace:
     ]
     parser.add_argument("--only", nargs="+", choices=names, metavar="SET-LABELS")
     parser.add_argument("--flip", type=parse_flip, metavar="ANNOTATOR:SHARE")
+    parser.add_argument(
+        "--grades", type=Path, metavar="FILE", help="grades of an LLM, in place of simulated ones"
+    )
     parser.add_argument("--detect", action="store_true", help="print what is found and fit no data set")
     parser.add_argument("--precision", default="fp32")
     return parser.parse_args()
@@ -115,7 +120,7 @@ def parse_arguments() -> argparse.Namespace:
 def parse_flip(text: str) -> tuple[str, float]:
     """Return the annotator and the share of "annotator-b:0.2"."""
     name, _, share = text.partition(":")
-    if name not in ANNOTATORS or not 0 < float(share) < 1:
+    if name not in ANNOTATORS or not 0 < float(share) <= 1:
         raise argparse.ArgumentTypeError(f"{text!r}: give ANNOTATOR:SHARE, such as annotator-b:0.2")
     return name, float(share)
 
@@ -124,10 +129,7 @@ def parse_flip(text: str) -> tuple[str, float]:
 
 
 def make_world(
-    task: Task,
-    root: Path,
-    runs: dict[str, Path],
-    flip: tuple[str, float] | None,
+    root: Path, runs: dict[str, Path], flip: tuple[str, float] | None, grades: Path | None
 ) -> World:
     """Copy the candidates, swapping some, and grade them; what was done before is not done again."""
     name = "clean" if flip is None else f"flip-{flip[0]}-{flip[1]:g}"
@@ -146,8 +148,18 @@ def make_world(
             rows.append(row)
         copies[annotator] = folder / "labels" / annotator
         write_jsonl(copies[annotator] / "candidates.jsonl", rows)
-    scores = simulate(folder, copies, flipped)
-    return World(name, folder, copies, (scores,), frozenset(flipped))
+    scores = import_grades(folder, grades) if grades else simulate(folder, copies, flipped)
+    return World(name, folder, copies, (scores,), frozenset(flipped), flip[0] if flip else "")
+
+
+def import_grades(folder: Path, file: Path) -> Path:
+    """Write the grades of a file as a run folder of `llm-score`."""
+    rows = [
+        {"text1": row["source"], "text2": row["text"], "score": row["score"], "model": row["grader"]}
+        for _, row in read_jsonl(file)
+    ]
+    write_jsonl(folder / "scores-given" / "scores.jsonl", rows)
+    return folder / "scores-given"
 
 
 def simulate(folder: Path, runs: dict[str, Path], flipped: Set[tuple[str, str]]) -> Path:
@@ -272,27 +284,28 @@ def detect(world: World) -> dict[str, Any]:
     """Print and return what `principled` made of the candidates: reliability, flips, how right they were."""
     folder = world.folder / "pairs" / "principled-ordinal"
     report = json.loads((folder / "report.json").read_text())
-    turned = {pair_key(p.text1, p.text2) for p in read_pairs(folder) if "flipped" in p.flags}
-    dropped = {
-        pair_key(row["source"], row["text"])
-        for _, row in read_jsonl(folder / "rejected.jsonl")
-        if row["reason"] in ("contradicted", "conflict")
-    }
-    found: dict[str, Any] = {
-        name: report[name] for name in ("graders", "reliability", "annotators", "flipped")
-    }
-    print(f"\n{world.name}: principled")
+    names = ("graders", "reliability", "annotators", "flipped", "candidates", "dropped", "flipped_pairs")
+    found: dict[str, Any] = {name: report[name] for name in names}
+    shown = ", ".join(f"{reason} {count}" for reason, count in found["dropped"].items())
+    print(f"\n{world.name}: principled; {found['candidates']} candidates, dropped: {shown}")
     for name, row in found["graders"].items():
         print(f"  {name}: AUC {row['auc']:.3f} against the polarities as they were given")
+    turned = [pair for pair in read_pairs(folder) if "flipped" in pair.flags]
+    lost = [
+        row
+        for _, row in read_jsonl(folder / "rejected.jsonl")
+        if row["reason"] in ("contradicted", "conflict")
+    ]
+    found["found"] = {}
     for name, sides in found["reliability"].items():
         shown = ", ".join(f"{side} {row['reliability']:.3f}" for side, row in sides.items())
-        contradicted = found["annotators"][name]["dropped"].get("contradicted", 0)
-        flips = sum(found["flipped"][name].values())
-        print(f"  {name}: reliability {shown}; flipped {flips}, contradicted {contradicted}")
-    for name, hits in (("flipped", turned), ("flipped or dropped", turned | dropped)):
-        right, every = len(hits & world.flipped), len(world.flipped)
-        found[f"{name} pairs"] = {"found": len(hits), "right": right, "of": every}
-        print(f"  {name}: {len(hits)} pairs, {right} of them among the {every} swapped")
+        hits = {pair_key(p.text1, p.text2) for p in turned if name in p.models}
+        flips = len(hits)
+        hits |= {pair_key(row["source"], row["text"]) for row in lost if row["model"] == name}
+        right, every = len(hits & world.flipped), len(world.flipped) if name == world.swapped else 0
+        found["found"][name] = {"found": len(hits), "flipped": flips, "right": right, "of": every}
+        print(f"  {name}: reliability {shown}; {flips} flipped, {len(hits) - flips} dropped", end="")
+        print(f"; found {right / every:.1%}, precision {right / max(len(hits), 1):.1%}" if every else "")
     return found
 
 

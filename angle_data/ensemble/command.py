@@ -17,22 +17,34 @@ if TYPE_CHECKING:
 
 
 def ensemble(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders written by llm-label.")],
     out: Annotated[Path, typer.Option(help="Folder for dataset/, rejected.jsonl and report.json.")],
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="RUN...", help="Folders written by llm-label.", show_default=False),
+    ] = None,
     strategy: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="concat: all that pass the gate. vote: annotators check each other. principled: annotators "
-            "and grades are weighed, swapped polarities found."
+            "and grades are weighed, swapped polarities found.",
+            show_default="principled with grades, else vote",
         ),
-    ] = "vote",
+    ] = None,
     labels: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="binary: antonyms score 0. ordinal: between random pairs and synonyms. graded: by "
-            "their grades."
+            help="binary: 1 or 0. ordinal: as asked for, antonyms between random pairs and synonyms. graded: "
+            "as asked for and graded.",
+            show_default="graded with grades or degrees, else binary",
         ),
-    ] = "binary",
+    ] = None,
+    pairs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="More pairs, mined or your own; rows as far as --scores grades them. Repeatable.",
+        ),
+    ] = None,
     scores: Annotated[
         list[Path] | None,
         typer.Option(metavar="RUN", help="Folder written by llm-score; may be given several times."),
@@ -44,7 +56,8 @@ def ensemble(
         int | None, typer.Option(help="Random pairs per source text.", show_default="binary 0, others 1")
     ] = None,
     max_per_source: Annotated[
-        int | None, typer.Option(help="Most pairs per source text and polarity.", show_default="no cap")
+        int | None,
+        typer.Option(help="Most pairs per source text and polarity or degree.", show_default="no cap"),
     ] = None,
     ratios: Annotated[
         str, typer.Option(help="Shares of train, validation and test; by source text.")
@@ -61,18 +74,19 @@ def ensemble(
 
     Example: angle-data ensemble runs/chatgpt runs/llama --out pairs --labels ordinal
 
-    With grades: angle-data ensemble runs/chatgpt runs/llama --scores runs/grades --out pairs
-    --strategy principled
+    With grades: angle-data ensemble runs/chatgpt runs/llama --pairs mined.jsonl --scores runs/grades
+    --out pairs
     """
     configure_logging(quiet=quiet, verbose=verbose)
     from angle_data.ensemble.build import EnsembleConfig, build_ensemble
     from angle_data.splits import parse_ratios
 
     config = EnsembleConfig(
-        runs=tuple(runs),
+        runs=tuple(runs or ()),
         out=out,
         strategy=strategy,
         labels=labels,
+        pairs=tuple(pairs or ()),
         scores=tuple(scores or ()),
         antonym_score=antonym_score,
         random_per_source=random_per_source,
@@ -82,7 +96,8 @@ def ensemble(
     )
     summary = build_ensemble(config)
     if as_json:
-        typer.echo(json.dumps(asdict(summary), ensure_ascii=False, default=str))
+        shown = {name: value for name, value in asdict(summary).items() if value or name != "given"}
+        typer.echo(json.dumps(shown, ensure_ascii=False, default=str))
     else:
         say_result(_as_table(summary))
 
@@ -98,6 +113,8 @@ def _as_table(summary: EnsembleSummary) -> str:
     for name, counts in summary.annotators.items():
         lost = f", dropped {_counts(counts.dropped)}" if counts.dropped else ""
         rows.append((name, f"{counts.candidates} candidates, in {counts.supports} pairs{lost}"))
+    if summary.given:
+        rows.append(("given", f"{sum(summary.given.values())} pairs: {_counts(summary.given)}"))
     for name, pairs in summary.pairs.items():
         rows.append((name, f"{sum(pairs.values())} pairs: {_counts(pairs)}"))
     rows.append(("data set", str(summary.dataset)))

@@ -1,17 +1,20 @@
 """Which graders are believed, what their grades cover, and what report and card say about them.
 
-Graders are judged once, before anything is kept, by the polarities that were asked for. One that hardly tells
-synonyms from antonyms is left out of strategy and labels alike: what such a grader misses, a style of writing
-say, it misses in many pairs alike, which no model of chance errors allows for.
+Graders are judged once, before anything is kept, by what was asked for. One that hardly tells synonyms (and
+degrees 4 and 5) from antonyms (and degrees 1 and 2) is left out of strategy and labels alike: what such a
+grader misses, a style of writing say, it misses in many pairs alike, which no model of chance errors allows
+for. An annotator that errs cannot make a good grader look weak: what counts is the annotator whose sentences
+the grader tells apart best, unless it has most of them the wrong way round.
 """
 
 from __future__ import annotations
 
 import logging
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median_high
 from typing import Any
 
 from angle_data.ensemble.read import NOTHING_READ, Grades, GradeSet, Source, offers, peer_grades, read_scores
@@ -69,8 +72,8 @@ class Judgement:
         """Return what to know about the grades, a line each, for the terminal and the card.
 
         Graders that are not used, annotators whose polarities disagree with the grades, pairs without a
-        grade. `labelled` counts the kept pairs with a score by their grades (`graded`) and without
-        (`ordinal`); it is None for labels other than `graded`.
+        grade. `labelled` counts the kept pairs whose score rests on their own grades (`graded`) and on
+        those of others (`expected`); it is None for labels other than `graded`.
         """
         lines = [
             f"{grader} {verdict.reason}: its grades are not used"
@@ -87,12 +90,12 @@ class Judgement:
             "Read some of its candidates: replies may be swapped"
             for annotator, areas in sorted(odd.items())
         ]
-        if self.used and (self.graded < self.pairs or (labelled and labelled["ordinal"])):
+        if self.graded and (self.graded < self.pairs or (labelled and labelled["expected"])):
             lines.append(self.share)
             if labelled:
                 kept = sum(labelled.values())
                 lines[-1] += (
-                    f"; {labelled['ordinal']} of the {kept} pairs kept have the score of ordinal labels"
+                    f"; {labelled['expected']} of the {kept} pairs kept have the score expected of such pairs"
                 )
         return lines
 
@@ -126,48 +129,57 @@ class Judgement:
         return f"graded {self.graded} of {self.pairs} candidate pairs"
 
 
-def read_grading(paths: Sequence[Path], sources: Sequence[Source], *, labels: str) -> Judgement:
-    """Read and judge the grades in `paths` of the candidates of `sources`.
+def read_grading(
+    paths: Sequence[Path], sources: Sequence[Source], given: Collection[tuple[str, str]], *, needed: bool
+) -> Judgement:
+    """Read and judge the grades in `paths` of candidates, and of pairs whose keys are `given`.
 
     Raises:
-        InputError: A path cannot be used, the grades are of none of the candidates, or `labels` is `graded`
-            and no grader can be used.
+        InputError: A path cannot be used, the grades are of none of these pairs, or grades are `needed` and
+            no grader can be used.
     """
     read = read_scores(paths)
     if paths and not read.grades:
         raise InputError("--scores holds no grades; see rejected.jsonl in that folder for the reasons")
     candidates = {pair_key(offer.source.text, offer.candidate.text) for offer in offers(sources)}
-    unknown = sum(pair not in candidates for pair in read.grades)
-    judgement = judge(sources, read.grades)
-    if judgement.pairs and all(verdict == Verdict() for verdict in judgement.verdicts.values()):
+    unknown = sum(pair not in candidates and pair not in given for pair in read.grades)
+    judgement = judge(sources, read.grades, given)
+    if (judgement.pairs or given) and all(verdict == Verdict() for verdict in judgement.verdicts.values()):
         raise InputError(
             f"--scores grades none of the {len(candidates)} candidate pairs, or only what does not count "
             f"({unknown} other pairs; nobody grades their own sentences, nor any that the gate drops); grade "
             "them with `angle-data llm-score --pairs RUN/candidates.jsonl`, by another model"
         )
-    if judgement.verdicts and not judgement.used and labels == "graded":
+    if judgement.verdicts and not judgement.used and needed:
         reasons = "; ".join(f"{grader} {verdict.reason}" for grader, verdict in judgement.verdicts.items())
         raise InputError(
             f"--labels graded has no grader to go by: {reasons}. Grade with another model or prompt, or "
             "choose --labels ordinal"
         )
     if unknown:
-        log.info("%d of %d graded pairs are no candidates", unknown, len(read.grades))
+        log.info(
+            "%d of %d graded pairs are no candidates%s",
+            unknown,
+            len(read.grades),
+            " and not given" * bool(given),
+        )
     return replace(judgement, read=read, unknown=unknown)
 
 
-def judge(sources: Sequence[Source], grades: Grades) -> Judgement:
-    """Judge each grader by the polarities that were asked for.
+def judge(sources: Sequence[Source], grades: Grades, given: Collection[tuple[str, str]] = ()) -> Judgement:
+    """Judge each grader by what was asked for; one that graded pairs that are `given` alone is believed.
 
-    It is used if it graded candidates of others with an area under the curve of at least 0.75, or fewer than
-    20 of either polarity. Pairs that annotators contradict each other about say nothing.
+    It is used if it graded candidates of others with an area under the curve of at least 0.75 for one of the
+    annotators, and more than 0.25 for most of them, or fewer than 20 of either side. Pairs that annotators
+    contradict each other about say nothing.
     """
     if not grades:
         return Judgement({}, grades, 0, 0)
     passed, _ = screen(sources)
     pairs = merge(passed)
     names = sorted({grader for row in grades.values() for grader in row})
-    verdicts = {name: _verdict(name, pairs, grades) for name in names}
+    others = {name for key in given for name in grades.get(key, {})}
+    verdicts = {name: _verdict(name, pairs, grades, known=name in others) for name in names}
     used = {name for name, verdict in verdicts.items() if verdict.reason is None}
     if len(used) < len(names):
         kept = ((pair, {name: row[name] for name in row if name in used}) for pair, row in grades.items())
@@ -176,18 +188,16 @@ def judge(sources: Sequence[Source], grades: Grades) -> Judgement:
     return Judgement(verdicts, grades, graded, len(pairs))
 
 
-def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades) -> Verdict:
+def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades, *, known: bool) -> Verdict:
     found: dict[str, _Sides] = {}
-    known = False
     for pair in pairs:
         grade = peer_grades(grades, pair.key, pair.models).get(grader)
         if grade is None:
             continue
         known = True
-        if not (pair.synonyms and pair.antonyms):
-            polarity: Polarity = "synonym" if pair.synonyms else "antonym"
+        if pair.side:
             for name in (_ALL, *pair.models):
-                found.setdefault(name, {"synonym": [], "antonym": []})[polarity].append(grade)
+                found.setdefault(name, {"synonym": [], "antonym": []})[pair.side].append(grade)
     if not known:
         return Verdict()
     areas = {name: _area_under_curve(sides) for name, sides in sorted(found.items())}
@@ -196,7 +206,10 @@ def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades) -> Verdict:
     single = {
         name: area for name, area in areas.items() if name != _ALL and name in enough and area is not None
     }
-    if auc is None or auc >= _LEAST_AUC or _ALL not in enough:
+    if auc is None or _ALL not in enough:
+        return Verdict(auc, single, None)
+    fair = list(single.values()) or [auc]
+    if max(fair) >= _LEAST_AUC and median_high(fair) > 1 - _LEAST_AUC:
         return Verdict(auc, single, None)
     shown = f", {_shown(single)}" if len(single) > 1 else ""
     shown = f"(area under the curve {auc:.2f}{shown}, {_LEAST_AUC:g} is needed)"

@@ -1,18 +1,20 @@
-"""Polarity to label and score, and the random pairs that show what unrelated looks like.
+"""What was asked for, and grades, to label and score; random pairs, to show what unrelated looks like.
 
 `label` is the integer class of the AnglE papers, `score` the order that ranking losses learn. An opposite is
-on topic, so `ordinal` places it above unrelated texts, which `binary` does not. `graded` is nine tenths the
-pair's grade and one tenth `ordinal`; a pair without a grade is labelled as under `ordinal`.
+on topic, so `ordinal` places it above unrelated texts, which `binary` does not; a degree is as many fifths.
+`graded` is that too, until graders have seen some pairs: then it is the level of each on their scale
+(`scale`), less weight the less sure it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from statistics import median
 
 from angle_data.disjoint import DisjointSets
-from angle_data.ensemble.read import NO_GRADES, TOP_GRADE, Grades, Source, peer_grades
-from angle_data.ensemble.strategies import Choice
+from angle_data.ensemble.given import GivenPair
+from angle_data.ensemble.read import TOP_GRADE, Source
+from angle_data.ensemble.scale import Scale, asked_score
+from angle_data.ensemble.strategies import SAME_DEGREE, Choice, side_of
 from angle_data.records import LabelledPair
 from angle_data.text import jaccard, stable_hash, words
 
@@ -21,40 +23,50 @@ ANTONYM_SCORE = 0.5
 """The score of antonyms under ordinal and graded labels, where none is given."""
 _MAX_OVERLAP = 0.5
 _TRIES = 50  # partners looked at in order, and as many more anywhere; a search of all would be quadratic
-_SMOOTHING = 0.1  # the share of the ordinal value in a graded score
-
-
-def grade_of(choice: Choice, grades: Grades) -> float | None:
-    """Return the median of a kept pair's grades 0..5 by others than its supporters, None without any.
-
-    `grades` are those of graders that are used (`graders.judge`).
-    """
-    found = peer_grades(grades, choice.key, choice.models).values()
-    return float(median(found)) if found else None
 
 
 def label_choice(
-    choice: Choice, *, labels: str, antonym_score: float, grades: Grades = NO_GRADES
+    choice: Choice, *, labels: str, antonym_score: float, scale: Scale | None = None
 ) -> LabelledPair:
-    """Return the labelled pair of a kept candidate; `labels` is a key of `LABELS`.
+    """Return the labelled pair of a kept candidate; `labels` is one of `LABELS`.
 
-    `antonym_score` in [0, 1] is the score of antonyms under all labels but `binary`; their label is always 0.
-    `grades` are used under `graded` alone.
+    `antonym_score` in [0, 1] is what antonyms were asked for under all labels but `binary`. The score is what
+    was asked for, or, with a `scale`, the level there; the label is that of what was asked for.
     """
-    synonym = choice.candidate.polarity == "synonym"
-    score = 1.0 if synonym else 0.0 if labels == "binary" else antonym_score
-    if labels == "graded" and (grade := grade_of(choice, grades)) is not None:
-        score = round((1 - _SMOOTHING) * grade / TOP_GRADE + _SMOOTHING * score, 4)
+    candidate, same = choice.candidate, side_of(choice.candidate) == "synonym"
+    score = float(same) if labels == "binary" else asked_score(candidate, antonym_score)
+    weight = choice.weight
+    if scale is not None:
+        level = scale.of_choice(choice)
+        score, weight = round(level.value / TOP_GRADE, 4), round(weight * level.certainty, 4)
     return LabelledPair(
         text1=choice.source.text,
-        text2=choice.candidate.text,
-        label=int(synonym),
+        text2=candidate.text,
+        label=int(same),
         score=score,
-        weight=choice.weight,
-        polarity=choice.candidate.polarity or "",
+        weight=weight,
+        polarity=candidate.polarity or "",
         source_id=choice.source.id,
         models=list(choice.models),
         flags=list(choice.flags),
+        supervision="polarity" if candidate.degree is None else "degrees",
+    )
+
+
+def label_given(pair: GivenPair, source_id: str, *, labels: str, scale: Scale) -> LabelledPair:
+    """Return the labelled pair of a given one; its label is 1 from a level of 4 on."""
+    level = scale.of_given(pair)
+    same = level.value >= SAME_DEGREE
+    return LabelledPair(
+        text1=pair.text1,
+        text2=pair.text2,
+        label=int(same),
+        score=float(same) if labels == "binary" else round(level.value / TOP_GRADE, 4),
+        weight=round(level.certainty, 4),
+        polarity="",
+        source_id=source_id,
+        flags=[pair.kind] if pair.kind else [],
+        supervision="grades",
     )
 
 
@@ -90,7 +102,11 @@ def random_pairs(
                 if key not in used:
                     used.add(key)
                     text = ordered[other].text
-                    pairs.append(LabelledPair(source.text, text, 0, 0.0, 1.0, "random", source.id))
+                    pairs.append(
+                        LabelledPair(
+                            source.text, text, 0, 0.0, 1.0, "random", source.id, supervision="random"
+                        )
+                    )
                     break
             else:
                 break  # hardly a partner is left for this source: further draws would search in vain

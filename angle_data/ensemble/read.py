@@ -31,6 +31,7 @@ _SETTINGS = (
     "prompts.name",
     "prompts.synonym_sha256",
     "prompts.antonym_sha256",
+    "prompts.degrees_sha256",
     "sampling.temperature",
     "sampling.seed",
     "sampling.max_tokens",
@@ -103,9 +104,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
         InputError: A path is no run directory, is given twice, or holds nothing or a malformed line
             (`file:line`).
     """
-    if not paths:
-        raise InputError("no run directory given; name at least one written by `angle-data llm-label`")
-    _check_named_once(paths)
+    check_named_once(paths)
     return sorted(map(_read_run, paths), key=lambda run: (run.model, run.digest))
 
 
@@ -120,7 +119,16 @@ def group_by_source(candidates: Iterable[Candidate]) -> list[Source]:
     sources = []
     for key, group in sorted(groups.items()):
         group.sort(
-            key=lambda c: (c.polarity or "", normalise(c.text), c.model, c.text, c.key, c.source_id, c.source)
+            key=lambda c: (
+                c.polarity or "",
+                c.degree or 0,
+                normalise(c.text),
+                c.model,
+                c.text,
+                c.key,
+                c.source_id,
+                c.source,
+            )
         )
         source_id, text = min((c.source_id, c.source) for c in group)
         sources.append(Source(key, source_id, text, tuple(group)))
@@ -142,7 +150,7 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
     Raises:
         InputError: A path holds no grades, is given twice, or a row is malformed (`file:line`).
     """
-    _check_named_once(paths, "--scores ")
+    check_named_once(paths, "--scores ")
     grades: dict[tuple[str, str], dict[str, list[float]]] = {}
     rows: dict[str, int] = {}
     unfinished = False
@@ -172,7 +180,8 @@ def peer_grades(grades: Grades, pair: tuple[str, str], supporters: Collection[st
     return {grader: grade for grader, grade in grades.get(pair, {}).items() if grader not in supporters}
 
 
-def _check_named_once(paths: Sequence[Path], option: str = "") -> None:
+def check_named_once(paths: Sequence[Path], option: str = "") -> None:
+    """Raise an `InputError` if a path is given twice; `option` opens the message."""
     seen: set[Path] = set()
     for path in paths:
         if path.resolve() in seen:

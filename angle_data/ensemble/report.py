@@ -6,16 +6,17 @@ No path, time or host is recorded, so that the same inputs give the same bytes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from angle_data.ensemble.given import Screened
 from angle_data.ensemble.read import Run
 from angle_data.ensemble.screen import REASONS
 from angle_data.ensemble.strategies import Outcome
 from angle_data.publish.card import Card
-from angle_data.records import LabelledPair
+from angle_data.records import LabelledPair, Rejection
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,9 @@ class AnnotatorCounts:
 class EnsembleSummary:
     """The counts of one build: `candidates` = `kept` + the sum of `dropped` (by reason code).
 
-    `flipped` counts the kept pairs whose polarity was flipped, `pairs` the rows by split and polarity,
-    `annotators` the candidates by annotator; `dataset` is the folder written.
+    `flipped` counts the kept pairs whose polarity was flipped, `pairs` the rows by split and polarity, or
+    supervision, `annotators` the candidates by annotator; `dataset` is the folder written.
+    `given` counts the pairs of --pairs, `kept` and dropped by reason; it is empty without.
     """
 
     candidates: int
@@ -46,10 +48,15 @@ class EnsembleSummary:
     pairs: dict[str, dict[str, int]]
     annotators: dict[str, AnnotatorCounts]
     dataset: Path
+    given: dict[str, int]
 
 
 def summarise(
-    runs: Sequence[Run], outcome: Outcome, splits: Mapping[str, Sequence[LabelledPair]], dataset: Path
+    runs: Sequence[Run],
+    outcome: Outcome,
+    others: Screened,
+    splits: Mapping[str, Sequence[LabelledPair]],
+    dataset: Path,
 ) -> EnsembleSummary:
     """Return the counts of a build."""
     offered = Counter(candidate.model for run in runs for candidate in run.candidates)
@@ -61,7 +68,10 @@ def summarise(
         kept=len(outcome.kept),
         flipped=sum("flipped" in choice.flags for choice in outcome.kept),
         dropped=_sorted(Counter(rejection.reason for rejection in outcome.dropped)),
-        pairs={name: _sorted(Counter(pair.polarity for pair in pairs)) for name, pairs in splits.items()},
+        pairs={
+            name: _sorted(Counter(pair.polarity or pair.supervision for pair in pairs))
+            for name, pairs in splits.items()
+        },
         annotators={
             model: AnnotatorCounts(
                 candidates=count,
@@ -72,7 +82,17 @@ def summarise(
             for model, count in sorted(offered.items())
         },
         dataset=dataset,
+        given=others.counts,
     )
+
+
+def rejected_rows(dropped: Iterable[Rejection]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of rejected.jsonl, in an order that does not depend on that of `dropped`."""
+    for r in sorted(
+        dropped,
+        key=lambda r: (r.source_id, r.source, r.polarity or "", r.degree or 0, r.model, r.key, r.text),
+    ):
+        yield r.to_dict()
 
 
 def make_report(
@@ -88,7 +108,10 @@ def make_report(
         "kept": summary.kept,
         "flipped_pairs": summary.flipped,
         "dropped": summary.dropped,
-        "reasons": {reason: REASONS[reason] for reason in summary.dropped},
+        **({"given": summary.given} if summary.given else {}),
+        "reasons": {
+            reason: REASONS[reason] for reason in (*summary.dropped, *summary.given) if reason in REASONS
+        },
         "pairs": summary.pairs,
         "annotators": {model: asdict(counts) for model, counts in summary.annotators.items()},
         **details,
@@ -123,17 +146,22 @@ def make_card(
             f"{run.model}: {len(run.candidates)} candidates{unfinished}" + (f" ({shown})" if shown else "")
         )
     dropped = ", ".join(f"{reason} {count}" for reason, count in summary.dropped.items()) or "none"
+    given = " + ".join(f"{number} {name}" for name, number in summary.given.items())
+    kinds = {kind for counts in summary.pairs.values() for kind in counts}
+    wrote = {"antonym": "synonymous and opposite sentences", "degrees": "sentences at degrees of similarity"}
+    written = " and ".join(text for kind, text in wrote.items() if kind in kinds) or wrote["antonym"]
     return Card(
         title="LLM-annotated sentence pairs",
         summary=(
-            "Sentence pairs for training sentence embeddings. Large language models wrote synonymous and "
-            "opposite sentences for each source text; an ensemble of them was labelled automatically."
+            f"Sentence pairs for training sentence embeddings. Large language models wrote {written} for "
+            "each source text; an ensemble of them was labelled automatically."
         ),
         making=(
             *annotators,
             *notes,
             f"{summary.candidates} candidates = {summary.kept} kept + {summary.candidates - summary.kept} "
             f"dropped ({dropped}); {summary.flipped} kept with the polarity flipped",
+            *([f"{sum(summary.given.values())} given pairs = {given}"] if given else []),
             "angle-data ensemble: " + ", ".join(f"{name} {value}" for name, value in settings.items()),
         ),
         limits=(

@@ -28,6 +28,9 @@ REASONS: dict[str, str] = {
     "contradicted": "grades or annotators speak against its polarity, not clearly enough to flip it",
     "duplicate": "the same pair is kept once; this annotator counts as its supporter",
     "capped": "more candidates of this source and polarity than --max-per-source",
+    "ungraded": "a pair of --pairs that no grader which is used has graded",
+    "repeated": "a pair of --pairs that was given before, or that is kept as a candidate",
+    "across_splits": "a pair of --pairs whose texts are in two splits",
 }
 """Why any step of the ensemble drops a candidate, by reason code."""
 
@@ -72,7 +75,7 @@ def pass_gate(sources: Sequence[Source]) -> tuple[list[Offer], list[Rejection]]:
     """Return the offers that pass the gate, and the rejections of the others."""
     passed, dropped = [], []
     for offer in offers(sources):
-        if reason := gate(offer.source.text, offer.candidate.text):
+        if reason := gate(offer.source.text, offer.candidate.text, degree=offer.candidate.degree):
             dropped.append(reject(offer.candidate, reason))
         else:
             passed.append(offer)
@@ -84,11 +87,12 @@ def reject(candidate: Candidate, reason: str) -> Rejection:
     return Rejection(**candidate.to_dict(), reason=reason, raw=candidate.text)
 
 
-def gate(source: str, text: str) -> str | None:
+def gate(source: str, text: str, *, degree: int | None = None) -> str | None:
     """Return the code (see `REASONS`) of the first reason to drop `text`, or None.
 
     Lengths are in characters after normalisation. A difference of up to 20 characters always passes, as the
     ratio says little about very short texts ("Deploy failed." and "The rollout went through on every host.").
+    What was asked for at `degree` 1 or 2 says something else than its source, at any length.
     """
     clean, clean_source = normalise(text), normalise(source)
     if not any(map(str.isalnum, clean)) or not any(map(str.isalnum, clean_source)):
@@ -100,6 +104,8 @@ def gate(source: str, text: str) -> str | None:
     script, source_script = _script(clean), _script(clean_source)
     if script and source_script and script != source_script:
         return "wrong_script"
+    if degree is not None and degree <= 2:
+        return None
     short, long = sorted((len(clean), len(clean_source)))
     return "length_ratio" if long - short > _SLACK and long > 3 * short else None
 
@@ -139,11 +145,12 @@ def content_words(text: str) -> frozenset[str]:
 def off_topic(passed: Iterable[Offer]) -> list[Offer]:
     """Return the offers of replies that have lost their subject, in order.
 
-    A reply is all candidates of one annotator for one source and polarity. It is judged only if another
-    annotator offered something for that source, and by its best candidate: the share of that candidate's
-    content words that occur in the source or in what other annotators offered for it. How much is normal
-    differs between annotators and between polarities, so a reply is off topic when its share is below 0.36
-    times the median of its annotator and polarity.
+    A reply is all candidates of one annotator for one source and polarity, or for one source at all degrees.
+    It is judged only if another annotator offered something for that source, and by its best candidate: the
+    share of that candidate's content words that occur in the source or in what other annotators offered for
+    it. How much is normal differs between annotators and between polarities, so a reply is off topic when its
+    share is below 0.36 times the median of its annotator and polarity. Sentences of degree 1 are to share
+    hardly a word: they neither count nor tell what the subject is, and go with the rest of their reply.
     """
     by_source: dict[str, list[Offer]] = {}
     for offer in passed:
@@ -151,17 +158,22 @@ def off_topic(passed: Iterable[Offer]) -> list[Offer]:
     shares: dict[tuple[str, Polarity | None], list[float]] = {}
     replies: list[tuple[float, list[Offer]]] = []
     for group in by_source.values():
-        bags = [content_words(offer.candidate.text) for offer in group]
+        loose = [offer.candidate.degree == 1 for offer in group]
+        bags = [
+            frozenset[str]() if no else content_words(o.candidate.text)
+            for o, no in zip(group, loose, strict=True)
+        ]
         known = content_words(group[0].source.text)
         members: dict[tuple[str, Polarity | None], list[int]] = {}
         for i, offer in enumerate(group):
             members.setdefault((offer.candidate.model, offer.candidate.polarity), []).append(i)
         for (model, polarity), numbers in members.items():
             others = [bag for bag, offer in zip(bags, group, strict=True) if offer.candidate.model != model]
-            if not others:
+            judged = [i for i in numbers if not loose[i]]
+            if not (others and judged):
                 continue
             reference = known.union(*others)
-            found = [len(bags[i] & reference) / len(bags[i]) if bags[i] else 1.0 for i in numbers]
+            found = [len(bags[i] & reference) / len(bags[i]) if bags[i] else 1.0 for i in judged]
             shares.setdefault((model, polarity), []).extend(found)
             replies.append((max(found), [group[i] for i in numbers]))
     usual = {key: median(values) for key, values in shares.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from angle_data.disjoint import DisjointSets
 from angle_data.ensemble.read import NO_GRADES, Grades, Offer, Source, offers
@@ -24,12 +24,13 @@ STRATEGIES: dict[str, str] = {
     "principled": "angle_data.ensemble.principled:principled",
     "vote": "angle_data.ensemble.strategies:vote",
 }
+SAME_DEGREE = 4  # the least degree, and grade, of pairs that mean the same
 MARGIN = 0.5  # a vote is won by more than half an annotator of full reliability
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """One pair and every offer of it, by the polarity asked for; both tuples in the order of the offers.
+    """One pair and every offer of it, by what was asked for (`side_of`), in the order of the offers.
 
     `key` is its `text.pair_key`, `models` are the annotators that offered it, sorted.
     """
@@ -38,6 +39,15 @@ class Merged:
     models: tuple[str, ...]
     synonyms: tuple[Offer, ...]
     antonyms: tuple[Offer, ...]
+
+    @property
+    def side(self) -> Polarity | None:
+        """The side that its offers agree on, None if they do not; degree 3 is between the two."""
+        if (self.synonyms and self.antonyms) or all(
+            o.candidate.degree == 3 for o in self.antonyms + self.synonyms
+        ):
+            return None
+        return "synonym" if self.synonyms else "antonym"
 
 
 def merge(offers: Iterable[Offer]) -> list[Merged]:
@@ -54,11 +64,21 @@ def merge(offers: Iterable[Offer]) -> list[Merged]:
         Merged(
             key,
             models_of(group),
-            tuple(offer for offer in group if offer.candidate.polarity == "synonym"),
-            tuple(offer for offer in group if offer.candidate.polarity == "antonym"),
+            tuple(offer for offer in group if side_of(offer.candidate) == "synonym"),
+            tuple(offer for offer in group if side_of(offer.candidate) == "antonym"),
         )
         for key, group in groups.items()
     ]
+
+
+def side_of(candidate: Candidate) -> Polarity:
+    """Return `synonym` for what is to mean the same (synonyms, degrees 5 and 4), else `antonym`."""
+    return candidate.polarity or ("synonym" if cast(int, candidate.degree) >= SAME_DEGREE else "antonym")
+
+
+def asked_of(candidate: Candidate) -> str:
+    """Return what was asked for, in words: `synonym`, `antonym`, `degree 5` … `degree 1`."""
+    return candidate.polarity or f"degree {candidate.degree}"
 
 
 def models_of(offers: Iterable[Offer]) -> tuple[str, ...]:
@@ -71,7 +91,8 @@ class Choice:
     """A pair that a strategy keeps: the candidate that stands for it and who supports it.
 
     `models` are the annotators that offered it, sorted; `weight` in (0, 1] says how far it is trusted. A
-    choice whose polarity was flipped has the flag `flipped`, and its candidate the new polarity.
+    choice whose polarity was flipped has the flag `flipped`, and its candidate the new polarity. Degrees are
+    never flipped.
     """
 
     source: Source
@@ -114,7 +135,7 @@ def load_strategy(name: str) -> Strategy:
 
 
 def concat(sources: Sequence[Source], grades: Grades = NO_GRADES) -> Outcome:
-    """Keep every candidate that passes the gate; the same pair with the same polarity once.
+    """Keep every candidate that passes the gate; of the same pair, one for each side.
 
     The likely ensemble of "LLM-supervised AnglE": the annotators' data put together. Where annotators
     contradict each other, both pairs stay. Grades are not looked at.
@@ -182,36 +203,34 @@ def keep(
     With a `polarity` other than the candidate's the pair is flipped, and flagged so.
     """
     first = same[0]
-    asked = first.candidate.polarity
-    polarity = polarity or asked
-    candidate = first.candidate if polarity == asked else replace(first.candidate, polarity=polarity)
+    candidate = first.candidate if polarity is None else replace(first.candidate, polarity=polarity)
     flags = []
-    if polarity == "antonym" and is_near_copy(first.source.text, candidate.text):
+    if side_of(candidate) == "antonym" and is_near_copy(first.source.text, candidate.text):
         flags.append("near_copy")
-    if polarity != asked:
+    if candidate != first.candidate:
         flags.append("flipped")
     outcome.kept.append(Choice(first.source, candidate, models_of(same), weight, tuple(flags)))
     outcome.dropped.extend(reject(offer.candidate, "duplicate") for offer in same[1:])
 
 
 def synonym_sets(kept: Iterable[Choice]) -> DisjointSets[str]:
-    """Return the sets of normalised texts that the synonyms among `kept` connect."""
+    """Return the sets of normalised texts that those of the same meaning among `kept` connect."""
     groups: DisjointSets[str] = DisjointSets()
     for choice in kept:
-        if choice.candidate.polarity == "synonym":
+        if side_of(choice.candidate) == "synonym":
             groups.join(choice.source.key, normalise(choice.candidate.text))
     return groups
 
 
 def cap(outcome: Outcome, per_source: int, *, seed: int) -> None:
-    """Drop what a source has of a polarity beyond `per_source`.
+    """Drop what a source has of a polarity or degree beyond `per_source`.
 
     Kept are the pairs that most annotators support; of equals, those of most weight, then of the smallest
     sha256 of seed and texts.
     """
-    groups: dict[tuple[str, str | None], list[Choice]] = {}
+    groups: dict[tuple[str, str], list[Choice]] = {}
     for choice in outcome.kept:
-        groups.setdefault((choice.source.key, choice.candidate.polarity), []).append(choice)
+        groups.setdefault((choice.source.key, asked_of(choice.candidate)), []).append(choice)
 
     def rank(choice: Choice) -> tuple[int, float, int]:
         drawn = stable_hash(f"{seed}\ncap\n{choice.source.key}\n{choice.candidate.text}")

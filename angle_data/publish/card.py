@@ -21,10 +21,11 @@ _COLUMNS = """\
 | `label` | int64 | 1 similar, 0 not |
 | `score` | float64 | orders pairs by similarity, 0 to 1 |
 | `weight` | float64 | how far the pair is trusted, above 0 to 1 |
-| `polarity` | string | `synonym`, `antonym` or `random` |
+| `polarity` | string | `synonym`, `antonym` or `random`; empty for others |
 | `source_id` | string | id of the source text |
-| `models` | list of string | the annotators that offered the pair; empty for random pairs |
-| `flags` | list of string | notes such as `near_copy` |"""
+| `models` | list of string | the annotators that offered the pair; empty for others |
+| `flags` | list of string | notes such as `near_copy` |
+| `supervision` | string | what the score rests on: `polarity`, `degrees`, `grades` or `random` |"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,8 @@ def _split_table(splits: Mapping[str, Sequence[LabelledPair]]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, pairs in splits.items():
-        for polarity in sorted({pair.polarity for pair in pairs}):
-            rows = [pair for pair in pairs if pair.polarity == polarity]
+        for polarity in sorted({pair.polarity or pair.supervision for pair in pairs}):
+            rows = [pair for pair in pairs if (pair.polarity or pair.supervision) == polarity]
             bags = [(words(pair.text1), words(pair.text2)) for pair in rows]
             numbers = (
                 fmean(len(one) for one, _ in bags),
@@ -120,10 +121,13 @@ def _split_table(splits: Mapping[str, Sequence[LabelledPair]]) -> str:
 def _model_table(pairs: Iterable[LabelledPair]) -> str:
     counts: Counter[tuple[str, str]] = Counter()
     for pair in pairs:
-        counts.update((model, pair.polarity) for model in pair.models)
-    lines = ["| annotator | synonyms | antonyms |", "|---|---|---|"]
+        counts.update((model, pair.polarity or pair.supervision) for model in pair.models)
+    kinds = {"synonym": "synonyms", "antonym": "antonyms"}
+    if any(kind == "degrees" for _, kind in counts):
+        kinds["degrees"] = "at degrees"
+    lines = [f"| annotator | {' | '.join(kinds.values())} |", "|---" * (len(kinds) + 1) + "|"]
     for model in sorted({model for model, _ in counts}):
-        lines.append(f"| {model} | {counts[model, 'synonym']} | {counts[model, 'antonym']} |")
+        lines.append(f"| {model} | {' | '.join(str(counts[model, kind]) for kind in kinds)} |")
     return "\n".join(lines)
 
 

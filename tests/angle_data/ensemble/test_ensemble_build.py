@@ -98,6 +98,7 @@ def test_build_writes_a_data_set_that_load_dataset_opens(runs: tuple[Path, ...],
         "source_id": "t0",
         "models": ["alpha", "beta"],
         "flags": ["near_copy"],
+        "supervision": "polarity",
     }
     assert summary.candidates == 72
     # alpha comes first and stands for the shared pairs, which beta supports all the same.
@@ -290,9 +291,9 @@ def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"labels": "best"}, "unknown labels 'best'; choose one of binary, graded, ordinal"),
-        ({"labels": "graded"}, "--labels graded needs grades: give --scores RUN of `angle-data llm-score`"),
+        ({"pairs": (Path("p"),)}, "--pairs needs grades: make some with `angle-data llm-score --pairs FILE"),
         ({"antonym_score": 1.5}, "antonym score must lie in 0..1, got 1.5"),
-        ({"antonym_score": 0.2}, "--antonym-score is for --labels ordinal or graded"),
+        ({"labels": "binary", "antonym_score": 0.2}, "--antonym-score is for --labels ordinal or graded"),
         ({"random_per_source": -1}, "random pairs per source must be 0 or more, got -1"),
         ({"max_per_source": 0}, "max per source must be 1 or more, got 0"),
         ({"ratios": (0.5, 0.4)}, "--ratios 0.5,0.4: give the shares of train"),
@@ -301,6 +302,20 @@ def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
 def test_config_refuses(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         EnsembleConfig((), Path("out"), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labels": "graded"}, "--labels graded needs grades or degrees: give --scores RUN"),
+        ({"antonym_score": 0.2}, "--antonym-score is for --labels ordinal or graded"),
+    ],
+)
+def test_what_does_not_go_with_the_runs_is_refused(
+    runs: tuple[Path, ...], tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        build_ensemble(EnsembleConfig(runs, tmp_path / "out", **options))
 
 
 def test_build_refuses_to_write_over_other_files_or_into_a_run(
@@ -343,10 +358,13 @@ def test_graded_labels_follow_the_grades(runs: tuple[Path, ...], tmp_path: Path)
     by_text = {r["text2"]: r for r in rows}
     assert Counter(r["polarity"] for r in rows)["random"] == 12  # one for each text, as with ordinal labels
     antonym = by_text["Our node recovered on host2 before window2."]
-    assert antonym["score"] == pytest.approx(0.9 * 1.1 / 5 + 0.1 * 0.4, abs=1e-4)
+    # Antonyms stand about their score; this one was graded 1.1, others 1 to 1.55.
+    assert 0.35 < antonym["score"] < 0.4
     assert antonym["label"] == 0
-    assert by_text["Our cache recovered on host3 before window3."]["score"] == 0.4  # no grade: as ordinal
-    assert by_text["Before window2 beta saw the node of host2 crash."]["score"] == 1.0
+    ungraded = by_text["Our cache recovered on host3 before window3."]
+    assert ungraded["score"] == pytest.approx(0.4, abs=1e-3)
+    assert ungraded["weight"] < antonym["weight"] < 1
+    assert 0.85 < by_text["Before window2 beta saw the node of host2 crash."]["score"] < 1.0
     synonyms = [
         by_text[f"host{i}: {subject} crash, ahead of window{i}"]["score"]
         for i, subject in enumerate(SUBJECTS)
@@ -362,7 +380,7 @@ def test_graded_labels_follow_the_grades(runs: tuple[Path, ...], tmp_path: Path)
         "unknown_pairs": 0,
         "candidate_pairs": 48,  # two synonyms of each annotator and the shared antonym, less one shared
         "graded_pairs": 33,
-        "labelled": {"graded": 33, "ordinal": 15},  # beta's own synonyms, and the three pairs of t3
+        "labelled": {"graded": 33, "expected": 15},  # beta's own synonyms, and the three pairs of t3
         "sha256": "",
     }
 

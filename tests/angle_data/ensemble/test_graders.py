@@ -115,6 +115,23 @@ def turned(rows: list[Candidate], *annotators: str) -> list[Candidate]:
     return [replace(r, polarity=other[r.polarity]) if r.model in annotators else r for r in rows]
 
 
+@pytest.mark.parametrize(("names", "wrong"), [("ab", "b"), ("abc", "b")])
+def test_an_annotator_turned_round_vetoes_no_good_grader(names: str, wrong: str) -> None:
+    rows = candidates(*names)
+    judgement = judge(group_by_source(turned(rows, *wrong)), graded(rows, "x"))
+    assert judgement.used == ["x"]
+    assert judgement.verdicts["x"].annotators == {name: float(name not in wrong) for name in names}
+
+
+def test_annotators_that_confuse_the_polarities_veto_no_good_grader() -> None:
+    """Of a and b half are the wrong way round, whatever the grader says."""
+    rows = candidates("a", "b", "c")
+    mixed = [turned([row], "a", "b")[0] if int(row.source_id[1:]) % 2 else row for row in rows]
+    judgement = judge(group_by_source(mixed), graded(rows, "x"))
+    assert judgement.verdicts["x"].annotators == {"a": 0.5, "b": 0.5, "c": 1.0}
+    assert judgement.used == ["x"]
+
+
 @pytest.mark.parametrize(("names", "wrong"), [("a", "a"), ("abc", "ab")])
 def test_annotators_turned_round_or_the_scale_upside_down(names: str, wrong: str) -> None:
     """Which of the two it is cannot be told, so the grades are not used, and the words leave it open."""

@@ -73,11 +73,11 @@ POOR = "poor hardly tells synonyms from antonyms (area under the curve 0.50, 0.7
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_poor_grader_labels_nothing(run: Path, strategy: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The data are those of the good grader alone, whose other pairs have ordinal scores."""
+    """The data are those of the good grader alone; its other pairs have the scores of such pairs."""
     good, poor = grade(run, "good", first=30), grade(run, "poor", poor=True)
     options: dict[str, Any] = {"strategy": strategy, "labels": "graded"}
     build(run, "both", good, poor, **options)
-    gap = "graded 30 of 48 candidate pairs; 18 of the 48 pairs kept have the score of ordinal labels"
+    gap = "graded 30 of 48 candidate pairs; 18 of the 48 pairs kept have the score expected of such pairs"
     assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
         f"{POOR}: its grades are not used",
         gap,
@@ -88,7 +88,7 @@ def test_a_poor_grader_labels_nothing(run: Path, strategy: str, caplog: pytest.L
     assert found["settings"]["graders"] == "good"
     assert found["scores"]["rows"] == {"good": 30, "poor": 48}
     assert found["scores"]["graded_pairs"] == 30
-    assert found["scores"]["labelled"] == {"graded": 30, "ordinal": 18}
+    assert found["scores"]["labelled"] == {"graded": 30, "expected": 18}
     assert found["graders"]["poor"] == {"auc": 0.5, "auc_by_annotator": {"m": 0.5}, "used": False}
     assert found["graders"]["good"]["used"] is True
     assert f"- {POOR}: its grades are not used\n- {gap}\n" in card(run, "both")
@@ -121,7 +121,7 @@ def test_with_no_grader_to_go_by_other_labels_are_as_without_grades(
 def test_grades_of_every_candidate_need_no_word(run: Path, caplog: pytest.LogCaptureFixture) -> None:
     build(run, "out", grade(run, "good"), labels="graded")
     assert caplog.text == ""
-    assert report(run, "out")["scores"]["labelled"] == {"graded": 48, "ordinal": 0}
+    assert report(run, "out")["scores"]["labelled"] == {"graded": 48, "expected": 0}
     assert report(run, "out")["graders"] == {
         "good": {"auc": 1.0, "auc_by_annotator": {"m": 1.0}, "used": True}
     }
@@ -129,7 +129,7 @@ def test_grades_of_every_candidate_need_no_word(run: Path, caplog: pytest.LogCap
 
 
 def test_grades_of_some_candidates_are_counted(run: Path, caplog: pytest.LogCaptureFixture) -> None:
-    build(run, "out", grade(run, "good", first=44), strategy="principled")
+    build(run, "out", grade(run, "good", first=44), labels="ordinal")
     assert [r.getMessage() for r in caplog.records] == ["graded 44 of 48 candidate pairs"]
     assert report(run, "out")["scores"]["candidate_pairs"] == 48
     assert report(run, "out")["scores"]["graded_pairs"] == 44
@@ -177,6 +177,20 @@ def test_an_annotator_at_odds_with_good_grades_is_named(run: Path, caplog: pytes
     assert report(run, "out")["graders"]["good"]["used"] is True
 
 
+@pytest.mark.parametrize(
+    ("first", "poor", "strategy", "labels"),
+    [(48, False, "principled", "graded"), (48, True, "vote", "binary")],
+    ids=["good grades", "poor grades"],
+)
+def test_good_grades_choose_strategy_and_labels(
+    run: Path, first: int, poor: bool, strategy: str, labels: str
+) -> None:
+    build(run, "out", grade(run, "x", poor=poor, first=first))
+    settings = report(run, "out")["settings"]
+    assert (settings["strategy"], settings["labels"]) == (strategy, labels)
+    assert settings["random-per-source"] == int(labels == "graded")
+
+
 def test_unfinished_grades_are_named(run: Path, caplog: pytest.LogCaptureFixture) -> None:
     scores = grade(run, "good")
     (scores / "run.json").write_text(json.dumps({"finished": False}))
@@ -191,7 +205,7 @@ def test_graded_labels_without_a_graded_pair_among_the_kept_are_refused(run: Pat
     scores = grade(run, "good", first=1)
     write(run / "candidates.jsonl", [*rows, rows[0] | {"polarity": "antonym"}])
     with pytest.raises(InputError) as caught:
-        build(run, "out", scores, labels="graded")
+        build(run, "out", scores, labels="graded", strategy="vote")
     assert str(caught.value) == (
         "--labels graded: none of the 47 pairs that are kept is graded (graded 1 of 48 candidate pairs); "
         "grade more candidates, or choose --labels ordinal"

@@ -1,7 +1,9 @@
 import pytest
 
-from angle_data.ensemble.labels import grade_of, label_choice, random_pairs
+from angle_data.ensemble.given import GivenPair
+from angle_data.ensemble.labels import label_choice, label_given, random_pairs
 from angle_data.ensemble.read import Source
+from angle_data.ensemble.scale import Scale
 from angle_data.ensemble.strategies import Choice
 from angle_data.records import Candidate, LabelledPair, Polarity
 from angle_data.text import normalise, pair_key
@@ -12,48 +14,42 @@ def source(text: str, number: int = 1) -> Source:
 
 
 @pytest.mark.parametrize(
-    ("labels", "polarity", "grade", "score"),
+    ("labels", "polarity", "degree", "label", "score"),
     [
-        ("binary", "synonym", None, 1.0),
-        ("binary", "antonym", None, 0.0),  # whatever the antonym score
-        ("ordinal", "synonym", None, 1.0),
-        ("ordinal", "antonym", None, 0.3),
-        ("graded", "synonym", 3.0, 0.9 * 0.6 + 0.1),
-        ("graded", "antonym", 3.0, 0.9 * 0.6 + 0.1 * 0.3),
-        ("graded", "antonym", 0.0, 0.03),
-        ("graded", "synonym", 5.0, 1.0),
-        ("graded", "antonym", None, 0.3),
-        ("ordinal", "antonym", 3.0, 0.3),  # grades are for graded labels alone
-        ("binary", "synonym", 3.0, 1.0),
+        ("binary", "synonym", None, 1, 1.0),
+        ("binary", "antonym", None, 0, 0.0),  # whatever the antonym score
+        ("ordinal", "synonym", None, 1, 1.0),
+        ("ordinal", "antonym", None, 0, 0.3),
+        ("graded", "antonym", None, 0, 0.3),  # nothing is graded
+        ("binary", None, 5, 1, 1.0),
+        ("binary", None, 4, 1, 1.0),
+        ("binary", None, 3, 0, 0.0),
+        ("ordinal", None, 4, 1, 0.8),
+        ("graded", None, 2, 0, 0.4),
+        ("ordinal", None, 1, 0, 0.2),
     ],
 )
-def test_label_choice(labels: str, polarity: Polarity, grade: float | None, score: float) -> None:
-    candidate = Candidate("t9", "the Disk is full", polarity, "No space left.", "b", "k")
+def test_label_choice(
+    labels: str, polarity: Polarity | None, degree: int | None, label: int, score: float
+) -> None:
+    candidate = Candidate("t9", "the Disk is full", polarity, "No space left.", "b", "k", degree)
     choice = Choice(source("The disk is full."), candidate, ("a", "b"), 0.7, ("near_copy",))
-    grades = {} if grade is None else {choice.key: {"judge": grade, "a": 2.5}}  # a supports it: no grade
-    pair = label_choice(choice, labels=labels, antonym_score=0.3, grades=grades)
-    assert pair.score == pytest.approx(score)
-    assert pair == LabelledPair(
-        "The disk is full.", "No space left.", int(polarity == "synonym"), pair.score, 0.7, polarity, "t1",
-        ["a", "b"], ["near_copy"],
+    assert label_choice(choice, labels=labels, antonym_score=0.3) == LabelledPair(
+        "The disk is full.", "No space left.", label, score, 0.7, polarity or "", "t1",
+        ["a", "b"], ["near_copy"], "degrees" if degree else "polarity",
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("grades", "grade"),
-    [
-        ({"x": 5.0, "b": 0.0}, 5.0),
-        ({"x": 3.0, "y": 4.0}, 3.5),
-        ({"x": 3.0, "y": 4.0, "z": 0.0}, 3.0),
-        ({"b": 1.0}, None),
-    ],
-)
-def test_a_pairs_grade_is_the_median_of_others_than_its_supporters(
-    grades: dict[str, float], grade: float | None
-) -> None:
-    one = source("The disk is full.")
-    choice = Choice(one, Candidate("t1", one.text, "synonym", "No space.", "b", "k"), ("b",))
-    assert grade_of(choice, {choice.key: grades}) == grade
+@pytest.mark.parametrize(("grade", "label"), [(5.0, 1), (4.0, 1), (3.5, 0)])
+def test_a_given_pair_has_the_score_of_its_grade(grade: float, label: int) -> None:
+    pair = GivenPair("The disk is full.", "No space left.", "near")
+    scale = Scale([], [pair], {pair.key: {"x": grade}}, antonym_score=0.5)
+    found = label_given(pair, "t1", labels="graded", scale=scale)
+    assert 0.8 < found.weight < 1
+    assert found == LabelledPair(
+        pair.text1, pair.text2, label, grade / 5, found.weight, "", "t1", [], ["near"], "grades"
+    )
+    assert label_given(pair, "t1", labels="binary", scale=scale).score == label
 
 
 SOURCES = [
@@ -71,7 +67,9 @@ SOURCES = [
 
 def test_random_pairs_label_and_skip_what_is_alike() -> None:
     pairs = random_pairs(SOURCES, per_source=3, seed=0, taken=())
-    assert {(p.label, p.score, p.weight, p.polarity) for p in pairs} == {(0, 0.0, 1.0, "random")}
+    assert {(p.label, p.score, p.weight, p.polarity, p.supervision) for p in pairs} == {
+        (0, 0.0, 1.0, "random", "random")
+    }
     keys = [pair_key(p.text1, p.text2) for p in pairs]
     # Of the six unordered pairs of four texts, one is too much alike; none is drawn twice.
     assert len(keys) == len(set(keys)) == 5

@@ -160,8 +160,9 @@ def test_copies_of_a_grader_count_for_hardly_more_than_one(corpus: list[Candidat
     copies = {pair: dict.fromkeys("wxyz", found["x"]) for pair, found in one.items()}
     alone, four = (principled(group_by_source(rows), grades) for grades in (one, copies))
     apart = principled(group_by_source(rows), grade(corpus, dict.fromkeys("wxyz", normal)))
-    found_by = [len(found(outcome, "annotator-b")) for outcome in (alone, four, apart)]
-    assert found_by[1] < 1.3 * found_by[0] < found_by[2]
+    turned = flip(corpus, "annotator-b", 0.2, replies=False)[1]
+    right = [len(found(outcome, "annotator-b") & turned) for outcome in (alone, four, apart)]
+    assert right[1] < 1.05 * right[0] < 0.8 * right[2]
 
 
 SOURCES = [
@@ -235,7 +236,7 @@ def test_a_poor_synonym_becomes_an_antonym_only_if_it_is_on_topic(text: str, fli
 
 def test_an_undecided_pair_is_dropped_as_contradicted() -> None:
     text = "We lost the disk of rack 0 again."
-    grades = judged(HONEST, {}) | {pair_key(SOURCES[0], text): {"judge": 0.0, "jury": 0.0}}
+    grades = judged(HONEST, {}) | {pair_key(SOURCES[0], text): {"judge": 0.0}}
     outcome = principled(group_by_source(HONEST), grades)
     assert [(r.reason, r.text) for r in outcome.dropped] == [("contradicted", text)]
 
