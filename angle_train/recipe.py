@@ -27,7 +27,7 @@ CHECKPOINT = "checkpoint"
 # them, before anything trains; typed so that what comes after need not ask.
 _OPEN: Any = None
 
-Loss = Literal["auto", "graded", "degrees", "polarity", "binary", "positives", "papers"]
+Kind = Literal["auto", "graded", "degrees", "polarity", "mixed", "binary", "positives", "papers"]
 AngleMode = Literal["symmetric", "published"]
 Pooling = Literal["checkpoint", "cls", "last-avg", "last-max", "cls-last-avg", "first-last-avg", "last-token"]
 
@@ -83,9 +83,10 @@ class ObjectiveConfig:
     Weights and temperatures that are not stated are those of the kind of labels, see `data.kinds.PRESETS`.
 
     Attributes:
-        loss: The kind of labels: `graded` (by people), `degrees` (grades by an LLM), `polarity` (synonyms and
-            antonyms by an LLM), `binary`, `positives` (alone); `auto` tells it from the training pairs.
-            `papers` is no kind: the papers' three terms, as of earlier releases.
+        loss: The kind of labels: `graded` (pairs that people or an LLM graded), `degrees` (sentences that an
+            LLM wrote at degrees of similarity), `polarity` (synonyms and antonyms by an LLM), `mixed` (of
+            these three), `binary`, `positives` (alone); `auto` tells it from the training pairs. `papers` is
+            no kind: the papers' three terms, as of earlier releases.
         cosine_weight: w1; 0 switches the term off.
         in_batch_weight: w2.
         angle_weight: w3.
@@ -107,7 +108,7 @@ class ObjectiveConfig:
             sum is trained, so that embeddings can be cut to d (https://arxiv.org/abs/2205.13147).
     """
 
-    loss: Loss = "auto"
+    loss: Kind = "auto"
     cosine_weight: _AtLeast0 = _OPEN
     in_batch_weight: _AtLeast0 = _OPEN
     angle_weight: _AtLeast0 = _OPEN
@@ -336,7 +337,7 @@ class Recipe:
             if key not in _SECTION_OF:
                 raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
             if key in _REMOVED and value == _REMOVED[key]:
-                raise InputError(f"{key} {value!r} was removed; give one of {', '.join(get_args(Loss))}")
+                raise InputError(f"{key} {value!r} was removed; give one of {', '.join(get_args(Kind))}")
             if value is not None:
                 tables[_SECTION_OF[key]][key] = value
         return self.from_tables(tables)

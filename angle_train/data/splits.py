@@ -18,7 +18,7 @@ from angle_data.errors import InputError
 from angle_data.text import normalise
 from angle_train.data.kinds import settle
 from angle_train.data.leaks import Leak, find_leaks, without_near_copies, without_pairs_of
-from angle_train.data.pairs import PairSet, check_stated_scale, distinct_names, join, load_pairs
+from angle_train.data.pairs import HUMAN, PairSet, check_stated_scale, distinct_names, join, load_pairs
 from angle_train.data.sources import dataset_splits
 from angle_train.recipe import ObjectiveConfig, Recipe
 
@@ -98,6 +98,8 @@ def load_run_data(
     check_stated_scale(scale, [*sets, *graded, *dev_sets, *test_sets])
     others = join(sets) if sets else None
     human_pairs = join(graded) if graded else None
+    if human_pairs is not None:  # people's scale is not that of other scores
+        human_pairs = replace(human_pairs, supervision=[HUMAN] * len(human_pairs))
     recipe = settle(recipe, join([pairs for pairs in (others, human_pairs) if pairs is not None]))
     if human_pairs is not None:
         human_pairs = replace(human_pairs, weight=human_pairs.weight * recipe.training.human_weight)

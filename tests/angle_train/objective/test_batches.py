@@ -308,15 +308,15 @@ def test_swaps_follow_from_seed_and_rows(monkeypatch):
 )
 def test_batches_without_a_ranking_are_counted_up_to_a_step(steps, accumulation, counted):
     made = sampler(epoch=5)
-    assert count_equal_batches(made, [0.5] * 10, steps, accumulation) == counted
-    assert count_equal_batches(made, list(range(10)), steps, accumulation) == 0
+    assert count_equal_batches(made, [0.5] * 10, [1] * 10, steps, accumulation) == counted
+    assert count_equal_batches(made, list(range(10)), [1] * 10, steps, accumulation) == 0
 
 
 def test_the_batches_counted_are_those_of_each_epoch():
     scores = [0.0] * 9 + [1.0]
     batches = [batch for epoch in range(4) for batch in sampler(epoch=epoch)]
     expected = [9 not in batch for batch in batches]  # row 9 is the only one with another score
-    assert [count_equal_batches(sampler(), scores, n) for n in range(13)] == [
+    assert [count_equal_batches(sampler(), scores, [1] * 10, n) for n in range(13)] == [
         sum(expected[:n]) for n in range(13)
     ]
 

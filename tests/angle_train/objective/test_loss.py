@@ -80,7 +80,7 @@ def test_every_setting_of_the_objective_reaches_its_term():
             first,
             second,
             labels["positive"],
-            not_negatives(labels["group"], first, second, labels["neutral"]),
+            not_negatives(labels["group"], first[labels["neutral"]], second[labels["neutral"]]),
             tau=0.3,
         ),
         # The published similarity depends on which text comes first.

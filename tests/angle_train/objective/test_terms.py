@@ -31,7 +31,7 @@ def embeddings(count, width=8, seed=0):
 def in_batch(emb, first, second, positive, groups, neutral=None, **options):
     """The in-batch objective where groups and neutral pairs say which texts are no negatives."""
     neutral = torch.zeros_like(positive) if neutral is None else neutral
-    excluded = not_negatives(groups, first, second, neutral)
+    excluded = not_negatives(groups, first[neutral], second[neutral])
     return in_batch_objective(emb, first, second, positive, excluded, **options)
 
 
