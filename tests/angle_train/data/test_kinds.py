@@ -141,9 +141,9 @@ def test_a_run_settles_its_recipe_on_all_its_training_pairs(tmp_path):
 
     llm = [
         {"text1": f"a{i}", "text2": f"b{i}", "score": i % 2, "polarity": ("antonym", "synonym")[i % 2]}
-        for i in range(8)
+        for i in range(20)
     ]
-    human = [{"text1": f"c{i}", "text2": f"d{i}", "score": i} for i in range(5)]
+    human = [{"text1": f"c{i}", "text2": f"d{i}", "score": i % 6} for i in range(16)]
     data, graded = write("llm.jsonl", llm), write("human.jsonl", human)
     recipe = Recipe().with_overrides({"learning_rate": 1e-3})
 

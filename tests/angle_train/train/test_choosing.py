@@ -26,21 +26,21 @@ NEARLY_GOOD = [GOOD[0] + 0.01 * np.random.default_rng(14).standard_normal(300)]
 
 
 @pytest.mark.parametrize(
-    ("candidates", "rungs", "lost", "chosen"),
+    ("candidates", "levels", "lost", "chosen"),
     [
         ([POOR, GOOD], [0, 1], (), 1),
         ([GOOD, POOR], [0, 1], (), 0),
         ([GOOD, NEARLY_GOOD], [0, 1], (), 0),  # the simpler of two that chance could tell apart
-        ([POOR, GOOD, NEARLY_GOOD], [0, 2, 1], (), 2),  # the simpler rung, though its figure may be lower
+        ([POOR, GOOD, NEARLY_GOOD], [0, 2, 1], (), 2),  # the simpler level, though its figure may be lower
         ([POOR, GOOD, BEST], [0, 1, 2], (), 2),  # surely better than the simpler tuned one too
         ([GOOD, POOR, BEST], [0, 1, 2], (), 2),  # the plan failed, an alternative did not
         ([POOR, GOOD, BEST], [0, 1, 2], (2,), 1),  # the best cannot be had any more
-        ([POOR, GOOD, BEST], [0, 1, 1], (), 2),  # the highest figure of one rung
+        ([POOR, GOOD, BEST], [0, 1, 1], (), 2),  # the highest figure of one level
         ([POOR], [0], (), 0),
     ],
 )
-def test_the_simplest_stays_unless_another_is_surely_better(candidates, rungs, lost, chosen):
-    choice = choose([pairs(GOLD)], candidates, rungs, lost)
+def test_the_simplest_stays_unless_another_is_surely_better(candidates, levels, lost, chosen):
+    choice = choose([pairs(GOLD)], candidates, levels, lost)
     assert (choice.chosen, choice.compared) == (chosen, len(candidates) - 1)
     if chosen:
         assert choice.confidence > 0.99
