@@ -80,7 +80,8 @@ def _refuse(problems: Sequence[str]) -> None:
 class ObjectiveConfig:
     """The combined objective w1·cosine + w2·in-batch + w3·angle (AnglE Eq. 8), in the papers' units.
 
-    Weights and temperatures that are not stated are those of the kind of labels, see `data.kinds.PRESETS`.
+    Weights, temperatures and the two scores that are not stated are those of the kind of labels, see
+    `data.kinds.PRESETS`.
 
     Attributes:
         loss: The kind of labels: `graded` (pairs that people or an LLM graded), `degrees` (sentences that an
@@ -117,8 +118,8 @@ class ObjectiveConfig:
     in_batch_mean: Literal["positives", "pairs"] = "positives"
     angle_tau: _Above0 = _OPEN
     angle_mode: AngleMode = "symmetric"
-    positive_score: _Share = 0.8
-    negative_score: _Share = 0.0
+    positive_score: _Share = _OPEN
+    negative_score: _Share = _OPEN
     transitive: bool = False
     isp: Literal["groups", "equal", "none"] = "groups"
     matryoshka_dims: Annotated[tuple[_Two, ...], Field(strict=False)] = ()
@@ -127,7 +128,8 @@ class ObjectiveConfig:
         problems = []
         if self.cosine_weight == self.in_batch_weight == self.angle_weight == 0:
             problems.append("at least one of the three weights must be above 0")
-        if self.negative_score >= self.positive_score:
+        scores = (self.positive_score, self.negative_score)
+        if None not in scores and self.negative_score >= self.positive_score:
             problems.append("negative_score must be below positive_score")
         if len(set(self.matryoshka_dims)) < len(self.matryoshka_dims):
             problems.append(f"matryoshka_dims must be different numbers, got {list(self.matryoshka_dims)}")

@@ -99,7 +99,7 @@ def test_values_that_do_not_go_with_the_kind_are_refused():
 def test_recipes_of_published_results_leave_nothing_to_the_presets(name):
     recipe = Recipe.from_toml(builtin_recipes()[name])
     values = asdict(recipe.objective) | asdict(recipe.training)
-    assert not [key for key in PRESETS["papers"] if values[key] is None]
+    assert not [key for key in PRESETS["papers"] if values[key] is None and "_score" not in key]
 
 
 @pytest.mark.parametrize("column", ["supervision", "polarity"])
