@@ -148,7 +148,8 @@ def test_without_graded_pairs_sources_alone_are_held_out():
     assert found[0] == found[1]
 
 
-def test_human_pairs_are_on_a_scale_of_their_own(rows, tmp_path):
+def test_human_pairs_are_on_a_scale_of_their_own(rows, tmp_path, caplog):
+    caplog.set_level("INFO", logger="angle")
     llm = [row | {"supervision": "degrees"} for row in rows[:40]]
     data, human = write(tmp_path / "llm.jsonl", llm), write(tmp_path / "human.jsonl", rows[40:60])
     for source, names in (
@@ -158,6 +159,8 @@ def test_human_pairs_are_on_a_scale_of_their_own(rows, tmp_path):
         train = load_run_data([source], [human], (), (), recipe=Recipe()).train
         assert set(train.supervision) == names
         assert len(set(train.scales())) == 2
+    assert "ranked within each supervision (degrees, human) and against random pairs" in caplog.text
+    assert "ranked within each supervision (none stated, human) and" in caplog.text
     assert set(load_run_data((), [human], (), (), recipe=Recipe()).train.scales()) == {1}
 
 
