@@ -139,3 +139,17 @@ def test_sets_of_one_size_are_resampled_apart():
     single = [resampled([pairs(g)], [[c[i]] for c in columns])[1] for i, g in enumerate((first, second))]
     spread = [np.std(d[1] - d[0]) for d in (drawn, *single)]
     assert spread[0] == pytest.approx(np.hypot(spread[1], spread[2]) / 2, rel=0.1)
+
+
+def test_a_later_candidate_meets_the_same_resamples():
+    """So that those that come after a first choice need not draw for the earlier ones again."""
+    together = resampled([pairs(GOLD)], [POOR, GOOD, BEST])
+    first, later = resampled([pairs(GOLD)], [POOR, GOOD]), resampled([pairs(GOLD)], [BEST])
+    for whole, *parts in zip(together, first, later, strict=True):
+        np.testing.assert_array_equal(whole, np.concatenate(parts))
+
+
+@pytest.mark.parametrize(("count", "resamples"), [(300, 2000), (16_000, 1250), (40_000, 1000)])
+def test_many_pairs_get_fewer_resamples(count, resamples):
+    gold = np.arange(count) % 6
+    assert resampled([pairs(gold)], [[gold * 1.0]])[1].shape == (1, resamples)
