@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
@@ -55,7 +56,7 @@ from angle_train.train.arguments import (
     tracker_folder,
 )
 from angle_train.train.checkpoints import HIDDEN, RunDirectory
-from angle_train.train.choosing import choose, what_pairs_show
+from angle_train.train.choosing import climb, resampled, what_pairs_show
 from angle_train.train.folds import cross_fit
 from angle_train.train.merging import blend, blended, shares_to_try, snapshot
 from angle_train.train.processes import connect, on_first
@@ -295,12 +296,13 @@ def _choose_weights(
     *steps, end = (point.step for point in training.curve if point.step in measured)
     # A run that stopped early did not end as planned: its end is one of the evaluations, and no simpler.
     later = 2 if training.steps == training.planned_steps else 1
-    step_of, rungs = [end, end, *steps], [0, 1, *(later for _ in steps)]
+    step_of, levels = [end, end, *steps], [0, 1, *(later for _ in steps)]
     candidates = [before.columns[: len(dev)], *(measured[step][0] for step in step_of[1:])]
     # Of the weights between, only the best were kept.
     lost = [i for i, step in enumerate(step_of) if step not in (end, training.best_step)]
     backbone, shares, first = evaluator.backbone, shares_to_try(setting), len(candidates)
-    choice = choose(dev, candidates, rungs, lost)
+    scores, drawn = resampled(dev, candidates)
+    choice = climb(scores, drawn, levels, lost)
     tuned = choice.chosen or 1
     if setting == AUTO:
         backbone = _backbone_weights(run.config, model)
@@ -308,9 +310,10 @@ def _choose_weights(
         for share in shares[1:]:
             with blended(model, backbone, share), quiet_libraries():
                 candidates.append([evaluate_model(model, pairs) for pairs in dev])
-        rungs += [3] * len(shares[1:])
+        more = resampled(dev, candidates[first:])
+        levels += [3] * len(shares[1:])
         step_of += [step_of[tuned]] * len(shares[1:])
-        choice = choose(dev, candidates, rungs, lost)
+        choice = climb(np.append(scores, more[0]), np.append(drawn, more[1], axis=0), levels, lost)
     step = step_of[choice.chosen]
     share = shares[1 + choice.chosen - first] if choice.chosen >= first else shares[0]
     restore(model, run.directory.checkpoints, step)

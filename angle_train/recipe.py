@@ -27,7 +27,7 @@ CHECKPOINT = "checkpoint"
 # them, before anything trains; typed so that what comes after need not ask.
 _OPEN: Any = None
 
-Loss = Literal["auto", "graded", "degrees", "polarity", "binary", "positives", "papers"]
+Kind = Literal["auto", "graded", "degrees", "polarity", "mixed", "binary", "positives", "papers"]
 AngleMode = Literal["symmetric", "published"]
 Pooling = Literal["checkpoint", "cls", "last-avg", "last-max", "cls-last-avg", "first-last-avg", "last-token"]
 
@@ -80,12 +80,14 @@ def _refuse(problems: Sequence[str]) -> None:
 class ObjectiveConfig:
     """The combined objective w1·cosine + w2·in-batch + w3·angle (AnglE Eq. 8), in the papers' units.
 
-    Weights and temperatures that are not stated are those of the kind of labels, see `data.kinds.PRESETS`.
+    Weights, temperatures and the two scores that are not stated are those of the kind of labels, see
+    `data.kinds.PRESETS`.
 
     Attributes:
-        loss: The kind of labels: `graded` (by people), `degrees` (grades by an LLM), `polarity` (synonyms and
-            antonyms by an LLM), `binary`, `positives` (alone); `auto` tells it from the training pairs.
-            `papers` is no kind: the papers' three terms, as of earlier releases.
+        loss: The kind of labels: `graded` (pairs that people or an LLM graded), `degrees` (sentences that an
+            LLM wrote at degrees of similarity), `polarity` (synonyms and antonyms by an LLM), `mixed` (of
+            these three), `binary`, `positives` (alone); `auto` tells it from the training pairs. `papers` is
+            no kind: the papers' three terms, as of earlier releases.
         cosine_weight: w1; 0 switches the term off.
         in_batch_weight: w2.
         angle_weight: w3.
@@ -107,7 +109,7 @@ class ObjectiveConfig:
             sum is trained, so that embeddings can be cut to d (https://arxiv.org/abs/2205.13147).
     """
 
-    loss: Loss = "auto"
+    loss: Kind = "auto"
     cosine_weight: _AtLeast0 = _OPEN
     in_batch_weight: _AtLeast0 = _OPEN
     angle_weight: _AtLeast0 = _OPEN
@@ -116,8 +118,8 @@ class ObjectiveConfig:
     in_batch_mean: Literal["positives", "pairs"] = "positives"
     angle_tau: _Above0 = _OPEN
     angle_mode: AngleMode = "symmetric"
-    positive_score: _Share = 0.8
-    negative_score: _Share = 0.0
+    positive_score: _Share = _OPEN
+    negative_score: _Share = _OPEN
     transitive: bool = False
     isp: Literal["groups", "equal", "none"] = "groups"
     matryoshka_dims: Annotated[tuple[_Two, ...], Field(strict=False)] = ()
@@ -126,7 +128,8 @@ class ObjectiveConfig:
         problems = []
         if self.cosine_weight == self.in_batch_weight == self.angle_weight == 0:
             problems.append("at least one of the three weights must be above 0")
-        if self.negative_score >= self.positive_score:
+        scores = (self.positive_score, self.negative_score)
+        if None not in scores and self.negative_score >= self.positive_score:
             problems.append("negative_score must be below positive_score")
         if len(set(self.matryoshka_dims)) < len(self.matryoshka_dims):
             problems.append(f"matryoshka_dims must be different numbers, got {list(self.matryoshka_dims)}")
@@ -336,7 +339,7 @@ class Recipe:
             if key not in _SECTION_OF:
                 raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
             if key in _REMOVED and value == _REMOVED[key]:
-                raise InputError(f"{key} {value!r} was removed; give one of {', '.join(get_args(Loss))}")
+                raise InputError(f"{key} {value!r} was removed; give one of {', '.join(get_args(Kind))}")
             if value is not None:
                 tables[_SECTION_OF[key]][key] = value
         return self.from_tables(tables)

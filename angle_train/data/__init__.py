@@ -3,7 +3,7 @@
 In reading order:
 `sources`: rows from files, dataset directories and the Hugging Face hub, each with its place.
 `columns`: which columns of a row hold its texts, its score and its class, for all readers.
-`pairs`: rows as scored pairs: triplets, classes of inference, score scales, weights.
+`pairs`: rows as scored pairs: triplets, classes of inference, score scales, weights, supervision.
 `kinds`: the kind of their labels, and the objective, learning rate and length that a recipe takes for it.
 `leaks`: pairs and texts that two sets share, and pairs left out for it.
 `splits`: the pairs of a run: training, dev, test; pairs held out, and parts that take turns.

@@ -6,41 +6,50 @@ Imports no torch.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 
 import numpy as np
 
 from angle_data.errors import InputError
-from angle_train.data.pairs import PairSet
+from angle_train.data.pairs import DEGREES, GRADES, POLARITY, RANDOM, PairSet
 from angle_train.recipe import AUTO, Recipe
 
 log = logging.getLogger("angle.fit")
 
 _COSINE = {"cosine_weight": 1.0, "in_batch_weight": 0.0, "angle_weight": 0.0}
 _IN_BATCH = {"cosine_weight": 0.0, "in_batch_weight": 1.0, "angle_weight": 0.0}
-_TAU = {"cosine_tau": 0.05, "in_batch_tau": 0.05, "angle_tau": 0.1}
+_REST = {"cosine_tau": 0.05, "in_batch_tau": 0.05, "angle_tau": 0.1}
+_REST |= {"positive_score": 0.8, "negative_score": 0.0}
 _LENGTH = {"learning_rate": 1e-4, "epochs": 3.0}
 
 PRESETS: dict[str, dict[str, float]] = {
-    "graded": _COSINE | _TAU | _LENGTH | {"cosine_tau": 0.1},
-    "degrees": _IN_BATCH | _TAU | _LENGTH | {"cosine_weight": 0.2},
-    "polarity": _IN_BATCH | _TAU | _LENGTH | {"cosine_weight": 0.05},
-    "binary": _IN_BATCH | _TAU | _LENGTH | {"cosine_weight": 0.2},
-    "positives": _IN_BATCH | _TAU | _LENGTH,
-    "papers": dict.fromkeys(_COSINE, 1.0) | _TAU | {"angle_tau": 1.0, "learning_rate": 2e-5, "epochs": 3.0},
+    "graded": _COSINE | _REST | _LENGTH | {"cosine_tau": 0.1},
+    "degrees": _IN_BATCH | _REST | _LENGTH | {"cosine_weight": 0.2},
+    "mixed": _IN_BATCH | _REST | _LENGTH | {"cosine_weight": 0.2},
+    "polarity": _IN_BATCH | _REST | _LENGTH | {"cosine_weight": 0.05},
+    "binary": _IN_BATCH | _REST | _LENGTH | {"cosine_weight": 0.2},
+    "positives": _IN_BATCH | _REST | _LENGTH,
+    "papers": dict.fromkeys(_COSINE, 1.0) | _REST | {"angle_tau": 1.0, "learning_rate": 2e-5, "epochs": 3.0},
 }
 """Kind of labels, as `[objective] loss` names it -> the values that a recipe may leave open.
 
 `graded`, `binary` and `polarity` were chosen on dev pairs by `benchmarks/training/objectives.py`, with small
-encoders and one seed; `positives` and `degrees` were not measured. `benchmarks/README.md` has the figures.
+encoders and one seed; `positives`, `degrees` and `mixed` were not measured. `benchmarks/README.md` has the
+figures. By the two scores, degrees 5 and 4 are positives of the in-batch term; 3, 2 and 1, and grades as
+high, are neither positives nor negatives of their text.
 The angle term has weight 0 in all but `papers`: at the papers' temperature of 1 its gradient is 1 to 6 % of
 the cosine term's, and at 0.05 to 0.1, where it acts, four dev sets were ranked 0.2 to 0.4 better with it on
 average, which one seed cannot tell from nothing. `papers` was the default of earlier releases: the papers'
 three terms and temperatures.
 """
 
-_DEGREES = 3  # polarity knows synonym, antonym and random; more scores than these are grades
+_POLARITIES = 3  # synonym, antonym and random; more scores than these are grades
+_MOST = 0.9  # of what an LLM supervised, in one way: the rest makes no difference
+
+
+_KIND_OF = {POLARITY: "polarity", DEGREES: "degrees", GRADES: "graded"}
 
 
 def kind_of(pairs: PairSet) -> tuple[str, str]:
@@ -48,14 +57,19 @@ def kind_of(pairs: PairSet) -> tuple[str, str]:
 
     Whatever most pairs are decides: few graded pairs beside many that an LLM wrote make no difference.
     """
-    total = len(pairs)
-    # Columns that say more about how an LLM was asked (a degree, a grader) would be looked at here, first.
-    written = [bool(value) for value in pairs.polarity or []]
+    total, counts = len(pairs), Counter(pairs.supervision or ())
+    by_llm = [name for name, _ in counts.most_common() if name in _KIND_OF]
+    supervised = sum(counts[name] for name in by_llm)
+    if by_llm and 2 * (supervised + counts[RANDOM]) > total:
+        said = ", ".join(f"{count:,} {name or 'that do not say'}" for name, count in counts.most_common())
+        if counts[by_llm[0]] < _MOST * supervised:
+            return "mixed", said
+        own = [name in (by_llm[0], RANDOM) for name in pairs.supervision or ()]
+        scores = len(np.unique(pairs.score[own]))
+        if by_llm[0] == POLARITY and scores > _POLARITIES:
+            return "degrees", f"{said}, with {scores} scores"
+        return _KIND_OF[by_llm[0]], said
     scores = len(np.unique(pairs.score))
-    if 2 * sum(written) > total:
-        grades = len(np.unique(pairs.score[written]))
-        said = f"{sum(written)} of {total} pairs have the polarity that an LLM was asked for"
-        return ("degrees", f"{said}, and {grades} scores") if grades > _DEGREES else ("polarity", said)
     if scores == 1:
         return "positives", f"all {total} pairs have one score"
     if scores == 2:

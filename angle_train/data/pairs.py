@@ -34,6 +34,9 @@ from angle_train.data.sources import HUB_PREFIX, dataset_splits, is_dataset, rea
 
 log = logging.getLogger("angle.pairs")
 
+POLARITY, DEGREES, GRADES, HUMAN, RANDOM = "polarity", "degrees", "grades", "human", "random"
+"""Kinds of supervision that something is known of; a column may hold others."""
+
 Item = tuple[str, dict[str, Any]]
 """The place of a row, for error messages, and the row."""
 
@@ -62,8 +65,10 @@ class PairSet:
         weight: Trust in each pair (B,), in (0, 1] as loaded.
         source_ids: Source each pair was made from, if the data says.
         scale: The scale the scores were on, and how that is known.
-        polarity: What an LLM was asked for to get each pair (`synonym`, `antonym`; `random` was drawn), empty
-            where no LLM was; none if that holds for all.
+        supervision: What each score rests on, such as `polarity` (a synonym or antonym that an LLM was asked
+            for), `degrees` (a sentence at a degree of similarity that it was asked for), `grades` (of pairs
+            that it read), `human`; `random` pairs were drawn. Empty where the data does not say; none if it
+            nowhere does.
     """
 
     name: str
@@ -73,17 +78,31 @@ class PairSet:
     weight: NDArray[np.float64] = field(repr=False)
     source_ids: Sequence[str] | None = field(default=None, repr=False)
     scale: str = "0-1"
-    polarity: Sequence[str] | None = field(default=None, repr=False)
+    supervision: Sequence[str] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.text1)
 
     def sha256(self) -> str:
-        """Return a fingerprint of texts, scores and weights in their order."""
+        """Return a fingerprint of texts, scores and weights in their order, and of several scales."""
         digest = hashlib.sha256()
         for a, b, score, weight in zip(self.text1, self.text2, self.score, self.weight, strict=True):
             digest.update(f"{a}\0{b}\0{score:.17g}\0{weight:.17g}\n".encode())
+        scales = self.scales()
+        if len(set(scales)) > 1:
+            digest.update(bytes(str(scales), "ascii"))
         return digest.hexdigest()
+
+    def scales(self) -> list[int]:
+        """Return the number (B,) of the scale that each score is on; scores of two scales are not compared.
+
+        Each kind of supervision has its own, from 1. 0 is that of random pairs, the low end of every scale.
+        """
+        names = sorted(set(self.supervision or ()) - {RANDOM})
+        if self.supervision is None or len(names) < 2:
+            return [1] * len(self)
+        numbers = {name: number for number, name in enumerate(names, start=1)} | {RANDOM: 0}
+        return [numbers[name] for name in self.supervision]
 
     def sources(self) -> list[str]:
         """Return for each pair what it was made from: its source id, or else its first text, normalised."""
@@ -99,7 +118,7 @@ class PairSet:
             score=self.score[list(positions)],
             weight=self.weight[list(positions)],
             source_ids=None if self.source_ids is None else [self.source_ids[i] for i in positions],
-            polarity=None if self.polarity is None else [self.polarity[i] for i in positions],
+            supervision=None if self.supervision is None else [self.supervision[i] for i in positions],
         )
 
 
@@ -113,8 +132,8 @@ def load_pairs(
 ) -> PairSet:
     """Load and check the labelled pairs of a file, a dataset directory or a hub dataset.
 
-    The names of texts and scores are those of `columns`; `weight`, `source_id` and `polarity` are used where
-    present.
+    The names of texts and scores are those of `columns`; `weight`, `source_id` and `supervision` (or else
+    `polarity`, as older data sets have it) are used where present.
     Labels entailment, neutral and contradiction are scores 1, 0.5 and 0; rows without a class are left out.
     Rows of anchors, positives and negatives in place of a score become pairs, see `pairs_of_triplets`.
 
@@ -153,7 +172,7 @@ def load_pairs(
         weight=np.array([_weight(row, place) for place, row in items]),
         source_ids=[str(row["source_id"]) for _, row in items] if has_source else None,
         scale=found.note,
-        polarity=_polarity(items),
+        supervision=_supervision(items),
     )
     log.info("%s: %d pairs, score scale %s", pairs.name, len(pairs), found.note)
     if found.assumed:
@@ -404,9 +423,26 @@ def _weight(row: dict[str, Any], place: str) -> float:
     return weight
 
 
-def _polarity(items: list[Item]) -> list[str] | None:
-    found = [str(row.get("polarity") or "") for _, row in items]
+def _supervision(items: list[Item]) -> list[str] | None:
+    """Return what the scores rest on; rows of synonyms and antonyms say so in `polarity` too."""
+    polarities = [str(row.get("polarity") or "") for _, row in items]
+    asked = [POLARITY if value not in ("", RANDOM) else value for value in polarities]
+    found = [str(row.get("supervision") or other) for (_, row), other in zip(items, asked, strict=True)]
     return found if any(found) else None
+
+
+def related_texts(pairs: PairSet, negative_score: float) -> dict[str, list[str]]:
+    """Return for a text those that pairs say are no negatives of it: all scored above `negative_score`.
+
+    Two texts of a graded pair stand in other pairs too, and meet in batches that lack theirs. Pairs that
+    nobody graded share no texts but what they were made from: nothing is returned for them.
+    """
+    found: dict[str, list[str]] = {}
+    if GRADES in (pairs.supervision or ()):
+        for a, b, score in zip(pairs.text1, pairs.text2, pairs.score.tolist(), strict=True):
+            if score > negative_score:
+                found.setdefault(a, []).append(b)
+    return found
 
 
 def _name(spec: str, part: str | None) -> str:
@@ -454,9 +490,9 @@ def join(sets: Sequence[PairSet]) -> PairSet:
         weight=np.concatenate([s.weight for s in sets]),
         source_ids=ids if sourced else None,
         scale="; ".join(f"{s.name}: {s.scale}" for s in sets),
-        polarity=(
-            [value for s in sets for value in s.polarity or [""] * len(s)]
-            if any(s.polarity is not None for s in sets)
+        supervision=(
+            [value for s in sets for value in s.supervision or [""] * len(s)]
+            if any(s.supervision is not None for s in sets)
             else None
         ),
     )

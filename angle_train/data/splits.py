@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +19,16 @@ from angle_data.errors import InputError
 from angle_data.text import normalise
 from angle_train.data.kinds import settle
 from angle_train.data.leaks import Leak, find_leaks, without_near_copies, without_pairs_of
-from angle_train.data.pairs import PairSet, check_stated_scale, distinct_names, join, load_pairs
+from angle_train.data.pairs import (
+    GRADES,
+    HUMAN,
+    RANDOM,
+    PairSet,
+    check_stated_scale,
+    distinct_names,
+    join,
+    load_pairs,
+)
 from angle_train.data.sources import dataset_splits
 from angle_train.recipe import ObjectiveConfig, Recipe
 
@@ -98,6 +108,8 @@ def load_run_data(
     check_stated_scale(scale, [*sets, *graded, *dev_sets, *test_sets])
     others = join(sets) if sets else None
     human_pairs = join(graded) if graded else None
+    if human_pairs is not None:  # people's scale is not that of other scores
+        human_pairs = replace(human_pairs, supervision=[HUMAN] * len(human_pairs))
     recipe = settle(recipe, join([pairs for pairs in (others, human_pairs) if pairs is not None]))
     if human_pairs is not None:
         human_pairs = replace(human_pairs, weight=human_pairs.weight * recipe.training.human_weight)
@@ -109,6 +121,11 @@ def load_run_data(
     measured = [*dev_sets, *test_sets] if drop_leaks else None
     others, human_pairs, dropped = _leave_out(others, human_pairs, measured, recipe)
     train = together(others, human_pairs, recipe.objective)
+    if human_pairs is not None and not dev_sets:
+        check_enough(human_pairs)
+    if len(set(train.scales())) > 1:
+        kinds = [name or "none stated" for name in dict.fromkeys(train.supervision or ()) if name != RANDOM]
+        log.info("scores are ranked within each supervision (%s) and against random pairs", ", ".join(kinds))
     return RunData(train, dev_sets, test_sets, human_pairs, others, dropped, recipe)
 
 
@@ -205,7 +222,8 @@ def hold_out(pairs: PairSet, fraction: float, seed: int) -> tuple[PairSet, PairS
     """Divide pairs into `(train, dev)` so that no source has pairs in both.
 
     Without source ids, pairs that share a text, directly or through others, stay together. If that ties
-    nearly everything together, single pairs are drawn instead, with a warning.
+    nearly everything together, single pairs are drawn instead, with a warning. Pairs that join texts of two
+    sources are left out where one of these is held out and the other is not.
 
     Args:
         pairs: What to divide.
@@ -213,13 +231,37 @@ def hold_out(pairs: PairSet, fraction: float, seed: int) -> tuple[PairSet, PairS
         seed: Chooses which sources.
     """
     wanted = fraction * len(pairs)
-    dev = _fill(_positions(pairs.source_ids or connected(pairs)), wanted, seed)
-    if len(dev) < wanted / 2:
+    first, second = _ends(pairs)
+    held = {first[position] for position in _fill(_positions(first), wanted, seed)}
+    texts_held = [(a in held) + (b in held) for a, b in zip(first, second, strict=True)]
+    if texts_held.count(2) < wanted / 2:
         log.warning("%s: nearly all pairs share texts, so single pairs are held out", pairs.name)
-        dev = _fill(_positions([str(position) for position in range(len(pairs))]), wanted, seed)
-    chosen = set(dev)
-    train = [position for position in range(len(pairs)) if position not in chosen]
-    return pairs.take(train, pairs.name), pairs.take(sorted(dev), f"{pairs.name}/held-out")
+        dev = set(_fill(_positions([str(position) for position in range(len(pairs))]), wanted, seed))
+        texts_held = [2 * (position in dev) for position in range(len(pairs))]
+    if 1 in texts_held:
+        log.info("%s: %d pairs of a held-out text and another are left out", pairs.name, texts_held.count(1))
+    train, out = ([i for i, count in enumerate(texts_held) if count == wish] for wish in (0, 2))
+    return pairs.take(train, pairs.name), pairs.take(out, f"{pairs.name}/held-out")
+
+
+def _ends(pairs: PairSet) -> tuple[list[str], list[str]]:
+    """Return for each pair what its first text and what its second text belongs to.
+
+    That is one thing, its source, but for pairs among given texts: graded and random ones whose texts both
+    stand in other pairs too.
+    """
+    if pairs.supervision is None or GRADES not in pairs.supervision:
+        keys = list(pairs.source_ids or connected(pairs))
+        return keys, keys
+    texts = [(normalise(a), normalise(b)) for a, b in zip(pairs.text1, pairs.text2, strict=True)]
+    often = Counter(text for pair in texts for text in pair)
+    sets: DisjointSets[str] = DisjointSets()
+    for position, (a, b) in enumerate(texts):
+        if pairs.supervision[position] not in (GRADES, RANDOM) or min(often[a], often[b]) == 1:
+            sets.join(a, b)
+            if pairs.source_ids is not None:
+                sets.join(a, f"\0{pairs.source_ids[position]}")
+    return [sets.leader(a) for a, _ in texts], [sets.leader(b) for _, b in texts]
 
 
 def _positions(keys: Sequence[str]) -> dict[str, list[int]]:
@@ -248,6 +290,19 @@ def connected(pairs: PairSet) -> list[str]:
     return [sets.leader(a) for a, _ in keys]
 
 
+def check_enough(pairs: PairSet) -> None:
+    """Check that there are enough pairs to `cut`.
+
+    Raises:
+        InputError: There are too few for two parts.
+    """
+    if len(pairs) < 2 * _LEAST:
+        raise InputError(
+            f"{pairs.name}: {len(pairs)} pairs are too few to choose the number of steps on; "
+            f"give at least {2 * _LEAST}, or --dev pairs"
+        )
+
+
 def cut(pairs: PairSet, count: int, seed: int) -> list[list[int]]:
     """Return the positions of `count` parts of about equal size and scores; no text is in two of them.
 
@@ -262,12 +317,8 @@ def cut(pairs: PairSet, count: int, seed: int) -> list[list[int]]:
     Raises:
         InputError: There are too few pairs for two parts.
     """
+    check_enough(pairs)
     count = min(count, len(pairs) // _LEAST)
-    if count < 2:
-        raise InputError(
-            f"{pairs.name}: {len(pairs)} pairs are too few to choose the number of steps on; "
-            f"give at least {2 * _LEAST}, or --dev pairs"
-        )
     parts = _deal(list(_positions(connected(pairs)).values()), pairs, count, seed)
     if min(map(len, parts)) < max(_LEAST, len(pairs) // (2 * count)):
         log.warning("%s: too many pairs share texts, so single pairs are dealt into parts", pairs.name)

@@ -89,9 +89,8 @@ class SpearmanOf:
     def resampled(self, counts: Array) -> Array:
         """Return the correlation (R,) in each resample; 0 where one side is constant."""
         x, y = (ranked.centred_ranks(counts) for ranked in self._ranked)
-        weighted = counts * x
-        covariance = (weighted * y).sum(axis=1)
-        variance = (weighted * x).sum(axis=1) * (counts * y * y).sum(axis=1)
+        covariance, *variances = (np.einsum("rn,rn,rn->r", counts, *two) for two in ((x, y), (x, x), (y, y)))
+        variance = variances[0] * variances[1]
         return _ratio(covariance, np.sqrt(variance), 0.0)
 
 

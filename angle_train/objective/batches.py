@@ -6,7 +6,7 @@ random: length goes with label). A batch's columns are named as the trainer expe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -19,7 +19,7 @@ from torch import Tensor
 from angle_data.disjoint import DisjointSets
 from angle_data.text import normalise, stable_hash
 
-LABEL_COLUMNS = ("score", "weight")
+LABEL_COLUMNS = ("score", "weight", "scale")
 # What one more forward and backward pass costs, in characters of padding: about 20 tokens of a small encoder
 # on one CPU core, measured. Half or twice as much changes the time by a few per cent.
 _PASS = 100
@@ -66,20 +66,29 @@ def blocked_order(keys: Sequence[str], block: int, generator: torch.Generator) -
 
 
 def count_equal_batches(
-    sampler: EpochSampler, scores: Sequence[float], steps: int, accumulation: int = 1
+    sampler: EpochSampler,
+    scores: Sequence[float],
+    scales: Sequence[int],
+    steps: int,
+    accumulation: int = 1,
 ) -> int:
-    """Return how many batches of the first `steps` steps have equal scores throughout: they rank nothing.
+    """Return how many batches of the first `steps` steps rank nothing: scores that are compared are equal.
 
     Counted from the sampler, whose epoch changes, so that a resumed run counts the batches before its
-    checkpoint too. `scores` has the score of each row. A step takes `accumulation` batches, the last one of
-    an epoch what is left.
+    checkpoint too. `scores` has the score of each row and `scales` its scale, see `terms`. A step takes
+    `accumulation` batches, the last one of an epoch what is left.
     """
+
+    def equal(batch: Sequence[int]) -> bool:
+        found = {(scales[row], scores[row]) for row in batch}
+        return all(len({score for own, score in found if own in (0, one)}) == 1 for one, _ in found)
+
     per_epoch = -(-len(sampler) // accumulation)
     count = 0
     for epoch in range(-(-steps // per_epoch)):
         sampler.set_epoch(epoch)
         batches = islice(sampler, (steps - epoch * per_epoch) * accumulation)
-        count += sum(len({scores[row] for row in batch}) == 1 for batch in batches)
+        count += sum(map(equal, batches))
     return count
 
 
@@ -105,38 +114,44 @@ def positive_groups(first: Tensor, second: Tensor, positive: Tensor, identity: T
 
 
 def transitive_pairs(
-    first: Tensor, second: Tensor, score: Tensor, weight: Tensor, positive: Tensor, group: Tensor
+    first: Tensor,
+    second: Tensor,
+    score: Tensor,
+    weight: Tensor,
+    scale: Tensor,
+    positive: Tensor,
+    group: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return first, second, score, weight (P,) of all pairs of texts that the rows label, directly or not.
+    """Return first, second, row, weight (P,) of all pairs of texts that the rows label, directly or not.
 
     What is known of a text holds for its paraphrases: two texts of one group are paraphrases, and a row that
     joins two groups (an antonym, a random pair) says the same of every text of one with every text of the
-    other. Costs no encoding, since the texts are in the batch anyway. A row's own label always wins; inside a
-    group the others get the lowest score and weight of its positive rows, between groups those of the
-    lowest-scored row.
+    other. Costs no encoding, since the texts are in the batch anyway. `row` says which row a pair's score and
+    scale follow from. A row's own label always wins; inside a group the others get the lowest score and
+    weight of its positive rows, between groups those of the lowest-scored row.
 
     The arguments are the labels of the rows, see `PairCollator`; `group` is from `positive_groups`.
     """
     count = len(group)
-    scores = torch.full((count, count), torch.inf)  # indexed by groups first, by texts below
+    source = torch.full((count, count), -1)  # the row; indexed by groups first, by texts below
     weights = torch.full((count, count), torch.inf)
     # In falling order of score the lowest-scored row of two groups is written last, and stays.
-    falling = sorted(range(len(score)), key=lambda i: (-score[i].item(), -weight[i].item()))
-    for row in falling:
+    falling = torch.stack([score, weight, scale]).T.tolist()
+    rows = sorted(range(len(score)), key=falling.__getitem__, reverse=True)
+    for row in rows:
         a, b = group[first[row]], group[second[row]]
         if a != b or positive[row]:
-            scores[a, b] = scores[b, a] = score[row]
+            source[a, b] = source[b, a] = row
             weights[a, b] = weights[b, a] = (
                 torch.minimum(weights[a, b], weight[row]) if a == b else weight[row]
             )
-    scores, weights = scores[group][:, group], weights[group][:, group]
-    for row in falling:  # where two rows disagree about one pair, the lower score counts
+    source, weights = source[group][:, group], weights[group][:, group]
+    for row in rows:  # where two rows disagree about one pair, the lower score counts
         a, b = first[row], second[row]
-        scores[a, b] = scores[b, a] = score[row]
+        source[a, b] = source[b, a] = row
         weights[a, b] = weights[b, a] = weight[row]
-    known = scores.isfinite().triu(diagonal=1)
-    left, right = known.nonzero(as_tuple=True)
-    return left, right, scores[left, right], weights[left, right]
+    left, right = (source >= 0).triu(diagonal=1).nonzero(as_tuple=True)
+    return left, right, source[left, right], weights[left, right]
 
 
 def fixed_chunks(texts: Sequence[str], size: int) -> list[Sequence[str]]:
@@ -172,13 +187,14 @@ def adaptive_chunks(texts: Sequence[str], most: int) -> list[Sequence[str]]:
 
 @dataclass
 class PairCollator:
-    """Collates rows `{text1, text2, score[, weight]}` into chunked, tokenised batches.
+    """Collates rows `{text1, text2, score[, weight, scale]}` into chunked, tokenised batches.
 
     The N distinct texts of the B rows are ordered by length and cut into chunks, each padded to its own
     longest text. The batch holds every chunk's model inputs under `chunkNNN_…` and, under `label`, a
     dictionary of tensors: `first`, `second` (B,), indices into the N texts in chunk order; `score`,
-    `weight` (B,); `positive`, `neutral` (B,), boolean; `group` (N,), see `positive_groups`. With
-    `transitive` these describe more pairs than rows.
+    `weight`, `scale` (B,), see `terms`; `positive`, `neutral` (B,), boolean; `group` (N,), see
+    `positive_groups`. With `transitive` these describe more pairs than rows. `related` (2, K) are pairs of
+    texts that are no negatives of each other although no row of this batch says so.
 
     Several processes each get the rows of the whole batch and the same labels, and divide the texts among
     them. Two labels more then say how to put the embeddings together: `counts` (processes,), how many each
@@ -196,6 +212,7 @@ class PairCollator:
             fetches ahead and a resumed run would swap other pairs. None leaves them to torch's generator.
         prompt: Put before every text.
         transitive: Whether rows also label the pairs that follow from them, see `transitive_pairs`.
+        related: For a text those that are no negatives of it, as rows of any batch say.
         isp: What makes a `group`: `groups` both relations of `positive_groups`, `equal` equal texts alone,
             `none` nothing, each text is on its own.
         process: Number of this process, from 0.
@@ -211,6 +228,7 @@ class PairCollator:
     seed: int | None = None
     prompt: str | None = None
     transitive: bool = False
+    related: Mapping[str, Collection[str]] = field(default_factory=dict)
     isp: str = "groups"
     process: int = 0
     processes: int = 1
@@ -259,11 +277,15 @@ class PairCollator:
         second = torch.tensor([index[b] for _, b in pairs])
         score = torch.tensor([float(row["score"]) for row in rows])
         weight = torch.tensor([float(row.get("weight", 1.0)) for row in rows])
+        scale = torch.tensor([int(row.get("scale", 1)) for row in rows])
         # A text is no partner of itself: such a row would only teach what is true by construction.
         positive = (score >= self.positive_score) & (identity[first] != identity[second])
         group = positive_groups(first, second, positive, identity)
         if self.transitive:
-            first, second, score, weight = transitive_pairs(first, second, score, weight, positive, group)
+            first, second, row, weight = transitive_pairs(
+                first, second, score, weight, scale, positive, group
+            )
+            score, scale = score[row], scale[row]
             if self.swap:  # the derived pairs come in order of length
                 flip = torch.rand(len(first), generator=generator) < 0.5
                 first, second = torch.where(flip, second, first), torch.where(flip, first, second)
@@ -277,9 +299,16 @@ class PairCollator:
             "second": second,
             "score": score,
             "weight": weight,
+            "scale": scale,
             "positive": positive,
             "neutral": (score > self.negative_score) & (score < self.positive_score),
             "group": group,
+            "related": torch.tensor(
+                [(index[a], index[b]) for a in texts for b in self.related.get(a, ()) if b in index],
+                dtype=torch.long,
+            )
+            .reshape(-1, 2)
+            .T,
         }
 
 

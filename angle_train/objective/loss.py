@@ -79,20 +79,22 @@ def widths(config: ObjectiveConfig, width: int) -> list[int]:
 def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfig) -> dict[str, Tensor]:
     """Return the weighted terms on the given dimensions."""
     first, second, score, weight = (labels[name] for name in ("first", "second", "score", "weight"))
-    emb1, emb2 = embeddings[first], embeddings[second]
+    emb1, emb2, scale = embeddings[first], embeddings[second], labels["scale"]
     terms: dict[str, Tensor] = {}
     if config.cosine_weight:
-        term = cosine_objective(emb1, emb2, score, tau=config.cosine_tau, weight=weight)
+        term = cosine_objective(emb1, emb2, score, tau=config.cosine_tau, weight=weight, scale=scale)
         terms["cosine"] = config.cosine_weight * term
     if config.in_batch_weight:
-        excluded = not_negatives(labels["group"], first, second, labels["neutral"])
+        neutral = torch.stack([first, second])[:, labels["neutral"]]
+        excluded = not_negatives(labels["group"], *torch.cat([neutral, labels["related"]], dim=1))
         positive, tau = labels["positive"], config.in_batch_tau
         term = in_batch_objective(embeddings, first, second, positive, excluded, tau=tau, weight=weight)
         if config.in_batch_mean == "pairs":
             term = positive_share(positive, weight) * term
         terms["in_batch"] = config.in_batch_weight * term
     if config.angle_weight:
-        term = angle_objective(emb1, emb2, score, tau=config.angle_tau, mode=config.angle_mode, weight=weight)
+        tau, mode = config.angle_tau, config.angle_mode
+        term = angle_objective(emb1, emb2, score, tau=tau, mode=mode, weight=weight, scale=scale)
         terms["angle"] = config.angle_weight * term
     return terms
 

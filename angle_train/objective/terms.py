@@ -7,6 +7,8 @@ and huge vectors. Arguments mean the same throughout, for B pairs of N texts wit
     score           gold similarity (B,); only its order matters, and NaN has none: ValueError
     tau             temperature in the papers' units: it divides
     weight          trust in each pair (B,), in (0, 1]; default 1
+    scale           number of the scale (B,) that each score is on; default one scale for all. Scores of two
+                    scales are not compared; 0 is the low end of every scale and compared with all
     embeddings      the distinct texts (N, D)
     first, second   index (B,) of each pair's texts, in 0..N-1
 
@@ -88,11 +90,19 @@ ANGLE_SIMILARITIES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 """Name in a recipe -> function of two (B, D) matrices; larger (B,) for more similar pairs."""
 
 
-def ranking_loss(similarity: Tensor, score: Tensor, *, tau: float, weight: Tensor | None = None) -> Tensor:
+def ranking_loss(
+    similarity: Tensor,
+    score: Tensor,
+    *,
+    tau: float,
+    weight: Tensor | None = None,
+    scale: Tensor | None = None,
+) -> Tensor:
     """Return log(1 + Σ w_i·w_j·exp((s_j - s_i)/τ)) over all i, j with score_i > score_j (Eq. 1 and 7).
 
     `similarity` is s (B,), larger for more similar pairs. With all scores equal the loss is 0.
-    O(B log B) time and O(B) memory: the double sum is Σ_i w_i·exp(-s_i/τ)·Σ_{j lower} w_j·exp(s_j/τ).
+    O(B log B) time and O(B) memory: the double sum is Σ_i w_i·exp(-s_i/τ)·Σ_{j lower} w_j·exp(s_j/τ). With
+    several scales it is divided by the scale of j: every comparable i, j is in one part.
 
     Raises:
         ValueError: A score is NaN.
@@ -100,25 +110,36 @@ def ranking_loss(similarity: Tensor, score: Tensor, *, tau: float, weight: Tenso
     if bool(score.isnan().any()):
         raise ValueError(f"{int(score.isnan().sum())} of {len(score)} scores are NaN and cannot be ranked")
     order = score.argsort()
-    sorted_score = score[order]
+    score = score[order]
     logits = similarity.float()[order] / tau
     log_weight = torch.zeros_like(logits) if weight is None else weight.float()[order].log()
-    # For each i, the pairs with a lower score are a prefix of this order: one cumulative sum serves all i.
-    lower = torch.searchsorted(sorted_score, sorted_score)
-    ranked = lower > 0
-    prefix = (log_weight + logits).logcumsumexp(dim=0)[lower[ranked] - 1]
-    terms = prefix + (log_weight - logits)[ranked]
-    return torch.cat([terms.new_zeros(1), terms]).logsumexp(dim=0)
+    scale = torch.ones_like(order) if scale is None else scale[order]
+    parts = [logits.new_zeros(1)]
+    for one in scale.unique():  # type: ignore[no-untyped-call]
+        of_one = scale == one
+        above = of_one | (scale == 0) | (one == 0)
+        # For each i, the pairs of a lower score are a prefix of this order: one cumulative sum serves all i.
+        lower = torch.searchsorted(score[of_one], score[above])
+        ranked = lower > 0
+        prefix = (log_weight + logits)[of_one].logcumsumexp(dim=0)[lower[ranked] - 1]
+        parts.append(prefix + (log_weight - logits)[above][ranked])
+    return torch.cat(parts).logsumexp(dim=0)
 
 
 def cosine_objective(
-    emb1: Tensor, emb2: Tensor, score: Tensor, *, tau: float = 0.05, weight: Tensor | None = None
+    emb1: Tensor,
+    emb2: Tensor,
+    score: Tensor,
+    *,
+    tau: float = 0.05,
+    weight: Tensor | None = None,
+    scale: Tensor | None = None,
 ) -> Tensor:
     """Return the cosine objective (scalar, ≥ 0): pairs with a higher score should have a higher cosine.
 
     Eq. 1 of the AnglE paper, the CoSENT loss.
     """
-    return ranking_loss(cosine_similarity(emb1, emb2), score, tau=tau, weight=weight)
+    return ranking_loss(cosine_similarity(emb1, emb2), score, tau=tau, weight=weight, scale=scale)
 
 
 def angle_objective(
@@ -129,27 +150,28 @@ def angle_objective(
     tau: float = 1.0,
     mode: str = "symmetric",
     weight: Tensor | None = None,
+    scale: Tensor | None = None,
 ) -> Tensor:
     """Return the angle objective (scalar, ≥ 0): Eq. 7, ranking by the angle instead of its cosine.
 
     `mode` is a key of `ANGLE_SIMILARITIES`: `symmetric` ranks by the angle between the embeddings,
     `published` reproduces the authors' released loss; see the similarity functions.
     """
-    return ranking_loss(ANGLE_SIMILARITIES[mode](emb1, emb2), score, tau=tau, weight=weight)
+    return ranking_loss(ANGLE_SIMILARITIES[mode](emb1, emb2), score, tau=tau, weight=weight, scale=scale)
 
 
-def not_negatives(groups: Tensor, first: Tensor, second: Tensor, neutral: Tensor) -> Tensor:
+def not_negatives(groups: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """Return which texts (N, N), boolean, are not negatives of each other.
 
-    Texts of one group are not, nor are texts of two groups that a neutral pair connects. `groups` (N,) has a
-    number in 0..N-1 for each text, see `batches.positive_groups`; `neutral` (B,), boolean, says which pairs
-    are neither positive nor negative.
+    Texts of one group are not, nor are texts of two groups that a pair connects which is no negative itself.
+    `groups` (N,) has a number in 0..N-1 for each text, see `batches.positive_groups`; `left` and `right` (P,)
+    are the texts of such pairs.
     """
     excluded = groups[:, None] == groups[None, :]
-    if not bool(neutral.any()):
+    if not len(left):
         return excluded
     related = torch.zeros_like(excluded)
-    related[groups[first[neutral]], groups[second[neutral]]] = True
+    related[groups[left], groups[right]] = True
     return excluded | (related | related.T)[groups[:, None], groups[None, :]]
 
 

@@ -2,7 +2,7 @@
 
 Checkpoints, k-fold, merging with the backbone and the grid all look at several candidates on the same few
 held-out pairs. The best of many noisy figures is high by chance, so the highest figure is no evidence.
-Candidates stand on rungs, from the simplest (the untouched backbone, the recipe as given) to the most
+Candidates stand on levels, from the simplest (the untouched backbone, the recipe as given) to the most
 complex, and one replaces a simpler one only if it is better by more than chance explains, with all that were
 looked at taken into account.
 
@@ -10,7 +10,7 @@ looked at taken into account.
 * **Corrected.** Among several candidates a difference, in units of its standard error, has to exceed the
   largest that resamples would show if none were better: White 2000, "A Reality Check for Data Snooping";
   Romano and Wolf 2005, "Stepwise Multiple Testing as Formalized Data Snooping".
-* **In order.** The first rung above the simplest has most of the error to itself, so that the plan (to train
+* **In order.** The first level above the simplest has most of the error to itself, so that the plan (to train
   to the end) pays little for looking at alternatives: Wiens 2003, "A fixed sequence Bonferroni procedure".
 
 `benchmarks/training/operating_curve.py` measures how often the rule errs and what it finds.
@@ -28,14 +28,15 @@ from numpy.typing import NDArray
 
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import connected
-from angle_train.evaluate.bootstrap import draw, resamples_for
+from angle_train.evaluate.bootstrap import draw
 from angle_train.evaluate.statistics import Ranked, SpearmanOf
 
 ERROR = 0.1
 """The chance to take a candidate that is no better than the simplest one, at most."""
 
 RESAMPLES = 2_000
-_OF_FIRST = 0.8  # of the error, for the first rung where there are others
+_CELLS = 20_000_000  # resamples × pairs: with more pairs than 10,000 half as many resamples do
+_OF_FIRST = 0.8  # of the error, for the first level where there are others
 _SPREAD = 0.6  # standard error of a difference of two Spearman correlations, times √pairs; typical
 _QUANTILE_80 = 0.842  # of the normal distribution: 8 times in 10
 _QUANTILE_ERROR = 1.405  # at 1 - ERROR · _OF_FIRST = 0.92
@@ -87,17 +88,17 @@ class Choice:
 
 
 def choose(
-    sets: Sequence[PairSet], candidates: Sequence[Columns], rungs: Sequence[int], lost: Collection[int] = ()
+    sets: Sequence[PairSet], candidates: Sequence[Columns], levels: Sequence[int], lost: Collection[int] = ()
 ) -> Choice:
     """Return the candidate to keep, see the text above.
 
     Args:
         sets: The held-out pairs.
         candidates: Similarities of every candidate on these sets; the first is the simplest.
-        rungs: How complex each candidate is: 0 for the first, above 0 for the others.
+        levels: How complex each candidate is: 0 for the first, above 0 for the others.
         lost: Positions of candidates that were looked at, which counts, but cannot be had any more.
     """
-    return climb(*resampled(sets, candidates), rungs, lost)
+    return climb(*resampled(sets, candidates), levels, lost)
 
 
 def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[Array, Array]:
@@ -105,7 +106,7 @@ def resampled(sets: Sequence[PairSet], candidates: Sequence[Columns]) -> tuple[A
 
     Pairs of one source, or that share texts, are drawn together: they say the same thing several times.
     """
-    resamples = min(resamples_for(len(pairs), RESAMPLES) for pairs in sets)
+    resamples = max(RESAMPLES // 2, min(RESAMPLES, *(_CELLS // len(pairs) for pairs in sets)))
     values, drawn = np.zeros(len(candidates)), np.zeros((len(candidates), resamples))
     for number, pairs in enumerate(sets):
         ranked = Ranked(pairs.score)
@@ -119,9 +120,9 @@ def _groups(pairs: PairSet) -> list[str]:
     return list(pairs.source_ids or connected(pairs))
 
 
-def climb(scores: Array, drawn: Array, rungs: Sequence[int], lost: Collection[int] = ()) -> Choice:
+def climb(scores: Array, drawn: Array, levels: Sequence[int], lost: Collection[int] = ()) -> Choice:
     """Return the choice among candidates of these scores (C,), with the same in resamples (C, R)."""
-    above = np.asarray(rungs)
+    above = np.asarray(levels)
     if len(scores) == 1:
         return Choice(0, 0, 0.0, scores.tolist())
     first = np.flatnonzero(above == above[1:].min())

@@ -202,8 +202,8 @@ def chosen(
             _FEWEST_TO_CHOOSE,
         )
     columns = [held_out(*option) for option in options]
-    rungs = [0, 1, *(2 if share == 0 else 3 for _, share in options[1:])]
-    choice = choose([human], [[before], *([column] for column in columns)], rungs)
+    levels = [0, 1, *(2 if share == 0 else 3 for _, share in options[1:])]
+    choice = choose([human], [[before], *([column] for column in columns)], levels)
     evaluation, share = options[max(choice.chosen - 1, 0)]
     found = CrossFit(
         choice=choice,

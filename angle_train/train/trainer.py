@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_train.data.kinds import settle
-from angle_train.data.pairs import PairSet
+from angle_train.data.pairs import PairSet, related_texts
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
 from angle_train.model.load import quiet_libraries
@@ -240,7 +240,7 @@ def train(
         trainer = _make_trainer(model, pairs, recipe, directory, evaluator, options)
         start = evaluator.start if evaluator else -math.inf
         state = _take_steps(trainer, config, state.global_step, end, start, resume)
-    scores = pairs.score.tolist()
+    scores, scales = pairs.score.tolist(), pairs.scales()
     sampler = EpochSampler(Dataset.from_dict({"score": scores}), config.batch_size, False, seed=config.seed)
     sampler.sources, sampler.block = pairs.sources(), config.source_block
     return Training(
@@ -248,7 +248,9 @@ def train(
         steps=state.global_step,
         planned_steps=state.max_steps,
         best_step=state.best_global_step or state.global_step,
-        equal_batches=count_equal_batches(sampler, scores, state.global_step, config.gradient_accumulation),
+        equal_batches=count_equal_batches(
+            sampler, scores, scales, state.global_step, config.gradient_accumulation
+        ),
     )
 
 
@@ -268,6 +270,7 @@ def _make_trainer(
         transformer.get_input_embeddings().requires_grad_(False)
     model = training_weights(model, resolve_precision(config.precision, model.device))
     columns = {"text1": pairs.text1, "text2": pairs.text2, "score": pairs.score, "weight": pairs.weight}
+    columns |= {"scale": pairs.scales()}
     select, trackers = evaluator is not None, options.trackers
     with quiet_libraries():
         trainer = _Trainer(
@@ -279,7 +282,9 @@ def _make_trainer(
             loss=options.make_loss(model, recipe.objective, config.gradient_cache),
             evaluator=evaluator,
             # Any callable does; the annotation knows only its own class.
-            data_collator=cast(Any, make_collator(model, recipe)),
+            data_collator=cast(
+                Any, make_collator(model, recipe, related_texts(pairs, recipe.objective.negative_score))
+            ),
         )
     trainer.sources, trainer.block, trainer.meter = pairs.sources(), config.source_block, TermMeter()
     trainer.remove_callback(PrinterCallback)
@@ -361,8 +366,10 @@ def _dev_metrics(dev: Sequence[PairSet], scores: Sequence[float]) -> dict[str, f
     return metrics
 
 
-def make_collator(model: SentenceTransformer, recipe: Recipe) -> PairCollator:
-    """Return the collator that prepares the batches of `recipe` for `model`."""
+def make_collator(
+    model: SentenceTransformer, recipe: Recipe, related: Mapping[str, Collection[str]] | None = None
+) -> PairCollator:
+    """Return the collator that prepares the batches of `recipe` for `model`; `related` as it has it."""
     config, objective = recipe.training, recipe.objective
     return PairCollator(
         model.preprocess,
@@ -373,6 +380,7 @@ def make_collator(model: SentenceTransformer, recipe: Recipe) -> PairCollator:
         swap=config.swap,
         seed=config.seed,
         transitive=objective.transitive,
+        related=related or {},
         isp=objective.isp,
         prompt=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
         process=process_number(),

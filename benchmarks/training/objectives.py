@@ -208,6 +208,7 @@ def print_gradients() -> None:
     """Print the norm of the angle term's gradient as a share of the cosine term's, on eight STS-B batches."""
     import torch
 
+    from angle_train.data.kinds import settle
     from angle_train.model.load import load_for_training
     from angle_train.objective.loss import CombinedLoss
     from angle_train.recipe import BackboneConfig, Recipe
@@ -219,7 +220,7 @@ def print_gradients() -> None:
         for a, b, score in zip(pairs.text1, pairs.text2, pairs.score.tolist(), strict=True)
     ]
     model = load_for_training(str(backbone_path("minilm-3")), BackboneConfig(), "", 64).eval()
-    collate = make_collator(model, Recipe())
+    collate = make_collator(model, settle(Recipe(), pairs))
 
     def norm(batch: dict[str, Any], values: dict[str, Any]) -> float:
         chunks: dict[str, dict[str, Any]] = {}

@@ -14,7 +14,7 @@ import numpy as np
 from cases import Case, Way
 from common import RESULTS
 
-from angle_train.data.kinds import PRESETS
+from angle_train.data.kinds import PRESETS, settle
 from angle_train.data.pairs import PairSet
 from angle_train.recipe import AUTO, Recipe
 
@@ -63,7 +63,7 @@ def stock(loss_name: str, *, positives_only: bool = False) -> Way:
 
         pairs = case.train
         if positives_only:
-            positive = np.flatnonzero(pairs.score >= recipe.objective.positive_score).tolist()
+            positive = np.flatnonzero(pairs.score >= settle(recipe, pairs).objective.positive_score).tolist()
             pairs = pairs.take(positive, pairs.name)
         sampler = BatchSamplers.NO_DUPLICATES if positives_only else None
         state = train_stock(model, pairs, recipe, scratch, loss_name, dev=case.dev, sampler=sampler)

@@ -94,7 +94,10 @@ def test_recipe_survives_writing_and_reading(tmp_path_factory, description, prom
             "[objective]\nangle_mode = 'fisher'\n",
             r"must be 'symmetric' or 'published', got 'fisher'",
         ),
-        ("[objective]\nnegative_score = 0.8\n", r"negative_score must be below positive_score"),
+        (
+            "[objective]\npositive_score = 0.8\nnegative_score = 0.8\n",
+            r"negative_score must be below positive_score",
+        ),
         (
             "[objective]\nflourish = 'mnrl'\n",
             r"unknown \[objective\] key 'flourish' \(known: loss, ",

@@ -12,28 +12,47 @@ from angle_data.errors import InputError
 from angle_train.data.kinds import PRESETS, kind_of, settle
 from angle_train.data.pairs import PairSet, join, load_pairs
 from angle_train.data.splits import load_run_data
-from angle_train.recipe import Loss, Recipe, builtin_recipes
+from angle_train.recipe import Kind, Recipe, builtin_recipes
 
 
-def pairs_of(scores, polarity=None):
+def pairs_of(scores, supervision=None):
     texts = [f"text {i}" for i in range(len(scores))]
-    return PairSet("made", texts, texts[::-1], np.array(scores), np.ones(len(scores)), polarity=polarity)
+    return PairSet(
+        "made", texts, texts[::-1], np.array(scores), np.ones(len(scores)), supervision=supervision
+    )
 
 
-LLM = ["synonym", "antonym", "random"]
+def many(**counts):
+    """Pairs with so many of each kind of supervision, and a score of its own for each pair."""
+    names = [name for name, count in counts.items() for _ in range(count)]
+    return pairs_of(np.linspace(0, 1, len(names)), names)
+
+
+LLM = ["polarity", "polarity", "random"]
 
 
 @pytest.mark.parametrize(
     ("pairs", "kind", "why"),
     [
-        (pairs_of([1.0, 0.5, 0.0], LLM), "polarity", "3 of 3 pairs have the polarity that an LLM"),
-        (pairs_of([1.0, 0.0, 0.0], LLM), "polarity", "3 of 3"),
-        (pairs_of([1.0, 0.8, 0.4, 0.2], [*LLM, "antonym"]), "degrees", "an LLM was asked for, and 4 scores"),
+        (pairs_of([1.0, 0.5, 0.0], LLM), "polarity", "2 polarity, 1 random"),
+        (pairs_of([1.0, 0.0, 0.0], LLM), "polarity", "2 polarity, 1 random"),
+        (
+            pairs_of([1.0, 0.8, 0.4, 0.2], [*LLM, "polarity"]),
+            "degrees",
+            "3 polarity, 1 random, with 4 scores",
+        ),
+        (many(degrees=1500, random=300), "degrees", "1,500 degrees, 300 random"),
+        (many(grades=9, random=2), "graded", "9 grades, 2 random"),
+        (many(degrees=1500, grades=1424, random=300), "mixed", "1,500 degrees, 1,424 grades, 300 random"),
+        (many(degrees=900, polarity=99), "degrees", "900 degrees, 99 polarity"),
+        (many(polarity=90, degrees=11), "mixed", "90 polarity, 11 degrees"),
+        (many(degrees=5, human=4), "degrees", "5 degrees, 4 human"),
+        (many(weak=5, strong=4), "graded", "9 pairs have 9 scores"),  # of which nothing is known
         (pairs_of([1.0, 0.0, 1.0]), "binary", "3 pairs have two scores"),
         (pairs_of([0.2, 0.8, 1.0]), "graded", "3 pairs have 3 scores"),
         (pairs_of([1.0, 1.0]), "positives", "all 2 pairs have one score"),
         # The majority decides: few graded pairs beside an LLM's, few of an LLM beside graded ones.
-        (pairs_of([1.0, 0.5, 0.0, 0.3, 0.7], [*LLM, "", ""]), "polarity", "3 of 5"),
+        (pairs_of([1.0, 0.5, 0.0, 0.3, 0.7], [*LLM, "", ""]), "polarity", "2 that do not say, 1 random"),
         (pairs_of([1.0, 0.5, 0.0, 0.3, 0.7, 0.1], [*LLM, "", "", ""]), "graded", "6 pairs have 6 scores"),
     ],
 )
@@ -67,7 +86,7 @@ def test_a_recipe_names_its_kind_and_every_preset_leaves_nothing_open(kind):
 
 
 def test_presets_are_those_that_a_recipe_can_name():
-    assert set(get_args(Loss)) == {"auto", *PRESETS}
+    assert set(get_args(Kind)) == {"auto", *PRESETS}
 
 
 def test_values_that_do_not_go_with_the_kind_are_refused():
@@ -80,22 +99,39 @@ def test_values_that_do_not_go_with_the_kind_are_refused():
 def test_recipes_of_published_results_leave_nothing_to_the_presets(name):
     recipe = Recipe.from_toml(builtin_recipes()[name])
     values = asdict(recipe.objective) | asdict(recipe.training)
-    assert not [key for key in PRESETS["papers"] if values[key] is None]
+    assert not [key for key in PRESETS["papers"] if values[key] is None and "_score" not in key]
 
 
-def test_polarity_is_read_with_the_pairs_and_kept(tmp_path):
+@pytest.mark.parametrize("column", ["supervision", "polarity"])
+def test_supervision_is_read_with_the_pairs_and_kept(tmp_path, column):
+    values = {"supervision": LLM, "polarity": ["synonym", "antonym", "random"]}[column]
     rows = [
-        {"text1": f"a{i}", "text2": f"b{i}", "score": score, "polarity": polarity}
-        for i, (score, polarity) in enumerate(zip([1.0, 0.5, 0.0, 1.0], [*LLM, None], strict=True))
+        {"text1": f"a{i}", "text2": f"b{i}", "score": score, column: value}
+        for i, (score, value) in enumerate(zip([1.0, 0.5, 0.0, 1.0], [*values, None], strict=True))
     ]
     file = tmp_path / "llm.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
     pairs = load_pairs(str(file))
-    assert pairs.polarity == [*LLM, ""]
-    assert pairs.take([2, 0], "two").polarity == ["random", "synonym"]
+    assert pairs.supervision == [*LLM, ""]
+    assert pairs.take([2, 0], "two").supervision == ["random", "polarity"]
     others = pairs_of([0.0, 1.0])
-    assert join([others, pairs]).polarity == ["", "", *LLM, ""]
-    assert join([others, others]).polarity is None
+    assert join([others, pairs]).supervision == ["", "", *LLM, ""]
+    assert join([others, others]).supervision is None
+
+
+def test_each_supervision_has_a_scale_and_random_pairs_are_the_low_end_of_all():
+    pairs = pairs_of([1.0, 0.5, 0.0, 0.3], ["degrees", "grades", "random", "degrees"])
+    one, two, low, again = pairs.scales()
+    assert low == 0
+    assert 0 not in (one, two)
+    assert one == again != two
+    # With one kind all are compared, and the run is that of the same pairs without the column.
+    for supervision in (None, ["grades"] * 3, ["random"] * 3, LLM, ["", "random", ""]):
+        same = pairs_of([1.0, 0.5, 0.0], supervision)
+        assert same.scales() == [1, 1, 1]
+        assert same.sha256() == pairs_of([1.0, 0.5, 0.0]).sha256()
+    two = pairs_of([1.0, 0.5, 0.0], ["degrees", "grades", "random"])
+    assert two.sha256() != pairs_of([1.0, 0.5, 0.0]).sha256()
 
 
 def test_a_run_settles_its_recipe_on_all_its_training_pairs(tmp_path):
@@ -105,9 +141,9 @@ def test_a_run_settles_its_recipe_on_all_its_training_pairs(tmp_path):
 
     llm = [
         {"text1": f"a{i}", "text2": f"b{i}", "score": i % 2, "polarity": ("antonym", "synonym")[i % 2]}
-        for i in range(8)
+        for i in range(20)
     ]
-    human = [{"text1": f"c{i}", "text2": f"d{i}", "score": i} for i in range(5)]
+    human = [{"text1": f"c{i}", "text2": f"d{i}", "score": i % 6} for i in range(16)]
     data, graded = write("llm.jsonl", llm), write("human.jsonl", human)
     recipe = Recipe().with_overrides({"learning_rate": 1e-3})
 

@@ -183,6 +183,31 @@ def test_transitive_labels_do_not_depend_on_the_order_of_rows_or_texts(rows, see
         assert named_pairs(collate(shuffled, transitive=True)) == named_pairs(collate(rows, transitive=True))
 
 
+def test_derived_pairs_are_on_the_scale_of_the_row_they_follow_from():
+    rows = [row("a", "b", 1.0, scale=1), row("a", "c", 0.9, scale=2), row("b", "d", 0.2, scale=3)]
+    rows.append(row("e", "f", 0.2, scale=0))
+    for order in (rows, rows[::-1]):
+        batch = collate(order, transitive=True)
+        texts, label = decode(batch), batch["label"]
+        columns = [label[name].tolist() for name in ("first", "second", "scale")]
+        found = {"".join(sorted(texts[i] + texts[j])): scale for i, j, scale in zip(*columns, strict=True)}
+        assert found == {"ab": 1, "ac": 2, "bc": 2, "bd": 3, "ad": 3, "cd": 3, "ef": 0}
+
+
+def test_rows_without_a_scale_are_all_on_one():
+    rows = [row("a", "b"), row("c", "d", 0.0)]
+    assert collate(rows)["label"]["scale"].tolist() == [1, 1]
+    assert collate([r | {"scale": n} for n, r in enumerate(rows)])["label"]["scale"].tolist() == [0, 1]
+
+
+def test_texts_that_other_rows_relate_are_related_in_every_batch():
+    related = {"a": ["d", "not in this batch"], "not either": ["a"]}
+    batch = collate([row("a", "b"), row("c", "d")], related=related)
+    texts = decode(batch)
+    assert [[texts[i] for i in pair] for pair in batch["label"]["related"].T] == [["a", "d"]]
+    assert collate([row("a", "b")])["label"]["related"].shape == (2, 0)
+
+
 def test_transitive_pairs_are_swapped_too():
     torch.manual_seed(0)
     label = collate([row("x" * n, "y" * (n + 50)) for n in range(1, 50)], swap=True, transitive=True)["label"]
@@ -308,15 +333,29 @@ def test_swaps_follow_from_seed_and_rows(monkeypatch):
 )
 def test_batches_without_a_ranking_are_counted_up_to_a_step(steps, accumulation, counted):
     made = sampler(epoch=5)
-    assert count_equal_batches(made, [0.5] * 10, steps, accumulation) == counted
-    assert count_equal_batches(made, list(range(10)), steps, accumulation) == 0
+    assert count_equal_batches(made, [0.5] * 10, [1] * 10, steps, accumulation) == counted
+    assert count_equal_batches(made, list(range(10)), [1] * 10, steps, accumulation) == 0
+
+
+@pytest.mark.parametrize(
+    ("scores", "scales", "equal"),
+    [
+        ([1, 0, 0, 0], [1, 2, 2, 2], True),  # the scores that differ are not compared
+        ([1, 0, 0, 0], [1, 1, 2, 2], False),
+        ([1, 0, 0, 0], [1, 0, 2, 2], False),  # a random pair is compared with all
+        ([1, 1, 0, 0], [1, 1, 2, 2], True),
+    ],
+)
+def test_a_batch_of_several_scales_ranks_what_can_be_compared(scores, scales, equal):
+    made = EpochSampler(Dataset.from_dict({"x": list(range(4))}), 4, False, seed=1)
+    assert count_equal_batches(made, scores, scales, 1) == equal
 
 
 def test_the_batches_counted_are_those_of_each_epoch():
     scores = [0.0] * 9 + [1.0]
     batches = [batch for epoch in range(4) for batch in sampler(epoch=epoch)]
     expected = [9 not in batch for batch in batches]  # row 9 is the only one with another score
-    assert [count_equal_batches(sampler(), scores, n) for n in range(13)] == [
+    assert [count_equal_batches(sampler(), scores, [1] * 10, n) for n in range(13)] == [
         sum(expected[:n]) for n in range(13)
     ]
 

@@ -232,7 +232,7 @@ def test_the_trainer_trains_the_same_model(tiny_model_dir, tmp_path, monkeypatch
 
 # --- several processes: two train like one -----------------------------------------------------------
 
-NAMES = ["plain", "everything", "cached", "accumulated", "fewer texts than processes"]
+NAMES = ["plain", "everything", "cached", "accumulated", "several scales", "fewer texts than processes"]
 
 
 @pytest.fixture(scope="module")

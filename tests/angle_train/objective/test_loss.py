@@ -80,7 +80,7 @@ def test_every_setting_of_the_objective_reaches_its_term():
             first,
             second,
             labels["positive"],
-            not_negatives(labels["group"], first, second, labels["neutral"]),
+            not_negatives(labels["group"], first[labels["neutral"]], second[labels["neutral"]]),
             tau=0.3,
         ),
         # The published similarity depends on which text comes first.
@@ -101,6 +101,43 @@ def test_by_pairs_a_batch_with_few_positives_pulls_less(weights):
     share = (weights[0] + weights[2]) / sum(weights)  # rows 0 and 2 are positive
     assert gradients["pairs"].norm().item() > 1e-3
     torch.testing.assert_close(gradients["pairs"], share * gradients["positives"])
+
+
+MIXED = [
+    *({**row, "scale": 1} for row in ROWS),
+    {"text1": "disk full", "text2": "volume at its limit", "score": 0.7, "scale": 2},
+    {"text1": "disk full", "text2": "node rebooted", "score": 0.3, "scale": 2},
+    {"text1": "certificate expired", "text2": "disk full", "score": 0.0, "scale": 0},
+]
+
+
+def test_the_scales_of_rows_reach_the_ranking_terms_and_leave_the_other_alone():
+    model, mixed = run(papers(), rows=MIXED)
+    _, together = run(papers(), rows=[{**row, "scale": 1} for row in MIXED])
+    chunks, labels = batch_of(MIXED)
+    emb = torch.cat([model(chunk)["sentence_embedding"] for chunk in chunks])
+    ends = emb[labels["first"]], emb[labels["second"]]
+    scale = torch.tensor([row["scale"] for row in MIXED])
+    expected = {
+        "cosine": cosine_objective(*ends, labels["score"], scale=scale).item(),
+        "in_batch": together["in_batch"],
+        "angle": angle_objective(*ends, labels["score"], scale=scale).item(),
+    }
+    assert mixed == pytest.approx(expected, rel=1e-5)
+    assert mixed["cosine"] < together["cosine"]
+    assert mixed["angle"] < together["angle"]
+
+
+def test_texts_related_in_other_batches_are_no_negatives_nor_are_their_paraphrases():
+    chunks, labels = batch_of(ROWS, related={"disk full": ["the host was restarted"]})
+    model = LetterModel()
+    found = CombinedLoss(model, ONLY_IN_BATCH)(chunks, labels)["in_batch"].item()
+    emb, first, second, positive = distinct(ROWS, model)
+    # "disk empty", "disk full", "no space …", "node rebooted", "the host …"
+    groups = [torch.tensor(group) for group in ([0, 1, 1, 1, 1], [0, 1, 1, 2, 2])]
+    related, apart = (in_batch_objective(emb, first, second, positive, g[:, None] == g) for g in groups)
+    assert found == pytest.approx(related.item(), rel=1e-5)
+    assert related.item() < apart.item()
 
 
 def test_an_objective_that_was_left_open_is_refused():

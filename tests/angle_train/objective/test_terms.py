@@ -31,7 +31,7 @@ def embeddings(count, width=8, seed=0):
 def in_batch(emb, first, second, positive, groups, neutral=None, **options):
     """The in-batch objective where groups and neutral pairs say which texts are no negatives."""
     neutral = torch.zeros_like(positive) if neutral is None else neutral
-    excluded = not_negatives(groups, first, second, neutral)
+    excluded = not_negatives(groups, first[neutral], second[neutral])
     return in_batch_objective(emb, first, second, positive, excluded, **options)
 
 
@@ -55,12 +55,15 @@ def slow_published(x, y):
     return abs(total.real + total.imag)
 
 
-def slow_ranking(similarity, score, tau):
-    """log(1 + Σ_{score_i > score_j} exp((s_j - s_i)/τ)): Eq. 1, and Eq. 7 with Δθ for s."""
-    total = 1.0
+def slow_ranking(similarity, score, tau, scale=None, weight=None):
+    """log(1 + Σ_{score_i > score_j} w_i·w_j·exp((s_j - s_i)/τ)): Eq. 1, and Eq. 7 with Δθ for s.
+
+    Pairs of one scale are compared, and those of scale 0 with all.
+    """
+    total, scale, weight = 1.0, scale or [1] * len(score), weight or [1] * len(score)
     for i, j in itertools.product(range(len(score)), repeat=2):
-        if score[i] > score[j]:
-            total += math.exp((similarity[j] - similarity[i]) / tau)
+        if score[i] > score[j] and (scale[i] == scale[j] or 0 in (scale[i], scale[j])):
+            total += weight[i] * weight[j] * math.exp((similarity[j] - similarity[i]) / tau)
     return math.log(total)
 
 
@@ -104,6 +107,45 @@ def test_ranking_objectives_equal_the_loop(objective, slow, tau):
     x, y, score = embeddings(6), embeddings(6, seed=1), [1.0, 0.5, 0.5, 0.0, 0.2, 1.0]
     expected = slow_ranking([slow(a, b) for a, b in zip(x, y, strict=True)], score, tau)
     assert objective(x, y, torch.tensor(score), tau=tau).item() == pytest.approx(expected, rel=1e-5)
+
+
+ON_SCALES = st.lists(
+    st.tuples(
+        st.floats(-1, 1),  # similarity
+        st.sampled_from([0.0, 0.2, 0.5, 1.0]),
+        st.sampled_from([0, 1, 2, 3]),  # scale
+        st.sampled_from([0.25, 1.0]),  # weight
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ON_SCALES, st.sampled_from([0.05, 1.0]), st.randoms(use_true_random=False))
+def test_scores_are_compared_within_their_scale_and_with_random_pairs(rows, tau, seed):
+    """Random pairs may differ in score too, and then are compared with each other once, not once a scale."""
+
+    def loss(rows):
+        similarity, score, scale, weight = (torch.tensor(column) for column in zip(*rows, strict=True))
+        return ranking_loss(similarity, score, tau=tau, weight=weight, scale=scale).item()
+
+    similarity, score, scale, weight = map(list, zip(*rows, strict=True))
+    assert loss(rows) == pytest.approx(
+        slow_ranking(similarity, score, tau, scale, weight), rel=1e-4, abs=1e-6
+    )
+    assert loss(seed.sample(rows, len(rows))) == pytest.approx(loss(rows), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("objective", [cosine_objective, angle_objective])
+def test_one_scale_for_all_is_no_scale_to_the_last_bit(objective):
+    results = []
+    for options in ({}, {"scale": torch.ones(50, dtype=torch.long)}, {"scale": torch.full((50,), 3)}):
+        x = embeddings(50).requires_grad_()
+        loss = objective(x, embeddings(50, seed=1), torch.arange(50) % 6 / 5, **options)
+        loss.backward()
+        results.append((loss, x.grad))
+    assert all(torch.equal(a, b) for other in results[1:] for a, b in zip(results[0], other, strict=True))
 
 
 def test_in_batch_objective_equals_the_loop():
@@ -241,6 +283,8 @@ def every_objective(emb):
     score, positive = torch.tensor([1.0, 1.0, 0.0]), torch.tensor([True, True, False])
     group = positive_groups(first, second, positive, torch.arange(5))
     yield cosine_objective(emb[first], emb[second], score)
+    for scale in ([1, 2, 0], [1, 2, 3], [0, 0, 0]):  # with one pair or none to compare a pair with
+        yield cosine_objective(emb[first], emb[second], score, scale=torch.tensor(scale))
     for mode in ANGLE_SIMILARITIES:
         yield angle_objective(emb[first], emb[second], score, mode=mode)
     yield in_batch(emb, first, second, positive, group)

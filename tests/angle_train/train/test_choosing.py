@@ -26,21 +26,21 @@ NEARLY_GOOD = [GOOD[0] + 0.01 * np.random.default_rng(14).standard_normal(300)]
 
 
 @pytest.mark.parametrize(
-    ("candidates", "rungs", "lost", "chosen"),
+    ("candidates", "levels", "lost", "chosen"),
     [
         ([POOR, GOOD], [0, 1], (), 1),
         ([GOOD, POOR], [0, 1], (), 0),
         ([GOOD, NEARLY_GOOD], [0, 1], (), 0),  # the simpler of two that chance could tell apart
-        ([POOR, GOOD, NEARLY_GOOD], [0, 2, 1], (), 2),  # the simpler rung, though its figure may be lower
+        ([POOR, GOOD, NEARLY_GOOD], [0, 2, 1], (), 2),  # the simpler level, though its figure may be lower
         ([POOR, GOOD, BEST], [0, 1, 2], (), 2),  # surely better than the simpler tuned one too
         ([GOOD, POOR, BEST], [0, 1, 2], (), 2),  # the plan failed, an alternative did not
         ([POOR, GOOD, BEST], [0, 1, 2], (2,), 1),  # the best cannot be had any more
-        ([POOR, GOOD, BEST], [0, 1, 1], (), 2),  # the highest figure of one rung
+        ([POOR, GOOD, BEST], [0, 1, 1], (), 2),  # the highest figure of one level
         ([POOR], [0], (), 0),
     ],
 )
-def test_the_simplest_stays_unless_another_is_surely_better(candidates, rungs, lost, chosen):
-    choice = choose([pairs(GOLD)], candidates, rungs, lost)
+def test_the_simplest_stays_unless_another_is_surely_better(candidates, levels, lost, chosen):
+    choice = choose([pairs(GOLD)], candidates, levels, lost)
     assert (choice.chosen, choice.compared) == (chosen, len(candidates) - 1)
     if chosen:
         assert choice.confidence > 0.99
@@ -139,3 +139,17 @@ def test_sets_of_one_size_are_resampled_apart():
     single = [resampled([pairs(g)], [[c[i]] for c in columns])[1] for i, g in enumerate((first, second))]
     spread = [np.std(d[1] - d[0]) for d in (drawn, *single)]
     assert spread[0] == pytest.approx(np.hypot(spread[1], spread[2]) / 2, rel=0.1)
+
+
+def test_a_later_candidate_meets_the_same_resamples():
+    """So that those that come after a first choice need not draw for the earlier ones again."""
+    together = resampled([pairs(GOLD)], [POOR, GOOD, BEST])
+    first, later = resampled([pairs(GOLD)], [POOR, GOOD]), resampled([pairs(GOLD)], [BEST])
+    for whole, *parts in zip(together, first, later, strict=True):
+        np.testing.assert_array_equal(whole, np.concatenate(parts))
+
+
+@pytest.mark.parametrize(("count", "resamples"), [(300, 2000), (16_000, 1250), (40_000, 1000)])
+def test_many_pairs_get_fewer_resamples(count, resamples):
+    gold = np.arange(count) % 6
+    assert resampled([pairs(gold)], [[gold * 1.0]])[1].shape == (1, resamples)

@@ -196,7 +196,7 @@ def test_human_pairs_alone_are_enough(config, tmp_path):
     with open(config.human[0]) as stream:
         few.write_text("".join(stream.readlines()[:15]))
     with pytest.raises(InputError, match="pairs are too few to choose the number of steps on"):
-        fit(replace(run, human=[str(few)], out=tmp_path / "few"))
+        fit(replace(run, human=[str(few)], out=tmp_path / "few", backbone=str(tmp_path / "not looked for")))
 
 
 @pytest.fixture

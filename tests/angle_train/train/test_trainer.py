@@ -1,5 +1,6 @@
 """Every setting of a recipe reaches the trainer and the collator; `test_fit` covers what they then do."""
 
+from copy import deepcopy
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -202,6 +203,37 @@ def test_settings_of_the_batches_reach_the_collator(tiny_model, monkeypatch):
         "processes": 3,
     }
     assert {name: getattr(collate, name) for name in expected} == expected
+
+
+def test_supervision_decides_what_is_compared_and_what_is_no_negative(tiny_model, tmp_path):
+    """One kind is as none, to the last bit."""
+    seen = []
+
+    class Seen(CombinedLoss):
+        def terms(self, embeddings, labels):
+            seen.append(labels)
+            return super().terms(embeddings, labels)
+
+    def trained(supervision):
+        seen.clear()
+        model = deepcopy(tiny_model)
+        training = TrainingConfig(epochs=3, batch_size=4, learning_rate=1e-2)
+        pairs = replace(few_pairs(), supervision=supervision)
+        options = TrainOptions(make_loss=Seen)
+        recipe = Recipe(ObjectiveConfig(loss="papers"), training=training)
+        train(model, pairs, recipe, tmp_path / "run", options=options)
+        related = seen[0]["related"].shape[1]
+        scales = sorted(seen[0]["scale"].tolist())
+        return torch.cat([weights.detach().flatten() for weights in model.parameters()]), scales, related
+
+    none, scales, related = trained(None)
+    assert (scales, related) == ([1, 1, 1, 1], 0)
+    for one_kind in (["", "", "random", ""], ["degrees"] * 4):
+        assert torch.equal(trained(one_kind)[0], none)
+    weights, scales, related = trained(["degrees", "random", "grades", "grades"])
+    assert scales == [0, 1, 2, 2]
+    assert related == 3  # all but the one scored 0
+    assert not torch.equal(weights, none)
 
 
 def test_dev_sets_of_equal_names_are_averaged_not_merged(tiny_model):
