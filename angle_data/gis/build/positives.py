@@ -14,7 +14,8 @@ from itertools import combinations
 
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.evidence import Node, Rank
+from angle_data.gis.build.evidence import Node
+from angle_data.gis.build.facts import Rank
 from angle_data.gis.build.links import Link, Pair, unordered
 from angle_data.gis.build.near import NEAR, grams, overlap
 from angle_data.text import stable_hash
