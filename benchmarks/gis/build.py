@@ -123,6 +123,10 @@ def quality(seed: int, repos: int, issues: int) -> dict[str, float]:
         **{f"links: recall, {how}": percent(seen[how], ways[how]) for how in sorted(ways)},
         "pairs": len(rows),
         **{f"{kind}: wrong labels": percent(wrong[kind], kinds[kind]) for kind in sorted(kinds)},
+        **{
+            f"words alone, duplicates and {kind}: AUC": area
+            for kind, area in summary.report["lexical"].items()
+        },
         "near-identical texts, issues, clusters in two splits": sum(summary.report["checks"].values()),
         "seconds of the build": round(seconds, 1),
     }

@@ -19,6 +19,7 @@ from angle_data.gis.build.evidence import Node
 from angle_data.gis.build.scrub import scrub
 from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.comments.references import find_references, may_refer
+from angle_data.gis.crawl.rows import Issue
 from angle_data.gis.crawl.store import Store
 from angle_data.text import whole_characters, words
 
@@ -274,11 +275,11 @@ class Texts:
         """Return the cleaned text of an issue, an empty one if it is not stored."""
         return self._cleaned(node)
 
-    def of_repository(self, repo_id: int) -> Iterator[tuple[int, str]]:
-        """Yield (number, cleaned text) of the issues of a repository that are there to read, by number."""
+    def of_repository(self, repo_id: int) -> Iterator[tuple[Issue, str]]:
+        """Yield the issues of a repository that are there to read, with their cleaned texts, by number."""
         for issue in self._store.issues(repo_id):
             if not issue.is_pull and not issue.gone:
-                yield issue.number, clean_text(issue.title, issue.body)
+                yield issue, clean_text(issue.title, issue.body)
 
     def _clean(self, node: Node) -> str:
         issue = next(self._store.issues(node[0], [node[1]]), None)
