@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from angle_data.gis.build.clean import LONGEST
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS
 from angle_data.gis.build.links import REASONS
 from angle_data.gis.build.negatives import DENIALS
@@ -53,6 +54,8 @@ def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Itera
             ("pairs", "1-gram", "2-gram", "3-gram"),
             ((name, *found.values()) for name, found in report["overlap"].items()),
         ),
+        texts_cut=report["texts_cut"],
+        longest=LONGEST,
         lexical=_table(("negatives", "area"), report["lexical"].items()),
         repositories=_labels("repository", report["repositories"]),
         repositories_left_out=_repositories_left_out(report["left_out"]),

@@ -14,13 +14,13 @@ from typing import Any
 from zlib import crc32
 
 from angle_data.errors import InputError, MissingExtraError
-from angle_data.gis.build.clean import Texts
+from angle_data.gis.build.clean import CUT, Texts
 from angle_data.gis.build.dataset import Row
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.build.links import Link, Pair
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import HUB, Clusters
-from angle_data.text import jaccard, stable_hash, words
+from angle_data.text import content_id, jaccard, stable_hash, words
 
 LIMIT = 512
 """Tokens that the common encoders read; the paper's long texts have more."""
@@ -117,6 +117,7 @@ class Measures:
     labels: Counter[int] = field(default_factory=Counter)
     repositories: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     lexical: Lexical = field(default_factory=Lexical)
+    cut: set[str] = field(default_factory=set)
 
     def add(self, split: str, row: Row) -> None:
         """Take a row with texts into account."""
@@ -126,6 +127,7 @@ class Measures:
             self.overlaps[row["label"]][n - 1] += jaccard(_ngrams(one, n), _ngrams(other, n))
         self.labels[row["label"]] += 1
         self.lexical.add(row)
+        self.cut |= {content_id(row[text]) for text in ("text1", "text2") if row[text].endswith(CUT)}
         self.repositories[row["repo"]]["positives" if row["label"] else "negatives"] += 1
 
     def summary(self) -> dict[str, Any]:
@@ -133,7 +135,7 @@ class Measures:
 
         `repositories` has the positives and negatives of each, the one with most pairs first; `tokens` the
         statistics of each split; `overlap` the mean Jaccard index of the pairs' word n-grams, by label and n;
-        `lexical` see `Lexical.areas`.
+        `lexical` see `Lexical.areas`; `texts_cut` how many texts were longer than `clean.LONGEST`.
         """
         repositories = sorted(self.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
         return {
@@ -150,6 +152,7 @@ class Measures:
                 for label in sorted(self.labels, reverse=True)
             },
             "lexical": self.lexical.areas(),
+            "texts_cut": len(self.cut),
         }
 
 

@@ -103,6 +103,7 @@ REPORT = {
     "tokens": {"tokenizer": "some", "train": {"texts": 2_200, "texts_over_512": 60.5}},
     "overlap": {"duplicates": {"1-gram": 26.0, "2-gram": 16.0, "3-gram": 13.0}},
     "lexical": {"hard": 0.661, "random": 0.882},
+    "texts_cut": 3,
 }  # fmt: skip
 
 
