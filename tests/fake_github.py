@@ -31,8 +31,8 @@ class Fault:
 
     `kind`: status (an error in GitHub's form), html (an error page), reset, truncated (a body that stops
     early), garbage (a whole body that is no JSON), primary (the budget is used up), limited (GraphQL's
-    limit inside a 200), timeout (GraphQL's time-out inside a 200), cut (GraphQL timelines emptied without
-    an error), old (GraphQL of a server that lacks a field).
+    limit inside a 200), timeout (GraphQL's time-out inside a 200), cut (lists inside GraphQL's pages
+    emptied without an error), old (GraphQL of a server that lacks a field).
     """
 
     kind: str = "status"
@@ -258,7 +258,7 @@ class FakeGitHub:
         reset = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._reset()))
         left = self._limit - self.used["graphql"]
         rate = {"limit": self._limit, "remaining": left, "used": self.used["graphql"], "resetAt": reset}
-        answer, points = run_query(self.world, body["query"], body["variables"], rate, cut=cut)
+        answer, points = run_query(self.world, body["query"], body["variables"], rate, cut=cut, web=self._web)
         self.used["graphql"] += points
         return self._data(answer)
 

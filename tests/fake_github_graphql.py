@@ -6,12 +6,14 @@ The types are a part of GitHub's published schema, which test_protocol checks wh
 import base64
 from functools import lru_cache
 
-from fake_github_world import FakeEvent, FakeIssue, FakeRepo, World
+from fake_github_payloads import WEB
+from fake_github_world import FakeComment, FakeEvent, FakeIssue, FakeRepo, World
 from graphql import DocumentNode, GraphQLError, build_schema, execute_sync, parse, validate
 
 SDL = """
 scalar BigInt
 scalar DateTime
+scalar URI
 type Query {
   node(id: ID!): Node
   rateLimit(dryRun: Boolean = false): RateLimit
@@ -46,12 +48,26 @@ type Repository implements Node {
   id: ID!
   databaseId: Int
   nameWithOwner: String!
+  hasIssuesEnabled: Boolean!
   issueOrPullRequest(number: Int!): IssueOrPullRequest
   issues(
     after: String, before: String, filterBy: IssueFilters, first: Int, last: Int, orderBy: IssueOrder
   ): IssueConnection!
 }
 type IssueConnection { nodes: [Issue] pageInfo: PageInfo! totalCount: Int! }
+type IssueCommentConnection { nodes: [IssueComment] pageInfo: PageInfo! totalCount: Int! }
+type IssueComment implements Node {
+  id: ID!
+  fullDatabaseId: BigInt
+  author: Actor
+  authorAssociation: CommentAuthorAssociation!
+  body: String!
+  createdAt: DateTime!
+  updatedAt: DateTime!
+  url: URI!
+  isMinimized: Boolean!
+  minimizedReason: String
+}
 type Label implements Node { id: ID! name: String! }
 type LabelConnection { nodes: [Label] pageInfo: PageInfo! totalCount: Int! }
 union IssueOrPullRequest = Issue | PullRequest
@@ -87,6 +103,7 @@ type Issue implements Node {
   locked: Boolean!
   repository: Repository!
   labels(after: String, before: String, first: Int, last: Int): LabelConnection
+  comments(after: String, before: String, first: Int, last: Int): IssueCommentConnection!
   timelineItems(
     after: String, before: String, first: Int, last: Int, since: DateTime
     itemTypes: [IssueTimelineItemsItemType!]
@@ -125,14 +142,14 @@ def parsed(query: str) -> tuple[DocumentNode, list[GraphQLError]]:
 
 
 def run_query(
-    world: World, query: str, variables: dict, rate: dict, *, cut: bool = False
+    world: World, query: str, variables: dict, rate: dict, *, cut: bool = False, web: str = WEB
 ) -> tuple[dict, int]:
-    """Execute a query; returns the answer's body and its price in points. `cut` empties its timelines."""
+    """Execute a query; returns the answer's body and its price in points. `cut` empties its inner lists."""
     document, errors = parsed(query)
     if errors:
         problems = [{"message": e.message, "extensions": {"code": "undefinedField"}} for e in errors]
         return {"errors": problems}, 0
-    answerer = _Answerer(world, rate, cut)
+    answerer = _Answerer(world, rate, cut, web)
     result = execute_sync(SCHEMA, document, root_value=answerer.root(), variable_values=variables)
     points = max(1, round(answerer.connections / 100))
     body: dict = {"data": result.data}
@@ -149,8 +166,8 @@ def run_query(
 class _Answerer:
     """Builds the answer's objects: dictionaries whose functions are called by the executor with arguments."""
 
-    def __init__(self, world: World, rate: dict, cut: bool) -> None:
-        self._world, self._rate, self._cut = world, rate, cut
+    def __init__(self, world: World, rate: dict, cut: bool, web: str) -> None:
+        self._world, self._rate, self._cut, self._web = world, rate, cut, web
         self.connections = 0
 
     def root(self) -> dict:
@@ -179,23 +196,26 @@ class _Answerer:
             "id": f"R_{repo.id}",
             "databaseId": repo.id,
             "nameWithOwner": repo.full_name,
+            "hasIssuesEnabled": repo.has_issues,
             "issues": lambda info, **options: self._issues(repo, **options),
             "issueOrPullRequest": lambda info, number: self._numbered(repo, number),
         }
 
     def _numbered(self, repo: FakeRepo, number: int) -> dict:
-        found = self._end((repo.id, number))
+        # Transferred issues are followed; the answer has another number, in another repository.
+        found = self._end(repo.moved.get(number, (repo.id, number)))
         if found is None:
             message = f"Could not resolve to an issue or pull request with the number of {number}."
             raise GraphQLError(message, extensions={"type": "NOT_FOUND"})
         return found
 
-    def _issues(self, repo: FakeRepo, orderBy: dict, **options: object) -> dict:
+    def _issues(self, repo: FakeRepo, orderBy: dict | None = None, **options: object) -> dict:
         first, after, filters = options.get("first"), options.get("after"), options.get("filterBy")
         if first is None or not 1 <= first <= 100:
             message = "You must provide a `first` or `last` value between 1 and 100"
             raise GraphQLError(message, extensions={"type": "MISSING_PAGINATION_BOUNDARIES"})
-        assert orderBy == {"field": "UPDATED_AT", "direction": "ASC"}, "the fake knows one order"
+        known = orderBy in (None, {"field": "UPDATED_AT", "direction": "ASC"})
+        assert known, "the fake knows one order"
         self.connections += 1
         since = (filters or {}).get("since") or ""
         position = _decode(after) if after else ("", 0)
@@ -232,6 +252,7 @@ class _Answerer:
             "repository": lambda info: self._repository(repo),
             "labels": lambda info, **_: self._labels(issue),
             "timelineItems": lambda info, **options: self._timeline(issue, **options),
+            "comments": lambda info, **options: self._comments(repo, issue, **options),
         }
 
     def _labels(self, issue: FakeIssue) -> dict:
@@ -248,18 +269,42 @@ class _Answerer:
         items = sorted(
             (event for event in issue.events if event.type in wanted), key=lambda e: (e.created_at, e.id)
         )
+        page, info = self._last_of(items, last, before)
+        return {**info, "nodes": [self._event(event) for event in page]}
+
+    def _last_of(self, items: list, last: int, before: str | None) -> tuple[list, dict]:
+        """The last items before a cursor, and what the connection says of them; none of them when cut."""
         end = int(_decode(before)[0]) if before else len(items)
         start = max(0, end - last)
+        info = {
+            "hasPreviousPage": start > 0,
+            "startCursor": _encode(str(start), 0),
+            "hasNextPage": end < len(items),
+            "endCursor": None,
+        }
+        said = {"pageCount": end - start, "totalCount": len(items), "pageInfo": info}
+        return [] if self._cut else items[start:end], said
+
+    def _comments(
+        self, repo: FakeRepo, issue: FakeIssue, last: int, before: str | None = None, **_: object
+    ) -> dict:
+        self.connections += 1
+        items = sorted(issue.comments, key=lambda comment: (comment.created_at, comment.id))
+        page, info = self._last_of(items, last, before)
+        return {**info, "nodes": [self._comment(repo, issue, comment) for comment in page if comment.shown]}
+
+    def _comment(self, repo: FakeRepo, issue: FakeIssue, comment: FakeComment) -> dict:
         return {
-            "nodes": [] if self._cut else [self._event(event) for event in items[start:end]],
-            "pageCount": end - start,
-            "pageInfo": {
-                "hasPreviousPage": start > 0,
-                "startCursor": _encode(str(start), 0),
-                "hasNextPage": end < len(items),
-                "endCursor": None,
-            },
-            "totalCount": len(items),
+            "id": f"IC_{comment.id}",
+            "fullDatabaseId": str(comment.id),
+            "author": _actor(comment.author),
+            "authorAssociation": comment.association,
+            "body": comment.body,
+            "createdAt": comment.created_at,
+            "updatedAt": comment.updated_at,
+            "url": f"{self._web}/{repo.full_name}/issues/{issue.number}#issuecomment-{comment.id}",
+            "isMinimized": comment.minimized is not None,
+            "minimizedReason": comment.minimized,
         }
 
     def _event(self, event: FakeEvent) -> dict:

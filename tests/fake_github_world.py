@@ -81,7 +81,7 @@ WRITERS = (
 
 @dataclass
 class FakeComment:
-    """One comment; `author` None is a deleted account."""
+    """One comment; `author` None is a deleted account. GraphQL counts one not `shown` too."""
 
     id: int
     number: int
@@ -91,6 +91,7 @@ class FakeComment:
     created_at: str
     updated_at: str
     minimized: str | None = None
+    shown: bool = True
 
 
 @dataclass

@@ -65,7 +65,7 @@ def gis(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Forecast requests and time, one request per repository.")
+        bool, typer.Option("--dry-run", help="Forecast requests and time; with a token by a request or two.")
     ] = False,
     no_crawl: Annotated[bool, typer.Option("--no-crawl", help="Build from what was crawled before.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of negatives, splits and order.")] = 0,
@@ -96,7 +96,7 @@ def gis(
 
     Everything fetched is kept in crawl.sqlite: a stopped crawl goes on where it was, and a finished one
     asks only for what changed. One token allows 5,000 requests an hour; a repository with 100,000 issues
-    takes about 6,000. Without a token: 60 requests an hour, and comments only. See --dry-run first.
+    takes about 1,100. Without a token: 60 requests an hour, and comments only. See --dry-run first.
     --repos, --since, --until and --strategy also say what of an earlier, larger crawl goes into the data set.
     Exit codes: 75 stopped on a limit, 130 interrupted; the same command goes on from there.
 
@@ -250,7 +250,9 @@ def _table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
     rows: list[tuple[str, str]] = []
     if crawled is not None:
         rows += [(name.replace("_", " "), f"{count:,}") for name, count in crawled.rows.items()]
-        rows.append(("requests", f"{crawled.requests:,}"))
+        rest, points = crawled.requests - crawled.graphql, f"{crawled.points:,} points"
+        cost = f"{crawled.requests:,}: {rest:,} REST, {crawled.graphql:,} GraphQL ({points})"
+        rows.append(("requests", f"{cost}; the forecast says {crawled.forecast:,}"))
         left_out = summary.report["left_out"]
         unread = {name: status for name, status in crawled.repos.items() if status != "ok"}
         rows += [(name, why.removeprefix("error:")) for name, why in unread.items() if name not in left_out]

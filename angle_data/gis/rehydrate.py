@@ -21,7 +21,8 @@ from angle_data.gis.build.clean import Texts
 from angle_data.gis.build.dataset import COLUMNS, Row, read_dataset, write_rows
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.crawl.github import Connection, GitHubClient, Refused
-from angle_data.gis.crawl.listings import NUMBERS_A_QUERY, ask_number, ask_numbers
+from angle_data.gis.crawl.lookups import ask_number, ask_numbers
+from angle_data.gis.crawl.queries import NUMBERS_A_QUERY
 from angle_data.gis.crawl.rows import Repo, issue_from_node
 from angle_data.gis.crawl.store import Store
 from angle_data.locking import hold
@@ -119,7 +120,7 @@ def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], pr
     missing = [number for number in numbers if number not in known]
     for first in range(0, len(missing), NUMBERS_A_QUERY):
         chunk = missing[first : first + NUMBERS_A_QUERY]
-        nodes = ask_numbers(client, repo, chunk) if client.authenticated else []
+        nodes = ask_numbers(client, repo, chunk)[0] if client.authenticated else []
         found = {n["number"]: issue_from_node(n, repo.id) for n in nodes if n["__typename"] == "Issue"}
         store.upsert_page(issues=found.values())
         for number in chunk:

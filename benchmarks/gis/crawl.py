@@ -24,9 +24,10 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from fake_github import FakeGitHub  # noqa: E402
+from fake_github_shapes import add_shapes  # noqa: E402
 from fake_github_world import World, all_comments, make_world  # noqa: E402
 
-from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos  # noqa: E402
+from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos, forecast  # noqa: E402
 
 
 def main() -> None:
@@ -41,6 +42,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ["GITHUB_TOKEN"] = "made-up"
     world = make_world(options.seed, repos=options.repos, issues=options.issues, comments=options.comments)
+    add_shapes(world, options.seed)
     with tempfile.TemporaryDirectory() as folder:
         found = measure(world, Path(folder))
     for name, value in found.items():
@@ -60,14 +62,15 @@ def measure(world: World, folder: Path) -> dict[str, Any]:
         "marked by a comment": by_comment,
     }
     for strategy in ("both", "events", "comments"):
-        requests, seconds = crawl(world, folder, strategy)
+        expected, requests, seconds = crawl(world, folder, strategy)
         visible = {"both": len(world.links), "comments": by_comment}.get(
             strategy, sum(link.how != "comment" for link in world.links)
         )
         found[f"{strategy}: requests"] = requests
+        found[f"{strategy}: requests by the forecast"] = expected
         found[f"{strategy}: requests per 1,000 pairs"] = round(1_000 * requests / visible, 1)
         found[f"{strategy}: seconds"] = round(seconds, 1)
-    again, _ = crawl(world, folder, "both")
+    _, again, _ = crawl(world, folder, "both")
     found["both, run again: requests"] = again
     requests = list_everything(world)
     found["list everything: requests"] = requests
@@ -75,12 +78,15 @@ def measure(world: World, folder: Path) -> dict[str, Any]:
     return found
 
 
-def crawl(world: World, folder: Path, strategy: Any) -> tuple[int, float]:
-    """Crawl into `folder/strategy`; returns the requests that reached the server, and the seconds."""
+def crawl(world: World, folder: Path, strategy: Any) -> tuple[int, int, float]:
+    """Crawl into `folder/strategy`; returns the requests forecast and those that arrived, and the seconds."""
     with FakeGitHub(world) as github:
+        config = CrawlConfig(folder / "list.txt", folder / strategy, strategy, api_url=github.url)
+        plan = forecast(config)
+        github.seen.clear()
         started = time.perf_counter()
-        crawl_repos(CrawlConfig(folder / "list.txt", folder / strategy, strategy, api_url=github.url))
-        return len(github.seen), time.perf_counter() - started
+        crawl_repos(config)
+        return plan.rest + plan.graphql, len(github.seen), time.perf_counter() - started
 
 
 def list_everything(world: World) -> int:

@@ -5,6 +5,7 @@ counts or not), `report.json`, `figures/`. The files in the order in which data 
 
 - `build`: the whole build, top to bottom; start here
 - `evidence`: reads the store thread by thread; who calls which issues duplicates, and what backs it
+- `facts`: what backs a statement, guesses that are confirmed and bare numbers beside a label among it
 - `links`: accepts, suspends or rejects every statement, with a reason
 - `clean`: title and body of an issue to its text, without what would tell the label
 - `scrub`: secrets, addresses and logins out of a text

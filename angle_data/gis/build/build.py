@@ -115,7 +115,7 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
         _write_audit(config.out / "audit", scan, links, dropped)
         raise InputError(_nothing(config, scan))
     # Which issue is in which split.
-    denied, denials_dropped = denied_pairs(scan)
+    clusters.denied, denials_dropped = denied_pairs(scan)
     near, shares = NearTexts(texts), check_ratios(config.ratios)
     places = place_issues(
         scan.heads, clusters, pairs, near, shares=shares, by=config.split_by, seed=config.seed
@@ -133,7 +133,9 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
         log.warning("shares of the positive pairs: %s; see --ratios, or crawl more", missed)
     # Another partner for every duplicate.
     candidates = Candidates(scan, clusters, links, texts, near, places)
-    negatives, vain = draw_negatives(positives, candidates, denied, ratio=config.negatives, seed=config.seed)
+    negatives, vain = draw_negatives(
+        positives, candidates, clusters.denied, ratio=config.negatives, seed=config.seed
+    )
     splits = {name: [*positives[name], *negatives[name]] for name in positives}
     for name in [name for name, found in splits.items() if not found]:
         log.warning("no pairs for %s: too few clusters for its share; it is left out", name)

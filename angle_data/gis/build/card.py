@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from angle_data.gis.build.clean import LONGEST
 from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS
 from angle_data.gis.build.links import REASONS
+from angle_data.gis.build.negatives import DENIALS
 from angle_data.gis.build.positives import DROPPED
 from angle_data.gis.build.report import LIMIT
 from angle_data.publish.card import size_class
@@ -21,9 +23,10 @@ deleted since.
 
 """
 _NEGATIVES = {
-    "no_hard_partner": "no issue near by words was found, so that it is random",
+    "no_hard_partner": "no issue near by words or subject was found",
     "no_partner": "no other issue was found",
     "repeated": "said before",
+    **DENIALS,
 }
 _EVIDENCE = {"events": "GitHub's own marks alone", "comments": "comments alone"}
 _COUNTS = ("positives", "negatives", "pairs", "random", "hard", "explicit_non_duplicate", "issues")
@@ -51,6 +54,9 @@ def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Itera
             ("pairs", "1-gram", "2-gram", "3-gram"),
             ((name, *found.values()) for name, found in report["overlap"].items()),
         ),
+        texts_cut=report["texts_cut"],
+        longest=LONGEST,
+        lexical=_table(("negatives", "area"), report["lexical"].items()),
         repositories=_labels("repository", report["repositories"]),
         repositories_left_out=_repositories_left_out(report["left_out"]),
         figures="".join(f"\n![{name[:-4].replace('-', ' ')}](figures/{name})\n" for name in figures),

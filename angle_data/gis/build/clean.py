@@ -5,8 +5,9 @@ edited to say so, or come from another tracker with a list of links. The grammar
 decides what is a reference and what a statement. A sentence that names no issue is recognised only where it
 calls the issue itself a duplicate, in English. Keys of other trackers are no references.
 
-Template residue, attachments and encoded blobs go; secrets and people's addresses are scrubbed; code and logs
-stay. A pure function of the issue. Every pattern is linear in the length of the text or bounded.
+Template residue, folds, colours, attachments and encoded blobs go; secrets and people's addresses are
+scrubbed; code and logs stay, up to a limit. A pure function of the issue. Every pattern is linear in the
+length of the text or bounded.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from angle_data.gis.build.evidence import Node
 from angle_data.gis.build.scrub import scrub
 from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.comments.references import find_references, may_refer
+from angle_data.gis.crawl.rows import Issue
 from angle_data.gis.crawl.store import Store
 from angle_data.text import whole_characters, words
 
@@ -97,6 +99,15 @@ _ADMITS = re.compile(
     rf"{_DUP}\b",
     re.IGNORECASE | re.MULTILINE,
 )
+_LEAKS = re.compile(
+    r"(?:^|(?<=[.!?] ))(?:this is |it is |it's )?(?:the )?same (?:(?:issue|bug|problem|thing) )?as "
+    r"(?:issue |bug )?(?:no\. ?)?\d{2,7}(?=[ \t]*(?:[.,;!)]|$))"
+    r"|\b(?:sorry|apologies) (?:for|about) (?:the |my |this )?(?:accidental )?"
+    r"(?:dup\w*|double (?:post|submi\w+))\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ANSI = re.compile(r"(?:\x1b|\u241b)\[[0-9;?]{0,20}[A-Za-z]|(?<![\[\\])\[(?:\d{1,3};){0,4}\d{1,3}m(?!\w*\])")
+_FOLD = re.compile(r"[ \t]*</?(?:details|summary)\b[^<>\n]{0,100}>[ \t]*", re.IGNORECASE)
 _EDGE = re.compile(r"[.!?。！？][\"')\]*_]{0,4}(?:[ \t]+|(?=\n)|\Z)|\n")
 _TAG = re.compile(
     rf"[\[({{]\s{{0,3}}(?:closed[ ,:-]{{1,3}}(?:as )?)?(?:an? |exact |possible |potential )?{_DUP}{_OF}"
@@ -126,6 +137,13 @@ _FIELD = re.compile(
 )
 
 
+LONGEST = 20_000
+"""Characters of a text; what goes beyond are logs, as a rule."""
+
+CUT = "\n\n[cut]"
+"""What stands at the end of a text that was longer."""
+
+
 def clean_text(title: str, body: str) -> str:
     """Return the cleaned text of an issue: title, blank line, body; empty if nothing is left of it."""
     title = _prose(_cut_tags(" ".join(_lines(title).split()))).strip()
@@ -139,7 +157,15 @@ def clean_text(title: str, body: str) -> str:
         last = match.end()
     parts.append(_prose(body[last:]))
     body = _BLANKS.sub("\n\n", _without_empty_sections("".join(parts))).strip()
-    return f"{title}\n\n{body}".strip()
+    return _capped(f"{title}\n\n{body}".strip())
+
+
+def _capped(text: str) -> str:
+    """A text that is too long up to the end of a line near the limit, with `CUT` behind it."""
+    if len(text) <= LONGEST:
+        return text
+    end = text.rfind("\n", LONGEST // 2, LONGEST)
+    return text[: end if end > 0 else LONGEST].rstrip() + CUT
 
 
 def is_dummy(text: str) -> bool:
@@ -149,13 +175,14 @@ def is_dummy(text: str) -> bool:
 
 
 def _lines(text: str) -> str:
-    return whole_characters(text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    text = whole_characters(text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    return _ANSI.sub("", text) if "[" in text else text
 
 
 def _prose(text: str) -> str:
     if not text.strip():
         return text
-    for pattern in (_BOX, _PROMISE, _FOOTER):
+    for pattern in (_FOLD, _BOX, _PROMISE, _FOOTER):
         text = pattern.sub("", text)
     text = _mask_references(_cut_statements(_cut_sections(text)))
     text = _ATTACHED.sub(r"\1", _IMAGE.sub("", text))
@@ -235,7 +262,10 @@ def _cut_statements(text: str) -> str:
 
 
 def _statements(text: str) -> list[tuple[int, int]]:
-    spans = [match.span() for match in _ADMITS.finditer(text)] if "dup" in text.casefold() else []
+    small = text.casefold()
+    spans = [match.span() for match in _ADMITS.finditer(text)] if "dup" in small else []
+    if "same " in small or "sorry" in small or "apologies" in small:
+        spans += [match.span() for match in _LEAKS.finditer(text)]
     if may_refer(text):
         reading = read_comment(text, _HERE, 0)
         said = (*reading.links, *reading.denials)
@@ -274,11 +304,11 @@ class Texts:
         """Return the cleaned text of an issue, an empty one if it is not stored."""
         return self._cleaned(node)
 
-    def of_repository(self, repo_id: int) -> Iterator[tuple[int, str]]:
-        """Yield (number, cleaned text) of the issues of a repository that are there to read, by number."""
+    def of_repository(self, repo_id: int) -> Iterator[tuple[Issue, str]]:
+        """Yield the issues of a repository that are there to read, with their cleaned texts, by number."""
         for issue in self._store.issues(repo_id):
             if not issue.is_pull and not issue.gone:
-                yield issue.number, clean_text(issue.title, issue.body)
+                yield issue, clean_text(issue.title, issue.body)
 
     def _clean(self, node: Node) -> str:
         issue = next(self._store.issues(node[0], [node[1]]), None)

@@ -7,14 +7,21 @@ and statements, not with the number or length of comments.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
-from enum import IntEnum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import groupby
 from typing import Literal
 
+from angle_data.gis.build.facts import (
+    Facts,
+    Rank,
+    bare_reference,
+    confirmed_guesses,
+    gather_facts,
+    is_duplicate_label,
+    rank,
+)
 from angle_data.gis.comments.reading import WRITE_ROLES, MarkerLink, read_thread
 from angle_data.gis.comments.references import may_refer
 from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
@@ -25,56 +32,12 @@ from angle_data.gis.crawl.store import PUBLIC_WEB, Store, hosts_of
 Node = tuple[int, int]
 """An issue: (repository id, number)."""
 
-CLOSED_WITHIN_S = 600
-"""A close by the statement's writer this many seconds before or after the comment corroborates it."""
-
-_LABEL = re.compile(r"(?<![a-z])(?:dup|dupe|duplicated?|duplicates)(?![a-z])", re.IGNORECASE)
-_NEGATIVE_LABEL = re.compile(r"\b(?:not|non|no|possible|potential|maybe|candidate)\b", re.IGNORECASE)
 _MENTION = re.compile(r"(?:[#＃]|\bgh-|/issues/)([1-9]\d{0,8})\b", re.IGNORECASE)
 _HIDDEN = frozenset({"spam", "abuse"})
 _GONE = ("error:404", "error:410", "error:451")
 
 _Target = tuple[int | str, int]
 """Repository id, or the name in lower case of one that was not crawled, and number."""
-
-
-class Rank(IntEnum):
-    """What backs a statement, best first; the build accepts all but the last two."""
-
-    EVENT = 1  # somebody with write access marked the two as duplicates
-    WRITE_ROLE = 2  # an owner, member or collaborator states it outright
-    CORROBORATED = 3  # anybody does, and the issue was also closed, labelled or resolved as a duplicate
-    ADMITTED = 4  # the author of the duplicate does
-    STATED = 5  # anybody does, and nothing backs it
-    TENTATIVE = 6  # a guess or a question
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known around a statement, uninterpreted.
-
-    `association` is GitHub's `author_association` of the comment ("" if unknown). `admitted`: the author of
-    the duplicate wrote it. `closed_by_writer`: the writer of the comment closed the duplicate within
-    `CLOSED_WITHIN_S`. `labelled`: the duplicate carries a label for duplicates. `state_reason`: it was
-    closed with that reason. `event`: GitHub's mark with this very target stands. `elsewhere`: a mark, or
-    somebody with write access, names another original and not this one, so label and reason speak of that
-    one. `bot`: the writer is a program, whose closing backs nothing.
-    """
-
-    association: str = ""
-    admitted: bool = False
-    closed_by_writer: bool = False
-    labelled: bool = False
-    state_reason: bool = False
-    event: bool = False
-    elsewhere: bool = False
-    bot: bool = False
-
-    @property
-    def corroborated(self) -> bool:
-        """Whether anything besides the comment says so."""
-        resolved = (self.labelled or self.state_reason) and not self.elsewhere
-        return self.event or resolved or (self.closed_by_writer and not self.bot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +56,18 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A comment, or GitHub's own mark (`source` `event`), that calls two issues duplicates.
+    """A comment, an issue's own text (`source` `body`) or GitHub's mark that calls two issues duplicates.
 
     It stands in the thread `here` and names `repo`#`number`. `withdrawn` is why it no longer counts
-    (`retracted`, `unmarked`, `reopened`), empty if it does; `disputed`: somebody without the right to take it
-    back objected. `url` is where to read it, `span` where in the comment.
+    (`retracted`, `unmarked`, `reopened`, `completed`), empty if it does; `disputed`: somebody without the
+    right to take it back objected. `url` is where to read it, `span` where in the comment.
     """
 
     here: Node
     repo: str
     number: int
     direction: Direction
-    source: Literal["comment", "event"]
+    source: Literal["comment", "body", "event"]
     kind: str
     rank: Rank
     url: str
@@ -122,13 +85,14 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Somebody says that issue `here` and `repo`#`number` are no duplicates."""
+    """Somebody says that issue `here` and `repo`#`number` are no duplicates; `entitled`: by a write role."""
 
     here: Node
     repo: str
     number: int
     url: str
     created_at: str
+    entitled: bool = False
 
 
 @dataclass
@@ -266,9 +230,11 @@ def _read_thread(found: Scan, thread: _Thread, selection: Selection) -> None:
     found.mentions[repo.id].update(pack(number, issue.number) for number in named)
     if issue.is_pull:
         return
+    statements, denied = len(found.statements), len(found.denied)
     unmarked = _read_events(found, thread) if selection.strategy != "comments" else {}
     if selection.strategy != "events":
         _read_comments(found, thread, unmarked)
+        _withdraw_marks(found, statements, denied)
 
 
 def _read_events(found: Scan, thread: _Thread) -> dict[_Target, str]:
@@ -292,14 +258,26 @@ def _read_events(found: Scan, thread: _Thread) -> dict[_Target, str]:
     return unmarked
 
 
+def _withdraw_marks(found: Scan, statements: int, denied: int) -> None:
+    """Withdraw each mark that a write role denied afterwards; the thread begins at these positions."""
+    denials = {
+        _key(found, one.repo, one.number): one.created_at for one in found.denied[denied:] if one.entitled
+    }
+    for place, said in enumerate(found.statements[statements:], start=statements):
+        key = _key(found, said.repo, said.number)
+        if said.source == "event" and not said.withdrawn and said.created_at < denials.get(key, ""):
+            found.statements[place] = replace(said, withdrawn="retracted")
+
+
 def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -> None:
-    """Note what comments say; `unmarked` cancels those written before GitHub's mark was taken off."""
-    comments = [comment for comment in thread.comments if comment.minimized not in _HIDDEN]
+    """Note what the issue and its comments say; `unmarked` cancels what was written before a mark went."""
+    name, number, hosts = thread.repo.name, thread.issue.number, hosts_of(found.web)
+    comments = [_opening(found, thread)]
+    comments += [comment for comment in thread.comments if comment.minimized not in _HIDDEN]
     if not any(may_refer(comment.body) for comment in comments):
         return
-    name, number = thread.repo.name, thread.issue.number
     remarks = [(comment.author, comment.author_association, comment.body) for comment in comments]
-    said = read_thread(remarks, name, number, hosts=hosts_of(found.web))
+    said = read_thread(remarks, name, number, hosts=hosts)
     # The originals that standing marks or people with write access name outright.
     marked = {key for key, event in thread.marks.items() if event.kind == "marked"}
     originals = marked | {
@@ -309,13 +287,21 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
         and item.link.direction == "this_is_dup_of"
         and comments[item.comment].author_association in WRITE_ROLES
     }
-    for item in said.links:
+    yes = confirmed_guesses(said, remarks, thread.issue.author)
+    guessed = {_key(found, item.link.repo, item.link.number) for item in said.standing}
+    for index, item in enumerate(said.links):
         link, comment = item.link, comments[item.comment]
+        if not item.comment and not _states(link, comment):
+            continue
         key = _key(found, link.repo, link.number)
-        elsewhere = bool(originals) and key not in originals
+        # Of several guesses none is backed by a label.
+        elsewhere = key not in originals if originals else link.certainty != "explicit" and len(guessed) > 1
         facts = gather_facts(
-            link, comment, thread.issue, thread.events, marked=key in marked, elsewhere=elsewhere
-        )
+            link, comment, thread.issue, thread.events, marked=key in marked, elsewhere=elsewhere,
+            confirmed=index in yes,
+        )  # fmt: skip
+        if not item.comment and link.direction == "this_is_dup_of":
+            facts = replace(facts, admitted=True)  # even where the account is deleted
         if item.retracted_by is not None:
             withdrawn = "retracted"
         elif comment.created_at <= unmarked.get(key, ""):
@@ -324,13 +310,63 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
             withdrawn = _reopened(thread, comment.created_at)
         found.statements.append(
             Statement(
-                thread.here, link.repo, link.number, link.direction, "comment", link.kind, rank(link, facts),
-                comment.url, comment.created_at, facts, link.span, withdrawn, item.disputed_by is not None,
+                thread.here, link.repo, link.number, link.direction, "comment" if item.comment else "body",
+                link.kind, rank(link, facts), comment.url, comment.created_at, facts, link.span, withdrawn,
+                item.disputed_by is not None,
             )
         )  # fmt: skip
     for denial in said.denials:
         link, comment = denial.link, comments[denial.comment]
-        found.denied.append(Denied(thread.here, link.repo, link.number, comment.url, comment.created_at))
+        # What reporters expect of their own reports is no evidence.
+        if denial.comment:
+            entitled = comment.author_association in WRITE_ROLES
+            found.denied.append(
+                Denied(thread.here, link.repo, link.number, comment.url, comment.created_at, entitled)
+            )
+    if not originals and not said.links:
+        _read_bare_reference(found, thread, comments[1:])
+
+
+def _opening(found: Scan, thread: _Thread) -> Comment:
+    """The issue's own text as the first comment of the thread."""
+    issue = thread.issue
+    return Comment(
+        0, issue.repo_id, issue.number, issue.author, issue.author_association, issue.text, issue.created_at,
+        issue.updated_at, found.url(thread.here),
+    )  # fmt: skip
+
+
+def _states(link: MarkerLink, opening: Comment) -> bool:
+    """Whether a link read in an issue's own text counts: people compare, ask and quote much there."""
+    program = opening.author is not None and opening.author.endswith("[bot]")
+    return link.certainty == "explicit" and link.family == "duplicate" and not program
+
+
+def _read_bare_reference(found: Scan, thread: _Thread, comments: list[Comment]) -> None:
+    """Note the one number that people entitled to it leave on an issue that is labelled a duplicate."""
+    here, issue = thread.here, thread.issue
+    labelled = any(map(is_duplicate_label, issue.labels))
+    facts = Facts(labelled=labelled, state_reason=issue.state_reason == "duplicate")
+    if not facts.resolved or issue.state == "open":
+        return
+    entitled = [
+        comment
+        for comment in comments
+        if comment.author_association in WRITE_ROLES or comment.author in (issue.closed_by, issue.author)
+    ]
+    named = bare_reference(
+        (comment.body for comment in entitled), thread.repo.name, issue.number, hosts_of(found.web)
+    )
+    if named is not None:
+        repo, number, position = named
+        comment = entitled[position]
+        facts = replace(facts, association=comment.author_association)
+        found.statements.append(
+            Statement(
+                here, repo, number, "this_is_dup_of", "comment", "label", Rank.CORROBORATED, comment.url,
+                comment.created_at, facts, withdrawn=_reopened(thread, comment.created_at),
+            )
+        )  # fmt: skip
 
 
 def _key(found: Scan, repo: str, number: int) -> _Target:
@@ -338,71 +374,15 @@ def _key(found: Scan, repo: str, number: int) -> _Target:
 
 
 def _reopened(thread: _Thread, since: str) -> str:
-    """`reopened` if the issue was opened again after `since` and stands open, else nothing."""
-    if thread.issue.state != "open":
-        return ""
-    changes = [event for event in thread.events if event.kind in ("closed", "reopened")]
-    if changes:
-        reopened = changes[-1].kind == "reopened" and changes[-1].created_at >= since
-    else:
-        reopened = thread.issue.state_reason == "reopened"
-    return "reopened" if reopened else ""
+    """Why a statement made at `since` fell when the issue was opened again afterwards, empty if it did not.
 
-
-def is_duplicate_label(name: str) -> bool:
-    """Whether a label calls the issue a duplicate: `duplicate`, `Resolution-Duplicate` and the like."""
-    return _LABEL.search(name) is not None and _NEGATIVE_LABEL.search(name.replace("-", " ")) is None
-
-
-def gather_facts(
-    link: MarkerLink,
-    comment: Comment,
-    issue: Issue,
-    events: Iterable[Event],
-    *,
-    marked: bool = False,
-    elsewhere: bool = False,
-) -> Facts:
-    """Collect the facts around a link found in `comment` on `issue`, where `events` happened.
-
-    `marked` and `elsewhere` are `event` and `elsewhere` of `Facts`, which only the whole thread shows. Where
-    the other issue is the duplicate, what is known of this one backs nothing: only the association is filled
-    in, and whether a program wrote it.
+    `reopened`: it stands open; `completed`: it was solved for itself, and no label says otherwise.
     """
-    bot = comment.author is not None and comment.author.endswith("[bot]")
-    if link.direction == "other_is_dup_of_this":
-        return Facts(association=comment.author_association, bot=bot)
-    return Facts(
-        association=comment.author_association,
-        admitted=comment.author is not None and comment.author == issue.author,
-        closed_by_writer=_closed_by_writer(comment, issue, events),
-        labelled=any(map(is_duplicate_label, issue.labels)),
-        state_reason=issue.state_reason == "duplicate",
-        event=marked,
-        elsewhere=elsewhere,
-        bot=bot,
-    )
-
-
-def rank(link: MarkerLink, facts: Facts) -> Rank:
-    """Return what backs a link; an event outranks the wording, even a tentative one."""
-    if facts.event:
-        return Rank.EVENT
-    if link.certainty == "tentative":
-        return Rank.TENTATIVE
-    if facts.association in WRITE_ROLES:
-        return Rank.WRITE_ROLE
-    if facts.corroborated:
-        return Rank.CORROBORATED
-    return Rank.ADMITTED if facts.admitted else Rank.STATED
-
-
-def _closed_by_writer(comment: Comment, issue: Issue, events: Iterable[Event]) -> bool:
-    if comment.author is None or not comment.created_at:
-        return False
-    times = [event.created_at for event in events if event.kind == "closed" and event.actor == comment.author]
-    if issue.closed_by == comment.author:
-        times.append(issue.closed_at or "")
-    written = datetime.fromisoformat(comment.created_at)
-    apart = (abs((datetime.fromisoformat(time) - written).total_seconds()) for time in times if time)
-    return any(seconds <= CLOSED_WITHIN_S for seconds in apart)
+    issue = thread.issue
+    changes = [event for event in thread.events if event.kind in ("closed", "reopened")]
+    reopened = any(event.kind == "reopened" and event.created_at >= since for event in changes)
+    if issue.state == "open":
+        last = changes[-1].kind == "reopened" and reopened if changes else issue.state_reason == "reopened"
+        return "reopened" if last else ""
+    labelled = any(map(is_duplicate_label, issue.labels))
+    return "completed" if reopened and issue.state_reason == "completed" and not labelled else ""

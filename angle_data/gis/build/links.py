@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from angle_data.gis.build.clean import Texts, is_dummy
-from angle_data.gis.build.evidence import Node, Rank, Scan, Statement
+from angle_data.gis.build.evidence import Node, Scan, Statement
+from angle_data.gis.build.facts import Rank
 
 Status = Literal["accepted", "tentative", "rejected"]
 
@@ -24,6 +25,7 @@ REASONS: dict[str, str] = {
     "retracted": "the writer or somebody with write access took it back",
     "unmarked": "the mark was removed later",
     "reopened": "the duplicate was opened again afterwards and stands open",
+    "completed": "the duplicate was opened again afterwards and solved for itself",
     "unknown_repository": "the other issue is in a repository that was not crawled or is left out",
     "other_repository": "the other issue is in another repository",
     "missing": "the other issue is not in the store",
@@ -63,9 +65,9 @@ class Link:
 
     @property
     def evidence(self) -> str:
-        """What backs the link, such as `event` or `comment:duplicate:write_role`."""
+        """What backs the link, such as `event`, `comment:duplicate:write_role`, `body:duplicate:admitted`."""
         said = self.statement
-        return "event" if said.source == "event" else f"comment:{said.kind}:{said.rank.name.lower()}"
+        return "event" if said.source == "event" else f"{said.source}:{said.kind}:{said.rank.name.lower()}"
 
     def to_dict(self, scan: Scan) -> dict[str, Any]:
         """Return all that is known, ready for JSON; logins are left out."""
@@ -199,7 +201,8 @@ def _fault(scan: Scan, said: Statement, ends: tuple[Node, Node], texts: Texts, *
         return "other_repository"
     if scan.heads[here].is_pull or scan.heads[other].is_pull:
         return "pull"
-    if scan.heads[other].created_at > said.created_at:
+    # An issue's own text may have been edited at any time.
+    if said.source != "body" and scan.heads[other].created_at > said.created_at:
         return "later"
     cleaned = [texts.get(node) for node in ends]
     if not all(cleaned):

@@ -1,9 +1,11 @@
 """Negative pairs: each takes the duplicate of a positive pair and gives it another partner.
 
-Half of the partners are drawn at random among issues of the age and labels of the original, so that neither
-tells the label; two fifths are near by words (BM25 ranks 3 to 50; the first two may be duplicates that nobody
-marked); up to a tenth are pairs of which somebody said that they are no duplicates. Partners that occur in
-positive pairs come first, and originals before all, or a model could learn the issue instead of the pair.
+Three fifths of the partners are hard: near by words, or by what the two issues are about (labels, files and
+errors named, reporter, week), of BM25 ranks 3 to 50; the first two may be duplicates that nobody marked. Of
+those the one is taken whose words overlap about as much as those of the positive pair, so that counting words
+does not tell the label. At most a third are drawn at random among issues of the age and labels of the
+original, and up to a tenth are pairs of which somebody said that they are no duplicates. Partners that occur
+in positive pairs come first, or a model could learn the issue instead of the pair.
 `Candidates` decides who may be a partner in which split, `draw_negatives` chooses.
 """
 
@@ -14,9 +16,11 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property, lru_cache
-from itertools import zip_longest
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date
+from functools import cached_property, lru_cache, partial
+from itertools import chain, zip_longest
+from typing import Any
 from zlib import crc32
 
 from angle_data.disjoint import DisjointSets
@@ -26,23 +30,40 @@ from angle_data.gis.build.links import Link, Pair, unordered
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import Clusters
 from angle_data.gis.build.splits import Places
+from angle_data.gis.crawl.rows import Issue
 from angle_data.text import jaccard, stable_hash, words
 
 log = logging.getLogger("angle")
 
-SHARES = {"explicit_non_duplicate": 0.1, "hard": 0.4, "random": 0.5}
-"""Kind of negative -> share wanted. What the first two cannot give is drawn at random."""
+SHARES = {"explicit_non_duplicate": 0.1, "hard": 0.6, "random": 0.3}
+"""Kind of negative -> share wanted. What the first two lack is drawn at random, up to `MOST_RANDOM`."""
+
+MOST_RANDOM = 1 / 3
+"""Largest share of random negatives among those wanted."""
+
+DENIALS = {
+    "two_splits": "the two issues lie in different splits",
+    "unusable": "one of the issues is gone, says nothing, or is a duplicate of something unknown",
+    "tied": "the two belong to one cluster, or a statement ties them as well",
+    "enough": "a tenth of the negative pairs are such already",
+}
+"""Why a pair said to be no duplicates makes no negative pair -> what that means."""
 
 _FIRST_RANK, _LAST_RANK = 3, 50
 _WINDOW = 60
 _TOO_ALIKE = 0.6
 _REUSED = 4
 _COMPARED = 20
+_NAMED = 20  # files, and errors, of an issue
 _RECENT = 4_096
 # Where a statement with this reason leads, its issue's original may be any issue.
 _LOST = frozenset(
     {"unknown_repository", "other_repository", "missing", "outside", "gone", "moved_away", "pull"}
 )
+
+# What an issue is about, beside its words.
+_FILE = re.compile(r"(?<![\w.])[\w-]{2,40}\.(?:[a-z]{1,4}|[A-Z]{1,4}|json|yaml|toml)(?![\w(])")
+_ERROR = re.compile(r"\b(?:[A-Z]\w{0,40}(?:Error|Exception|Fault|Panic)|E[A-Z]{4,12}|SIG[A-Z]{3,5})\b")
 
 # Of the index of words.
 _WORD = re.compile(r"\w{2,30}")
@@ -195,7 +216,8 @@ def draw_negatives(
     """Return the negative pairs of every split, and how many were wanted in vain, by reason.
 
     `ratio` is how many are wanted for each positive pair. The smallest splits choose first. Reasons:
-    `no_hard_partner` (a random one is drawn instead) and `no_partner`.
+    `no_hard_partner` (a random one may be drawn instead), `no_partner`, and `denial_` with a key of `DENIALS`
+    for pairs in `denied`.
     """
     draw = _Draw(candidates, seed)
     order = sorted(positives, key=lambda name: (len(positives[name]), name))
@@ -203,12 +225,14 @@ def draw_negatives(
     denied = sorted(denied, key=lambda pair: stable_hash(f"{seed} spoken {pair.one} {pair.other}"))
     for name in order:
         draw.take_denied(name, denied, int(SHARES["explicit_non_duplicate"] * wanted[name]))
+    draw.count_denied(denied)
     hard = {name: round(SHARES["hard"] * wanted[name]) for name in order}
     anchors = {name: _anchors(positives[name], wanted[name], seed) for name in order}
     draw.take_hard([(name, pair) for name in order for pair in anchors[name][: hard[name]]])
     for name in order:
-        missing = wanted[name] - len(draw.found[name])
+        missing = min(wanted[name] - len(draw.found[name]), round(MOST_RANDOM * wanted[name]))
         draw.take_random(name, (anchors[name][hard[name] :] + anchors[name][: hard[name]])[:missing])
+        draw.dropped["no_partner"] += wanted[name] - len(draw.found[name])
     return {name: draw.found[name] for name in positives}, +draw.dropped
 
 
@@ -235,17 +259,46 @@ class _Draw:
             if len(self.found[split]) < most and c.place(p.one, split) and c.place(p.other, split):
                 self.found[split].append(c.pair(p.one, p.other, p.kind, p.evidence, p.evidence_url))
 
+    def count_denied(self, denied: Iterable[Pair]) -> None:
+        """Count why pairs said to be no duplicates were not taken."""
+        c, taken = self._candidates, {(p.one, p.other) for pairs in self.found.values() for p in pairs}
+        for p in denied:
+            places = {c.places.get(node) for node in (p.one, p.other)} - {None}
+            if (p.one, p.other) in taken:
+                continue
+            if not (c.usable(p.one) and c.usable(p.other)):
+                reason = "unusable"
+            elif c.tied(p.one, p.other):
+                reason = "tied"
+            else:
+                reason = "two_splits" if len(places) > 1 else "enough"
+            self.dropped[f"denial_{reason}"] += 1
+
     def take_hard(self, anchors: Iterable[tuple[str, Pair]]) -> None:
-        """Give every anchor, with its split, a partner near by words; one index at a time is in memory."""
+        """Give every anchor, with its split, a partner near by words or subject; a repository at a time."""
         c, by_repo = self._candidates, defaultdict[int, list[tuple[str, Pair]]](list)
         for split, anchor in anchors:
             by_repo[anchor.one[0]].append((split, anchor))
         for repo_id, own in sorted(by_repo.items()):
-            texts = c.texts.of_repository(repo_id)
-            index = Bm25((number, text) for number, text in texts if (repo_id, number) in c.scan.heads)
+            about: dict[int, str] = {}
+
+            def texts(repo_id: int = repo_id, about: dict[int, str] = about) -> Iterator[tuple[int, str]]:
+                for issue, text in c.texts.of_repository(repo_id):
+                    if (repo_id, issue.number) in c.scan.heads:
+                        about[issue.number] = _subjects(issue, text)
+                        yield issue.number, text
+
+            words = Bm25(texts())
+            subjects = Bm25(about.items())
             for split, anchor in own:
-                self._take(split, anchor, "hard", self._near_by_words(index, anchor))
-            log.debug("%s: negatives near by words drawn", c.scan.repos[repo_id].name)
+                one = c.texts.get(anchor.one)
+                near = chain(
+                    self._near(anchor, "bm25", words.rank(one, 2 * _LAST_RANK)),
+                    self._near(anchor, "subject", subjects.rank(about[anchor.one[1]], 2 * _LAST_RANK)),
+                )
+                apart = partial(_apart, words, one, words.overlap(one, c.texts.get(anchor.other)), c.texts)
+                self._take(split, anchor, "hard", self._matched(anchor, near, apart))
+            log.debug("%s: hard negatives drawn", c.scan.repos[repo_id].name)
 
     def take_random(self, split: str, anchors: list[Pair]) -> None:
         """Give every anchor a partner that resembles its original in age and labels."""
@@ -253,26 +306,33 @@ class _Draw:
             self._take(split, anchor, "random", self._like_the_original(split, anchor))
 
     def _take(self, split: str, anchor: Pair, kind: str, partners: Iterable[tuple[Node, str]]) -> None:
-        """Take the first of the partners, each with its evidence, that fits; count it if none does."""
+        """Take the first of the partners, each with its evidence, that fits; count it if no hard one does."""
         for node, evidence in partners:
             if self._candidates.fits(anchor.one, node, split):
                 self.found[split].append(self._candidates.pair(anchor.one, node, kind, evidence))
                 return
-        self.dropped["no_hard_partner" if kind == "hard" else "no_partner"] += 1
+        self.dropped["no_hard_partner"] += kind == "hard"
 
-    def _near_by_words(self, index: Bm25, anchor: Pair) -> list[tuple[Node, str]]:
+    def _near(self, anchor: Pair, how: str, numbers: Iterable[int]) -> list[tuple[Node, str]]:
+        """The issues of `numbers` in the ranks that count, with the evidence."""
         c = self._candidates
-
-        def preference(item: tuple[Node, str]) -> tuple[bool, bool, int, int]:
-            node = item[0]
-            return node not in c.positive, node not in c.originals, c.uses[node], self._shuffle(anchor, node)
-
         # Its own cluster would take up ranks; it is left out before they are counted.
-        numbers = index.rank(c.texts.get(anchor.one), 2 * _LAST_RANK)
         ranked = [(anchor.one[0], number) for number in numbers]
         ranked = [node for node in ranked if node != anchor.one and not c.tied(anchor.one, node)]
-        near = [(node, f"bm25:{rank}") for rank, node in enumerate(ranked[:_LAST_RANK], start=1)]
-        return sorted(near[_FIRST_RANK - 1 :], key=preference)
+        near = [(node, f"{how}:{rank}") for rank, node in enumerate(ranked[:_LAST_RANK], start=1)]
+        return near[_FIRST_RANK - 1 :]
+
+    def _matched(
+        self, anchor: Pair, near: Iterable[tuple[Node, str]], apart: Callable[[Node], float]
+    ) -> list[tuple[Node, str]]:
+        """In the order of preference: of positive pairs, then least `apart` from the positive pair."""
+        c = self._candidates
+
+        def preference(item: tuple[Node, str]) -> tuple[bool, float, int, int]:
+            node = item[0]
+            return node not in c.positive, apart(node), c.uses[node], self._shuffle(anchor, node)
+
+        return sorted(near, key=preference)
 
     def _like_the_original(self, split: str, anchor: Pair) -> Iterator[tuple[Node, str]]:
         c, original = self._candidates, self._candidates.scan.heads[anchor.other]
@@ -289,6 +349,11 @@ class _Draw:
 
     def _shuffle(self, anchor: Pair, node: Node) -> int:
         return stable_hash(f"{self._seed} {anchor.one} {anchor.other} {node}")
+
+
+def _apart(words: Bm25, one: str, target: float, texts: Texts, node: Node) -> float:
+    """How far the overlap of an issue's words is from that of the positive pair."""
+    return abs(words.overlap(one, texts.get(node)) - target)
 
 
 def _month(created_at: str) -> int:
@@ -325,12 +390,13 @@ class Bm25:
         self._weights = (often * (_K1 + 1) / (often + norm[self._documents])).astype(np.float32)
         self._terms, self._starts = np.unique(flat[order], return_index=True)
         self._ends = np.append(self._starts[1:], len(flat))
+        self._distinct = lru_cache(_RECENT)(lambda text: np.unique(np.array(_terms(text), dtype=np.uint32)))
 
     def rank(self, text: str, most: int) -> list[int]:
         """Return the keys of the `most` texts nearest to `text`, the best first; ties by key."""
         import numpy as np
 
-        wanted = np.unique(np.array(_terms(text), dtype=np.uint32))
+        wanted = self._distinct(text)
         places = np.searchsorted(self._terms, wanted)
         inside = places < len(self._terms)
         places = places[inside][self._terms[places[inside]] == wanted[inside]]
@@ -349,6 +415,28 @@ class Bm25:
             found = found[scores[found] >= border]
         best = found[np.argsort(-scores[found], kind="stable")][:most]
         return [int(key) for key in self._keys[best]]
+
+    def overlap(self, one: str, other: str) -> float:
+        """Return the Jaccard index of the two texts' words, weighted by how rare they are."""
+        import numpy as np
+
+        mine, theirs = self._distinct(one), self._distinct(other)
+
+        def worth(found: Any) -> float:
+            places = np.minimum(np.searchsorted(self._terms, found), len(self._terms) - 1)
+            often = np.where(self._terms[places] == found, self._ends[places] - self._starts[places], 1)
+            return float(np.log(len(self._keys) / often).sum())
+
+        return worth(np.intersect1d(mine, theirs)) / max(worth(np.union1d(mine, theirs)), 1e-9)
+
+
+def _subjects(issue: Issue, text: str) -> str:
+    """What an issue is about beside its words, a word each: labels, files, errors, reporter and week."""
+    week = "week{}x{}".format(*date.fromisoformat(issue.created_at[:10]).isocalendar()[:2])
+    found = [f"label {name}" for name in issue.labels] + [f"by {issue.author}"] * bool(issue.author)
+    found += [f"file {name}" for name in _FILE.findall(text)[:_NAMED]]
+    found += [f"error {name}" for name in _ERROR.findall(text)[:_NAMED]]
+    return " ".join([week, *(re.sub(r"\W+", "_", name) for name in found)])
 
 
 def _terms(text: str) -> list[int]:

@@ -14,7 +14,8 @@ from itertools import combinations
 
 from angle_data.disjoint import DisjointSets
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.evidence import Node, Rank
+from angle_data.gis.build.evidence import Node
+from angle_data.gis.build.facts import Rank
 from angle_data.gis.build.links import Link, Pair, unordered
 from angle_data.gis.build.near import NEAR, grams, overlap
 from angle_data.text import stable_hash
@@ -36,12 +37,14 @@ DROPPED = {
 class Clusters:
     """Edges, the best accepted link between each two issues, and what they merge.
 
-    `strong` merges by words that say duplicate, `every` by all accepted links.
+    `strong` merges by words that say duplicate, `every` by all accepted links. `denied` are pairs of issues
+    said to be no duplicates.
     """
 
     edges: list[Link] = field(default_factory=list)
     strong: DisjointSets[Node] = field(default_factory=DisjointSets)
     every: DisjointSets[Node] = field(default_factory=DisjointSets)
+    denied: list[Pair] = field(default_factory=list)
 
     @property
     def originals(self) -> frozenset[Node]:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from angle_data.errors import InputError, MissingExtraError
-from angle_data.gis.build.clean import Texts
+from angle_data.gis.build.clean import CUT, Texts
 from angle_data.gis.build.dataset import Row
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.build.links import Link, Pair
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import HUB, Clusters
-from angle_data.text import jaccard
+from angle_data.text import content_id, jaccard, stable_hash, words
 
 LIMIT = 512
 """Tokens that the common encoders read; the paper's long texts have more."""
 
 ESTIMATE = "estimate: a token for every 5 letters of a word begun and for every other sign"
 
+_COMPARED = 20_000
 _TOKEN = re.compile(r"[^\W_]{1,5}|[^\w\s]|_")
 
 
@@ -57,6 +61,52 @@ def token_counter(tokenizer: str | None) -> tuple[str, Callable[[str], int]]:
 
 
 @dataclass
+class Lexical:
+    """How well the overlap of words alone tells duplicates from others, on the first `_COMPARED` pairs.
+
+    The score of a pair is the Jaccard index of its two sets of words, each word weighted by how rare it is
+    among the texts (inverse document frequency).
+    """
+
+    pairs: list[tuple[str, frozenset[int], frozenset[int]]] = field(default_factory=list)
+    texts: dict[int, frozenset[int]] = field(default_factory=dict)
+
+    def add(self, row: Row) -> None:
+        """Take a row with texts into account."""
+        if len(self.pairs) < _COMPARED:
+            one, other = (self._words(row[column]) for column in ("text1", "text2"))
+            self.pairs.append((row["kind"], one, other))
+
+    def _words(self, text: str) -> frozenset[int]:
+        key = stable_hash(text)
+        if key not in self.texts:
+            self.texts[key] = frozenset(crc32(word.encode()) for word in words(text))
+        return self.texts[key]
+
+    def areas(self) -> dict[str, float]:
+        """Return the area under the ROC curve of positives against each kind of negative; 0.5 is chance."""
+        often = Counter(word for found in self.texts.values() for word in found)
+        weight = {word: math.log(len(self.texts) / count) for word, count in often.items()}
+        scores: defaultdict[str, list[float]] = defaultdict(list)
+        for kind, one, other in self.pairs:
+            whole = math.fsum(weight[word] for word in one | other)
+            scores[kind].append(math.fsum(weight[word] for word in one & other) / whole if whole else 0.0)
+        positives = sorted(scores.pop("duplicate", []))
+        return {
+            kind: round(_area(positives, found), 3) for kind, found in sorted(scores.items()) if positives
+        }
+
+
+def _area(positives: list[float], others: list[float]) -> float:
+    """The chance that a positive has a higher score than another; `positives` in order."""
+    below = sum(
+        2 * len(positives) - bisect_left(positives, score) - bisect_right(positives, score)
+        for score in others
+    )
+    return below / (2 * len(positives) * len(others))
+
+
+@dataclass
 class Measures:
     """Sums over rows; `lengths` are tokens of text1 and text2 in turn, by split."""
 
@@ -66,6 +116,8 @@ class Measures:
     overlaps: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0] * 3))
     labels: Counter[int] = field(default_factory=Counter)
     repositories: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    lexical: Lexical = field(default_factory=Lexical)
+    cut: set[str] = field(default_factory=set)
 
     def add(self, split: str, row: Row) -> None:
         """Take a row with texts into account."""
@@ -74,13 +126,16 @@ class Measures:
         for n in (1, 2, 3):
             self.overlaps[row["label"]][n - 1] += jaccard(_ngrams(one, n), _ngrams(other, n))
         self.labels[row["label"]] += 1
+        self.lexical.add(row)
+        self.cut |= {content_id(row[text]) for text in ("text1", "text2") if row[text].endswith(CUT)}
         self.repositories[row["repo"]]["positives" if row["label"] else "negatives"] += 1
 
     def summary(self) -> dict[str, Any]:
         """Return what the rows have in common; shares and means are in percent.
 
         `repositories` has the positives and negatives of each, the one with most pairs first; `tokens` the
-        statistics of each split; `overlap` the mean Jaccard index of the pairs' word n-grams, by label and n.
+        statistics of each split; `overlap` the mean Jaccard index of the pairs' word n-grams, by label and n;
+        `lexical` see `Lexical.areas`; `texts_cut` how many texts were longer than `clean.LONGEST`.
         """
         repositories = sorted(self.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
         return {
@@ -96,6 +151,8 @@ class Measures:
                 }
                 for label in sorted(self.labels, reverse=True)
             },
+            "lexical": self.lexical.areas(),
+            "texts_cut": len(self.cut),
         }
 
 
@@ -145,7 +202,7 @@ def negative_counts(
     return {
         "kept": len(found),
         "both_sides_in_positives_percent": _percent({pair.one, pair.other} <= positive for pair in found),
-        "dropped": {**dict(sorted(vain.items())), **{f"denial_{k}": v for k, v in sorted(denials.items())}},
+        "dropped": dict(sorted((vain + Counter({f"denial_{k}": v for k, v in denials.items()})).items())),
     }
 
 

@@ -69,7 +69,8 @@ def place_issues(
 ) -> Places:
     """Place every issue that links connect, and index their texts in `near`.
 
-    `shares` are those of the splits, which sum to 1; `by` is one of `SPLIT_BY`.
+    Clusters of which an issue is said to be no duplicate of one of the other go to one split, so that the
+    pair can be kept. `shares` are those of the splits, which sum to 1; `by` is one of `SPLIT_BY`.
 
     Raises:
         InputError: Splits by repository need more repositories than there are.
@@ -81,6 +82,9 @@ def place_issues(
     for node in nodes:
         for other in near.add(node):
             groups.join(node, other)
+    for pair in clusters.denied if by == "cluster" else ():
+        if {pair.one, pair.other} <= clusters.issues:
+            groups.join(pair.one, pair.other)
     if by == "time":
         return _by_time(heads, groups, nodes, pairs, shares)
     if by == "repo":

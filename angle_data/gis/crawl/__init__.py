@@ -3,8 +3,10 @@
 In reading order:
 `selection`: which repositories, days and signals count; the list of repositories.
 `crawl`: the whole run over the list and its summary; what a crawl will cost.
-`listings`: one repository, page by page: issues with their events over GraphQL (`read_events`), comments over
-    REST, without a token everything over REST (`read_listing`); then single issues that no listing gave.
+`listings`: one repository, page by page: issues with events and comments over GraphQL (`read_threads`), or
+    without a token over REST (`read_listing`).
+`queries`: what is asked of GraphQL.
+`lookups`: single issues and former names, to which statements lead and which no listing gave.
 `rows`: the records of the store, and how GitHub's JSON becomes them.
 `store`: the SQLite file, and the round under way.
 `github`: one connection with its budgets, waits and retries.

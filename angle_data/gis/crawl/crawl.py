@@ -2,9 +2,9 @@
 
 A repository that cannot be read is noted with its reason and the others go on.
 
-The forecast takes one request per repository. Issues and pull requests share their numbers, so the newest
-number bounds how many there are. The number of comments is estimated. What the store holds already is not
-counted again.
+The forecast asks how many issues there are, of fifty repositories at once with a token; without one it takes
+two requests per repository. What the store holds already is not counted again. A crawl counts on the way what
+the forecast would have said of it, so that the two can be compared at its end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,25 +22,16 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.crawl.archive import load_archives
 from angle_data.gis.crawl.github import PUBLIC_API, Connection, GitHubClient, Refused
-from angle_data.gis.crawl.listings import (
-    PER_PAGE,
-    POINTS_PER_PAGE,
-    Crawler,
-    follow_missing,
-    read_events,
-    read_listing,
-    read_set_aside,
-)
-from angle_data.gis.crawl.rows import LISTINGS, Repo
+from angle_data.gis.crawl.listings import Crawler, Place, queries_for, read_listing, read_threads
+from angle_data.gis.crawl.lookups import ask_names, follow_references, read_set_aside
+from angle_data.gis.crawl.queries import NAMES_A_QUERY, PER_PAGE, POINTS_PER_PAGE
+from angle_data.gis.crawl.rows import Listing, Repo
 from angle_data.gis.crawl.selection import Selection, Signals, read_repos
 from angle_data.gis.crawl.store import STORE_NAME, Round, Store
 from angle_data.locking import hold
 
-COMMENTS_PER_NUMBER = 4.5
-"""Comments for each number; large projects have 4 to 6 (estimate)."""
-
 _ANONYMOUS_LIMIT, _TOKEN_LIMIT = 60, 5_000
-_REST_S, _GRAPHQL_S = 0.6, 2.0  # usual time of a full page, one request after the other (estimate)
+_REST_S, _GRAPHQL_S = 0.6, 3.0  # usual time of a full page, one request after the other (estimate)
 
 log = logging.getLogger("angle")
 
@@ -77,10 +68,12 @@ class CrawlConfig:
 
 @dataclass(frozen=True, slots=True)
 class CrawlSummary:
-    """What a crawl left behind: rows in the store, requests sent, and what could not be read.
+    """What a crawl left behind: rows in the store, what it cost, and what could not be read.
 
-    `repos` maps each listed name to `ok` or `error:...`, `set_aside` the `owner/name#number` of an issue that
-    GitHub could not serve whole to the reason; `archive` counts the lines of dumps (see `load_archives`).
+    `requests` were sent, `graphql` of them queries, which took `points`; `forecast` is how many `forecast`
+    would have expected. `repos` maps each listed name to `ok` or `error:...`, `set_aside` the
+    `owner/name#number` of an issue that GitHub could not serve whole to the reason; `archive` counts the
+    lines of dumps (see `load_archives`).
     """
 
     store: Path
@@ -89,6 +82,9 @@ class CrawlSummary:
     requests: int = 0
     archive: dict[str, int] = field(default_factory=dict)
     set_aside: dict[str, str] = field(default_factory=dict)
+    forecast: int = 0
+    graphql: int = 0
+    points: int = 0
 
 
 def connect(
@@ -149,7 +145,8 @@ def crawl_repos(
         client, signals = connect(config, sleep=sleep, now=now)
         store.check_server(config.api_url)
         round_ = Round(store, (signals, config.since, *names))
-        statuses = _Crawl(config, store, client, signals, round_).run(names)
+        crawl = _Crawl(config, store, client, signals, round_)
+        statuses = crawl.run(names)
         check_readable(statuses)
         known = {repo.id: repo.name for repo in store.repos()}
         return CrawlSummary(
@@ -158,6 +155,9 @@ def crawl_repos(
             store.counts(),
             requests=client.requests,
             set_aside={f"{known[repo]}#{number}": why for repo, number, why in store.all_set_aside()},
+            forecast=math.ceil(crawl.expected),
+            graphql=client.spent["graphql"],
+            points=client.points,
         )
 
 
@@ -170,6 +170,7 @@ class _Crawl:
     client: GitHubClient
     signals: Signals
     round: Round
+    expected: float = 0.0
 
     def run(self, names: tuple[str, ...]) -> dict[str, str]:
         """Read every repository and return its status by listed name."""
@@ -179,21 +180,26 @@ class _Crawl:
             def tell(name: str) -> None:
                 progress.advance(0, f"{name}, {self.client.status_line()}")
 
-            crawler = Crawler(self.client, self.store, self.config.start, tell)
+            comments = self.signals == "both"
+            crawler = Crawler(self.client, self.store, self.config.start, comments, tell)
             for name in names:
                 if f"status:{name}" not in done:
                     self.round.note(f"status:{name}", self._visit(crawler, name))
                 progress.advance(1, self.client.status_line())
             # After all listings, so that an issue that moved between listed repositories is found there.
-            for repo in list(self.store.repos()):
-                if f"step:{repo.id}:read" in done:
-                    self._read_single_issues(crawler, repo)
+            read = [repo for repo in self.store.repos() if f"step:{repo.id}:read" in done]
+            graphql = self.signals != "comments"
+            for repo in read if graphql else ():
+                self._read_set_aside(crawler, repo)
+            follow_references(crawler, read, graphql=graphql)
+        self.expected = crawler.expected
         statuses = {name: done[f"status:{name}"] for name in names}
         self.round.complete()
         return statuses
 
     def _visit(self, crawler: Crawler, name: str) -> str:
         """Read what is listed under `name` and return its status."""
+        crawler.expected += 1
         try:
             repo = self._resolve(name)
             self._once(repo, "read", partial(self._read, crawler, repo))
@@ -233,22 +239,18 @@ class _Crawl:
 
     def _read(self, crawler: Crawler, repo: Repo) -> None:
         if self.signals != "comments":
-            self._once(repo, "events", partial(read_events, crawler, repo))
-        if self.signals == "comments":
+            self._once(repo, "threads", partial(read_threads, crawler, repo))
+        else:
             self._once(repo, "issues", partial(read_listing, crawler, repo, "issues"))
-        if self.signals != "events":
             self._once(repo, "comments", partial(read_listing, crawler, repo, "comments"))
         if not self.store.count("issues", repo.id):
             raise Refused(200, "no issues" + (" since that day" if self.config.since else ""))
 
-    def _read_single_issues(self, crawler: Crawler, repo: Repo) -> None:
-        graphql = self.signals != "comments"
+    def _read_set_aside(self, crawler: Crawler, repo: Repo) -> None:
         try:
-            if graphql:
-                read_set_aside(crawler, repo)
-            self._once(repo, "missing", partial(follow_missing, crawler, repo, graphql=graphql))
+            read_set_aside(crawler, repo)
         except Refused as error:
-            log.warning("%s: issues that moved were not looked up (%s)", repo.name, error)
+            log.warning("%s: issues set aside were not looked up (%s)", repo.name, error)
 
 
 # What it will cost
@@ -256,13 +258,13 @@ class _Crawl:
 
 @dataclass(frozen=True, slots=True)
 class RepoForecast:
-    """One repository: its newest number, the comments expected, and the requests still to be sent."""
+    """One repository: its issues and, over REST, comments that are new, and the requests still to be sent."""
 
     name: str
-    numbers: int = 0
+    issues: int = 0
     comments: int = 0
     rest: int = 0
-    graphql: int = 0
+    graphql: float = 0.0
     status: str = "ok"
 
 
@@ -284,18 +286,15 @@ class Forecast:
     def table(self) -> str:
         """Return the forecast as text, one repository a line and the sums."""
         width = max([len(repo.name) for repo in self.repos] + [len("repository")])
-        lines = [f"{'repository':<{width}} {'numbers':>9} {'comments':>11} {'REST':>8} {'GraphQL':>8}"]
+        lines = [f"{'repository':<{width}} {'issues':>9} {'comments':>9} {'REST':>8} {'GraphQL':>8}"]
         for repo in self.repos:
-            cells = f"{repo.numbers:>9,} {f'~{repo.comments:,}':>11} {repo.rest:>8,} {repo.graphql:>8,}"
+            cells = f"{repo.issues:>9,} {repo.comments or '':>9} {repo.rest:>8,} {repo.graphql:>8,.0f}"
             lines.append(f"{repo.name:<{width}} {cells if repo.status == 'ok' else repo.status}")
         lines.append(
-            f"about {self.rest:,} REST requests and at most {self.graphql:,} GraphQL queries "
+            f"about {self.rest + self.graphql:,} requests: {self.rest:,} REST and {self.graphql:,} GraphQL "
             f"({self.points:,} points), {self.hours:.1f} hours at {self.limit:,} requests an hour"
         )
-        lines.append(
-            f"comments are estimated at {COMMENTS_PER_NUMBER} per number; "
-            f"this forecast took {self.spent} requests"
-        )
+        lines.append(f"this forecast took {self.spent} requests")
         return "\n".join(lines)
 
 
@@ -305,7 +304,7 @@ def forecast(
     sleep: Callable[[float], None] = time.sleep,
     now: Callable[[], float] = time.time,
 ) -> Forecast:
-    """Ask for the newest issue of every listed repository and return what crawling them will take.
+    """Ask how many issues of every listed repository are new and return what crawling them will take.
 
     With `since`, only what was updated from then on is counted. Nothing is written.
 
@@ -313,21 +312,16 @@ def forecast(
         InputError, CredentialsError, StoppedError: As in `crawl_repos`.
     """
     names = read_repos(config.repos, config.api_url, tell=True)
-    client, strategy = connect(config, sleep=sleep, now=now)
+    client, signals = connect(config, sleep=sleep, now=now)
     path = config.out / STORE_NAME
-    rows: list[RepoForecast] = []
     with Store.open(path, read_only=True) if path.is_file() else nullcontext() as store:
-        for name in names:
-            try:
-                rows.append(_forecast(client, name, strategy, store, config.start))
-            except Refused as error:
-                log.warning("%s is skipped: %s", name, error)
-                rows.append(RepoForecast(name, status=f"error:{error}"))
+        plan = _Forecaster(client, store, config.start, signals)
+        rows = plan.over_rest(names) if signals == "comments" else plan.over_graphql(names)
     check_readable({row.name: row.status for row in rows})
     budget = client.budgets.get("core")
     limit = budget.limit if budget else (_TOKEN_LIMIT if client.authenticated else _ANONYMOUS_LIMIT)
-    rest, graphql = sum(row.rest for row in rows), sum(row.graphql for row in rows)
-    points = graphql * POINTS_PER_PAGE
+    rest, graphql = sum(row.rest for row in rows), math.ceil(sum(row.graphql for row in rows))
+    points = graphql * POINTS_PER_PAGE[signals == "both"]
     # The longest of the two budgets, of which the first hour's can be spent at once, and of the answers.
     hours = max(
         (rest * _REST_S + graphql * _GRAPHQL_S) / 3600,
@@ -337,28 +331,68 @@ def forecast(
     return Forecast(tuple(rows), rest, graphql, points, hours, limit, client.requests)
 
 
-def _forecast(
-    client: GitHubClient, name: str, strategy: Signals, store: Store | None, since: str | None
-) -> RepoForecast:
-    """The forecast of one repository."""
-    # The first of the list is the newest even where a redirection drops the parameters.
-    bound = f"&since={since}" if since else ""
-    page = client.get(f"/repos/{name}/issues?state=all&sort=created&direction=desc&per_page=1{bound}")
-    assert page is not None
-    numbers = max((raw["number"] for raw in page.data), default=0)
-    if since:
-        # Pages of one item: as many as there are items since then.
-        numbers = min(numbers, page.last_page or len(page.data))
-    comments = round(numbers * COMMENTS_PER_NUMBER)
-    known, done = store.named(name) if store else None, False
-    read = said = 0
-    if store and known:
-        cursors = (store.cursor(known.id, listing) for listing in LISTINGS)
-        issues, done, events = (cursor is not None and cursor.done for cursor in cursors)
-        read = store.newest_number(known.id) if issues or events else store.count("issues", known.id)
-        said = store.count("comments", known.id)
-    issue_pages = 1 + max(0, numbers - read) // PER_PAGE
-    comment_pages = 1 + (0 if done else max(0, comments - said) // PER_PAGE)
-    # One request is for its name and id.
-    rest = 1 + issue_pages * (strategy == "comments") + comment_pages * (strategy != "events")
-    return RepoForecast(name, numbers, comments, rest, issue_pages if strategy != "comments" else 0)
+@dataclass(frozen=True, slots=True)
+class _Forecaster:
+    """Forecasts repositories one by one, from where `store` stands."""
+
+    client: GitHubClient
+    store: Store | None
+    start: str | None
+    signals: Signals
+
+    def over_graphql(self, names: Sequence[str]) -> list[RepoForecast]:
+        """One query for many repositories, and one request each for those that it does not find."""
+        found: list[RepoForecast] = []
+        ids: set[int] = set()  # a repository listed under two names is read once
+        for first in range(0, len(names), NAMES_A_QUERY):
+            chunk = names[first : first + NAMES_A_QUERY]
+            bounds = [self._since(name, "threads" if self.signals == "both" else "events") for name in chunk]
+            for name, raw in zip(chunk, ask_names(self.client, chunk, bounds), strict=True):
+                if raw is not None and raw["hasIssuesEnabled"]:
+                    count = 0 if raw["databaseId"] in ids else raw["issues"]["totalCount"]
+                    queries = 0.0 if raw["databaseId"] in ids else queries_for(count)
+                    found.append(RepoForecast(name, count, rest=1, graphql=queries))
+                    ids.add(raw["databaseId"])
+                else:
+                    found.append(self._refused(name))
+        return found
+
+    def _refused(self, name: str) -> RepoForecast:
+        try:
+            self.client.get(f"/repos/{name}")
+        except Refused as error:
+            return _unreadable(name, str(error))
+        return _unreadable(name, "410 issues are disabled")
+
+    def over_rest(self, names: Iterable[str]) -> list[RepoForecast]:
+        """Two requests for every repository, for its issues and its comments."""
+        found: list[RepoForecast] = []
+        for name in names:
+            try:
+                issues = self._count(name, "issues", "issues?state=all&")
+                comments = self._count(name, "comments", "issues/comments?")
+            except Refused as error:
+                found.append(_unreadable(name, str(error)))
+                continue
+            pages = sum(max(1, math.ceil(count / PER_PAGE)) for count in (issues, comments))
+            found.append(RepoForecast(name, issues, comments, rest=1 + pages))
+        return found
+
+    def _count(self, name: str, listing: Listing, path: str) -> int:
+        """How many items are new: the pages of one item, or of more where a redirection drops parameters."""
+        since = self._since(name, listing)
+        bound = f"&since={since}" if since else ""
+        page = self.client.get(f"/repos/{name}/{path}per_page=1{bound}")
+        assert page is not None
+        return (page.last_page or 1) * len(page.data)
+
+    def _since(self, name: str, listing: Listing) -> str | None:
+        """The time from which a listing will be asked for."""
+        known = self.store.named(name) if self.store else None
+        cursor = self.store.cursor(known.id, listing) if self.store and known else None
+        return Place.of(cursor).restarted().since if cursor else self.start
+
+
+def _unreadable(name: str, reason: str) -> RepoForecast:
+    log.warning("%s is skipped: %s", name, reason)
+    return RepoForecast(name, status=f"error:{reason}")

@@ -16,6 +16,7 @@ import os
 import random
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -158,7 +159,8 @@ class Page:
 class GitHubClient:
     """Sends requests one by one, repeats those that fail for a while, and returns JSON.
 
-    `requests` counts what was sent; PyGithub follows redirections, which are not counted.
+    `spent` counts what was sent of each kind, `points` what GraphQL charged; PyGithub follows redirections,
+    which are not counted.
     `sleep` and `now` (epoch seconds) are replaceable for tests.
     """
 
@@ -185,7 +187,8 @@ class GitHubClient:
         # PyGithub writes its redirections to stderr by a handler of its own.
         logging.getLogger("github").setLevel(logging.WARNING)
         self._requester = github.requester
-        self.requests = self._answers = 0
+        self.spent: Counter[Resource] = Counter()
+        self.points = self._answers = 0
         self.budgets: dict[Resource, Budget] = {}
         self._skew_s = 0.0
 
@@ -193,6 +196,11 @@ class GitHubClient:
     def authenticated(self) -> bool:
         """Whether a token is sent; without one GitHub allows 60 requests an hour and no GraphQL."""
         return self.connection.token is not None
+
+    @property
+    def requests(self) -> int:
+        """How many requests were sent."""
+        return self.spent.total()
 
     def get(self, path: str, *, etag: str | None = None) -> Page | None:
         """Return the answer to GET `path` (or the full address of a next page), None if `etag` still holds.
@@ -232,6 +240,7 @@ class GitHubClient:
                 if smaller and error.heavy and error.wait_s is None:
                     raise TooHeavy(str(error)) from error
                 raise
+            self.points += (answer["data"].get("rateLimit") or {}).get("cost", 0)
             return dict(answer["data"])
 
         return dict(self._repeat(ask))
@@ -319,7 +328,7 @@ class GitHubClient:
         seconds = pause_before(self.budgets.get(resource), self._server_now())
         if seconds > 0:
             self.pause(seconds, f"no requests left of the {resource} limit")
-        self.requests += 1
+        self.spent[resource] += 1
 
     def _note(self, resource: Resource, headers: Mapping[str, str]) -> None:
         with suppress(KeyError, TypeError, ValueError):

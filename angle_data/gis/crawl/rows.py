@@ -14,8 +14,9 @@ from typing import Any, Literal, get_args
 
 Json = Mapping[str, Any]
 
-Listing = Literal["issues", "comments", "events"]
-"""What is read of a repository, one after the other: each has a cursor of its own."""
+Listing = Literal["issues", "comments", "events", "threads"]
+"""What is read of a repository, each with a cursor of its own: over REST issues and comments, over GraphQL
+issues with their events, or with events and comments (`threads`)."""
 
 LISTINGS: tuple[Listing, ...] = get_args(Listing)
 
@@ -56,8 +57,8 @@ class Repo:
 class Issue:
     """An issue or pull request (`is_pull`), or the tombstone of one (`gone`).
 
-    Over GraphQL (strategies `events` and `both`) only those pull requests have rows that a comment on an
-    issue names as its original; over REST all have.
+    Over GraphQL (strategies `events` and `both`) only those pull requests have rows that an issue names as
+    its original; over REST all have, and their comments too.
 
     `state` is `open` or `closed`; `state_reason` `completed`, `reopened`, `not_planned`, `duplicate` or
     None. `gone` is None, `deleted` (also: turned into a discussion) or `transferred:owner/name#number`; a
@@ -83,6 +84,11 @@ class Issue:
     updated_at: str = ""
     locked: bool = False
     gone: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Title and body as one text, in which the issue may be called a duplicate."""
+        return f"{self.title}\n\n{self.body}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +204,24 @@ def comment_from_rest(raw: Json, repo_id: int) -> Comment:
     )
 
 
+def comment_from_node(node: Json, repo_id: int, number: int) -> Comment:
+    """Return the row of a comment of issue `number`, as `ISSUES_QUERY` gives it (see `queries`)."""
+    return Comment(
+        id=int(node["fullDatabaseId"]),
+        repo_id=repo_id,
+        number=number,
+        author=login_of(node["author"]),
+        author_association=node["authorAssociation"] or "",
+        body=node["body"] or "",
+        created_at=node["createdAt"],
+        updated_at=node["updatedAt"],
+        url=node["url"],
+        minimized=(node["minimizedReason"] or "unknown").lower() if node["isMinimized"] else None,
+    )
+
+
 def issue_from_node(node: Json, repo_id: int) -> Issue:
-    """Return the row of an issue of `ISSUES_QUERY`, or of a pull request of `numbers_query` (see `listings`).
+    """Return the row of an issue of `ISSUES_QUERY`, or of a pull request of `numbers_query` (see `queries`).
 
     The last closing of an issue tells who closed it. Labels, reason and events of pull requests are not asked
     for.

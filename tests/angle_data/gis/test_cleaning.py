@@ -2,7 +2,7 @@
 
 import pytest
 
-from angle_data.gis.build.clean import clean_text, is_dummy
+from angle_data.gis.build.clean import CUT, LONGEST, clean_text, is_dummy
 from angle_data.gis.build.scrub import scrub
 
 
@@ -38,10 +38,27 @@ from angle_data.gis.build.scrub import scrub
         ("colour #fff, page.html#12, C#", "colour #fff, page.html#12, C#"),
         ("_Originally posted by @x in #3_\nCrash.", "Crash."),
         ("Ask @octocat or a.b@c.example", "Ask @user or [email]"),
+        ("<details>\n<summary>Log</summary>\n\nIt broke.\n</details>\nSeen.", "Log\n\nIt broke.\n\nSeen."),
+        ("```\n\x1b[31mred\x1b[0m and [1;32mgreen[0m\n```", "```\nred and green\n```"),
+        ("items[0m] and a[12]", "items[0m] and a[12]"),
     ],
 )
 def test_what_becomes_of_a_body(body, text):
     assert clean_text("Title", body) == f"Title\n\n{text}"
+
+
+@pytest.mark.parametrize(
+    "title", ["[DUP] crash", "[Duplicate of #5] crash", "DUPLICATE: crash", "crash (dup)"]
+)
+def test_tags_of_a_title(title):
+    assert clean_text(title, "It broke.") == "crash\n\nIt broke."
+
+
+def test_a_text_that_is_too_long_ends_with_a_line_and_says_so():
+    text = clean_text("T", "\n".join(f"line {n} of the log" for n in range(5_000)))
+    assert LONGEST - 100 < len(text) <= LONGEST + len(CUT)
+    assert text.endswith(f" of the log{CUT}")
+    assert clean_text("T", "x" * 100) == "T\n\n" + "x" * 100
 
 
 def test_code_stays_but_for_secrets_and_links():
@@ -69,6 +86,9 @@ def test_code_stays_but_for_secrets_and_links():
         "Dupe of o/r/issues/5",
         "This issue is a duplicate, please close",
         "Closing as duplicate.",
+        "Same as 4123",
+        "This is the same bug as 4123.",
+        "Sorry for the duplicate, GitHub showed an error.",
         "Labels: bug, duplicate",
         "**Resolution:** Duplicate",
         "duplicate-of: #5",

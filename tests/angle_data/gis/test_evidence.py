@@ -1,8 +1,10 @@
 """The facts around a link and the rank made of them."""
 
+from dataclasses import replace
+
 import pytest
 
-from angle_data.gis.build.evidence import (
+from angle_data.gis.build.facts import (
     Facts,
     Rank,
     gather_facts,
@@ -85,6 +87,11 @@ def test_ranks_in_the_documented_order():
         (sure, Facts(admitted=True), Rank.ADMITTED),
         (sure, Facts(association="CONTRIBUTOR"), Rank.STATED),
         (sure, facts(), Rank.STATED),
-        (unsure, Facts(association="OWNER", labelled=True), Rank.TENTATIVE),
+        (unsure, Facts(confirmed=True), Rank.CONFIRMED),
+        (unsure, Facts(association="OWNER", labelled=True), Rank.CONFIRMED),
+        (unsure, Facts(bot=True, closed_by_writer=True), Rank.CONFIRMED),
+        (unsure, Facts(association="OWNER", labelled=True, elsewhere=True), Rank.TENTATIVE),
+        (unsure, Facts(association="NONE", labelled=True, closed_by_writer=True), Rank.TENTATIVE),
+        (replace(unsure, kind="similar"), Facts(association="OWNER", closed_by_writer=True), Rank.TENTATIVE),
     ]
     assert [rank(one, known) for one, known, _ in cases] == [expected for _, _, expected in cases]

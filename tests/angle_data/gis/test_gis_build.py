@@ -325,7 +325,7 @@ def test_too_few_clusters_leave_splits_out(tmp_path):
     summary = build_gis(BuildConfig(tmp_path))
     assert summary.counts["train"] == summary.counts["positives"] == 1
     assert "test" not in summary.counts
-    assert summary.report["negatives"]["dropped"] == {"no_partner": 1}
+    assert summary.report["negatives"]["dropped"] == {"no_hard_partner": 1, "no_partner": 1}
 
 
 @pytest.mark.parametrize(

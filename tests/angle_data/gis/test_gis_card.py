@@ -13,7 +13,9 @@ from angle_data.gis.build.report import ESTIMATE, Measures, token_counter
 def test_lengths_and_their_shares():
     measures = Measures("words", lambda text: len(text.split()))
     for first, second in ((1, 2), (513, 3), (600, 700), (512, 1)):
-        measures.add("train", {"text1": "a " * first, "text2": "b " * second, "label": 1, "repo": "o/r"})
+        measures.add(
+            "train", {"text1": "a " * first, "text2": "b " * second, "label": 1, "repo": "o/r", "kind": ""}
+        )
     found = measures.summary()["tokens"]
     assert found["tokenizer"] == "words"
     assert found["train"]["texts"] == 8
@@ -22,18 +24,35 @@ def test_lengths_and_their_shares():
     assert found["train"]["pairs_with_a_text_over_512"] == 50.0
 
 
+def test_how_well_the_overlap_of_words_tells_the_kinds_apart():
+    """Of four comparisons with hard pairs two are won and one is a draw; rare words weigh more."""
+    measures = Measures("words", len)
+    rows = [
+        ("rare1 the", "rare1 the", "duplicate"),
+        ("the two1", "the two2", "duplicate"),
+        ("the three1", "the three2", "hard"),
+        ("rare4 the x4", "rare4 the y4", "hard"),
+        ("one5 the", "two5 other", "random"),
+    ]
+    for one, other, kind in rows:
+        row = {"text1": one, "text2": other, "label": int(kind == "duplicate"), "repo": "o/r", "kind": kind}
+        measures.add("train", row)
+    assert measures.summary()["lexical"] == {"hard": 0.625, "random": 1.0}
+
+
 def test_overlap_of_ngrams():
     measures = Measures("words", len)
     rows = [("a b c d", "a b c e", 1), ("x y", "X Y", 1), ("a b", "c d", 0)]
     for one, other, label in rows:
-        measures.add("train", {"text1": one, "text2": other, "label": label, "repo": "o/r"})
+        row = {"text1": one, "text2": other, "label": label, "repo": "o/r", "kind": ""}
+        measures.add("train", row)
     assert measures.summary()["overlap"] == {
         # (3/5 + 1) / 2, (2/4 + 1) / 2, and 1/3 for the pair that has three words, 0 for the one that has not
         "duplicates": {"1-gram": 80.0, "2-gram": 75.0, "3-gram": 16.7},
         "non-duplicates": {"1-gram": 0.0, "2-gram": 0.0, "3-gram": 0.0},
     }
     apart = Measures("words", len)
-    apart.add("train", {"text1": "ab c", "text2": "a bc", "label": 1, "repo": "o/r"})
+    apart.add("train", {"text1": "ab c", "text2": "a bc", "label": 1, "repo": "o/r", "kind": ""})
     assert apart.summary()["overlap"]["duplicates"]["2-gram"] == 0.0
     assert measures.summary()["repositories"] == {"o/r": {"negatives": 1, "positives": 2}}
 
@@ -83,6 +102,8 @@ REPORT = {
     "repositories": {"o/r": {"positives": 600, "negatives": 500}},
     "tokens": {"tokenizer": "some", "train": {"texts": 2_200, "texts_over_512": 60.5}},
     "overlap": {"duplicates": {"1-gram": 26.0, "2-gram": 16.0, "3-gram": 13.0}},
+    "lexical": {"hard": 0.661, "random": 0.882},
+    "texts_cut": 3,
 }  # fmt: skip
 
 

@@ -207,10 +207,13 @@ def test_programs_that_go_in_a_circle_are_not_believed(tmp_path):
     assert {link[0] for link in links_of(tmp_path / "3", comments=spoken, issues=labelled)} == {"accepted"}
 
 
-def test_a_programs_own_closing_backs_nothing(tmp_path):
+def test_a_programs_own_closing_stands_until_somebody_objects(tmp_path):
     closed = replaced(7, state="closed", closed_by="sweeper[bot]", closed_at=said().created_at)
-    found = links_of(tmp_path, comments=[automatic(7, 3, 100)], issues=closed)
-    assert found == [("tentative", "unbacked", 7, 3)]
+    comments = [said("Closing as a duplicate of #3.", id=100, role="NONE", author="sweeper[bot]")]
+    assert links_of(tmp_path / "open", comments=comments) == [("tentative", "unbacked", 7, 3)]
+    assert links_of(tmp_path / "1", comments=comments, issues=closed) == [("accepted", "", 7, 3)]
+    found = links_of(tmp_path / "2", comments=[*comments, OBJECTION], issues=closed)
+    assert found == [("tentative", "disputed", 7, 3)]
 
 
 def test_marks_with_unknown_repositories_are_kept_apart(tmp_path):

@@ -6,7 +6,9 @@ from collections import Counter
 import pytest
 from fake_gis_store import make_comment, make_event, make_issue, write_store
 
+from angle_data.gis.build.build import BuildConfig, build_gis
 from angle_data.gis.build.clean import Texts
+from angle_data.gis.build.dataset import read_dataset
 from angle_data.gis.build.evidence import scan_store
 from angle_data.gis.build.links import denied_pairs, judge, unordered
 from angle_data.gis.build.near import NearTexts
@@ -89,11 +91,11 @@ def plain(world):
 
 def test_as_many_as_wanted_in_the_shares_wanted(plain):
     found, dropped = plain.draw()
-    assert {name: len(pairs) for name, pairs in found.items()} == {"train": 24, "test": 6}
+    assert {name: len(pairs) for name, pairs in found.items()} == {"train": 23, "test": 6}
     kinds = Counter(pair.kind for pair in found["train"])
-    # Of the two tenths that may be denied there is one pair; the missing one is drawn at random.
-    assert kinds == {"explicit_non_duplicate": 1, "hard": 10, "random": 13}
-    assert not dropped
+    # Of the two tenths that may be denied there is one pair; random ones are never more than a third.
+    assert kinds == {"explicit_non_duplicate": 1, "hard": 14, "random": 8}
+    assert dropped == {"no_partner": 1}
 
 
 def test_a_large_draw_keeps_to_the_rules(plain):
@@ -200,8 +202,9 @@ def test_partners_of_plain_pairs(plain):
         if pair.kind == "random":
             assert pair.other[1] // 28 == original[pair.one][1] // 28  # months of 28 days
         if pair.kind == "hard":
-            assert pair.one[1] % 6 == pair.other[1] % 6
-            assert 3 <= int(pair.evidence.removeprefix("bm25:")) <= 50
+            how, _, rank = pair.evidence.partition(":")
+            assert how == "subject" or pair.one[1] % 6 == pair.other[1] % 6
+            assert 3 <= int(rank) <= 50
 
 
 def test_denials_of_removed_marks(world):
@@ -252,8 +255,40 @@ def test_a_denied_pair_needs_both_issues_in_the_split_and_both_usable(world):
     marked = make_issue(99, "Issue number99", text(99), labels=("duplicate",))
     w = world(comments=(apart, unknown), n99=marked)
     assert {(pair.one[1], pair.other[1]) for pair in w.denied} == {(33, 5), (34, 99)}
-    for pairs in w.draw(ratio=2.0)[0].values():
+    found, dropped = w.draw(ratio=2.0)
+    for pairs in found.values():
         assert not [pair for pair in pairs if pair.kind == "explicit_non_duplicate"]
+    assert {k: v for k, v in dropped.items() if "denial" in k} == {
+        "denial_two_splits": 1,
+        "denial_unusable": 1,
+    }
+
+
+def test_clusters_said_to_differ_lie_in_one_split(tmp_path):
+    """Then the pair can be kept; most pairs of clusters would lie in two."""
+    numbers = range(1, 201)
+    issues = [make_issue(n, f"Issue number{n}", text(n)) for n in numbers]
+    marks = [make_comment(n, n, f"Duplicate of #{n - 100}", 900) for n in range(101, 201)]
+    denials = [make_comment(1_000 + n, n, f"Not a duplicate of #{n + 1}", 901) for n in range(101, 200, 10)]
+    path = write_store(tmp_path, issues=issues, comments=[*marks, *denials])
+    summary = build_gis(BuildConfig(path.parent, ratios=(0.5, 0.25, 0.25)))
+    kinds = [row["kind"] for _, row in read_dataset(summary.dataset)]
+    assert kinds.count("explicit_non_duplicate") >= 8
+    assert "denial_two_splits" not in summary.report["negatives"]["dropped"]
+
+
+def test_hard_partners_share_as_many_words_as_the_positive_pair_or_its_subject(world):
+    w = world(
+        **{
+            f"n{n}": make_issue(n, f"Issue number{n}", text(n), labels=(f"area{n % 4}",))
+            for n in range(1, 61)
+        }
+    )
+    drawn = [pair for pair in w.draw()[0]["train"] if pair.kind == "hard"]
+    ways = {pair.evidence.partition(":")[0] for pair in drawn}
+    assert ways == {"bm25", "subject"}
+    labels = {pair: {w.scan.heads[node].labels for node in (pair.one, pair.other)} for pair in drawn}
+    assert all(len(labels[pair]) == 1 for pair in drawn if pair.evidence.startswith("subject"))
 
 
 def test_denials_that_lead_nowhere_are_counted(tmp_path):
@@ -276,13 +311,16 @@ def test_random_partners_have_a_label_of_the_original(world):
     drawn = [pair for pair in w.draw()[0]["train"] if pair.kind == "random"]
     alike = sum(w.scan.heads[p.other].labels == w.scan.heads[original[p.one]].labels for p in drawn)
     # How often a partner was used counts more.
-    assert alike >= 0.9 * len(drawn) > 10
+    assert alike >= 0.8 * len(drawn)
+    assert len(drawn) >= 8
 
 
 def test_the_own_cluster_takes_no_rank(plain):
     c = plain.candidates
     index = Bm25((n, c.texts.get((1, n))) for n in range(1, 121))
-    for pair in (pair for pair in plain.draw()[0]["train"] if pair.kind == "hard"):
+    hard = [pair for pair in plain.draw()[0]["train"] if pair.evidence.startswith("bm25")]
+    assert hard
+    for pair in hard:
         ranked = index.rank(c.texts.get(pair.one), 100)
         assert pair.one[1] - 30 in ranked[:25]  # its original
         free = [n for n in ranked if n != pair.one[1] and not c.tied(pair.one, (1, n))]

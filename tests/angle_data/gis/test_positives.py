@@ -8,7 +8,8 @@ from fake_gis_store import SomeTexts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from angle_data.gis.build.evidence import Facts, Rank, Statement
+from angle_data.gis.build.evidence import Statement
+from angle_data.gis.build.facts import Facts, Rank
 from angle_data.gis.build.links import Link, unordered
 from angle_data.gis.build.positives import HUB, find_clusters, positive_pairs
 

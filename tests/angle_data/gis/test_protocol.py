@@ -23,7 +23,7 @@ from graphql import (
     validate,
 )
 
-from angle_data.gis.crawl import listings
+from angle_data.gis.crawl import queries
 
 ROOT = Path(os.environ.get("ANGLE_PROTOCOL", ".protocol")) / "node_modules" / "@octokit"
 PREFIX = "/api/v3"
@@ -61,10 +61,15 @@ def fake():
 
 # GraphQL
 
-QUERIES = (listings.ISSUES_QUERY, listings.TIMELINE_QUERY, listings.numbers_query(2))
+QUERIES = {
+    "issues": queries.ISSUES_QUERY,
+    "earlier": queries.EARLIER_QUERY,
+    "numbers": queries.numbers_query(2),
+    "names": queries.names_query(2),
+}
 
 
-@pytest.mark.parametrize("query", QUERIES, ids=["issues", "timeline", "numbers"])
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 def test_queries_are_valid_in_githubs_schema(github_schema, query):
     assert [error.message for error in validate(github_schema, parse(query))] == []
 
@@ -93,8 +98,8 @@ def test_the_fakes_types_are_a_part_of_githubs(github_schema, kind):
 def test_the_fakes_answers_fit_the_query_in_githubs_schema(github_schema, fake):
     """The executor checks types and nulls against the fake's schema, which is a part of GitHub's."""
     rate = {"limit": 1, "remaining": 1, "used": 0, "resetAt": "2024-01-01T00:00:00Z"}
-    ask = {"owner": "org0", "name": "project0", "first": 100, "texts": True}
-    answer, _ = run_query(fake.world, listings.ISSUES_QUERY, ask, rate)
+    ask = {"owner": "org0", "name": "project0", "first": 100, "texts": True, "comments": True}
+    answer, _ = run_query(fake.world, queries.ISSUES_QUERY, ask, rate)
     assert "errors" not in answer
     assert len(answer["data"]["repository"]["issues"]["nodes"]) > 20
 

@@ -29,8 +29,8 @@ from fake_github_world import (
     stamp,
 )
 
-from angle_data.errors import InputError
-from angle_data.gis.crawl import listings
+from angle_data.errors import InputError, StoppedError
+from angle_data.gis.crawl import queries
 from angle_data.gis.crawl.crawl import forecast
 
 
@@ -104,25 +104,27 @@ def test_requests_stay_within_the_pages_there_are(tmp_path):
     comments = len(list(all_comments(repo)))
     with FakeGitHub(world) as github:
         crawl(github, tmp_path / "both", FIRST)
-        # One query for the pull requests that comments point to; an item or two of each page come again.
+        # The comments come with their issues; one query is for the pull requests that they point to.
         assert Counter(seen.route for seen in github.seen) == {
             "repository": 1,
             "graphql": math.ceil(plain / 100) + 1,
-            "comments": pytest.approx(math.ceil(comments / 100), abs=1),
         }
         github.seen.clear()
         crawl(github, tmp_path / "comments", FIRST, strategy="comments")
+        # An item or two of each page come again.
         assert github.count("issues") == pytest.approx(math.ceil(450 / 100), abs=1)
+        assert github.count("comments") == pytest.approx(math.ceil(comments / 100), abs=1)
         assert github.count("issue") == github.count("graphql") == 0
         assert {seen.query["per_page"] for seen in github.seen if seen.query} == {"100"}
 
 
-def test_a_full_page_costs_the_points_that_the_forecast_counts_with():
+@pytest.mark.parametrize("comments", [False, True])
+def test_a_full_page_costs_the_points_that_the_forecast_counts_with(comments):
     world = make_world(0, repos=1, issues=160)
-    ask = {"owner": "org0", "name": "project0", "first": 100, "texts": True}
+    ask = {"owner": "org0", "name": "project0", "first": 100, "texts": True, "comments": comments}
     rate = {"limit": 5_000, "remaining": 5_000, "used": 0, "resetAt": "2024-01-01T00:00:00Z"}
-    _, points = run_query(world, listings.ISSUES_QUERY, ask, rate)
-    assert points == listings.POINTS_PER_PAGE
+    _, points = run_query(world, queries.ISSUES_QUERY, ask, rate)
+    assert points == queries.POINTS_PER_PAGE[comments]
 
 
 def test_a_second_run_asks_only_for_what_changed(tmp_path):
@@ -133,8 +135,8 @@ def test_a_second_run_asks_only_for_what_changed(tmp_path):
         github.seen.clear()
 
         crawl(github, tmp_path, FIRST)
-        assert [seen.route for seen in github.seen] == ["repository", "graphql", "comments"]
-        assert github.unchanged == 2
+        assert [seen.route for seen in github.seen] == ["repository", "graphql"]
+        assert github.unchanged == 1
         assert dump(tmp_path) == before
 
         link = world.links[0]
@@ -145,44 +147,73 @@ def test_a_second_run_asks_only_for_what_changed(tmp_path):
         world.touch()
         github.seen.clear()
         crawl(github, tmp_path, FIRST)
-        assert [seen.route for seen in github.seen] == ["repository", "graphql", "comments"]
+        assert [seen.route for seen in github.seen] == ["repository", "graphql"]
     assert added.id in {comment.id for comment in rows(tmp_path, "comments")}
     assert [item.title for item in rows(tmp_path, "issues") if item.id == issue.id] == ["changed"]
 
 
-def test_the_forecast_takes_one_request_a_repository_and_writes_nothing(tmp_path):
-    world = make_world(3, repos=2, issues=250, comments=4)
-    world.repos[1_001].refuse = 451
-    out = tmp_path / "out"
-    with FakeGitHub(world) as github:
-        found = forecast(config_for(github, tmp_path, FIRST, SECOND, strategy="both"))
-        assert len(github.seen) == found.spent == 2
-        assert [(repo.numbers, repo.comments, repo.graphql, repo.rest) for repo in found.repos] == [
-            (250, 1_125, 3, 1 + 12),
-            (0, 0, 0, 0),
-        ]
-        assert (found.points, found.limit) == (6, 5_000)
-        assert "451" in found.table()
-        assert "13 REST requests" in found.table()
+@pytest.mark.parametrize(
+    ("issues", "strategy"), [(130, "both"), (700, "both"), (700, "events"), (700, "comments")]
+)
+def test_the_forecast_is_within_a_fifth_of_what_the_crawl_then_spends(tmp_path, issues, strategy):
+    with FakeGitHub(make_world(3, repos=4, issues=issues, comments=4)) as github:
+        names = [repo.full_name for repo in github.world.repos.values()]
+        found = forecast(config_for(github, tmp_path, *names, strategy=strategy))
+        assert len(github.seen) == found.spent == (8 if strategy == "comments" else 1)
         assert not (tmp_path / "crawl.sqlite").exists()
+        github.seen.clear()
+        summary = crawl(github, tmp_path, *names, strategy=strategy)
+        assert summary.requests == len(github.seen)
+        assert (summary.graphql, summary.points > 0) == (github.count("graphql"), strategy != "comments")
+        assert summary.forecast == pytest.approx(found.rest + found.graphql, abs=1), "the crawl counts alike"
+        assert found.rest + found.graphql == pytest.approx(summary.requests, rel=0.2)
 
-        crawl(github, out, FIRST)
-        spent = forecast(config_for(github, out, FIRST))
-        assert (spent.rest, spent.graphql) == (2, 1), "what is stored is not counted again"
+        spent = forecast(config_for(github, tmp_path, *names, strategy=strategy))
+        github.seen.clear()
+        again = crawl(github, tmp_path, *names, strategy=strategy)
+        assert spent.rest + spent.graphql == pytest.approx(again.requests, abs=1), "only what is new counts"
+        assert again.forecast == pytest.approx(again.requests, abs=1)
 
 
-def test_the_forecast_of_a_large_list_is_bound_by_the_hourly_budget(tmp_path):
-    """1,000,000 numbers: 10,000 queries of 2 points and 45,000 pages of comments, 5,000 an hour."""
+def test_a_stopped_crawl_and_the_forecast_of_the_rest_agree(tmp_path):
+    with FakeGitHub(make_world(3, repos=1, issues=700)) as github:
+        with pytest.raises(StoppedError):
+            crawl(github, tmp_path, FIRST, max_requests=4)
+        left = forecast(config_for(github, tmp_path, FIRST))
+        summary = crawl(github, tmp_path, FIRST)
+    assert left.rest + left.graphql == pytest.approx(summary.requests, abs=1)
+    assert summary.forecast == pytest.approx(summary.requests, abs=1)
+
+
+def test_the_forecast_names_what_cannot_be_read(tmp_path):
+    world = make_world(3, repos=3, issues=20)
+    world.repos[1_001].refuse, world.repos[1_002].has_issues = 451, False
+    with FakeGitHub(world) as github:
+        table = forecast(config_for(github, tmp_path, FIRST, SECOND, "org2/project2", "no/such")).table()
+    assert [line.split(maxsplit=1)[1] for line in table.splitlines()[2:5]] == [
+        "error:451 Repository access blocked",
+        "error:410 issues are disabled",
+        "error:404 Not Found",
+    ]
+    assert "about 3 requests: 1 REST and 2 GraphQL" in table
+
+
+def test_the_forecast_of_a_large_list_is_bound_by_the_hourly_budget(tmp_path, monkeypatch):
+    """A million issues: 10,000 pages of 3 points, and 1,200 queries for what no page gives."""
     world = World({1: FakeRepo(1, FIRST)})
-    world.repos[1].issues[1] = FakeIssue(1, 1_000_000, "t", "b", None, "NONE", stamp(0), stamp(0))
+    world.repos[1].issues = {
+        n: FakeIssue(n, n, "t", "b", None, "NONE", stamp(0), stamp(0)) for n in range(1, 501)
+    }
     with FakeGitHub(world) as github:
         found = forecast(config_for(github, tmp_path, FIRST))
-    assert (found.graphql, found.rest, found.points) == (10_001, 45_002, 20_002)
-    # 45,002 pages at 0.6 s and 10,001 queries at 2 s take 13.1 hours; the budget alone would take 9.
-    assert found.hours == pytest.approx((45_002 * 0.6 + 10_001 * 2.0) / 3_600)
+        assert (found.rest, found.graphql, found.points) == (1, 7, 21)
+        assert found.hours == pytest.approx((0.6 + 7 * 3.0) / 3_600)
+    monkeypatch.delenv("GITHUB_TOKEN")
+    for number in range(1, 8_001):
+        add_comment(world.repos[1].issues[1], number, None, "NONE", "c", stamp(0))
     with FakeGitHub(world, limit=60) as github:
         slow = forecast(config_for(github, tmp_path, FIRST))
-    assert slow.hours == 750, "45,002 requests at 60 an hour, the first 60 at once"
+    assert (slow.rest, slow.hours) == (1 + 5 + 80, 1), "86 requests at 60 an hour, the first 60 at once"
 
 
 # Tokens, servers and dates
@@ -228,7 +259,11 @@ def test_a_first_day_bounds_the_last_update_and_can_be_moved_back_later(tmp_path
         comment.body = "no number of another issue, which would be looked up"
 
     def inside(since):
-        return {c.id for c in all_comments(repo) if since <= c.updated_at[:10]}
+        """REST counts the days of comments; over GraphQL an issue comes with all of its own."""
+        if strategy == "comments":
+            return {c.id for c in all_comments(repo) if since <= c.updated_at[:10]}
+        plain = [one for one in repo.issues.values() if not one.is_pull and since <= one.updated_at[:10]]
+        return {c.id for one in plain for c in one.comments}
 
     with FakeGitHub(world) as github:
         for since in ("2020-01-05", "2020-01-07", "2020-01-02"):
@@ -240,4 +275,4 @@ def test_a_first_day_bounds_the_last_update_and_can_be_moved_back_later(tmp_path
                 n for n, i in repo.issues.items() if not i.is_pull and reached <= i.updated_at[:10]
             }  # fmt: skip
         crawl(github, tmp_path, FIRST, strategy=strategy)
-    assert {c.id for c in rows(tmp_path, "comments")} == {c.id for c in all_comments(repo)}
+    assert {c.id for c in rows(tmp_path, "comments")} == inside("")

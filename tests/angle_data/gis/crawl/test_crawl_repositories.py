@@ -85,11 +85,36 @@ def test_originals_that_moved_or_vanished_leave_a_tombstone(tmp_path, capfd):
         assert first[7].gone == "deleted"
         assert (first[8].gone, first[8].is_pull, first[8].title) == (None, True, here.issues[8].title)
         assert not {9, 10, 4000} & first.keys(), "no issue calls these an original of this repository"
-        assert github.count("issue") == 4, "one each, and one redirection"
+        assert github.count("issue") == 2, "the deleted ones; where the moved one is tells GraphQL"
         github.seen.clear()
         crawl(github, tmp_path)
         assert github.count("issue") == 0, "each is asked for once"
     assert "redirection" not in capfd.readouterr().err, "PyGithub keeps its lines to itself"
+
+
+@pytest.mark.parametrize("strategy", ["both", "comments"])
+def test_former_names_that_people_write_lead_to_the_repository_and_are_asked_for_once(tmp_path, strategy):
+    world = make_world(17, repos=2, issues=30, duplicates=0, comments=0)
+    here, there = world.repos[1_000], world.repos[1_001]
+    here.former, there.former = ("old/name", "older/name"), ("their/old",)
+    say(here, (20, "Duplicate of old/name#5"), (21, "dup of https://github.com/Old/Name/issues/6"))
+    say(here, (22, "Duplicate of their/old#7"), (23, "Duplicate of no/such#8"))
+    here.issues[24].is_pull, here.issues[24].body = False, "EDIT: this is a duplicate of older/name#9"
+    here.deleted, there.moved = {5}, {7: (here.id, 10)}
+    for repo, number in ((here, 5), (there, 7)):
+        del repo.issues[number]
+    with FakeGitHub(world) as github:
+        crawl(github, tmp_path, strategy=strategy)
+        names = github.count("repository") - 2
+        github.seen.clear()
+        crawl(github, tmp_path, strategy=strategy)
+        assert {seen.route for seen in github.seen if "no/such" in str(seen)} == set()
+    # Over GraphQL all names are in one query; over REST two redirections are followed, and a third.
+    assert names == (0 if strategy == "both" else 4 + 3)
+    with Store.open(tmp_path / "crawl.sqlite", read_only=True) as store:
+        assert [repo.aliases for repo in store.repos()] == [("old/name", "older/name"), ("their/old",)]
+    gone = {(item.repo_id, item.number): item.gone for item in rows(tmp_path, "issues") if item.gone}
+    assert gone == {(here.id, 5): "deleted", (there.id, 7): f"transferred:{FIRST}#10"}
 
 
 SITE = "https://code.example.com:8443"

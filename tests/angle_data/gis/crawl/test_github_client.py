@@ -49,7 +49,7 @@ def world():
 
 
 PATH = "/repos/org0/project0"
-ASK = {"owner": "org0", "name": "project0", "first": 10, "texts": True}
+ASK = {"owner": "org0", "name": "project0", "first": 10, "texts": True, "comments": True}
 
 
 def test_an_unchanged_page_costs_nothing_of_the_budget(world):

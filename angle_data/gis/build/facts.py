@@ -1,0 +1,209 @@
+"""What is known around a statement of duplication, and the rank that is made of it.
+
+Also what no single comment gives: a guess that somebody confirms, and a bare number beside a label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import IntEnum
+
+from angle_data.gis.comments.markdown import own_words
+from angle_data.gis.comments.reading import WRITE_ROLES, MarkerLink, Remark, Thread
+from angle_data.gis.comments.references import find_references, may_refer
+from angle_data.gis.crawl.rows import Comment, Event, Issue
+
+CLOSED_WITHIN_S = 600
+"""A close by the statement's writer this many seconds before or after the comment corroborates it."""
+
+_LABEL = re.compile(r"(?<![a-z])(?:dup|dupe|duplicated?|duplicates)(?![a-z])", re.IGNORECASE)
+_NEGATIVE_LABEL = re.compile(r"\b(?:not|non|no|possible|potential|maybe|candidate)\b", re.IGNORECASE)
+
+
+GUESSES = frozenset({"duplicate", "same", "identity"})
+"""Families of statements that can be guessed and then confirmed."""
+
+# Finds: "Yes, it is. Closing."
+_YES = re.compile(
+    r"\W*(?:(?:oh|ah|ok|okay|hm+|sorry|thanks|thank you|my bad)\W+)*(?:yes|yep|yeah|yup|indeed|correct|"
+    r"confirmed|right|exactly|absolutely|definitely|it (?:is|does)|(?:seems|looks) (?:so|like it)|"
+    r"(?:you'?re|you are|that'?s|that is) (?:right|correct)|sí|oui|ja|sim|да|是的|对)\b",
+    re.IGNORECASE,
+)
+# Finds: "but it is a different problem"
+_TURNS = re.compile(
+    r"\b(?:but|however|although|though|except|different|differs?|not|no|isn't|doesn't)\b", re.IGNORECASE
+)
+_AT = re.compile(r"@[\w-]+")
+# Finds: "Thanks! See"
+_LIGHT = re.compile(
+    r"(?:\b(?:see|also|cf|thanks?|thank|you|hi|hello|hey|closing|closed?|as|per|via|tracked|tracking|in|at|here|"
+    r"issue|issues|original|please|follow|it|this|there|instead|for|the|report(?:ing)?|dup\w*|of|and|is|with|"
+    r"to|by|re|ref|same)\b|[\W_])*",
+    re.IGNORECASE,
+)
+
+
+class Rank(IntEnum):
+    """What backs a statement, best first; the build accepts all but the last two."""
+
+    EVENT = 1  # somebody with write access marked the two as duplicates
+    WRITE_ROLE = 2  # an owner, member or collaborator states it outright
+    CORROBORATED = 3  # anybody does, and the issue was also closed, labelled or resolved as a duplicate
+    CONFIRMED = 4  # a guess to which the author or a write role said yes, or on which its writer acted
+    ADMITTED = 5  # the author of the duplicate does
+    STATED = 6  # anybody does, and nothing backs it
+    TENTATIVE = 7  # a guess or a question
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known around a statement, uninterpreted.
+
+    `association` is GitHub's `author_association` of the comment ("" if unknown). `admitted`: the author of
+    the duplicate wrote it. `closed_by_writer`: the writer of the comment closed the duplicate within
+    `CLOSED_WITHIN_S`. `labelled`: the duplicate carries a label for duplicates. `state_reason`: it was
+    closed with that reason. `event`: GitHub's mark with this very target stands. `elsewhere`: a mark, or
+    somebody with write access, names another original and not this one, so label and reason speak of that
+    one. `bot`: the writer is a program. `confirmed`: somebody entitled to it said yes to this guess.
+    """
+
+    association: str = ""
+    admitted: bool = False
+    closed_by_writer: bool = False
+    labelled: bool = False
+    state_reason: bool = False
+    event: bool = False
+    elsewhere: bool = False
+    bot: bool = False
+    confirmed: bool = False
+
+    @property
+    def resolved(self) -> bool:
+        """Whether label or reason call the issue a duplicate, and nobody names another original."""
+        return (self.labelled or self.state_reason) and not self.elsewhere
+
+    @property
+    def corroborated(self) -> bool:
+        """Whether anything besides the comment says so."""
+        return self.event or self.resolved or self.closed_by_writer
+
+
+def is_duplicate_label(name: str) -> bool:
+    """Whether a label calls the issue a duplicate: `duplicate`, `Resolution-Duplicate` and the like."""
+    return _LABEL.search(name) is not None and _NEGATIVE_LABEL.search(name.replace("-", " ")) is None
+
+
+def gather_facts(
+    link: MarkerLink,
+    comment: Comment,
+    issue: Issue,
+    events: Iterable[Event],
+    *,
+    marked: bool = False,
+    elsewhere: bool = False,
+    confirmed: bool = False,
+) -> Facts:
+    """Collect the facts around a link found in `comment` on `issue`, where `events` happened.
+
+    `marked`, `elsewhere` and `confirmed` are those of `Facts`, which only the whole thread shows. Where
+    the other issue is the duplicate, what is known of this one backs nothing: only the association is filled
+    in, and whether a program wrote it.
+    """
+    bot = comment.author is not None and comment.author.endswith("[bot]")
+    if link.direction == "other_is_dup_of_this":
+        return Facts(association=comment.author_association, bot=bot)
+    return Facts(
+        association=comment.author_association,
+        admitted=comment.author is not None and comment.author == issue.author,
+        closed_by_writer=_closed_by_writer(comment, issue, events),
+        labelled=any(map(is_duplicate_label, issue.labels)),
+        state_reason=issue.state_reason == "duplicate",
+        event=marked,
+        elsewhere=elsewhere,
+        bot=bot,
+        confirmed=confirmed,
+    )
+
+
+def rank(link: MarkerLink, facts: Facts) -> Rank:
+    """Return what backs a link; an event outranks the wording, even a tentative one."""
+    if facts.event:
+        return Rank.EVENT
+    if link.certainty == "tentative":
+        acted = facts.closed_by_writer and link.family in GUESSES
+        settled = (facts.resolved or acted) and (facts.bot or facts.association in WRITE_ROLES)
+        return Rank.CONFIRMED if facts.confirmed or settled else Rank.TENTATIVE
+    if facts.association in WRITE_ROLES:
+        return Rank.WRITE_ROLE
+    if facts.corroborated:
+        return Rank.CORROBORATED
+    return Rank.ADMITTED if facts.admitted else Rank.STATED
+
+
+def _closed_by_writer(comment: Comment, issue: Issue, events: Iterable[Event]) -> bool:
+    if comment.author is None or not comment.created_at:
+        return False
+    times = [event.created_at for event in events if event.kind == "closed" and event.actor == comment.author]
+    if issue.closed_by == comment.author:
+        times.append(issue.closed_at or "")
+    written = datetime.fromisoformat(comment.created_at)
+    apart = (abs((datetime.fromisoformat(time) - written).total_seconds()) for time in times if time)
+    return any(seconds <= CLOSED_WITHIN_S for seconds in apart)
+
+
+def confirmed_guesses(thread: Thread, remarks: Sequence[Remark], author: str | None) -> set[int]:
+    """Return the positions of the links in `thread.links` that are guesses and were confirmed.
+
+    The first who answers, other than who guessed and no program, must be the `author` of the issue or have a
+    write role, and say yes to the only guess of that comment, with nothing against it.
+    """
+    against = thread.taking_back | {denial.comment for denial in thread.denials}
+    found: set[int] = set()
+    for index, item in enumerate(thread.links):
+        link, guesser = item.link, remarks[item.comment][0]
+        alone = sum(other.comment == item.comment for other in thread.links) == 1
+        if link.certainty == "explicit" or link.family not in GUESSES or not alone:
+            continue
+        later = range(item.comment + 1, len(remarks))
+        answer = next((n for n in later if _answers(remarks[n], guesser)), None)
+        if answer is None or answer in against:
+            continue
+        login, role, body = remarks[answer]
+        entitled = role in WRITE_ROLES or (login is not None and login == author)
+        text = own_words(body)
+        if entitled and _YES.match(text) and not _TURNS.search(text):
+            found.add(index)
+    return found
+
+
+def _answers(remark: Remark, guesser: str | None) -> bool:
+    login = remark[0]
+    return login != guesser and not (login or "").endswith("[bot]")
+
+
+def bare_reference(
+    bodies: Iterable[str], repo: str, number: int, hosts: frozenset[str]
+) -> tuple[str, int, int] | None:
+    """Return (repository, number, position of the body) of the one issue that `bodies` name, saying no more.
+
+    None where no body does, or where they name several.
+    """
+    found: dict[tuple[str, int], tuple[str, int, int]] = {}
+    for position, body in enumerate(bodies):
+        if not may_refer(body):
+            continue
+        text = own_words(body)
+        references = find_references(text, repo, hosts)
+        rest, last = "", 0
+        for one in references:
+            rest, last = f"{rest} {text[last : one.start]}", one.end
+        if not _LIGHT.fullmatch(_AT.sub("", f"{rest} {text[last:]}")):
+            continue
+        for one in references:
+            if one.number and (one.repo.casefold(), one.number) != (repo.casefold(), number):
+                found.setdefault((one.repo.casefold(), one.number), (one.repo, one.number, position))
+    return next(iter(found.values())) if len(found) == 1 else None

@@ -1,0 +1,216 @@
+"""What no listing gives: where the numbers and names lead that people refer to, and heavy issues.
+
+An original may have moved, be deleted, too old or a pull request, and its repository may be called by a
+former name. Every number and name is asked for once, in bulk where there is GraphQL. What GitHub answers is
+trusted only if it has the repository and the number that were asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from angle_data.gis.comments.reading import read_comment
+from angle_data.gis.crawl.github import GitHubClient, Refused, TooHeavy
+from angle_data.gis.crawl.listings import Crawler, rows_of
+from angle_data.gis.crawl.queries import NAMES_A_QUERY, NUMBERS_A_QUERY, names_query, numbers_query
+from angle_data.gis.crawl.rows import LISTINGS, Issue, Repo, issue_from_rest, tombstone
+from angle_data.gis.crawl.store import Store, hosts_of
+
+_GONE = frozenset({404, 410, 451})
+
+Node = Mapping[str, Any]
+
+log = logging.getLogger("angle")
+
+
+def follow_references(crawler: Crawler, repos: Iterable[Repo], *, graphql: bool) -> None:
+    """Store every issue without a row that marks and statements of `repos` name, or its tombstone.
+
+    Former names of known repositories become their aliases. Nothing is stored of an issue that GitHub refuses
+    to show. What was followed before is skipped until its repository changes.
+    """
+    store, ids = crawler.store, [repo.id for repo in repos]
+    referred: defaultdict[str, set[int]] = defaultdict(set)
+    states = {repo_id: _state(store, repo_id) for repo_id in ids}
+    for repo_id, state in states.items():
+        repo = store.repo(repo_id)
+        if repo is not None and store.meta(f"followed:{repo_id}") != state:
+            for name, number in _references(store, repo):
+                referred[name.lower()].add(number)
+    _learn_names(crawler, referred, graphql=graphql)
+    for repo_id in ids if referred else ():
+        repo = store.repo(repo_id)
+        assert repo is not None
+        try:
+            _look_up(crawler, repo, {n for name in repo.names for n in referred.get(name, ())}, graphql)
+        except Refused as error:
+            log.warning("%s: issues that moved were not looked up (%s)", repo.name, error)
+            states.clear()
+    for repo_id, state in states.items():
+        store.set_meta(f"followed:{repo_id}", state)
+
+
+def _state(store: Store, repo_id: int) -> str:
+    """What changes whenever something of a repository was read."""
+    places = (store.cursor(repo_id, listing) for listing in LISTINGS)
+    counts = (store.count("comments", repo_id), store.count("events", repo_id))
+    return " ".join(map(str, (*(place and place.cursor for place in places), *counts)))
+
+
+def _references(store: Store, repo: Repo) -> Iterator[tuple[str, int]]:
+    """Yield repository and number of all that marks, comments or the issues' own texts refer to."""
+    hosts = hosts_of(store.site())
+    for event in store.events(repo.id):
+        if event.target_repo and event.target_number:
+            yield event.target_repo, event.target_number
+    texts = [(c.number, c.author, c.body) for c in store.comments(repo.id) if "/pull/" not in c.url]
+    texts += [(i.number, i.author, i.text) for i in store.issues(repo.id) if not i.is_pull]
+    for number, author, text in texts:
+        said = read_comment(text, repo.name, number, author=author, hosts=hosts)
+        for link in (*said.links, *said.denials):
+            yield link.repo, link.number
+
+
+def _learn_names(crawler: Crawler, names: Iterable[str], *, graphql: bool) -> None:
+    """Ask once for every name that is not known, and add it to the repository of the store that had it."""
+    store = crawler.store
+    unknown = [name for name in sorted(names) if store.named(name) is None]
+    new = [name for name in unknown if store.meta(f"name:{name}") is None]
+    size = NAMES_A_QUERY if graphql else 1
+    for first in range(0, len(new), size):
+        chunk = new[first : first + size]
+        found = ask_names(crawler.client, chunk) if graphql else [_ask_name(crawler.client, chunk[0])]
+        for name, raw in zip(chunk, found, strict=True):
+            store.set_meta(f"name:{name}", str(raw["databaseId"]) if raw else "")
+    for name in unknown:
+        noted = store.meta(f"name:{name}")
+        repo = store.repo(int(noted)) if noted else None
+        if repo is not None:
+            log.info("%s was called %s before", repo.name, name)
+            store.save_repo(replace(repo, aliases=(*repo.aliases, name)))
+
+
+def ask_names(
+    client: GitHubClient, names: Sequence[str], since: Sequence[str | None] = ()
+) -> list[Node | None]:
+    """Return the GraphQL nodes of the repositories that have, or had, these names; at most `NAMES_A_QUERY`.
+
+    Each counts its issues, of which one is given those that changed `since`.
+    """
+    variables: dict[str, Any] = {}
+    for i, name in enumerate(names):
+        variables[f"o{i}"], variables[f"n{i}"] = name.split("/")
+        bound = since[i] if since else None
+        variables[f"f{i}"] = {"since": bound} if bound else None
+    try:
+        found = client.graphql(names_query(len(names)), variables)
+    except Refused:
+        return [None] * len(names)
+    return [found[f"r{i}"] for i in range(len(names))]
+
+
+def _look_up(crawler: Crawler, repo: Repo, named: set[int], graphql: bool) -> None:
+    """Store the issues of these numbers that have no row and are not beyond the newest known."""
+    store, newest = crawler.store, crawler.store.newest_number(repo.id)
+    known = {issue.number for issue in store.issues(repo.id, named)}
+    numbers = sorted(n for n in named - known if 0 < n <= newest)
+    for first in range(0, len(numbers), NUMBERS_A_QUERY):
+        chunk = numbers[first : first + NUMBERS_A_QUERY]
+        if graphql:
+            nodes, moved = ask_numbers(crawler.client, repo, chunk, comments=crawler.comments)
+            rows = rows_of(crawler, repo, nodes)
+            rows.issues += moved
+            rows.save(store)
+            crawler.tell(repo.name)
+            chunk = sorted(set(chunk) - {issue.number for issue in rows.issues})
+        for number in chunk:
+            _ask_alone(crawler, repo, number)
+
+
+def read_set_aside(crawler: Crawler, repo: Repo) -> None:
+    """Ask again for each issue that was set aside; of one that is still too heavy, store the text alone."""
+    for _, number, _ in crawler.store.all_set_aside(repo.id):
+        nodes, moved = ask_numbers(crawler.client, repo, [number], comments=crawler.comments)
+        rows = rows_of(crawler, repo, nodes)
+        rows.issues += moved
+        rows.save(crawler.store)
+        if not rows.issues:
+            _ask_alone(crawler, repo, number)
+        elif not rows.heavy:
+            crawler.store.set_aside(repo.id, number, None)
+
+
+def ask_numbers(
+    client: GitHubClient, repo: Repo, numbers: list[int], *, comments: bool = False
+) -> tuple[list[Node], list[Issue]]:
+    """Return the GraphQL nodes of the issues and pull requests of these numbers that `repo` still has.
+
+    Also the tombstones of those that GitHub says are elsewhere now. At most `NUMBERS_A_QUERY` numbers; needs
+    a token. What GitHub cannot serve in time is asked for in halves, and a single issue that is still too
+    heavy is left out.
+    """
+    owner, name = repo.name.split("/")
+    variables: dict[str, Any] = {"owner": owner, "name": name, "comments": comments}
+    variables |= {f"n{i}": number for i, number in enumerate(numbers)}
+    try:
+        found = client.graphql(numbers_query(len(numbers)), variables, smaller=True)["repository"]
+    except TooHeavy:
+        half = len(numbers) // 2
+        halves = (numbers[:half], numbers[half:]) if half else ()
+        parts = [ask_numbers(client, repo, part, comments=comments) for part in halves]
+        return [node for nodes, _ in parts for node in nodes], [row for _, moved in parts for row in moved]
+    nodes: list[Node] = []
+    moved: list[Issue] = []
+    for i, number in enumerate(numbers if found and found["databaseId"] == repo.id else ()):
+        if node := found[f"n{i}"]:
+            home, there = node["repository"], node["number"]
+            if (home["databaseId"], there) == (repo.id, number):
+                nodes.append(node)
+            else:
+                moved.append(tombstone(repo.id, number, f"transferred:{home['nameWithOwner']}#{there}"))
+    return nodes, moved
+
+
+def _ask_name(client: GitHubClient, name: str) -> Node | None:
+    """`ask_names` for one name over REST."""
+    try:
+        page = client.get(f"/repos/{name}")
+    except Refused:
+        return None
+    return {"databaseId": page.data["id"]} if page else None
+
+
+def _ask_alone(crawler: Crawler, repo: Repo, number: int) -> None:
+    """Store what one REST request says of an issue; nothing where GitHub refuses to show it."""
+    try:
+        crawler.store.upsert_page(issues=[ask_number(crawler.client, repo, number)])
+    except Refused as error:
+        log.debug("%s#%d cannot be looked up (%s)", repo.name, number, error)
+    crawler.tell(repo.name)
+
+
+def ask_number(client: GitHubClient, repo: Repo, number: int, *, gone: frozenset[int] = _GONE) -> Issue:
+    """Return an issue by one REST request, or a tombstone where it moved or was deleted.
+
+    `gone` are the statuses that mean that it was deleted.
+
+    Raises:
+        Refused: GitHub does not answer for another reason.
+    """
+    try:
+        page = client.get(f"/repositories/{repo.id}/issues/{number}")
+    except Refused as error:
+        if error.status not in gone:
+            raise
+        return tombstone(repo.id, number, "deleted")
+    assert page is not None
+    raw = page.data
+    name = "/".join(raw["repository_url"].rsplit("/", 2)[1:])
+    if raw["number"] == number and name.lower() in repo.names:
+        return issue_from_rest(raw, repo.id)
+    # Where it is now, the listing of that repository has it, if that repository is wanted at all.
+    return tombstone(repo.id, number, f"transferred:{name}#{raw['number']}")

@@ -1,0 +1,146 @@
+"""What is asked of GitHub's GraphQL: pages of issues, the rest of a long thread, single numbers, names.
+
+`stateReason` without `enableDuplicate` never says DUPLICATE. `pageCount` and `totalCount` are asked for
+because a large page may come back with lists inside it cut short and no error (seen in
+kubevirt/ci-health#168). Costs in points are GitHub's rule: connections asked for, divided by 100, rounded; a
+page of issues stays far below the 500,000 nodes that a query may reach.
+https://docs.github.com/graphql/overview/rate-limits-and-node-limits-for-the-graphql-api
+"""
+
+from __future__ import annotations
+
+PER_PAGE = 100
+"""Issues a page, and comments of an issue within it."""
+
+NUMBERS_A_QUERY = NAMES_A_QUERY = 50
+"""How many single numbers, or repositories, one query asks for."""
+
+_RATE = "rateLimit { cost limit remaining resetAt }"
+
+_END = """__typename
+  ... on Issue { number repository { databaseId nameWithOwner } }
+  ... on PullRequest { number repository { databaseId nameWithOwner } }"""
+
+_ITEM_TYPES = "[MARKED_AS_DUPLICATE_EVENT, UNMARKED_AS_DUPLICATE_EVENT, CLOSED_EVENT, REOPENED_EVENT]"
+
+_LISTS = f"""
+fragment Ref on IssueOrPullRequest {{
+  {_END}
+}}
+fragment Events on IssueTimelineItemsConnection {{
+  pageCount
+  pageInfo {{ hasPreviousPage startCursor }}
+  nodes {{
+    __typename
+    ... on MarkedAsDuplicateEvent {{
+      id createdAt actor {{ __typename login }} canonical {{ ...Ref }} duplicate {{ ...Ref }}
+    }}
+    ... on UnmarkedAsDuplicateEvent {{
+      id createdAt actor {{ __typename login }} canonical {{ ...Ref }} duplicate {{ ...Ref }}
+    }}
+    ... on ClosedEvent {{ id createdAt actor {{ __typename login }} }}
+    ... on ReopenedEvent {{ id createdAt actor {{ __typename login }} }}
+  }}
+}}
+fragment Comments on IssueCommentConnection {{
+  totalCount
+  pageInfo {{ hasPreviousPage startCursor }}
+  nodes {{
+    fullDatabaseId author {{ __typename login }} authorAssociation body createdAt updatedAt url
+    isMinimized minimizedReason
+  }}
+}}
+"""
+
+_PARTS = f"""
+fragment Parts on Issue {{
+  id fullDatabaseId number title body author {{ __typename login }} authorAssociation
+  state stateReason(enableDuplicate: true) createdAt closedAt updatedAt locked
+  labels(first: 20) {{ nodes {{ name }} }}
+  timelineItems(last: 10, itemTypes: {_ITEM_TYPES}) {{ ...Events }}
+  comments(last: {PER_PAGE}) @include(if: $comments) {{ ...Comments }}
+}}
+{_LISTS}"""
+
+ISSUES_QUERY = f"""
+query IssuesPage(
+  $owner: String!, $name: String!, $first: Int!, $after: String, $filter: IssueFilters,
+  $texts: Boolean!, $comments: Boolean!
+) {{
+  {_RATE}
+  repository(owner: $owner, name: $name) {{
+    databaseId
+    issues(first: $first, after: $after, filterBy: $filter, orderBy: {{field: UPDATED_AT, direction: ASC}}) {{
+      totalCount
+      pageInfo {{ hasNextPage endCursor }}
+      nodes {{
+        number updatedAt
+        ...Parts @include(if: $texts)
+      }}
+    }}
+  }}
+}}
+{_PARTS}"""
+"""A page of issues in the order of their last update; without `texts` only their numbers and times."""
+
+EARLIER_QUERY = f"""
+query Earlier($id: ID!, $before: String, $comments: Boolean!) {{
+  {_RATE}
+  node(id: $id) {{
+    ... on Issue {{
+      timelineItems(last: 100, before: $before, itemTypes: {_ITEM_TYPES}) @skip(if: $comments) {{ ...Events }}
+      comments(last: 100, before: $before) @include(if: $comments) {{ ...Comments }}
+    }}
+  }}
+}}
+{_LISTS}"""
+"""Earlier events, or comments, of one issue, for the few with more of them than a page shows."""
+
+POINTS_PER_PAGE = {False: 2, True: 3}
+"""Points of a full page of `ISSUES_QUERY`, without and with comments: 1 + 100 for each list in it, / 100."""
+
+
+def numbers_query(count: int) -> str:
+    """Return a query for `count` single numbers (variables `n0` ...), one or two points in all.
+
+    Issues come as in `ISSUES_QUERY`; pull requests, which no listing of issues has, with their texts. A
+    number that was transferred may give the issue of another repository.
+    """
+    variables = ", ".join(f"$n{i}: Int!" for i in range(count))
+    fields = "\n".join(f"    n{i}: issueOrPullRequest(number: $n{i}) {{ ...Found }}" for i in range(count))
+    return f"""
+query Numbers($owner: String!, $name: String!, $comments: Boolean!, {variables}) {{
+  {_RATE}
+  repository(owner: $owner, name: $name) {{
+    databaseId
+{fields}
+  }}
+}}
+fragment Found on IssueOrPullRequest {{
+  ...Ref
+  ... on Issue {{ ...Parts }}
+  ... on PullRequest {{
+    id fullDatabaseId number title body author {{ __typename login }} authorAssociation
+    prState: state createdAt closedAt updatedAt locked
+  }}
+}}
+{_PARTS}"""
+
+
+def names_query(count: int) -> str:
+    """Return a query for `count` repositories by name, a former one too, and how many issues changed.
+
+    Variables: `o0`, `n0` and the filter `f0` of each.
+    """
+    variables = ", ".join(f"$o{i}: String!, $n{i}: String!, $f{i}: IssueFilters" for i in range(count))
+    fields = "\n".join(
+        f"  r{i}: repository(owner: $o{i}, name: $n{i}) {{ ...Total issues(first: 1, filterBy: $f{i}) "
+        "{ totalCount } }"
+        for i in range(count)
+    )
+    return f"""
+query Names({variables}) {{
+  {_RATE}
+{fields}
+}}
+fragment Total on Repository {{ databaseId nameWithOwner hasIssuesEnabled }}"""
