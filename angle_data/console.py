@@ -44,6 +44,17 @@ def say_result(text: str) -> None:
         typer.echo(text)
 
 
+def show_version(wanted: bool) -> None:
+    """Print the toolkit's version and end, if that is wanted: what `--version` calls."""
+    if wanted:
+        from importlib.metadata import version
+
+        import typer
+
+        typer.echo(f"angle-toolkit {version('angle-toolkit')}")
+        raise typer.Exit
+
+
 def run_app(app: Callable[[], Any], program: str) -> None:
     """Run a typer app and turn the errors a user can fix into one line and the documented exit code.
 
@@ -92,7 +103,7 @@ def _sigterm_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a time in the two units that matter, such as `8 h 40 min`."""
     whole = max(0, round(seconds))
     if whole < 60:
@@ -141,7 +152,7 @@ class Progress:
             of = "" if self._total is None else f"/{self._total}"
             left = ""
             if self._total is not None and rate > 0:
-                left = f", {_duration((self._total - self._done) / rate)} left"
+                left = f", {duration((self._total - self._done) / rate)} left"
             log.info("%s: %d%s (%.1f/s%s) %s", self._label, self._done, of, rate, left, note)
 
     def skip(self, count: int) -> None:

@@ -7,8 +7,9 @@ what gets saved if no checkpoint surely ranks the dev pairs better.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from angle_train.model.load import (
     backbone_identity,
     check_device,
     finish_training,
+    hub_id,
     load_backbone,
     load_for_training,
     quiet_libraries,
@@ -35,6 +37,7 @@ from angle_train.model.load import (
 from angle_train.model.long_text import choose_length
 from angle_train.objective.loss import widths
 from angle_train.recipe import AUTO, BackboneConfig, Recipe
+from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
 from angle_train.report.result import (
     BACKBONE,
@@ -45,9 +48,8 @@ from angle_train.report.result import (
     make_report,
     mean_spearman,
     measure,
-    spearmans,
 )
-from angle_train.report.text import command_line, portable
+from angle_train.report.text import command_line, made_line, portable
 from angle_train.train.arguments import (
     Schedule,
     check_trackers,
@@ -59,11 +61,12 @@ from angle_train.train.choosing import choose, what_pairs_show
 from angle_train.train.folds import cross_fit
 from angle_train.train.merging import blend, blended, shares_to_try, snapshot
 from angle_train.train.processes import connect, on_first
-from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, record_dev_scores, restore, train
+from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
 from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
 
+_CLOCK = "seconds"  # that the sessions of a run took that were cut off
 _INSTEAD = "backbone.html"  # the page of a run whose tuned model is saved although nothing speaks for it
 
 
@@ -115,12 +118,16 @@ class FitResult:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run under way: what was asked for, with `auto` lengths settled, and the checkpoint to go on from."""
+    """A run under way: what was asked for, with `auto` lengths settled, and the checkpoint to go on from.
+
+    `begun` is the time on the monotonic clock, less what earlier sessions took.
+    """
 
     config: FitConfig
     data: RunData
     directory: RunDirectory
     resume: Path | None
+    begun: float
 
     def train(
         self, model: SentenceTransformer, dev: DevEvaluator | None = None, stop_at: int | None = None
@@ -162,11 +169,13 @@ def fit(config: FitConfig) -> FitResult:
         leaks = run_leaks(data)
         sized, model, lengths = load_at_length(config, data)
         resolve_precision(config.recipe.training.precision, model.device)  # refuses at once what cannot be
-        run = _Run(sized, data, directory, on_first(lambda: _claim(config, directory, held)))
+        run = _Run(sized, data, directory, *on_first(lambda: _claim(config, directory, held)))
         with tracker_folder(config.out):
             before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
             trained = _train_with_dev(run, model, before) if data.dev else _train_by_parts(run, model, before)
         details = {"leaks": [asdict(leak) for leak in leaks], "command": _command(config), **lengths}
+        if known := hub_id(config.backbone):
+            details["base_model"] = known
         report = on_first(lambda: _finish(replace(run, config=config), model, trained, details))
     return FitResult(config.out, report, already_finished=False)
 
@@ -196,14 +205,27 @@ def fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:
     return parts | ({"human-graded pairs": data.human.sha256()} if data.human is not None else {})
 
 
-def _claim(config: FitConfig, directory: RunDirectory, held: ExitStack) -> Path | None:
-    """Take the directory for as long as `held` is open; return the checkpoint to go on from, if any."""
+def _claim(config: FitConfig, directory: RunDirectory, held: ExitStack) -> tuple[Path | None, float]:
+    """Take the directory for as long as `held` is open; return the checkpoint to go on from, and `begun`."""
+    begun = time.monotonic()
     held.enter_context(hold(config.out / HIDDEN))
     # The status again: another process may have written here while the model was loaded.
     resume = directory.claim(directory.status(overwrite=config.overwrite), overwrite=config.overwrite)
     if resume:
         log.info("going on from %s", resume)
-    return resume
+    clock = config.out / HIDDEN / _CLOCK
+    if clock.is_file() and (resume or directory.folds.is_dir()):
+        begun -= float(clock.read_text())
+
+    def stop_clock(kind: type[BaseException] | None, *_: object) -> None:
+        with suppress(OSError):
+            if kind:
+                clock.write_text(f"{time.monotonic() - begun:.0f}")
+            else:
+                clock.unlink(missing_ok=True)
+
+    held.push(stop_clock)
+    return resume, begun
 
 
 def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, SentenceTransformer, dict[str, Any]]:
@@ -366,23 +388,21 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> 
 
 def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: dict[str, Any]) -> FitReport:
     """Write model and reports, and mark the run as finished."""
-    config, data, directory = run.config, run.data, run.directory
-    report = make_report(config.recipe, data, trained, directory.fingerprint["backbone"], details, model)
-    doubted = report.kept == TUNED and not report.shown_better
+    config, directory = run.config, run.directory
+    report = make_report(config.recipe, run.data, trained, directory.fingerprint["backbone"], details, model)
+    doubted, made = report.kept == TUNED and not report.shown_better, made_line(time.monotonic() - run.begun)
     instead = config.out / HIDDEN / _INSTEAD
     instead.unlink(missing_ok=True)
     if doubted and config.require_better:
         report = report.with_backbone()
     elif doubted:
-        write_fit_page(instead, report.with_backbone(), trained.views())
+        write_fit_page(instead, report.with_backbone(), trained.views(), made)
     if report.kept == BACKBONE:
         log.info("%s", report.verdict()[0])
-    elif data.dev:  # the parts held out in turn measured other models
-        record_dev_scores(model, data.dev, spearmans(data.dev, trained.after.columns))
     with disk_errors_in_one_line(config.out), replace_file(config.out / "recipe.toml") as stream:
         stream.write(config.recipe.to_toml_text())
     _write(config, report, model)
-    write_fit_page(config.out / "report.html", report, trained.views())
+    write_fit_page(config.out / "report.html", report, trained.views(), made)
     directory.finish()
     return report
 
@@ -396,7 +416,7 @@ def _write(config: FitConfig, report: FitReport, tuned: SentenceTransformer | No
     with disk_errors_in_one_line(config.out):
         report.write(config.out / "report.json")
         save_model(model, config.out)
-        report.add_to_card(config.out / "README.md")
+        write_card(config.out / "README.md", report, model)
 
 
 def _reopen(config: FitConfig) -> FitReport:

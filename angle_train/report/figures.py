@@ -1,4 +1,4 @@
-"""The figures of a page as SVG text: intervals, learning curve, densities of cosines.
+"""The figures of a page as SVG text: intervals, gold against cosine, learning curve, densities of cosines.
 
 The page's style sheet gives the colours by class, `s0` … for models and `b0` … for bands of gold scores, so
 that one drawing suits light and dark pages. A figure is narrow enough for a phone. The same numbers give the
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from angle_train.evaluate.analysis import BANDS, density
 from angle_train.evaluate.bootstrap import Interval
-from angle_train.evaluate.compare import WORD_OVERLAP, View
+from angle_train.evaluate.compare import WORD_OVERLAP, View, sample
 
 Panel = tuple[str, str]
 """Title and SVG."""
 
 _WIDTH = 340
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 8, 38
+_LEFT, _RIGHT, _TOP, _BOTTOM = 54, 18, 8, 38
 _ROW = 40
 _COLOURS = 5
 _LONGEST_NAME = 44
@@ -34,7 +34,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     """Return about `about` round numbers within [low, high]; low must be below high."""
     raw = (high - low) / about
     power = 10.0 ** math.floor(math.log10(raw))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw * 0.999)
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)
     return [round(number * step, 10) for number in range(first, math.floor(high / step + 1e-9) + 1)]
 
@@ -59,11 +59,13 @@ class Plot:
         self._bottom, self._height, self._left = height - _BOTTOM, height, left
         self._parts: list[str] = []
 
-    def x_axis(self, label: str) -> None:
-        """Draw the axis at the bottom, with round numbers."""
+    def x_axis(self, label: str, grid: bool = False) -> None:
+        """Draw the axis at the bottom, with round numbers, and lines up from them as a grid."""
         self._parts.append(f'<path class="axis" d="M{self._left} {self._bottom}H{_WIDTH - _RIGHT}"/>')
         for value in ticks(*self._x):
             place = self._across(value)
+            if grid:
+                self._parts.append(f'<path class="grid" d="M{place} {_TOP}V{self._bottom}"/>')
             self._parts.append(f'<path class="axis" d="M{place} {self._bottom}v4"/>')
             self.text(place, self._bottom + 16, f"{value:g}", "middle")
         self.text((self._left + _WIDTH - _RIGHT) / 2, self._height - 5, label, "middle")
@@ -140,10 +142,16 @@ class Band:
     cosines: dict[str, NDArray[np.float64]]
 
 
+def fifths(gold: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return in which fifth of the range, from 0, each gold score (B,) lies; they must not be all equal."""
+    parts: NDArray[np.int64] = ((gold - gold.min()) / np.ptp(gold) * BANDS).astype(np.int64)
+    return np.minimum(parts, BANDS - 1)
+
+
 def bands(view: View) -> list[Band]:
-    """Return every fifth of the range of the gold scores that holds a pair; they must not be all equal."""
+    """Return every fifth of the range of the gold scores that holds a pair, see `fifths`."""
     low, high = float(view.gold.min()), float(view.gold.max())
-    number = np.minimum(((view.gold - low) / (high - low) * BANDS).astype(np.int64), BANDS - 1)
+    number = fifths(view.gold)
     edges = [low + (high - low) * part / BANDS for part in range(BANDS + 1)]
     found = np.unique(number).tolist()
     return [
@@ -173,15 +181,39 @@ def interval_panel(
         reach: Lowest and highest value of all panels that are to be compared, times 100.
         label: What is measured.
     """
-    plot = Plot(reach, (0, len(rows)), height=46 + _ROW * len(rows), left=10)
+    plot = Plot(reach, (0, len(rows)), height=46 + _ROW * len(rows), left=18)
+    plot.x_axis(label, grid=True)
     models = [model for model, _ in rows if model != WORD_OVERLAP]
     for number, (model, score) in enumerate(rows):
         place = len(rows) - number - 0.72
         plot.label_at(place, model)
         plot.interval(score, place, series(models.index(model)) if model in models else "s0")
-    plot.x_axis(label)
     described = "; ".join(f"{model} {100 * score.value:.1f}" for model, score in rows)
     return title, plot.svg(f"{label} on {title}: {described}")
+
+
+def scatter_panels(view: View) -> list[Panel]:
+    """Return for every model the cosines of the sampled pairs over their gold scores.
+
+    Dots are moved sideways a little, as many pairs have equal gold scores. A bar is the mean cosine of all
+    pairs in one fifth of the gold scores.
+    """
+    chosen = sample(len(view.gold))
+    low, high = float(view.gold.min()), float(view.gold.max())
+    aside = np.random.default_rng(0).uniform(-0.02, 0.02, len(chosen)) * (high - low)
+    lowest = min(float(column.min()) for column in view.similarity.values())
+    band = fifths(view.gold)
+    panels = []
+    for number, (model, column) in enumerate(view.similarity.items()):
+        plot = Plot((low - 0.04 * (high - low), high + 0.04 * (high - low)), (min(0.0, lowest), 1.0))
+        plot.y_axis("cosine")
+        plot.x_axis("gold score")
+        plot.dots(view.gold[chosen] + aside, column[chosen], series(number))
+        for fifth in np.unique(band).tolist():
+            ends = [low + (high - low) * (fifth + part) / BANDS for part in (0.1, 0.9)]
+            plot.line(ends, [float(column[band == fifth].mean())] * 2, "ink mean")
+        panels.append((model, plot.svg(f"cosine under {model} over gold score, {len(chosen)} pairs")))
+    return panels
 
 
 def learning_curve_panel(curve: Sequence[Mapping[str, Any]], best_step: int) -> Panel:

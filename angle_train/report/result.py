@@ -20,7 +20,8 @@ from angle_train.evaluate.analysis import BANDS, alignment, saturation, uniformi
 from angle_train.evaluate.compare import Result, Sampled, View, compare, sample, sampled_embeddings
 from angle_train.evaluate.similarity import Embedder, check_finite, pair_similarity, spearman
 from angle_train.recipe import Recipe
-from angle_train.report.text import Compared, advice, results_table, tone, verdict_sentence
+from angle_train.report.levels import Level, level_of, level_sentence, misled_sentence, power_sentences
+from angle_train.report.text import Compared, advice, short_name, tone, verdict_sentence
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.processes import process_count
 from angle_train.train.trainer import Training
@@ -38,8 +39,7 @@ NAMING_NOTES = (
 """Notes for readers of report.json where the backbone was kept; elsewhere `FitReport.shown` has the names."""
 _NOT_SAVED = "tuned, not saved"
 _MANY_LEAKS = 0.01  # of the pairs: with more, a set cannot decide
-_DERIVED = ("format", "verdict", "advice")  # written to report.json, and not read back
-_BEFORE_DETAILS = "\n## Model Details\n"
+_DERIVED = ("format", "headline", "verdict", "advice")  # written to report.json, and not read back
 
 Columns = list[NDArray[np.float64]]
 """Similarities of pairs, one column for each set."""
@@ -196,6 +196,7 @@ class FitReport:
             reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
             share of the backbone, and the dev score of each share that was tried), `lengths` (tokens a text),
             `processes`, `analysis` (for each set of pairs that is shown, what `space_figures` returns),
+            `comparisons` (its `levels.Level`), `base_model` (the backbone's id on the hub, where it has one),
             `command` (which repeats the run).
             Where `folds` chose the backbone no run on all pairs was made: 0 steps.
     """
@@ -267,6 +268,43 @@ class FitReport:
             for result in self.results
             if name or result.model != TUNED
         ]
+
+    @property
+    def base(self) -> str:
+        """What readers are to call the backbone, without owner or digest."""
+        return short_name(self.details.get("base_model") or self.backbone)
+
+    def headline(self) -> str:
+        """Return the conclusion with the level that the saved model has, in words for everybody."""
+        found = {compared.difference.verdict for compared in self.compared}
+        if self.kept == BACKBONE:
+            head = "Not shown to be better, so the backbone stays"
+        elif {"better", "worse"} <= found:
+            head = "Better on some pairs, worse on others"
+        elif found & {"better", "worse"}:
+            head = "Better" if "better" in found else "Worse"
+        else:
+            head = "Not shown to be better"
+        levels = [Level(**level) for level in self.details.get("comparisons", ())]
+        return f"{head}: {level_sentence(levels, *self._told)}." if levels else f"{head}."
+
+    def evidence(self) -> list[str]:
+        """Return what stands behind it: words that mislead, what the sample can show, shared texts."""
+        levels = [Level(**level) for level in self.details.get("comparisons", ())]
+        judged = {(result.role, result.pairs) for result in self.judged}
+        shared = [
+            f"{100 * leak.texts:.0f} % of the texts of {leak.name} are in {leak.origin} pairs too"
+            + ("" if leak.pairs else ", with other partners")
+            for leak in (Leak(**leak) for leak in self.details.get("leaks", ()))
+            if leak.texts and (leak.role, leak.name) in judged
+        ]
+        misled = misled_sentence(levels, *self._told)
+        return [*([misled] if misled else []), *power_sentences(self.judged), *shared]
+
+    @property
+    def _told(self) -> tuple[str, str | None, str]:
+        """The model that was saved, the one to compare it with, and what to call that."""
+        return (BACKBONE, None, "") if self.kept == BACKBONE else (TUNED, BACKBONE, "before")
 
     def advice(self) -> str:
         """Return the conclusion in one sentence: use the tuned model, or keep the backbone."""
@@ -341,7 +379,7 @@ class FitReport:
         """Write the report as JSON, atomically."""
         content = {"format": 1} | asdict(replace(self, results=[]))
         content["results"] = [result.to_dict() for result in self.results]
-        content |= {"verdict": self.verdict(), "advice": self.advice()}
+        content |= {"headline": self.headline(), "verdict": self.verdict(), "advice": self.advice()}
         with replace_file(path) as stream:
             json.dump(content, stream, ensure_ascii=False, indent=1)
             stream.write("\n")
@@ -354,24 +392,6 @@ class FitReport:
         values["data"] = [DataNote(**row) for row in values["data"]]
         values["results"] = [Result.from_dict(row) for row in values["results"]]
         return cls(**values)
-
-    def add_to_card(self, card: Path) -> None:
-        """Put the conclusion and the table of results into a model's card, if there is one.
-
-        The library's card has the figures on the pairs that chose the weights; readers want those of the
-        backbone, and of other pairs.
-        """
-        if not card.is_file():
-            return
-        lines = [
-            "\n## What tuning changed\n",
-            self.advice(),
-            f"\n```text\n{results_table(self.shown())}\n```\n",
-            *(f"* {line}" for line in [*self.verdict()[1:], *self.notes]),
-        ]
-        before, heading, after = card.read_text(encoding="utf-8").partition(_BEFORE_DETAILS)
-        with replace_file(card) as stream:
-            stream.write(before + "\n".join(lines).rstrip("\n") + "\n" + heading + after)
 
 
 def make_report(
@@ -439,5 +459,6 @@ def make_report(
             "dropped": data.dropped,
             "processes": process_count(),
             "analysis": [{"pairs": view.name, "models": space_figures(view)} for view in trained.views()],
+            "comparisons": [asdict(level_of(view)) for view in trained.views()],
         },
     )
