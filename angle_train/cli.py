@@ -345,10 +345,10 @@ def eval_models(
 
     settings = Settings(_SEED if seed is None else seed, device)
     systems, base = systems_of(model or [], seeds_of or [], baseline)
+    measured = [*systems, *([base] if base else [])]
+    check_inputs(pairs or [], [name for system in measured for name in system.members])
     tasks: Mapping[str, Task]
     if pairs:
-        measured = [*systems, *([base] if base else [])]
-        check_inputs(pairs, [name for system in measured for name in system.members])
         tasks = own_pairs(pairs, split, scale)
     else:
         tasks = {name: load_task(name) for name in expand_names(task or [])}
@@ -415,6 +415,7 @@ def encode_texts(
     from angle_train.model.load import check_training_extra
 
     check_training_extra("angle-train encode")
+    check_inputs([], [model])
     from angle_train.encode import EncodeConfig, encode
 
     result = encode(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from contextlib import suppress
 from itertools import pairwise
@@ -65,9 +66,8 @@ def write_card(path: Path, report: FitReport, model: SentenceTransformer) -> Non
         report: Of the run.
         model: As saved.
     """
-    train = report.data[0].name.split("/")[0] if report.data else "embedding"
-    base = f"{train}-model" if report.base == "model" else report.base  # a folder's name says nothing then
-    name = f"{base}-tuned" if report.kept == TUNED else base
+    base = report.data[0].name.split("/")[0] if report.base == "model" else report.base
+    name = re.sub(r"[^\w.-]+", "-", f"{base}-tuned" if report.kept == TUNED else report.base)
     text = _CARD.format(
         metadata=_metadata(name, report, getattr(model, "_model_card_text", None)),
         name=name,

@@ -52,19 +52,19 @@ def level_of(view: View) -> Level:
     return Level(view.name, {model: share for model, share in right.items() if share is not None}, misled)
 
 
-def level_sentence(levels: Sequence[Level], model: str, before: str | None = None, old: str = "") -> str:
+def level_sentence(levels: Sequence[Level], model: str, before: str = "", old: str = "") -> str:
     """Return how many of 100 comparisons come out right, such as `of 100 comparisons 82 come out right`.
 
     Args:
         levels: Of at least one set; of more than three the mean is told.
         model: The model to tell of.
-        before: The model to compare it with.
+        before: The model to compare it with, if any.
         old: What to call that, such as `before`.
     """
     told = [(level.pairs, *_of_hundred(level.right, model, before, old)) for level in levels]
     if len(told) > _NAMED_SETS:
-        models = [model, *([before] if before else [])]
-        mean = {name: sum(level.right[name] for level in levels) / len(levels) for name in models}
+        shown = [name for name in (model, before) if name in levels[0].right]
+        mean = {name: sum(level.right[name] for level in levels) / len(levels) for name in shown}
         told = [(f"on average over {len(levels)} sets", *_of_hundred(mean, model, before, old))]
     elif len(told) > 1:
         told = [(f"on {name}", now, then) for name, now, then in told]
@@ -75,7 +75,7 @@ def level_sentence(levels: Sequence[Level], model: str, before: str | None = Non
     return "; ".join([first, *(f"{now} {where}{then}" for where, now, then in others)])
 
 
-def misled_sentence(levels: Sequence[Level], model: str, before: str | None = None, old: str = "") -> str:
+def misled_sentence(levels: Sequence[Level], model: str, before: str = "", old: str = "") -> str:
     """Return the same where words mislead, of the set on which the model does worst; nothing if unknown."""
     known = [level for level in levels if model in level.misled]
     if not known:
@@ -106,9 +106,9 @@ def power_sentences(results: Sequence[Result]) -> list[str]:
     ]
 
 
-def _of_hundred(shares: Mapping[str, float], model: str, before: str | None, old: str) -> tuple[str, str]:
+def _of_hundred(shares: Mapping[str, float], model: str, before: str, old: str) -> tuple[str, str]:
     """Return the model's comparisons of 100, and those of the model before, such as `, 74 before`."""
-    then = f", {100 * shares[before]:.0f} {old}" if before else ""
+    then = f", {100 * shares[before]:.0f} {old}" if before in shares else ""
     return f"{100 * shares[model]:.0f}", then
 
 

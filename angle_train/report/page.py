@@ -85,7 +85,7 @@ def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "")
     advice, lines, mood = _verdict(main, baseline)
     levels = [level_of(view) for view in found.views]
     models = [model for model in levels[0].right if model != baseline] if levels else []
-    told = [(model, baseline or None, f"with {baseline}") for model in models or [baseline] if levels]
+    told = [(model, baseline, f"with {baseline}") for model in models or [baseline] if levels]
     headline = "".join(f"{one[0]}: {level_sentence(levels, *one)}. " for one in told)
     misled = [
         f"{text} ({one[0]})" if len(told) > 1 else text

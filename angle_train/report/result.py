@@ -302,9 +302,9 @@ class FitReport:
         return [*([misled] if misled else []), *power_sentences(self.judged), *shared]
 
     @property
-    def _told(self) -> tuple[str, str | None, str]:
+    def _told(self) -> tuple[str, str, str]:
         """The model that was saved, the one to compare it with, and what to call that."""
-        return (BACKBONE, None, "") if self.kept == BACKBONE else (TUNED, BACKBONE, "before")
+        return (BACKBONE, "", "") if self.kept == BACKBONE else (TUNED, BACKBONE, "before")
 
     def advice(self) -> str:
         """Return the conclusion in one sentence: use the tuned model, or keep the backbone."""
