@@ -1,6 +1,6 @@
-"""What a report shows beyond scores: comparisons that come out right, densities, saturation, uniformity.
+"""What a report shows beyond scores: comparisons that come out right, saturation, alignment, uniformity.
 
-Pure functions from embeddings, cosines and gold scores to numbers and to the points of curves.
+Pure functions from embeddings, cosines and gold scores to numbers.
 Shapes: B pairs, D width, N texts.
 
 Sources: AoE (https://aclanthology.org/2024.acl-long.101), section 4; Wang and Isola, Understanding
@@ -11,8 +11,6 @@ contrastive representation learning through alignment and uniformity on the hype
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
@@ -20,18 +18,9 @@ from scipy.stats import kendalltau
 from angle_train.evaluate.similarity import unit_rows
 
 BANDS = 5
-_POINTS = 101
 _BLOCK = 1024
 _MOST_SPREAD = 20_000  # rows; 200 million pairs tell the mean well
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A density: points `x` and density `y` there."""
-
-    x: list[float]
-    y: list[float]
 
 
 def right_comparisons(gold: Array, similarity: Array) -> float | None:
@@ -65,19 +54,6 @@ def right_where(better: NDArray[np.bool_], similarity: Array) -> float:
     first, second = np.nonzero(better)
     gap = similarity[first] - similarity[second]
     return float((gap > 0).mean() + (gap == 0).mean() / 2)
-
-
-def density(values: Array, low: float, high: float, points: int = _POINTS) -> Curve:
-    """Return the Gaussian kernel density of values (n,) at equally spaced points of [low, high].
-
-    Bandwidth by Silverman's rule, at least a hundredth of the range so that constant values have a curve.
-    """
-    x = np.linspace(low, high, points)
-    spread = float(min(values.std(), np.subtract(*np.percentile(values, [75, 25])) / 1.34) or values.std())
-    width = max(0.9 * spread * len(values) ** -0.2, (high - low) / 100)
-    y = np.array([np.exp(-0.5 * ((point - values) / width) ** 2).sum() for point in x])
-    y /= len(values) * width * np.sqrt(2 * np.pi)
-    return Curve(x.tolist(), y.tolist())
 
 
 def saturation(similarity: Array) -> dict[str, float]:

@@ -14,18 +14,13 @@ from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from angle_data.jsonl import replace_file
 from angle_train.evaluate.compare import SPEARMAN, Result, View, sample
 from angle_train.evaluate.suite import Evaluation
-from angle_train.report.figures import (
-    band_panels,
-    bands,
-    interval_panel,
-    learning_curve_panel,
-    scatter_panels,
-)
+from angle_train.report.figures import fifths, interval_panel, learning_curve_panel, scatter_panels
 from angle_train.report.levels import DEFINITION, level_of, level_sentence, misled_sentence, power_sentences
 from angle_train.report.result import BACKBONE, NAMING_NOTES, TUNED, FitReport, space_figures
 from angle_train.report.text import Compared, advice, interval_text, notes_on, seeds_note, table_of, tone
@@ -224,28 +219,24 @@ def _look(view: View, compared: Sequence[tuple[str, str]]) -> dict[str, Any]:
         compared: Before and after: two models whose biggest changes are listed.
     """
     count = len(view.gold)
-    found, figures = bands(view), space_figures(view)
-    groups = [(band.name, band.cosines) for band in found] + [("all", view.similarity)]
+    figures, every = space_figures(view), np.ones(count, dtype=bool)
+    parts = [(f"{low:g} to {high:g}", inside) for low, high, inside in fifths(view.gold)]
     names = dict.fromkeys(name for of_model in figures.values() for name in of_model)
+
+    def cosines(inside: NDArray[np.bool_]) -> list[str]:
+        chosen = [column[inside] for column in view.similarity.values()]
+        return [f"{inside.sum():,}", *(f"{column.mean():.2f} ± {column.std():.2f}" for column in chosen)]
+
     return {
         "name": view.name,
         "count": count,
         "models": list(view.similarity),
         "changes": [(before, after, *_changes(view, before, after)) for before, after in compared],
-        "bands": [(band.style, f"gold {band.name}") for band in found],
-        "band_rows": [
-            (
-                "first" if name == "all" else "",
-                [
-                    name,
-                    f"{len(next(iter(of_model.values()))):,}",
-                    *(f"{cosines.mean():.2f} ± {cosines.std():.2f}" for cosines in of_model.values()),
-                ],
-            )
-            for name, of_model in groups
-        ],
         "scatter": scatter_panels(view),
-        "band_densities": band_panels(view),
+        "fifths": [
+            *(("", [name, *cosines(part)]) for name, part in parts),
+            ("first", ["all", *cosines(every)]),
+        ],
         "figures": [
             ("", [name, *(_figure(name, of_model.get(name)) for of_model in figures.values())])
             for name in names

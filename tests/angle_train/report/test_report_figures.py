@@ -1,4 +1,4 @@
-"""Where the reports' drawings put things: places computed by hand, colours, contrast.
+"""Where the reports' drawings put things: places computed by hand, colours, room for what is written.
 
 A plot is 340 wide; its numbers take 54 at the left, 18 at the right, 8 at the top and 38 at the bottom.
 """
@@ -28,12 +28,6 @@ def texts(svg):
     """What is written -> its place."""
     found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)<', svg)
     return {text: (float(x), float(y)) for x, y, text in found}
-
-
-def peak(drawn):
-    """The place of a line's highest point; y counts from the top."""
-    points = list(zip(drawn[::2], drawn[1::2], strict=True))
-    return min(points, key=lambda point: point[1])
 
 
 def view(gold=(0.0, 0.5, 1.0), embeddings=None, **similarity):
@@ -109,23 +103,13 @@ def test_learning_curve_starts_at_the_backbone_and_rings_the_best():
     assert '<circle class="line ink" cx="188" cy="23.3" r="6"/>' in svg
 
 
-def test_bands_cut_the_range_of_the_gold_scores_into_fifths():
-    found = figures.bands(view((1.0, 1.9, 3.0, 5.0), old=[0.0, 0.2, 0.5, 1.0]))
-    assert [(band.name, band.style, band.cosines["old"].tolist()) for band in found] == [
-        ("1 to 1.8", "b0", [0.0]),
-        ("1.8 to 2.6", "b1", [0.2]),
-        ("2.6 to 3.4", "b3", [0.5]),
-        ("4.2 to 5", "b4", [1.0]),
-    ]
-
-
-def test_bands_have_the_ordered_colours_of_their_gold_scores():
-    panels = figures.band_panels(view(old=[0.1, 0.5, 0.9], new=[0.9, 0.5, 0.1]))
-    assert [title for title, _ in panels] == ["old", "new"]
-    found = [[(kind, peak(drawn)[0]) for kind, drawn in paths(svg)] for _, svg in panels]
-    assert found == [
-        [("line b0", 80.8), ("line b2", 188), ("line b4", 295.2)],
-        [("line b0", 295.2), ("line b2", 188), ("line b4", 80.8)],
+def test_fifths_cut_the_range_of_the_gold_scores():
+    found = figures.fifths(np.array([1.0, 1.9, 3.0, 5.0]))
+    assert [(low, high, inside.nonzero()[0].tolist()) for low, high, inside in found] == [
+        (1, pytest.approx(1.8), [0]),
+        (pytest.approx(1.8), pytest.approx(2.6), [1]),
+        (pytest.approx(2.6), pytest.approx(3.4), [2]),
+        (pytest.approx(4.2), 5, [3]),
     ]
 
 
@@ -190,6 +174,5 @@ def test_what_is_written_in_a_figure_does_not_overlap(scores):
         figures.learning_curve_panel(curve, 9000),
         figures.interval_panel("news", rows, (100 * low, 100 * high), "average_precision × 100"),
         *figures.scatter_panels(shown),
-        *figures.band_panels(shown),
     ]
-    assert [crowded(svg) for _, svg in drawn] == [[]] * 4
+    assert [crowded(svg) for _, svg in drawn] == [[]] * 3
