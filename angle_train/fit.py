@@ -20,6 +20,7 @@ from torch import Tensor
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.locking import hold
+from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, load_run_data, run_leaks
 from angle_train.evaluate.similarity import evaluate_model
 from angle_train.model.adapters import has_adapters
@@ -390,7 +391,8 @@ def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: di
     """Write model and reports, and mark the run as finished."""
     config, directory = run.config, run.directory
     report = make_report(config.recipe, run.data, trained, directory.fingerprint["backbone"], details, model)
-    doubted, made = report.kept == TUNED and not report.shown_better, made_line(time.monotonic() - run.begun)
+    doubted, usd = report.kept == TUNED and not report.shown_better, sum(map(labels_usd, config.data))
+    made = made_line(time.monotonic() - run.begun, usd)
     instead = config.out / HIDDEN / _INSTEAD
     instead.unlink(missing_ok=True)
     if doubted and config.require_better:

@@ -112,7 +112,7 @@ def _metadata(name: str, report: FitReport, backbone_card: str | None) -> str:
         EvalResult(
             task_type="sentence-similarity",
             task_name="Semantic similarity",
-            dataset_type=result.pairs,
+            dataset_type=result.pairs,  # results of one type are taken for one set
             dataset_name=result.pairs,
             metric_type="spearman_cosine",
             metric_name="Spearman of cosines",

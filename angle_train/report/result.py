@@ -281,16 +281,22 @@ class FitReport:
             head = "Not shown to be better, so the backbone stays"
         elif {"better", "worse"} <= found:
             head = "Better on some pairs, worse on others"
-        elif found & {"better", "worse"}:
-            head = "Better" if "better" in found else "Worse"
+        elif "better" in found:
+            head = "Seemingly better" if self._flattered else "Better"
+        elif "worse" in found:
+            head = "Worse"
         else:
             head = "Not shown to be better"
-        levels = [Level(**level) for level in self.details.get("comparisons", ())]
+        levels = self.levels
         return f"{head}: {level_sentence(levels, *self._told)}." if levels else f"{head}."
+
+    @property
+    def levels(self) -> list[Level]:
+        """The shares of comparisons that come out right, of every set that is shown."""
+        return [Level(**level) for level in self.details.get("comparisons", ())]
 
     def evidence(self) -> list[str]:
         """Return what stands behind it: words that mislead, what the sample can show, shared texts."""
-        levels = [Level(**level) for level in self.details.get("comparisons", ())]
         judged = {(result.role, result.pairs) for result in self.judged}
         shared = [
             f"{100 * leak.texts:.0f} % of the texts of {leak.name} are in {leak.origin} pairs too"
@@ -298,7 +304,7 @@ class FitReport:
             for leak in (Leak(**leak) for leak in self.details.get("leaks", ()))
             if leak.texts and (leak.role, leak.name) in judged
         ]
-        misled = misled_sentence(levels, *self._told)
+        misled = misled_sentence(self.levels, *self._told)
         return [*([misled] if misled else []), *power_sentences(self.judged), *shared]
 
     @property
@@ -315,9 +321,13 @@ class FitReport:
             return f"No checkpoint surely ranked the {pairs} better: keep the backbone."
         if not self.compared:
             return "Nothing was compared with the backbone."
+        return advice(self.compared, "the backbone", seen=self._flattered)
+
+    @property
+    def _flattered(self) -> bool:
+        """Whether the tuned weights learned from the pairs of the verdict, or were chosen by them."""
         chosen_by = all(result.role == "dev" for result in self.judged)
-        learned_from = any(leak.pairs > _MANY_LEAKS * leak.count for leak in self.leaks)
-        return advice(self.compared, "the backbone", seen=chosen_by or learned_from)
+        return chosen_by or any(leak.pairs > _MANY_LEAKS * leak.count for leak in self.leaks)
 
     def verdict(self) -> list[str]:
         """Return the verdict in sentences: the conclusion first, then one line for each set of pairs.

@@ -231,8 +231,8 @@ def short_name(model: str) -> str:
     return model.split("@")[0].rstrip("/").rsplit("/", 1)[-1]
 
 
-def made_line(seconds: float | None = None) -> str:
-    """Return when and with what a page was made, and how long the computing took.
+def made_line(seconds: float, usd: float = 0.0) -> str:
+    """Return when and with what a page was made, how long that took, and what the labels cost, if known.
 
     SOURCE_DATE_EPOCH, as builds that are to be repeated set it, replaces the day and leaves out the time:
     then the same run has the same page.
@@ -240,6 +240,8 @@ def made_line(seconds: float | None = None) -> str:
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     day = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdigit() else datetime.now(UTC)
     parts = [f"Made on {day.day} {day:%B %Y}", f"angle-toolkit {version('angle-toolkit')}"]
-    if seconds is not None and not fixed:
+    if not fixed:
         parts.append(f"computing took {'less than a minute' if seconds < 60 else duration(seconds)}")
+    if usd:
+        parts.append(f"the labels cost {usd:,.2f} USD")
     return ", ".join(parts) + "."

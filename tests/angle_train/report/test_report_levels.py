@@ -94,6 +94,6 @@ def test_the_day_can_be_fixed_and_then_a_page_has_no_time(monkeypatch):
     assert made_line(7200).startswith("Made on 2 January 1970, angle-toolkit ")
     assert "took" not in made_line(7200)
     monkeypatch.delenv("SOURCE_DATE_EPOCH")
-    assert f"{time.gmtime().tm_year}, angle-toolkit" in made_line()
+    assert f"{time.gmtime().tm_year}, angle-toolkit" in made_line(1)
     assert made_line(59).endswith(", computing took less than a minute.")
-    assert made_line(7500).endswith(", computing took 2 h 5 min.")
+    assert made_line(7500, 1.234).endswith(", computing took 2 h 5 min, the labels cost 1.23 USD.")

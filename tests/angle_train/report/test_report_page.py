@@ -248,6 +248,8 @@ def test_what_stands_behind_the_headline_is_below_it(fit_page):
         "24 % of the texts of set0 are in training pairs too, with other partners"
         "tuning helped on set0: +7.0 [+1.0, +13.0]"
     )
+    leaky = replace(made, details=made.details | {"leaks": [leak | {"pairs": 40}]})
+    assert "Seemingly better: of 100 comparisons 82" in plain(fit_page(leaky))
     kept = fit_page(replace(made, kept="backbone", details=made.details | {"choice": CHOICE | {"chosen": 0}}))
     assert "Not shown to be better, so the backbone stays: of 100 comparisons 74 come out right." in plain(
         kept
