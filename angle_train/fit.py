@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
+from angle_data.console import duration
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.locking import hold
@@ -67,7 +68,6 @@ from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_on
 
 log = logging.getLogger("angle.fit")
 
-_CLOCK = "seconds"  # that the sessions of a run took that were cut off
 _INSTEAD = "backbone.html"  # the page of a run whose tuned model is saved although nothing speaks for it
 
 
@@ -119,16 +119,12 @@ class FitResult:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run under way: what was asked for, with `auto` lengths settled, and the checkpoint to go on from.
-
-    `begun` is the time on the monotonic clock, less what earlier sessions took.
-    """
+    """A run under way: what was asked for, with `auto` lengths settled, and the checkpoint to go on from."""
 
     config: FitConfig
     data: RunData
     directory: RunDirectory
     resume: Path | None
-    begun: float
 
     def train(
         self, model: SentenceTransformer, dev: DevEvaluator | None = None, stop_at: int | None = None
@@ -157,6 +153,7 @@ def fit(config: FitConfig) -> FitResult:
     """
     if Path(config.backbone).resolve() == config.out.resolve():
         raise InputError(f"--out {config.out} is the backbone itself; give another directory")
+    begun = time.monotonic()
     check_trackers(config.report_to)
     check_device(config.device, numbered=False)
     with connect(config.device), memory_errors_in_one_line(), ExitStack() as held:
@@ -170,7 +167,7 @@ def fit(config: FitConfig) -> FitResult:
         leaks = run_leaks(data)
         sized, model, lengths = load_at_length(config, data)
         resolve_precision(config.recipe.training.precision, model.device)  # refuses at once what cannot be
-        run = _Run(sized, data, directory, *on_first(lambda: _claim(config, directory, held)))
+        run = _Run(sized, data, directory, on_first(lambda: _claim(config, directory, held)))
         with tracker_folder(config.out):
             before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
             trained = _train_with_dev(run, model, before) if data.dev else _train_by_parts(run, model, before)
@@ -178,6 +175,7 @@ def fit(config: FitConfig) -> FitResult:
         if known := hub_id(config.backbone):
             details["base_model"] = known
         report = on_first(lambda: _finish(replace(run, config=config), model, trained, details))
+        log.info("done in %s", duration(time.monotonic() - begun))
     return FitResult(config.out, report, already_finished=False)
 
 
@@ -206,27 +204,14 @@ def fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:
     return parts | ({"human-graded pairs": data.human.sha256()} if data.human is not None else {})
 
 
-def _claim(config: FitConfig, directory: RunDirectory, held: ExitStack) -> tuple[Path | None, float]:
-    """Take the directory for as long as `held` is open; return the checkpoint to go on from, and `begun`."""
-    begun = time.monotonic()
+def _claim(config: FitConfig, directory: RunDirectory, held: ExitStack) -> Path | None:
+    """Take the directory for as long as `held` is open; return the checkpoint to go on from, if any."""
     held.enter_context(hold(config.out / HIDDEN))
     # The status again: another process may have written here while the model was loaded.
     resume = directory.claim(directory.status(overwrite=config.overwrite), overwrite=config.overwrite)
     if resume:
         log.info("going on from %s", resume)
-    clock = config.out / HIDDEN / _CLOCK
-    if clock.is_file() and (resume or directory.folds.is_dir()):
-        begun -= float(clock.read_text())
-
-    def stop_clock(kind: type[BaseException] | None, *_: object) -> None:
-        with suppress(OSError):
-            if kind:
-                clock.write_text(f"{time.monotonic() - begun:.0f}")
-            else:
-                clock.unlink(missing_ok=True)
-
-    held.push(stop_clock)
-    return resume, begun
+    return resume
 
 
 def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, SentenceTransformer, dict[str, Any]]:
@@ -392,7 +377,7 @@ def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: di
     config, directory = run.config, run.directory
     report = make_report(config.recipe, run.data, trained, directory.fingerprint["backbone"], details, model)
     doubted, usd = report.kept == TUNED and not report.shown_better, sum(map(labels_usd, config.data))
-    made = made_line(time.monotonic() - run.begun, usd)
+    made = made_line(usd=usd)
     instead = config.out / HIDDEN / _INSTEAD
     instead.unlink(missing_ok=True)
     if doubted and config.require_better:

@@ -231,17 +231,17 @@ def short_name(model: str) -> str:
     return model.split("@")[0].rstrip("/").rsplit("/", 1)[-1]
 
 
-def made_line(seconds: float, usd: float = 0.0) -> str:
+def made_line(seconds: float | None = None, usd: float = 0.0) -> str:
     """Return when and with what a page was made, how long that took, and what the labels cost, if known.
 
-    SOURCE_DATE_EPOCH, as builds that are to be repeated set it, replaces the day and leaves out the time:
-    then the same run has the same page.
+    SOURCE_DATE_EPOCH, as builds that are to be repeated set it, replaces the day. The page of a run has no
+    time, so that the same run has the same page on the same day.
     """
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     day = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdigit() else datetime.now(UTC)
     parts = [f"Made on {day.day} {day:%B %Y}", f"angle-toolkit {version('angle-toolkit')}"]
-    if not fixed:
-        parts.append(f"computing took {'less than a minute' if seconds < 60 else duration(seconds)}")
+    if seconds is not None:
+        parts.append(f"computing took {duration(seconds)}")
     if usd:
         parts.append(f"the labels cost {usd:,.2f} USD")
     return ", ".join(parts) + "."

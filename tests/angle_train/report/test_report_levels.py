@@ -1,5 +1,6 @@
 """How good a model is in words: comparisons that come out right, words that mislead, what a sample shows."""
 
+import re
 import time
 
 import numpy as np
@@ -89,11 +90,9 @@ def test_every_pair_of_a_large_set_is_compared_and_a_part_of_it_for_its_words():
         assert 0 < level.misled[model] < 1
 
 
-def test_the_day_can_be_fixed_and_then_a_page_has_no_time(monkeypatch):
+def test_the_day_can_be_fixed(monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
-    assert made_line(7200).startswith("Made on 2 January 1970, angle-toolkit ")
-    assert "took" not in made_line(7200)
-    monkeypatch.delenv("SOURCE_DATE_EPOCH")
-    assert f"{time.gmtime().tm_year}, angle-toolkit" in made_line(1)
-    assert made_line(59).endswith(", computing took less than a minute.")
+    assert re.fullmatch(r"Made on 2 January 1970, angle-toolkit [\d.]+\.", made_line())
     assert made_line(7500, 1.234).endswith(", computing took 2 h 5 min, the labels cost 1.23 USD.")
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    assert f"{time.gmtime().tm_year}, angle-toolkit" in made_line()
