@@ -9,9 +9,11 @@ angle-data gis --repos list.txt --out gis
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from angle_data.console import run_app
+from angle_data.console import run_app, show_version
 from angle_data.ensemble.command import ensemble
 from angle_data.gis.command import explain, gis, rehydrate, sample
 from angle_data.labelling.command import llm_label, llm_score, mine
@@ -19,7 +21,6 @@ from angle_data.labelling.command import llm_label, llm_score, mine
 app = typer.Typer(
     name="angle-data",
     help="Texts in, labelled sentence pairs out.",
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -27,7 +28,11 @@ app = typer.Typer(
 
 
 @app.callback()
-def _program() -> None:
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=show_version, is_eager=True)
+    ] = False,
+) -> None:
     """Texts in, labelled sentence pairs out."""
 
 

@@ -44,6 +44,17 @@ def say_result(text: str) -> None:
         typer.echo(text)
 
 
+def show_version(wanted: bool) -> None:
+    """Print the toolkit's version and end, if that is wanted: what `--version` calls."""
+    if wanted:
+        from importlib.metadata import version
+
+        import typer
+
+        typer.echo(f"angle-toolkit {version('angle-toolkit')}")
+        raise typer.Exit
+
+
 def run_app(app: Callable[[], Any], program: str) -> None:
     """Run a typer app and turn the errors a user can fix into one line and the documented exit code.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from angle_data.console import configure_logging, run_app, say_result
+from angle_data.console import configure_logging, run_app, say_result, show_version
 from angle_data.errors import InputError
 
 _PAIRS = ".jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet"
@@ -57,11 +58,19 @@ def _of_recipe(text: str) -> Any:
 app = typer.Typer(
     name="angle-train",
     help="Labelled sentence pairs in, embedding model and report out.",
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Labelled sentence pairs in, embedding model and report out."""
 
 
 @app.command("fit")
@@ -316,6 +325,7 @@ def eval_models(
     Example: angle-train eval --model model --task sts --task transfer --data-dir data
     """
     configure_logging(quiet=quiet, verbose=verbose)
+    begun = time.monotonic()
     for_pairs = {"--split": split, "--scale": scale}
     for_tasks = {"--data-dir": data_dir, "--seed": seed}
     _check_options(bool(pairs), bool(task), bool(model or seeds_of), for_tasks if pairs else for_pairs)
@@ -335,17 +345,17 @@ def eval_models(
 
     settings = Settings(_SEED if seed is None else seed, device)
     systems, base = systems_of(model or [], seeds_of or [], baseline)
+    measured = [*systems, *([base] if base else [])]
+    check_inputs(pairs or [], [name for system in measured for name in system.members])
     tasks: Mapping[str, Task]
     if pairs:
-        measured = [*systems, *([base] if base else [])]
-        check_inputs(pairs, [name for system in measured for name in system.members])
         tasks = own_pairs(pairs, split, scale)
     else:
         tasks = {name: load_task(name) for name in expand_names(task or [])}
     found = evaluate(systems, tasks, DataFolder(data_dir) if data_dir else Hub(), base, settings)
     if report:
         from angle_train.report.page import write_eval_page
-        from angle_train.report.text import command_line, portable
+        from angle_train.report.text import command_line, made_line, portable
 
         given = {
             "--model": [portable(name) for name in model or []],
@@ -358,7 +368,8 @@ def eval_models(
             "--data-dir": portable(str(data_dir)) if data_dir else None,
             "--seed": str(settings.seed) if task else None,
         }
-        write_eval_page(report, found, command_line("angle-train eval", list(given.items())))
+        line = command_line("angle-train eval", list(given.items()))
+        write_eval_page(report, found, line, made_line(time.monotonic() - begun))
     if as_json:
         typer.echo(found.to_json())
     else:
@@ -404,6 +415,7 @@ def encode_texts(
     from angle_train.model.load import check_training_extra
 
     check_training_extra("angle-train encode")
+    check_inputs([], [model])
     from angle_train.encode import EncodeConfig, encode
 
     result = encode(
@@ -438,14 +450,14 @@ def _check_page(report: Path) -> None:
 
 
 def check_inputs(sources: Iterable[str], models: Iterable[str]) -> None:
-    """Check that pairs and models exist, before imports that take seconds; the hub is not asked."""
+    """Check that pairs and models exist, before imports that take seconds; the hub is asked for models."""
     from angle_train.data.sources import check_source
-    from angle_train.model.load import check_model_path
+    from angle_train.model.load import check_model
 
     for source in sources:
         check_source(source)
     for model in models:
-        check_model_path(model)
+        check_model(model)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ what gets saved if no checkpoint surely ranks the dev pairs better.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -17,9 +18,11 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
+from angle_data.console import duration
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.locking import hold
+from angle_train.data.sources import labels_usd
 from angle_train.data.splits import RunData, load_run_data, run_leaks
 from angle_train.evaluate.similarity import evaluate_model
 from angle_train.model.adapters import has_adapters
@@ -27,6 +30,7 @@ from angle_train.model.load import (
     backbone_identity,
     check_device,
     finish_training,
+    hub_id,
     load_backbone,
     load_for_training,
     quiet_libraries,
@@ -36,6 +40,7 @@ from angle_train.model.load import (
 from angle_train.model.long_text import choose_length
 from angle_train.objective.loss import widths
 from angle_train.recipe import AUTO, BackboneConfig, Recipe
+from angle_train.report.card import write_card
 from angle_train.report.page import write_fit_page
 from angle_train.report.result import (
     BACKBONE,
@@ -46,9 +51,8 @@ from angle_train.report.result import (
     make_report,
     mean_spearman,
     measure,
-    spearmans,
 )
-from angle_train.report.text import command_line, portable
+from angle_train.report.text import command_line, made_line, portable
 from angle_train.train.arguments import (
     Schedule,
     check_trackers,
@@ -60,7 +64,7 @@ from angle_train.train.choosing import climb, resampled, what_pairs_show
 from angle_train.train.folds import cross_fit
 from angle_train.train.merging import blend, blended, shares_to_try, snapshot
 from angle_train.train.processes import connect, on_first
-from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, record_dev_scores, restore, train
+from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
 from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
@@ -150,6 +154,7 @@ def fit(config: FitConfig) -> FitResult:
     """
     if Path(config.backbone).resolve() == config.out.resolve():
         raise InputError(f"--out {config.out} is the backbone itself; give another directory")
+    begun = time.monotonic()
     check_trackers(config.report_to)
     check_device(config.device, numbered=False)
     with connect(config.device), memory_errors_in_one_line(), ExitStack() as held:
@@ -168,7 +173,10 @@ def fit(config: FitConfig) -> FitResult:
             before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
             trained = _train_with_dev(run, model, before) if data.dev else _train_by_parts(run, model, before)
         details = {"leaks": [asdict(leak) for leak in leaks], "command": _command(config), **lengths}
+        if known := hub_id(config.backbone):
+            details["base_model"] = known
         report = on_first(lambda: _finish(replace(run, config=config), model, trained, details))
+        log.info("done in %s", duration(time.monotonic() - begun))
     return FitResult(config.out, report, already_finished=False)
 
 
@@ -369,23 +377,22 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> 
 
 def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: dict[str, Any]) -> FitReport:
     """Write model and reports, and mark the run as finished."""
-    config, data, directory = run.config, run.data, run.directory
-    report = make_report(config.recipe, data, trained, directory.fingerprint["backbone"], details, model)
-    doubted = report.kept == TUNED and not report.shown_better
+    config, directory = run.config, run.directory
+    report = make_report(config.recipe, run.data, trained, directory.fingerprint["backbone"], details, model)
+    doubted, usd = report.kept == TUNED and not report.shown_better, sum(map(labels_usd, config.data))
+    made = made_line(usd=usd)
     instead = config.out / HIDDEN / _INSTEAD
     instead.unlink(missing_ok=True)
     if doubted and config.require_better:
         report = report.with_backbone()
     elif doubted:
-        write_fit_page(instead, report.with_backbone(), trained.views())
+        write_fit_page(instead, report.with_backbone(), trained.views(), made)
     if report.kept == BACKBONE:
         log.info("%s", report.verdict()[0])
-    elif data.dev:  # the parts held out in turn measured other models
-        record_dev_scores(model, data.dev, spearmans(data.dev, trained.after.columns))
     with disk_errors_in_one_line(config.out), replace_file(config.out / "recipe.toml") as stream:
         stream.write(config.recipe.to_toml_text())
     _write(config, report, model)
-    write_fit_page(config.out / "report.html", report, trained.views())
+    write_fit_page(config.out / "report.html", report, trained.views(), made)
     directory.finish()
     return report
 
@@ -399,7 +406,7 @@ def _write(config: FitConfig, report: FitReport, tuned: SentenceTransformer | No
     with disk_errors_in_one_line(config.out):
         report.write(config.out / "report.json")
         save_model(model, config.out)
-        report.add_to_card(config.out / "README.md")
+        write_card(config.out / "README.md", report, model)
 
 
 def _reopen(config: FitConfig) -> FitReport:

@@ -1,6 +1,6 @@
 """Reports that are made up, for the tests of the pages: every section has something to show."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -8,6 +8,7 @@ from angle_train.evaluate.bootstrap import Difference, Interval
 from angle_train.evaluate.compare import Result, View, sample
 from angle_train.evaluate.seeds import SeedTest
 from angle_train.evaluate.suite import Evaluation
+from angle_train.report.levels import level_of
 from angle_train.report.result import NAMING_NOTES, DataNote, FitReport, space_figures
 
 BETTER, WORSE, SAME = (0.05, 0.01, 0.09), (-0.05, -0.09, -0.01), (0.01, -0.02, 0.04)
@@ -109,6 +110,7 @@ def made_report():
         "folds": FOLDS,
         "merge": {"share": 0.3, "shares": [0.0, 0.3], "dev": [0.6511, 0.6622]},
         "analysis": [{"pairs": v.name, "models": space_figures(v)} for v in shown],
+        "comparisons": [asdict(level_of(v)) for v in shown],
         "command": "angle-train fit --recipe recipe.toml --data 'my <pairs>.jsonl' --out model",
         "processes": 3,
     }  # fmt: skip

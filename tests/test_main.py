@@ -13,10 +13,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = pytest.mark.parametrize("package", ["angle_data", "angle_train"])
 
 
-def run(package, path=""):
+def run(package, path="", option="--help"):
     """`python -m PACKAGE --help`, with `path` before all other places of modules."""
     return subprocess.run(
-        [sys.executable, "-m", package, "--help"],
+        [sys.executable, "-m", package, option],
         capture_output=True,
         text=True,
         check=False,
@@ -45,3 +45,11 @@ def test_the_module_is_the_installed_command(package):
     module, function = scripts[name].split(":")
     assert module == f"{package}.__main__"
     assert callable(getattr(import_module(module), function))
+
+
+@PACKAGES
+def test_the_program_says_its_version_and_completes_its_words(package):
+    done = run(package, option="--version")
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert (done.returncode, done.stdout) == (0, f"angle-toolkit {version}\n")
+    assert "--install-completion" in run(package).stdout

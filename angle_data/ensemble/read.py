@@ -47,7 +47,8 @@ NO_GRADES: Grades = MappingProxyType({})
 class Run:
     """One run of an annotator: its name, its candidates and its recorded settings.
 
-    `digest` is a sha256 of the candidates that does not depend on the order of their rows.
+    `digest` is a sha256 of the candidates that does not depend on the order of their rows, `usd` what they
+    cost, where that is known.
     """
 
     path: Path
@@ -56,6 +57,7 @@ class Run:
     digest: str
     settings: dict[str, str | int | float]
     unfinished: bool = False
+    usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +209,8 @@ def _read_run(path: Path) -> Run:
         raise InputError(f"{file} mixes the annotators {', '.join(models)}; a run holds one annotator")
     rows = sorted("\n".join(map(str, candidate.to_dict().values())) for candidate in candidates)
     digest = hashlib.sha256("\n\n".join(rows).encode()).hexdigest()
-    return Run(path, models[0], candidates, digest, _read_settings(path), unfinished)
+    usd = _read_run_file(path).get("usd")
+    return Run(path, models[0], candidates, digest, _read_settings(path), unfinished, usd)
 
 
 def _read_candidate(row: dict[str, Any], where: str) -> Candidate:

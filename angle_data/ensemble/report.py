@@ -121,6 +121,7 @@ def make_report(
                 "candidates": len(run.candidates),
                 "sha256": run.digest,
                 **({"finished": False} if run.unfinished else {}),
+                **({} if run.usd is None else {"usd": run.usd}),
                 **run.settings,
             }
             for run in runs

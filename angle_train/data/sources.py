@@ -5,6 +5,7 @@ A source is a .jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet file, a dataset dire
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from pathlib import Path
@@ -79,6 +80,18 @@ def dataset_splits(spec: str) -> list[str]:
     if not Path(spec).is_dir():
         return []
     return sorted({file.name.split("-")[0] for file in _data_directory(Path(spec)).glob("*-*.parquet")})
+
+
+def labels_usd(spec: str) -> float:
+    """Return what the labels of a dataset directory cost, by the report beside it; 0 if that is not known."""
+    if spec.startswith(HUB_PREFIX) or not Path(spec).is_dir():
+        return 0.0
+    try:
+        report = (_data_directory(Path(spec)).parent.parent / "report.json").read_text(encoding="utf-8")
+        costs = [run["usd"] for run in json.loads(report)["runs"]]
+    except (OSError, ValueError, LookupError, TypeError):
+        return 0.0
+    return float(sum(costs))
 
 
 def _data_directory(path: Path) -> Path:

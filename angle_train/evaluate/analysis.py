@@ -1,48 +1,59 @@
-"""What a report shows beyond scores: score densities, saturation, alignment, uniformity.
+"""What a report shows beyond scores: comparisons that come out right, saturation, alignment, uniformity.
 
-Pure functions from embeddings, cosines and gold scores to numbers and to the points of curves.
+Pure functions from embeddings, cosines and gold scores to numbers.
 Shapes: B pairs, D width, N texts.
 
 Sources: AoE (https://aclanthology.org/2024.acl-long.101), section 4; Wang and Isola, Understanding
 contrastive representation learning through alignment and uniformity on the hypersphere
-(https://arxiv.org/abs/2005.10242).
+(https://arxiv.org/abs/2005.10242); Somers, A new asymmetric measure of association for ordinal variables
+(https://doi.org/10.2307/2090408).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import kendalltau
 
 from angle_train.evaluate.similarity import unit_rows
 
 BANDS = 5
-_POINTS = 101
 _BLOCK = 1024
 _MOST_SPREAD = 20_000  # rows; 200 million pairs tell the mean well
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A density: points `x` and density `y` there."""
+def right_comparisons(gold: Array, similarity: Array) -> float | None:
+    """Return the share (0..1) of comparisons of two pairs that come out as the gold scores (B,) say.
 
-    x: list[float]
-    y: list[float]
-
-
-def density(values: Array, low: float, high: float, points: int = _POINTS) -> Curve:
-    """Return the Gaussian kernel density of values (n,) at equally spaced points of [low, high].
-
-    Bandwidth by Silverman's rule, at least a hundredth of the range so that constant values have a curve.
+    Compared are all two pairs with different gold scores; the one with the higher gold score is to have the
+    higher similarity (B,), and equal similarities count half. Chance has 0.5: it is (1 + Somers' D) / 2.
+    None where all gold scores are equal.
     """
-    x = np.linspace(low, high, points)
-    spread = float(min(values.std(), np.subtract(*np.percentile(values, [75, 25])) / 1.34) or values.std())
-    width = max(0.9 * spread * len(values) ** -0.2, (high - low) / 100)
-    y = np.array([np.exp(-0.5 * ((point - values) / width) ** 2).sum() for point in x])
-    y /= len(values) * width * np.sqrt(2 * np.pi)
-    return Curve(x.tolist(), y.tolist())
+    unequal, apart = _unequal(gold), _unequal(similarity)
+    if not unequal:
+        return None
+    # Kendall's tau-b is right minus wrong ones, divided by this root; it takes B log B steps, not B².
+    excess = kendalltau(gold, similarity).statistic * np.sqrt(unequal * apart) if apart else 0.0
+    return float(0.5 + excess / unequal / 2)
+
+
+def _unequal(values: Array) -> float:
+    """Return how many of all two values (B,) differ."""
+    _, counts = np.unique(values, return_counts=True)
+    return float((len(values) ** 2 - (counts.astype(np.float64) ** 2).sum()) / 2)
+
+
+def right_where(better: NDArray[np.bool_], similarity: Array) -> float:
+    """Return the share of right comparisons among those that `better` (B, B) holds, at least one.
+
+    Args:
+        better: Whether the pair of the row is to have a higher similarity than that of the column.
+        similarity: (B,).
+    """
+    first, second = np.nonzero(better)
+    gap = similarity[first] - similarity[second]
+    return float((gap > 0).mean() + (gap == 0).mean() / 2)
 
 
 def saturation(similarity: Array) -> dict[str, float]:

@@ -121,7 +121,7 @@ def systems_of(
 ) -> tuple[list[System], System | None]:
     """Return the systems that single models and patterns of seeds stand for, and that of the baseline.
 
-    Their names differ: those of an equal last part are called by their whole path.
+    Their names differ, see `short_names`.
 
     Args:
         models: Directories or hub ids, each a system.
@@ -149,11 +149,19 @@ def systems_of(
 
 
 def short_names(models: Sequence[str]) -> dict[str, str]:
-    """Return the last part of each id, path or pattern where that is unambiguous, else the whole."""
-    last = [Path(model).name or model for model in models]
-    return {
-        model: short if last.count(short) == 1 else model for model, short in zip(models, last, strict=True)
-    }
+    """Return as many of the last parts of each id, path or pattern as tell it from the others."""
+    names = {}
+    for model in models:
+        parts = Path(model).parts or (model,)
+        tails = ["/".join(parts[-count:]) for count in range(1, len(parts) + 1)]
+        others = [Path("/", other) for other in models if other != model]
+        names[model] = next((tail for tail in tails if not _ends_so(tail, others)), model)
+    return names
+
+
+def _ends_so(tail: str, paths: Sequence[Path]) -> bool:
+    count = len(Path(tail).parts)
+    return any(path.parts[-count:] == Path(tail).parts for path in paths)
 
 
 def seed_test(old: System, before: Sequence[float], new: System, after: Sequence[float]) -> SeedTest | None:

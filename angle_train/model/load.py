@@ -10,6 +10,7 @@ import importlib.util
 import json
 import logging
 import pickle
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -89,6 +90,15 @@ def backbone_identity(id_or_path: str) -> str:
     return f"{root.resolve().name}@{_digest(root)[:12]}" if root.is_dir() else id_or_path
 
 
+def hub_id(id_or_path: str) -> str | None:
+    """Return a model's id on the hub, also of a folder of the hub's cache; None for other directories."""
+    path = Path(id_or_path)
+    if not path.is_dir():
+        return id_or_path
+    in_cache = re.search(r"/models--([^/]+)--([^/]+)/snapshots/", path.resolve().as_posix() + "/")
+    return f"{in_cache[1]}/{in_cache[2]}" if in_cache else None
+
+
 def _digest(root: Path) -> str:
     """Return the SHA-256 of a model's directory, and of its base's where it holds adapters."""
     digest = hashlib.sha256()
@@ -166,7 +176,7 @@ def load_backbone(
     """
     check_training_extra("loading a model")
     config = config or BackboneConfig()
-    cached_only = not check_model_path(id_or_path) and not _hub_answers(id_or_path)
+    cached_only = check_model(id_or_path)
     options = _loading_options(config, device)
     from safetensors import SafetensorError
     from sentence_transformers import SentenceTransformer
@@ -191,11 +201,6 @@ def load_backbone(
                 f"disk; fetch or save the model again ({_reason(error)})"
             ) from None
         except (OSError, ValueError, ImportError, KeyError, RuntimeError) as error:
-            if cached_only:
-                raise InputError(
-                    f"{id_or_path} is no local directory and not in the cache, and the hub cannot be reached "
-                    "(or HF_HUB_OFFLINE forbids it); give a local directory, or check the network"
-                ) from None
             raise InputError(
                 f"{id_or_path} cannot be loaded as an embedding model: {_reason(error)}"
             ) from error
@@ -297,6 +302,32 @@ def check_model_path(id_or_path: str) -> bool:
     return False
 
 
+def check_model(id_or_path: str) -> bool:
+    """Check that a model can be had, before anything heavy is loaded.
+
+    Returns whether that is from the hub's cache alone, as the hub cannot be asked.
+
+    Raises:
+        InputError: It is a path without a model, an id that the hub does not know, or cannot be had.
+    """
+    if check_model_path(id_or_path) or _hub_answers(id_or_path):
+        return False
+    from huggingface_hub import try_to_load_from_cache
+
+    names = ("modules.json", "config.json")
+    if not any(isinstance(try_to_load_from_cache(i, n), str) for i in _hub_ids(id_or_path) for n in names):
+        raise InputError(
+            f"{id_or_path} is no local directory and not in the cache, and the hub cannot be reached "
+            "(or HF_HUB_OFFLINE forbids it); give a local directory, or check the network"
+        )
+    return True
+
+
+def _hub_ids(model_id: str) -> list[str]:
+    """Return what a name may mean on the hub: short names are Sentence Transformers' own models, too."""
+    return [model_id] if "/" in model_id else [model_id, f"sentence-transformers/{model_id}"]
+
+
 def _hub_answers(model_id: str) -> bool:
     """Return whether the hub has the model; False if it cannot be asked, so that the cache must do.
 
@@ -307,9 +338,7 @@ def _hub_answers(model_id: str) -> bool:
 
     from angle_train.data.sources import TOKEN_REFUSED
 
-    # Short names are Sentence Transformers' own models there.
-    candidates = [model_id] if "/" in model_id else [model_id, f"sentence-transformers/{model_id}"]
-    for candidate in candidates:
+    for candidate in _hub_ids(model_id):
         try:
             HfApi().model_info(candidate, timeout=10)
         except HFValidationError:
@@ -421,13 +450,13 @@ def finish_training(
 
 
 def save_model(model: SentenceTransformer, directory: Path) -> None:
-    """Write the model as a folder that Sentence Transformers opens, in place of one that is there.
+    """Write the model as a folder that Sentence Transformers opens, in place of one that is there. No card.
 
     Its weights can be read by whoever can read the files beside them; safetensors writes for the owner alone.
     """
     _remove_model(directory)
     with quiet_libraries():
-        model.save_pretrained(str(directory))
+        model.save_pretrained(str(directory), create_model_card=False)
     mode = (directory / "modules.json").stat().st_mode
     for path in directory.rglob("*.safetensors"):
         path.chmod(mode)

@@ -1,30 +1,28 @@
-"""The figures of a page as SVG text: intervals, learning curve, densities of cosines.
+"""The figures of a page as SVG text: intervals, gold against cosine, learning curve.
 
-The page's style sheet gives the colours by class, `s0` … for models and `b0` … for bands of gold scores, so
-that one drawing suits light and dark pages. A figure is narrow enough for a phone. The same numbers give the
-same bytes.
+The page's style sheet gives the colours by class, `s0` … for models, so that one drawing suits light and dark
+pages. A figure is narrow enough for a phone. The same numbers give the same bytes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluate.analysis import BANDS, density
+from angle_train.evaluate.analysis import BANDS
 from angle_train.evaluate.bootstrap import Interval
-from angle_train.evaluate.compare import WORD_OVERLAP, View
+from angle_train.evaluate.compare import WORD_OVERLAP, View, sample
 
 Panel = tuple[str, str]
 """Title and SVG."""
 
 _WIDTH = 340
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 8, 38
+_LEFT, _RIGHT, _TOP, _BOTTOM = 54, 18, 8, 38
 _ROW = 40
 _COLOURS = 5
 _LONGEST_NAME = 44
@@ -34,7 +32,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     """Return about `about` round numbers within [low, high]; low must be below high."""
     raw = (high - low) / about
     power = 10.0 ** math.floor(math.log10(raw))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw * 0.999)
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)
     return [round(number * step, 10) for number in range(first, math.floor(high / step + 1e-9) + 1)]
 
@@ -59,18 +57,20 @@ class Plot:
         self._bottom, self._height, self._left = height - _BOTTOM, height, left
         self._parts: list[str] = []
 
-    def x_axis(self, label: str) -> None:
-        """Draw the axis at the bottom, with round numbers."""
+    def x_axis(self, label: str, grid: bool = False) -> None:
+        """Draw the axis at the bottom, with round numbers, and lines up from them as a grid."""
         self._parts.append(f'<path class="axis" d="M{self._left} {self._bottom}H{_WIDTH - _RIGHT}"/>')
         for value in ticks(*self._x):
             place = self._across(value)
+            if grid:
+                self._parts.append(f'<path class="grid" d="M{place} {_TOP}V{self._bottom}"/>')
             self._parts.append(f'<path class="axis" d="M{place} {self._bottom}v4"/>')
             self.text(place, self._bottom + 16, f"{value:g}", "middle")
         self.text((self._left + _WIDTH - _RIGHT) / 2, self._height - 5, label, "middle")
 
-    def y_axis(self, label: str, numbers: bool = True) -> None:
+    def y_axis(self, label: str) -> None:
         """Draw lines across with their numbers, and the label along the axis."""
-        for value in ticks(*self._y, about=4) if numbers else ():
+        for value in ticks(*self._y, about=4):
             place = self._up(value)
             self._parts.append(f'<path class="grid" d="M{self._left} {place}H{_WIDTH - _RIGHT}"/>')
             self.text(self._left - 5, place + 4, f"{value:g}", "end")
@@ -125,36 +125,12 @@ class Plot:
         return float(round(self._bottom - (self._bottom - _TOP) * (value - low) / (high - low), 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
-    """The pairs with gold scores in one fifth of their range.
-
-    Attributes:
-        name: Lowest and highest score, such as `0 to 0.2`, in the scores' own units.
-        style: Class of the band's colour.
-        cosines: Model -> cosines of the pairs.
-    """
-
-    name: str
-    style: str
-    cosines: dict[str, NDArray[np.float64]]
-
-
-def bands(view: View) -> list[Band]:
-    """Return every fifth of the range of the gold scores that holds a pair; they must not be all equal."""
-    low, high = float(view.gold.min()), float(view.gold.max())
-    number = np.minimum(((view.gold - low) / (high - low) * BANDS).astype(np.int64), BANDS - 1)
+def fifths(gold: NDArray[np.float64]) -> list[tuple[float, float, NDArray[np.bool_]]]:
+    """Return the ends of every fifth of the range of gold scores (B,), not all equal, and its pairs (B,)."""
+    low, high = float(gold.min()), float(gold.max())
+    number = np.minimum(((gold - low) / (high - low) * BANDS).astype(np.int64), BANDS - 1)
     edges = [low + (high - low) * part / BANDS for part in range(BANDS + 1)]
-    found = np.unique(number).tolist()
-    return [
-        Band(
-            f"{edges[band]:g} to {edges[band + 1]:g}",
-            # Fewer than five bands have the ends of the range of colours.
-            f"b{round((BANDS - 1) * place / max(len(found) - 1, 1))}",
-            {model: column[number == band] for model, column in view.similarity.items()},
-        )
-        for place, band in enumerate(found)
-    ]
+    return [(edges[i], edges[i + 1], number == i) for i in np.unique(number).tolist()]
 
 
 def series(number: int) -> str:
@@ -173,15 +149,38 @@ def interval_panel(
         reach: Lowest and highest value of all panels that are to be compared, times 100.
         label: What is measured.
     """
-    plot = Plot(reach, (0, len(rows)), height=46 + _ROW * len(rows), left=10)
+    plot = Plot(reach, (0, len(rows)), height=46 + _ROW * len(rows), left=18)
+    plot.x_axis(label, grid=True)
     models = [model for model, _ in rows if model != WORD_OVERLAP]
     for number, (model, score) in enumerate(rows):
         place = len(rows) - number - 0.72
         plot.label_at(place, model)
         plot.interval(score, place, series(models.index(model)) if model in models else "s0")
-    plot.x_axis(label)
     described = "; ".join(f"{model} {100 * score.value:.1f}" for model, score in rows)
     return title, plot.svg(f"{label} on {title}: {described}")
+
+
+def scatter_panels(view: View) -> list[Panel]:
+    """Return for every model the cosines of the sampled pairs over their gold scores.
+
+    Dots are moved sideways a little, as many pairs have equal gold scores. A bar is the mean cosine of all
+    pairs in one fifth of the gold scores.
+    """
+    chosen = sample(len(view.gold))
+    low, wide = float(view.gold.min()), float(np.ptp(view.gold))
+    places = view.gold[chosen] + np.random.default_rng(0).uniform(-0.02, 0.02, len(chosen)) * wide
+    lowest = min(0.0, *(float(column.min()) for column in view.similarity.values()))
+    panels = []
+    for number, (model, column) in enumerate(view.similarity.items()):
+        plot = Plot((low - 0.04 * wide, low + 1.04 * wide), (lowest, 1.0))
+        plot.y_axis("cosine")
+        plot.x_axis("gold score")
+        plot.dots(places, column[chosen], series(number))
+        for start, end, inside in fifths(view.gold):
+            ends = (0.9 * start + 0.1 * end, 0.1 * start + 0.9 * end)
+            plot.line(ends, [float(column[inside].mean())] * 2, "ink mean")
+        panels.append((model, plot.svg(f"cosine under {model} over gold score, {len(chosen)} pairs")))
+    return panels
 
 
 def learning_curve_panel(curve: Sequence[Mapping[str, Any]], best_step: int) -> Panel:
@@ -204,24 +203,3 @@ def learning_curve_panel(curve: Sequence[Mapping[str, Any]], best_step: int) -> 
     if best_step in steps:
         plot.ring(best_step, scores[steps.index(best_step)], "ink")
     return "", plot.svg(f"dev Spearman from {scores[0]:.1f} to {max(scores):.1f} over {steps[-1]:g} steps")
-
-
-def band_panels(view: View) -> list[Panel]:
-    """Return for every model the density of its cosines in each band of gold scores."""
-    found = {
-        model: [(band.style, density(band.cosines[model], -1.0, 1.0)) for band in bands(view)]
-        for model in view.similarity
-    }
-    top = max(max(curve.y) for curves in found.values() for _, curve in curves)
-    lowest = min(0.0, *(float(column.min()) for column in view.similarity.values()))
-    low = max(-1.0, float(np.floor(lowest * 5)) / 5)  # a round number below all cosines
-    panels = []
-    for model, curves in found.items():
-        plot = Plot((low, 1), (0, top))
-        plot.y_axis("density", numbers=False)
-        plot.x_axis("cosine")
-        for style, curve in curves:
-            kept = [i for i, x in enumerate(curve.x) if x >= low]
-            plot.line([curve.x[i] for i in kept], [curve.y[i] for i in kept], style)
-        panels.append((model, plot.svg(f"densities of cosines under {model} by gold score; see the table")))
-    return panels

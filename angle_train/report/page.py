@@ -6,19 +6,22 @@ template escapes every text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from angle_data.jsonl import replace_file
 from angle_train.evaluate.compare import SPEARMAN, Result, View, sample
 from angle_train.evaluate.suite import Evaluation
-from angle_train.report.figures import band_panels, bands, interval_panel, learning_curve_panel
+from angle_train.report.figures import fifths, interval_panel, learning_curve_panel, scatter_panels
+from angle_train.report.levels import DEFINITION, level_of, level_sentence, misled_sentence, power_sentences
 from angle_train.report.result import BACKBONE, NAMING_NOTES, TUNED, FitReport, space_figures
 from angle_train.report.text import Compared, advice, interval_text, notes_on, seeds_note, table_of, tone
 
@@ -28,51 +31,86 @@ _TONES = {"better": "good", "worse": "bad"}
 _MOST_CHANGES = 10
 
 
-def write_fit_page(path: Path, report: FitReport, views: Sequence[View]) -> None:
+def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: str = "") -> None:
     """Write the page of a training run, atomically.
 
     Args:
         path: The file.
         report: The findings of the run.
         views: The sets to look at more closely, under the backbone and the tuned weights.
+        made: When and with what, see `text.made_line`.
     """
     name, tuned = report.tuned_name, report.kept == TUNED
     lines = report.verdict()
+    results = report.shown()
+    judged = {(result.role, result.pairs) for result in report.judged}
     # What nothing was chosen on says most, so the test sets come first.
-    results = sorted(report.shown(), key=lambda result: result.role != "test")
+    results = sorted(results, key=lambda result: (result.role, result.pairs) not in judged)
     _write(
         path,
         run=report,
-        verdict=(report.advice(), lines[1:] if tuned else lines, tone(report.compared) if tuned else ""),
+        title="Fine-tuning report",
+        sub=_about(report),
+        headline=report.headline(),
+        advice=report.advice(),
+        lines=[*report.evidence(), *(lines[1:] if tuned else lines)],
+        tone=tone(report.compared) if tuned else "",
         warnings=[f"{note}." for note in report.notes if note not in NAMING_NOTES],
-        scores=_scores(results, roles=True, coloured=tuned),
+        scores=_scores(results, roles=True, coloured=tuned, charted=judged),
         looks=[_look(_named(view, name), [(BACKBONE, name)] if name else []) for view in views],
         curve=learning_curve_panel(report.curve, report.best_step),
         tables=_tables(report),
         command=report.details.get("command"),
+        made=made,
     )
 
 
-def write_eval_page(path: Path, found: Evaluation, command: str) -> None:
+def write_eval_page(path: Path, found: Evaluation, command: str, made: str = "") -> None:
     """Write the page of an evaluation, atomically.
 
     Args:
         path: The file.
         found: The findings.
         command: The command that repeats the evaluation.
+        made: When and with what, see `text.made_line`.
     """
     results = [*found.results, *found.averages]
-    baseline = next((result.baseline for result in found.results if result.main and result.baseline), "")
+    main = [result for result in found.results if result.main]
+    baseline = next((result.baseline for result in main if result.baseline), "")
+    advice, lines, mood = _verdict(main, baseline)
+    levels = [level_of(view) for view in found.views]
+    models = [model for model in levels[0].right if model != baseline] if levels else []
+    told = [(model, baseline, f"with {baseline}") for model in models or [baseline] if levels]
+    headline = "".join(f"{one[0]}: {level_sentence(levels, *one)}. " for one in told)
+    misled = [
+        f"{text} ({one[0]})" if len(told) > 1 else text
+        for one in told
+        if (text := misled_sentence(levels, *one))
+    ]
     scores = _scores(results)
     _write(
         path,
         run=None,
-        verdict=_verdict([result for result in found.results if result.main], baseline),
+        title="Evaluation report",
+        sub="",
+        headline=headline.rstrip(),
+        advice=advice,
+        lines=[*misled, *power_sentences([r for r in main if r.metric == SPEARMAN]), *lines],
+        tone=mood,
         warnings=[f"{name} was not measured: {reason}" for name, reason in found.failed.items()],
         scores=scores | {"notes": [*scores["notes"], *found.notes]},
         looks=[_look(view, _against(view, baseline)) for view in found.views],
         command=command,
+        made=made,
     )
+
+
+def _about(report: FitReport) -> str:
+    """Return what was tuned on what, in one line."""
+    learned = [
+        f"{note.pairs:,} pairs of {note.name}" for note in report.data if note.role in ("train", "human")
+    ]
+    return f"Backbone {report.base}, tuned on {' and '.join(learned)}."
 
 
 def _write(path: Path, **content: Any) -> None:
@@ -84,6 +122,7 @@ def _write(path: Path, **content: Any) -> None:
         lstrip_blocks=True,
     )
     environment.filters["x100"] = lambda value, digits=1: f"{100 * value:.{digits}f}"
+    environment.globals["definition"] = DEFINITION
     environment.filters["comma"] = lambda count: f"{count:,}"
     page = environment.get_template("page.html").render(content)
     with replace_file(path) as stream:
@@ -126,13 +165,20 @@ def _verdict(main: Sequence[Result], baseline: str) -> tuple[str, list[str], str
     return heads[0], lines, tone(everything)
 
 
-def _scores(results: Sequence[Result], *, roles: bool = False, coloured: bool = True) -> dict[str, Any]:
+def _scores(
+    results: Sequence[Result],
+    *,
+    roles: bool = False,
+    coloured: bool = True,
+    charted: Collection[tuple[str, str]] = (),
+) -> dict[str, Any]:
     """Return the scores of all models on all sets, as a table and as intervals.
 
     Args:
         results: Set by set.
         roles: Whether to say what each set was used for.
         coloured: Whether to colour the verdicts; not where they are about a model that was not saved.
+        charted: Roles and names of the sets whose intervals are drawn; default all.
     """
     made = table_of(results, roles=roles)
     rows: list[Row] = []
@@ -143,11 +189,12 @@ def _scores(results: Sequence[Result], *, roles: bool = False, coloured: bool = 
             kind += f" {_TONES.get(result.difference.verdict, '')}"
         rows.append((kind.strip(), cells))
         before = (result.role, result.pairs)
-    main = [result for result in results if result.main]
-    reach = (min(100 * result.score.low for result in main), max(100 * result.score.high for result in main))
+    main = [r for r in results if r.main and (not charted or (r.role, r.pairs) in charted)]
+    lowest, highest = min(r.score.low for r in main), max(r.score.high for r in main)
+    reach = (10.0 * math.floor(10 * lowest), 10.0 * math.ceil(10 * highest))
     panels = [
         interval_panel(
-            f"{pairs} ({role})" if roles else pairs,
+            f"{pairs} ({role})" if roles and not pairs.endswith(f"/{role}") else pairs,
             [(r.model, r.score) for r in main if (r.role, r.pairs) == (role, pairs)],
             reach,
             f"{'Spearman' if metric == SPEARMAN else metric} × 100",
@@ -172,27 +219,24 @@ def _look(view: View, compared: Sequence[tuple[str, str]]) -> dict[str, Any]:
         compared: Before and after: two models whose biggest changes are listed.
     """
     count = len(view.gold)
-    found, figures = bands(view), space_figures(view)
-    groups = [(band.name, band.cosines) for band in found] + [("all", view.similarity)]
+    figures, every = space_figures(view), np.ones(count, dtype=bool)
+    parts = [(f"{low:g} to {high:g}", inside) for low, high, inside in fifths(view.gold)]
     names = dict.fromkeys(name for of_model in figures.values() for name in of_model)
+
+    def cosines(inside: NDArray[np.bool_]) -> list[str]:
+        chosen = [column[inside] for column in view.similarity.values()]
+        return [f"{inside.sum():,}", *(f"{column.mean():.2f} ± {column.std():.2f}" for column in chosen)]
+
     return {
         "name": view.name,
         "count": count,
         "models": list(view.similarity),
         "changes": [(before, after, *_changes(view, before, after)) for before, after in compared],
-        "bands": [(band.style, f"gold {band.name}") for band in found],
-        "band_rows": [
-            (
-                "first" if name == "all" else "",
-                [
-                    name,
-                    f"{len(next(iter(of_model.values()))):,}",
-                    *(f"{cosines.mean():.2f} ± {cosines.std():.2f}" for cosines in of_model.values()),
-                ],
-            )
-            for name, of_model in groups
+        "scatter": scatter_panels(view),
+        "fifths": [
+            *(("", [name, *cosines(part)]) for name, part in parts),
+            ("first", ["all", *cosines(every)]),
         ],
-        "band_densities": band_panels(view),
         "figures": [
             ("", [name, *(_figure(name, of_model.get(name)) for of_model in figures.values())])
             for name in names
@@ -233,9 +277,7 @@ def _tables(report: FitReport) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = {"data": [], "leaks": []}
     for note in report.data:
         scores = "; ".join(f"{score}: {count:,}" for score, count in note.scores.items())
-        rows["data"].append(
-            ("", [note.role, note.name, f"{note.pairs:,}", note.scale, scores, note.sha256[:12]])
-        )
+        rows["data"].append(("", [note.role, note.name, f"{note.pairs:,}", note.scale, scores]))
     for leak in report.details.get("leaks", ()):
         pairs, texts = f"{leak['pairs']:,} of {leak['count']:,}", f"{100 * leak['texts']:.1f} %"
         cells = [f"{leak['name']} ({leak['role']})", leak["origin"], pairs, texts]

@@ -20,7 +20,8 @@ from angle_train.evaluate.analysis import BANDS, alignment, saturation, uniformi
 from angle_train.evaluate.compare import Result, Sampled, View, compare, sample, sampled_embeddings
 from angle_train.evaluate.similarity import Embedder, check_finite, pair_similarity, spearman
 from angle_train.recipe import Recipe
-from angle_train.report.text import Compared, advice, results_table, tone, verdict_sentence
+from angle_train.report.levels import Level, level_of, level_sentence, misled_sentence, power_sentences
+from angle_train.report.text import Compared, advice, short_name, tone, verdict_sentence
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.processes import process_count
 from angle_train.train.trainer import Training
@@ -38,8 +39,7 @@ NAMING_NOTES = (
 """Notes for readers of report.json where the backbone was kept; elsewhere `FitReport.shown` has the names."""
 _NOT_SAVED = "tuned, not saved"
 _MANY_LEAKS = 0.01  # of the pairs: with more, a set cannot decide
-_DERIVED = ("format", "verdict", "advice")  # written to report.json, and not read back
-_BEFORE_DETAILS = "\n## Model Details\n"
+_DERIVED = ("format", "headline", "verdict", "advice")  # written to report.json, and not read back
 
 Columns = list[NDArray[np.float64]]
 """Similarities of pairs, one column for each set."""
@@ -196,6 +196,7 @@ class FitReport:
             reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
             share of the backbone, and the dev score of each share that was tried), `lengths` (tokens a text),
             `processes`, `analysis` (for each set of pairs that is shown, what `space_figures` returns),
+            `comparisons` (its `levels.Level`), `base_model` (the backbone's id on the hub, where it has one),
             `command` (which repeats the run).
             Where `folds` chose the backbone no run on all pairs was made: 0 steps.
     """
@@ -268,6 +269,49 @@ class FitReport:
             if name or result.model != TUNED
         ]
 
+    @property
+    def base(self) -> str:
+        """What readers are to call the backbone, without owner or digest."""
+        return short_name(self.details.get("base_model") or self.backbone)
+
+    def headline(self) -> str:
+        """Return the conclusion with the level that the saved model has, in words for everybody."""
+        found = {compared.difference.verdict for compared in self.compared}
+        if self.kept == BACKBONE:
+            head = "Not shown to be better, so the backbone stays"
+        elif {"better", "worse"} <= found:
+            head = "Better on some pairs, worse on others"
+        elif "better" in found:
+            head = "Seemingly better" if self._flattered else "Better"
+        elif "worse" in found:
+            head = "Worse"
+        else:
+            head = "Not shown to be better"
+        levels = self.levels
+        return f"{head}: {level_sentence(levels, *self._told)}." if levels else f"{head}."
+
+    @property
+    def levels(self) -> list[Level]:
+        """The shares of comparisons that come out right, of every set that is shown."""
+        return [Level(**level) for level in self.details.get("comparisons", ())]
+
+    def evidence(self) -> list[str]:
+        """Return what stands behind it: words that mislead, what the sample can show, shared texts."""
+        judged = {(result.role, result.pairs) for result in self.judged}
+        shared = [
+            f"{100 * leak.texts:.0f} % of the texts of {leak.name} are in {leak.origin} pairs too"
+            + ("" if leak.pairs else ", with other partners")
+            for leak in (Leak(**leak) for leak in self.details.get("leaks", ()))
+            if leak.texts and (leak.role, leak.name) in judged
+        ]
+        misled = misled_sentence(self.levels, *self._told)
+        return [*([misled] if misled else []), *power_sentences(self.judged), *shared]
+
+    @property
+    def _told(self) -> tuple[str, str, str]:
+        """The model that was saved, the one to compare it with, and what to call that."""
+        return (BACKBONE, "", "") if self.kept == BACKBONE else (TUNED, BACKBONE, "before")
+
     def advice(self) -> str:
         """Return the conclusion in one sentence: use the tuned model, or keep the backbone."""
         if self.kept == BACKBONE and self._chosen:
@@ -277,9 +321,13 @@ class FitReport:
             return f"No checkpoint surely ranked the {pairs} better: keep the backbone."
         if not self.compared:
             return "Nothing was compared with the backbone."
+        return advice(self.compared, "the backbone", seen=self._flattered)
+
+    @property
+    def _flattered(self) -> bool:
+        """Whether the tuned weights learned from the pairs of the verdict, or were chosen by them."""
         chosen_by = all(result.role == "dev" for result in self.judged)
-        learned_from = any(leak.pairs > _MANY_LEAKS * leak.count for leak in self.leaks)
-        return advice(self.compared, "the backbone", seen=chosen_by or learned_from)
+        return chosen_by or any(leak.pairs > _MANY_LEAKS * leak.count for leak in self.leaks)
 
     def verdict(self) -> list[str]:
         """Return the verdict in sentences: the conclusion first, then one line for each set of pairs.
@@ -341,7 +389,7 @@ class FitReport:
         """Write the report as JSON, atomically."""
         content = {"format": 1} | asdict(replace(self, results=[]))
         content["results"] = [result.to_dict() for result in self.results]
-        content |= {"verdict": self.verdict(), "advice": self.advice()}
+        content |= {"headline": self.headline(), "verdict": self.verdict(), "advice": self.advice()}
         with replace_file(path) as stream:
             json.dump(content, stream, ensure_ascii=False, indent=1)
             stream.write("\n")
@@ -354,24 +402,6 @@ class FitReport:
         values["data"] = [DataNote(**row) for row in values["data"]]
         values["results"] = [Result.from_dict(row) for row in values["results"]]
         return cls(**values)
-
-    def add_to_card(self, card: Path) -> None:
-        """Put the conclusion and the table of results into a model's card, if there is one.
-
-        The library's card has the figures on the pairs that chose the weights; readers want those of the
-        backbone, and of other pairs.
-        """
-        if not card.is_file():
-            return
-        lines = [
-            "\n## What tuning changed\n",
-            self.advice(),
-            f"\n```text\n{results_table(self.shown())}\n```\n",
-            *(f"* {line}" for line in [*self.verdict()[1:], *self.notes]),
-        ]
-        before, heading, after = card.read_text(encoding="utf-8").partition(_BEFORE_DETAILS)
-        with replace_file(card) as stream:
-            stream.write(before + "\n".join(lines).rstrip("\n") + "\n" + heading + after)
 
 
 def make_report(
@@ -439,5 +469,6 @@ def make_report(
             "dropped": data.dropped,
             "processes": process_count(),
             "analysis": [{"pairs": view.name, "models": space_figures(view)} for view in trained.views()],
+            "comparisons": [asdict(level_of(view)) for view in trained.views()],
         },
     )

@@ -5,12 +5,16 @@ Correlations are multiplied by 100 here and on the page, and nowhere before.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
+from angle_data.console import duration
 from angle_train.evaluate.bootstrap import Difference
 from angle_train.evaluate.compare import SPEARMAN, Result
 
@@ -220,3 +224,24 @@ def portable(path: str) -> str:
         return path
     parts = given.parts
     return "/".join(parts[-2:] if parts[-1] == "dataset" else parts[-1:])
+
+
+def short_name(model: str) -> str:
+    """Return the last part of a hub id, or the name of a directory without its digest."""
+    return model.split("@")[0].rstrip("/").rsplit("/", 1)[-1]
+
+
+def made_line(seconds: float | None = None, usd: float = 0.0) -> str:
+    """Return when and with what a page was made, how long that took, and what the labels cost, if known.
+
+    SOURCE_DATE_EPOCH, as builds that are to be repeated set it, replaces the day. The page of a run has no
+    time, so that the same run has the same page on the same day.
+    """
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    day = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdigit() else datetime.now(UTC)
+    parts = [f"Made on {day.day} {day:%B %Y}", f"angle-toolkit {version('angle-toolkit')}"]
+    if seconds is not None:
+        parts.append(f"computing took {duration(seconds)}")
+    if usd:
+        parts.append(f"the labels cost {usd:,.2f} USD")
+    return ", ".join(parts) + "."

@@ -348,14 +348,6 @@ def restore(model: SentenceTransformer, directory: Path, step: int) -> None:
     model.float().load_state_dict(weights)
 
 
-def record_dev_scores(model: SentenceTransformer, dev: Sequence[PairSet], scores: Sequence[float]) -> None:
-    """Put the Spearman of the final weights on each dev set into the model's card.
-
-    The trainer leaves those of its last evaluation there, which need not be the weights that are saved.
-    """
-    model.model_card_data.eval_results_dict = {DevEvaluator(dev): _dev_metrics(dev, scores)}
-
-
 def _dev_metrics(dev: Sequence[PairSet], scores: Sequence[float]) -> dict[str, float]:
     """Return the mean score and, of several sets, each one's; sets of equal names are numbered."""
     metrics = {METRIC: sum(scores) / len(scores)}

@@ -42,6 +42,9 @@ def test_no_command_imports_torch_to_say_that_something_is_not_there(tmp_path, t
         f"{busy} is in use by another process": [*grid, str(pairs), "--out", str(busy)],
         "few does not exist; check the path, or write hub:ID": ["eval", "--model", model, "--pairs", "few"],
         "model directory ../none does not exist": ["eval", "--model", "../none", "--pairs", str(pairs)],
+        "some/one is no local directory and not in the cache": ["fit", *fit[1:4], "some/one", "--out", "x"],
+        "some/two is no local": ["eval", "--model", "some/two", "--pairs", str(pairs)],
+        "some/six is no local": ["encode", "--model", "some/six", "--texts", str(pairs), "--out", "x.npy"],
     }  # fmt: skip
     with hold(busy / ".angle"):
         done = subprocess.run(
@@ -49,7 +52,7 @@ def test_no_command_imports_torch_to_say_that_something_is_not_there(tmp_path, t
             capture_output=True,
             text=True,
             check=True,
-            env={**os.environ, "PYTHONPATH": os.getcwd()},
+            env={**os.environ, "PYTHONPATH": os.getcwd(), "HF_HUB_OFFLINE": "1"},
         )
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     for message, (code, told, heavy) in zip(cases, lines, strict=True):

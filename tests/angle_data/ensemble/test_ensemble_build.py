@@ -418,7 +418,7 @@ def test_principled_reports_and_gives_the_same_bytes_in_any_order(
 
 
 def test_an_unfinished_run_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    run = write_run(tmp_path / "run", rows_of("alpha"), {"finished": False})
+    run = write_run(tmp_path / "run", rows_of("alpha"), {"finished": False, "usd": 1.5})
     done = write_run(tmp_path / "done", rows_of("beta"), {"finished": True})
     build_ensemble(EnsembleConfig((run, done), tmp_path / "out"))
     assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
@@ -427,6 +427,7 @@ def test_an_unfinished_run_is_named(tmp_path: Path, caplog: pytest.LogCaptureFix
     alpha, beta = json.loads((tmp_path / "out" / "report.json").read_text())["runs"]
     assert alpha["finished"] is False
     assert "finished" not in beta
+    assert (alpha["usd"], beta.get("usd")) == (1.5, None)
     card = (tmp_path / "out" / "dataset" / "README.md").read_text()
     assert "- alpha: 36 candidates, unfinished\n- beta: 36 candidates\n" in card
 

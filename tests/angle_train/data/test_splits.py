@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from angle_data.errors import InputError
 from angle_data.text import normalise
 from angle_train.data.pairs import PairSet, distinct_names
+from angle_train.data.sources import labels_usd
 from angle_train.data.splits import cut, hold_out, load_run_data, run_leaks, shared_texts
 from angle_train.recipe import Recipe
 
@@ -243,3 +244,14 @@ def test_names_get_their_folder_or_else_a_number(specs, names):
     short = [name.split(" ")[0].split("/")[-1] for name in names]
     sets = [PairSet(name, ["a"], ["b"], np.ones(1), np.ones(1)) for name in short]
     assert [pairs.name for pairs in distinct_names(sets, specs)] == names
+
+
+def test_the_cost_of_labels_is_that_of_all_runs_of_a_data_set(tmp_path):
+    (tmp_path / "pairs" / "dataset" / "data").mkdir(parents=True)
+    report = tmp_path / "pairs" / "report.json"
+    sources = [str(tmp_path / "pairs"), str(tmp_path / "pairs" / "dataset")]
+    assert [labels_usd(source) for source in sources] == [0, 0]
+    report.write_text('{"runs": [{"usd": 1.25}, {"usd": 0.5}]}')
+    assert [labels_usd(source) for source in sources] == [1.75, 1.75]
+    report.write_text('{"runs": [{"usd": 1.25}, {}]}')  # that of one is not known
+    assert labels_usd(sources[0]) == labels_usd("hub:a/b") == labels_usd("pairs.csv") == 0

@@ -1,29 +1,12 @@
-"""Densities, saturation, alignment and uniformity against their definitions."""
+"""Saturation, alignment and uniformity against their definitions."""
 
 import numpy as np
 import pytest
-from scipy.stats import gaussian_kde
 
 from angle_train.evaluate import analysis
-from angle_train.evaluate.analysis import alignment, density, saturation, uniformity
+from angle_train.evaluate.analysis import alignment, saturation, uniformity
 
 RNG = np.random.default_rng(0)
-
-
-def test_density_is_the_gaussian_kernel_estimate():
-    values = RNG.normal(size=200) * 0.2
-    curve = density(values, -1, 1)
-    spread = min(values.std(), np.subtract(*np.percentile(values, [75, 25])) / 1.34)
-    kernel = gaussian_kde(values, bw_method=0.9 * spread * 200**-0.2 / values.std(ddof=1))
-    assert curve.y == pytest.approx(kernel(curve.x))
-    assert (curve.x[0], curve.x[-1]) == (-1, 1)
-    assert np.trapezoid(curve.y, curve.x) == pytest.approx(1, abs=0.01)
-
-
-def test_constant_values_have_a_narrow_peak():
-    curve = density(np.full(10, 0.5), 0, 1)
-    assert np.argmax(curve.y) == 50
-    assert np.trapezoid(curve.y, curve.x) == pytest.approx(1, abs=0.02)
 
 
 def test_saturation_counts_beyond_its_bounds_only():

@@ -160,7 +160,7 @@ def test_two_recipes_with_seeds_of_equal_names_are_two_systems(run, tiny_model_d
         code, out, err = run(*tasks, *chosen)
         assert code == 0, err
         scores = json.loads(out)["results"]
-        assert [score["model"] for score in scores] == [a, b]
+        assert [score["model"] for score in scores] == ["a/seed-*", "b/seed-*"]
         assert [len(score["values"]) for score in scores] == [2, 2]
     assert (scores[1]["baseline"], scores[1]["verdict"]) == (a, "no reliable difference")
     assert scores[1]["seed_test"]["kind"] == "paired"

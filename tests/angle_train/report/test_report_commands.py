@@ -57,7 +57,7 @@ def test_eval_writes_a_page_on_a_task(run, tiny_model_dir, rows, tmp_path):
         *("--data-dir", tmp_path / "data", "--report", tmp_path / "page.html"),
     )
     page = (tmp_path / "page.html").read_text()
-    assert "A closer look at stsb</h2>" in page
+    assert "<h2>Pair by pair: stsb</h2>" in page
     assert "checkpoint: Not reliably better than model" in page
     assert "angle-train eval --model checkpoint --baseline model --task stsb --data-dir data" in page
     assert str(tmp_path) not in page

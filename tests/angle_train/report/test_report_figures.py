@@ -1,6 +1,6 @@
-"""Where the reports' drawings put things: places computed by hand, colours, contrast.
+"""Where the reports' drawings put things: places computed by hand, colours, room for what is written.
 
-A plot is 340 wide; its numbers take 44 at the left, 10 at the right, 8 at the top and 38 at the bottom.
+A plot is 340 wide; its numbers take 54 at the left, 18 at the right, 8 at the top and 38 at the bottom.
 """
 
 import re
@@ -30,12 +30,6 @@ def texts(svg):
     return {text: (float(x), float(y)) for x, y, text in found}
 
 
-def peak(drawn):
-    """The place of a line's highest point; y counts from the top."""
-    points = list(zip(drawn[::2], drawn[1::2], strict=True))
-    return min(points, key=lambda point: point[1])
-
-
 def view(gold=(0.0, 0.5, 1.0), embeddings=None, **similarity):
     columns = {model: np.array(column) for model, column in similarity.items()}
     return View("set", NAMES, NAMES, np.array(gold), columns, embeddings or {})
@@ -49,11 +43,11 @@ def test_points_go_right_with_x_and_up_with_y():
     plot.x_axis("across")
     plot.y_axis("up")
     svg = plot.svg("drawing")
-    assert paths(svg) == [("dots s1", [44, 192, 187, 100, 330, 8]), ("line s2", [44, 8, 115.5, 146])]
-    assert '<circle class="line ink" cx="258.5" cy="54.0" r="6"/>' in svg
-    assert texts(svg)["4"] == (158.4, 208)
-    assert texts(svg)["50"] == (39, 104)
-    assert texts(svg)["across"] == (187, 225)
+    assert paths(svg) == [("dots s1", [54, 192, 188, 100, 322, 8]), ("line s2", [54, 8, 121, 146])]
+    assert '<circle class="line ink" cx="255" cy="54.0" r="6"/>' in svg
+    assert texts(svg)["4"] == (161.2, 208)
+    assert texts(svg)["50"] == (49, 104)
+    assert texts(svg)["across"] == (188, 225)
 
 
 @pytest.mark.parametrize(
@@ -85,46 +79,37 @@ def test_intervals_stand_row_by_row_under_their_names():
     title, svg = figures.interval_panel("news", rows, (10, 90), "Spearman")
     assert title == "news"
     assert paths(svg) == [
-        ("line s0", [10, 36.8, 90]),
-        ("dots big s0", [50, 36.8]),
-        ("line s1", [130, 76.8, 250]),
+        ("line s0", [18, 36.8, 94]),
+        ("dots big s0", [56, 36.8]),
+        ("line s1", [132, 76.8, 246]),
         ("dots big s1", [170, 76.8]),
-        ("line s2", [250, 116.8, 330]),
-        ("dots big s2", [290, 116.8]),
+        ("line s2", [246, 116.8, 322]),
+        ("dots big s2", [284, 116.8]),
     ]
     places = texts(svg)
-    assert [places[model] for model, _ in rows] == [(10, 27.8), (10, 67.8), (10, 107.8)]
+    assert [places[model] for model, _ in rows] == [(18, 27.8), (18, 67.8), (18, 107.8)]
+    assert svg.count('class="grid"') == 4  # at 20, 40, 60, 80
 
 
 def test_learning_curve_starts_at_the_backbone_and_rings_the_best():
     curve = [{"step": 0, "dev": 0.4}, {"step": 10, "dev": 0.6}, {"step": 20, "dev": 0.5}]
     _, svg = figures.learning_curve_panel(curve, best_step=10)
-    points = [44, 176.7, 187, 23.3, 330, 100]
+    points = [54, 176.7, 188, 23.3, 322, 100]
     assert paths(svg) == [
-        ("line s1 dashed", [44, 176.7, 330, 176.7]),
+        ("line s1 dashed", [54, 176.7, 322, 176.7]),
         ("line s2", points),
         ("dots big s2", points),
     ]
-    assert '<circle class="line ink" cx="187" cy="23.3" r="6"/>' in svg
+    assert '<circle class="line ink" cx="188" cy="23.3" r="6"/>' in svg
 
 
-def test_bands_cut_the_range_of_the_gold_scores_into_fifths():
-    found = figures.bands(view((1.0, 1.9, 3.0, 5.0), old=[0.0, 0.2, 0.5, 1.0]))
-    assert [(band.name, band.style, band.cosines["old"].tolist()) for band in found] == [
-        ("1 to 1.8", "b0", [0.0]),
-        ("1.8 to 2.6", "b1", [0.2]),
-        ("2.6 to 3.4", "b3", [0.5]),
-        ("4.2 to 5", "b4", [1.0]),
-    ]
-
-
-def test_bands_have_the_ordered_colours_of_their_gold_scores():
-    panels = figures.band_panels(view(old=[0.1, 0.5, 0.9], new=[0.9, 0.5, 0.1]))
-    assert [title for title, _ in panels] == ["old", "new"]
-    found = [[(kind, peak(drawn)[0]) for kind, drawn in paths(svg)] for _, svg in panels]
-    assert found == [
-        [("line b0", 72.6), ("line b2", 187), ("line b4", 301.4)],
-        [("line b0", 301.4), ("line b2", 187), ("line b4", 72.6)],
+def test_fifths_cut_the_range_of_the_gold_scores():
+    found = figures.fifths(np.array([1.0, 1.9, 3.0, 5.0]))
+    assert [(low, high, inside.nonzero()[0].tolist()) for low, high, inside in found] == [
+        (1, pytest.approx(1.8), [0]),
+        (pytest.approx(1.8), pytest.approx(2.6), [1]),
+        (pytest.approx(2.6), pytest.approx(3.4), [2]),
+        (pytest.approx(4.2), 5, [3]),
     ]
 
 
@@ -134,3 +119,60 @@ def test_more_than_five_models_share_colours_and_differ_in_their_dashes():
     rows = [(f"m{number}", Interval(0.5, 0.4, 0.6)) for number in range(7)]
     _, svg = figures.interval_panel("news", rows, (0, 100), "Spearman")
     assert [kind for kind, _ in paths(svg)[::2]] == [f"line {kind}" for kind in kinds]
+
+
+def test_pairs_stand_over_their_gold_scores_with_the_mean_of_each_fifth():
+    shown = view((0.0, 0.0, 1.0), old=[0.0, 0.5, 1.0], new=[1.0, 1.0, 1.0])
+    (_, svg), (title, after) = figures.scatter_panels(shown)
+    (kind, dots), *means = paths(svg)
+    assert (kind, dots[1::2]) == ("dots s1", [192, 100, 8])
+    # From -0.04 to 1.04 over 268; a dot is at most 0.02 beside its gold score.
+    assert all(abs(x - place) <= 5 for x, place in zip(dots[::2], (63.9, 63.9, 312.1), strict=True))
+    assert [(kind, drawn[1]) for kind, drawn in means] == [("line ink mean", 146), ("line ink mean", 8)]
+    assert title == "new"
+    assert paths(after)[0][0] == "dots s2"
+
+
+def boxes(svg):
+    """Left, top, right and bottom of everything written, in letters of 12 units of which most are 7 wide."""
+    for x, y, anchor, text in re.findall(
+        r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)">([^<]*)<', svg
+    ):
+        width = 7 * len(text)
+        left = float(x) - {"start": 0, "middle": width / 2, "end": width}[anchor]
+        yield left, float(y) - 10, left + width, float(y) + 3
+    for x, y, text in re.findall(r'translate\(([\d.]+) ([\d.]+)\) rotate\(-90\)">([^<]*)<', svg):
+        half = 7 * len(text) / 2
+        yield float(x) - 10, float(y) - half, float(x) + 3, float(y) + half
+
+
+def crowded(svg):
+    """Pairs of texts that lie on each other, and texts that leave the drawing."""
+    found = list(boxes(svg))
+    height = float(re.search(r'viewBox="0 0 340 (\d+)"', svg)[1])
+    outside = [box for box in found if box[0] < 0 or box[1] < 0 or box[2] > 340 or box[3] > height]
+    return outside + [
+        (one, other)
+        for i, one in enumerate(found)
+        for other in found[:i]
+        if one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+    ]
+
+
+@pytest.mark.parametrize(
+    "scores", [(0.41512, 0.4163), (-0.05, 0.91), (0.0, 1.0), (-0.999, -0.95), (0.5, 0.5)]
+)
+def test_what_is_written_in_a_figure_does_not_overlap(scores):
+    low, high = scores
+    curve = [{"step": step, "dev": dev} for step, dev in ((0, low), (9000, high), (10000, low))]
+    shown = view((0.0, 2.5, 5.0), old=[low, (low + high) / 2, high])
+    rows = [
+        ("old", Interval(low, low, high)),
+        ("a model of a rather long name, indeed", Interval(high, low, high)),
+    ]
+    drawn = [
+        figures.learning_curve_panel(curve, 9000),
+        figures.interval_panel("news", rows, (100 * low, 100 * high), "average_precision × 100"),
+        *figures.scatter_panels(shown),
+    ]
+    assert [crowded(svg) for _, svg in drawn] == [[]] * 3

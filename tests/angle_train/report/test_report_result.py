@@ -183,20 +183,6 @@ def test_json_report_holds_the_verdict_and_reads_back(tmp_path, details):
     assert FitReport.read(tmp_path / "report.json") == made
 
 
-def test_card_gets_results_before_the_details_of_the_model(tmp_path):
-    card = tmp_path / "README.md"
-    report(BETTER).add_to_card(card)
-    assert not card.exists()
-    card.write_text("# Model\n\n## Model Details\n\nmore\n")
-    made = report(BETTER)
-    made.add_to_card(card)
-    before, after = card.read_text().split("## Model Details")
-    assert before.startswith("# Model\n\n## What tuning changed\n")
-    for part in (made.advice(), results_table(made.results), f"* {made.verdict()[1]}", f"* {made.notes[0]}"):
-        assert part in before
-    assert after == "\n\nmore\n"
-
-
 def test_saturation_is_of_all_pairs_and_alignment_of_the_best_sampled_ones():
     shown = view(count=4, models=("one",), width=4)
     first = np.eye(4, dtype=np.float32)

@@ -1,0 +1,134 @@
+"""The model's card: README.md as the hub shows it, the conclusion first."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from angle_data.jsonl import replace_file
+from angle_train.report.result import BACKBONE, TUNED, FitReport
+from angle_train.report.text import results_table
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+_CARRIED = ("license", "license_name", "license_link", "language")  # from the backbone's card
+_CARD = """\
+---
+{metadata}
+---
+
+# {name}
+
+**{headline}**
+
+{advice}
+
+```text
+{table}
+```
+
+{lines}
+
+## Use it
+
+```python
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("{name}")  # this folder, or OWNER/{name} once it is on the hub
+print(model.similarity(model.encode(["one text"]), model.encode(["another text"])))
+```
+
+Put it on the hub, from inside this folder, without the page, which quotes pairs that were tested on:
+
+```sh
+hf upload OWNER/{name} . . --exclude ".angle/*" --exclude report.html
+```
+
+## What it is
+
+{facts}
+
+recipe.toml holds all settings of the training, report.json all figures. The objective is that of
+[AoE: Angle-optimized Embeddings](https://aclanthology.org/2024.acl-long.101).
+"""
+
+
+def write_card(path: Path, report: FitReport, model: SentenceTransformer) -> None:
+    """Write the card of a saved model, atomically. It names no place on this machine and quotes no text.
+
+    Args:
+        path: The file.
+        report: Of the run.
+        model: As saved.
+    """
+    base = report.data[0].name.split("/")[0] if report.base == "model" else report.base
+    name = re.sub(r"[^\w.-]+", "-", f"{base}-tuned" if report.kept == TUNED else report.base)
+    text = _CARD.format(
+        metadata=_metadata(name, report, getattr(model, "_model_card_text", None)),
+        name=name,
+        headline=report.headline(),
+        advice=report.advice(),
+        table=results_table(report.shown()),
+        lines="\n".join(f"* {line}" for line in [*report.verdict()[1:], *report.evidence(), *report.notes]),
+        facts="\n".join(f"* {fact}" for fact in _facts(report, model)),
+    )
+    with replace_file(path) as stream:
+        stream.write(text)
+
+
+def _facts(report: FitReport, model: SentenceTransformer) -> list[str]:
+    what = "tuned from" if report.kept == TUNED else "the untouched weights of"
+    found = [
+        f"A Sentence Transformers model, {what} {report.details.get('base_model') or report.base}.",
+        f"Embeddings of width {model.get_embedding_dimension()}, to be compared by their cosine; "
+        f"{model.max_seq_length} tokens of a text are read.",
+    ]
+    roles = {"train": "Training data", "human": "Human-graded training data", "dev": "Chosen on",
+             "test": "Tested on"}  # fmt: skip
+    return found + [f"{roles[note.role]}: {note.name}, {note.pairs:,} pairs." for note in report.data]
+
+
+def _metadata(name: str, report: FitReport, backbone_card: str | None) -> str:
+    """Return the card's metadata as YAML: base model, data sets of the hub, the figures on the test sets."""
+    from huggingface_hub import EvalResult, ModelCard, ModelCardData
+
+    carried: dict[str, Any] = {}
+    with suppress(Exception):  # a card of somebody else's may hold anything
+        known = ModelCard(backbone_card or "", ignore_metadata_errors=True).data
+        carried = {key: value for key in _CARRIED if (value := known.get(key))}
+    words = shlex.split(report.details.get("command", ""))
+    trained_on = [
+        word.removeprefix("hub:")
+        for option, word in pairwise(words)
+        if option in ("--data", "--human") and word.startswith("hub:")
+    ]
+    saved = BACKBONE if report.kept == BACKBONE else TUNED
+    tested = [
+        EvalResult(
+            task_type="sentence-similarity",
+            task_name="Semantic similarity",
+            dataset_type=result.pairs,  # results of one type are taken for one set
+            dataset_name=result.pairs,
+            metric_type="spearman_cosine",
+            metric_name="Spearman of cosines",
+            metric_value=round(result.score.value, 4),
+        )
+        for result in report.results
+        if result.model == saved and result.role == "test"
+    ]
+    data = ModelCardData(
+        model_name=name,
+        base_model=report.details.get("base_model"),
+        datasets=trained_on or None,
+        eval_results=tested or None,
+        library_name="sentence-transformers",
+        pipeline_tag="sentence-similarity",
+        tags=["sentence-transformers", "sentence-similarity", "feature-extraction"],
+        **carried,
+    )
+    return data.to_yaml().strip()

@@ -1,0 +1,118 @@
+"""How good a model is in words for everybody: comparisons that come out right, and what a sample can show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from angle_data.text import jaccard, words
+from angle_train.evaluate.analysis import right_comparisons, right_where
+from angle_train.evaluate.compare import Result, View
+
+DEFINITION = (
+    "A comparison takes two pairs that people graded differently, and comes out right if the pair with the "
+    "higher grade has the higher cosine; equal cosines count half, so chance gets 50 of 100."
+)
+_MOST_PAIRS = 2_000  # 4 million comparisons
+_FEWEST_MISLED = 200  # comparisons
+_COIN = (0.45, 0.55)
+_NAMED_SETS = 3
+_WANTED = 5.0  # Spearman × 100: a smaller difference is hardly worth a new model
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The shares (0..1) of comparisons of one set that come out right, by model.
+
+    Attributes:
+        pairs: Name of the set.
+        right: Of all comparisons, see `evaluate.analysis.right_comparisons`.
+        misled: Of those where the pair with the lower gold score shares more words, so that words mislead, as
+            with opposites; empty where there are fewer than 200.
+    """
+
+    pairs: str
+    right: Mapping[str, float]
+    misled: Mapping[str, float] = field(default_factory=dict)
+
+
+def level_of(view: View) -> Level:
+    """Return the level of every model of a view; the words are looked at in 2,000 pairs at most."""
+    right = {model: right_comparisons(view.gold, column) for model, column in view.similarity.items()}
+    count = len(view.gold)
+    chosen = np.sort(np.random.default_rng(0).choice(count, min(count, _MOST_PAIRS), replace=False))
+    overlap = np.array([jaccard(words(view.text1[i]), words(view.text2[i])) for i in chosen])
+    gold = view.gold[chosen]
+    misleading = (gold[:, None] > gold) & (overlap[:, None] < overlap)
+    found = view.similarity.items() if misleading.sum() >= _FEWEST_MISLED else ()
+    misled = {model: right_where(misleading, column[chosen]) for model, column in found}
+    return Level(view.name, {model: share for model, share in right.items() if share is not None}, misled)
+
+
+def level_sentence(levels: Sequence[Level], model: str, before: str = "", old: str = "") -> str:
+    """Return how many of 100 comparisons come out right, such as `of 100 comparisons 82 come out right`.
+
+    Args:
+        levels: Of at least one set; of more than three the mean is told.
+        model: The model to tell of.
+        before: The model to compare it with, if any.
+        old: What to call that, such as `before`.
+    """
+    told = [(level.pairs, *_of_hundred(level.right, model, before, old)) for level in levels]
+    if len(told) > _NAMED_SETS:
+        shown = [name for name in (model, before) if name in levels[0].right]
+        mean = {name: sum(level.right[name] for level in levels) / len(levels) for name in shown}
+        told = [(f"on average over {len(levels)} sets", *_of_hundred(mean, model, before, old))]
+    elif len(told) > 1:
+        told = [(f"on {name}", now, then) for name, now, then in told]
+    else:
+        told = [("", *told[0][1:])]
+    (where, now, then), *others = told
+    first = f"of 100 comparisons {now} come out right{where and f' {where}'}{then}"
+    return "; ".join([first, *(f"{now} {where}{then}" for where, now, then in others)])
+
+
+def misled_sentence(levels: Sequence[Level], model: str, before: str = "", old: str = "") -> str:
+    """Return the same where words mislead, of the set on which the model does worst; nothing if unknown."""
+    known = [level for level in levels if model in level.misled]
+    if not known:
+        return ""
+    worst = min(known, key=lambda level: level.misled[model])
+    now, then = _of_hundred(worst.misled, model, before, old)
+    share, (low, high) = worst.misled[model], _COIN
+    kind = ": worse than a coin flip" if share < low else ": nearly a coin flip" if share <= high else ""
+    where = f" ({worst.pairs})" if len(levels) > 1 else ""
+    return f"Where shared words mislead, as with opposites{where}, {now} of 100 come out right{then}{kind}"
+
+
+def power_sentences(results: Sequence[Result]) -> list[str]:
+    """Return for each set that is too small to show a difference of 5 what it shows, and how many would do.
+
+    The half width of the difference's interval shrinks with the root of the number of pairs.
+    """
+    halves: dict[str, tuple[float, int]] = {}
+    for result in results:
+        if found := result.difference:
+            half = 50 * (found.high - found.low)
+            halves[result.pairs] = max(halves.get(result.pairs, (0.0, 0)), (half, result.count))
+    return [
+        f"{name}: {count:,} pairs show only differences above ±{half:.0f}; grade about "
+        f"{_two_digits(count * (half / _WANTED) ** 2):,} to see ±{_WANTED:.0f}"
+        for name, (half, count) in halves.items()
+        if half > _WANTED
+    ]
+
+
+def _of_hundred(shares: Mapping[str, float], model: str, before: str, old: str) -> tuple[str, str]:
+    """Return the model's comparisons of 100, and those of the model before, such as `, 74 before`."""
+    then = f", {100 * shares[before]:.0f} {old}" if before in shares else ""
+    return f"{100 * shares[model]:.0f}", then
+
+
+def _two_digits(value: float) -> int:
+    """Return a number rounded up to two digits, as an estimate is told."""
+    step: int = 10 ** max(0, len(str(math.ceil(value))) - 2)
+    return math.ceil(value / step) * step

@@ -1,0 +1,98 @@
+"""How good a model is in words: comparisons that come out right, words that mislead, what a sample shows."""
+
+import re
+import time
+
+import numpy as np
+import pytest
+from report_examples import BETTER, SAME, result, view
+
+from angle_train.evaluate.analysis import right_comparisons
+from angle_train.evaluate.compare import View
+from angle_train.report.levels import Level, level_of, level_sentence, misled_sentence, power_sentences
+from angle_train.report.text import made_line
+
+
+@pytest.mark.parametrize(
+    ("gold", "similarity", "share"),
+    [
+        ([0, 1, 2], [0.1, 0.2, 0.3], 1.0),
+        ([0, 1, 2], [0.3, 0.2, 0.1], 0.0),
+        ([0, 0, 1], [0.1, 0.9, 0.5], 0.5),  # of two comparisons one is right; equal grades are not compared
+        ([0, 1, 2], [0.1, 0.1, 0.2], 5 / 6),  # equal cosines count half
+        ([0, 1], [0.4, 0.4], 0.5),
+        ([1, 1], [0.1, 0.2], None),
+    ],
+)
+def test_a_comparison_is_right_if_the_higher_grade_has_the_higher_cosine(gold, similarity, share):
+    assert right_comparisons(np.array(gold, float), np.array(similarity)) == pytest.approx(share)
+
+
+def test_comparisons_are_all_of_two_pairs():
+    generator = np.random.default_rng(1)
+    gold, similarity = generator.integers(6, size=300) / 5.0, generator.integers(40, size=300) / 40.0
+    unequal = gold[:, None] > gold
+    gap = (similarity[:, None] - similarity)[unequal]
+    assert right_comparisons(gold, similarity) == pytest.approx((gap > 0).mean() + (gap == 0).mean() / 2)
+
+
+def opposites(count):
+    """Pairs of opposites, all words but one shared, and as many paraphrases without a common word."""
+    low = [(f"the disk {i} is full", f"the disk {i} is empty") for i in range(count)]
+    high = [(f"host {i} fails", "this machine breaks down often") for i in range(count)]
+    texts1, texts2 = zip(*low, *high, strict=True)
+    gold = np.repeat([0.0, 1.0], count)
+    halves = np.concatenate([np.tile([0.2, 0.8], count // 2), np.full(count, 0.5)])
+    return View("set", texts1, texts2, gold, {"old": 1 - gold, "new": halves}, {})
+
+
+def test_words_mislead_where_the_pair_with_the_lower_grade_shares_more_of_them():
+    level = level_of(opposites(20))
+    assert level.misled == pytest.approx({"old": 0.0, "new": 0.5})
+    assert level.right == pytest.approx({"old": 0.0, "new": 0.5})
+    assert misled_sentence([level], "new", "old", "before") == (
+        "Where shared words mislead, as with opposites, 50 of 100 come out right, 0 before: "
+        "nearly a coin flip"
+    )
+    assert misled_sentence([level], "old").endswith("0 of 100 come out right: worse than a coin flip")
+    # Fewer than 200 comparisons say little.
+    assert level_of(opposites(10)).misled == {}
+    assert misled_sentence([level_of(opposites(10))], "new") == ""
+
+
+def test_levels_are_told_set_by_set_or_as_a_mean():
+    sets = [Level(f"set{i}", {"new": 0.8 + i / 100, "old": 0.7}) for i in range(4)]
+    assert level_sentence(sets[:1], "new") == "of 100 comparisons 80 come out right"
+    assert level_sentence(sets[:2], "new", "old", "before") == (
+        "of 100 comparisons 80 come out right on set0, 70 before; 81 on set1, 70 before"
+    )
+    assert level_sentence([*sets, Level("far", {"new": 0.3, "old": 0.2})], "new", "old", "with old") == (
+        "of 100 comparisons 71 come out right on average over 5 sets, 60 with old"
+    )
+    worst = misled_sentence([Level("a", {}, {"new": 0.9}), Level("b", {}, {"new": 0.6})], "new")
+    assert worst == "Where shared words mislead, as with opposites (b), 60 of 100 come out right"
+
+
+def test_a_small_sample_says_what_it_can_show_and_how_many_pairs_would_do():
+    assert power_sentences([result("set", "tuned", 0.5, BETTER), result("set", "backbone", 0.5)]) == []
+    wide = result("set", "tuned", 0.5, (0.02, -0.09, 0.13))
+    # 200 pairs show ±11; five times as fine takes (11 / 5)² as many: 968.
+    line = "set: 200 pairs show only differences above ±11; grade about 970 to see ±5"
+    assert power_sentences([wide, result("set", "other", 0.5, SAME)]) == [line]
+
+
+def test_every_pair_of_a_large_set_is_compared_and_a_part_of_it_for_its_words():
+    shown = view("large", count=3000)
+    level = level_of(shown)
+    assert level == level_of(shown)
+    for model, column in shown.similarity.items():
+        assert level.right[model] == right_comparisons(shown.gold, column)
+        assert 0 < level.misled[model] < 1
+
+
+def test_the_day_can_be_fixed(monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    assert re.fullmatch(r"Made on 2 January 1970, angle-toolkit [\d.]+\.", made_line())
+    assert made_line(7500, 1.234).endswith(", computing took 2 h 5 min, the labels cost 1.23 USD.")
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    assert f"{time.gmtime().tm_year}, angle-toolkit" in made_line()
