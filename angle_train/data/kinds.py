@@ -23,11 +23,13 @@ _IN_BATCH = {"cosine_weight": 0.0, "in_batch_weight": 1.0, "angle_weight": 0.0}
 _REST = {"cosine_tau": 0.05, "in_batch_tau": 0.05, "angle_tau": 0.1}
 _REST |= {"positive_score": 0.8, "negative_score": 0.0}
 _LENGTH = {"learning_rate": 1e-4, "epochs": 3.0}
+# Scores that were shrunk: a 4 of 5 may be just below 0.8, a 0 just above 0.
+_DEGREES = _IN_BATCH | _REST | _LENGTH | {"cosine_weight": 0.2, "positive_score": 0.75, "negative_score": 0.1}
 
 PRESETS: dict[str, dict[str, float]] = {
     "graded": _COSINE | _REST | _LENGTH | {"cosine_tau": 0.1},
-    "degrees": _IN_BATCH | _REST | _LENGTH | {"cosine_weight": 0.2},
-    "mixed": _IN_BATCH | _REST | _LENGTH | {"cosine_weight": 0.2},
+    "degrees": _DEGREES,
+    "mixed": _DEGREES,
     "polarity": _IN_BATCH | _REST | _LENGTH | {"cosine_weight": 0.05},
     "binary": _IN_BATCH | _REST | _LENGTH | {"cosine_weight": 0.2},
     "positives": _IN_BATCH | _REST | _LENGTH,

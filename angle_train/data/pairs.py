@@ -36,6 +36,7 @@ log = logging.getLogger("angle.pairs")
 
 POLARITY, DEGREES, GRADES, HUMAN, RANDOM = "polarity", "degrees", "grades", "human", "random"
 """Kinds of supervision that something is known of; a column may hold others."""
+BY_LLM = (POLARITY, DEGREES, GRADES)
 
 Item = tuple[str, dict[str, Any]]
 """The place of a row, for error messages, and the row."""
@@ -96,13 +97,16 @@ class PairSet:
     def scales(self) -> list[int]:
         """Return the number (B,) of the scale that each score is on; scores of two scales are not compared.
 
-        Each kind of supervision has its own, from 1. 0 is that of random pairs, the low end of every scale.
+        What an LLM was asked for or graded is on one: its ranks taken apart cost 0.6 on dev pairs of STS-B,
+        twice (benchmarks/LOG.md). People's grades have another, from 1. 0 is that of random pairs, the low
+        end of every scale.
         """
-        names = sorted(set(self.supervision or ()) - {RANDOM})
-        if self.supervision is None or len(names) < 2:
+        names = ["LLM" if name in BY_LLM else name for name in self.supervision or ()]
+        scales = sorted({*names} - {RANDOM})
+        if len(scales) < 2:
             return [1] * len(self)
-        numbers = {name: number for number, name in enumerate(names, start=1)} | {RANDOM: 0}
-        return [numbers[name] for name in self.supervision]
+        numbers = {name: number for number, name in enumerate(scales, start=1)} | {RANDOM: 0}
+        return [numbers[name] for name in names]
 
     def sources(self) -> list[str]:
         """Return for each pair what it was made from: its source id, or else its first text, normalised."""
@@ -429,20 +433,6 @@ def _supervision(items: list[Item]) -> list[str] | None:
     asked = [POLARITY if value not in ("", RANDOM) else value for value in polarities]
     found = [str(row.get("supervision") or other) for (_, row), other in zip(items, asked, strict=True)]
     return found if any(found) else None
-
-
-def related_texts(pairs: PairSet, negative_score: float) -> dict[str, list[str]]:
-    """Return for a text those that pairs say are no negatives of it: all scored above `negative_score`.
-
-    Two texts of a graded pair stand in other pairs too, and meet in batches that lack theirs. Pairs that
-    nobody graded share no texts but what they were made from: nothing is returned for them.
-    """
-    found: dict[str, list[str]] = {}
-    if GRADES in (pairs.supervision or ()):
-        for a, b, score in zip(pairs.text1, pairs.text2, pairs.score.tolist(), strict=True):
-            if score > negative_score:
-                found.setdefault(a, []).append(b)
-    return found
 
 
 def _name(spec: str, part: str | None) -> str:

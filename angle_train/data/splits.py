@@ -124,8 +124,7 @@ def load_run_data(
     if human_pairs is not None and not dev_sets:
         check_enough(human_pairs)
     if len(set(train.scales())) > 1:
-        kinds = [name or "none stated" for name in dict.fromkeys(train.supervision or ()) if name != RANDOM]
-        log.info("scores are ranked within each supervision (%s) and against random pairs", ", ".join(kinds))
+        log.info("human grades are ranked among themselves and against random pairs, not with other scores")
     return RunData(train, dev_sets, test_sets, human_pairs, others, dropped, recipe)
 
 

@@ -6,7 +6,7 @@ random: length goes with label). A batch's columns are named as the trainer expe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -193,8 +193,7 @@ class PairCollator:
     longest text. The batch holds every chunk's model inputs under `chunkNNN_…` and, under `label`, a
     dictionary of tensors: `first`, `second` (B,), indices into the N texts in chunk order; `score`,
     `weight`, `scale` (B,), see `terms`; `positive`, `neutral` (B,), boolean; `group` (N,), see
-    `positive_groups`. With `transitive` these describe more pairs than rows. `related` (2, K) are pairs of
-    texts that are no negatives of each other although no row of this batch says so.
+    `positive_groups`. With `transitive` these describe more pairs than rows.
 
     Several processes each get the rows of the whole batch and the same labels, and divide the texts among
     them. Two labels more then say how to put the embeddings together: `counts` (processes,), how many each
@@ -212,7 +211,6 @@ class PairCollator:
             fetches ahead and a resumed run would swap other pairs. None leaves them to torch's generator.
         prompt: Put before every text.
         transitive: Whether rows also label the pairs that follow from them, see `transitive_pairs`.
-        related: For a text those that are no negatives of it, as rows of any batch say.
         isp: What makes a `group`: `groups` both relations of `positive_groups`, `equal` equal texts alone,
             `none` nothing, each text is on its own.
         process: Number of this process, from 0.
@@ -228,7 +226,6 @@ class PairCollator:
     seed: int | None = None
     prompt: str | None = None
     transitive: bool = False
-    related: Mapping[str, Collection[str]] = field(default_factory=dict)
     isp: str = "groups"
     process: int = 0
     processes: int = 1
@@ -303,12 +300,6 @@ class PairCollator:
             "positive": positive,
             "neutral": (score > self.negative_score) & (score < self.positive_score),
             "group": group,
-            "related": torch.tensor(
-                [(index[a], index[b]) for a in texts for b in self.related.get(a, ()) if b in index],
-                dtype=torch.long,
-            )
-            .reshape(-1, 2)
-            .T,
         }
 
 

@@ -85,8 +85,8 @@ def _terms(embeddings: Tensor, labels: dict[str, Tensor], config: ObjectiveConfi
         term = cosine_objective(emb1, emb2, score, tau=config.cosine_tau, weight=weight, scale=scale)
         terms["cosine"] = config.cosine_weight * term
     if config.in_batch_weight:
-        neutral = torch.stack([first, second])[:, labels["neutral"]]
-        excluded = not_negatives(labels["group"], *torch.cat([neutral, labels["related"]], dim=1))
+        neutral = labels["neutral"]
+        excluded = not_negatives(labels["group"], first[neutral], second[neutral])
         positive, tau = labels["positive"], config.in_batch_tau
         term = in_batch_objective(embeddings, first, second, positive, excluded, tau=tau, weight=weight)
         if config.in_batch_mean == "pairs":

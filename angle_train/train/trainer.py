@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_train.data.kinds import settle
-from angle_train.data.pairs import PairSet, related_texts
+from angle_train.data.pairs import PairSet
 from angle_train.evaluate.similarity import evaluate_model, spearman
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
 from angle_train.model.load import quiet_libraries
@@ -282,9 +282,7 @@ def _make_trainer(
             loss=options.make_loss(model, recipe.objective, config.gradient_cache),
             evaluator=evaluator,
             # Any callable does; the annotation knows only its own class.
-            data_collator=cast(
-                Any, make_collator(model, recipe, related_texts(pairs, recipe.objective.negative_score))
-            ),
+            data_collator=cast(Any, make_collator(model, recipe)),
         )
     trainer.sources, trainer.block, trainer.meter = pairs.sources(), config.source_block, TermMeter()
     trainer.remove_callback(PrinterCallback)
@@ -358,10 +356,8 @@ def _dev_metrics(dev: Sequence[PairSet], scores: Sequence[float]) -> dict[str, f
     return metrics
 
 
-def make_collator(
-    model: SentenceTransformer, recipe: Recipe, related: Mapping[str, Collection[str]] | None = None
-) -> PairCollator:
-    """Return the collator that prepares the batches of `recipe` for `model`; `related` as it has it."""
+def make_collator(model: SentenceTransformer, recipe: Recipe) -> PairCollator:
+    """Return the collator that prepares the batches of `recipe` for `model`."""
     config, objective = recipe.training, recipe.objective
     return PairCollator(
         model.preprocess,
@@ -372,7 +368,6 @@ def make_collator(
         swap=config.swap,
         seed=config.seed,
         transitive=objective.transitive,
-        related=related or {},
         isp=objective.isp,
         prompt=model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
         process=process_number(),

@@ -119,18 +119,25 @@ def test_supervision_is_read_with_the_pairs_and_kept(tmp_path, column):
     assert join([others, others]).supervision is None
 
 
-def test_each_supervision_has_a_scale_and_random_pairs_are_the_low_end_of_all():
-    pairs = pairs_of([1.0, 0.5, 0.0, 0.3], ["degrees", "grades", "random", "degrees"])
+def test_people_and_llms_have_a_scale_each_and_random_pairs_are_the_low_end_of_both():
+    pairs = pairs_of([1.0, 0.5, 0.0, 0.3], ["degrees", "human", "random", "grades"])
     one, two, low, again = pairs.scales()
     assert low == 0
     assert 0 not in (one, two)
     assert one == again != two
     # With one kind all are compared, and the run is that of the same pairs without the column.
-    for supervision in (None, ["grades"] * 3, ["random"] * 3, LLM, ["", "random", ""]):
+    for supervision in (
+        None,
+        ["grades"] * 3,
+        ["random"] * 3,
+        LLM,
+        ["grades", "degrees", "polarity"],
+        ["", "random", ""],
+    ):
         same = pairs_of([1.0, 0.5, 0.0], supervision)
         assert same.scales() == [1, 1, 1]
         assert same.sha256() == pairs_of([1.0, 0.5, 0.0]).sha256()
-    two = pairs_of([1.0, 0.5, 0.0], ["degrees", "grades", "random"])
+    two = pairs_of([1.0, 0.5, 0.0], ["degrees", "human", "random"])
     assert two.sha256() != pairs_of([1.0, 0.5, 0.0]).sha256()
 
 

@@ -200,14 +200,6 @@ def test_rows_without_a_scale_are_all_on_one():
     assert collate([r | {"scale": n} for n, r in enumerate(rows)])["label"]["scale"].tolist() == [0, 1]
 
 
-def test_texts_that_other_rows_relate_are_related_in_every_batch():
-    related = {"a": ["d", "not in this batch"], "not either": ["a"]}
-    batch = collate([row("a", "b"), row("c", "d")], related=related)
-    texts = decode(batch)
-    assert [[texts[i] for i in pair] for pair in batch["label"]["related"].T] == [["a", "d"]]
-    assert collate([row("a", "b")])["label"]["related"].shape == (2, 0)
-
-
 def test_transitive_pairs_are_swapped_too():
     torch.manual_seed(0)
     label = collate([row("x" * n, "y" * (n + 50)) for n in range(1, 50)], swap=True, transitive=True)["label"]

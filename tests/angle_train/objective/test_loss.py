@@ -128,18 +128,6 @@ def test_the_scales_of_rows_reach_the_ranking_terms_and_leave_the_other_alone():
     assert mixed["angle"] < together["angle"]
 
 
-def test_texts_related_in_other_batches_are_no_negatives_nor_are_their_paraphrases():
-    chunks, labels = batch_of(ROWS, related={"disk full": ["the host was restarted"]})
-    model = LetterModel()
-    found = CombinedLoss(model, ONLY_IN_BATCH)(chunks, labels)["in_batch"].item()
-    emb, first, second, positive = distinct(ROWS, model)
-    # "disk empty", "disk full", "no space …", "node rebooted", "the host …"
-    groups = [torch.tensor(group) for group in ([0, 1, 1, 1, 1], [0, 1, 1, 2, 2])]
-    related, apart = (in_batch_objective(emb, first, second, positive, g[:, None] == g) for g in groups)
-    assert found == pytest.approx(related.item(), rel=1e-5)
-    assert related.item() < apart.item()
-
-
 def test_an_objective_that_was_left_open_is_refused():
     with pytest.raises(ValueError, match=r"no term has a weight; choose .* with data.kinds.settle"):
         run(ObjectiveConfig())

@@ -46,7 +46,6 @@ BATCHES = [ROWS[:6], ROWS[5:11], ROWS[10:12], ROWS[12:]]
 
 # Two scales and their low end.
 SCALED = [[row | {"scale": number % 3} for number, row in enumerate(batch)] for batch in BATCHES]
-RELATED = {"disk full": ["certificate expired", "database is slow"]}
 
 
 @dataclass
@@ -58,7 +57,6 @@ class Scenario:
     batches: list = field(default_factory=lambda: BATCHES[:3])
     accumulation: int = 1
     clip: float | None = None  # hides whether the gradient has the right length
-    related: dict = field(default_factory=dict)
 
 
 EVERYTHING = papers(matryoshka_dims=(16,), transitive=True, angle_mode="published")
@@ -67,7 +65,7 @@ SCENARIOS = {
     "everything": Scenario(EVERYTHING),
     "cached": Scenario(EVERYTHING, gradient_cache=True),
     "accumulated": Scenario(EVERYTHING, gradient_cache=True, batches=BATCHES, accumulation=2, clip=1.0),
-    "several scales": Scenario(EVERYTHING, batches=SCALED[:3], related=RELATED),
+    "several scales": Scenario(EVERYTHING, batches=SCALED[:3]),
     "fewer texts than processes": Scenario(papers(), batches=[BATCHES[3], *BATCHES]),
 }
 
@@ -75,7 +73,6 @@ SCENARIOS = {
 def collate(model, rows, scenario, rank, processes, step):
     """Chunks and labels as the trainer hands them to the loss."""
     options = {"transitive": scenario.objective.transitive, "process": rank, "processes": processes}
-    options |= {"related": scenario.related}
     return batch_of(rows, model.preprocess, chunk_size=4, swap=True, seed=step, **options)
 
 

@@ -205,7 +205,7 @@ def test_settings_of_the_batches_reach_the_collator(tiny_model, monkeypatch):
     assert {name: getattr(collate, name) for name in expected} == expected
 
 
-def test_supervision_decides_what_is_compared_and_what_is_no_negative(tiny_model, tmp_path):
+def test_supervision_decides_what_is_compared(tiny_model, tmp_path):
     """One kind is as none, to the last bit."""
     seen = []
 
@@ -222,17 +222,15 @@ def test_supervision_decides_what_is_compared_and_what_is_no_negative(tiny_model
         options = TrainOptions(make_loss=Seen)
         recipe = Recipe(ObjectiveConfig(loss="papers"), training=training)
         train(model, pairs, recipe, tmp_path / "run", options=options)
-        related = seen[0]["related"].shape[1]
         scales = sorted(seen[0]["scale"].tolist())
-        return torch.cat([weights.detach().flatten() for weights in model.parameters()]), scales, related
+        return torch.cat([weights.detach().flatten() for weights in model.parameters()]), scales
 
-    none, scales, related = trained(None)
-    assert (scales, related) == ([1, 1, 1, 1], 0)
-    for one_kind in (["", "", "random", ""], ["degrees"] * 4):
+    none, scales = trained(None)
+    assert scales == [1, 1, 1, 1]
+    for one_kind in (["", "", "random", ""], ["degrees", "polarity", "random", "grades"]):
         assert torch.equal(trained(one_kind)[0], none)
-    weights, scales, related = trained(["degrees", "random", "grades", "grades"])
+    weights, scales = trained(["degrees", "random", "human", "human"])
     assert scales == [0, 1, 2, 2]
-    assert related == 3  # all but the one scored 0
     assert not torch.equal(weights, none)
 
 
