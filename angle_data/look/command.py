@@ -12,37 +12,30 @@ from angle_data.console import configure_logging
 from angle_data.errors import InputError
 
 _SHOWN, _ON_A_PAGE = 20, 500
+_DATA = "Folder of any command of angle-data, or a file of pairs."
 
 Seed = Annotated[int, typer.Option(help="Another seed draws others.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, with texts and replies in full.")]
 
 
 def show(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUN|DATASET", help="Folder of any command of angle-data, or a file of pairs."
-        ),
-    ],
+    data: Annotated[Path, typer.Argument(metavar="RUN|DATASET", help=_DATA)],
     n: Annotated[
         int | None,
         typer.Option("--n", help="How many to show.", show_default=f"{_SHOWN}, with --html {_ON_A_PAGE}"),
     ] = None,
     reason: Annotated[
-        str | None, typer.Option(help="Only these: a reason of rejection, a flag, kept, flipped or rejected.")
+        str | None, typer.Option(help="Only these: a reason, a flag, or another word of the counts.")
     ] = None,
-    annotator: Annotated[str | None, typer.Option(help="Only what this annotator wrote or graded.")] = None,
+    annotator: Annotated[str | None, typer.Option(help="Only of this annotator or grader.")] = None,
     seed: Seed = 0,
-    html: Annotated[
-        Path | None, typer.Option(help="Write a page to filter and search, for any browser.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print counts and items as JSON, with whole replies.")
-    ] = False,
+    html: Annotated[Path | None, typer.Option(help="Write a page to filter and search in a browser.")] = None,
+    as_json: Json = False,
 ) -> None:
-    """Look before you train: counts of every reason, then a sample of what was kept, flipped and rejected.
+    """Look before you train: all counts, then a sample of what was kept, flipped and rejected.
 
-    The sample alternates between kinds, reasons, polarities or degrees; each text stands beside what was
-    written for it, with the reply where one was rejected.
+    The sample alternates between kinds, reasons, and polarities or degrees. Each text stands beside what was
+    written for it, with the reply that a rejected part came from.
 
     Example: angle-data show runs/chatgpt --reason echo
 
@@ -56,32 +49,25 @@ def show(
     if html is not None:
         write_show_page(html, found)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), ensure_ascii=False))
+        typer.echo(json.dumps(found, ensure_ascii=False))
     elif html is not None:
-        typer.echo(f"{len(found.items):,} of {found.counts.kinds.total():,} items in {html}")
+        typer.echo(f"{len(found['items']):,} of {found['count']:,} in {html}")
     else:
         print_look(found)
 
 
 def grade(
     data: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DATASET|FILE", help="What to draw pairs from: as for show.", show_default=False
-        ),
+        Path | None, typer.Argument(metavar="DATASET|FILE", help=_DATA, show_default=False)
     ] = None,
     n: Annotated[int, typer.Option("--n", help="How many pairs.")] = 150,
-    out: Annotated[
-        Path | None, typer.Option(help="CSV to fill in a spreadsheet; the page goes beside it, as .html.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="CSV to fill in; the page is .html beside it.")] = None,
     dev_share: Annotated[float, typer.Option(help="Share of the pairs that become dev pairs.")] = 0.5,
     seed: Seed = 0,
-    finish: Annotated[
-        Path | None, typer.Option(help="A filled CSV: write its dev and test pairs beside it.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print counts and paths as JSON.")] = False,
+    finish: Annotated[Path | None, typer.Option(help="Filled CSV: write its dev and test pairs.")] = None,
+    as_json: Json = False,
 ) -> None:
-    """Draw pairs over the range of scores, to be graded from 0 to 5 by people: the dev and test pairs of fit.
+    """Draw pairs over the range of scores for you to grade from 0 to 5: the dev and test pairs of fit.
 
     Grade on the page with the keyboard, or in a spreadsheet and then with --finish. No text is in two pairs,
     and no machine's score is shown.
@@ -91,35 +77,31 @@ def grade(
     From a spreadsheet: angle-data grade --finish my.csv
     """
     configure_logging()
-    from angle_data.look.grade import draw_pairs, finish_grading, write_grading
+    from angle_data.look.grade import SPLITS, draw_pairs, finish_grading, write_grading
 
-    if (finish is None) == (data is None or out is None):
-        raise InputError("give DATASET and --out my.csv to draw pairs, or --finish my.csv to end")
-    if finish is not None:
-        written = {str(path): count for path, count in finish_grading(finish).items()}
-        lines = [f"{count:,} pairs in {path}" for path, count in written.items()]
-        typer.echo(json.dumps(written) if as_json else "\n".join([*lines, _next(*written)]))
+    if finish is not None and data is None and out is None:
+        written = finish_grading(finish)
+        lines = [*(f"{count:,} pairs in {path}" for path, count in written.items()), _next(*written)]
+        typer.echo(json.dumps(written) if as_json else "\n".join(lines))
         return
-    assert data is not None
-    assert out is not None
+    if finish is not None or data is None or out is None:
+        raise InputError("give DATASET and --out my.csv to draw pairs, or --finish my.csv alone to end")
     drawn = draw_pairs(data, n=n, seed=seed, dev_share=dev_share)
     page = write_grading(out, drawn)
-    if as_json:
-        found = {"pairs": len(drawn.pairs), "by_score": drawn.bands, "sheet": str(out), "page": str(page)}
-        typer.echo(json.dumps(found))
-        return
-    short = "" if len(drawn.pairs) == n else f" of {n:,} wanted: no text may be in two pairs"
-    bands = ", ".join(f"{name}: {count}" for name, count in drawn.bands.items())
-    later = [str(out.with_name(f"{out.stem}-{split}.csv")) for split in ("dev", "test")]
-    typer.echo(
-        f"pairs  {len(drawn.pairs):,}{short}\nscores {bands}\n"
-        f"page   {page}: open it in a browser, grade with the keys 0 to 5, download both files\n"
-        f"sheet  {out}: or fill the column score, then angle-data grade --finish {out}\n{_next(*later)}"
-    )
+    found = {"pairs": len(drawn.pairs), "scores": drawn.scores, "sheet": str(out), "page": str(page)}
+    short = "" if len(drawn.pairs) == n else f", not {n:,}: no text may be in two"
+    lines = [
+        f"pairs   {len(drawn.pairs):,}{short}",
+        f"scores  {', '.join(f'{name}: {count}' for name, count in drawn.scores.items())}",
+        f"page    {page}  (open it, grade with the keys 0 to 5, download two files)",
+        f"or      {out}  (fill the column score, then angle-data grade --finish {out})",
+        _next(*(str(out.with_name(f"{out.stem}-{split}.csv")) for split in SPLITS)),
+    ]
+    typer.echo(json.dumps(found) if as_json else "\n".join(lines))
 
 
 def _next(dev: str, test: str) -> str:
     return (
-        f"then   angle-train fit --data DATA --dev {dev} --test {test} --drop-leaks\n"
-        "       (these pairs must not train: --drop-leaks leaves them out of the training pairs)"
+        f"then    angle-train fit --data DATA --dev {dev} --test {test} --drop-leaks\n"
+        "        (--drop-leaks leaves these pairs out of the training pairs: they must not train)"
     )

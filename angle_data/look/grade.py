@@ -1,7 +1,6 @@
 """Pairs over the range of scores for people to grade: dev and test pairs of their own.
 
-Nothing of what a machine thinks of the pairs is written. No text is in two of them, so none is in dev and in
-test.
+What a machine thinks of them is not written. No text is in two pairs, so none is in dev and in test.
 """
 
 from __future__ import annotations
@@ -17,17 +16,16 @@ from pathlib import Path
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.look.page import write_page
-from angle_data.look.read import BANDS, Counts, Item, count, find, spread
+from angle_data.look.read import BANDS, Item, count, find, spread
 from angle_data.tables import read_table
 from angle_data.text import content_id, counted, pair_key, stable_hash
 
 SPLITS = ("dev", "test")
-TOP = 5
 COLUMNS = ("sentence1", "sentence2", "score")
 
 _SPARE = 20  # candidates kept in memory for each pair wanted, as texts may be taken
 _FORMULA = ("=", "+", "-", "@", "\t")
-_SCORE = re.compile(r"\d(\.\d*)?")
+_SCORE = re.compile(r"[0-4](\.\d*)?|5(\.0*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class Drawn:
     """Pairs as two texts and their split, in an order that tells nothing; counts by range of scores."""
 
     pairs: tuple[tuple[str, str, str], ...]
-    bands: dict[str, int]
+    scores: dict[str, int]
 
 
 def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> Drawn:
@@ -44,12 +42,10 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
     Within a fifth polarities, degrees or kinds alternate. Without scores they alternate alone.
 
     Raises:
-        InputError: `data` holds no two pairs whose texts are all different, or a number is out of its range.
+        InputError: `data` holds too few pairs whose texts are all different, or a number is out of its range.
     """
-    if n < 2:
-        raise InputError(f"--n must be at least 2, got {n}")
-    if not 0 < dev_share < 1:
-        raise InputError(f"--dev-share must lie between 0 and 1, got {dev_share:g}")
+    if n < 2 or not 0 < dev_share < 1:
+        raise InputError(f"--n must be at least 2, --dev-share between 0 and 1; got {n} and {dev_share:g}")
     source = find(data)
     counts = count(source)
     used: set[str] = set()
@@ -57,29 +53,36 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
     def rank(item: Item) -> int:
         return stable_hash("\n".join((f"{seed} grade", *_key(item))))
 
-    usable = (item for item in source.items() if item.kind != "rejected" and all(_key(item)))
-    order = spread(
-        (item for item in usable if len(set(_key(item))) == 2),
-        stratum=lambda item: (counts.band(item), item.group),
-        rank=rank,
-        most=_SPARE * n,
-        accept=lambda item: used.isdisjoint(_key(item)),
-    )
+    def has_texts(item: Item) -> bool:
+        one, other = _key(item)
+        return item.kind != "rejected" and bool(one and other) and one != other
+
+    usable = filter(has_texts, source.items())
     chosen: list[Item] = []
-    for item in islice(order, n):
+    for item in islice(
+        spread(
+            usable,
+            lambda item: (counts.band(item), item.group),
+            rank,
+            _SPARE * n,
+            accept=lambda item: used.isdisjoint(_key(item)),
+        ),
+        n,
+    ):
         used.update(_key(item))
         chosen.append(item)
     chosen.sort(key=lambda item: (counts.band(item), item.group, rank(item)))
     dealt = [SPLITS[int((i + 1) * dev_share) == int(i * dev_share)] for i in range(len(chosen))]
     if missing := set(SPLITS) - set(dealt):
-        raise InputError(
-            f"{data}: {counted(len(chosen), 'pair')} with texts of their own leave none for {missing.pop()}; "
-            "give more"
-        )
+        few = f"{data}: {counted(len(chosen), 'pair')} with texts of their own"
+        raise InputError(f"{few} leave none for {max(missing)}; give more pairs, or another --dev-share")
     rows = sorted(zip(chosen, dealt, strict=True), key=lambda row: stable_hash(f"{seed} {rank(row[0])}"))
-    bands = Counter(_band_name(counts, counts.band(item)) for item in chosen)
-    pairs = tuple((item.text1.strip(), item.text2.strip(), split) for item, split in rows)
-    return Drawn(pairs, dict(bands))
+    step = (counts.high - counts.low) / BANDS
+    scores: Counter[str] = Counter()
+    for item in chosen:
+        low = counts.low + step * counts.band(item)
+        scores["without score" if item.score is None else f"{low:.3g} to {low + step:.3g}"] += 1
+    return Drawn(tuple((item.text1.strip(), item.text2.strip(), split) for item, split in rows), dict(scores))
 
 
 def write_grading(out: Path, drawn: Drawn) -> Path:
@@ -91,18 +94,16 @@ def write_grading(out: Path, drawn: Drawn) -> Path:
     if out.suffix.lower() != ".csv":
         raise InputError(f"--out {out}: give a name that ends in .csv")
     page = out.with_suffix(".html")
-    for path in (out, page):
-        if path.exists():
-            raise InputError(f"{path} exists and may hold grades; move it away, or give another --out")
-    key = content_id("\n".join(f"{one}\n{other}\n{split}" for one, other, split in drawn.pairs))
-    write_page(page, "grade", out.stem, {"key": key, "pairs": drawn.pairs})
-    sheet = [(_guarded(one), _guarded(other), "", split) for one, other, split in drawn.pairs]
-    _write(out, [(*COLUMNS, "split"), *sheet], mark="\ufeff")  # else Excel does not take it for UTF-8
+    if there := next((path for path in (out, page) if path.exists()), None):
+        raise InputError(f"{there} exists and may hold grades; move it away, or give another --out")
+    write_page(page, "grade", {"title": out.stem, "key": content_id(str(drawn.pairs)), "pairs": drawn.pairs})
+    rows = [(_guarded(one), _guarded(other), "", split) for one, other, split in drawn.pairs]
+    _write(out, [(*COLUMNS, "split"), *rows], mark="\ufeff")  # else Excel does not take it for UTF-8
     return page
 
 
-def finish_grading(sheet: Path) -> dict[Path, int]:
-    """Write the graded pairs of a filled `sheet` to one file for each split; return the count of each.
+def finish_grading(sheet: Path) -> dict[str, int]:
+    """Write the graded pairs of a filled `sheet` beside it, a file for each split; return their counts.
 
     Pairs without a score are left out. What was written there before is replaced.
 
@@ -112,33 +113,26 @@ def finish_grading(sheet: Path) -> dict[Path, int]:
     """
     graded: dict[str, list[tuple[str, ...]]] = {split: [] for split in SPLITS}
     for place, row in read_table(sheet, require=(*COLUMNS, "split")):
-        said = str(row["score"] or "").strip().replace(",", ".")
-        if not said:
+        if not (score := row["score"].strip().replace(",", ".")):
             continue
-        if not _SCORE.fullmatch(said) or float(said) > TOP:
-            raise InputError(f"{place}: score must be a number from 0 to {TOP}, got {row['score']!r}")
+        if not _SCORE.fullmatch(score):
+            raise InputError(f"{place}: score must be a number from 0 to 5, got {row['score']!r}")
         if row["split"] not in graded:
             raise InputError(f"{place}: split must be {' or '.join(SPLITS)}, got {row['split']!r}")
         texts = (_unguarded(row[name]) for name in COLUMNS[:2])
-        graded[row["split"]].append((*texts, f"{float(said):g}"))
+        graded[row["split"]].append((*texts, f"{float(score):g}"))
     if empty := [split for split, rows in graded.items() if not rows]:
-        raise InputError(f"{sheet}: no pair of {' or '.join(empty)} has a score; grade pairs of dev and test")
-    files = {sheet.with_name(f"{sheet.stem}-{split}.csv"): rows for split, rows in graded.items()}
-    for path, rows in files.items():
+        raise InputError(f"{sheet}: no pair of {' and '.join(empty)} has a score; grade some of dev and test")
+    written = {}
+    for split, rows in graded.items():
+        path = sheet.with_name(f"{sheet.stem}-{split}.csv")
         _write(path, [COLUMNS, *rows])
-    return {path: len(rows) for path, rows in files.items()}
+        written[str(path)] = len(rows)
+    return written
 
 
 def _key(item: Item) -> tuple[str, str]:
     return pair_key(item.text1, item.text2)
-
-
-def _band_name(counts: Counts, band: int) -> str:
-    """Return the range of scores of a band, such as `0.2-0.4`."""
-    if band < 0:
-        return "without score"
-    low, high = (counts.low + step * (counts.high - counts.low) / BANDS for step in (band, band + 1))
-    return f"{low:.3g}-{high:.3g}"
 
 
 def _write(path: Path, rows: Iterable[Sequence[str]], mark: str = "") -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.tables import TABLE_KINDS, is_table, read_table
-from angle_data.text import stable_hash
 
 BANDS = 5
 """Equal parts of the range of scores."""
@@ -20,50 +20,38 @@ BANDS = 5
 _TEXTS = (("text1", "text2"), ("sentence1", "sentence2"), ("source", "text"))
 _FACTS = ("score", "label", "weight", "supervision", "evidence")
 
+Stratum = tuple[Any, ...]
+"""What a sample alternates between: its first parts, and within each of them the next ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """One candidate, pair, or part of a reply that was dropped.
 
     `kind` is `kept`, `flipped` or `rejected`; `group` what was asked for (polarity, degree) or how the pair
-    was made, empty where the data do not say; `reason` the code of a rejection; `flags` notes on what is
-    kept; `facts` the columns of numbers and the like; `raw` the whole reply, empty where it is `text2`.
+    was made, empty where the data do not say; `marks` the reason of a rejection, or the flags of what is
+    kept; `score` that of the pair, else its label, on the data's own scale; `facts` the columns to show;
+    `raw` the whole reply, empty where it is `text2`.
     """
 
     kind: str
     group: str
+    marks: tuple[str, ...]
+    annotators: tuple[str, ...]
     text1: str
     text2: str
-    reason: str
-    flags: tuple[str, ...]
-    annotators: tuple[str, ...]
-    facts: Mapping[str, Any]
     raw: str
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """What `--reason` finds the item by."""
-        return (self.kind, *self.flags, *([self.reason] if self.reason else []))
-
-    @property
-    def score(self) -> float | None:
-        """The score of the pair, else its label as a number, on the data's own scale."""
-        for name in ("score", "label"):
-            try:
-                return float(self.facts[name])
-            except (KeyError, TypeError, ValueError):
-                continue
-        return None
+    score: float | None
+    facts: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What can be looked at: `what` it is, the files of its rows, and what its reason codes mean."""
+    """What can be looked at: what it is, and the files that hold its rows."""
 
     path: Path
     what: str
     files: tuple[Path, ...]
-    reasons: Mapping[str, str]
 
     def items(self) -> Iterator[Item]:
         """Yield every row in the order of the files.
@@ -72,24 +60,23 @@ class Source:
             InputError: A row holds no two texts.
         """
         for file in self.files:
-            split = file.name.split("-")[0] if file.suffix == ".parquet" else ""
+            split = {"split": file.name.split("-")[0]} if file.suffix == ".parquet" else {}
             for place, row in read_table(file):
                 yield _item(row, place, split)
 
 
 @dataclass(slots=True)
 class Counts:
-    """How many items there are of each kind, mark, group and annotator, and the range of their scores."""
+    """Items of each kind; of each kind with each group and mark; of each annotator; the range of scores."""
 
-    kinds: Counter[str]
-    marks: Counter[tuple[str, str]]
-    groups: Counter[tuple[str, str]]
-    annotators: Counter[str]
-    low: float
-    high: float
+    kinds: Counter[str] = field(default_factory=Counter)
+    parts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    annotators: Counter[str] = field(default_factory=Counter)
+    low: float = float("inf")
+    high: float = float("-inf")
 
     def band(self, item: Item) -> int:
-        """Return the part of the range of scores, 0 to `BANDS` - 1, that an item is in; -1 without score."""
+        """Return the part of the range of scores that an item is in, from 0; -1 if it has no score."""
         if item.score is None:
             return -1
         width = self.high - self.low
@@ -97,29 +84,26 @@ class Counts:
 
 
 def find(path: Path) -> Source:
-    """Return what stands at `path`; nothing but its names is read.
+    """Return what stands at `path`; nothing but names is read.
 
     Raises:
         InputError: It is no run, ensemble, data set or table; the message says what to do.
     """
     if not path.is_dir():
-        if path.exists() and not is_table(path):
+        if not path.exists():
+            raise InputError(f"{path} does not exist; check the path")
+        if not is_table(path):
             raise InputError(f"{path}: unknown kind of file; give a folder, or {TABLE_KINDS}")
-        return Source(path, "pairs of a file", (path,), {})
+        return Source(path, "pairs of a file", (path,))
     rejected = (path / "rejected.jsonl",) if (path / "rejected.jsonl").is_file() else ()
-    for name, command in (("candidates", "llm-label"), ("scores", "llm-score")):
-        if (file := path / f"{name}.jsonl").is_file():
-            state = " (unfinished)" if _json(path / "run.json").get("finished") is False else ""
-            return Source(path, f"run of {command}{state}", (file, *rejected), {})
+    for name, command in (("candidates.jsonl", "llm-label"), ("scores.jsonl", "llm-score")):
+        if (path / name).is_file():
+            return Source(path, f"run of {command}{_state(path)}", (path / name, *rejected))
     for home in (path / "dataset" / "data", path / "data", path):
         if files := tuple(sorted(home.glob("*.parquet"))):
-            reasons = _json(path / "report.json").get("reasons") if rejected else None
-            what = "ensemble" if rejected else "data set"
-            return Source(path, what, (*files, *rejected), reasons if isinstance(reasons, dict) else {})
-    if (path / "journal.jsonl").is_file() or (path / "run.json").is_file():
-        raise InputError(
-            f"{path} is a run that was cut off before it wrote its results; run its command again"
-        )
+            return Source(path, "ensemble" if rejected else "data set", (*files, *rejected))
+    if (path / "journal.jsonl").is_file():
+        raise InputError(f"{path} is a run that was cut off before its results; run its command again")
     raise InputError(
         f"{path} is no run or data set; give a folder of llm-label, llm-score, ensemble or gis, or a file"
     )
@@ -131,54 +115,44 @@ def count(source: Source) -> Counts:
     Raises:
         InputError: The source holds nothing, or a row is malformed.
     """
-    found = Counts(Counter(), Counter(), Counter(), Counter(), float("inf"), float("-inf"))
+    found = Counts()
     for item in source.items():
         found.kinds[item.kind] += 1
-        found.marks.update((item.kind, mark) for mark in item.marks[1:] if mark != item.kind)
-        found.groups[item.kind, item.group] += 1
+        found.parts.update((item.kind, part) for part in (item.group, *item.marks) if part)
         found.annotators.update(item.annotators)
-        if (score := item.score) is not None:
-            found.low, found.high = min(found.low, score), max(found.high, score)
+        if item.score is not None:
+            found.low, found.high = min(found.low, item.score), max(found.high, item.score)
     if not found.kinds:
-        fix = (
-            "; look at run.json for what went wrong, and run its command again"
-            if "run" in source.what
-            else ""
-        )
-        raise InputError(
-            f"{source.path} ({source.what}) is empty: nothing was kept and nothing rejected{fix}"
-        )
+        raise InputError(f"{source.path} ({source.what}) is empty: nothing was kept and nothing was rejected")
     return found
 
 
 def spread(
     items: Iterator[Item],
-    stratum: Callable[[Item], tuple[Any, ...]],
+    stratum: Callable[[Item], Stratum],
     rank: Callable[[Item], Any],
     most: int,
     accept: Callable[[Item], bool] = lambda item: True,
 ) -> Iterator[Item]:
     """Yield items alternately from the strata, in each by `rank`, as long as they last.
 
-    Of strata (kind, group), say, kinds alternate, and within each kind its groups. All are read first, but
-    only the `most` of a stratum with the lowest ranks stay in memory. `accept` is asked when an item's turn
-    comes, so it may depend on what was taken before.
+    All are read first, but only the `most` of a stratum with the lowest ranks stay in memory. `accept` is
+    asked when an item's turn comes, so it may depend on what was taken before.
     """
-    drawn: dict[tuple[Any, ...], list[tuple[Any, int, Item]]] = {}
+    drawn: dict[Stratum, list[tuple[Any, int, Item]]] = {}
     for number, item in enumerate(items):
         found = drawn.setdefault(stratum(item), [])
         found.append((rank(item), number, item))
         if len(found) > 2 * most:
             found[:] = nsmallest(most, found)
-    lists = {key: [item for *_, item in nsmallest(most, found)] for key, found in sorted(drawn.items())}
-    return _alternate(lists, accept)
+    return _alternate({key: [row[2] for row in nsmallest(most, drawn[key])] for key in sorted(drawn)}, accept)
 
 
-def _alternate(groups: dict[tuple[Any, ...], list[Item]], accept: Callable[[Item], bool]) -> Iterator[Item]:
+def _alternate(groups: dict[Stratum, list[Item]], accept: Callable[[Item], bool]) -> Iterator[Item]:
     if () in groups:
         yield from filter(accept, groups[()])
         return
-    parts: dict[Any, dict[tuple[Any, ...], list[Item]]] = {}
+    parts: dict[Any, dict[Stratum, list[Item]]] = {}
     for key, items in groups.items():
         parts.setdefault(key[0], {})[key[1:]] = items
     queues = deque(_alternate(part, accept) for part in parts.values())
@@ -190,51 +164,40 @@ def _alternate(groups: dict[tuple[Any, ...], list[Item]], accept: Callable[[Item
             break
 
 
-def by_source(seed: int) -> Callable[[Item], tuple[int, int]]:
-    """Return a rank under which every stratum begins with the same first texts, each once, then each again.
-
-    So what was kept and what was rejected of a text tend to be drawn together.
-    """
-    seen: Counter[int] = Counter()
-
-    def rank(item: Item) -> tuple[int, int]:
-        kind = stable_hash(f"{item.marks} {item.group} {item.text1}")
-        seen[kind] += 1
-        return seen[kind], stable_hash(f"{seed} look {item.text1}")
-
-    return rank
-
-
-def _item(row: dict[str, Any], place: str, split: str) -> Item:
-    names = next((names for names in _TEXTS if all(isinstance(row.get(name), str) for name in names)), None)
-    if names is None and "hash1" in row:
-        raise InputError(f"{place}: ids without texts; `angle-data gis rehydrate` fetches them")
+def _item(row: dict[str, Any], place: str, split: dict[str, str]) -> Item:
+    names = next((pair for pair in _TEXTS if all(isinstance(row.get(name), str) for name in pair)), None)
     if names is None:
-        needed = "; ".join(" and ".join(names) for names in _TEXTS)
-        raise InputError(f"{place}: no two texts; fields found: {', '.join(map(str, row))}; needed: {needed}")
-    flags = tuple(row.get("flags") or ()) if not isinstance(row.get("flags"), str) else (row["flags"],)
-    reason, raw = str(row.get("reason") or ""), str(row.get("raw") or "")
-    kind = "rejected" if reason else "flipped" if "flipped" in flags else "kept"
-    models = row.get("models") if isinstance(row.get("models"), list) else [row.get("model")]
-    degree = f"degree {row['degree']}" if row.get("degree") else ""
+        needed = "; ".join(" and ".join(pair) for pair in _TEXTS)
+        ids = " (`angle-data gis rehydrate` fetches the texts of ids)" if "hash1" in row else ""
+        found = ", ".join(map(str, row))
+        raise InputError(f"{place}: no two texts; fields found: {found}; needed: {needed}{ids}")
+    reason, flags, models = row.get("reason"), row.get("flags"), row.get("models") or [row.get("model")]
+    marks = (reason,) if reason else flags if isinstance(flags, list) else ()
+    degree = f"degree-{row['degree']}" if row.get("degree") else ""
     facts = {name: row[name] for name in _FACTS if row.get(name) not in (None, "")}
     return Item(
-        kind=kind,
+        kind="rejected" if reason else "flipped" if "flipped" in marks else "kept",
         group=str(row.get("polarity") or degree or row.get("kind") or row.get("supervision") or ""),
+        marks=tuple(map(str, marks)),
+        annotators=tuple(str(model) for model in models if model) if isinstance(models, list) else (),
         text1=row[names[0]],
         text2=row[names[1]],
-        reason=reason,
-        flags=tuple(map(str, flags)),
-        annotators=tuple(str(model) for model in models or () if model),
-        facts=facts | ({"split": split} if split else {}),
-        raw=raw if raw != row[names[1]] else "",
+        raw=raw if (raw := str(row.get("raw") or "")) != row[names[1]] else "",
+        score=next(
+            (number for name in ("score", "label") if (number := _number(row.get(name))) is not None), None
+        ),
+        facts=facts | split,
     )
 
 
-def _json(path: Path) -> dict[str, Any]:
-    """Return the object of a JSON file, empty where there is none to be read."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def _number(value: object) -> float | None:
+    with suppress(TypeError, ValueError):
+        return float(value)  # type: ignore[arg-type]
+    return None
+
+
+def _state(run: Path) -> str:
+    with suppress(OSError, ValueError, AttributeError):
+        if json.loads((run / "run.json").read_text("utf-8")).get("finished") is False:
+            return " (unfinished)"
+    return ""

@@ -1,66 +1,44 @@
-"""Counts of a run or data set and a sample of its items: on the terminal, as JSON and as a page."""
+"""Counts of a run or data set and a sample of its items: on the terminal, as JSON and on a page."""
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import textwrap
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from angle_data.errors import InputError
 from angle_data.look.page import write_page
-from angle_data.look.read import Counts, Item, Source, by_source, count, find, spread
-from angle_data.text import counted
+from angle_data.look.read import Item, count, find, spread
+from angle_data.text import stable_hash
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _LONGEST = 300  # characters of a text on the terminal
-_WIDEST = 120
+_WIDTHS = (80, 120)  # where the output is no terminal, and at most
 _COLOURS = {"kept": "green", "flipped": "yellow", "rejected": "red"}
 # Controls, which could steer a terminal, and marks that turn the direction of all that follows.
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """A sample of a source, `items`, those of one first text next to each other, and the counts of all."""
-
-    source: Source
-    counts: Counts
-    items: tuple[Item, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON; texts and replies in full."""
-        counts = self.counts
-        kinds: dict[str, Any] = {kind: {"count": number} for kind, number in sorted(counts.kinds.items())}
-        for name, table in (("groups", counts.groups), ("marks", counts.marks)):
-            for (kind, value), number in table.most_common():
-                if value:
-                    kinds[kind].setdefault(name, {})[value] = number
-        return {
-            "path": str(self.source.path),
-            "what": self.source.what,
-            "kinds": kinds,
-            "annotators": dict(counts.annotators.most_common()),
-            "reasons": dict(self.source.reasons),
-            "items": [asdict(item) for item in self.items],
-        }
-
-
 def look(
     path: Path, *, n: int, reason: str | None = None, annotator: str | None = None, seed: int = 0
-) -> Look:
-    """Return the counts of what stands at `path`, and a sample of `n` spread over kinds, reasons and groups.
+) -> dict[str, Any]:
+    """Return the counts of what stands at `path`, and `items`: `n` spread over kinds, reasons and groups.
+
+    Each stratum begins with the same texts, so that what was kept and rejected of a text comes together. The
+    items are those of `read.Item` as dictionaries, of one first text next to each other.
 
     Args:
         path: A run, ensemble, data set or file of pairs.
         n: How many items at most.
-        reason: A reason code, flag or kind; others are left out of the sample.
-        annotator: Whose items; those of others are left out of the sample.
+        reason: A kind, group or mark; the sample is of these only.
+        annotator: The sample is of this one's items only.
         seed: Another one draws other items.
 
     Raises:
@@ -70,109 +48,106 @@ def look(
         raise InputError(f"--n must be at least 1, got {n}")
     source = find(path)
     counts = count(source)
-    marks = {*counts.kinds, *(mark for _, mark in counts.marks)}
-    _check("--reason", reason, marks)
+    _check("--reason", reason, {*counts.kinds, *(part for _, part in counts.parts)})
     _check("--annotator", annotator, counts.annotators)
-    wanted = (
-        item
-        for item in source.items()
-        if reason in (None, *item.marks) and annotator in (None, *item.annotators)
-    )
-    sample = spread(
-        wanted,
-        stratum=lambda item: (item.kind, item.reason or item.flags, item.group, counts.band(item)),
-        rank=by_source(seed),
-        most=n,
-    )
-    drawn = list(islice(sample, n))
+    seen: Counter[int] = Counter()
+
+    def is_wanted(item: Item) -> bool:
+        reasons = (None, item.kind, item.group, *item.marks)
+        return reason in reasons and annotator in (None, *item.annotators)
+
+    def stratum(item: Item) -> tuple[Any, ...]:
+        return item.kind, item.marks, item.group, counts.band(item)
+
+    def rank(item: Item) -> tuple[int, int]:
+        same = stable_hash(f"{stratum(item)} {item.text1}")
+        seen[same] += 1
+        return seen[same], stable_hash(f"{seed} look {item.text1}")
+
+    drawn = list(islice(spread(filter(is_wanted, source.items()), stratum, rank, n), n))
     if not drawn:
-        raise InputError(f"{path}: nothing of {annotator} has the reason {reason}; leave one of them out")
-    first = {item.text1: number for number, item in reversed(list(enumerate(drawn)))}
-    drawn.sort(key=lambda item: (first[item.text1], item.group, item.kind, item.text2))
-    return Look(source, counts, tuple(drawn))
+        raise InputError(f"{path}: nothing of {annotator} is {reason}; leave out --reason or --annotator")
+    place = {item.text1: number for number, item in reversed(list(enumerate(drawn)))}
+    drawn.sort(key=lambda item: (place[item.text1], item.kind, item.group, item.text2))
+    parts = counts.parts.most_common()
+    return {
+        "title": f"{path}: {source.what}",
+        "count": counts.kinds.total(),
+        "kinds": {
+            kind: {"count": number, "of": {part: n for (its, part), n in parts if its == kind}}
+            for kind, number in sorted(counts.kinds.items())
+        },
+        "annotators": dict(counts.annotators.most_common()),
+        "items": [asdict(item) for item in drawn],
+    }
 
 
-def _check(option: str, value: str | None, known: Mapping[str, int] | set[str]) -> None:
-    if value is None or value in known:
-        return
-    near = difflib.get_close_matches(value, known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise InputError(f"{option} {value}: not there{hint} It has {', '.join(sorted(known)) or 'none'}")
+def _check(option: str, value: str | None, known: Collection[str]) -> None:
+    if value is not None and value not in known:
+        raise InputError(
+            f"{option} {value}: there is none; give one of {', '.join(sorted(known)) or 'nothing'}"
+        )
 
 
-def write_show_page(path: Path, found: Look) -> None:
-    """Write the page of a sample, atomically.
+def write_show_page(path: Path, found: dict[str, Any]) -> None:
+    """Write what `look` returns as a page, atomically.
 
     Raises:
         InputError: The name does not end in .html.
     """
-    if path.suffix.lower() not in (".html", ".htm"):
+    if path.suffix.lower() != ".html":
         raise InputError(f"--html {path}: give a name that ends in .html")
-    write_page(path, "show", f"{found.source.path} ({found.source.what})", found.to_dict())
+    write_page(path, "show", found)
 
 
-def print_look(found: Look) -> None:
-    """Print counts and sample on stdout, in two columns; coloured on a terminal, else 80 characters wide."""
+def print_look(found: dict[str, Any]) -> None:
+    """Print what `look` returns on stdout, in two columns; coloured on a terminal, plain elsewhere."""
+    import typer
     from rich.console import Console
 
-    console = Console(markup=False, highlight=False, emoji=False, soft_wrap=False)
-    console.width = min(console.width, _WIDEST) if console.is_terminal else 80
-    told = found.to_dict()
-    console.print(f"{told['path']}: {told['what']}")
-    for kind, row in told["kinds"].items():
-        parts = "; ".join(_counts(row[name]) for name in ("groups", "marks") if name in row)
-        console.print(_line(f"{kind:<9}{row['count']:>9,}  ", parts))
-    if told["annotators"]:
-        console.print(_line("annotators         ", _counts(told["annotators"])))
-    before = None
-    for item in found.items:
-        _print_item(console, item, again=item.text1 == before)
-        before = item.text1
-    total = found.counts.kinds.total()
-    console.print(f"\n{counted(len(found.items), 'item')} of {total:,}; --n shows more, --html makes a page")
+    console = Console(markup=False, highlight=False, emoji=False)
+    console.width = min(console.width, _WIDTHS[1]) if console.is_terminal else _WIDTHS[0]
+    counts = [(kind, row["count"], row["of"]) for kind, row in found["kinds"].items()]
+    with console.capture() as shown:
+        console.print(found["title"])
+        for name, number, parts in [*counts, ("by", len(found["annotators"]), found["annotators"])]:
+            told = ", ".join(f"{part}: {count:,}" for part, count in parts.items())
+            if number:
+                label = f"{name:<9}{number:>9,}  "
+                console.print(
+                    textwrap.fill(
+                        _line(told), console.width, initial_indent=label, subsequent_indent=" " * len(label)
+                    )
+                )
+        before = None
+        for item in found["items"]:
+            _print_item(console, item, same=item["text1"] == before)
+            before = item["text1"]
+        console.print(f"\n{len(found['items']):,} of {found['count']:,}; --n shows more, --html makes a page")
+    typer.echo("\n".join(map(str.rstrip, shown.get().splitlines())))
 
 
-def _print_item(console: Console, item: Item, *, again: bool) -> None:
+def _print_item(console: Console, item: dict[str, Any], *, same: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    facts = [f"{name} {_fact(value)}" for name, value in item.facts.items()]
-    head = [item.group, item.reason, *item.flags, *facts, ", ".join(item.annotators)]
-    console.print()
-    tags = Text(item.kind, style=_COLOURS[item.kind])
-    tags.append("".join(f" · {_short(part)}" for part in head if part and part != item.kind), style="dim")
-    console.print(tags)
-    table = Table.grid(padding=(0, 2), expand=True)
+    facts = [
+        f"{name} {v:.3g}" if isinstance(v, float) else f"{name} {v}" for name, v in item["facts"].items()
+    ]
+    tags = [item["group"], *item["marks"], *facts, ", ".join(item["annotators"])]
+    head = Text(f"\n{item['kind']}", style=_COLOURS[item["kind"]])
+    head.append("".join(f" · {_line(tag)}" for tag in tags if tag not in ("", item["kind"])), style="dim")
+    reply = f"\nreply: {_line(item['raw'])}" if item["raw"] else ""
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     for _ in range(2):
         table.add_column(ratio=1, overflow="fold")
-    right = Text(_short(item.text2))
-    if item.raw:
-        right.append(f"{'' if item.text2.strip() else '(nothing)'}\nreply: {_short(item.raw)}", style="dim")
-    table.add_row(Text('"' if again else _short(item.text1)), right)
-    console.print(table)
+    right = Text(_line(item["text2"]) or "(nothing)").append(reply, style="dim")
+    table.add_row(Text('"' if same else _line(item["text1"])), right)
+    console.print(head, table, sep="\n")
 
 
-def _line(label: str, text: str) -> Any:
-    from rich.padding import Padding
-    from rich.table import Table
-
-    table = Table.grid()
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row(label, text)
-    return Padding(table, 0)
-
-
-def _counts(table: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {number:,}" for name, number in table.items())
-
-
-def _fact(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _short(text: str) -> str:
-    """Return a text for the terminal: in one line, without controls, cut where it is long."""
+def _line(text: str) -> str:
+    """Return a text in one line, without controls, cut where it is long."""
     plain = _CONTROLS.sub(" ", text.strip())
     more = len(plain) - _LONGEST
     return plain if more <= 0 else f"{plain[:_LONGEST]}… ({more:,} more characters)"
