@@ -42,12 +42,15 @@ def show(
     As a page: angle-data show pairs --html pairs.html
     """
     configure_logging()
-    from angle_data.look.show import look, print_look, write_show_page
+    from angle_data.look.page import check_ending, write_page
+    from angle_data.look.show import look, print_look
 
+    if html is not None:
+        check_ending("--html", html, ".html")
     wanted = n if n is not None else _SHOWN if html is None else _ON_A_PAGE
     found = look(data, n=wanted, reason=reason, annotator=annotator, seed=seed)
     if html is not None:
-        write_show_page(html, found)
+        write_page(html, "show", found)
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False))
     elif html is not None:

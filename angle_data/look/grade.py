@@ -15,8 +15,8 @@ from pathlib import Path
 
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
-from angle_data.look.page import write_page
-from angle_data.look.read import BANDS, Item, count, find, spread
+from angle_data.look.page import check_ending, write_page
+from angle_data.look.read import Item, count, find, spread
 from angle_data.tables import read_table
 from angle_data.text import content_id, counted, pair_key, stable_hash
 
@@ -57,31 +57,23 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
         one, other = _key(item)
         return item.kind != "rejected" and bool(one and other) and one != other
 
-    usable = filter(has_texts, source.items())
+    def stratum(item: Item) -> tuple[int, str]:
+        return counts.band(item), item.group
+
+    def is_free(item: Item) -> bool:
+        return used.isdisjoint(_key(item))
+
     chosen: list[Item] = []
-    for item in islice(
-        spread(
-            usable,
-            lambda item: (counts.band(item), item.group),
-            rank,
-            _SPARE * n,
-            accept=lambda item: used.isdisjoint(_key(item)),
-        ),
-        n,
-    ):
+    for item in islice(spread(filter(has_texts, source.items()), stratum, rank, _SPARE * n, is_free), n):
         used.update(_key(item))
         chosen.append(item)
-    chosen.sort(key=lambda item: (counts.band(item), item.group, rank(item)))
+    chosen.sort(key=lambda item: (stratum(item), rank(item)))
     dealt = [SPLITS[int((i + 1) * dev_share) == int(i * dev_share)] for i in range(len(chosen))]
     if missing := set(SPLITS) - set(dealt):
         few = f"{data}: {counted(len(chosen), 'pair')} with texts of their own"
         raise InputError(f"{few} leave none for {max(missing)}; give more pairs, or another --dev-share")
+    scores = Counter(counts.band_name(item) for item in chosen)
     rows = sorted(zip(chosen, dealt, strict=True), key=lambda row: stable_hash(f"{seed} {rank(row[0])}"))
-    step = (counts.high - counts.low) / BANDS
-    scores: Counter[str] = Counter()
-    for item in chosen:
-        low = counts.low + step * counts.band(item)
-        scores["without score" if item.score is None else f"{low:.3g} to {low + step:.3g}"] += 1
     return Drawn(tuple((item.text1.strip(), item.text2.strip(), split) for item, split in rows), dict(scores))
 
 
@@ -91,8 +83,7 @@ def write_grading(out: Path, drawn: Drawn) -> Path:
     Raises:
         InputError: `out` is no .csv, or one of the files exists and may hold grades.
     """
-    if out.suffix.lower() != ".csv":
-        raise InputError(f"--out {out}: give a name that ends in .csv")
+    check_ending("--out", out, ".csv")
     page = out.with_suffix(".html")
     if there := next((path for path in (out, page) if path.exists()), None):
         raise InputError(f"{there} exists and may hold grades; move it away, or give another --out")
@@ -111,6 +102,7 @@ def finish_grading(sheet: Path) -> dict[str, int]:
         InputError: A column is missing, a score is no number from 0 to 5 or a split unknown (both by line),
             or a split has no score.
     """
+    check_ending("--finish", sheet, ".csv")
     graded: dict[str, list[tuple[str, ...]]] = {split: [] for split in SPLITS}
     for place, row in read_table(sheet, require=(*COLUMNS, "split")):
         if not (score := row["score"].strip().replace(",", ".")):

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 
 
@@ -16,3 +17,9 @@ def write_page(path: Path, name: str, data: dict[str, Any]) -> None:
     shown = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     with replace_file(path) as stream:
         stream.write(page.replace("{{style}}", style).replace("{{data}}", shown))
+
+
+def check_ending(option: str, path: Path, ending: str) -> None:
+    """Raise an `InputError` unless a file has the ending that it must have, so that no other is replaced."""
+    if path.suffix.lower() != ending:
+        raise InputError(f"{option} {path}: give a name that ends in {ending}")

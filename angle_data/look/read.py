@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import nsmallest
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.tables import TABLE_KINDS, is_table, read_table
 
-BANDS = 5
-"""Equal parts of the range of scores."""
-
+_BANDS = 5  # equal parts of the range of scores
 _TEXTS = (("text1", "text2"), ("sentence1", "sentence2"), ("source", "text"))
+_NEEDED = "; ".join(" and ".join(pair) for pair in _TEXTS)
 _FACTS = ("score", "label", "weight", "supervision", "evidence")
 
 Stratum = tuple[Any, ...]
@@ -80,7 +80,13 @@ class Counts:
         if item.score is None:
             return -1
         width = self.high - self.low
-        return min(int(BANDS * (item.score - self.low) / width), BANDS - 1) if width else 0
+        return min(int(_BANDS * (item.score - self.low) / width), _BANDS - 1) if width else 0
+
+    def band_name(self, item: Item) -> str:
+        """Return the scores of an item's part of the range, such as `0.2 to 0.4`."""
+        step = (self.high - self.low) / _BANDS
+        low = self.low + step * self.band(item)
+        return "without score" if item.score is None else f"{low:.3g} to {low + step:.3g}"
 
 
 def find(path: Path) -> Source:
@@ -118,7 +124,7 @@ def count(source: Source) -> Counts:
     found = Counts()
     for item in source.items():
         found.kinds[item.kind] += 1
-        found.parts.update((item.kind, part) for part in (item.group, *item.marks) if part)
+        found.parts.update((item.kind, part) for part in sorted({item.group, *item.marks} - {"", item.kind}))
         found.annotators.update(item.annotators)
         if item.score is not None:
             found.low, found.high = min(found.low, item.score), max(found.high, item.score)
@@ -167,10 +173,8 @@ def _alternate(groups: dict[Stratum, list[Item]], accept: Callable[[Item], bool]
 def _item(row: dict[str, Any], place: str, split: dict[str, str]) -> Item:
     names = next((pair for pair in _TEXTS if all(isinstance(row.get(name), str) for name in pair)), None)
     if names is None:
-        needed = "; ".join(" and ".join(pair) for pair in _TEXTS)
-        ids = " (`angle-data gis rehydrate` fetches the texts of ids)" if "hash1" in row else ""
-        found = ", ".join(map(str, row))
-        raise InputError(f"{place}: no two texts; fields found: {found}; needed: {needed}{ids}")
+        fix = "fetch them with `angle-data gis rehydrate`" if "hash1" in row else f"needed: {_NEEDED}"
+        raise InputError(f"{place}: no two texts; fields found: {', '.join(map(str, row))}; {fix}")
     reason, flags, models = row.get("reason"), row.get("flags"), row.get("models") or [row.get("model")]
     marks = (reason,) if reason else flags if isinstance(flags, list) else ()
     degree = f"degree-{row['degree']}" if row.get("degree") else ""
@@ -183,16 +187,16 @@ def _item(row: dict[str, Any], place: str, split: dict[str, str]) -> Item:
         text1=row[names[0]],
         text2=row[names[1]],
         raw=raw if (raw := str(row.get("raw") or "")) != row[names[1]] else "",
-        score=next(
-            (number for name in ("score", "label") if (number := _number(row.get(name))) is not None), None
-        ),
+        score=_score(row),
         facts=facts | split,
     )
 
 
-def _number(value: object) -> float | None:
-    with suppress(TypeError, ValueError):
-        return float(value)  # type: ignore[arg-type]
+def _score(row: dict[str, Any]) -> float | None:
+    for name in ("score", "label"):
+        with suppress(KeyError, TypeError, ValueError):
+            if isfinite(number := float(row[name])):
+                return number
     return None
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from angle_data.errors import InputError
-from angle_data.look.page import write_page
 from angle_data.look.read import Item, count, find, spread
 from angle_data.text import stable_hash
 
@@ -84,20 +83,7 @@ def look(
 
 def _check(option: str, value: str | None, known: Collection[str]) -> None:
     if value is not None and value not in known:
-        raise InputError(
-            f"{option} {value}: there is none; give one of {', '.join(sorted(known)) or 'nothing'}"
-        )
-
-
-def write_show_page(path: Path, found: dict[str, Any]) -> None:
-    """Write what `look` returns as a page, atomically.
-
-    Raises:
-        InputError: The name does not end in .html.
-    """
-    if path.suffix.lower() != ".html":
-        raise InputError(f"--html {path}: give a name that ends in .html")
-    write_page(path, "show", found)
+        raise InputError(f"{option} {value} is not there; known: {', '.join(sorted(known)) or 'none'}")
 
 
 def print_look(found: dict[str, Any]) -> None:
@@ -107,19 +93,16 @@ def print_look(found: dict[str, Any]) -> None:
 
     console = Console(markup=False, highlight=False, emoji=False)
     console.width = min(console.width, _WIDTHS[1]) if console.is_terminal else _WIDTHS[0]
-    counts = [(kind, row["count"], row["of"]) for kind, row in found["kinds"].items()]
+    wrapper = textwrap.TextWrapper(console.width, subsequent_indent=" " * 20, break_on_hyphens=False)
+    rows = [(kind, row["count"], row["of"]) for kind, row in found["kinds"].items()]
+    if by := found["annotators"]:
+        rows.append(("by", len(by), by))
+    before = None
     with console.capture() as shown:
-        console.print(found["title"])
-        for name, number, parts in [*counts, ("by", len(found["annotators"]), found["annotators"])]:
+        console.print(_line(found["title"]))
+        for name, number, parts in rows:
             told = ", ".join(f"{part}: {count:,}" for part, count in parts.items())
-            if number:
-                label = f"{name:<9}{number:>9,}  "
-                console.print(
-                    textwrap.fill(
-                        _line(told), console.width, initial_indent=label, subsequent_indent=" " * len(label)
-                    )
-                )
-        before = None
+            console.print(wrapper.fill(_CONTROLS.sub(" ", f"{name:<9}{number:>9,}  {told}")))
         for item in found["items"]:
             _print_item(console, item, same=item["text1"] == before)
             before = item["text1"]
@@ -131,9 +114,8 @@ def _print_item(console: Console, item: dict[str, Any], *, same: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    facts = [
-        f"{name} {v:.3g}" if isinstance(v, float) else f"{name} {v}" for name, v in item["facts"].items()
-    ]
+    numbers = {name: f"{v:.3g}" for name, v in item["facts"].items() if isinstance(v, float)}
+    facts = [f"{name} {value}" for name, value in (item["facts"] | numbers).items()]
     tags = [item["group"], *item["marks"], *facts, ", ".join(item["annotators"])]
     head = Text(f"\n{item['kind']}", style=_COLOURS[item["kind"]])
     head.append("".join(f" · {_line(tag)}" for tag in tags if tag not in ("", item["kind"])), style="dim")

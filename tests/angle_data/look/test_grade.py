@@ -11,6 +11,7 @@ from angle_data.cli import app
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_data.look.grade import draw_pairs, finish_grading, write_grading
+from angle_train.cli import app as fit_app
 from angle_train.data.pairs import load_pairs
 
 
@@ -167,6 +168,7 @@ def test_the_command_says_what_to_do_next(pairs, tmp_path):
     last = said.splitlines()[-2:]
     assert last[0].endswith(f"--dev {tmp_path / 'my-dev.csv'} --test {tmp_path / 'my-test.csv'} --drop-leaks")
     assert "leaves these pairs out of the training pairs" in last[1]
+    assert "--drop-leaks" in CliRunner().invoke(fit_app, ["fit", "--help"]).stdout
     fill(sheet)
     assert f"30 pairs in {tmp_path / 'my-dev.csv'}" in command("--finish", sheet).stdout
     assert json.loads(command("--finish", sheet, "--json").stdout) == {

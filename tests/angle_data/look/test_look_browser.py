@@ -15,7 +15,8 @@ import subprocess
 import pytest
 
 from angle_data.look.grade import draw_pairs, write_grading
-from angle_data.look.show import look, write_show_page
+from angle_data.look.page import write_page
+from angle_data.look.show import look
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(
@@ -106,7 +107,7 @@ WIDTH = "document.documentElement.scrollWidth <= document.documentElement.client
 
 def test_the_page_of_show_filters_by_kind_reason_and_text(run, nasty, tmp_path):
     page = tmp_path / "look.html"
-    write_show_page(page, look(run, n=100))
+    write_page(page, "show", look(run, n=100))
     script = f"""
     const shown = () => document.querySelectorAll("main b").length;
     const found = [shown()];
@@ -135,5 +136,5 @@ def test_both_pages_fit_a_narrow_window(grading, pairs, tmp_path):
     _, page = grading
     assert told(page, f"return {WIDTH};", tmp_path / "grade")
     shown = tmp_path / "pairs.html"
-    write_show_page(shown, look(pairs, n=100))
+    write_page(shown, "show", look(pairs, n=100))
     assert told(shown, f"return {WIDTH};", tmp_path / "pairs-page")
