@@ -89,13 +89,13 @@ def grade(
         return
     if finish is not None or data is None or out is None:
         raise InputError("give DATASET and --out my.csv to draw pairs, or --finish my.csv alone to end")
-    drawn = draw_pairs(data, n=n, seed=seed, dev_share=dev_share)
-    page = write_grading(out, drawn)
-    found = {"pairs": len(drawn.pairs), "scores": drawn.scores, "sheet": str(out), "page": str(page)}
-    short = "" if len(drawn.pairs) == n else f", not {n:,}: no text may be in two"
+    pairs, scores = draw_pairs(data, n=n, seed=seed, dev_share=dev_share)
+    page = write_grading(out, pairs)
+    found = {"pairs": len(pairs), "scores": scores, "sheet": str(out), "page": str(page)}
+    short = "" if len(pairs) == n else f", not {n:,}: no text may be in two"
     lines = [
-        f"pairs   {len(drawn.pairs):,}{short}",
-        f"scores  {', '.join(f'{name}: {count}' for name, count in drawn.scores.items())}",
+        f"pairs   {len(pairs):,}{short}",
+        f"scores  {', '.join(f'{name}: {count}' for name, count in scores.items())}",
         f"page    {page}  (open it, grade with the keys 0 to 5, download two files)",
         f"or      {out}  (fill the column score, then angle-data grade --finish {out})",
         _next(*(str(out.with_name(f"{out.stem}-{split}.csv")) for split in SPLITS)),

@@ -9,7 +9,6 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -28,18 +27,15 @@ _FORMULA = ("=", "+", "-", "@", "\t")
 _SCORE = re.compile(r"[0-4](\.\d*)?|5(\.0*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """Pairs as two texts and their split, in an order that tells nothing; counts by range of scores."""
-
-    pairs: tuple[tuple[str, str, str], ...]
-    scores: dict[str, int]
+Pairs = tuple[tuple[str, str, str], ...]
+"""Two texts each, and the split that they are for."""
 
 
-def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> Drawn:
+def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> tuple[Pairs, dict[str, int]]:
     """Draw `n` pairs in equal shares from each fifth of the range of scores, and deal them to dev and test.
 
-    Within a fifth polarities, degrees or kinds alternate. Without scores they alternate alone.
+    Within a fifth polarities, degrees or kinds alternate. The pairs come in an order that tells nothing, and
+    with how many each fifth gave.
 
     Raises:
         InputError: `data` holds too few pairs whose texts are all different, or a number is out of its range.
@@ -74,10 +70,10 @@ def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> 
         raise InputError(f"{few} leave none for {max(missing)}; give more pairs, or another --dev-share")
     scores = Counter(counts.band_name(item) for item in chosen)
     rows = sorted(zip(chosen, dealt, strict=True), key=lambda row: stable_hash(f"{seed} {rank(row[0])}"))
-    return Drawn(tuple((item.text1.strip(), item.text2.strip(), split) for item, split in rows), dict(scores))
+    return tuple((item.text1.strip(), item.text2.strip(), split) for item, split in rows), dict(scores)
 
 
-def write_grading(out: Path, drawn: Drawn) -> Path:
+def write_grading(out: Path, pairs: Pairs) -> Path:
     """Write the pairs as a CSV to fill in to `out`, and as a page beside it, whose path is returned.
 
     Raises:
@@ -87,8 +83,8 @@ def write_grading(out: Path, drawn: Drawn) -> Path:
     page = out.with_suffix(".html")
     if there := next((path for path in (out, page) if path.exists()), None):
         raise InputError(f"{there} exists and may hold grades; move it away, or give another --out")
-    write_page(page, "grade", {"title": out.stem, "key": content_id(str(drawn.pairs)), "pairs": drawn.pairs})
-    rows = [(_guarded(one), _guarded(other), "", split) for one, other, split in drawn.pairs]
+    write_page(page, "grade", {"title": out.stem, "key": content_id(str(pairs)), "pairs": pairs})
+    rows = [(_guarded(one), _guarded(other), "", split) for one, other, split in pairs]
     _write(out, [(*COLUMNS, "split"), *rows], mark="\ufeff")  # else Excel does not take it for UTF-8
     return page
 

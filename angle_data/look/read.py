@@ -86,20 +86,18 @@ class Counts:
         """Return the scores of an item's part of the range, such as `0.2 to 0.4`."""
         step = (self.high - self.low) / _BANDS
         low = self.low + step * self.band(item)
-        return "without score" if item.score is None else f"{low:.3g} to {low + step:.3g}"
+        return "without score" if item.score is None else f"{round(low, 2):g} to {round(low + step, 2):g}"
 
 
 def find(path: Path) -> Source:
     """Return what stands at `path`; nothing but names is read.
 
     Raises:
-        InputError: It is no run, ensemble, data set or table; the message says what to do.
+        InputError: It is no run, ensemble, data set or file of pairs.
     """
     if not path.is_dir():
-        if not path.exists():
-            raise InputError(f"{path} does not exist; check the path")
         if not is_table(path):
-            raise InputError(f"{path}: unknown kind of file; give a folder, or {TABLE_KINDS}")
+            raise InputError(f"{path} is no folder and no file of pairs ({TABLE_KINDS}); check the path")
         return Source(path, "pairs of a file", (path,))
     rejected = (path / "rejected.jsonl",) if (path / "rejected.jsonl").is_file() else ()
     for name, command in (("candidates.jsonl", "llm-label"), ("scores.jsonl", "llm-score")):
@@ -163,11 +161,9 @@ def _alternate(groups: dict[Stratum, list[Item]], accept: Callable[[Item], bool]
         parts.setdefault(key[0], {})[key[1:]] = items
     queues = deque(_alternate(part, accept) for part in parts.values())
     while queues:
-        queue = queues.popleft()
-        for item in queue:
+        if item := next(queue := queues.popleft(), None):
             yield item
             queues.append(queue)
-            break
 
 
 def _item(row: dict[str, Any], place: str, split: dict[str, str]) -> Item:

@@ -33,23 +33,23 @@ def fill(path, *scores):
 
 
 def test_pairs_come_in_equal_shares_from_the_range_and_share_no_text(pairs):
-    drawn = draw_pairs(pairs, n=30)
-    assert drawn.scores == {"0 to 0.2": 10, "0.4 to 0.6": 10, "0.8 to 1": 10}
-    texts = [text for one, other, _ in drawn.pairs for text in (one, other)]
+    drawn, scores = draw_pairs(pairs, n=30)
+    assert scores == {"0 to 0.2": 10, "0.4 to 0.6": 10, "0.8 to 1": 10}
+    texts = [text for one, other, _ in drawn for text in (one, other)]
     assert len(set(texts)) == 60
     for split in ("dev", "test"):
-        mine = [other.split()[0] for _, other, its in drawn.pairs if its == split]
+        mine = [other.split()[0] for _, other, its in drawn if its == split]
         assert {mine.count(polarity) for polarity in ("synonym", "antonym", "random")} == {5}
     assert not any("dropped" in text for text in texts)
-    order = [other.split()[0] for _, other, _ in drawn.pairs]
+    order = [other.split()[0] for _, other, _ in drawn]
     assert order != sorted(order)  # it tells nothing of the score
 
 
 def test_shares_seeds_and_more_pairs_than_there_are(pairs):
-    assert [split for *_, split in draw_pairs(pairs, n=40, dev_share=0.25).pairs].count("dev") == 10
-    assert draw_pairs(pairs, n=20).pairs == draw_pairs(pairs, n=20).pairs
-    assert set(draw_pairs(pairs, n=20).pairs) != set(draw_pairs(pairs, n=20, seed=1).pairs)
-    assert len(draw_pairs(pairs, n=500).pairs) == 60  # each text once
+    assert [split for *_, split in draw_pairs(pairs, n=40, dev_share=0.25)[0]].count("dev") == 10
+    assert draw_pairs(pairs, n=20)[0] == draw_pairs(pairs, n=20)[0]
+    assert set(draw_pairs(pairs, n=20)[0]) != set(draw_pairs(pairs, n=20, seed=1)[0])
+    assert len(draw_pairs(pairs, n=500)[0]) == 60  # each text once
 
 
 def test_a_pair_of_equal_or_blank_texts_is_never_drawn(tmp_path):
@@ -57,17 +57,17 @@ def test_a_pair_of_equal_or_blank_texts_is_never_drawn(tmp_path):
         {"text1": f"a {n}", "text2": (f"A {n}!", "...", f"b {n}")[n % 3], "kind": "near"} for n in range(30)
     ]
     write_jsonl(tmp_path / "mined.jsonl", rows)
-    drawn = draw_pairs(tmp_path / "mined.jsonl", n=30)
-    assert len(drawn.pairs) == 10
-    assert drawn.scores == {"without score": 10}
-    assert all(other.startswith("b ") for _, other, _ in drawn.pairs)
+    drawn, scores = draw_pairs(tmp_path / "mined.jsonl", n=30)
+    assert len(drawn) == 10
+    assert scores == {"without score": 10}
+    assert all(other.startswith("b ") for _, other, _ in drawn)
 
 
 def test_grades_and_issues_can_be_graded_too(grades, issues):
-    assert draw_pairs(grades, n=6).scores == {
+    assert draw_pairs(grades, n=6)[1] == {
         "0 to 1": 1, "1 to 2": 1, "2 to 3": 1, "3 to 4": 1, "4 to 5": 2,
     }  # fmt: skip
-    assert draw_pairs(issues, n=4).scores == {"0 to 0.2": 2, "0.8 to 1": 2}
+    assert draw_pairs(issues, n=4)[1] == {"0 to 0.2": 2, "0.8 to 1": 2}
 
 
 @pytest.mark.parametrize("options", [{"n": 1}, {"n": 9, "dev_share": 1.0}, {"n": 2, "dev_share": 0.1}])
@@ -78,7 +78,7 @@ def test_numbers_that_leave_a_split_empty_are_refused(pairs, options):
 
 def test_a_filled_sheet_becomes_dev_and_test_pairs_that_training_reads(pairs, tmp_path):
     sheet = tmp_path / "my.csv"
-    write_grading(sheet, draw_pairs(pairs, n=30))
+    write_grading(sheet, draw_pairs(pairs, n=30)[0])
     assert sheet.read_bytes().startswith(b"\xef\xbb\xbf")
     rows = table(sheet)
     assert list(rows[0]) == ["sentence1", "sentence2", "score", "split"]
@@ -104,7 +104,7 @@ def test_a_spreadsheet_runs_no_text_and_none_is_changed(tmp_path):
     odd = ["=1+1", "- a list", "+49 30", "@all", "'quoted'", "plain, with comma", 'with "quotes"\nand lines']
     write_jsonl(tmp_path / "p.jsonl", [{"text1": text, "text2": f"other {n}"} for n, text in enumerate(odd)])
     sheet = tmp_path / "my.csv"
-    write_grading(sheet, draw_pairs(tmp_path / "p.jsonl", n=7))
+    write_grading(sheet, draw_pairs(tmp_path / "p.jsonl", n=7)[0])
     assert not any(row["sentence1"].startswith(("=", "+", "-", "@")) for row in table(sheet))
     fill(sheet)
     finish_grading(sheet)
@@ -115,7 +115,7 @@ def test_a_spreadsheet_runs_no_text_and_none_is_changed(tmp_path):
 @pytest.mark.parametrize("score", ["6", "-1", "5.5", "good", "nan", "3/5"])
 def test_a_bad_score_is_named_by_its_line(pairs, tmp_path, score):
     sheet = tmp_path / "my.csv"
-    write_grading(sheet, draw_pairs(pairs, n=6))
+    write_grading(sheet, draw_pairs(pairs, n=6)[0])
     fill(sheet, "1", score)
     with pytest.raises(
         InputError, match=re.escape(f"my.csv:3: score must be a number from 0 to 5, got '{score}'")
@@ -126,7 +126,7 @@ def test_a_bad_score_is_named_by_its_line(pairs, tmp_path, score):
 
 def test_a_sheet_with_nothing_graded_or_without_its_columns(pairs, tmp_path):
     sheet = tmp_path / "my.csv"
-    write_grading(sheet, draw_pairs(pairs, n=6))
+    write_grading(sheet, draw_pairs(pairs, n=6)[0])
     with pytest.raises(InputError, match="no pair of dev and test has a score"):
         finish_grading(sheet)
     sheet.write_text("sentence1,sentence2,score,split\na,b,3,train\n")
@@ -138,7 +138,7 @@ def test_a_sheet_with_nothing_graded_or_without_its_columns(pairs, tmp_path):
 
 
 def test_nothing_that_may_hold_grades_is_written_over(pairs, tmp_path):
-    drawn = draw_pairs(pairs, n=6)
+    drawn, _ = draw_pairs(pairs, n=6)
     write_grading(tmp_path / "my.csv", drawn)
     (tmp_path / "my.csv").unlink()
     with pytest.raises(InputError, match=r"my\.html exists and may hold grades"):
@@ -148,7 +148,7 @@ def test_nothing_that_may_hold_grades_is_written_over(pairs, tmp_path):
 
 
 def test_the_page_holds_texts_and_splits_and_no_score_of_a_machine(pairs, tmp_path):
-    page = write_grading(tmp_path / "my.csv", draw_pairs(pairs, n=6)).read_text()
+    page = write_grading(tmp_path / "my.csv", draw_pairs(pairs, n=6)[0]).read_text()
     data = json.loads(re.search(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)[1])
     assert data["title"] == "my"
     assert [row["sentence1"] for row in table(tmp_path / "my.csv")] == [row[0] for row in data["pairs"]]

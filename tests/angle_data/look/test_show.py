@@ -113,9 +113,10 @@ def test_what_cannot_be_shown_is_one_line_with_the_way_out(run, tmp_path):
     assert refused(run, annotator="bob").endswith("--annotator bob is not there; known: ann")
     assert "--n must be at least 1" in refused(run, n=0)
     assert "is no run or data set; give a folder of llm-label" in refused(tmp_path)
-    assert "does not exist" in refused(tmp_path / "away")
+    assert "is no folder and no file of pairs" in refused(tmp_path / "away")
+    assert "does not exist; check the path" in refused(tmp_path / "away.csv")
     (tmp_path / "notes.md").touch()
-    assert "unknown kind of file" in refused(tmp_path / "notes.md")
+    assert "is no folder and no file of pairs" in refused(tmp_path / "notes.md")
     write_jsonl(tmp_path / "texts.jsonl", [{"text": "alone"}])
     assert "texts.jsonl:1: no two texts; fields found: text" in refused(tmp_path / "texts.jsonl")
     for name in ("candidates.jsonl", "rejected.jsonl"):
