@@ -15,7 +15,7 @@ _SHOWN, _ON_A_PAGE = 20, 500
 _DATA = "Folder of any command of angle-data, or a file of pairs."
 
 Seed = Annotated[int, typer.Option(help="Another seed draws others.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, with texts and replies in full.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, in full.")]
 
 
 def show(
