@@ -106,5 +106,6 @@ def grade(
 def _next(dev: str, test: str) -> str:
     return (
         f"then    angle-train fit --data DATA --dev {dev} --test {test} --drop-leaks\n"
-        "        (--drop-leaks leaves these pairs out of the training pairs: they must not train)"
+        "        (these pairs must not train: --drop-leaks leaves them out of the training pairs, but not\n"
+        "        other pairs of the same texts)"
     )

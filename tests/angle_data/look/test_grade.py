@@ -165,9 +165,9 @@ def test_the_command_says_what_to_do_next(pairs, tmp_path):
     said = command(pairs, "--out", sheet).stdout
     assert "pairs   60, not 150: no text may be in two" in said
     assert f"page    {tmp_path / 'my.html'}" in said
-    last = said.splitlines()[-2:]
-    assert last[0].endswith(f"--dev {tmp_path / 'my-dev.csv'} --test {tmp_path / 'my-test.csv'} --drop-leaks")
-    assert "leaves these pairs out of the training pairs" in last[1]
+    fit = next(line for line in said.splitlines() if line.startswith("then"))
+    assert fit.endswith(f"--dev {tmp_path / 'my-dev.csv'} --test {tmp_path / 'my-test.csv'} --drop-leaks")
+    assert "--drop-leaks leaves them out of the training pairs" in said
     assert "--drop-leaks" in CliRunner().invoke(fit_app, ["fit", "--help"]).stdout
     fill(sheet)
     assert f"30 pairs in {tmp_path / 'my-dev.csv'}" in command("--finish", sheet).stdout
