@@ -1,6 +1,6 @@
 """Texts and GitHub in, labelled sentence pairs out. Never imports torch.
 
-The rooms: `annotators` answer requests, `labelling` asks them, `ensemble` makes one data set of several
+The rooms: `annotators` answer requests, `labelling` asks them, `ensembling` makes one data set of several
 annotators' candidates, `gis` makes one of GitHub's duplicate issues, `publish` writes data sets. `cli` is the
 program. What every room may use:
 

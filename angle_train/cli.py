@@ -162,8 +162,8 @@ def fit_model(
     if process_count() == 1:  # of several processes the first takes the directory
         check_out(out)
         check_free(out / HIDDEN)
-    from angle_train.fit import FitConfig, fit
     from angle_train.report.text import results_table
+    from angle_train.run import FitConfig, fit
 
     result = fit(
         FitConfig(
@@ -247,8 +247,8 @@ def search_recipe(
     from angle_train.train.checkpoints import HIDDEN
 
     check_free(out / HIDDEN)
-    from angle_train.fit import FitConfig
     from angle_train.grid import GridConfig, grid_table, search
+    from angle_train.run import FitConfig
     from angle_train.train.ranges import SPACE, read_space
 
     run = FitConfig(
@@ -337,10 +337,10 @@ def eval_models(
 
     check_training_extra("angle-train eval")
     check_device(device)
-    from angle_train.evaluate.seeds import systems_of
-    from angle_train.evaluate.suite import evaluate, own_pairs
-    from angle_train.evaluate.task import Settings, Task, expand_names, load_task
-    from angle_train.evaluate.tasks.sources import DataFolder, Hub
+    from angle_train.evaluation.seeds import systems_of
+    from angle_train.evaluation.suite import evaluate, own_pairs
+    from angle_train.evaluation.task import Settings, Task, expand_names, load_task
+    from angle_train.evaluation.tasks.sources import DataFolder, Hub
     from angle_train.report.text import results_table
 
     settings = Settings(_SEED if seed is None else seed, device)

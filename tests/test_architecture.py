@@ -23,22 +23,22 @@ ROOMS = {
     "angle_data.labelling.replies": "",
     "angle_data.labelling.asking": "annotators",
     "angle_data.labelling": "annotators labelling.replies labelling.asking",
-    "angle_data.ensemble": "publish",
+    "angle_data.ensembling": "publish",
     "angle_data.gis.comments": "",
     "angle_data.gis.crawl": "gis.comments",
     "angle_data.gis.build": "gis.comments gis.crawl publish",
     "angle_data.gis": "gis.build gis.comments gis.crawl",
-    "angle_data.cli": "ensemble gis labelling",
+    "angle_data.cli": "ensembling gis labelling",
     "angle_train.recipe": "",
     "angle_train.objective": "recipe",
     "angle_train.data": "recipe",
     "angle_train.model": "recipe data",
-    "angle_train.evaluate": "recipe data model",
-    "angle_train.evaluate.tasks": "data evaluate",
-    "angle_train.train": "recipe objective data model evaluate",
-    "angle_train.report": "recipe data model evaluate train",
-    "angle_train.runs": "recipe objective data model evaluate train report",
-    "angle_train.cli": "recipe data model evaluate evaluate.tasks train report runs",
+    "angle_train.evaluation": "recipe data model",
+    "angle_train.evaluation.tasks": "data evaluation",
+    "angle_train.train": "recipe objective data model evaluation",
+    "angle_train.report": "recipe data model evaluation train",
+    "angle_train.runs": "recipe objective data model evaluation train report",
+    "angle_train.cli": "recipe data model evaluation evaluation.tasks train report runs",
 }
 # Files at the top of a package that are more than what all share.
 TOP = {
@@ -46,7 +46,7 @@ TOP = {
     "angle_train": {
         "cli": "cli",
         "__main__": "cli",
-        "fit": "runs",
+        "run": "runs",
         "grid": "runs",
         "encode": "runs",
         "recipe": "recipe",
@@ -160,9 +160,9 @@ def test_rooms_stand_on_few_floors_and_form_no_circle():
     [
         ("angle_data.publish", "angle_data.gis"),
         ("angle_data", "angle_data.publish"),
-        ("angle_data.ensemble", "angle_data.labelling"),
+        ("angle_data.ensembling", "angle_data.labelling"),
         ("angle_train.data", "angle_data.gis"),
-        ("angle_train.evaluate", "angle_train.train"),
+        ("angle_train.evaluation", "angle_train.train"),
     ],
 )
 def test_a_wrong_arrow_is_noticed(here, there):
