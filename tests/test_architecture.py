@@ -29,6 +29,7 @@ ROOMS = {
     "angle_data.gis.build": "gis.comments gis.crawl publish",
     "angle_data.gis": "gis.build gis.comments gis.crawl",
     "angle_data.cli": "ensembling gis labelling",
+    "angle_data.api": "annotators ensembling labelling",
     "angle_train.recipe": "",
     "angle_train.objective": "recipe",
     "angle_train.data": "recipe",
@@ -38,14 +39,16 @@ ROOMS = {
     "angle_train.train": "recipe objective data model evaluation",
     "angle_train.report": "recipe data model evaluation train",
     "angle_train.runs": "recipe objective data model evaluation train report",
-    "angle_train.cli": "recipe data model evaluation evaluation.tasks train report runs",
+    "angle_train.api": "recipe data model evaluation evaluation.tasks train report runs",
+    "angle_train.cli": "recipe data model evaluation evaluation.tasks train report runs api",
 }
 # Files at the top of a package that are more than what all share.
 TOP = {
-    "angle_data": {"cli": "cli", "__main__": "cli"},
+    "angle_data": {"cli": "cli", "__main__": "cli", "api": "api"},
     "angle_train": {
         "cli": "cli",
         "__main__": "cli",
+        "api": "api",
         "run": "runs",
         "grid": "runs",
         "encode": "runs",
@@ -72,7 +75,7 @@ def room_of(module):
     if len(rest) > 1:
         return ".".join([package, *rest[:-1]])
     if rest == ["__init__"] and package == "angle_train":
-        return None  # empty, and loaded with everything
+        return None  # imports nothing, and is loaded with everything
     top = TOP[package].get(rest[0])
     return f"{package}.{top}" if top else package
 
@@ -275,3 +278,24 @@ def test_help_loads_nothing_heavy(arguments):
     assert "Usage:" in done.stdout
     if len(rest) > 1:
         assert "Example" in done.stdout
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_loads_nothing_until_a_function_of_it_is_asked_for(package):
+    program = (
+        f"import sys, {package}\n"
+        f"loaded = [name for name in sys.modules if name.startswith({package!r} + '.')]\n"
+        "assert not loaded, loaded\n"
+        f"from {package} import *\n"
+        f"loaded = [name for name in {HEAVY!r} if name in sys.modules]\n"
+        "assert not loaded, loaded\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_module_takes_the_name_of_a_function_of_its_package(package):
+    offered = importlib.import_module(package).__all__
+    assert not {module.name for module in pkgutil.iter_modules([str(ROOT / package)])} & {*offered}
