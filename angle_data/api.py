@@ -8,11 +8,13 @@ one-line errors, raised as `AngleError`. Nothing is printed, and logging is left
 from __future__ import annotations
 
 import inspect
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from angle_data.annotators.spec import EngineConfig
@@ -42,6 +44,9 @@ class Rows:
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
 
     def to_dataset(self) -> Any:
         """Return the rows as a `datasets.Dataset`."""
@@ -133,29 +138,14 @@ class Pairs:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Mined:
-    """Pairs among texts, as `mine` drew them, to be graded by `score(pairs=…)`.
+class Mined(Rows):
+    """Pairs among texts (`text1, text2, kind`), as `mine` drew them, to be graded by `score(pairs=…)`.
 
     Attributes:
-        path: The file of rows `text1, text2, kind`.
         result: The counts, see `labelling.mine.MineResult`.
     """
 
-    path: Path
     result: MineResult
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return iter(Rows(self.path))
-
-    def __len__(self) -> int:
-        return sum(self.result.pairs.values())
-
-    def to_dataset(self) -> Any:
-        """Return the pairs as a `datasets.Dataset`."""
-        return Rows(self.path).to_dataset()
-
-    def __fspath__(self) -> str:
-        return str(self.path)
 
     def __repr__(self) -> str:
         from angle_data.labelling.mine import summary
@@ -327,28 +317,27 @@ def _take(config: type, given: dict[str, Any]) -> dict[str, Any]:
     kinds, values = get_type_hints(config), {}
     for field in (field for field in fields(config) if "option" in field.metadata):
         option, kind = field.metadata["option"], kinds[field.name]
+        members = get_args(kind) if isinstance(kind, UnionType) else (kind,)
         value = given.pop(option.flag or field.name)
-        if value is None and type(None) not in (kind, *get_args(kind)):
+        if value is None and type(None) not in members:
             continue
         if option.read is not None and is_path(value):
             value = option.read([value] if option.many else value)
         elif option.many and isinstance(value, list | tuple):
             value = option.read([str(item) for item in value])
-        values[field.name] = _checked(option.flag or field.name, kind, value)
+        elif is_path(value) and (Path in members or str in members):
+            value = path_of(value) if Path in members else os.fspath(value)
+        values[field.name] = _checked(option.flag or field.name, members, value)
     return values
 
 
-def _checked(name: str, kind: Any, value: Any) -> Any:
-    """Return a value as the type of its field wants it, where that is a plain one."""
-    plain = [one for one in (kind, *get_args(kind)) if one in (int, float, str, bool)]
-    if Path in (kind, *get_args(kind)) and is_path(value):
-        return path_of(value)
-    if value is None or not plain or isinstance(value, tuple):
-        return value
-    allowed = (*plain, int) if float in plain else tuple(plain)
+def _checked(name: str, kinds: tuple[Any, ...], value: Any) -> Any:
+    """Return a value, which must be of one of the kinds where these are plain ones."""
     value = value.item() if hasattr(value, "item") else value  # a number of numpy
-    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in plain):
-        raise InputError(f"{name} must be of type {plain[0].__name__}, got {value!r}")
+    wanted = [kind for kind in kinds if kind in (int, float, str, bool)]
+    fits = type(value) in wanted or (type(value) is int and float in wanted)
+    if wanted and value is not None and not fits:
+        raise InputError(f"{name} must be of type {wanted[0].__name__}, got {value!r}")
     return value
 
 

@@ -38,9 +38,8 @@ ROOMS = {
     "angle_train.evaluation.tasks": "data evaluation",
     "angle_train.train": "recipe objective data model evaluation",
     "angle_train.report": "recipe data model evaluation train",
-    "angle_train.runs": "recipe objective data model evaluation train report",
-    "angle_train.api": "recipe data model evaluation evaluation.tasks train report runs",
-    "angle_train.cli": "recipe data model evaluation evaluation.tasks train report runs api",
+    "angle_train.runs": "recipe objective data model evaluation evaluation.tasks train report",
+    "angle_train.cli": "recipe data model evaluation train report runs",
 }
 # Files at the top of a package that are more than what all share.
 TOP = {
@@ -48,7 +47,7 @@ TOP = {
     "angle_train": {
         "cli": "cli",
         "__main__": "cli",
-        "api": "api",
+        "api": "runs",
         "run": "runs",
         "grid": "runs",
         "encode": "runs",
