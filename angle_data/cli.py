@@ -5,6 +5,8 @@ angle-data mine --texts notes.jsonl --out mined.jsonl
 angle-data llm-score --model chatgpt runs/llama --pairs mined.jsonl --out runs/grades
 angle-data ensemble runs/chatgpt runs/llama --out pairs
 angle-data gis --repos list.txt --out gis
+angle-data show pairs
+angle-data grade pairs --out my.csv
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from angle_data.console import run_app, show_version
 from angle_data.ensembling.command import ensemble
 from angle_data.gis.command import explain, gis, rehydrate, sample
 from angle_data.labelling.command import llm_label, llm_score, mine
+from angle_data.look.command import grade, show
 
 app = typer.Typer(
     name="angle-data",
@@ -50,6 +53,8 @@ gis_app.command("explain")(explain)
 gis_app.command("sample")(sample)
 gis_app.command("rehydrate")(rehydrate)
 app.add_typer(gis_app, name="gis")
+app.command("show")(show)
+app.command("grade")(grade)
 
 
 def main() -> None:

@@ -1,7 +1,11 @@
-"""What LLM-written pairs are worth: each annotator alone, all of them concatenated, and the vote.
+"""What LLM-written pairs are worth: each annotator alone, all of them, degrees, grades, and everything.
 
     python benchmarks/llm_supervised.py cloud-ops              # the demo corpus, MiniLM, two test sets
     python benchmarks/llm_supervised.py stsb                   # 300 STS-B sentences, MiniLM's first 3 layers
+
+Data sets: annotator-a, -b, -c (synonyms and antonyms), concat and vote of the three; degrees (annotator-d);
+written (the vote of all four); everything (all four, with the grades of grader-e: of candidates on
+cloud-ops, of mined pairs on stsb); stsb also has degrees-mined.
 
 Options: --seeds 1 2 3, --only concat vote, --recipe NAME, --precision bf16 (faster on a CPU
 that has it). `stsb` needs $ANGLE_BENCH_DATA (README.md). Finished runs are kept in
@@ -22,21 +26,29 @@ from common import RESULTS, ROOT, data_folder, minilm, save_results, show
 from angle_data.annotators.spec import EngineConfig
 from angle_data.console import configure_logging
 from angle_data.ensembling.build import EnsembleConfig, build_ensemble
-from angle_data.labelling.config import LabelConfig
+from angle_data.labelling.config import LabelConfig, ScoreConfig
 from angle_data.labelling.label import label
+from angle_data.labelling.score import score
 from angle_train.recipe import Recipe, find_recipe
 from angle_train.run import FitConfig, fit
 
 ANNOTATORS = ("annotator-a", "annotator-b", "annotator-c")
+DEGREES, GRADER = "annotator-d", "grader-e"
 
 
 @dataclass(frozen=True)
 class Task:
-    """One corpus: its texts and recorded replies, how its labels are made, and what it is measured on."""
+    """One corpus: its texts and recorded replies, how its labels are made, and what it is measured on.
+
+    `degrees` are annotator-d's replies, `grades` those of grader-e; `mined`: of mined pairs, not candidates.
+    """
 
     name: str
     texts: Path
     replies: Path
+    degrees: Path
+    grades: Path
+    mined: bool
     layers: int | None
     recipe: str
     antonym_score: float
@@ -50,7 +62,18 @@ def cloud_ops() -> Task:
     folder = ROOT / "examples" / "cloud-ops"
     graded = (folder / "eval_natural.jsonl", folder / "eval_contrast.jsonl")
     return Task(
-        "cloud-ops", folder / "texts.jsonl", folder / "replies", None, "cloud-ops", 0.2, 1, graded, graded
+        "cloud-ops",
+        folder / "texts.jsonl",
+        folder / "replies",
+        folder / "replies" / "annotator-d.jsonl",
+        folder / "grades" / "grader-e.jsonl",
+        False,
+        None,
+        "cloud-ops",
+        0.2,
+        1,
+        graded,
+        graded,
     )
 
 
@@ -62,6 +85,9 @@ def stsb() -> Task:
         "stsb",
         folder / "llm-stsb" / "texts.jsonl",
         folder / "llm-stsb",
+        folder / "llm-stsb" / "annotator-d-graded.jsonl",
+        folder / "llm-stsb" / "grader-e-mined.jsonl",
+        True,
         3,
         "llm-stsb",
         0.5,
@@ -86,20 +112,41 @@ def candidates(task: Task) -> dict[str, Path]:
     return runs
 
 
+def degrees_and_grades(task: Task) -> tuple[Path, Path]:
+    """Return the run folders of annotator-d and of grader-e, from their recorded replies."""
+    home = RESULTS / task.name / "labels"
+    engine = EngineConfig(model=DEGREES, engine="recorded", replies=task.degrees)
+    label(LabelConfig(engine, texts=task.texts, out=home / DEGREES, prompts="degrees"))
+    graded = (task.grades,) if task.mined else ()
+    runs = () if task.mined else tuple(home / name for name in ANNOTATORS)
+    engine = EngineConfig(model=GRADER, engine="recorded", replies=task.grades)
+    score(ScoreConfig(engine, out=home / GRADER, runs=runs, pairs=graded))
+    return home / DEGREES, home / GRADER
+
+
 def data_sets(task: Task) -> dict[str, Path]:
-    """Build the pairs of every annotator alone, of all concatenated, and of the vote."""
+    """Build every data set, see the module's docstring."""
     runs = candidates(task)
-    choices = {name: ((run,), "concat") for name, run in runs.items()}
-    choices |= {strategy: (tuple(runs.values()), strategy) for strategy in ("concat", "vote")}
+    three = tuple(runs.values())
+    degrees, grades = degrees_and_grades(task)
+    evidence: dict[str, Any] = {"scores": (grades,), "pairs": (task.grades,) if task.mined else ()}
+    choices: dict[str, tuple[tuple[Path, ...], dict[str, Any]]] = {
+        name: ((run,), {"strategy": "concat", "labels": "ordinal"}) for name, run in runs.items()
+    }
+    choices |= {way: (three, {"strategy": way, "labels": "ordinal"}) for way in ("concat", "vote")}
+    choices["degrees"] = (degrees,), {"labels": "ordinal"}
+    choices["written"] = (*three, degrees), {"strategy": "vote", "labels": "ordinal"}
+    choices["everything"] = (*three, degrees), evidence
+    if task.mined:
+        choices["degrees-mined"] = (degrees,), evidence
     folders = {}
-    for name, (used, strategy) in choices.items():
+    for name, (used, how) in choices.items():
         out = RESULTS / task.name / "pairs" / name
         build_ensemble(
             EnsembleConfig(
                 runs=used,
                 out=out,
-                strategy=strategy,
-                labels="ordinal",
+                **how,
                 antonym_score=task.antonym_score,
                 random_per_source=task.random_per_source,
                 ratios=(1.0, 0.0),

@@ -3,7 +3,7 @@
 `label` is the integer class of the AnglE papers, `score` the order that ranking losses learn. An opposite is
 on topic, so `ordinal` places it above unrelated texts, which `binary` does not; a degree is as many fifths.
 `graded` is that too, until graders have seen some pairs: then it is the level of each on their scale
-(`scale`), less weight the less sure it is.
+(`scale`) to half a point, less weight the less sure it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from angle_data.disjoint import DisjointSets
 from angle_data.ensembling.given import GivenPair
-from angle_data.ensembling.read import TOP_GRADE, Source
+from angle_data.ensembling.read import Source
 from angle_data.ensembling.scale import Scale, asked_score
 from angle_data.ensembling.strategies import SAME_DEGREE, Choice, side_of
 from angle_data.records import LabelledPair
@@ -38,7 +38,7 @@ def label_choice(
     weight = choice.weight
     if scale is not None:
         level = scale.of_choice(choice)
-        score, weight = round(level.value / TOP_GRADE, 4), round(weight * level.certainty, 4)
+        score, weight = level.score, round(weight * level.certainty, 4)
     return LabelledPair(
         text1=choice.source.text,
         text2=candidate.text,
@@ -61,7 +61,7 @@ def label_given(pair: GivenPair, source_id: str, *, labels: str, scale: Scale) -
         text1=pair.text1,
         text2=pair.text2,
         label=int(same),
-        score=float(same) if labels == "binary" else round(level.value / TOP_GRADE, 4),
+        score=float(same) if labels == "binary" else level.score,
         weight=round(level.certainty, 4),
         polarity="",
         source_id=source_id,

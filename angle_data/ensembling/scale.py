@@ -42,6 +42,11 @@ class Level:
     variance: float
 
     @property
+    def score(self) -> float:
+        """The level to half a point, 0 to 1: finer steps are noise, and training ranks every step alike."""
+        return round(2 * self.value) / (2 * TOP_GRADE)
+
+    @property
     def certainty(self) -> float:
         """A weight in (0, 1]: 0.8 where the level is known to half a point."""
         return 1 / (1 + self.variance)

@@ -85,7 +85,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Somebody says that issue `here` and `repo`#`number` are no duplicates; `entitled`: by a write role."""
+    """Somebody says that issue `here` and `repo`#`number` are no duplicates; `entitled`: by a write role.
+
+    `outlived`: because the other one is fixed and `here` still happens, which may be the same all the same.
+    """
 
     here: Node
     repo: str
@@ -93,6 +96,7 @@ class Denied:
     url: str
     created_at: str
     entitled: bool = False
+    outlived: bool = False
 
 
 @dataclass
@@ -321,8 +325,11 @@ def _read_comments(found: Scan, thread: _Thread, unmarked: dict[_Target, str]) -
         if denial.comment:
             entitled = comment.author_association in WRITE_ROLES
             found.denied.append(
-                Denied(thread.here, link.repo, link.number, comment.url, comment.created_at, entitled)
-            )
+                Denied(
+                    thread.here, link.repo, link.number, comment.url, comment.created_at, entitled,
+                    link.family == "outlived",
+                )
+            )  # fmt: skip
     if not originals and not said.links:
         _read_bare_reference(found, thread, comments[1:])
 

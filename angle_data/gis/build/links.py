@@ -127,7 +127,9 @@ def denied_pairs(scan: Scan) -> tuple[list[Pair], Counter[str]]:
     dropped: Counter[str] = Counter()
     for denied in sorted(scan.denied, key=lambda denied: (denied.created_at, denied.url, denied.number)):
         here, (other, reason) = denied.here, resolve(scan, denied.repo, denied.number)
-        if other is None or other == here:
+        if denied.outlived:
+            dropped["outlived"] += 1
+        elif other is None or other == here:
             dropped[reason or "itself"] += 1
         elif unordered(here, other) in found:
             dropped["repeated"] += 1

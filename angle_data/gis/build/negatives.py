@@ -42,6 +42,7 @@ MOST_RANDOM = 1 / 3
 """Largest share of random negatives among those wanted."""
 
 DENIALS = {
+    "outlived": "the other issue is fixed and this one still happens, which may be the same all the same",
     "two_splits": "the two issues lie in different splits",
     "unusable": "one of the issues is gone, says nothing, or is a duplicate of something unknown",
     "tied": "the two belong to one cluster, or a statement ties them as well",

@@ -241,7 +241,7 @@ def _judge(
     asked = doubt.is_question(text, end)
     if _is_no_statement(phrase, match, left, right) or (asked and _WHY.search(left)):
         return None
-    if doubt.is_unsaid(left, right):
+    if doubt.is_unsaid(left, right) and not is_negated(left, asked=asked):
         return None
     if phrase.direction == "this_is_dup_of" and phrase.subject != "any":
         # "the duplicate of #5 is #6"

@@ -359,7 +359,7 @@ def test_graded_labels_follow_the_grades(runs: tuple[Path, ...], tmp_path: Path)
     assert Counter(r["polarity"] for r in rows)["random"] == 12  # one for each text, as with ordinal labels
     antonym = by_text["Our node recovered on host2 before window2."]
     # Antonyms stand about their score; this one was graded 1.1, others 1 to 1.55.
-    assert 0.35 < antonym["score"] < 0.4
+    assert antonym["score"] == 0.4
     assert antonym["label"] == 0
     ungraded = by_text["Our cache recovered on host3 before window3."]
     assert ungraded["score"] == pytest.approx(0.4, abs=1e-3)
@@ -371,7 +371,8 @@ def test_graded_labels_follow_the_grades(runs: tuple[Path, ...], tmp_path: Path)
     ]
     del synonyms[3]
     assert synonyms == sorted(synonyms)
-    assert 0.7 < synonyms[0] < synonyms[-1] < 1
+    assert synonyms[0] < synonyms[-1] <= 1
+    assert all(round(10 * row["score"], 6).is_integer() for row in rows)  # half points
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["settings"]["graders"] == "judge, jury"
     assert report["scores"] | {"sha256": ""} == {

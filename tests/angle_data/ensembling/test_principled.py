@@ -23,7 +23,7 @@ def corpus() -> list[Candidate]:
     """The recorded candidates for half of the demo corpus, polarities as the annotators were asked for."""
     folder = Path(__file__).parents[3] / "examples" / "cloud-ops" / "replies"
     rows = []
-    for file in sorted(folder.glob("*.jsonl")):
+    for file in sorted(folder.glob("annotator-[abc].jsonl")):
         for number, row in read_jsonl(file):
             if number <= 360:
                 key = f"{row['annotator']}-{row['id']}-{row['polarity']}"

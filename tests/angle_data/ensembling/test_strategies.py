@@ -164,7 +164,7 @@ def test_no_pair_is_kept_twice_or_with_both_polarities(name: str, rows: list[Can
 def test_vote_on_the_demo_corpus_drops_what_the_eye_would_drop(examples: Path) -> None:
     """The recorded replies hold 14 off-topic replies, all of annotator-c; both sides of three conflicts."""
     rows = []
-    for file in sorted((examples / "replies").glob("*.jsonl")):
+    for file in sorted((examples / "replies").glob("annotator-[abc].jsonl")):
         for _, row in read_jsonl(file):
             parsed = parse_reply(row["reply"], source=row["text"], finish_reason=None, size=2)
             for text in parsed.sentences:

@@ -193,6 +193,11 @@ def test_denied_pairs_of_positive_issues_come_first(world):
     assert [(pair.one, pair.other) for pair in explicit] == [((1, 33), (1, 4))]
 
 
+def test_an_issue_that_outlives_another_is_not_said_to_differ(world):
+    w = world(comments=[make_comment(2_006, 33, "#4 is fixed and this still happens.", 131)])
+    assert (w.denied, w.mute) == ([], {"outlived": 1})
+
+
 def test_partners_of_plain_pairs(plain):
     """They occur in positive pairs; random ones have the age of the original, hard ones share words."""
     original = {pair.one: pair.other for pair in plain.positives["train"]}

@@ -1,0 +1,10 @@
+"""A run or a data set in; what is in it to look at, or pairs to grade by hand, out.
+
+In reading order:
+
+- `command`: the commands `angle-data show` and `angle-data grade`
+- `read`: rows of any run, ensemble, data set or file as items, and a sample spread over their kinds
+- `show`: counts and a sample on the terminal, as JSON, and on the page `show.html`
+- `grade`: pairs over the range of scores for people to grade, on the page `grade.html` or in a CSV
+- `page`: fills one of these pages, which open without a network
+"""

@@ -1,0 +1,138 @@
+"""Pairs over the range of scores for people to grade: dev and test pairs of their own.
+
+What a machine thinks of them is not written. No text is in two pairs, so none is in dev and in test.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+
+from angle_data.errors import InputError
+from angle_data.jsonl import replace_file
+from angle_data.look.page import check_ending, write_page
+from angle_data.look.read import Item, count, find, spread
+from angle_data.tables import read_table
+from angle_data.text import content_id, counted, pair_key, stable_hash
+
+SPLITS = ("dev", "test")
+COLUMNS = ("sentence1", "sentence2", "score")
+
+_SPARE = 20  # candidates kept in memory for each pair wanted, as texts may be taken
+_FORMULA = ("=", "+", "-", "@", "\t")
+_SCORE = re.compile(r"[0-4](\.\d*)?|5(\.0*)?")
+
+
+Pairs = tuple[tuple[str, str, str], ...]
+"""Two texts each, and the split that they are for."""
+
+
+def draw_pairs(data: Path, *, n: int, seed: int = 0, dev_share: float = 0.5) -> tuple[Pairs, dict[str, int]]:
+    """Draw `n` pairs in equal shares from each fifth of the range of scores, and deal them to dev and test.
+
+    Within a fifth polarities, degrees or kinds alternate. The pairs come in an order that tells nothing, and
+    with how many each fifth gave.
+
+    Raises:
+        InputError: `data` holds too few pairs whose texts are all different, or a number is out of its range.
+    """
+    if n < 2 or not 0 < dev_share < 1:
+        raise InputError(f"--n must be at least 2, --dev-share between 0 and 1; got {n} and {dev_share:g}")
+    source = find(data)
+    counts = count(source)
+    used: set[str] = set()
+
+    def rank(item: Item) -> int:
+        return stable_hash("\n".join((f"{seed} grade", *_key(item))))
+
+    def has_texts(item: Item) -> bool:
+        one, other = _key(item)
+        return item.kind != "rejected" and bool(one and other) and one != other
+
+    def stratum(item: Item) -> tuple[int, str]:
+        return counts.band(item), item.group
+
+    def is_free(item: Item) -> bool:
+        return used.isdisjoint(_key(item))
+
+    chosen: list[Item] = []
+    for item in islice(spread(filter(has_texts, source.items()), stratum, rank, _SPARE * n, is_free), n):
+        used.update(_key(item))
+        chosen.append(item)
+    chosen.sort(key=lambda item: (stratum(item), rank(item)))
+    dealt = [SPLITS[int((i + 1) * dev_share) == int(i * dev_share)] for i in range(len(chosen))]
+    if missing := set(SPLITS) - set(dealt):
+        few = f"{data}: {counted(len(chosen), 'pair')} with texts of their own"
+        raise InputError(f"{few} leave none for {max(missing)}; give more pairs, or another --dev-share")
+    scores = Counter(counts.band_name(item) for item in chosen)
+    rows = sorted(zip(chosen, dealt, strict=True), key=lambda row: stable_hash(f"{seed} {rank(row[0])}"))
+    return tuple((item.text1.strip(), item.text2.strip(), split) for item, split in rows), dict(scores)
+
+
+def write_grading(out: Path, pairs: Pairs) -> Path:
+    """Write the pairs as a CSV to fill in to `out`, and as a page beside it, whose path is returned.
+
+    Raises:
+        InputError: `out` is no .csv, or one of the files exists and may hold grades.
+    """
+    check_ending("--out", out, ".csv")
+    page = out.with_suffix(".html")
+    if there := next((path for path in (out, page) if path.exists()), None):
+        raise InputError(f"{there} exists and may hold grades; move it away, or give another --out")
+    write_page(page, "grade", {"title": out.stem, "key": content_id(str(pairs)), "pairs": pairs})
+    rows = [(_guarded(one), _guarded(other), "", split) for one, other, split in pairs]
+    _write(out, [(*COLUMNS, "split"), *rows], mark="\ufeff")  # else Excel does not take it for UTF-8
+    return page
+
+
+def finish_grading(sheet: Path) -> dict[str, int]:
+    """Write the graded pairs of a filled `sheet` beside it, a file for each split; return their counts.
+
+    Pairs without a score are left out. What was written there before is replaced.
+
+    Raises:
+        InputError: A column is missing, a score is no number from 0 to 5 or a split unknown (both by line),
+            or a split has no score.
+    """
+    check_ending("--finish", sheet, ".csv")
+    graded: dict[str, list[tuple[str, ...]]] = {split: [] for split in SPLITS}
+    for place, row in read_table(sheet, require=(*COLUMNS, "split")):
+        if not (score := row["score"].strip().replace(",", ".")):
+            continue
+        if not _SCORE.fullmatch(score):
+            raise InputError(f"{place}: score must be a number from 0 to 5, got {row['score']!r}")
+        if row["split"] not in graded:
+            raise InputError(f"{place}: split must be {' or '.join(SPLITS)}, got {row['split']!r}")
+        texts = (_unguarded(row[name]) for name in COLUMNS[:2])
+        graded[row["split"]].append((*texts, f"{float(score):g}"))
+    if empty := [split for split, rows in graded.items() if not rows]:
+        raise InputError(f"{sheet}: no pair of {' and '.join(empty)} has a score; grade some of dev and test")
+    written = {}
+    for split, rows in graded.items():
+        path = sheet.with_name(f"{sheet.stem}-{split}.csv")
+        _write(path, [COLUMNS, *rows])
+        written[str(path)] = len(rows)
+    return written
+
+
+def _key(item: Item) -> tuple[str, str]:
+    return pair_key(item.text1, item.text2)
+
+
+def _write(path: Path, rows: Iterable[Sequence[str]], mark: str = "") -> None:
+    with replace_file(path) as stream:
+        stream.write(mark)
+        csv.writer(stream, lineterminator="\n").writerows(rows)
+
+
+def _guarded(text: str) -> str:
+    """Put an apostrophe before a text that a spreadsheet would take for a formula, and so lose."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _unguarded(text: str) -> str:
+    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text

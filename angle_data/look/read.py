@@ -1,0 +1,203 @@
+"""Rows of any run, ensemble, data set or file of pairs as items, and a sample spread over their kinds."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from angle_data.errors import InputError
+from angle_data.tables import TABLE_KINDS, is_table, read_table
+
+_BANDS = 5  # equal parts of the range of scores
+_TEXTS = (("text1", "text2"), ("sentence1", "sentence2"), ("source", "text"))
+_NEEDED = "; ".join(" and ".join(pair) for pair in _TEXTS)
+_FACTS = ("score", "label", "weight", "supervision", "evidence")
+
+Stratum = tuple[Any, ...]
+"""What a sample alternates between: its first parts, and within each of them the next ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One candidate, pair, or part of a reply that was dropped.
+
+    `kind` is `kept`, `flipped` or `rejected`; `group` what was asked for (polarity, degree) or how the pair
+    was made, empty where the data do not say; `marks` the reason of a rejection, or the flags of what is
+    kept; `score` that of the pair, else its label, on the data's own scale; `facts` the columns to show;
+    `raw` the whole reply, empty where it is `text2`.
+    """
+
+    kind: str
+    group: str
+    marks: tuple[str, ...]
+    annotators: tuple[str, ...]
+    text1: str
+    text2: str
+    raw: str
+    score: float | None
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What can be looked at: what it is, and the files that hold its rows."""
+
+    path: Path
+    what: str
+    files: tuple[Path, ...]
+
+    def items(self) -> Iterator[Item]:
+        """Yield every row in the order of the files.
+
+        Raises:
+            InputError: A row holds no two texts.
+        """
+        for file in self.files:
+            split = {"split": file.name.split("-")[0]} if file.suffix == ".parquet" else {}
+            for place, row in read_table(file):
+                yield _item(row, place, split)
+
+
+@dataclass(slots=True)
+class Counts:
+    """Items of each kind; of each kind with each group and mark; of each annotator; the range of scores."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    parts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    annotators: Counter[str] = field(default_factory=Counter)
+    low: float = float("inf")
+    high: float = float("-inf")
+
+    def band(self, item: Item) -> int:
+        """Return the part of the range of scores that an item is in, from 0; -1 if it has no score."""
+        if item.score is None:
+            return -1
+        width = self.high - self.low
+        return min(int(_BANDS * (item.score - self.low) / width), _BANDS - 1) if width else 0
+
+    def band_name(self, item: Item) -> str:
+        """Return the scores of an item's part of the range, such as `0.2 to 0.4`."""
+        step = (self.high - self.low) / _BANDS
+        low = self.low + step * self.band(item)
+        return "without score" if item.score is None else f"{round(low, 2):g} to {round(low + step, 2):g}"
+
+
+def find(path: Path) -> Source:
+    """Return what stands at `path`; nothing but names is read.
+
+    Raises:
+        InputError: It is no run, ensemble, data set or file of pairs.
+    """
+    if not path.is_dir():
+        if not is_table(path):
+            raise InputError(f"{path} is no folder and no file of pairs ({TABLE_KINDS}); check the path")
+        return Source(path, "pairs of a file", (path,))
+    rejected = (path / "rejected.jsonl",) if (path / "rejected.jsonl").is_file() else ()
+    for name, command in (("candidates.jsonl", "llm-label"), ("scores.jsonl", "llm-score")):
+        if (path / name).is_file():
+            return Source(path, f"run of {command}{_state(path)}", (path / name, *rejected))
+    for home in (path / "dataset" / "data", path / "data", path):
+        if files := tuple(sorted(home.glob("*.parquet"))):
+            return Source(path, "ensemble" if rejected else "data set", (*files, *rejected))
+    if (path / "journal.jsonl").is_file():
+        raise InputError(f"{path} is a run that was cut off before its results; run its command again")
+    raise InputError(
+        f"{path} is no run or data set; give a folder of llm-label, llm-score, ensemble or gis, or a file"
+    )
+
+
+def count(source: Source) -> Counts:
+    """Return the counts of a source.
+
+    Raises:
+        InputError: The source holds nothing, or a row is malformed.
+    """
+    found = Counts()
+    for item in source.items():
+        found.kinds[item.kind] += 1
+        found.parts.update((item.kind, part) for part in sorted({item.group, *item.marks} - {"", item.kind}))
+        found.annotators.update(item.annotators)
+        if item.score is not None:
+            found.low, found.high = min(found.low, item.score), max(found.high, item.score)
+    if not found.kinds:
+        raise InputError(f"{source.path} ({source.what}) is empty: nothing was kept and nothing was rejected")
+    return found
+
+
+def spread(
+    items: Iterator[Item],
+    stratum: Callable[[Item], Stratum],
+    rank: Callable[[Item], Any],
+    most: int,
+    accept: Callable[[Item], bool] = lambda item: True,
+) -> Iterator[Item]:
+    """Yield items alternately from the strata, in each by `rank`, as long as they last.
+
+    All are read first, but only the `most` of a stratum with the lowest ranks stay in memory. `accept` is
+    asked when an item's turn comes, so it may depend on what was taken before.
+    """
+    drawn: dict[Stratum, list[tuple[Any, int, Item]]] = {}
+    for number, item in enumerate(items):
+        found = drawn.setdefault(stratum(item), [])
+        found.append((rank(item), number, item))
+        if len(found) > 2 * most:
+            found[:] = nsmallest(most, found)
+    return _alternate({key: [row[2] for row in nsmallest(most, drawn[key])] for key in sorted(drawn)}, accept)
+
+
+def _alternate(groups: dict[Stratum, list[Item]], accept: Callable[[Item], bool]) -> Iterator[Item]:
+    if () in groups:
+        yield from filter(accept, groups[()])
+        return
+    parts: dict[Any, dict[Stratum, list[Item]]] = {}
+    for key, items in groups.items():
+        parts.setdefault(key[0], {})[key[1:]] = items
+    queues = deque(_alternate(part, accept) for part in parts.values())
+    while queues:
+        if item := next(queue := queues.popleft(), None):
+            yield item
+            queues.append(queue)
+
+
+def _item(row: dict[str, Any], place: str, split: dict[str, str]) -> Item:
+    names = next((pair for pair in _TEXTS if all(isinstance(row.get(name), str) for name in pair)), None)
+    if names is None:
+        fix = "fetch them with `angle-data gis rehydrate`" if "hash1" in row else f"needed: {_NEEDED}"
+        raise InputError(f"{place}: no two texts; fields found: {', '.join(map(str, row))}; {fix}")
+    reason, flags, models = row.get("reason"), row.get("flags"), row.get("models") or [row.get("model")]
+    marks = (reason,) if reason else flags if isinstance(flags, list) else ()
+    degree = f"degree-{row['degree']}" if row.get("degree") else ""
+    facts = {name: row[name] for name in _FACTS if row.get(name) not in (None, "")}
+    return Item(
+        kind="rejected" if reason else "flipped" if "flipped" in marks else "kept",
+        group=str(row.get("polarity") or degree or row.get("kind") or row.get("supervision") or ""),
+        marks=tuple(map(str, marks)),
+        annotators=tuple(str(model) for model in models if model) if isinstance(models, list) else (),
+        text1=row[names[0]],
+        text2=row[names[1]],
+        raw=raw if (raw := str(row.get("raw") or "")) != row[names[1]] else "",
+        score=_score(row),
+        facts=facts | split,
+    )
+
+
+def _score(row: dict[str, Any]) -> float | None:
+    for name in ("score", "label"):
+        with suppress(KeyError, TypeError, ValueError):
+            if isfinite(number := float(row[name])):
+                return number
+    return None
+
+
+def _state(run: Path) -> str:
+    with suppress(OSError, ValueError, AttributeError):
+        if json.loads((run / "run.json").read_text("utf-8")).get("finished") is False:
+            return " (unfinished)"
+    return ""

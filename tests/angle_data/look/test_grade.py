@@ -1,0 +1,178 @@
+"""Pairs for people to grade: which are drawn, the sheet and what becomes of it when it is filled."""
+
+import csv
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from angle_data.cli import app
+from angle_data.errors import InputError
+from angle_data.jsonl import write_jsonl
+from angle_data.look.grade import draw_pairs, finish_grading, write_grading
+from angle_train.cli import app as fit_app
+from angle_train.data.pairs import load_pairs
+
+
+def table(path):
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def fill(path, *scores):
+    """Write scores into the sheet as a spreadsheet would, the rest with 0 to 4.5 in turn."""
+    rows = table(path)
+    for number, row in enumerate(rows):
+        row["score"] = scores[number] if number < len(scores) else str(number % 10 / 2)
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return rows
+
+
+def test_pairs_come_in_equal_shares_from_the_range_and_share_no_text(pairs):
+    drawn, scores = draw_pairs(pairs, n=30)
+    assert scores == {"0 to 0.2": 10, "0.4 to 0.6": 10, "0.8 to 1": 10}
+    texts = [text for one, other, _ in drawn for text in (one, other)]
+    assert len(set(texts)) == 60
+    for split in ("dev", "test"):
+        mine = [other.split()[0] for _, other, its in drawn if its == split]
+        assert {mine.count(polarity) for polarity in ("synonym", "antonym", "random")} == {5}
+    assert not any("dropped" in text for text in texts)
+    order = [other.split()[0] for _, other, _ in drawn]
+    assert order != sorted(order)  # it tells nothing of the score
+
+
+def test_shares_seeds_and_more_pairs_than_there_are(pairs):
+    assert [split for *_, split in draw_pairs(pairs, n=40, dev_share=0.25)[0]].count("dev") == 10
+    assert draw_pairs(pairs, n=20)[0] == draw_pairs(pairs, n=20)[0]
+    assert set(draw_pairs(pairs, n=20)[0]) != set(draw_pairs(pairs, n=20, seed=1)[0])
+    assert len(draw_pairs(pairs, n=500)[0]) == 60  # each text once
+
+
+def test_a_pair_of_equal_or_blank_texts_is_never_drawn(tmp_path):
+    rows = [
+        {"text1": f"a {n}", "text2": (f"A {n}!", "...", f"b {n}")[n % 3], "kind": "near"} for n in range(30)
+    ]
+    write_jsonl(tmp_path / "mined.jsonl", rows)
+    drawn, scores = draw_pairs(tmp_path / "mined.jsonl", n=30)
+    assert len(drawn) == 10
+    assert scores == {"without score": 10}
+    assert all(other.startswith("b ") for _, other, _ in drawn)
+
+
+def test_grades_and_issues_can_be_graded_too(grades, issues):
+    assert draw_pairs(grades, n=6)[1] == {
+        "0 to 1": 1, "1 to 2": 1, "2 to 3": 1, "3 to 4": 1, "4 to 5": 2,
+    }  # fmt: skip
+    assert draw_pairs(issues, n=4)[1] == {"0 to 0.2": 2, "0.8 to 1": 2}
+
+
+@pytest.mark.parametrize("options", [{"n": 1}, {"n": 9, "dev_share": 1.0}, {"n": 2, "dev_share": 0.1}])
+def test_numbers_that_leave_a_split_empty_are_refused(pairs, options):
+    with pytest.raises(InputError, match="--dev-share"):
+        draw_pairs(pairs, **options)
+
+
+def test_a_filled_sheet_becomes_dev_and_test_pairs_that_training_reads(pairs, tmp_path):
+    sheet = tmp_path / "my.csv"
+    write_grading(sheet, draw_pairs(pairs, n=30)[0])
+    assert sheet.read_bytes().startswith(b"\xef\xbb\xbf")
+    rows = table(sheet)
+    assert list(rows[0]) == ["sentence1", "sentence2", "score", "split"]
+    assert {row["score"] for row in rows} == {""}
+    filled = fill(sheet, "", "3,5", " 2. ")
+    assert finish_grading(sheet) == {
+        str(tmp_path / "my-dev.csv"): sum(row["split"] == "dev" for row in filled if row["score"]),
+        str(tmp_path / "my-test.csv"): sum(row["split"] == "test" for row in filled if row["score"]),
+    }
+    loaded = [load_pairs(str(tmp_path / f"my-{split}.csv")) for split in ("dev", "test")]
+    scores = {
+        (one, other): score * 5
+        for found in loaded
+        for one, other, score in zip(found.text1, found.text2, found.score.tolist(), strict=True)
+    }
+    wanted = [float(row["score"].replace(",", ".")) for row in filled if row["score"]]
+    assert [scores[row["sentence1"], row["sentence2"]] for row in filled if row["score"]] == wanted
+    assert all(found.scale.startswith("0-5") for found in loaded)
+    assert list(table(tmp_path / "my-dev.csv")[0]) == ["sentence1", "sentence2", "score"]
+
+
+def test_a_spreadsheet_runs_no_text_and_none_is_changed(tmp_path):
+    odd = ["=1+1", "- a list", "+49 30", "@all", "'quoted'", "plain, with comma", 'with "quotes"\nand lines']
+    write_jsonl(tmp_path / "p.jsonl", [{"text1": text, "text2": f"other {n}"} for n, text in enumerate(odd)])
+    sheet = tmp_path / "my.csv"
+    write_grading(sheet, draw_pairs(tmp_path / "p.jsonl", n=7)[0])
+    assert not any(row["sentence1"].startswith(("=", "+", "-", "@")) for row in table(sheet))
+    fill(sheet)
+    finish_grading(sheet)
+    found = [row["sentence1"] for split in ("dev", "test") for row in table(tmp_path / f"my-{split}.csv")]
+    assert sorted(found) == sorted(odd)
+
+
+@pytest.mark.parametrize("score", ["6", "-1", "5.5", "good", "nan", "3/5"])
+def test_a_bad_score_is_named_by_its_line(pairs, tmp_path, score):
+    sheet = tmp_path / "my.csv"
+    write_grading(sheet, draw_pairs(pairs, n=6)[0])
+    fill(sheet, "1", score)
+    with pytest.raises(
+        InputError, match=re.escape(f"my.csv:3: score must be a number from 0 to 5, got '{score}'")
+    ):
+        finish_grading(sheet)
+    assert not (tmp_path / "my-dev.csv").exists()
+
+
+def test_a_sheet_with_nothing_graded_or_without_its_columns(pairs, tmp_path):
+    sheet = tmp_path / "my.csv"
+    write_grading(sheet, draw_pairs(pairs, n=6)[0])
+    with pytest.raises(InputError, match="no pair of dev and test has a score"):
+        finish_grading(sheet)
+    sheet.write_text("sentence1,sentence2,score,split\na,b,3,train\n")
+    with pytest.raises(InputError, match=r"my\.csv:2: split must be dev or test, got 'train'"):
+        finish_grading(sheet)
+    sheet.write_text("sentence1,sentence2,score\na,b,3\n")
+    with pytest.raises(InputError, match="no column 'split'"):
+        finish_grading(sheet)
+
+
+def test_nothing_that_may_hold_grades_is_written_over(pairs, tmp_path):
+    drawn, _ = draw_pairs(pairs, n=6)
+    write_grading(tmp_path / "my.csv", drawn)
+    (tmp_path / "my.csv").unlink()
+    with pytest.raises(InputError, match=r"my\.html exists and may hold grades"):
+        write_grading(tmp_path / "my.csv", drawn)
+    with pytest.raises(InputError, match=r"ends in \.csv"):
+        write_grading(tmp_path / "my.txt", drawn)
+
+
+def test_the_page_holds_texts_and_splits_and_no_score_of_a_machine(pairs, tmp_path):
+    page = write_grading(tmp_path / "my.csv", draw_pairs(pairs, n=6)[0]).read_text()
+    data = json.loads(re.search(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)[1])
+    assert data["title"] == "my"
+    assert [row["sentence1"] for row in table(tmp_path / "my.csv")] == [row[0] for row in data["pairs"]]
+    assert {len(row) for row in data["pairs"]} == {3}
+    assert not re.search(r'(src|href)="|https?://|url\(|@import', page)
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, ["grade", *map(str, arguments)])
+
+
+def test_the_command_says_what_to_do_next(pairs, tmp_path):
+    sheet = tmp_path / "my.csv"
+    said = command(pairs, "--out", sheet).stdout
+    assert "pairs   60, not 150: no text may be in two" in said
+    assert f"page    {tmp_path / 'my.html'}" in said
+    fit = next(line for line in said.splitlines() if line.startswith("then"))
+    assert fit.endswith(f"--dev {tmp_path / 'my-dev.csv'} --test {tmp_path / 'my-test.csv'} --drop-leaks")
+    assert "--drop-leaks leaves them out of the training pairs" in said
+    assert "--drop-leaks" in CliRunner().invoke(fit_app, ["fit", "--help"]).stdout
+    fill(sheet)
+    assert f"30 pairs in {tmp_path / 'my-dev.csv'}" in command("--finish", sheet).stdout
+    assert json.loads(command("--finish", sheet, "--json").stdout) == {
+        str(tmp_path / "my-dev.csv"): 30, str(tmp_path / "my-test.csv"): 30,
+    }  # fmt: skip
+    for wrong in ([pairs], ["--out", sheet], [pairs, "--finish", sheet], []):
+        assert "--finish my.csv alone" in str(command(*wrong).exception)
