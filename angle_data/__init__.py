@@ -1,8 +1,15 @@
 """Texts and GitHub in, labelled sentence pairs out. Never imports torch.
 
-The rooms: `annotators` answer requests, `labelling` asks them, `ensemble` makes one data set of several
+From Python, `label`, `score`, `mine` and `ensemble` are the commands of these names, see `api`:
+
+    from angle_data import ensemble, label
+
+    run = label(["The pod restarts.", "No space is left."], model="gpt-4o-mini", out="runs/a")
+    pairs = ensemble([run], labels="ordinal", out="runs/pairs")
+
+The rooms: `annotators` answer requests, `labelling` asks them, `ensembling` makes one data set of several
 annotators' candidates, `gis` makes one of GitHub's duplicate issues, `publish` writes data sets. `cli` is the
-program. What every room may use:
+program, `api` the functions. What every room may use:
 
 - `errors`: the errors a user can meet, and their exit codes
 - `console`: error lines, logging, progress, results on stdout
@@ -15,4 +22,26 @@ program. What every room may use:
 - `splits`: the shares of train, validation and test, and who goes where
 - `disjoint`: which things belong together through any chain of links
 - `http`: what an answer of a web service means for the next request
+- `calls`: what functions for notebooks need: rows in memory as files, a thread beside a running loop
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from angle_data.api import Mined, Pairs, Run, ensemble, label, mine, score
+
+__all__ = ["Mined", "Pairs", "Run", "ensemble", "label", "mine", "score"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a function or class of `api`, which is loaded when the first one is asked for."""
+    if name in __all__:
+        return getattr(import_module("angle_data.api"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

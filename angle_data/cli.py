@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from angle_data.console import run_app, show_version
-from angle_data.ensemble.command import ensemble
+from angle_data.ensembling.command import ensemble
 from angle_data.gis.command import explain, gis, rehydrate, sample
 from angle_data.labelling.command import llm_label, llm_score, mine
 from angle_data.look.command import grade, show

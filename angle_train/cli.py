@@ -9,9 +9,6 @@ angle-train encode --model model --texts texts.jsonl --out texts.npy
 from __future__ import annotations
 
 import json
-import os
-import time
-from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +17,7 @@ import typer
 
 from angle_data.console import configure_logging, run_app, say_result, show_version
 from angle_data.errors import InputError
+from angle_train.api import SEED, check_inputs, evaluate, fit
 
 _PAIRS = ".jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet"
 _TRAINING_PAIRS = f"Training pairs: dataset directory, {_PAIRS} file, or hub:ID. Repeatable."
@@ -42,8 +40,6 @@ DropLeaks = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="Warnings only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="More detail.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-_PAGES = (".html", ".htm")  # a slip must not replace a file of data
-_SEED = 1111  # SentEval's
 _TASKS_HELP = (
     "Task or group to measure on: sts, transfer, pairs, inference, retrieval, all, stsb, trec … Repeatable. "
     "An unknown name lists them all."
@@ -140,7 +136,6 @@ def fit_model(
     if not data and not human:
         raise typer.BadParameter("give --data, or --human, or both", param_hint="--data")
     configure_logging(quiet=quiet, verbose=verbose)
-    from angle_train.model.load import check_training_extra
     from angle_train.recipe import Recipe, find_recipe, parse_settings, toml_value
 
     named = {
@@ -153,34 +148,23 @@ def fit_model(
         "average_with_backbone": ("--merge-back", merge_back and toml_value(merge_back)),
     }
     chosen = Recipe.from_toml(find_recipe(recipe)).with_overrides(parse_settings(setting or (), named))
-    check_training_extra("angle-train fit")
-    check_inputs([*(data or ()), *(human or ()), *(dev or ()), *(test or ())], [backbone])
-    from angle_data.locking import check_free
-    from angle_train.train.checkpoints import HIDDEN, check_out
-    from angle_train.train.processes import is_first, process_count
-
-    if process_count() == 1:  # of several processes the first takes the directory
-        check_out(out)
-        check_free(out / HIDDEN)
-    from angle_train.fit import FitConfig, fit
     from angle_train.report.text import results_table
+    from angle_train.train.processes import is_first
 
     result = fit(
-        FitConfig(
-            data or (),
-            backbone,
-            out,
-            chosen,
-            dev=dev or (),
-            test=test or (),
-            human=human or (),
-            scale=scale,
-            drop_leaks=drop_leaks,
-            overwrite=overwrite,
-            device=device,
-            report_to=[name.strip() for name in (report_to or "").split(",") if name.strip()],
-            require_better=require_better,
-        )
+        data,
+        backbone=backbone,
+        out=out,
+        dev=dev,
+        test=test,
+        recipe=chosen,
+        human=human,
+        scale=scale,
+        drop_leaks=drop_leaks,
+        overwrite=overwrite,
+        device=device,
+        report_to=report_to,
+        require_better=require_better,
     )
     if not is_first():
         return
@@ -247,8 +231,8 @@ def search_recipe(
     from angle_train.train.checkpoints import HIDDEN
 
     check_free(out / HIDDEN)
-    from angle_train.fit import FitConfig
     from angle_train.grid import GridConfig, grid_table, search
+    from angle_train.run import FitConfig
     from angle_train.train.ranges import SPACE, read_space
 
     run = FitConfig(
@@ -308,7 +292,7 @@ def eval_models(
     seed: Annotated[
         int | None,
         typer.Option(
-            help="Of the folds of tasks with classifiers.", show_default=str(_SEED), min=0, max=2**32 - 1
+            help="Of the folds of tasks with classifiers.", show_default=str(SEED), min=0, max=2**32 - 1
         ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Also write the result as a page, FILE.html.")] = None,
@@ -325,51 +309,21 @@ def eval_models(
     Example: angle-train eval --model model --task sts --task transfer --data-dir data
     """
     configure_logging(quiet=quiet, verbose=verbose)
-    begun = time.monotonic()
-    for_pairs = {"--split": split, "--scale": scale}
-    for_tasks = {"--data-dir": data_dir, "--seed": seed}
-    _check_options(bool(pairs), bool(task), bool(model or seeds_of), for_tasks if pairs else for_pairs)
-    if report:
-        _check_page(report)
-    if data_dir and not data_dir.is_dir():
-        raise InputError(f"--data-dir {data_dir} is no folder; check the path")
-    from angle_train.model.load import check_device, check_training_extra
-
-    check_training_extra("angle-train eval")
-    check_device(device)
-    from angle_train.evaluate.seeds import systems_of
-    from angle_train.evaluate.suite import evaluate, own_pairs
-    from angle_train.evaluate.task import Settings, Task, expand_names, load_task
-    from angle_train.evaluate.tasks.sources import DataFolder, Hub
     from angle_train.report.text import results_table
 
-    settings = Settings(_SEED if seed is None else seed, device)
-    systems, base = systems_of(model or [], seeds_of or [], baseline)
-    measured = [*systems, *([base] if base else [])]
-    check_inputs(pairs or [], [name for system in measured for name in system.members])
-    tasks: Mapping[str, Task]
-    if pairs:
-        tasks = own_pairs(pairs, split, scale)
-    else:
-        tasks = {name: load_task(name) for name in expand_names(task or [])}
-    found = evaluate(systems, tasks, DataFolder(data_dir) if data_dir else Hub(), base, settings)
-    if report:
-        from angle_train.report.page import write_eval_page
-        from angle_train.report.text import command_line, made_line, portable
-
-        given = {
-            "--model": [portable(name) for name in model or []],
-            "--seeds-of": [portable(pattern) for pattern in seeds_of or []],
-            "--baseline": portable(baseline) if baseline else None,
-            "--pairs": [portable(spec) for spec in pairs or []],
-            "--split": split,
-            "--scale": scale,
-            "--task": list(tasks) if task else None,
-            "--data-dir": portable(str(data_dir)) if data_dir else None,
-            "--seed": str(settings.seed) if task else None,
-        }
-        line = command_line("angle-train eval", list(given.items()))
-        write_eval_page(report, found, line, made_line(time.monotonic() - begun))
+    found = evaluate(
+        model,
+        pairs=pairs,
+        task=task,
+        baseline=baseline,
+        split=split,
+        scale=scale,
+        data_dir=data_dir,
+        seeds_of=seeds_of,
+        seed=seed,
+        report=report,
+        device=device,
+    ).evaluation
     if as_json:
         typer.echo(found.to_json())
     else:
@@ -427,37 +381,6 @@ def encode_texts(
         typer.echo(json.dumps(asdict(result), ensure_ascii=False, default=str))
     else:
         say_result(f"{result.texts} texts, embeddings of width {result.width}: {result.out}")
-
-
-def _check_options(pairs: bool, task: bool, models: bool, unused: Mapping[str, object]) -> None:
-    """Check that the options given go together; `unused`: those of the other way, None if not given."""
-    if pairs == task:
-        raise InputError("give either --pairs FILE or --task NAME")
-    if not models:
-        raise InputError("give --model DIR or --seeds-of PATTERN")
-    for name, value in unused.items():
-        if value is not None:
-            raise InputError(f"{name} goes with {'--task' if pairs else '--pairs'} only; leave it out")
-
-
-def _check_page(report: Path) -> None:
-    """Check that a page can be written there; missing folders will be made."""
-    if report.is_dir() or report.suffix.lower() not in _PAGES:
-        raise InputError(f"--report {report}: give the name of a page, such as report.html")
-    place = next(folder for folder in report.absolute().parents if folder.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK):
-        raise InputError(f"--report {report}: nothing can be written in {place}; choose another place")
-
-
-def check_inputs(sources: Iterable[str], models: Iterable[str]) -> None:
-    """Check that pairs and models exist, before imports that take seconds; the hub is asked for models."""
-    from angle_train.data.sources import check_source
-    from angle_train.model.load import check_model
-
-    for source in sources:
-        check_source(source)
-    for model in models:
-        check_model(model)
 
 
 def main() -> None:

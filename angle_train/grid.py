@@ -24,12 +24,12 @@ from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.locking import hold
 from angle_train.data.splits import RunData, run_leaks
-from angle_train.evaluate.bootstrap import Difference, difference_between
-from angle_train.evaluate.similarity import evaluate_model
-from angle_train.fit import FitConfig, fingerprint, load_at_length, load_data, load_for_run, untouched
+from angle_train.evaluation.bootstrap import Difference, difference_between
+from angle_train.evaluation.similarity import evaluate_model
 from angle_train.model.load import check_device
 from angle_train.recipe import Recipe, changed_parts
 from angle_train.report.result import mean_spearman
+from angle_train.run import FitConfig, fingerprint, load_at_length, load_data, load_for_run, untouched
 from angle_train.train.arguments import Schedule
 from angle_train.train.checkpoints import HIDDEN, RunDirectory
 from angle_train.train.choosing import Choice, Columns, climb, resampled, what_pairs_show

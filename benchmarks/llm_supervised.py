@@ -25,12 +25,12 @@ from common import RESULTS, ROOT, data_folder, minilm, save_results, show
 
 from angle_data.annotators.spec import EngineConfig
 from angle_data.console import configure_logging
-from angle_data.ensemble.build import EnsembleConfig, build_ensemble
+from angle_data.ensembling.build import EnsembleConfig, build_ensemble
 from angle_data.labelling.config import LabelConfig, ScoreConfig
 from angle_data.labelling.label import label
 from angle_data.labelling.score import score
-from angle_train.fit import FitConfig, fit
 from angle_train.recipe import Recipe, find_recipe
+from angle_train.run import FitConfig, fit
 
 ANNOTATORS = ("annotator-a", "annotator-b", "annotator-c")
 DEGREES, GRADER = "annotator-d", "grader-e"

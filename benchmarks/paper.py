@@ -26,7 +26,7 @@ from paper_data import write_data
 from paper_rows import FAMILIES, PUBLISHED, SEEDS, VARIANTS, settings_of
 
 from angle_data.errors import AngleError
-from angle_train.evaluate.tasks.sources import DataFolder, Hub
+from angle_train.evaluation.tasks.sources import DataFolder, Hub
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -4,10 +4,10 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from angle_train.evaluate.bootstrap import Difference, Interval
-from angle_train.evaluate.compare import Result, View, sample
-from angle_train.evaluate.seeds import SeedTest
-from angle_train.evaluate.suite import Evaluation
+from angle_train.evaluation.bootstrap import Difference, Interval
+from angle_train.evaluation.compare import Result, View, sample
+from angle_train.evaluation.seeds import SeedTest
+from angle_train.evaluation.suite import Evaluation
 from angle_train.report.levels import level_of
 from angle_train.report.result import NAMING_NOTES, DataNote, FitReport, space_figures
 

@@ -23,31 +23,33 @@ ROOMS = {
     "angle_data.labelling.replies": "",
     "angle_data.labelling.asking": "annotators",
     "angle_data.labelling": "annotators labelling.replies labelling.asking",
-    "angle_data.ensemble": "publish",
+    "angle_data.ensembling": "publish",
     "angle_data.gis.comments": "",
     "angle_data.gis.crawl": "gis.comments",
     "angle_data.gis.build": "gis.comments gis.crawl publish",
     "angle_data.gis": "gis.build gis.comments gis.crawl",
     "angle_data.look": "",
-    "angle_data.cli": "ensemble gis labelling look",
+    "angle_data.cli": "ensembling gis labelling look",
+    "angle_data.api": "annotators ensembling labelling",
     "angle_train.recipe": "",
     "angle_train.objective": "recipe",
     "angle_train.data": "recipe",
     "angle_train.model": "recipe data",
-    "angle_train.evaluate": "recipe data model",
-    "angle_train.evaluate.tasks": "data evaluate",
-    "angle_train.train": "recipe objective data model evaluate",
-    "angle_train.report": "recipe data model evaluate train",
-    "angle_train.runs": "recipe objective data model evaluate train report",
-    "angle_train.cli": "recipe data model evaluate evaluate.tasks train report runs",
+    "angle_train.evaluation": "recipe data model",
+    "angle_train.evaluation.tasks": "data evaluation",
+    "angle_train.train": "recipe objective data model evaluation",
+    "angle_train.report": "recipe data model evaluation train",
+    "angle_train.runs": "recipe objective data model evaluation evaluation.tasks train report",
+    "angle_train.cli": "recipe data model evaluation train report runs",
 }
 # Files at the top of a package that are more than what all share.
 TOP = {
-    "angle_data": {"cli": "cli", "__main__": "cli"},
+    "angle_data": {"cli": "cli", "__main__": "cli", "api": "api"},
     "angle_train": {
         "cli": "cli",
         "__main__": "cli",
-        "fit": "runs",
+        "api": "runs",
+        "run": "runs",
         "grid": "runs",
         "encode": "runs",
         "recipe": "recipe",
@@ -73,7 +75,7 @@ def room_of(module):
     if len(rest) > 1:
         return ".".join([package, *rest[:-1]])
     if rest == ["__init__"] and package == "angle_train":
-        return None  # empty, and loaded with everything
+        return None  # imports nothing, and is loaded with everything
     top = TOP[package].get(rest[0])
     return f"{package}.{top}" if top else package
 
@@ -161,9 +163,9 @@ def test_rooms_stand_on_few_floors_and_form_no_circle():
     [
         ("angle_data.publish", "angle_data.gis"),
         ("angle_data", "angle_data.publish"),
-        ("angle_data.ensemble", "angle_data.labelling"),
+        ("angle_data.ensembling", "angle_data.labelling"),
         ("angle_train.data", "angle_data.gis"),
-        ("angle_train.evaluate", "angle_train.train"),
+        ("angle_train.evaluation", "angle_train.train"),
     ],
 )
 def test_a_wrong_arrow_is_noticed(here, there):
@@ -278,3 +280,24 @@ def test_help_loads_nothing_heavy(arguments):
     assert "Usage:" in done.stdout
     if len(rest) > 1:
         assert "Example" in done.stdout
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_loads_nothing_until_a_function_of_it_is_asked_for(package):
+    program = (
+        f"import sys, {package}\n"
+        f"loaded = [name for name in sys.modules if name.startswith({package!r} + '.')]\n"
+        "assert not loaded, loaded\n"
+        f"from {package} import *\n"
+        f"loaded = [name for name in {HEAVY!r} if name in sys.modules]\n"
+        "assert not loaded, loaded\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_module_takes_the_name_of_a_function_of_its_package(package):
+    offered = importlib.import_module(package).__all__
+    assert not {module.name for module in pkgutil.iter_modules([str(ROOT / package)])} & {*offered}

@@ -16,9 +16,9 @@ from angle_data.cli import app as data_app
 from angle_data.errors import InputError
 from angle_data.jsonl import write_jsonl
 from angle_train.cli import app as train_app
-from angle_train.evaluate.seeds import seeds_of
-from angle_train.evaluate.task import expand_names
-from angle_train.evaluate.tasks.sources import DataFolder, Hub
+from angle_train.evaluation.seeds import seeds_of
+from angle_train.evaluation.task import expand_names
+from angle_train.evaluation.tasks.sources import DataFolder, Hub
 from angle_train.recipe import Recipe, builtin_recipes, find_recipe, parse_settings
 
 ROOT = Path(__file__).resolve().parents[1]

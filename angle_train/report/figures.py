@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluate.analysis import BANDS
-from angle_train.evaluate.bootstrap import Interval
-from angle_train.evaluate.compare import WORD_OVERLAP, View, sample
+from angle_train.evaluation.analysis import BANDS
+from angle_train.evaluation.bootstrap import Interval
+from angle_train.evaluation.compare import WORD_OVERLAP, View, sample
 
 Panel = tuple[str, str]
 """Title and SVG."""

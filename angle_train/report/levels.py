@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from angle_data.text import jaccard, words
-from angle_train.evaluate.analysis import right_comparisons, right_where
-from angle_train.evaluate.compare import Result, View
+from angle_train.evaluation.analysis import right_comparisons, right_where
+from angle_train.evaluation.compare import Result, View
 
 DEFINITION = (
     "A comparison takes two pairs that people graded differently, and comes out right if the pair with the "

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from angle_data.jsonl import replace_file
-from angle_train.evaluate.compare import SPEARMAN, Result, View, sample
-from angle_train.evaluate.suite import Evaluation
+from angle_train.evaluation.compare import SPEARMAN, Result, View, sample
+from angle_train.evaluation.suite import Evaluation
 from angle_train.report.figures import fifths, interval_panel, learning_curve_panel, scatter_panels
 from angle_train.report.levels import DEFINITION, level_of, level_sentence, misled_sentence, power_sentences
 from angle_train.report.result import BACKBONE, NAMING_NOTES, TUNED, FitReport, space_figures

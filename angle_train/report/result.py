@@ -16,9 +16,9 @@ from angle_data.jsonl import replace_file
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData
-from angle_train.evaluate.analysis import BANDS, alignment, saturation, uniformity
-from angle_train.evaluate.compare import Result, Sampled, View, compare, sample, sampled_embeddings
-from angle_train.evaluate.similarity import Embedder, check_finite, pair_similarity, spearman
+from angle_train.evaluation.analysis import BANDS, alignment, saturation, uniformity
+from angle_train.evaluation.compare import Result, Sampled, View, compare, sample, sampled_embeddings
+from angle_train.evaluation.similarity import Embedder, check_finite, pair_similarity, spearman
 from angle_train.recipe import Recipe
 from angle_train.report.levels import Level, level_of, level_sentence, misled_sentence, power_sentences
 from angle_train.report.text import Compared, advice, short_name, tone, verdict_sentence

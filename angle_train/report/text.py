@@ -15,8 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from angle_data.console import duration
-from angle_train.evaluate.bootstrap import Difference
-from angle_train.evaluate.compare import SPEARMAN, Result
+from angle_train.evaluation.bootstrap import Difference
+from angle_train.evaluation.compare import SPEARMAN, Result
 
 _OPENINGS = {
     "better": "tuning helped on",

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import connected
-from angle_train.evaluate.bootstrap import draw
-from angle_train.evaluate.statistics import Ranked, SpearmanOf
+from angle_train.evaluation.bootstrap import draw
+from angle_train.evaluation.statistics import Ranked, SpearmanOf
 
 ERROR = 0.1
 """The chance to take a candidate that is no better than the simplest one, at most."""

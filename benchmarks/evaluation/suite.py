@@ -21,9 +21,9 @@ from common import data_folder, minilm, save_results
 
 from angle_data.console import configure_logging
 from angle_data.errors import InputError
-from angle_train.evaluate.similarity import Embedder
-from angle_train.evaluate.task import GROUPS, Settings, expand_names, load_task
-from angle_train.evaluate.tasks.sources import DataFolder
+from angle_train.evaluation.similarity import Embedder
+from angle_train.evaluation.task import GROUPS, Settings, expand_names, load_task
+from angle_train.evaluation.tasks.sources import DataFolder
 from angle_train.model.load import load_backbone
 
 DEFAULT = [*GROUPS["sts"], *GROUPS["transfer"], *GROUPS["pairs"], "nli", *GROUPS["retrieval"]]

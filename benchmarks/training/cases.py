@@ -141,7 +141,7 @@ def run_unit(name: str, way: Way, case: Case, backbone: str, seed: int, out: Pat
         return kept
     recipe, settings = _settings(way, case, backbone, seed)
     path = _path(out, name, case, backbone, seed, settings)
-    from angle_train.evaluate.similarity import evaluate_model, spearman
+    from angle_train.evaluation.similarity import evaluate_model, spearman
     from angle_train.model.load import load_for_training
 
     model = load_for_training(str(backbone_path(backbone)), BackboneConfig(), "", SHARED["max_seq_length"])

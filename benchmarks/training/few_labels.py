@@ -35,8 +35,8 @@ from angle_data.console import configure_logging  # noqa: E402
 from angle_data.jsonl import write_jsonl  # noqa: E402
 from angle_data.tables import read_table  # noqa: E402
 from angle_train.data.pairs import load_pairs  # noqa: E402
-from angle_train.fit import FitConfig, fit  # noqa: E402
 from angle_train.recipe import Recipe, find_recipe  # noqa: E402
+from angle_train.run import FitConfig, fit  # noqa: E402
 from angle_train.train.arguments import Schedule  # noqa: E402
 
 

@@ -113,7 +113,7 @@ def trained(kind: str, number: int) -> dict[str, Any]:
     from llm_supervised import data_sets, stsb
 
     from angle_train.data.pairs import load_pairs
-    from angle_train.evaluate.similarity import evaluate_model
+    from angle_train.evaluation.similarity import evaluate_model
     from angle_train.model.load import load_for_training
     from angle_train.recipe import BackboneConfig, Recipe, find_recipe
     from angle_train.train.merging import snapshot

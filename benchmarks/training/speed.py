@@ -147,7 +147,7 @@ def measure_encoding(pairs: PairSet) -> dict[str, Measured]:
     """Return the seconds that all cosines take here and in the stock evaluator, three times over."""
     from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 
-    from angle_train.evaluate.similarity import evaluate_model
+    from angle_train.evaluation.similarity import evaluate_model
     from angle_train.model.load import load_backbone
 
     model = load_backbone(str(backbone_path("minilm")), 128)

@@ -62,8 +62,8 @@ def print_tables(
 
 
 def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> list[str]:
-    from angle_train.evaluate.bootstrap import paired_bootstrap
-    from angle_train.evaluate.seeds import paired_test
+    from angle_train.evaluation.bootstrap import paired_bootstrap
+    from angle_train.evaluation.seeds import paired_test
 
     shared = sorted(own.keys() & other.keys())
     if not shared:

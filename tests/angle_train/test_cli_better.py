@@ -6,7 +6,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluate.similarity import evaluate_model
+from angle_train.evaluation.similarity import evaluate_model
 
 LORA = ("--set", "lora_rank=2", "--set", "lora_save=adapter", "--set", "prompt=about: {text} now",
         "--learning-rate", "2e-2")  # fmt: skip
@@ -118,7 +118,7 @@ def test_a_run_cut_off_between_model_and_page_ends_with_the_backbone(
     def cut(*_):
         raise KeyboardInterrupt
 
-    for place in ("angle_train.fit.save_model", "pathlib.Path.replace"):
+    for place in ("angle_train.run.save_model", "pathlib.Path.replace"):
         with monkeypatch.context() as patch:
             patch.setattr(place, cut)
             assert fit("out", "wrong.jsonl", "--require-better")[0] == 130

@@ -113,7 +113,7 @@ def test_any_value_of_the_recipe_can_be_set_and_few_labels_train_along(run, opti
 
 
 def test_what_was_not_saved_is_called_that_and_the_device_can_be_chosen(run, options, monkeypatch):
-    from angle_train import fit as fit_module
+    from angle_train import run as fit_module
 
     devices, original = [], fit_module.load_for_training
     monkeypatch.setattr(

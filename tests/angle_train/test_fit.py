@@ -14,12 +14,12 @@ import pytest
 from angle_data.errors import InputError
 from angle_train.data.kinds import PRESETS, settle
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluate.similarity import evaluate_model, spearman
-from angle_train.fit import FitConfig, fit, load_for_run, untouched
+from angle_train.evaluation.similarity import evaluate_model, spearman
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
 from angle_train.report.result import FitReport
 from angle_train.report.text import results_table
+from angle_train.run import FitConfig, fit, load_for_run, untouched
 
 FAST = {"loss": "papers", "epochs": 5, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 

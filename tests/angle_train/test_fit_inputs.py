@@ -13,10 +13,10 @@ from safetensors.numpy import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 from angle_data.errors import InputError
-from angle_train.fit import FitConfig, fit
 from angle_train.model.load import backbone_identity
 from angle_train.recipe import Recipe
 from angle_train.report.result import FitReport
+from angle_train.run import FitConfig, fit
 
 SHORT = {"loss": "papers", "epochs": 1, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 

@@ -8,11 +8,11 @@ import torch
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 
-from angle_train import fit as fit_module
+from angle_train import run as fit_module
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluate.similarity import evaluate_model, spearman
-from angle_train.fit import FitConfig, fit
+from angle_train.evaluation.similarity import evaluate_model, spearman
 from angle_train.recipe import Recipe
+from angle_train.run import FitConfig, fit
 
 FAST = {"epochs": 2, "batch_size": 16, "learning_rate": 2e-3, "evals_per_epoch": 1}
 LORA = {"lora_rank": 4, "learning_rate": 2e-2, "lora_targets": "all"}

@@ -15,9 +15,8 @@ from angle_data.errors import InputError
 from angle_train import grid as grid_module
 from angle_train.cli import main
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluate.bootstrap import Difference
-from angle_train.evaluate.similarity import evaluate_model, spearman
-from angle_train.fit import FitConfig, load_data, load_for_run
+from angle_train.evaluation.bootstrap import Difference
+from angle_train.evaluation.similarity import evaluate_model, spearman
 from angle_train.grid import (
     GridConfig,
     GridResult,
@@ -30,6 +29,7 @@ from angle_train.grid import (
     survivors,
 )
 from angle_train.recipe import Recipe
+from angle_train.run import FitConfig, load_data, load_for_run
 from angle_train.train import trainer
 from angle_train.train.choosing import Choice
 from angle_train.train.ranges import SPACE, Range, check_space, draw_trials, read_space, usable

@@ -28,6 +28,7 @@ from angle_data.annotators.base import (
     Retrier,
 )
 from angle_data.annotators.recorded import NOT_RECORDED
+from angle_data.calls import on_interrupt
 from angle_data.console import Progress
 from angle_data.labelling.asking.budget import Ledger, Tokens, estimate, guess_tokens
 from angle_data.labelling.asking.journal import Journal, refusal_of
@@ -282,7 +283,7 @@ class Collector:
         An annotator whose `drains` is False stops at the first: the next run fetches its batches. One that is
         about to try again gives up. Afterwards the signals get their earlier handlers back: asyncio would
         leave SIGTERM with its default, which kills the process without a message. A SIGHUP that is ignored
-        (nohup) stays so.
+        (nohup) stays so. Beside a running loop (a notebook's), `calls` passes each Ctrl-C on.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
@@ -306,7 +307,8 @@ class Collector:
                 loop.add_signal_handler(number, interrupted)
                 before[number] = handler or signal.SIG_DFL
         try:
-            yield
+            with on_interrupt(lambda: loop.call_soon_threadsafe(interrupted)):
+                yield
         finally:
             for number, handler in before.items():
                 loop.remove_signal_handler(number)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from angle_data.annotators.batch_state import open_requests
+from angle_data.calls import IN_MEMORY
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file
 from angle_data.labelling.asking.budget import Ledger
@@ -52,7 +53,8 @@ class RunFile:
             )
         if not self._path.is_file():
             begun = (run / "journal.jsonl").is_file() or (run / "batches.jsonl").is_file()
-            if not begun and run.is_dir() and any(item.name != LOCK_NAME for item in run.iterdir()):
+            free = (LOCK_NAME, IN_MEMORY)  # what a call puts there before the run begins
+            if not begun and run.is_dir() and any(item.name not in free for item in run.iterdir()):
                 raise InputError(
                     f"--out {run} is not empty and holds no labelling run; give another directory"
                 )

@@ -10,15 +10,15 @@ from sentence_transformers import SentenceTransformer
 from tiny_backbones import FAMILIES, checkpoint
 
 from angle_data.errors import InputError
-from angle_train import fit as fit_module
+from angle_train import run as fit_module
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluate.similarity import evaluate_model, spearman
-from angle_train.fit import FitConfig, fit
+from angle_train.evaluation.similarity import evaluate_model, spearman
 from angle_train.model.adapters import has_adapters
 from angle_train.model.load import load_backbone, load_for_training, starts_as_backbone
 from angle_train.model.long_text import LongTextModel
 from angle_train.model.pooling import POOLINGS
 from angle_train.recipe import BackboneConfig, Recipe
+from angle_train.run import FitConfig, fit
 
 PAPER = 'Summarize sentence "{text}" in one word:"'
 FAST = {

@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from angle_train.evaluate.bootstrap import Interval
-from angle_train.evaluate.compare import WORD_OVERLAP, View
+from angle_train.evaluation.bootstrap import Interval
+from angle_train.evaluation.compare import WORD_OVERLAP, View
 from angle_train.report import figures
 from angle_train.report.figures import Plot, ticks
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from report_examples import BETTER, SAME, result, view
 
-from angle_train.evaluate.analysis import right_comparisons
-from angle_train.evaluate.compare import View
+from angle_train.evaluation.analysis import right_comparisons
+from angle_train.evaluation.compare import View
 from angle_train.report.levels import Level, level_of, level_sentence, misled_sentence, power_sentences
 from angle_train.report.text import made_line
 

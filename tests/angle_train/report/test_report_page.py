@@ -26,10 +26,10 @@ from report_examples import (
     views,
 )
 
-from angle_train.evaluate.bootstrap import Interval
-from angle_train.evaluate.compare import View
-from angle_train.evaluate.similarity import spearman
-from angle_train.evaluate.suite import Evaluation
+from angle_train.evaluation.bootstrap import Interval
+from angle_train.evaluation.compare import View
+from angle_train.evaluation.similarity import spearman
+from angle_train.evaluation.suite import Evaluation
 from angle_train.report.page import write_eval_page, write_fit_page
 from angle_train.report.result import NAMING_NOTES
 

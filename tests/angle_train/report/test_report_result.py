@@ -24,7 +24,7 @@ from report_examples import (
 
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData
-from angle_train.evaluate.compare import WORD_OVERLAP
+from angle_train.evaluation.compare import WORD_OVERLAP
 from angle_train.recipe import Recipe
 from angle_train.report.result import (
     NAMING_NOTES,

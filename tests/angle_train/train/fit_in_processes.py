@@ -16,9 +16,9 @@ import torch
 from cut_runs import cut_off, interrupt
 from process_runs import in_processes
 
-from angle_train import fit as fit_module
-from angle_train.fit import FitConfig, fit
+from angle_train import run as fit_module
 from angle_train.recipe import Recipe
+from angle_train.run import FitConfig, fit
 
 PROCESSES = 2
 RECIPE = {"loss": "papers", "epochs": 2, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}

@@ -8,14 +8,14 @@ import pytest
 from cut_runs import CutOff, cut_off
 
 from angle_data.errors import InputError
-from angle_train import fit as fit_module
+from angle_train import run as fit_module
 from angle_train.data.kinds import settle
 from angle_train.data.pairs import load_pairs
 from angle_train.data.splits import load_run_data, run_leaks
-from angle_train.evaluate.similarity import evaluate_model, spearman
-from angle_train.fit import FitConfig, fit
+from angle_train.evaluation.similarity import evaluate_model, spearman
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
+from angle_train.run import FitConfig, fit
 from angle_train.train import folds as cross_fitting
 from angle_train.train import trainer
 

@@ -9,10 +9,10 @@ from html import unescape
 import pytest
 
 from angle_train.data.pairs import load_pairs
-from angle_train.evaluate.similarity import evaluate_model, spearman
-from angle_train.fit import FitConfig, fit
+from angle_train.evaluation.similarity import evaluate_model, spearman
 from angle_train.model.load import load_backbone
 from angle_train.recipe import Recipe
+from angle_train.run import FitConfig, fit
 
 FAST = {"loss": "papers", "epochs": 3, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
 HOT = {"learning_rate": 0.02, "scheduler": "constant", "warmup_ratio": 0.0}

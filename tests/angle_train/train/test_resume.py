@@ -9,8 +9,8 @@ from cut_runs import CutOff, cut_off, interrupt
 
 from angle_data.console import Progress
 from angle_data.errors import InputError
-from angle_train.fit import FitConfig, fit
 from angle_train.recipe import Recipe
+from angle_train.run import FitConfig, fit
 from angle_train.train import trainer
 
 # Too high a rate: the dev score rises, and after a few epochs it falls for good.

@@ -7,8 +7,8 @@ import os
 import pytest
 
 from angle_data.errors import InputError
-from angle_train.fit import FitConfig, fit
 from angle_train.recipe import Recipe
+from angle_train.run import FitConfig, fit
 from angle_train.train.arguments import TRACKERS, check_trackers, tracker_folder
 
 

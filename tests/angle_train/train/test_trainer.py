@@ -10,7 +10,7 @@ import torch
 from sentence_transformers import SentenceTransformerTrainer
 
 from angle_train.data.pairs import PairSet
-from angle_train.evaluate.similarity import evaluate_model, spearman
+from angle_train.evaluation.similarity import evaluate_model, spearman
 from angle_train.model.load import load_backbone
 from angle_train.model.prompt import set_prompt
 from angle_train.objective.batches import PairCollator

@@ -1,0 +1,353 @@
+"""The steps of `angle-data` as functions for notebooks and scripts: what `import angle_data` offers.
+
+Each function is the command of its name: same options (with `_` for `-`), same defaults, same files, same
+one-line errors, raised as `AngleError`. Nothing is printed, and logging is left alone:
+`logging.basicConfig(level="INFO")` shows progress.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from types import UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+
+from angle_data.annotators.spec import EngineConfig
+from angle_data.calls import IN_MEMORY, beside_loop, check_names, is_path, path_of, sources
+from angle_data.errors import InputError
+from angle_data.jsonl import read_jsonl
+from angle_data.labelling.config import LabelConfig, ScoreConfig
+
+if TYPE_CHECKING:
+    from angle_data.ensembling.report import EnsembleSummary
+    from angle_data.labelling.asking.forecast import SessionPlan
+    from angle_data.labelling.mine import MineResult
+    from angle_data.labelling.pilot import PilotResult
+    from angle_data.labelling.plan import BudgetPlan
+
+_NOT_HERE = ("quiet", "verbose", "as_json")  # a program's own matters
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a .jsonl file as dictionaries: iterate as often as you like; nothing is held in memory."""
+
+    path: Path
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (row for _, row in read_jsonl(self.path))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def to_dataset(self) -> Any:
+        """Return the rows as a `datasets.Dataset`."""
+        from datasets import Dataset
+
+        return Dataset.from_list(list(self))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Run:
+    """A run folder of `label` or `score`, which `ensemble`, `score` and any open file take as a path.
+
+    Attributes:
+        path: The folder.
+        model: The annotator's name.
+        counts: What the command prints with `--json`.
+        forecast: What was found out by `dry_run`, `plan` or `pilot`; after the first two nothing was asked.
+    """
+
+    path: Path
+    model: str
+    counts: Mapping[str, Any]
+    forecast: SessionPlan | BudgetPlan | PilotResult | None = None
+
+    def candidates(self) -> Rows:
+        """Return the sentences that `label` kept: `source_id, source, polarity, text, model, key`."""
+        return Rows(self.path / "candidates.jsonl")
+
+    def grades(self) -> Rows:
+        """Return the grades (0 to 5) that `score` kept: `text1, text2, score, model, key`."""
+        return Rows(self.path / "scores.jsonl")
+
+    @property
+    def rejected(self) -> Rows:
+        """What was dropped, each with its `reason` and the `raw` reply."""
+        return Rows(self.path / "rejected.jsonl")
+
+    def to_dataset(self) -> Any:
+        """Return the candidates, or else the grades, as a `datasets.Dataset`."""
+        grades = self.grades()
+        return (grades if grades.path.is_file() else self.candidates()).to_dataset()
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        shown = (f"{name} {value:,}" for name, value in self.counts.items() if type(value) is int and value)
+        forecast = "" if self.forecast is None else f"\n{self.forecast}"
+        return f"Run {self.path} ({self.model}): {', '.join(shown)}{forecast}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Pairs:
+    """A data set of labelled pairs as `ensemble` made it, which `angle_train.fit` takes as it is.
+
+    Attributes:
+        path: The folder with `dataset/`, `rejected.jsonl` and `report.json`.
+        summary: The counts: `candidates` = `kept` + `dropped`, `flipped`, and the `pairs` of each split.
+    """
+
+    path: Path
+    summary: EnsembleSummary
+
+    @property
+    def rejected(self) -> Rows:
+        """The candidates that became no pair, each with its `reason`."""
+        return Rows(self.path / "rejected.jsonl")
+
+    def to_dataset(self) -> Any:
+        """Return a `datasets.DatasetDict` of the splits: `text1, text2, label, score, weight` and more."""
+        from datasets import Dataset, DatasetDict
+        from pyarrow import parquet
+
+        data = self.summary.dataset / "data"
+        files = {split: next(data.glob(f"{split}-*.parquet")) for split in self.summary.pairs}
+        return DatasetDict({split: Dataset(parquet.read_table(file)) for split, file in files.items()})
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        splits = (f"{split} {sum(kinds.values()):,}" for split, kinds in self.summary.pairs.items())
+        summary = self.summary
+        dropped = sum(summary.dropped.values())
+        return (
+            f"Pairs {self.path}: {', '.join(splits)}; of {summary.candidates:,} candidates {summary.kept:,} "
+            f"kept ({summary.flipped:,} flipped) and {dropped:,} rejected"
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Mined(Rows):
+    """Pairs among texts (`text1, text2, kind`), as `mine` drew them, to be graded by `score(pairs=…)`.
+
+    Attributes:
+        result: The counts, see `labelling.mine.MineResult`.
+    """
+
+    result: MineResult
+
+    def __repr__(self) -> str:
+        from angle_data.labelling.mine import summary
+
+        return summary(self.result)
+
+
+def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
+    """Let a language model write synonymous and opposite sentences: the command `angle-data llm-label`.
+
+    Args:
+        texts: A list of strings, or of dictionaries with `text` and perhaps `id`; a `datasets.Dataset`; or
+            the path of a file.
+        model: `chatgpt`, `llama`, `chatglm`, or any other name of a model.
+        out: The run folder; the same call goes on where it stopped. Needed but for `plan`.
+        **options: Those of the command: `size=2`, `polarity="synonym"`, `prompts="structured"`,
+            `max_usd=5`, `base_url="http://localhost:8000/v1"`, `param={"reasoning_effort": "low"}`,
+            `pilot=50`, `dry_run=True` … Options that can be repeated take one value or a list.
+
+    Raises:
+        AngleError: As of the command: `InputError` for what must be mended, `StoppedError` where the same
+            call goes on, `AnnotatorError` for a service that cannot be used. Every reply so far is kept.
+        TypeError: There is no such option.
+        KeyboardInterrupt: Ctrl-C, or the notebook's stop button: replies in flight are waited for, a second
+            one stops at once.
+    """
+    from angle_data.labelling.command import llm_label
+
+    given = _options("label", llm_label, {**options, "model": model, "out": out}, ("texts",))
+    dry_run, planned = given.pop("dry_run"), given["plan"]
+    if out is None:
+        if not planned:
+            raise TypeError("label() needs out, the run folder")
+        given["out"] = Path("runs")
+    given["texts"] = Path()
+    config = LabelConfig(engine=EngineConfig(**_take(EngineConfig, given)), **_take(LabelConfig, given))
+    with ExitStack() as stack:
+        folder = config.out / IN_MEMORY
+        if dry_run or planned:  # leave nothing behind
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        [file] = stack.enter_context(sources(_needed(texts, "texts"), folder, "texts", config.text_field))
+        config = replace(config, texts=Path(file))
+        return beside_loop(lambda: _label(config, dry_run=dry_run))
+
+
+def _label(config: LabelConfig, *, dry_run: bool) -> Run:
+    from angle_data.labelling.label import label as run_label
+    from angle_data.labelling.label import plan_label
+    from angle_data.labelling.pilot import pilot
+    from angle_data.labelling.plan import plan_budget
+
+    name = config.engine.model
+    if config.plan or dry_run:
+        forecast = plan_budget(config) if config.plan else plan_label(config)
+        return Run(config.out, name, forecast.counts, forecast)
+    if config.pilot is not None:
+        measured = pilot(config)
+        return Run(config.out, name, measured.counts, measured)
+    return Run(config.out, name, run_label(config).counts)
+
+
+def score(runs: Any = (), *, model: str, out: Any, pairs: Any = None, **options: Any) -> Run:
+    """Let a language model grade pairs from 0 (unrelated) to 5 (same meaning): `angle-data llm-score`.
+
+    Args:
+        runs: Runs of `label`, or their folders, whose candidates are graded.
+        model: As for `label`.
+        out: The run folder; the same call goes on where it stopped.
+        pairs: Further pairs: what `mine` returned, a list of dictionaries (`text1, text2`), a
+            `datasets.Dataset`, or paths of files.
+        **options: Those of the command, such as `pairs_per_call=10`, `limit=100`, `dry_run=True`.
+
+    Raises:
+        AngleError, TypeError, KeyboardInterrupt: As of `label`.
+    """
+    from angle_data.labelling.command import llm_score
+    from angle_data.labelling.score import plan_score
+    from angle_data.labelling.score import score as run_score
+
+    given = _options("score", llm_score, {**options, "model": model, "out": out}, ("runs", "pairs"))
+    dry_run = given.pop("dry_run")
+    given |= {"runs": _paths(runs), "pairs": ()}
+    config = ScoreConfig(engine=EngineConfig(**_take(EngineConfig, given)), **_take(ScoreConfig, given))
+    with ExitStack() as stack:
+        folder = config.out / IN_MEMORY
+        if dry_run:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        config = replace(config, pairs=_paths(stack.enter_context(sources(pairs, folder, "pairs"))))
+        if dry_run:
+            plan = plan_score(config)
+            return Run(config.out, model, plan.counts, plan)
+        return Run(config.out, model, beside_loop(lambda: run_score(config)).counts)
+
+
+def ensemble(runs: Any = (), *, out: Any, pairs: Any = None, **options: Any) -> Pairs:
+    """Merge annotators' candidates into one labelled data set: the command `angle-data ensemble`.
+
+    Args:
+        runs: Runs of `label`, or their folders.
+        out: The folder to write; an earlier data set there is replaced.
+        pairs: Further pairs, as for `score`; `scores` must grade them.
+        **options: Those of the command: `labels="ordinal"`, `strategy="vote"`, `scores=[graded]`,
+            `ratios=(0.8, 0.1, 0.1)`, `seed=0` …
+
+    Raises:
+        InputError: A run, a file, a setting or the folder cannot be used, or no pair is left.
+        TypeError: There is no such option.
+    """
+    from angle_data.ensembling.build import EnsembleConfig, build_ensemble
+    from angle_data.ensembling.command import ensemble as command
+    from angle_data.splits import parse_ratios
+
+    given = _options("ensemble", command, {**options, "out": path_of(out)}, ("runs", "pairs"))
+    given |= {"runs": _paths(runs), "scores": _paths(given["scores"]), "pairs": ()}
+    ratios = given["ratios"]
+    given["ratios"] = parse_ratios(ratios) if isinstance(ratios, str) else tuple(ratios)
+    with sources(pairs, given["out"] / IN_MEMORY, "pairs") as files:
+        config = EnsembleConfig(**{**given, "pairs": _paths(files)})
+        return Pairs(config.out, build_ensemble(config))
+
+
+def mine(texts: Any, *, out: Any, **options: Any) -> Mined:
+    """Draw pairs among the texts themselves, to be graded by `score`: the command `angle-data mine`.
+
+    Args:
+        texts: As for `label`.
+        out: The .jsonl file to write.
+        **options: Those of the command: `n=2000`, `seed=0`, `text_field="text"`, `embeddings="texts.npy"`.
+
+    Raises:
+        InputError: The texts cannot be used, or `n` is more than there are pairs.
+        TypeError: There is no such option.
+    """
+    from angle_data.labelling.command import mine as command
+    from angle_data.labelling.mine import MineConfig
+    from angle_data.labelling.mine import mine as draw
+
+    given = _options("mine", command, {**options, "out": path_of(out)}, ("texts",))
+    if given["embeddings"] is not None:
+        given["embeddings"] = path_of(given["embeddings"])
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        [file] = stack.enter_context(sources(_needed(texts, "texts"), folder, "texts", given["text_field"]))
+        config = MineConfig(texts=Path(file), **given)
+        return Mined(config.out, draw(config))
+
+
+# --- options ------------------------------------------------------------------------------------------
+
+
+def _options(
+    function: str, command: Callable[..., None], given: Mapping[str, Any], own: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return the value of every option of a command, as given or by default, but for the function's `own`."""
+    parameters = inspect.signature(command).parameters
+    known = {
+        name: parameter.default for name, parameter in parameters.items() if name not in (*_NOT_HERE, *own)
+    }
+    check_names(function, given, known)
+    return known | dict(given)
+
+
+def _take(config: type, given: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of `config` out of those that were given, and return the values of its fields.
+
+    Raises:
+        InputError: A value is of a wrong kind, or cannot be read.
+    """
+    kinds, values = get_type_hints(config), {}
+    for field in (field for field in fields(config) if "option" in field.metadata):
+        option, kind = field.metadata["option"], kinds[field.name]
+        members = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+        value = given.pop(option.flag or field.name)
+        if value is None and type(None) not in members:
+            continue
+        if option.read is not None and is_path(value):
+            value = option.read([value] if option.many else value)
+        elif option.many and isinstance(value, list | tuple):
+            value = option.read([str(item) for item in value])
+        elif is_path(value) and (Path in members or str in members):
+            value = path_of(value) if Path in members else os.fspath(value)
+        values[field.name] = _checked(option.flag or field.name, members, value)
+    return values
+
+
+def _checked(name: str, kinds: tuple[Any, ...], value: Any) -> Any:
+    """Return a value, which must be of one of the kinds where these are plain ones."""
+    value = value.item() if hasattr(value, "item") else value  # a number of numpy
+    wanted = [kind for kind in kinds if kind in (int, float, str, bool)]
+    fits = type(value) in wanted or (type(value) is int and float in wanted)
+    if wanted and value is not None and not fits:
+        raise InputError(f"{name} must be of type {wanted[0].__name__}, got {value!r}")
+    return value
+
+
+def _paths(value: Any) -> tuple[Path, ...]:
+    """Return one path or several as paths."""
+    return tuple(map(path_of, [value] if is_path(value) else value or ()))
+
+
+def _needed(value: Any, name: str) -> Any:
+    """Return what was given, unless that is nothing."""
+    if value is None:
+        raise InputError(f"{name}: got None; give a path, or a list of strings or dictionaries")
+    return value

@@ -1,0 +1,279 @@
+"""`angle-data ensemble`: runs in; `dataset/`, `rejected.jsonl` and `report.json` out.
+
+The steps of this folder in their order. Same runs, options and seed give the same bytes, in whatever order
+the runs are named and their rows stand.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from angle_data.disjoint import DisjointSets
+from angle_data.ensembling.given import Screened, read_given, screen_given
+from angle_data.ensembling.graders import Judgement, read_grading
+from angle_data.ensembling.labels import ANTONYM_SCORE, LABELS, label_choice, label_given, random_pairs
+from angle_data.ensembling.read import Source, group_by_source, peer_grades, read_runs
+from angle_data.ensembling.report import EnsembleSummary, make_card, make_report, rejected_rows, summarise
+from angle_data.ensembling.scale import Scale
+from angle_data.ensembling.splits import group_sources
+from angle_data.ensembling.strategies import Choice, Outcome, cap, load_strategy, synonym_sets
+from angle_data.errors import InputError
+from angle_data.jsonl import replace_file, write_jsonl
+from angle_data.locking import hold
+from angle_data.publish.dataset import write_dataset
+from angle_data.records import LabelledPair
+from angle_data.splits import check_ratios, draw_split
+from angle_data.text import content_id, normalise, stable_hash
+
+log = logging.getLogger("angle.ensemble")
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleConfig:
+    """Settings of one build; checked when made.
+
+    `pairs` are files of further pairs, `scores` run directories with grades of these and of the candidates.
+    `strategy` None means `principled` where candidates are graded and `vote` otherwise; `labels` None means
+    `graded` where grades are used or degrees were asked for and `binary` otherwise. `antonym_score` in 0..1
+    applies to all labels but `binary`; `random_per_source` None means 0 for `binary` labels and 1 for the
+    others, which need a lower end; `max_per_source` None is no cap; `ratios` are the shares of train,
+    validation and test.
+
+    Raises:
+        InputError: A value is unknown or out of its range, or grades are needed and not given.
+    """
+
+    runs: tuple[Path, ...]
+    out: Path
+    strategy: str | None = None
+    labels: str | None = None
+    pairs: tuple[Path, ...] = ()
+    scores: tuple[Path, ...] = ()
+    antonym_score: float = ANTONYM_SCORE
+    random_per_source: int | None = None
+    max_per_source: int | None = None
+    ratios: tuple[float, ...] = (0.9, 0.1)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.labels is not None and self.labels not in LABELS:
+            raise InputError(f"unknown labels {self.labels!r}; choose one of {', '.join(LABELS)}")
+        if not 0 <= self.antonym_score <= 1:
+            raise InputError(f"antonym score must lie in 0..1, got {self.antonym_score:g}")
+        if self.labels == "binary" and self.antonym_score != ANTONYM_SCORE:
+            raise InputError(
+                "--antonym-score is for --labels ordinal or graded; binary antonyms have score 0"
+            )
+        if self.pairs and not self.scores:
+            raise InputError(
+                "--pairs needs grades: make some with `angle-data llm-score --pairs FILE --out RUN` and give "
+                "--scores RUN"
+            )
+        if self.random_per_source is not None and self.random_per_source < 0:
+            raise InputError(f"random pairs per source must be 0 or more, got {self.random_per_source}")
+        if self.max_per_source is not None and self.max_per_source < 1:
+            raise InputError(f"max per source must be 1 or more, got {self.max_per_source}")
+        check_ratios(self.ratios)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The settings that are chosen by what there is: `EnsembleConfig`, its None resolved."""
+
+    strategy: str
+    labels: str
+    random_per_source: int
+
+
+def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
+    """Build the data set of `config.runs` and `config.pairs` in `config.out` and return its counts.
+
+    Raises:
+        InputError: A run, a file or the output folder cannot be used, the strategy is unknown, no pair is
+            left, or the grades are of none of the pairs (or of no use, with labels that rest on them).
+    """
+    if not (config.runs or config.pairs):
+        raise InputError("no run directory given; name at least one written by `angle-data llm-label`")
+    earlier = _check_out(config)
+    if config.strategy:
+        load_strategy(config.strategy)
+    runs = read_runs(config.runs)
+    sources = group_by_source(candidate for run in runs for candidate in run.candidates)
+    given = read_given(config.pairs)
+    degrees = any(candidate.degree for run in runs for candidate in run.candidates)
+    grading = read_grading(
+        config.scores, sources, {p.key for p in given}, needed=config.labels == "graded" and not degrees
+    )
+    chosen = _choose(config, grading, degrees=degrees)
+    outcome = load_strategy(chosen.strategy)(sources, grading.grades)
+    alike = synonym_sets(outcome.kept)  # before pairs go that are good, but too many
+    if config.max_per_source is not None:
+        cap(outcome, config.max_per_source, seed=config.seed)
+    others = screen_given(given, grading.grades, {choice.key for choice in outcome.kept})
+    _check_left(outcome, others)
+    labelled = _count_graded(outcome, grading) if chosen.labels == "graded" and grading.graded else None
+    if labelled and not (labelled["graded"] or degrees or others.kept):
+        raise InputError(
+            f"--labels graded: none of the {len(outcome.kept)} pairs that are kept is graded "
+            f"({grading.share}); grade more candidates, or choose --labels ordinal"
+        )
+    splits = _split(outcome.kept, others, config, chosen, grading, alike)
+    notes = [*grading.notes(labelled), *others.notes()]
+    for note in notes:
+        log.warning("%s", note)
+    settings = _settings(config, chosen, grading)
+    if earlier not in (None, settings):
+        log.info("%s: replaces a data set that was made with other settings", config.out)
+    summary = summarise(runs, outcome, others, splits, config.out / "dataset")
+    report = make_report(runs, settings, summary, outcome.details | grading.report(labelled))
+    card = make_card(runs, settings, summary, notes)
+    with hold(config.out):
+        for left in (*config.out.glob(".rejected.jsonl.*"), *config.out.glob(".report.json.*")):
+            left.unlink()  # by a build that was killed while it wrote
+        write_dataset(summary.dataset, splits, card)
+        write_jsonl(config.out / "rejected.jsonl", rejected_rows([*outcome.dropped, *others.dropped]))
+        with replace_file(config.out / "report.json") as stream:
+            json.dump(report, stream, ensure_ascii=False, indent=2)
+            stream.write("\n")
+    return summary
+
+
+def _choose(config: EnsembleConfig, grading: Judgement, *, degrees: bool) -> Choices:
+    """Return the settings that the config leaves open."""
+    labels = config.labels or ("graded" if grading.used or degrees else "binary")
+    if labels == "graded" and not (config.scores or degrees):
+        raise InputError(
+            "--labels graded needs grades or degrees: give --scores RUN of `angle-data llm-score`, or a run "
+            "of `angle-data llm-label --prompts degrees`"
+        )
+    if config.labels is None:
+        replace(config, labels=labels)  # raises if other options do not go with it
+    number = config.random_per_source
+    return Choices(
+        config.strategy or ("principled" if grading.graded else "vote"),
+        labels,
+        (0 if labels == "binary" else 1) if number is None else number,
+    )
+
+
+def _check_left(outcome: Outcome, others: Screened) -> None:
+    if outcome.kept or others.kept:
+        return
+    reasons = sorted(Counter(r.reason for r in (*outcome.dropped, *others.dropped)).items())
+    shown = ", ".join(f"{reason} {count}" for reason, count in reasons)
+    what = f"{len(outcome.dropped)} candidates" if outcome.dropped else f"{len(others.dropped)} given pairs"
+    raise InputError(f"none of {what} is left ({shown}); look at the candidates of the runs")
+
+
+def _count_graded(outcome: Outcome, grading: Judgement) -> dict[str, int]:
+    """Return how many of the kept pairs have a grade that is used, and how many have none."""
+    graded = sum(bool(peer_grades(grading.grades, choice.key, choice.models)) for choice in outcome.kept)
+    return {"graded": graded, "expected": len(outcome.kept) - graded}
+
+
+def _settings(config: EnsembleConfig, chosen: Choices, grading: Judgement) -> dict[str, str | int | float]:
+    """Return the settings that shape the data, by option name; paths are none of them."""
+    ordinal = {} if chosen.labels == "binary" else {"antonym-score": config.antonym_score}
+    return {
+        "strategy": chosen.strategy,
+        "labels": chosen.labels,
+        **ordinal,
+        "random-per-source": chosen.random_per_source,
+        "max-per-source": "no cap" if config.max_per_source is None else config.max_per_source,
+        "graders": ", ".join(grading.used) or "none",
+        "ratios": ",".join(f"{ratio:g}" for ratio in config.ratios),
+        "seed": config.seed,
+    }
+
+
+def _check_out(config: EnsembleConfig) -> Any:
+    """Refuse to write into a run, or over files no build wrote; return an earlier build's settings."""
+    out = config.out
+    if out.resolve() in {run.resolve() for run in (*config.runs, *config.scores)}:
+        raise InputError(f"--out {out} is one of the runs; give another directory")
+    if not out.is_dir():
+        return None
+    settings = None
+    try:
+        report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+        ours = isinstance(report, dict) and "settings" in report
+        settings = report["settings"] if ours else None
+    except FileNotFoundError:  # the folder is empty, or its build was stopped before it wrote the report
+        ours = all(p.name in ("dataset", "rejected.jsonl") or p.name[0] == "." for p in out.iterdir())
+    except (OSError, ValueError):
+        ours = False
+    if not ours:
+        raise InputError(f"--out {out} is not empty and holds no earlier data set; give another directory")
+    return settings
+
+
+def _split(
+    kept: Sequence[Choice],
+    others: Screened,
+    config: EnsembleConfig,
+    chosen: Choices,
+    grading: Judgement,
+    alike: DisjointSets[str],
+) -> dict[str, list[LabelledPair]]:
+    """Return the pairs of each non-empty split, in an order drawn by the seed; given ones across two go."""
+    shares = check_ratios(config.ratios)
+    texts, where = _place(kept, others, shares, config.seed)
+    # Mined pairs connect nearly all texts: those across splits go, or one split would hold everything.
+    others.sift(lambda p: None if where[normalise(p.text1)] == where[normalise(p.text2)] else "across_splits")
+    splits: dict[str, list[LabelledPair]] = {name: [] for name in shares}
+    for row in _label(kept, others, config, chosen, grading):
+        splits[where[normalise(row.text1)]].append(row)
+        if row.supervision == "grades" and row.label:
+            alike.join(normalise(row.text1), normalise(row.text2))
+    taken = {choice.key for choice in kept} | others.keys
+    for name, pairs in splits.items():
+        members = [source for key, source in texts.items() if where[key] == name]
+        pairs += random_pairs(
+            members, per_source=chosen.random_per_source, seed=config.seed, taken=taken, alike=alike
+        )
+        pairs.sort(key=lambda p: stable_hash(f"{config.seed}\norder\n{p.text1}\n{p.polarity}\n{p.text2}"))
+    if not splits["train"]:
+        raise InputError(f"none of {len(texts)} texts fell into train; give more texts, or --ratios 1")
+    for name, share in shares.items():
+        if not splits[name]:
+            log.warning("no text fell into %s (%d texts, share %g): it is left out", name, len(texts), share)
+    return {name: pairs for name, pairs in splits.items() if pairs}
+
+
+def _place(
+    kept: Sequence[Choice], others: Screened, shares: Mapping[str, float], seed: int
+) -> tuple[dict[str, Source], dict[str, str]]:
+    """Return the sources (of given pairs alone, their texts), and the split of each text of the user's."""
+    texts = {choice.source.key: choice.source for choice in kept}
+    partners: dict[str, list[str]] = {key: [] for key in texts}
+    for choice in kept:
+        partners[choice.source.key].append(normalise(choice.candidate.text))
+    for text in (text for pair in others.kept for text in (pair.text1, pair.text2)):
+        partners.setdefault(normalise(text), [])
+        if not kept:
+            texts[normalise(text)] = Source(normalise(text), content_id(text), text, ())
+    # Drawn by the group's hash: adding texts moves no other group, unless a new text ties two together.
+    return texts, {
+        key: draw_split(f"{seed}\nsplit\n{leader}", shares) for key, leader in group_sources(partners).items()
+    }
+
+
+def _label(
+    kept: Sequence[Choice], others: Screened, config: EnsembleConfig, chosen: Choices, grading: Judgement
+) -> list[LabelledPair]:
+    """Return the rows of kept candidates and given pairs."""
+    antonym_score = config.antonym_score
+    scale = Scale(kept, others.kept, grading.grades, antonym_score=antonym_score)
+    graded = scale if chosen.labels == "graded" and grading.graded else None
+    ids = {choice.source.key: choice.source.id for choice in kept}
+    rows = [label_choice(c, labels=chosen.labels, antonym_score=antonym_score, scale=graded) for c in kept]
+    for pair in others.kept:
+        source_id = ids.get(normalise(pair.text1)) or content_id(pair.text1)
+        rows.append(label_given(pair, source_id, labels=chosen.labels, scale=scale))
+    return rows

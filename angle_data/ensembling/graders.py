@@ -1,0 +1,238 @@
+"""Which graders are believed, what their grades cover, and what report and card say about them.
+
+Graders are judged once, before anything is kept, by what was asked for. One that hardly tells synonyms (and
+degrees 4 and 5) from antonyms (and degrees 1 and 2) is left out of strategy and labels alike: what such a
+grader misses, a style of writing say, it misses in many pairs alike, which no model of chance errors allows
+for. An annotator that errs cannot make a good grader look weak: what counts is the annotator whose sentences
+the grader tells apart best, unless it has most of them the wrong way round.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median_high
+from typing import Any
+
+from angle_data.ensembling.read import (
+    NOTHING_READ,
+    Grades,
+    GradeSet,
+    Source,
+    offers,
+    peer_grades,
+    read_scores,
+)
+from angle_data.ensembling.screen import screen
+from angle_data.ensembling.strategies import Merged, merge
+from angle_data.errors import InputError
+from angle_data.records import Polarity
+from angle_data.text import pair_key
+
+log = logging.getLogger("angle.ensemble")
+
+_LEAST_AUC = 0.75  # of a grader that is believed, against the polarities as they were asked for
+_LEAST_GRADES = 20  # of either polarity, to know that a grader is too weak
+_ALL = ""  # stands for all annotators together
+
+_Sides = dict[Polarity, list[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known about a grader; `reason` says why it is not used, in words that follow its name.
+
+    `auc` is how often it grades a pair offered as synonym above one offered as antonym, None if it graded one
+    polarity alone. `annotators` holds the `auc` on the pairs of each annotator of whom it has 20 grades of
+    either polarity.
+    """
+
+    auc: float | None = None
+    annotators: Mapping[str, float] = field(default_factory=dict)
+    reason: str | None = "graded none of the candidates, or only those it wrote itself"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on each grader, the `grades` of those that are used, and what these cover.
+
+    `pairs` counts the distinct candidate pairs that pass gate and topic check, `graded` those of them with a
+    grade that is used. `read` is what the files held, `unknown` counts the graded pairs that are no
+    candidates.
+    """
+
+    verdicts: Mapping[str, Verdict]
+    grades: Grades
+    graded: int
+    pairs: int
+    read: GradeSet = NOTHING_READ
+    unknown: int = 0
+
+    @property
+    def used(self) -> list[str]:
+        """The graders that are used, sorted."""
+        return [grader for grader, verdict in self.verdicts.items() if verdict.reason is None]
+
+    def notes(self, labelled: Mapping[str, int] | None) -> list[str]:
+        """Return what to know about the grades, a line each, for the terminal and the card.
+
+        Graders that are not used, annotators whose polarities disagree with the grades, pairs without a
+        grade. `labelled` counts the kept pairs whose score rests on their own grades (`graded`) and on
+        those of others (`expected`); it is None for labels other than `graded`.
+        """
+        lines = [
+            f"{grader} {verdict.reason}: its grades are not used"
+            for grader, verdict in self.verdicts.items()
+            if verdict.reason is not None
+        ]
+        odd: dict[str, dict[str, float]] = {}
+        for grader in self.used:
+            for annotator, area in self.verdicts[grader].annotators.items():
+                if area < _LEAST_AUC:
+                    odd.setdefault(annotator, {})[grader] = area
+        lines += [
+            f"{annotator}: its polarities disagree with the grades (area under the curve: {_shown(areas)}). "
+            "Read some of its candidates: replies may be swapped"
+            for annotator, areas in sorted(odd.items())
+        ]
+        if self.graded and (self.graded < self.pairs or (labelled and labelled["expected"])):
+            lines.append(self.share)
+            if labelled:
+                kept = sum(labelled.values())
+                lines[-1] += (
+                    f"; {labelled['expected']} of the {kept} pairs kept have the score expected of such pairs"
+                )
+        return lines
+
+    def report(self, labelled: Mapping[str, int] | None) -> dict[str, Any]:
+        """Return what `report.json` says about graders and grades; nothing without grades."""
+        if not self.read.grades:
+            return {}
+        graders = {
+            grader: {
+                "auc": None if verdict.auc is None else round(verdict.auc, 4),
+                "auc_by_annotator": {name: round(area, 4) for name, area in verdict.annotators.items()},
+                "used": verdict.reason is None,
+            }
+            for grader, verdict in self.verdicts.items()
+        }
+        scores = {
+            "rows": self.read.rows,
+            "pairs": len(self.read.grades),
+            "unknown_pairs": self.unknown,
+            "candidate_pairs": self.pairs,
+            "graded_pairs": self.graded,
+            **({"labelled": dict(labelled)} if labelled else {}),
+            **({"finished": False} if self.read.unfinished else {}),
+            "sha256": self.read.digest,
+        }
+        return {"graders": graders, "scores": scores}
+
+    @property
+    def share(self) -> str:
+        """How many of the candidate pairs are graded, in words."""
+        return f"graded {self.graded} of {self.pairs} candidate pairs"
+
+
+def read_grading(
+    paths: Sequence[Path], sources: Sequence[Source], given: Collection[tuple[str, str]], *, needed: bool
+) -> Judgement:
+    """Read and judge the grades in `paths` of candidates, and of pairs whose keys are `given`.
+
+    Raises:
+        InputError: A path cannot be used, the grades are of none of these pairs, or grades are `needed` and
+            no grader can be used.
+    """
+    read = read_scores(paths)
+    if paths and not read.grades:
+        raise InputError("--scores holds no grades; see rejected.jsonl in that folder for the reasons")
+    candidates = {pair_key(offer.source.text, offer.candidate.text) for offer in offers(sources)}
+    unknown = sum(pair not in candidates and pair not in given for pair in read.grades)
+    judgement = judge(sources, read.grades, given)
+    if (judgement.pairs or given) and all(verdict == Verdict() for verdict in judgement.verdicts.values()):
+        raise InputError(
+            f"--scores grades none of the {len(candidates)} candidate pairs, or only what does not count "
+            f"({unknown} other pairs; nobody grades their own sentences, nor any that the gate drops); grade "
+            "them with `angle-data llm-score --pairs RUN/candidates.jsonl`, by another model"
+        )
+    if judgement.verdicts and not judgement.used and needed:
+        reasons = "; ".join(f"{grader} {verdict.reason}" for grader, verdict in judgement.verdicts.items())
+        raise InputError(
+            f"--labels graded has no grader to go by: {reasons}. Grade with another model or prompt, or "
+            "choose --labels ordinal"
+        )
+    if unknown:
+        log.info(
+            "%d of %d graded pairs are no candidates%s",
+            unknown,
+            len(read.grades),
+            " and not given" * bool(given),
+        )
+    return replace(judgement, read=read, unknown=unknown)
+
+
+def judge(sources: Sequence[Source], grades: Grades, given: Collection[tuple[str, str]] = ()) -> Judgement:
+    """Judge each grader by what was asked for; one that graded pairs that are `given` alone is believed.
+
+    It is used if it graded candidates of others with an area under the curve of at least 0.75 for one of the
+    annotators, and more than 0.25 for most of them, or fewer than 20 of either side. Pairs that annotators
+    contradict each other about say nothing.
+    """
+    if not grades:
+        return Judgement({}, grades, 0, 0)
+    passed, _ = screen(sources)
+    pairs = merge(passed)
+    names = sorted({grader for row in grades.values() for grader in row})
+    others = {name for key in given for name in grades.get(key, {})}
+    verdicts = {name: _verdict(name, pairs, grades, known=name in others) for name in names}
+    used = {name for name, verdict in verdicts.items() if verdict.reason is None}
+    if len(used) < len(names):
+        kept = ((pair, {name: row[name] for name in row if name in used}) for pair, row in grades.items())
+        grades = {pair: row for pair, row in kept if row}
+    graded = sum(bool(peer_grades(grades, pair.key, pair.models)) for pair in pairs)
+    return Judgement(verdicts, grades, graded, len(pairs))
+
+
+def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades, *, known: bool) -> Verdict:
+    found: dict[str, _Sides] = {}
+    for pair in pairs:
+        grade = peer_grades(grades, pair.key, pair.models).get(grader)
+        if grade is None:
+            continue
+        known = True
+        if pair.side:
+            for name in (_ALL, *pair.models):
+                found.setdefault(name, {"synonym": [], "antonym": []})[pair.side].append(grade)
+    if not known:
+        return Verdict()
+    areas = {name: _area_under_curve(sides) for name, sides in sorted(found.items())}
+    enough = {name for name, sides in found.items() if min(map(len, sides.values())) >= _LEAST_GRADES}
+    auc = areas.get(_ALL)
+    single = {
+        name: area for name, area in areas.items() if name != _ALL and name in enough and area is not None
+    }
+    if auc is None or _ALL not in enough:
+        return Verdict(auc, single, None)
+    fair = list(single.values()) or [auc]
+    if max(fair) >= _LEAST_AUC and median_high(fair) > 1 - _LEAST_AUC:
+        return Verdict(auc, single, None)
+    shown = f", {_shown(single)}" if len(single) > 1 else ""
+    shown = f"(area under the curve {auc:.2f}{shown}, {_LEAST_AUC:g} is needed)"
+    what = "grades antonyms above synonyms" if auc < 0.5 else "hardly tells synonyms from antonyms"
+    return Verdict(auc, single, f"{what} {shown}")
+
+
+def _area_under_curve(sides: _Sides) -> float | None:
+    """Return how often a synonym's grade is above an antonym's, ties counting half; None without both."""
+    synonyms, antonyms = sides["synonym"], sorted(sides["antonym"])
+    if not synonyms or not antonyms:
+        return None
+    wins = sum(bisect_left(antonyms, grade) + bisect_right(antonyms, grade) for grade in synonyms)
+    return wins / 2 / len(synonyms) / len(antonyms)
+
+
+def _shown(areas: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {area:.2f}" for name, area in areas.items())

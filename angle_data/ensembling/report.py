@@ -1,0 +1,181 @@
+"""What a build says about itself: the counts on the terminal, `report.json` and the data set's card.
+
+No path, time or host is recorded, so that the same inputs give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from angle_data.ensembling.given import Screened
+from angle_data.ensembling.read import Run
+from angle_data.ensembling.screen import REASONS
+from angle_data.ensembling.strategies import Outcome
+from angle_data.publish.card import Card
+from angle_data.records import LabelledPair, Rejection
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorCounts:
+    """One annotator's candidates: `candidates` = `kept` + the sum of `dropped` (by reason code).
+
+    `supports` counts the pairs of the data set that it offered, alone or with others.
+    """
+
+    candidates: int
+    kept: int
+    supports: int
+    dropped: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleSummary:
+    """The counts of one build: `candidates` = `kept` + the sum of `dropped` (by reason code).
+
+    `flipped` counts the kept pairs whose polarity was flipped, `pairs` the rows by split and polarity, or
+    supervision, `annotators` the candidates by annotator; `dataset` is the folder written.
+    `given` counts the pairs of --pairs, `kept` and dropped by reason; it is empty without.
+    """
+
+    candidates: int
+    kept: int
+    flipped: int
+    dropped: dict[str, int]
+    pairs: dict[str, dict[str, int]]
+    annotators: dict[str, AnnotatorCounts]
+    dataset: Path
+    given: dict[str, int]
+
+
+def summarise(
+    runs: Sequence[Run],
+    outcome: Outcome,
+    others: Screened,
+    splits: Mapping[str, Sequence[LabelledPair]],
+    dataset: Path,
+) -> EnsembleSummary:
+    """Return the counts of a build."""
+    offered = Counter(candidate.model for run in runs for candidate in run.candidates)
+    kept = Counter(choice.candidate.model for choice in outcome.kept)
+    supports = Counter(model for choice in outcome.kept for model in choice.models)
+    dropped = Counter((rejection.model, rejection.reason) for rejection in outcome.dropped)
+    return EnsembleSummary(
+        candidates=offered.total(),
+        kept=len(outcome.kept),
+        flipped=sum("flipped" in choice.flags for choice in outcome.kept),
+        dropped=_sorted(Counter(rejection.reason for rejection in outcome.dropped)),
+        pairs={
+            name: _sorted(Counter(pair.polarity or pair.supervision for pair in pairs))
+            for name, pairs in splits.items()
+        },
+        annotators={
+            model: AnnotatorCounts(
+                candidates=count,
+                kept=kept[model],
+                supports=supports[model],
+                dropped=_sorted(Counter({reason: n for (m, reason), n in dropped.items() if m == model})),
+            )
+            for model, count in sorted(offered.items())
+        },
+        dataset=dataset,
+        given=others.counts,
+    )
+
+
+def rejected_rows(dropped: Iterable[Rejection]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of rejected.jsonl, in an order that does not depend on that of `dropped`."""
+    for r in sorted(
+        dropped,
+        key=lambda r: (r.source_id, r.source, r.polarity or "", r.degree or 0, r.model, r.key, r.text),
+    ):
+        yield r.to_dict()
+
+
+def make_report(
+    runs: Sequence[Run],
+    settings: Mapping[str, str | int | float],
+    summary: EnsembleSummary,
+    details: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the content of `report.json`; `details` are the strategy's and those of the grades."""
+    return {
+        "settings": dict(settings),
+        "candidates": summary.candidates,
+        "kept": summary.kept,
+        "flipped_pairs": summary.flipped,
+        "dropped": summary.dropped,
+        **({"given": summary.given} if summary.given else {}),
+        "reasons": {
+            reason: REASONS[reason] for reason in (*summary.dropped, *summary.given) if reason in REASONS
+        },
+        "pairs": summary.pairs,
+        "annotators": {model: asdict(counts) for model, counts in summary.annotators.items()},
+        **details,
+        "runs": [
+            {
+                "annotator": run.model,
+                "candidates": len(run.candidates),
+                "sha256": run.digest,
+                **({"finished": False} if run.unfinished else {}),
+                **({} if run.usd is None else {"usd": run.usd}),
+                **run.settings,
+            }
+            for run in runs
+        ],
+    }
+
+
+def make_card(
+    runs: Sequence[Run],
+    settings: Mapping[str, str | int | float],
+    summary: EnsembleSummary,
+    notes: Sequence[str] = (),
+) -> Card:
+    """Return what the data set's card says about its making; `notes` are lines on what the grades lack."""
+    annotators = []
+    for run in runs:
+        shown = ", ".join(
+            f"{name} {str(value)[:12] if name.endswith('sha256') else value}"
+            for name, value in run.settings.items()
+        )
+        unfinished = ", unfinished" if run.unfinished else ""
+        annotators.append(
+            f"{run.model}: {len(run.candidates)} candidates{unfinished}" + (f" ({shown})" if shown else "")
+        )
+    dropped = ", ".join(f"{reason} {count}" for reason, count in summary.dropped.items()) or "none"
+    given = " + ".join(f"{number} {name}" for name, number in summary.given.items())
+    kinds = {kind for counts in summary.pairs.values() for kind in counts}
+    wrote = {"antonym": "synonymous and opposite sentences", "degrees": "sentences at degrees of similarity"}
+    written = " and ".join(text for kind, text in wrote.items() if kind in kinds) or wrote["antonym"]
+    return Card(
+        title="LLM-annotated sentence pairs",
+        summary=(
+            f"Sentence pairs for training sentence embeddings. Large language models wrote {written} for "
+            "each source text; an ensemble of them was labelled automatically."
+        ),
+        making=(
+            *annotators,
+            *notes,
+            f"{summary.candidates} candidates = {summary.kept} kept + {summary.candidates - summary.kept} "
+            f"dropped ({dropped}); {summary.flipped} kept with the polarity flipped",
+            *([f"{sum(summary.given.values())} given pairs = {given}"] if given else []),
+            "angle-data ensemble: " + ", ".join(f"{name} {value}" for name, value in settings.items()),
+        ),
+        limits=(
+            "No human has checked the pairs. Synonyms may differ in detail and antonyms may not contradict.",
+            "Replies of the wrong polarity were looked for with grades; some stay, and some flips are wrong."
+            if settings["strategy"] == "principled" and settings["graders"] != "none"
+            else "A reply of the wrong polarity is found only where another annotator contradicts it "
+            "literally.",
+            "Antonyms flagged `near_copy` differ from their source by a negation or at most two words.",
+            "Texts are as private, and as licensed, as the source texts and the models' terms make them.",
+        ),
+    )
+
+
+def _sorted(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items()))

@@ -1,0 +1,161 @@
+"""One scale for all evidence: a pair's level 0 to 5, by what was asked of whom, and by what graders saw.
+
+A level is expected from what was asked for: the mean grade that such pairs of the annotator got, drawn
+towards that of all annotators, and this towards what the words say (a synonym 5, degree 3 a 3). Grades of the
+pair itself move it from there, the more the less graders differ and the more pairs of its kind do: the
+posterior mean of normal levels and readings. Of given pairs nothing is expected: their level is their mean
+grade. Graders are read alike, as the one who makes most of a difference: with a strict one, too, pairs that
+are to mean the same stand at 4.5 and more, where training takes them for positive. Antonyms stand about the
+level that the user gives them, since what an opposite is worth is for a domain to say, not for graders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import fmean
+
+from angle_data.ensembling.given import GivenPair
+from angle_data.ensembling.read import TOP_GRADE, Grades, peer_grades
+from angle_data.ensembling.strategies import Choice, asked_of, side_of
+from angle_data.records import Candidate
+
+# Before anything is seen: variances of the levels of pairs of one kind, and of the grades of one pair; and
+# how many pairs a mean or a variance is worth then.
+_SPREAD, _NOISE = 0.5, 0.15
+_STRENGTH, _NOISE_STRENGTH = 5.0, 20.0
+_LEAST_SPREAD = 0.05
+_USUAL = (1.5, 4.5)  # mean grades of pairs that do not mean the same and that do, before any is seen
+
+_Knots = Sequence[tuple[float, float]]  # grades and what they are read as, rising
+
+Kind = tuple[str, str]
+"""An annotator and what was asked for; "" stands for all annotators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Where a pair stands, 0 to 5, and the variance of that."""
+
+    value: float
+    variance: float
+
+    @property
+    def score(self) -> float:
+        """The level to half a point, 0 to 1: finer steps are noise, and training ranks every step alike."""
+        return round(2 * self.value) / (2 * TOP_GRADE)
+
+    @property
+    def certainty(self) -> float:
+        """A weight in (0, 1]: 0.8 where the level is known to half a point."""
+        return 1 / (1 + self.variance)
+
+
+def asked_score(candidate: Candidate, antonym_score: float) -> float:
+    """Return the score 0 to 1 that was asked for: 1 for synonyms, a fifth of a degree."""
+    if candidate.degree is not None:
+        return candidate.degree / TOP_GRADE
+    return 1.0 if candidate.polarity == "synonym" else antonym_score
+
+
+class Scale:
+    """The levels of the pairs `kept` and `given`, learned from them and from grades that are used."""
+
+    def __init__(
+        self, kept: Sequence[Choice], given: Sequence[GivenPair], grades: Grades, *, antonym_score: float
+    ) -> None:
+        rows = [peer_grades(grades, choice.key, choice.models) for choice in kept]
+        self._grades = grades
+        self._knots = _align(kept, rows)
+        self._noise, self._number = self._learn_noise([*rows, *(grades.get(pair.key, {}) for pair in given)])
+        self._mean: dict[Kind, float] = {}
+        self._spread: dict[Kind, float] = {}
+        words: dict[str, float] = {}  # what the words say by what was asked for
+        groups: dict[Kind, list[float]] = {}
+        for choice, row in zip(kept, rows, strict=True):
+            asked = asked_of(choice.candidate)
+            words[asked] = TOP_GRADE * asked_score(choice.candidate, antonym_score)
+            for name in ("", *choice.models):
+                groups.setdefault((name, asked), []).extend([fmean(self._read(row))] if row else [])
+        self._shift = 0.0  # from what graders give antonyms to what the user does
+        if antonyms := groups.get(("", "antonym")):
+            words["antonym"] = fmean(antonyms)
+            self._shift = TOP_GRADE * antonym_score - fmean(antonyms)
+        for kind, values in sorted(groups.items()):  # those of all annotators come first
+            prior = self._mean.get(("", kind[1]), words[kind[1]])
+            mean = self._mean[kind] = _shrink(sum(values), len(values), prior, _STRENGTH)
+            square = _shrink(sum((v - mean) ** 2 for v in values), len(values), _SPREAD, _STRENGTH)
+            self._spread[kind] = max(_LEAST_SPREAD, square - self._noise / self._number)
+
+    def of_choice(self, choice: Choice) -> Level:
+        """Return the level of a kept pair."""
+        asked = asked_of(choice.candidate)
+        row = peer_grades(self._grades, choice.key, choice.models)
+        level = self._level([(name, asked) for name in choice.models], row)
+        if asked != "antonym":
+            return level
+        return replace(level, value=min(TOP_GRADE, max(0.0, level.value + self._shift)))
+
+    def of_given(self, pair: GivenPair) -> Level:
+        """Return the level of a given pair, which must be graded."""
+        row = self._grades[pair.key]
+        return Level(fmean(self._read(row)), self._noise / len(row))
+
+    def _level(self, kinds: Sequence[Kind], row: Mapping[str, float]) -> Level:
+        expected = fmean(self._mean[kind] for kind in kinds)
+        spread = fmean(self._spread[kind] for kind in kinds)
+        if not row:
+            return Level(expected, spread)
+        noise = self._noise / len(row)
+        share = spread / (spread + noise)
+        return Level(expected + share * (fmean(self._read(row)) - expected), share * noise)
+
+    def _learn_noise(self, rows: Sequence[Mapping[str, float]]) -> tuple[float, float]:
+        """Return the variance of the grades of one pair, and the mean number of grades of those graded."""
+        squares, count = 0.0, 0
+        for row in rows:
+            if len(row) > 1:
+                values = self._read(row)
+                squares += sum((value - fmean(values)) ** 2 for value in values)
+                count += len(row) - 1
+        graded = [len(row) for row in rows if row]
+        return _shrink(squares, count, _NOISE, _NOISE_STRENGTH), fmean(graded) if graded else 1.0
+
+    def _read(self, row: Mapping[str, float]) -> list[float]:
+        """Return a pair's grades, 0 to 5, as they would be if all graders were alike."""
+        return [_interpolate(grade, self._knots.get(name, ())) for name, grade in row.items()]
+
+
+def _align(kept: Sequence[Choice], rows: Sequence[Mapping[str, float]]) -> dict[str, _Knots]:
+    """Return some grades of each grader and what they are read as, rising.
+
+    The mean grade of pairs that mean the same is read as that of the most generous grader, and at least 4.5;
+    the mean grade of others as that of the strictest.
+    """
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    for choice, row in zip(kept, rows, strict=True):
+        for name, grade in row.items():
+            found.setdefault(name, ([], []))[side_of(choice.candidate) == "synonym"].append(grade)
+    means = {
+        name: [_shrink(sum(s), len(s), usual, _STRENGTH) for s, usual in zip(sides, _USUAL, strict=True)]
+        for name, sides in found.items()
+    }
+    least = min((low for low, _ in means.values()), default=_USUAL[0])
+    most = max([high for _, high in means.values()] + [_USUAL[1]])
+    return {
+        name: sorted({0.0: 0.0, 5.0: 5.0, low: least, high: most}.items())
+        for name, (low, high) in means.items()
+        if low < high
+    }
+
+
+def _interpolate(value: float, knots: _Knots) -> float:
+    for (x0, y0), (x1, y1) in pairwise(knots):
+        if value <= x1:
+            return y0 + (y1 - y0) * (value - x0) / (x1 - x0)
+    return value
+
+
+def _shrink(total: float, count: float, prior: float, strength: float) -> float:
+    return (total + strength * prior) / (count + strength)

@@ -1,0 +1,208 @@
+"""Which candidates are usable at all: a gate for each alone, then a topic check across annotators.
+
+Neither asks a model. Neither looks at polarity: an antonym offered as a synonym shares just as many words
+with its source (benchmarks/LOG.md lists what was tried for that without a model, and failed). Refusals,
+chatter and cut-off replies were rejected when the reply was parsed.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from angle_data.ensembling.read import Offer, Source, offers
+from angle_data.records import Candidate, Polarity, Rejection
+from angle_data.text import normalise, words
+
+REASONS: dict[str, str] = {
+    "blank": "the candidate or its source holds no letter and no digit",
+    "placeholder": "a stand-in such as '[sentence 1]' or 'Antonym 2' instead of a sentence",
+    "identical": "the source itself, after normalisation",
+    "wrong_script": "written mostly in another script than its source",
+    "length_ratio": "less than a third or more than three times as long as its source",
+    "off_topic": "shares far fewer words with source and other annotators than is usual for its annotator",
+    "conflict": "the same pair was offered as synonym and as antonym, and this side did not win",
+    "contradicted": "grades or annotators speak against its polarity, not clearly enough to flip it",
+    "duplicate": "the same pair is kept once; this annotator counts as its supporter",
+    "capped": "more candidates of this source and polarity than --max-per-source",
+    "ungraded": "a pair of --pairs that no grader which is used has graded",
+    "repeated": "a pair of --pairs that was given before, or that is kept as a candidate",
+    "across_splits": "a pair of --pairs whose texts are in two splits",
+}
+"""Why any step of the ensemble drops a candidate, by reason code."""
+
+_KIND = r"(?:synonym|synonymous|antonym|paraphrase|opposite|same-meaning|opposite-meaning|output|input|new)"
+# "[sentence 1]", "Antonym 2:", "<your sentence here>", "**Synonymous sentence:**"
+_PLACEHOLDER = re.compile(
+    rf"[\W_]*(?:(?:the|your|an?|first|second|third|insert|{_KIND})[\W_]*)*"
+    rf"(?:sentence|text|option|answer|{_KIND})s?(?:[\W_]*\d{{1,2}})?(?:[\W_]+(?:here|goes|[a-e]))*[\W_]*"
+)
+_SLACK = 20
+_NEGATING = words("no not never none nobody nothing nor neither without cannot do does did")
+_CONTRACTED = re.compile(r"\b(ca|wo|sha)?n't\b|n't\b")  # "can't", "won't", "isn't"
+_TOKEN = re.compile(r"\w+")
+
+# The cut lies in the gap between the off-topic and the good replies of the demo corpus;
+# tests/angle_data/ensembling/test_strategies.py names those found.
+_CUT = 0.36
+_FUNCTION_WORDS = words(
+    """
+    a about after again all also always an and another any anybody anyone anything are as at be because
+    been before being both but by can could did do does doing done down during each either else ever
+    every everybody everyone everything few for from further get gets got had has have having he her
+    here his how i if in into is it its itself just least less let made make makes many may me might
+    mine more most much must my neither never no nobody none nor not nothing now of off often on once
+    one only or other others our out over own per rather s same she should so some somebody someone
+    something still such t than that the their them then there these they this those though through to
+    too under until up upon us very was we were what when where whether which while who whom whose why
+    will with within without would yes yet you your
+    """
+)
+
+
+def screen(sources: Sequence[Source]) -> tuple[list[Offer], list[Rejection]]:
+    """Return the offers that pass the gate and are on topic, and the rejections of the others."""
+    passed, dropped = pass_gate(sources)
+    lost = {id(offer) for offer in off_topic(passed)}
+    dropped += [reject(offer.candidate, "off_topic") for offer in passed if id(offer) in lost]
+    return [offer for offer in passed if id(offer) not in lost], dropped
+
+
+def pass_gate(sources: Sequence[Source]) -> tuple[list[Offer], list[Rejection]]:
+    """Return the offers that pass the gate, and the rejections of the others."""
+    passed, dropped = [], []
+    for offer in offers(sources):
+        if reason := gate(offer.source.text, offer.candidate.text, degree=offer.candidate.degree):
+            dropped.append(reject(offer.candidate, reason))
+        else:
+            passed.append(offer)
+    return passed, dropped
+
+
+def reject(candidate: Candidate, reason: str) -> Rejection:
+    """Return the record of a candidate dropped for `reason`, a key of `REASONS`."""
+    return Rejection(**candidate.to_dict(), reason=reason, raw=candidate.text)
+
+
+def gate(source: str, text: str, *, degree: int | None = None) -> str | None:
+    """Return the code (see `REASONS`) of the first reason to drop `text`, or None.
+
+    Lengths are in characters after normalisation. A difference of up to 20 characters always passes, as the
+    ratio says little about very short texts ("Deploy failed." and "The rollout went through on every host.").
+    What was asked for at `degree` 1 or 2 says something else than its source, at any length.
+    """
+    clean, clean_source = normalise(text), normalise(source)
+    if not any(map(str.isalnum, clean)) or not any(map(str.isalnum, clean_source)):
+        return "blank"
+    if clean == clean_source:
+        return "identical"
+    if _PLACEHOLDER.fullmatch(clean):
+        return "placeholder"
+    script, source_script = _script(clean), _script(clean_source)
+    if script and source_script and script != source_script:
+        return "wrong_script"
+    if degree is not None and degree <= 2:
+        return None
+    short, long = sorted((len(clean), len(clean_source)))
+    return "length_ratio" if long - short > _SLACK and long > 3 * short else None
+
+
+def is_near_copy(source: str, antonym: str) -> bool:
+    """Return whether an antonym differs from its source by a negation alone or by at most two words.
+
+    Such a pair teaches little but "negation means different"; it is worth a flag, not a rejection. Word
+    order is ignored, so the same words in another order count as a near copy.
+    """
+    before, after = _tokens(source), _tokens(antonym)
+    if (before - after).total() <= 2 and (after - before).total() <= 2:
+        return True
+    return _without_negation(before) == _without_negation(after)
+
+
+def fold(word: str) -> str:
+    """Return a case-folded word without its English inflection: "stops", "stopping", "stopped" give "stop".
+
+    Cuts -ing, -ed, -es or -s, then a final e and the second of two equal last letters, as long as three
+    letters stay. The result need not be a word ("cache" and "caches" give "cach").
+    """
+    for suffix in ("ing", "ed", "es", "s"):
+        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
+            word = word[: -len(suffix)]
+            break
+    if len(word) > 3 and word[-1] in ("e", word[-2]):
+        word = word[:-1]
+    return word
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the distinct words of `text` that are no English function words, without inflection."""
+    return frozenset(fold(word) for word in words(text) if word not in _FUNCTION_WORDS)
+
+
+def off_topic(passed: Iterable[Offer]) -> list[Offer]:
+    """Return the offers of replies that have lost their subject, in order.
+
+    A reply is all candidates of one annotator for one source and polarity, or for one source at all degrees.
+    It is judged only if another annotator offered something for that source, and by its best candidate: the
+    share of that candidate's content words that occur in the source or in what other annotators offered for
+    it. How much is normal differs between annotators and between polarities, so a reply is off topic when its
+    share is below 0.36 times the median of its annotator and polarity. Sentences of degree 1 are to share
+    hardly a word: they neither count nor tell what the subject is, and go with the rest of their reply.
+    """
+    by_source: dict[str, list[Offer]] = {}
+    for offer in passed:
+        by_source.setdefault(offer.source.key, []).append(offer)
+    shares: dict[tuple[str, Polarity | None], list[float]] = {}
+    replies: list[tuple[float, list[Offer]]] = []
+    for group in by_source.values():
+        loose = [offer.candidate.degree == 1 for offer in group]
+        bags = [
+            frozenset[str]() if no else content_words(o.candidate.text)
+            for o, no in zip(group, loose, strict=True)
+        ]
+        known = content_words(group[0].source.text)
+        members: dict[tuple[str, Polarity | None], list[int]] = {}
+        for i, offer in enumerate(group):
+            members.setdefault((offer.candidate.model, offer.candidate.polarity), []).append(i)
+        for (model, polarity), numbers in members.items():
+            others = [bag for bag, offer in zip(bags, group, strict=True) if offer.candidate.model != model]
+            judged = [i for i in numbers if not loose[i]]
+            if not (others and judged):
+                continue
+            reference = known.union(*others)
+            found = [len(bags[i] & reference) / len(bags[i]) if bags[i] else 1.0 for i in judged]
+            shares.setdefault((model, polarity), []).extend(found)
+            replies.append((max(found), [group[i] for i in numbers]))
+    usual = {key: median(values) for key, values in shares.items()}
+    return [
+        offer
+        for best, reply in replies
+        for offer in reply
+        if best < _CUT * usual[offer.candidate.model, offer.candidate.polarity]
+    ]
+
+
+def _script(text: str) -> str:
+    """Return the script of most letters by the first word of their Unicode names (LATIN, CJK), "" if none."""
+    if text.isascii():  # nearly every text of most corpora; Unicode names are slow to look up
+        return "LATIN" if any(char.isalpha() for char in text) else ""
+    counts: Counter[str] = Counter()
+    for char in text:
+        if char.isalpha():
+            counts[unicodedata.name(char, "UNKNOWN").split()[0]] += 1
+    return max(sorted(counts), key=lambda name: counts[name]) if counts else ""
+
+
+def _tokens(text: str) -> Counter[str]:
+    return Counter(_TOKEN.findall(_CONTRACTED.sub(" not", normalise(text))))
+
+
+def _without_negation(tokens: Counter[str]) -> Counter[str]:
+    folded: Counter[str] = Counter()
+    for token, count in tokens.items():
+        if token not in _NEGATING:
+            folded[fold(token)] += count
+    return folded

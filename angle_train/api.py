@@ -1,0 +1,367 @@
+"""`fit` and `evaluate` as functions for notebooks and scripts: what `import angle_train` offers.
+
+Each is the command of its name: same options (with `_` for `-`), same files, same one-line errors, raised as
+`AngleError`. Nothing is printed, and logging is left alone: `logging.basicConfig(level="INFO")` shows
+progress. Figures are those of the terminal: Spearman x 100. Imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from angle_data.calls import check_names, is_path, path_of, sources
+from angle_data.errors import InputError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from angle_train.evaluation.compare import Result
+    from angle_train.evaluation.suite import Evaluation
+    from angle_train.recipe import Recipe
+    from angle_train.report.result import FitReport
+
+_RUN_OPTIONS = ("scale", "drop_leaks", "overwrite", "device", "report_to", "require_better")
+_MERGE_BACK = "average_with_backbone"  # in recipes
+_EVAL_OPTIONS = ("split", "scale", "data_dir", "seeds_of", "seed", "report", "device")
+_PAGES = (".html", ".htm")  # a slip must not replace a file of data
+SEED = 1111
+"""Of `evaluate`: SentEval's."""
+
+
+@dataclass(frozen=True, repr=False)
+class Fitted:
+    """A tuned model and what is known of it; shows itself in a notebook, and is a path for `evaluate`.
+
+    Attributes:
+        path: The folder of the model, with `report.html` and `report.json`.
+        report: The findings; `report.kept` says whether the tuned weights or the backbone's were saved.
+        already_finished: Whether an earlier call had made all of it.
+        device: Where `model` computes; None for the fastest there is.
+    """
+
+    path: Path
+    report: FitReport
+    already_finished: bool = False
+    device: str | None = None
+
+    @cached_property
+    def model(self) -> SentenceTransformer:
+        """The saved model, loaded when it is first asked for."""
+        from angle_train.model.load import load_backbone
+
+        return load_backbone(str(self.path), device=self.device)
+
+    @property
+    def figures(self) -> list[dict[str, Any]]:
+        """The rows of the table, a dictionary each; see `figures_of`."""
+        return figures_of(self.report.shown())
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        from angle_train.report.text import results_table
+
+        lines = [self.report.headline(), *self.report.verdict(), "", results_table(self.report.shown())]
+        return "\n".join([*lines, f"model: {self.path}   report: {self.path / 'report.html'}"])
+
+    def _repr_html_(self) -> str:
+        lines = [self.report.advice(), *self.report.evidence()]
+        end = f"model: {self.path}, report: {self.path / 'report.html'}"
+        return _html(self.report.headline(), lines, self.report.shown(), [end])
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Evaluated:
+    """What models did; shows itself in a notebook.
+
+    Attributes:
+        evaluation: All findings, see `evaluation.suite.Evaluation`.
+        path: The page, where one was asked for (`report`).
+    """
+
+    evaluation: Evaluation
+    path: Path | None = None
+
+    @property
+    def figures(self) -> list[dict[str, Any]]:
+        """The rows of the table, a dictionary each; see `figures_of`."""
+        return figures_of(self._results)
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """The tasks and models that could not be measured, with the reasons."""
+        return self.evaluation.failed
+
+    @property
+    def _results(self) -> list[Result]:
+        return [*self.evaluation.results, *self.evaluation.averages]
+
+    @property
+    def _notes(self) -> list[str]:
+        failed = [f"{name} was not measured: {reason}" for name, reason in self.failed.items()]
+        return [*failed, *self.evaluation.notes]
+
+    def __repr__(self) -> str:
+        from angle_train.report.text import results_table
+
+        return "\n".join([results_table(self._results), *self._notes])
+
+    def _repr_html_(self) -> str:
+        return _html("", [], self._results, self._notes)
+
+
+def fit(
+    data: Any = None,
+    *,
+    backbone: Any,
+    out: Any,
+    dev: Any = None,
+    test: Any = None,
+    recipe: str | os.PathLike[str] | Recipe = "default",
+    **options: Any,
+) -> Fitted:
+    """Fine-tune a model on labelled pairs and report whether that helped: the command `angle-train fit`.
+
+    Pairs are a path (or `hub:ID`), a list of paths, what `angle_data.ensemble` returned, a list of
+    dictionaries (`text1, text2, score`), a `datasets.Dataset` or a pandas data frame.
+
+    Args:
+        data: Training pairs; may be left out where `human` is given.
+        backbone: Directory or hub id of the model to start from.
+        out: Directory for model and report; the same call goes on there, or reopens what is finished.
+        dev: Pairs that choose the checkpoint.
+        test: Pairs to report on.
+        recipe: Name of a built-in recipe, a .toml file, or a `Recipe`.
+        **options: `human` (human-graded training pairs), the command's other options (`scale`, `drop_leaks`,
+            `overwrite`, `device`, `report_to`, `require_better`, `merge_back`), and any value of the recipe
+            by its name: `epochs=3`, `learning_rate=2e-5`, `seed=1`, `weight_decay=0.1` …
+
+    Raises:
+        InputError: Something about the pairs, the backbone, the recipe or the directory is wrong.
+        MissingExtraError: torch or sentence-transformers is not installed.
+        TypeError: There is no such option.
+        KeyboardInterrupt: Ctrl-C, or the notebook's stop button; the same call goes on.
+    """
+    from angle_train.model.load import check_training_extra
+    from angle_train.recipe import SECTIONS, Recipe, find_recipe
+
+    keys = [field.name for section in SECTIONS.values() for field in fields(section)]
+    check_names("fit", options, ["human", *_RUN_OPTIONS, "merge_back", *keys])
+    if "merge_back" in options:
+        options[_MERGE_BACK] = options.pop("merge_back")
+    if not isinstance(recipe, Recipe):
+        recipe = Recipe.from_toml(find_recipe(os.path.expanduser(recipe)))
+    recipe = recipe.with_overrides({key: options.pop(key) for key in keys if key in options})
+    check_training_extra("angle-train fit")
+    backbone, out = _several(backbone)[0], path_of(out)
+    given = {"data": data, "human": options.pop("human", None), "dev": dev, "test": test}
+    if given["data"] is None and given["human"] is None:
+        raise InputError("nothing to train on: give data, or human, or both")
+    check_inputs(given.values(), [backbone])
+    from angle_data.locking import check_free
+    from angle_train.train.checkpoints import HIDDEN, check_out
+    from angle_train.train.processes import process_count
+
+    if process_count() == 1:  # of several processes the first takes the directory
+        check_out(out)
+        check_free(out / HIDDEN)
+    if isinstance(options.get("report_to"), str):
+        options["report_to"] = [name.strip() for name in options["report_to"].split(",") if name.strip()]
+    with ExitStack() as stack:
+        folder = out / HIDDEN
+        files: dict[str, Any] = {
+            name: stack.enter_context(sources(value, folder, "train" if name == "data" else name))
+            for name, value in given.items()
+        }
+        from angle_train.run import FitConfig
+        from angle_train.run import fit as run
+
+        chosen = {name: value for name, value in options.items() if value is not None}
+        done = run(FitConfig(**files, backbone=backbone, out=out, recipe=recipe, **chosen))
+    return Fitted(done.out, done.report, done.already_finished, options.get("device"))
+
+
+def evaluate(
+    model: Any = None, *, pairs: Any = None, task: Any = None, baseline: Any = None, **options: Any
+) -> Evaluated:
+    """Measure models on scored pairs or on tasks, with intervals and paired differences: `angle-train eval`.
+
+    Args:
+        model: Directory or hub id, what `fit` returned, or a list of these.
+        pairs: Scored pairs, as for `fit`; either these or `task`.
+        task: Name of a task or group, such as `sts`, or a list of names.
+        baseline: Model to compare the others with.
+        **options: The command's others: `split`, `scale`, `data_dir`, `seeds_of`, `seed`, `device`, and
+            `report="page.html"`, which also writes the page.
+
+    Raises:
+        InputError: A model, the pairs or a task cannot be used, or nothing can be measured. Where only some
+            can, the result says so (`failed`).
+        MissingExtraError: torch or sentence-transformers is not installed.
+        TypeError: There is no such option.
+    """
+    begun = time.monotonic()
+    check_names("evaluate", options, _EVAL_OPTIONS)
+    given: dict[str, Any] = dict.fromkeys(_EVAL_OPTIONS) | options
+    given |= {"model": _several(model), "seeds_of": _several(given["seeds_of"]), "task": _several(task)}
+    given["baseline"] = _several(baseline)[0] if baseline is not None else None
+    given |= {name: path_of(given[name]) for name in ("data_dir", "report") if given[name] is not None}
+    _check_choice(given, pairs=pairs is not None)
+    from angle_train.evaluation.seeds import systems_of
+    from angle_train.evaluation.suite import evaluate as measure
+    from angle_train.evaluation.suite import own_pairs
+    from angle_train.evaluation.task import Settings, Task, expand_names, load_task
+    from angle_train.evaluation.tasks.sources import DataFolder, Hub
+
+    seed = SEED if given["seed"] is None else given["seed"]
+    systems, base = systems_of(given["model"], given["seeds_of"], given["baseline"])
+    measured = [*systems, *([base] if base else [])]
+    check_inputs([pairs], [name for system in measured for name in system.members])
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        given["pairs"] = stack.enter_context(sources(pairs, folder, "pairs"))
+        tasks: Mapping[str, Task] = (
+            own_pairs(given["pairs"], given["split"], given["scale"])
+            if given["pairs"]
+            else {name: load_task(name) for name in expand_names(given["task"])}
+        )
+    place = DataFolder(given["data_dir"]) if given["data_dir"] else Hub()
+    found = measure(systems, tasks, place, base, Settings(seed, given["device"]))
+    if given["report"]:
+        given |= {"task": list(tasks), "seed": str(seed)} if given["task"] else {}
+        _write_page(given, found, time.monotonic() - begun)
+    return Evaluated(found, given["report"])
+
+
+def figures_of(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """Return results as rows of plain values, figures and differences times 100 as everywhere for readers.
+
+    `low` and `high` are the ends of the 95 % interval of `score`; `difference`, with its own, is to the
+    `baseline`, and all of these are None where nothing was compared.
+    """
+    rows = []
+    for result in results:
+        found = result.difference
+        rows.append(
+            {
+                "pairs": result.pairs,
+                "role": result.role,
+                "count": result.count,
+                "model": result.model,
+                "metric": result.metric,
+                "score": 100 * result.score.value,
+                "low": 100 * result.score.low,
+                "high": 100 * result.score.high,
+                "baseline": result.baseline,
+                "difference": 100 * found.delta if found else None,
+                "difference_low": 100 * found.low if found else None,
+                "difference_high": 100 * found.high if found else None,
+                "verdict": found.verdict if found else None,
+            }
+        )
+    return rows
+
+
+def check_inputs(pairs: Iterable[Any], models: Iterable[str]) -> None:
+    """Check that pairs and models exist, before imports that take seconds; the hub is asked for models.
+
+    Raises:
+        InputError: They do not.
+    """
+    from angle_train.data.sources import check_source
+    from angle_train.model.load import check_model
+
+    for value in pairs:
+        paths = [value] if is_path(value) else value if isinstance(value, list | tuple) else ()
+        for path in filter(is_path, paths):
+            check_source(os.path.expanduser(path))
+    for model in models:
+        check_model(model)
+
+
+def _several(value: Any) -> list[str]:
+    """Return one path or name, or several, as strings; what is no path is a model in memory, or a slip."""
+    found = [value] if is_path(value) else value if isinstance(value, list | tuple) else [value]
+    for item in found:
+        if item is not None and not is_path(item):
+            raise InputError(
+                f"{type(item).__name__} is neither a path nor a name; save a model that is in memory, and "
+                "give its folder"
+            )
+    return [os.path.expanduser(item) for item in found if item is not None]
+
+
+def _check_choice(given: Mapping[str, Any], *, pairs: bool) -> None:
+    """Check that the options of an evaluation go together, before anything heavy is loaded."""
+    if pairs == bool(given["task"]):
+        raise InputError("give either --pairs FILE or --task NAME")
+    if not given["model"] and not given["seeds_of"]:
+        raise InputError("give --model DIR or --seeds-of PATTERN")
+    for name in ("data_dir", "seed") if pairs else ("split", "scale"):
+        if given[name] is not None:
+            option, way = name.replace("_", "-"), "--task" if pairs else "--pairs"
+            raise InputError(f"--{option} goes with {way} only; leave it out")
+    if given["report"]:
+        _check_page(given["report"])
+    if given["data_dir"] and not given["data_dir"].is_dir():
+        raise InputError(f"--data-dir {given['data_dir']} is no folder; check the path")
+    from angle_train.model.load import check_device, check_training_extra
+
+    check_training_extra("angle-train eval")
+    check_device(given["device"])
+
+
+def _check_page(report: Path) -> None:
+    """Check that a page can be written there; missing folders will be made."""
+    if report.is_dir() or report.suffix.lower() not in _PAGES:
+        raise InputError(f"--report {report}: give the name of a page, such as report.html")
+    place = next(folder for folder in report.absolute().parents if folder.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise InputError(f"--report {report}: nothing can be written in {place}; choose another place")
+
+
+def _write_page(given: Mapping[str, Any], found: Evaluation, seconds: float) -> None:
+    from angle_train.report.page import write_eval_page
+    from angle_train.report.text import command_line, made_line, portable
+
+    names = ("model", "seeds_of", "baseline", "pairs", "split", "scale", "task", "data_dir", "seed")
+    options: list[tuple[str, Any]] = []
+    for name in names:
+        value = given[name]
+        if name in ("model", "seeds_of", "pairs"):
+            value = [portable(spec) for spec in value]
+        elif name in ("baseline", "data_dir") and value:
+            value = portable(str(value))
+        options.append((f"--{name.replace('_', '-')}", value or None))
+    write_eval_page(given["report"], found, command_line("angle-train eval", options), made_line(seconds))
+
+
+def _html(headline: str, lines: Sequence[str], results: Sequence[Result], end: Sequence[str]) -> str:
+    """Return a headline, sentences and the table of results as a part of a page, without scripts."""
+    from angle_train.report.text import notes_on, table_of
+
+    made = table_of(results)
+
+    def row(cells: Sequence[str], kind: str) -> str:
+        sides = ("right" if i in made.numbers else "left" for i in range(len(cells)))
+        return "".join(
+            f'<{kind} style="text-align:{side}">{escape(cell)}</{kind}>'
+            for side, cell in zip(sides, cells, strict=True)
+        )
+
+    body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in made.rows)
+    sentences = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    notes = "".join(f"<p><small>{escape(line)}</small></p>" for line in [*notes_on(results), *end])
+    head = f"<h3>{escape(headline)}</h3>" if headline else ""
+    table = f"<table><thead><tr>{row(made.columns, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div>{head}{sentences}{table}{notes}</div>"

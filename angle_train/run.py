@@ -1,0 +1,441 @@
+"""One training run from files to files: pairs and a backbone in, model and report out.
+
+`fit` is the table of contents of a run. The untouched backbone is always measured on the same pairs, and is
+what gets saved if no checkpoint surely ranks the dev pairs better.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+
+from angle_data.console import duration
+from angle_data.errors import InputError
+from angle_data.jsonl import replace_file
+from angle_data.locking import hold
+from angle_train.data.sources import labels_usd
+from angle_train.data.splits import RunData, load_run_data, run_leaks
+from angle_train.evaluation.similarity import evaluate_model
+from angle_train.model.adapters import has_adapters
+from angle_train.model.load import (
+    backbone_identity,
+    check_device,
+    finish_training,
+    hub_id,
+    load_backbone,
+    load_for_training,
+    quiet_libraries,
+    save_model,
+    starts_as_backbone,
+)
+from angle_train.model.long_text import choose_length
+from angle_train.objective.loss import widths
+from angle_train.recipe import AUTO, BackboneConfig, Recipe
+from angle_train.report.card import write_card
+from angle_train.report.page import write_fit_page
+from angle_train.report.result import (
+    BACKBONE,
+    TUNED,
+    FitReport,
+    Measured,
+    Trained,
+    make_report,
+    mean_spearman,
+    measure,
+)
+from angle_train.report.text import command_line, made_line, portable
+from angle_train.train.arguments import (
+    Schedule,
+    check_trackers,
+    resolve_precision,
+    tracker_folder,
+)
+from angle_train.train.checkpoints import HIDDEN, RunDirectory
+from angle_train.train.choosing import climb, resampled, what_pairs_show
+from angle_train.train.folds import cross_fit
+from angle_train.train.merging import blend, blended, shares_to_try, snapshot
+from angle_train.train.processes import connect, on_first
+from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
+from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_one_line
+
+log = logging.getLogger("angle.fit")
+
+_INSTEAD = "backbone.html"  # the page of a run whose tuned model is saved although nothing speaks for it
+
+
+@dataclass(frozen=True, slots=True)
+class FitConfig:
+    """What to fit, on what, and where to put it.
+
+    Attributes:
+        data: Sources of training pairs, see `pairs.load_pairs`; may be none if there are human-graded ones.
+        backbone: Directory or hub id of the model to start from.
+        out: Directory for the model and the report.
+        recipe: How to train.
+        dev: Sources of the pairs that select the checkpoint. Default: parts of the human-graded pairs in
+            turn, or else the validation splits of the training data, or else a tenth of it.
+        test: Sources of pairs that nothing is selected on.
+        human: Sources of human-graded training pairs, weighted by the recipe's `human_weight`.
+        scale: Scale of the scores, `LOW-HIGH`, see `pairs.load_pairs`; default detected.
+        drop_leaks: Leave out training pairs that are dev or test pairs too.
+        overwrite: Replace an earlier run in `out`.
+        device: `cpu`, `cuda` …; default the best there is.
+        report_to: Programs that follow the run, see `arguments.TRACKERS`.
+        require_better: Save the backbone where the test pairs (or else the pairs that chose) do not show the
+            tuned model to be better; also in a run that was finished without this.
+    """
+
+    data: Sequence[str]
+    backbone: str
+    out: Path
+    recipe: Recipe = field(default_factory=Recipe)
+    dev: Sequence[str] = ()
+    test: Sequence[str] = ()
+    human: Sequence[str] = ()
+    scale: str | None = None
+    drop_leaks: bool = False
+    overwrite: bool = False
+    device: str | None = None
+    report_to: Sequence[str] = ()
+    require_better: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FitResult:
+    """Where the model is, what the report says, and whether the run had been finished before."""
+
+    out: Path
+    report: FitReport
+    already_finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run under way: what was asked for, with `auto` lengths settled, and the checkpoint to go on from."""
+
+    config: FitConfig
+    data: RunData
+    directory: RunDirectory
+    resume: Path | None
+
+    def train(
+        self, model: SentenceTransformer, dev: DevEvaluator | None = None, stop_at: int | None = None
+    ) -> Training:
+        """Train `model` in place on all training pairs."""
+        return train(
+            model,
+            self.data.train,
+            self.config.recipe,
+            self.directory.checkpoints,
+            evaluator=dev,
+            resume=self.resume,
+            options=TrainOptions(stop_at=stop_at, trackers=self.config.report_to),
+        )
+
+
+def fit(config: FitConfig) -> FitResult:
+    """Run, or go on with, the training run that `config` describes.
+
+    Several processes, started by torchrun or accelerate launch, make one run together.
+
+    Raises:
+        InputError: Something about the data, the backbone, the recipe or the directory is wrong, or the
+            memory does not suffice.
+        KeyboardInterrupt: Ctrl-C; the same call goes on from the checkpoint that was written.
+    """
+    if Path(config.backbone).resolve() == config.out.resolve():
+        raise InputError(f"--out {config.out} is the backbone itself; give another directory")
+    begun = time.monotonic()
+    check_trackers(config.report_to)
+    check_device(config.device, numbered=False)
+    with connect(config.device), memory_errors_in_one_line(), ExitStack() as held:
+        data = load_data(config)
+        config = replace(config, recipe=data.recipe)
+        directory = RunDirectory(config.out, fingerprint(config, data))
+        if on_first(lambda: directory.status(overwrite=config.overwrite)) == "finished":
+            on_first(directory.tidy)
+            log.info("%s: already finished; --overwrite runs it again", config.out)
+            return FitResult(config.out, on_first(lambda: _reopen(config)), already_finished=True)
+        leaks = run_leaks(data)
+        sized, model, lengths = load_at_length(config, data)
+        resolve_precision(config.recipe.training.precision, model.device)  # refuses at once what cannot be
+        run = _Run(sized, data, directory, on_first(lambda: _claim(config, directory, held)))
+        with tracker_folder(config.out):
+            before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
+            trained = _train_with_dev(run, model, before) if data.dev else _train_by_parts(run, model, before)
+        details = {"leaks": [asdict(leak) for leak in leaks], "command": _command(config), **lengths}
+        if known := hub_id(config.backbone):
+            details["base_model"] = known
+        report = on_first(lambda: _finish(replace(run, config=config), model, trained, details))
+        log.info("done in %s", duration(time.monotonic() - begun))
+    return FitResult(config.out, report, already_finished=False)
+
+
+def load_data(config: FitConfig) -> RunData:
+    """Return the pairs of a run, see `splits.load_run_data`."""
+    return load_run_data(
+        config.data,
+        config.human,
+        config.dev,
+        config.test,
+        recipe=config.recipe,
+        scale=config.scale,
+        drop_leaks=config.drop_leaks,
+    )
+
+
+def fingerprint(config: FitConfig, data: RunData) -> dict[str, str]:
+    """Return what decides the run, by part: two runs are the same if these are."""
+    parts = {
+        "recipe": replace(config.recipe, description="").to_toml_text(),
+        "backbone": backbone_identity(config.backbone),
+        "training pairs": data.train.sha256(),
+        "dev pairs": " ".join(pairs.sha256() for pairs in data.dev),
+        "test pairs": " ".join(pairs.sha256() for pairs in data.test),
+    }
+    return parts | ({"human-graded pairs": data.human.sha256()} if data.human is not None else {})
+
+
+def _claim(config: FitConfig, directory: RunDirectory, held: ExitStack) -> Path | None:
+    """Take the directory for as long as `held` is open; return the checkpoint to go on from, if any."""
+    held.enter_context(hold(config.out / HIDDEN))
+    # The status again: another process may have written here while the model was loaded.
+    resume = directory.claim(directory.status(overwrite=config.overwrite), overwrite=config.overwrite)
+    if resume:
+        log.info("going on from %s", resume)
+    return resume
+
+
+def load_at_length(config: FitConfig, data: RunData) -> tuple[FitConfig, SentenceTransformer, dict[str, Any]]:
+    """Return the run with its number of tokens per text, the model to train, and the report's note on it."""
+    recipe = config.recipe
+    automatic = recipe.training.max_seq_length == AUTO
+    model = load_for_run(config)
+    width = model.get_embedding_dimension()
+    if width is not None:
+        widths(recipe.objective, width)  # refuses before anything is measured
+    if model.transformers_model is None or model.max_seq_length is None:
+        return config, model, {}
+    texts = [*data.train.text1, *data.train.text2]
+    choice = choose_length(model, texts, recipe.training.prompt or None, 99.0 if automatic else 100.0)
+    if automatic:
+        log.info(
+            "max_seq_length %d: the longest training text has %d tokens",
+            choice.max_seq_length,
+            choice.longest,
+        )
+        recipe = recipe.with_overrides({"max_seq_length": choice.max_seq_length})
+        config = replace(config, recipe=recipe)
+        model = load_for_run(config)
+    if choice.truncated and recipe.backbone.long_text == "cut":
+        log.info(
+            "%.1f %% of the training texts are longer than %d tokens and are cut; --max-seq-length reads "
+            "more where the model can, --set long_text=head_tail both ends",
+            100 * choice.truncated,
+            model.max_seq_length,
+        )
+    return config, model, {"lengths": asdict(choice) | {"max_seq_length": model.max_seq_length}}
+
+
+def load_for_run(config: FitConfig, backbone: BackboneConfig | None = None) -> SentenceTransformer:
+    """Return a fresh model as the run starts with it, or with other settings of the backbone."""
+    training = config.recipe.training
+    backbone = backbone or config.recipe.backbone
+    return load_for_training(
+        config.backbone, backbone, training.prompt, _tokens(config), config.device, training.seed
+    )
+
+
+def untouched(config: FitConfig, model: SentenceTransformer) -> SentenceTransformer:
+    """Return the backbone as it is: `model` itself, not trained yet, if the recipe changed nothing of it."""
+    recipe = config.recipe
+    same = starts_as_backbone(recipe.backbone, recipe.training.prompt)
+    return model if same else load_backbone(config.backbone, _tokens(config), config.device)
+
+
+def _tokens(config: FitConfig) -> int | None:
+    """Return the stated tokens per text; none where they are the checkpoint's or not chosen yet."""
+    stated = config.recipe.training.max_seq_length
+    return stated if isinstance(stated, int) else None
+
+
+def _train_with_dev(run: _Run, model: SentenceTransformer, before: Measured) -> Trained:
+    """Train with dev pairs choosing the weights; `model` holds the final ones in the first process."""
+    data, setting = run.data, run.config.recipe.training.average_with_backbone
+    score = mean_spearman(data.dev, before.columns)
+    log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
+    log.info("%s", what_pairs_show(data.dev))
+    shares = (0.0,) if setting == AUTO else shares_to_try(setting)
+    evaluator = DevEvaluator(data.dev, score, run.directory.checkpoints / "measured.jsonl", shares)
+    evaluator.backbone = snapshot(model) if any(shares) else {}
+    training = run.train(model, evaluator)
+    step, details = on_first(lambda: _choose_weights(run, model, training, evaluator, before))
+    after = on_first(lambda: _measure_finished(run, model))
+    dev_after = mean_spearman(data.dev, after.columns)
+    training = replace(training, best_step=step)
+    return Trained(training, data.evaluated, before, after, score, dev_after, details)
+
+
+def _measure_finished(run: _Run, model: SentenceTransformer) -> Measured:
+    """Make a trained model what will be saved, and only then measure it: the report is about that model."""
+    config = run.config
+    finish_training(model, config.recipe.backbone, lambda other: load_for_run(config, other))
+    return measure(TUNED, model, run.data.evaluated)
+
+
+def _choose_weights(
+    run: _Run, model: SentenceTransformer, training: Training, evaluator: DevEvaluator, before: Measured
+) -> tuple[int, dict[str, Any]]:
+    """Give `model` the weights that the dev pairs choose; where they choose the backbone, tuned ones.
+
+    Returns the step of the weights, 0 for the backbone, and the report's notes on the choice.
+    """
+    dev, setting = run.data.dev, run.config.recipe.training.average_with_backbone
+    measured = evaluator.measured()
+    *steps, end = (point.step for point in training.curve if point.step in measured)
+    # A run that stopped early did not end as planned: its end is one of the evaluations, and no simpler.
+    later = 2 if training.steps == training.planned_steps else 1
+    step_of, levels = [end, end, *steps], [0, 1, *(later for _ in steps)]
+    candidates = [before.columns[: len(dev)], *(measured[step][0] for step in step_of[1:])]
+    # Of the weights between, only the best were kept.
+    lost = [i for i, step in enumerate(step_of) if step not in (end, training.best_step)]
+    backbone, shares, first = evaluator.backbone, shares_to_try(setting), len(candidates)
+    scores, drawn = resampled(dev, candidates)
+    choice = climb(scores, drawn, levels, lost)
+    tuned = choice.chosen or 1
+    if setting == AUTO:
+        backbone = _backbone_weights(run.config, model)
+        restore(model, run.directory.checkpoints, step_of[tuned])
+        for share in shares[1:]:
+            with blended(model, backbone, share), quiet_libraries():
+                candidates.append([evaluate_model(model, pairs) for pairs in dev])
+        more = resampled(dev, candidates[first:])
+        levels += [3] * len(shares[1:])
+        step_of += [step_of[tuned]] * len(shares[1:])
+        choice = climb(np.append(scores, more[0]), np.append(drawn, more[1], axis=0), levels, lost)
+    step = step_of[choice.chosen]
+    share = shares[1 + choice.chosen - first] if choice.chosen >= first else shares[0]
+    restore(model, run.directory.checkpoints, step)
+    blend(model, backbone, share)
+    mixed = f" with {100 * share:.0f} % of the backbone" if share else ""
+    log.info("%s", choice.sentence(f"step {step}{mixed}", "dev pairs"))
+    merge = {"share": share, "shares": list(shares), "dev": [choice.scores[tuned], *choice.scores[first:]]}
+    return step if choice.chosen else 0, {"choice": choice.to_dict()} | ({"merge": merge} if setting else {})
+
+
+def _backbone_weights(config: FitConfig, model: SentenceTransformer) -> dict[str, Tensor]:
+    """Return the weights to mix into those of `model`; with adapters, none have to be loaded."""
+    return snapshot(model if has_adapters(model) else load_for_run(config))
+
+
+def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> Trained:
+    """Train for as long as parts of the human-graded pairs, held out in turn, say."""
+    config, data, human = run.config, run.data, run.data.human
+    if human is None:
+        raise ValueError("neither dev nor human-graded pairs")
+    graded = [("human", human)]
+    untuned = on_first(lambda: measure(BACKBONE, untouched(config, model), graded).columns[0])
+    cross = cross_fit(
+        lambda: load_for_run(config),
+        human,
+        data.others,
+        config.recipe,
+        run.directory.folds,
+        run.directory.fingerprint,
+        untuned,
+    )
+    schedule = Schedule(config.recipe.training, len(data.train))
+    training, step = Training([], 0, schedule.steps, 0, 0), 0
+    if cross.choice.chosen:
+        step = schedule.step_at(cross.progress[cross.evaluation - 1])
+        log.info("training on all %d pairs, up to step %d of %d", len(data.train), step, schedule.steps)
+        training = run.train(model, stop_at=step)
+        if cross.share:
+            on_first(lambda: blend(model, _backbone_weights(config, model), cross.share))
+    training = replace(training, curve=schedule.curve(cross.progress, cross.curve), best_step=step)
+    after = on_first(lambda: _measure_finished(run, model))
+    held_out = replace(human, name=f"{human.name}/held out in turn")
+    return Trained(
+        training,
+        [("dev", held_out), *data.evaluated],
+        before.after([untuned]),
+        after.after([cross.after]),
+        cross.backbone,
+        cross.tuned,
+        {"folds": cross.to_dict(), "choice": cross.choice.to_dict()},
+    )
+
+
+def _finish(run: _Run, model: SentenceTransformer, trained: Trained, details: dict[str, Any]) -> FitReport:
+    """Write model and reports, and mark the run as finished."""
+    config, directory = run.config, run.directory
+    report = make_report(config.recipe, run.data, trained, directory.fingerprint["backbone"], details, model)
+    doubted, usd = report.kept == TUNED and not report.shown_better, sum(map(labels_usd, config.data))
+    made = made_line(usd=usd)
+    instead = config.out / HIDDEN / _INSTEAD
+    instead.unlink(missing_ok=True)
+    if doubted and config.require_better:
+        report = report.with_backbone()
+    elif doubted:
+        write_fit_page(instead, report.with_backbone(), trained.views(), made)
+    if report.kept == BACKBONE:
+        log.info("%s", report.verdict()[0])
+    with disk_errors_in_one_line(config.out), replace_file(config.out / "recipe.toml") as stream:
+        stream.write(config.recipe.to_toml_text())
+    _write(config, report, model)
+    write_fit_page(config.out / "report.html", report, trained.views(), made)
+    directory.finish()
+    return report
+
+
+def _write(config: FitConfig, report: FitReport, tuned: SentenceTransformer | None = None) -> None:
+    """Write report.json and the model that it says was kept, with its card."""
+    model = tuned
+    if model is None or report.kept == BACKBONE:  # it reads as many tokens as when it was measured
+        tokens = report.details.get("lengths", {}).get("max_seq_length")
+        model = load_backbone(config.backbone, tokens, config.device)
+    with disk_errors_in_one_line(config.out):
+        report.write(config.out / "report.json")
+        save_model(model, config.out)
+        write_card(config.out / "README.md", report, model)
+
+
+def _reopen(config: FitConfig) -> FitReport:
+    """Return the report of a finished run, after putting the backbone in its place if that is asked for.
+
+    The page that goes with the backbone has been waiting for that, and is moved last: where it still waits
+    beside a report of the backbone, this was cut off, and is done again.
+    """
+    report, instead = FitReport.read(config.out / "report.json"), config.out / HIDDEN / _INSTEAD
+    if instead.is_file() and (config.require_better or report.kept == BACKBONE):
+        with hold(config.out / HIDDEN):
+            report = report if report.kept == BACKBONE else report.with_backbone()
+            log.info("%s", report.verdict()[0])
+            _write(config, report)
+            instead.replace(config.out / "report.html")
+    return report
+
+
+def _command(config: FitConfig) -> str:
+    """Return the command that repeats the run, from the recipe beside its report."""
+    sources = {"--data": config.data, "--human": config.human, "--dev": config.dev, "--test": config.test}
+    return command_line(
+        "angle-train fit",
+        [
+            ("--recipe", "recipe.toml"),
+            ("--backbone", portable(config.backbone)),
+            *((name, [portable(spec) for spec in specs]) for name, specs in sources.items()),
+            ("--scale", config.scale),
+            ("--drop-leaks", config.drop_leaks),
+            ("--out", "again"),
+        ],
+    )

@@ -1,0 +1,465 @@
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import load_dataset
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from angle_data.ensembling.build import EnsembleConfig, build_ensemble
+from angle_data.ensembling.report import AnnotatorCounts
+from angle_data.errors import InputError
+from angle_data.locking import LOCK_NAME, hold
+from angle_data.text import normalise
+
+SUBJECTS = re.findall(r"\w+", "disk queue node cache proxy index lock shard quota token route probe")
+
+
+def row(text: str, polarity: str, candidate: str, model: str, source_id: str = "t1") -> dict[str, str]:
+    names = ("source_id", "source", "polarity", "text", "model", "key")
+    values = (source_id, text, polarity, candidate, model, f"{model}:{polarity}:{text}")
+    return dict(zip(names, values, strict=True))
+
+
+def rows_of(model: str) -> list[dict[str, str]]:
+    """Two synonyms and an antonym for each of twelve texts; the second synonym and the antonym are shared."""
+    rows = []
+    for i, subject in enumerate(SUBJECTS):
+        text = f"Our {subject} crashed on host{i} before window{i}."
+        for polarity, other in (
+            ("synonym", f"Before window{i} {model} saw the {subject} of host{i} crash."),
+            ("synonym", f"host{i}: {subject} crash, ahead of window{i}"),
+            ("antonym", f"Our {subject} recovered on host{i} before window{i}."),
+        ):
+            rows.append(row(text, polarity, other, model, f"t{i}"))
+    return rows
+
+
+def write_run(path: Path, rows: list[dict[str, str]], settings: dict[str, Any] | None = None) -> Path:
+    path.mkdir(parents=True)
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    (path / "candidates.jsonl").write_text(lines, encoding="utf-8")
+    if settings is not None:
+        (path / "run.json").write_text(json.dumps(settings), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> tuple[Path, ...]:
+    return tuple(
+        write_run(
+            tmp_path / "runs" / model,
+            rows_of(model),
+            {"checkpoint": f"org/{model}", "size": 2, "sampling": {"seed": None}},
+        )
+        for model in ("alpha", "beta")
+    )
+
+
+def load(out: Path, cache: Path) -> dict[str, list[dict[str, Any]]]:
+    loaded = load_dataset(str(out / "dataset"), cache_dir=str(cache))
+    return {name: list(split) for name, split in loaded.items()}
+
+
+def tree(out: Path) -> dict[str, bytes]:
+    return {
+        p.relative_to(out).as_posix(): p.read_bytes()
+        for p in sorted(out.rglob("*"))
+        if p.is_file() and p.name != LOCK_NAME
+    }
+
+
+def test_build_writes_a_data_set_that_load_dataset_opens(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    summary = build_ensemble(EnsembleConfig(runs, out, labels="ordinal", ratios=(0.5, 0.5), seed=1))
+    splits = load(out, tmp_path / "cache")
+    assert list(splits) == ["train", "validation"]
+    rows = splits["train"] + splits["validation"]
+    # Per text: one synonym of each annotator, one shared synonym, one shared antonym, one random pair.
+    assert Counter(r["polarity"] for r in rows) == {"synonym": 36, "antonym": 12, "random": 12}
+    assert {(r["polarity"], r["label"], r["score"]) for r in rows} == {
+        ("synonym", 1, 1.0),
+        ("antonym", 0, 0.5),
+        ("random", 0, 0.0),
+    }
+    shared = next(r for r in rows if r["text2"] == "Our disk recovered on host0 before window0.")
+    assert shared == {
+        "text1": "Our disk crashed on host0 before window0.",
+        "text2": "Our disk recovered on host0 before window0.",
+        "label": 0,
+        "score": 0.5,
+        # Both annotators: (36 + 4) / (36 + 5) = 0.9756, plus 0.1 for the second, clipped.
+        "weight": 1.0,
+        "polarity": "antonym",
+        "source_id": "t0",
+        "models": ["alpha", "beta"],
+        "flags": ["near_copy"],
+        "supervision": "polarity",
+    }
+    assert summary.candidates == 72
+    # alpha comes first and stands for the shared pairs, which beta supports all the same.
+    assert summary.annotators["alpha"] == AnnotatorCounts(36, 36, 36, {})
+    assert summary.annotators["beta"] == AnnotatorCounts(36, 12, 36, {"duplicate": 24})
+    assert (summary.kept, summary.dropped) == (48, {"duplicate": 24})
+    assert summary.pairs == {name: Counter(r["polarity"] for r in split) for name, split in splits.items()}
+
+
+def test_build_keeps_every_text_in_one_split(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    build_ensemble(EnsembleConfig(runs, tmp_path / "out", random_per_source=3, ratios=(0.4, 0.3, 0.3)))
+    where: dict[str, set[str]] = {}
+    for name, rows in load(tmp_path / "out", tmp_path / "cache").items():
+        for r in rows:
+            for text in (r["text1"], r["text2"]):
+                where.setdefault(normalise(text), set()).add(name)
+    assert {len(names) for names in where.values()} == {1}
+    assert set.union(*where.values()) == {"train", "validation", "test"}
+
+
+@pytest.mark.parametrize("strategy", ["concat", "vote", "principled"])
+def test_no_random_pair_joins_sources_that_share_a_synonym(tmp_path: Path, strategy: str) -> None:
+    """Sources "unit I …" and "rack I …" share one; a cap may take pairs away, not what they say."""
+    rows = []
+    for i, word in enumerate(SUBJECTS[:6]):
+        for text, own in ((f"unit {i} crashed overnight", "x"), (f"rack {i} failed at nightfall", "y")):
+            rows += [
+                row(text, "synonym", f"in the dark hours host {i} with its {word} went down", "m"),
+                row(text, "synonym", f"before dawn we lost {word} {i}{own} for good", "m"),
+                row(text, "antonym", f"the {word} of {i}{own} ran on without a hitch", "m"),
+            ]
+    run, out = write_run(tmp_path / "run", rows), tmp_path / "out"
+    build_ensemble(
+        EnsembleConfig((run,), out, strategy=strategy, random_per_source=4, ratios=(1.0,), max_per_source=1)
+    )
+    pairs = [r for r in load(out, tmp_path / "cache")["train"] if r["polarity"] == "random"]
+    assert len(pairs) > 20
+    assert not [p for p in pairs if p["text1"].split()[1] == p["text2"].split()[1]]
+
+
+def test_build_accounts_for_every_candidate(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    source = "Our disk crashed on host0 before window0."
+    odd = (source.lower(), source.replace("crashed", "recovered"))
+    gamma = write_run(
+        tmp_path / "runs" / "gamma", [row(source, "synonym", text, "gamma", "t0") for text in odd]
+    )
+    out = tmp_path / "out"
+    build_ensemble(EnsembleConfig((*runs, gamma), out, max_per_source=2))
+    report = json.loads((out / "report.json").read_text())
+    rejected = [json.loads(line) for line in (out / "rejected.jsonl").read_text().splitlines()]
+    assert report["dropped"] == {"capped": 12, "conflict": 1, "duplicate": 24, "identical": 1}
+    assert report["candidates"] == 74 == report["kept"] + len(rejected)
+    assert Counter(r["reason"] for r in rejected) == report["dropped"]
+    assert report["reasons"].keys() == report["dropped"].keys()
+    assert report["annotators"]["gamma"] == {
+        "candidates": 2,
+        "kept": 0,
+        "supports": 0,
+        "dropped": {"conflict": 1, "identical": 1},
+    }
+    for counts in report["annotators"].values():
+        assert counts["candidates"] == counts["kept"] + sum(counts["dropped"].values())
+    assert report["runs"][0] | {"sha256": ""} == {
+        "annotator": "alpha",
+        "candidates": 36,
+        "sha256": "",
+        "checkpoint": "org/alpha",
+        "size": 2,
+    }
+
+
+def test_build_is_byte_identical_in_any_order(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    options: dict[str, Any] = {"labels": "ordinal", "max_per_source": 2, "ratios": (0.6, 0.2, 0.2), "seed": 5}
+    build_ensemble(EnsembleConfig(runs, tmp_path / "one", **options))
+    for run in runs:
+        lines = (run / "candidates.jsonl").read_text().splitlines(keepends=True)
+        (run / "candidates.jsonl").write_text("".join(reversed(lines)))
+    build_ensemble(EnsembleConfig(runs[::-1], tmp_path / "two", **options))
+    one, two = tree(tmp_path / "one"), tree(tmp_path / "two")
+    assert sorted(one) == [
+        "dataset/README.md",
+        "dataset/data/test-00000-of-00001.parquet",
+        "dataset/data/train-00000-of-00001.parquet",
+        "dataset/data/validation-00000-of-00001.parquet",
+        "rejected.jsonl",
+        "report.json",
+    ]
+    assert one == two
+    build_ensemble(EnsembleConfig(runs, tmp_path / "two", **(options | {"seed": 6})))  # in place of the old
+    assert one["dataset/data/train-00000-of-00001.parquet"] != tree(tmp_path / "two").get(
+        "dataset/data/train-00000-of-00001.parquet"
+    )
+
+
+TEXT = st.sampled_from(
+    ["Disk full.", "disk full", "Queue empty.", "Node lost.", "No space.", "Disk is full now.", "..."]
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.tuples(TEXT, st.sampled_from(["synonym", "antonym"]), TEXT), min_size=1, max_size=12),
+    strategy=st.sampled_from(["concat", "principled", "vote"]),
+)
+def test_build_of_anything_accounts_and_never_leaks(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]], strategy: str
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    run = write_run(folder / "run", [row(text, polarity, other, "alpha") for text, polarity, other in rows])
+    config = EnsembleConfig((run,), folder / "out", strategy, random_per_source=2, ratios=(0.5, 0.5))
+    try:
+        summary = build_ensemble(config)
+    except InputError:  # nothing is left, or nothing fell into train
+        assert not config.out.exists()
+        return
+    assert summary.candidates == len(rows) == summary.kept + sum(summary.dropped.values())
+    where: dict[str, set[str]] = {}
+    for name, split in load(folder / "out", folder / "cache").items():
+        for r in split:
+            where.setdefault(normalise(r["text1"]), set()).add(name)
+            where.setdefault(normalise(r["text2"]), set()).add(name)
+    assert {len(names) for names in where.values()} == {1}
+
+
+def test_build_leaves_out_an_empty_split_and_says_so(
+    runs: tuple[Path, ...], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    summary = build_ensemble(EnsembleConfig(runs, tmp_path / "out", ratios=(0.9999, 0.0001)))
+    assert list(summary.pairs) == ["train"]
+    assert "no text fell into validation (12 texts, share 0.0001): it is left out" in caplog.text
+
+
+def test_build_joins_shards_of_one_annotator(tmp_path: Path) -> None:
+    rows = rows_of("alpha")
+    shards = tuple(write_run(tmp_path / name, part) for name, part in (("s0", rows[:18]), ("s1", rows[18:])))
+    whole = write_run(tmp_path / "whole", rows)
+    assert build_ensemble(EnsembleConfig(shards, tmp_path / "a")).annotators["alpha"].candidates == 36
+    once = build_ensemble(EnsembleConfig((whole,), tmp_path / "b"))
+    name = "dataset/data/train-00000-of-00001.parquet"
+    assert tree(tmp_path / "a")[name] == tree(tmp_path / "b")[name]
+    # What a copy of a run holds is there twice: nothing new, and no second supporter.
+    twice = build_ensemble(EnsembleConfig((whole, *shards), tmp_path / "c"))
+    assert (twice.pairs, twice.dropped) == (once.pairs, {"duplicate": 36})
+
+
+GOOD = json.dumps(row("Disk full.", "synonym", "No space left.", "alpha")) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", r"candidates.jsonl holds no candidates; see rejected.jsonl"),
+        (GOOD + "{broken\n", r"candidates.jsonl:2: not valid JSON"),
+        (
+            GOOD + '{"source_id": "t1"}\n',
+            r"candidates.jsonl:2: a Candidate record lacks key, model, polarity",
+        ),
+        (GOOD.replace("synonym", "hyponym"), r"candidates.jsonl:1: polarity must be one of synonym, antonym"),
+        (GOOD.replace('"t1"', "1"), r"candidates.jsonl:1: source_id must be a string, got 1"),
+        (GOOD + GOOD.replace("alpha", "beta"), r"candidates.jsonl mixes the annotators alpha, beta"),
+        (GOOD.replace("No space left.", "disk full"), r"none of 1 candidates is left \(identical 1\)"),
+    ],
+)
+def test_build_refuses_bad_candidates(tmp_path: Path, content: str, message: str) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "candidates.jsonl").write_text(content)
+    with pytest.raises(InputError, match=message):
+        build_ensemble(EnsembleConfig((run,), tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    broken = write_run(tmp_path / "broken", rows_of("beta"))
+    (broken / "run.json").write_text("{")
+    graded = write_scores(tmp_path / "graded", [])
+    for chosen, message in (
+        ((), "no run directory given"),
+        ((tmp_path / "nowhere",), r"nowhere holds no candidates.jsonl; make it with .* again to finish it"),
+        ((runs[0], runs[0]), "alpha is given twice; name each run once"),
+        ((broken,), "run.json: not valid JSON"),
+        ((graded,), r"graded holds grades, no candidates; give it with --scores"),
+    ):
+        with pytest.raises(InputError, match=message):
+            build_ensemble(EnsembleConfig(chosen, out))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labels": "best"}, "unknown labels 'best'; choose one of binary, graded, ordinal"),
+        ({"pairs": (Path("p"),)}, "--pairs needs grades: make some with `angle-data llm-score --pairs FILE"),
+        ({"antonym_score": 1.5}, "antonym score must lie in 0..1, got 1.5"),
+        ({"labels": "binary", "antonym_score": 0.2}, "--antonym-score is for --labels ordinal or graded"),
+        ({"random_per_source": -1}, "random pairs per source must be 0 or more, got -1"),
+        ({"max_per_source": 0}, "max per source must be 1 or more, got 0"),
+        ({"ratios": (0.5, 0.4)}, "--ratios 0.5,0.4: give the shares of train"),
+    ],
+)
+def test_config_refuses(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        EnsembleConfig((), Path("out"), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labels": "graded"}, "--labels graded needs grades or degrees: give --scores RUN"),
+        ({"antonym_score": 0.2}, "--antonym-score is for --labels ordinal or graded"),
+    ],
+)
+def test_what_does_not_go_with_the_runs_is_refused(
+    runs: tuple[Path, ...], tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        build_ensemble(EnsembleConfig(runs, tmp_path / "out", **options))
+
+
+def test_build_refuses_to_write_over_other_files_or_into_a_run(
+    runs: tuple[Path, ...], tmp_path: Path
+) -> None:
+    out = tmp_path / "mine"
+    (out / "dataset").mkdir(parents=True)
+    (out / "report.json").write_text("{}")
+    with pytest.raises(InputError, match=r"mine is not empty and holds no earlier data set; give another"):
+        build_ensemble(EnsembleConfig(runs=runs, out=out))
+    assert (out / "report.json").read_text() == "{}"
+    for taken, scores in ((runs[0], ()), (out, (out,))):
+        with pytest.raises(InputError, match=r"is one of the runs; give another directory"):
+            build_ensemble(EnsembleConfig(runs=runs, out=taken, scores=scores))
+    good = tmp_path / "good"
+    build_ensemble(EnsembleConfig(runs=runs, out=good))
+    build_ensemble(EnsembleConfig(runs=runs, out=good))  # an earlier build may be replaced
+
+
+def write_scores(path: Path, rows: list[dict[str, str]], model: str = "judge") -> Path:
+    """Grades that put synonyms at 4 and antonyms at 1, higher by the number of the source."""
+    path.mkdir(parents=True)
+    lines = []
+    for r in rows:
+        score = (4 if r["polarity"] == "synonym" else 1) + int(r["source_id"][1:]) / 20
+        graded = {"text1": r["source"], "text2": r["text"], "score": score, "model": model, "key": "k"}
+        lines.append(json.dumps(graded) + "\n")
+    (path / "scores.jsonl").write_text("".join(lines))
+    return path
+
+
+def test_graded_labels_follow_the_grades(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    graded = [r for r in rows_of("alpha") if r["source_id"] != "t3"]
+    scores = (write_scores(tmp_path / "s1", graded), write_scores(tmp_path / "s2", graded, "jury"))
+    config = EnsembleConfig(
+        runs, tmp_path / "out", labels="graded", scores=scores, antonym_score=0.4, ratios=(1.0,)
+    )
+    build_ensemble(config)
+    rows = load(tmp_path / "out", tmp_path / "cache")["train"]
+    by_text = {r["text2"]: r for r in rows}
+    assert Counter(r["polarity"] for r in rows)["random"] == 12  # one for each text, as with ordinal labels
+    antonym = by_text["Our node recovered on host2 before window2."]
+    # Antonyms stand about their score; this one was graded 1.1, others 1 to 1.55.
+    assert antonym["score"] == 0.4
+    assert antonym["label"] == 0
+    ungraded = by_text["Our cache recovered on host3 before window3."]
+    assert ungraded["score"] == pytest.approx(0.4, abs=1e-3)
+    assert ungraded["weight"] < antonym["weight"] < 1
+    assert 0.85 < by_text["Before window2 beta saw the node of host2 crash."]["score"] < 1.0
+    synonyms = [
+        by_text[f"host{i}: {subject} crash, ahead of window{i}"]["score"]
+        for i, subject in enumerate(SUBJECTS)
+    ]
+    del synonyms[3]
+    assert synonyms == sorted(synonyms)
+    assert synonyms[0] < synonyms[-1] <= 1
+    assert all(round(10 * row["score"], 6).is_integer() for row in rows)  # half points
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["settings"]["graders"] == "judge, jury"
+    assert report["scores"] | {"sha256": ""} == {
+        "rows": {"judge": 33, "jury": 33},
+        "pairs": 33,
+        "unknown_pairs": 0,
+        "candidate_pairs": 48,  # two synonyms of each annotator and the shared antonym, less one shared
+        "graded_pairs": 33,
+        "labelled": {"graded": 33, "expected": 15},  # beta's own synonyms, and the three pairs of t3
+        "sha256": "",
+    }
+
+
+def test_grades_of_other_pairs_are_counted(
+    runs: tuple[Path, ...], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [*rows_of("alpha"), row("Disk full.", "synonym", "No space.", "alpha", "t1")]
+    scores = (write_scores(tmp_path / "s", rows),)
+    with caplog.at_level("INFO", logger="angle.ensemble"):
+        build_ensemble(EnsembleConfig(runs, tmp_path / "out", scores=scores))
+    assert "1 of 37 graded pairs are no candidates" in caplog.text
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["scores"]["unknown_pairs"] == 1
+
+
+def test_principled_reports_and_gives_the_same_bytes_in_any_order(
+    runs: tuple[Path, ...], tmp_path: Path
+) -> None:
+    scores = (
+        write_scores(tmp_path / "s1", rows_of("alpha")),
+        write_scores(tmp_path / "s2", rows_of("beta"), "jury"),
+    )
+    options: dict[str, Any] = {"strategy": "principled", "labels": "graded", "ratios": (0.6, 0.4)}
+    summary = build_ensemble(EnsembleConfig(runs, tmp_path / "one", scores=scores, **options))
+    for file in (*(run / "candidates.jsonl" for run in runs), *(run / "scores.jsonl" for run in scores)):
+        file.write_text("".join(reversed(file.read_text().splitlines(keepends=True))))
+    build_ensemble(EnsembleConfig(runs[::-1], tmp_path / "two", scores=scores[::-1], **options))
+    assert tree(tmp_path / "one") == tree(tmp_path / "two")
+    report = json.loads((tmp_path / "one" / "report.json").read_text())
+    assert report["reliability"]["alpha"]["synonym"]["checked"] == 24
+    assert report["flipped_pairs"] == summary.flipped == 0
+    assert report["dropped"] == {"duplicate": 24}  # no evidence against anything, so nothing goes
+    card = (tmp_path / "one" / "dataset" / "README.md").read_text()
+    assert "Replies of the wrong polarity were looked for with grades" in card
+
+
+def test_an_unfinished_run_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = write_run(tmp_path / "run", rows_of("alpha"), {"finished": False, "usd": 1.5})
+    done = write_run(tmp_path / "done", rows_of("beta"), {"finished": True})
+    build_ensemble(EnsembleConfig((run, done), tmp_path / "out"))
+    assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
+        f"{run} is unfinished: run its `angle-data llm-label` command again to complete it"
+    ]
+    alpha, beta = json.loads((tmp_path / "out" / "report.json").read_text())["runs"]
+    assert alpha["finished"] is False
+    assert "finished" not in beta
+    assert (alpha["usd"], beta.get("usd")) == (1.5, None)
+    card = (tmp_path / "out" / "dataset" / "README.md").read_text()
+    assert "- alpha: 36 candidates, unfinished\n- beta: 36 candidates\n" in card
+
+
+def test_a_killed_build_can_be_done_again(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    build_ensemble(EnsembleConfig(runs, tmp_path / "whole"))
+    out = tmp_path / "out"
+    part = out / ".dataset.writing-abc" / "new" / "data"
+    part.mkdir(parents=True)
+    (part / "train-00000-of-00001.parquet").write_text("half")
+    (out / ".rejected.jsonl.x1").write_text("{")
+    build_ensemble(EnsembleConfig(runs, out))
+    assert tree(out) == tree(tmp_path / "whole")
+    (out / "report.json").unlink()  # killed between the data set and its report
+    (out / ".report.json.x1").write_text("{")
+    build_ensemble(EnsembleConfig(runs, out))
+    assert tree(out) == tree(tmp_path / "whole")
+
+
+def test_a_data_set_made_with_other_settings_is_not_replaced_without_a_word(
+    runs: tuple[Path, ...], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="angle")
+    config = EnsembleConfig(runs, tmp_path / "out")
+    for again in (config, config):
+        build_ensemble(again)
+        assert "replaces a data set" not in caplog.text
+    build_ensemble(replace(config, labels="ordinal"))
+    assert f"{config.out}: replaces a data set that was made with other settings" in caplog.text
+
+
+def test_two_builds_at_once_are_refused(runs: tuple[Path, ...], tmp_path: Path) -> None:
+    with hold(tmp_path / "out"), pytest.raises(InputError, match=r"out is in use by another process"):
+        build_ensemble(EnsembleConfig(runs, tmp_path / "out"))

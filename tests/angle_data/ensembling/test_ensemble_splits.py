@@ -1,0 +1,123 @@
+import itertools
+import random
+import sys
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from angle_data.ensembling.splits import group_sources
+from angle_data.text import jaccard, words
+
+
+@pytest.mark.parametrize(
+    ("members", "groups"),
+    [
+        ({"a b c": [], "d e f": []}, [["a b c"], ["d e f"]]),
+        # the partner of one is the other, or they share a partner
+        ({"a b c": ["d e f"], "d e f": [], "g": []}, [["a b c", "d e f"], ["g"]]),
+        ({"a b c": ["x"], "d e f": ["x"], "g": ["y"]}, [["a b c", "d e f"], ["g"]]),
+        # words: 7 shared of 9, 0.78
+        (
+            {"the web tier was scaled up by ten": [], "the web tier was scaled down by ten": []},
+            [["the web tier was scaled down by ten", "the web tier was scaled up by ten"]],
+        ),
+        # words: 3 shared of 5, 0.6
+        ({"db is up now": [], "db is down now": []}, [["db is down now"], ["db is up now"]]),
+        # the same words in another order
+        (
+            {"replace gp2 with gp3": [], "replace gp3 with gp2": []},
+            [["replace gp2 with gp3", "replace gp3 with gp2"]],
+        ),
+        # a chain: one to two to three, 0.78 each, while one to three is 6 of 10
+        (
+            {"a b c d e f g h": [], "a b c d e f g x": [], "a b c d e f y x": []},
+            [["a b c d e f g h", "a b c d e f g x", "a b c d e f y x"]],
+        ),
+    ],
+)
+def test_group_sources(members: dict[str, list[str]], groups: list[list[str]]) -> None:
+    leaders = group_sources(members)
+    found: dict[str, list[str]] = {}
+    for key, leader in sorted(leaders.items()):
+        found.setdefault(leader, []).append(key)
+    assert sorted(found.values()) == sorted(groups)
+    assert all(leader == min(keys) for leader, keys in found.items())
+
+
+SENTENCES = st.lists(
+    st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8).map(" ".join), max_size=25, unique=True
+)
+
+
+@given(SENTENCES)
+def test_group_sources_finds_every_near_pair(texts: list[str]) -> None:
+    leaders = group_sources({text: [] for text in texts})
+    for one, other in itertools.combinations(texts, 2):
+        if jaccard(words(one), words(other)) >= 0.75:
+            assert leaders[one] == leaders[other]
+
+
+TEMPLATED = st.lists(
+    st.tuples(*[st.integers(0, 3)] * 5).map(lambda n: "disk {} at {} percent on {} in {} {}".format(*n)),
+    max_size=40,
+)
+
+
+@given(TEMPLATED)
+def test_group_sources_of_one_template_are_the_groups_of_all_comparisons(texts: list[str]) -> None:
+    leader = {text: text for text in sorted(texts)}
+    for one, other in itertools.combinations(leader, 2):
+        if jaccard(words(one), words(other)) >= 0.75:
+            low, high = sorted((leader[one], leader[other]))
+            leader = {text: low if name == high else name for text, name in leader.items()}
+    assert group_sources({text: [] for text in texts}) == leader
+
+
+def work(task: Callable[[], object]) -> int:
+    """Functions called by `task`, those of C included: how long it takes, on any machine."""
+    count = 0
+
+    def note(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        task()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    "templates",
+    [
+        ["disk {0} of the host web {0}x is at ninety percent of its size since five"],  # 13 of 17 words: near
+        ["disk {0} of host {0}x is at ninety percent of its size"],  # 9 of 13: not near
+        # Near within the first (7 of 9), not within the second (7 of 11), not across (7 of 10).
+        ["disk {0} is full on host a now", "disk {0}x is full on host a now {0}y"],
+    ],
+)
+def test_group_sources_of_one_template_are_not_all_compared(templates: list[str]) -> None:
+    few, many = (
+        work(
+            lambda count=count: group_sources(
+                {template.format(n): [] for n in range(count) for template in templates}
+            )
+        )
+        for count in (150, 600)
+    )
+    assert many < 6 * few  # four times the texts; 16 times the comparisons
+
+
+def test_group_sources_does_not_compare_what_is_joined_already() -> None:
+    rng = random.Random(0)
+    texts = [
+        "a b c d e f g h i j k l m n o " + " ".join(f"{name}{rng.randrange(12)}" for name in "vwxyz")
+        for _ in range(300)
+    ]
+    apart = work(lambda: group_sources({text: [] for text in texts}))
+    joined = work(lambda: group_sources({text: ["a partner of all"] for text in texts}))
+    assert joined < apart / 2

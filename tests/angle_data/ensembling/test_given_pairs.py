@@ -1,0 +1,200 @@
+"""Pairs of --pairs, mined among texts, say: rows of a build if they are graded."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from angle_data.ensembling.build import EnsembleConfig, build_ensemble
+from angle_data.ensembling.report import EnsembleSummary
+from angle_data.errors import InputError
+from angle_data.text import normalise, pair_key
+
+TEXTS = [
+    f"The {thing} of unit{i} is down." for i, thing in enumerate(("disk", "fan", "node", "link", "probe") * 6)
+]
+
+
+def write(file: Path, rows: list[dict[str, Any]]) -> Path:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A synonym and an antonym of each of thirty texts."""
+    rows = [
+        {"source_id": f"t{i}", "source": text, "polarity": polarity, "text": f"{start} {text[4:-9]}.",
+         "model": "m", "key": f"{polarity}{i}"}
+        for i, text in enumerate(TEXTS)
+        for polarity, start in (("synonym", "We lost the"), ("antonym", "All is well with the"))
+    ]  # fmt: skip
+    write(tmp_path / "run" / "candidates.jsonl", rows)
+    return tmp_path / "run"
+
+
+def mine(folder: Path, step: int = 7) -> list[dict[str, str]]:
+    """Every text with the one so many places on, in a ring."""
+    return [
+        {"text1": text, "text2": TEXTS[(i + step) % len(TEXTS)], "kind": ("near", "random")[i % 2]}
+        for i, text in enumerate(TEXTS)
+    ]
+
+
+def grade(folder: Path, rows: list[dict[str, str]], grades: tuple[float, ...] = (0.0, 2.0, 4.5)) -> Path:
+    graded = [
+        {"text1": r["text2"], "text2": r["text1"], "score": grades[i % len(grades)], "model": "x"}
+        for i, r in enumerate(rows)
+    ]
+    return write(folder / "scores.jsonl", graded).parent
+
+
+def build(run: Path, pairs: list[dict[str, str]], scores: Path, **options: Any) -> EnsembleSummary:
+    file = write(run.parent / "pairs.jsonl", pairs)
+    runs = () if options.pop("alone", False) else (run,)
+    return build_ensemble(
+        EnsembleConfig(runs, run.parent / "out", pairs=(file,), scores=(scores,), **options)
+    )
+
+
+def rows_of(run: Path) -> dict[str, list[dict[str, Any]]]:
+    folder = run.parent / "out" / "dataset" / "data"
+    return {
+        file.name.split("-")[0]: parquet.read_table(file).to_pylist() for file in sorted(folder.iterdir())
+    }
+
+
+def rejected(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run.parent / "out" / "rejected.jsonl").read_text().splitlines()]
+
+
+def test_graded_pairs_become_rows_and_others_are_dropped_with_a_reason(
+    run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pairs = mine(tmp_path)
+    scores = grade(tmp_path / "scores", pairs[:20])
+    odd = [
+        {"text1": pairs[0]["text2"].upper(), "text2": pairs[0]["text1"]},  # the first once more
+        {"text1": TEXTS[0], "text2": f" {TEXTS[0]} "},
+        {"text1": "", "text2": TEXTS[0]},
+    ]
+    summary = build(run, [*pairs, *odd], scores, ratios=(1.0,))
+    assert summary.given == {"kept": 20, "blank": 1, "identical": 1, "repeated": 1, "ungraded": 10}
+    assert (summary.candidates, summary.kept, summary.dropped) == (60, 60, {})
+    rows = [row for row in rows_of(run)["train"] if row["supervision"] == "grades"]
+    assert {(r["polarity"], r["label"], r["score"]) for r in rows} == {
+        ("", 0, 0.0),
+        ("", 0, 0.4),
+        ("", 1, 0.9),
+    }
+    assert Counter(flag for r in rows for flag in r["flags"]) == {"near": 10, "random": 10}
+    assert {r["source_id"] for r in rows if r["text1"] == TEXTS[3]} == {"t3"}
+    assert Counter(r["reason"] for r in rejected(run)) == {
+        k: v for k, v in summary.given.items() if k != "kept"
+    }
+    report = json.loads((run.parent / "out" / "report.json").read_text())
+    assert report["given"] == summary.given
+    assert report["scores"]["unknown_pairs"] == 0
+    (said,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert said.startswith(
+        "10 of 33 given pairs are not graded and left out: grade them with `angle-data llm-"
+    )
+    card = (run.parent / "out" / "dataset" / "README.md").read_text()
+    assert "- 33 given pairs = 20 kept + 1 blank + 1 identical + 1 repeated + 10 ungraded\n" in card
+
+
+def test_candidates_that_are_not_graded_stay_as_without_grades(run: Path, tmp_path: Path) -> None:
+    pairs = mine(tmp_path)
+    build(run, pairs, grade(tmp_path / "scores", pairs), ratios=(1.0,), antonym_score=0.3)
+    settings = json.loads((run.parent / "out" / "report.json").read_text())["settings"]
+    assert (settings["strategy"], settings["labels"], settings["graders"]) == ("vote", "graded", "x")
+    rows = [row for row in rows_of(run)["train"] if row["supervision"] == "polarity"]
+    assert {(r["polarity"], r["score"]) for r in rows} == {("synonym", 1.0), ("antonym", 0.3)}
+    assert min(r["weight"] for r in rows) > 0.98
+
+
+def test_a_pair_that_is_kept_as_a_candidate_is_not_there_twice(run: Path, tmp_path: Path) -> None:
+    pairs = [*mine(tmp_path), {"text1": "We lost the disk of unit0.", "text2": TEXTS[0]}]
+    summary = build(run, pairs, grade(tmp_path / "scores", pairs, (4.5, 0.0)), ratios=(1.0,))
+    assert summary.given == {"kept": 30, "repeated": 1}
+    keys = [pair_key(r["text1"], r["text2"]) for r in rows_of(run)["train"]]
+    assert len(keys) == len(set(keys))
+
+
+def test_no_text_stands_in_two_splits(run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Among the pairs are two candidates of one source, and one with a text that is no source."""
+    pairs = [
+        *mine(tmp_path),
+        {"text1": "We lost the disk of unit0.", "text2": "All is well with the disk of unit0."},
+        {"text1": "We lost the fan of unit1.", "text2": "Nobody knows."},
+    ]
+    summary = build(run, pairs, grade(tmp_path / "scores", pairs), ratios=(0.5, 0.5))
+    across = summary.given["across_splits"]
+    assert summary.given == {"kept": 32 - across, "across_splits": across}
+    assert 5 < across < 25
+    assert f"{across} of 32 given pairs join texts of two splits and are left out" in caplog.text
+    where: dict[str, set[str]] = {}
+    for name, rows in rows_of(run).items():
+        for row in rows:
+            for text in (row["text1"], row["text2"]):
+                where.setdefault(normalise(text), set()).add(name)
+    assert {len(names) for names in where.values()} == {1}
+    assert len(set.union(*where.values())) == 2
+
+
+def test_random_pairs_are_none_of_the_given_ones_nor_alike_by_them(run: Path, tmp_path: Path) -> None:
+    """All texts of one remainder mean the same, by a chain of grades; other given pairs are not graded."""
+    chain = [{"text1": TEXTS[i], "text2": TEXTS[i + 3]} for i in range(27)]
+    others = [{"text1": TEXTS[i], "text2": TEXTS[j]} for i in range(0, 30, 3) for j in range(1, 30, 3)]
+    scores = grade(tmp_path / "scores", chain, (5.0,))
+    build(run, [*chain, *others], scores, ratios=(1.0,), random_per_source=5)
+    place = {text: i % 3 for i, text in enumerate(TEXTS)}
+    kinds = {
+        frozenset((place[r["text1"]], place[r["text2"]]))
+        for r in rows_of(run)["train"]
+        if r["supervision"] == "random"
+    }
+    assert kinds == {frozenset((0, 2)), frozenset((1, 2))}
+
+
+def test_given_pairs_alone_make_a_data_set(run: Path, tmp_path: Path) -> None:
+    pairs = mine(tmp_path)
+    summary = build(run, pairs, grade(tmp_path / "scores", pairs), ratios=(1.0,), alone=True)
+    assert summary.pairs == {"train": {"grades": 30, "random": 30}}
+    assert summary.candidates == 0
+
+
+def test_the_same_bytes_in_any_order(run: Path, tmp_path: Path) -> None:
+    pairs = mine(tmp_path)
+    scores = grade(tmp_path / "scores", pairs)
+    build(run, pairs, scores, ratios=(0.7, 0.3))
+    once = rows_of(run)
+    write(
+        scores / "scores.jsonl",
+        [json.loads(r) for r in (scores / "scores.jsonl").read_text().splitlines()[::-1]],
+    )
+    build(run, pairs[::-1], scores, ratios=(0.7, 0.3))
+    assert rows_of(run) == once
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], r"pairs.jsonl holds no pairs; make some with `angle-data mine --out"),
+        ([{"text1": "a", "text2": 3}], r"pairs.jsonl:1: text2 must be a string, got 3"),
+        ([{"text": "a"}], r"pairs.jsonl:1: text1 must be a string, got None"),
+    ],
+)
+def test_bad_pairs_are_refused(run: Path, tmp_path: Path, rows: list[dict[str, str]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build(run, rows, grade(tmp_path / "scores", mine(tmp_path)))
+
+
+def test_grades_of_none_of_the_given_pairs_are_refused(run: Path, tmp_path: Path) -> None:
+    scores = grade(tmp_path / "scores", mine(tmp_path, 8))
+    with pytest.raises(InputError, match=r"^--scores grades none of the 60 candidate pairs"):
+        build(run, mine(tmp_path), scores)

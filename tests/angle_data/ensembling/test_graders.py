@@ -1,0 +1,148 @@
+from dataclasses import replace
+
+import pytest
+
+from angle_data.ensembling.graders import Verdict, judge
+from angle_data.ensembling.read import Grades, group_by_source
+from angle_data.records import Candidate, Polarity
+from angle_data.text import pair_key
+
+TEXTS: tuple[tuple[Polarity, str], ...] = (
+    ("synonym", "We lost the {} of unit {} again, {} says."),
+    ("antonym", "The {} of unit {} works as it should, {} says."),
+)
+
+
+def candidates(*annotators: str, sources: int = 20) -> list[Candidate]:
+    """A synonym and an antonym of each annotator for every source; no two are alike."""
+    nouns = ("disk", "fan", "node", "link", "probe")
+    return [
+        Candidate(
+            f"t{i}", f"The {noun} of unit {i} is down.", polarity, text.format(noun, i, model), model, f"k{i}"
+        )
+        for i, noun in ((i, nouns[i % 5]) for i in range(sources))
+        for model in annotators
+        for polarity, text in TEXTS
+    ]
+
+
+def graded(rows: list[Candidate], *graders: str, wrong: int = 0) -> Grades:
+    """Synonyms 4 and antonyms 1 by every grader; the first `wrong` rows get what the other polarity has."""
+    return {
+        pair_key(row.source, row.text): dict.fromkeys(
+            graders, 4.0 if (row.polarity == "synonym") != (number < wrong) else 1.0
+        )
+        for number, row in enumerate(rows)
+    }
+
+
+def join(*many: Grades) -> Grades:
+    return {
+        pair: {name: grade for grades in many for name, grade in grades.get(pair, {}).items()}
+        for pair in set().union(*many)
+    }
+
+
+def test_a_grader_that_hardly_tells_the_polarities_apart_is_left_out() -> None:
+    rows = candidates("a")
+    # Ten of twenty synonyms and as many antonyms the wrong way round: half of the wins, half of the losses.
+    grades = join(graded(rows, "poor", wrong=20), graded(rows, "good"))
+    judgement = judge(group_by_source(rows), grades)
+    assert judgement.verdicts == {
+        "good": Verdict(1.0, {"a": 1.0}, None),
+        "poor": Verdict(
+            0.5, {"a": 0.5}, "hardly tells synonyms from antonyms (area under the curve 0.50, 0.75 is needed)"
+        ),
+    }
+    assert judgement.used == ["good"]
+    assert judgement.grades == graded(rows, "good")
+
+
+@pytest.mark.parametrize(("wrong", "auc", "used"), [(10, 0.75, True), (12, 0.7, False)])
+def test_the_limit(wrong: int, auc: float, used: bool) -> None:
+    """With a share e of either side wrong, the area is ((1 - e)² + (1 - e) e), that is 1 - e."""
+    rows = candidates("a")
+    judgement = judge(group_by_source(rows), graded(rows, "x", wrong=wrong))
+    assert judgement.verdicts["x"].auc == pytest.approx(auc)
+    assert judgement.used == ["x"] * used
+
+
+def test_a_grader_of_too_few_pairs_to_know_is_used() -> None:
+    rows = candidates("a")
+    antonyms = [row for row in rows if row.polarity == "antonym"]
+    some = [row for row in rows if row not in antonyms[:1]]
+    judgement = judge(group_by_source(rows), graded(some, "x", wrong=len(some)))
+    assert judgement.verdicts == {"x": Verdict(0.0, {}, None)}
+    assert judgement.used == ["x"]
+    assert (judgement.graded, judgement.pairs) == (39, 40)
+
+
+def test_a_grader_of_one_polarity_is_used() -> None:
+    rows = candidates("a", sources=25)
+    synonyms = [row for row in rows if row.polarity == "synonym"]
+    judgement = judge(group_by_source(rows), graded(synonyms, "x"))
+    assert judgement.verdicts == {"x": Verdict(None, {}, None)}
+    assert judgement.used == ["x"]
+
+
+def test_a_grader_of_its_own_or_of_other_pairs_is_not_used() -> None:
+    rows = candidates("a", "b")
+    mine = [row for row in rows if row.model == "a"]
+    grades = join(graded(mine, "a"), {pair_key("What else?", "Nothing."): {"stray": 3.0}})
+    judgement = judge(group_by_source(rows), grades)
+    why = "graded none of the candidates, or only those it wrote itself"
+    assert judgement.verdicts == {"a": Verdict(None, {}, why), "stray": Verdict(None, {}, why)}
+    assert (judgement.grades, judgement.graded, judgement.pairs) == ({}, 0, 80)
+
+
+def test_what_the_gate_drops_needs_no_grade() -> None:
+    rows = candidates("a")
+    blank = replace(rows[0], text="...")
+    judgement = judge(group_by_source([*rows, blank]), graded(rows[:-3], "x"))
+    assert (judgement.graded, judgement.pairs) == (37, 40)
+
+
+def test_disputed_pairs_do_not_judge_a_grader() -> None:
+    rows = candidates("a")
+    disputed = replace(rows[0], polarity="antonym", model="b")  # a calls it a synonym
+    judgement = judge(group_by_source([*rows, disputed]), graded(rows, "x"))
+    assert judgement.verdicts["x"] == Verdict(1.0, {}, None)  # 19 synonyms of a are left
+
+
+def turned(rows: list[Candidate], *annotators: str) -> list[Candidate]:
+    """The candidates, those of some annotators with the other polarity."""
+    other: dict[Polarity, Polarity] = {"synonym": "antonym", "antonym": "synonym"}
+    return [replace(r, polarity=other[r.polarity]) if r.model in annotators else r for r in rows]
+
+
+@pytest.mark.parametrize(("names", "wrong"), [("ab", "b"), ("abc", "b")])
+def test_an_annotator_turned_round_vetoes_no_good_grader(names: str, wrong: str) -> None:
+    rows = candidates(*names)
+    judgement = judge(group_by_source(turned(rows, *wrong)), graded(rows, "x"))
+    assert judgement.used == ["x"]
+    assert judgement.verdicts["x"].annotators == {name: float(name not in wrong) for name in names}
+
+
+def test_annotators_that_confuse_the_polarities_veto_no_good_grader() -> None:
+    """Of a and b half are the wrong way round, whatever the grader says."""
+    rows = candidates("a", "b", "c")
+    mixed = [turned([row], "a", "b")[0] if int(row.source_id[1:]) % 2 else row for row in rows]
+    judgement = judge(group_by_source(mixed), graded(rows, "x"))
+    assert judgement.verdicts["x"].annotators == {"a": 0.5, "b": 0.5, "c": 1.0}
+    assert judgement.used == ["x"]
+
+
+@pytest.mark.parametrize(("names", "wrong"), [("a", "a"), ("abc", "ab")])
+def test_annotators_turned_round_or_the_scale_upside_down(names: str, wrong: str) -> None:
+    """Which of the two it is cannot be told, so the grades are not used, and the words leave it open."""
+    rows = candidates(*names)
+    judgement = judge(group_by_source(turned(rows, *wrong)), graded(rows, "x"))
+    assert judgement.used == []
+    if names == "a":
+        assert judgement.verdicts["x"].reason == (
+            "grades antonyms above synonyms (area under the curve 0.00, 0.75 is needed)"
+        )
+    else:
+        assert "(area under the curve 0.33, a 0.00, b 0.00, c 1.00, 0.75 is needed)" in str(
+            judgement.verdicts["x"].reason
+        )

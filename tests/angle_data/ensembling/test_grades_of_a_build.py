@@ -1,0 +1,240 @@
+"""What a build makes of grades that are poor, of other pairs, or of some pairs only."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from angle_data.ensembling.build import EnsembleConfig, build_ensemble
+from angle_data.ensembling.report import EnsembleSummary
+from angle_data.errors import InputError
+
+STRATEGIES = ("concat", "vote", "principled")
+SOURCES = 24
+NOUNS = ("disk", "queue", "node", "cache", "proxy", "index")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A synonym and an antonym of each of 24 texts."""
+    rows = []
+    for i in range(SOURCES):
+        thing = f"{NOUNS[i % 6]} of host{i}"
+        for polarity, text in (
+            ("synonym", f"We lost the {thing}."),
+            ("antonym", f"All is well with the {thing}."),
+        ):
+            row = {"source_id": f"t{i}", "source": f"The {thing} is down.", "polarity": polarity}
+            rows.append(row | {"text": text, "model": "m", "key": f"{polarity}{i}"})
+    write(tmp_path / "run" / "candidates.jsonl", rows)
+    return tmp_path / "run"
+
+
+def write(file: Path, rows: list[dict[str, Any]]) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def grade(run: Path, grader: str, *, poor: bool = False, first: int = 2 * SOURCES) -> Path:
+    """Grade the first candidates: synonyms 4 and antonyms 1; a poor grader confuses every second source."""
+    rows = [json.loads(line) for line in (run / "candidates.jsonl").read_text().splitlines()][:first]
+    folder = run.parent / f"by-{grader}"
+    graded = []
+    for number, row in enumerate(rows):
+        high = (row["polarity"] == "synonym") != (poor and number // 2 % 2 == 0)
+        score = (4.0 if high else 1.0) + number / 100
+        graded.append({"text1": row["source"], "text2": row["text"], "score": score, "model": grader})
+    write(folder / "scores.jsonl", graded)
+    return folder
+
+
+def build(run: Path, out: str, *scores: Path, **options: Any) -> EnsembleSummary:
+    return build_ensemble(EnsembleConfig((run,), run.parent / out, scores=scores, **options))
+
+
+def data(run: Path, out: str) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in (run.parent / out / "dataset" / "data").iterdir()}
+
+
+def report(run: Path, out: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((run.parent / out / "report.json").read_text())
+    return content
+
+
+def card(run: Path, out: str) -> str:
+    return (run.parent / out / "dataset" / "README.md").read_text()
+
+
+# Of the 24 x 24 comparisons, 144 are won (neither is confused), 144 lost (both are); where one is, the later
+# candidate wins: 78 and 66 times the synonym. In all 288 of 576.
+POOR = "poor hardly tells synonyms from antonyms (area under the curve 0.50, 0.75 is needed)"
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_poor_grader_labels_nothing(run: Path, strategy: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The data are those of the good grader alone; its other pairs have the scores of such pairs."""
+    good, poor = grade(run, "good", first=30), grade(run, "poor", poor=True)
+    options: dict[str, Any] = {"strategy": strategy, "labels": "graded"}
+    build(run, "both", good, poor, **options)
+    gap = "graded 30 of 48 candidate pairs; 18 of the 48 pairs kept have the score expected of such pairs"
+    assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
+        f"{POOR}: its grades are not used",
+        gap,
+    ]
+    build(run, "alone", good, **options)
+    assert data(run, "both") == data(run, "alone")
+    found = report(run, "both")
+    assert found["settings"]["graders"] == "good"
+    assert found["scores"]["rows"] == {"good": 30, "poor": 48}
+    assert found["scores"]["graded_pairs"] == 30
+    assert found["scores"]["labelled"] == {"graded": 30, "expected": 18}
+    assert found["graders"]["poor"] == {"auc": 0.5, "auc_by_annotator": {"m": 0.5}, "used": False}
+    assert found["graders"]["good"]["used"] is True
+    assert f"- {POOR}: its grades are not used\n- {gap}\n" in card(run, "both")
+
+
+def test_with_no_grader_to_go_by_graded_labels_are_refused(run: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        build(run, "out", grade(run, "poor", poor=True), labels="graded")
+    assert str(caught.value) == (
+        f"--labels graded has no grader to go by: {POOR}. Grade with another model or prompt, or choose "
+        "--labels ordinal"
+    )
+    assert not (run.parent / "out").exists()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_with_no_grader_to_go_by_other_labels_are_as_without_grades(
+    run: Path, strategy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    build(run, "graded", grade(run, "poor", poor=True), strategy=strategy, labels="ordinal")
+    assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
+        f"{POOR}: its grades are not used"
+    ]
+    build(run, "plain", strategy=strategy, labels="ordinal")
+    assert data(run, "graded") == data(run, "plain")
+    assert report(run, "graded")["settings"]["graders"] == "none"
+    assert "is found only where another annotator contradicts it literally" in card(run, "graded")
+
+
+def test_grades_of_every_candidate_need_no_word(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    build(run, "out", grade(run, "good"), labels="graded")
+    assert caplog.text == ""
+    assert report(run, "out")["scores"]["labelled"] == {"graded": 48, "expected": 0}
+    assert report(run, "out")["graders"] == {
+        "good": {"auc": 1.0, "auc_by_annotator": {"m": 1.0}, "used": True}
+    }
+    assert "candidate pairs" not in card(run, "out")
+
+
+def test_grades_of_some_candidates_are_counted(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    build(run, "out", grade(run, "good", first=44), labels="ordinal")
+    assert [r.getMessage() for r in caplog.records] == ["graded 44 of 48 candidate pairs"]
+    assert report(run, "out")["scores"]["candidate_pairs"] == 48
+    assert report(run, "out")["scores"]["graded_pairs"] == 44
+    assert "labelled" not in report(run, "out")["scores"]
+    assert "- graded 44 of 48 candidate pairs\n" in card(run, "out")
+
+
+def other_pairs(run: Path) -> Path:
+    folder = run.parent / "other"
+    row = {"text1": "Disk full.", "text2": "No space.", "score": 4, "model": "good"}
+    write(folder / "scores.jsonl", [row, row | {"text2": "Disk empty."}])
+    return folder
+
+
+@pytest.mark.parametrize("labels", ["ordinal", "graded"])
+def test_grades_of_other_pairs_or_of_own_sentences_alone_are_refused(run: Path, labels: str) -> None:
+    for scores, others in ((other_pairs(run), 2), (grade(run, "m"), 0)):
+        with pytest.raises(InputError) as caught:
+            build(run, "out", scores, labels=labels)
+        assert str(caught.value).startswith(
+            "--scores grades none of the 48 candidate pairs, or only what does"
+        )
+        assert f"({others} other pairs; nobody grades their own sentences" in str(caught.value)
+    assert not (run.parent / "out").exists()
+
+
+def test_an_annotator_at_odds_with_good_grades_is_named(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Run n offers m's candidates in other words, two sevenths of them with the wrong polarity."""
+    rows = [json.loads(line) for line in (run / "candidates.jsonl").read_text().splitlines()]
+    scores = grade(run, "good")
+    grades = [json.loads(line) for line in (scores / "scores.jsonl").read_text().splitlines()]
+    other = {"synonym": "antonym", "antonym": "synonym"}
+    theirs = [r | {"model": "n", "text": f"In short: {r['text']}"} for r in rows]
+    write(
+        scores / "scores.jsonl",
+        grades + [g | {"text2": r["text"]} for g, r in zip(grades, theirs, strict=True)],
+    )
+    theirs = [r | {"polarity": other[r["polarity"]]} if i % 7 < 2 else r for i, r in enumerate(theirs)]
+    write(run.parent / "n" / "candidates.jsonl", theirs)
+    config = EnsembleConfig((run, run.parent / "n"), run.parent / "out", scores=(scores,))
+    build_ensemble(config)
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert said.startswith("n: its polarities disagree with the grades (area under the curve: good 0.")
+    assert f"- {said}\n" in card(run, "out")
+    assert report(run, "out")["graders"]["good"]["used"] is True
+
+
+@pytest.mark.parametrize(
+    ("first", "poor", "strategy", "labels"),
+    [(48, False, "principled", "graded"), (48, True, "vote", "binary")],
+    ids=["good grades", "poor grades"],
+)
+def test_good_grades_choose_strategy_and_labels(
+    run: Path, first: int, poor: bool, strategy: str, labels: str
+) -> None:
+    build(run, "out", grade(run, "x", poor=poor, first=first))
+    settings = report(run, "out")["settings"]
+    assert (settings["strategy"], settings["labels"]) == (strategy, labels)
+    assert settings["random-per-source"] == int(labels == "graded")
+
+
+def test_unfinished_grades_are_named(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    scores = grade(run, "good")
+    (scores / "run.json").write_text(json.dumps({"finished": False}))
+    build(run, "out", scores)
+    assert "by-good is unfinished: run its `angle-data llm-score` command again" in caplog.text
+    assert report(run, "out")["scores"]["finished"] is False
+
+
+def test_graded_labels_without_a_graded_pair_among_the_kept_are_refused(run: Path) -> None:
+    """The one graded pair was offered with either polarity, and goes."""
+    rows = [json.loads(line) for line in (run / "candidates.jsonl").read_text().splitlines()]
+    scores = grade(run, "good", first=1)
+    write(run / "candidates.jsonl", [*rows, rows[0] | {"polarity": "antonym"}])
+    with pytest.raises(InputError) as caught:
+        build(run, "out", scores, labels="graded", strategy="vote")
+    assert str(caught.value) == (
+        "--labels graded: none of the 47 pairs that are kept is graded (graded 1 of 48 candidate pairs); "
+        "grade more candidates, or choose --labels ordinal"
+    )
+
+
+def test_a_grader_of_other_pairs_beside_a_good_one_is_named(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (run.parent / "stray").mkdir()
+    rows = (other_pairs(run) / "scores.jsonl").read_text().replace('"good"', '"stray"')
+    (run.parent / "stray" / "scores.jsonl").write_text(rows)
+    build(run, "out", grade(run, "good"), run.parent / "stray", labels="graded")
+    assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
+        "stray graded none of the candidates, or only those it wrote itself: its grades are not used"
+    ]
+
+
+def test_empty_grades_are_refused(run: Path) -> None:
+    write(run.parent / "empty" / "scores.jsonl", [])
+    with pytest.raises(InputError, match=r"^--scores holds no grades; see rejected.jsonl in that folder"):
+        build(run, "out", run.parent / "empty")
+
+
+def test_nothing_left_is_said_before_anything_about_grades(run: Path) -> None:
+    rows = [
+        json.loads(line) | {"text": "..."} for line in (run / "candidates.jsonl").read_text().splitlines()
+    ]
+    scores = grade(run, "good")
+    write(run / "candidates.jsonl", rows)
+    with pytest.raises(InputError, match=r"^none of 48 candidates is left \(blank 48\)"):
+        build(run, "out", scores)

@@ -1,0 +1,114 @@
+import pytest
+
+from angle_data.ensembling.read import Source, group_by_source, offers
+from angle_data.ensembling.strategies import MARGIN, Choice, Outcome, cap, merge, winner
+from angle_data.records import Candidate, Polarity
+
+
+def candidate(source: str, text: str, polarity: Polarity = "synonym", model: str = "a") -> Candidate:
+    return Candidate("t1", source, polarity, text, model, f"{model}-{polarity}")
+
+
+def merged_texts(candidates: list[Candidate]) -> list[tuple[list[str], list[str]]]:
+    """Texts of the synonyms and of the antonyms of every merged pair."""
+    return [
+        ([o.candidate.text for o in pair.synonyms], [o.candidate.text for o in pair.antonyms])
+        for pair in merge(offers(group_by_source(candidates)))
+    ]
+
+
+def test_merge_joins_equal_texts_of_one_source() -> None:
+    assert merged_texts(
+        [
+            candidate("Disk full.", "No space left.", model="a"),
+            candidate("Disk full.", "no space left", model="b"),
+            candidate("Disk full.", "No space is left.", model="b"),
+        ]
+    ) == [(["No space is left."], []), (["No space left.", "no space left"], [])]
+
+
+def test_merge_sees_the_same_pair_from_its_other_end() -> None:
+    assert merged_texts(
+        [candidate("Disk full.", "No space left."), candidate("No space left.", "Disk full.")]
+    ) == [(["No space left.", "Disk full."], [])]
+
+
+def test_merge_does_not_join_opposites_that_differ_by_one_token() -> None:
+    sentence = (
+        "Multi-factor authentication is {} for every account in the production organisation since Monday."
+    )
+    pairs = merged_texts(
+        [
+            candidate("MFA is on.", sentence.format("enabled"), "synonym"),
+            candidate("MFA is on.", sentence.format("disabled"), "antonym", "b"),
+        ]
+    )
+    assert pairs == [([], [sentence.format("disabled")]), ([sentence.format("enabled")], [])]
+
+
+@pytest.mark.parametrize(
+    ("synonym", "antonym", "expected"),
+    [
+        ("a", "", "synonym"),
+        ("", "a", "antonym"),
+        ("a", "b", None),  # 0.9 against 0.9
+        ("ab", "c", "synonym"),  # 1.8 against 0.4
+        ("c", "a", None),  # 0.4 against 0.9: a lead of exactly the margin does not win
+        ("d", "a", "antonym"),  # 0.3 against 0.9
+        ("a", "a", None),  # contradicts itself
+        ("ab", "bc", None),  # b on both sides: 0.9 against 0.4
+        ("d", "", "synonym"),  # undisputed, however unreliable
+        ("dd", "d", None),  # saying it twice is no second vote
+        ("ccc", "a", None),  # nor a third: 0.4 against 0.9
+    ],
+)
+def test_winner_needs_a_margin_when_annotators_disagree(
+    synonym: str, antonym: str, expected: str | None
+) -> None:
+    reliability = {"a": 0.9, "b": 0.9, "c": 0.4, "d": 0.3}
+    rows = [candidate("Disk full.", "No space left.", "synonym", model) for model in synonym]
+    rows += [candidate("Disk full.", "No space left.", "antonym", model) for model in antonym]
+    (pair,) = merge(offers(group_by_source(rows)))
+    assert MARGIN == 0.5
+    assert winner(pair, reliability) == expected
+
+
+def choice(
+    text: str, models: str, polarity: Polarity = "synonym", source: str = "Disk full.", weight: float = 1.0
+) -> Choice:
+    return Choice(
+        Source(source, "t1", source, ()), candidate(source, text, polarity, models[0]), tuple(models), weight
+    )
+
+
+def capped(kept: list[Choice], per_source: int, seed: int = 0) -> list[str]:
+    """The texts that a cap leaves; the others must be listed."""
+    outcome = Outcome(list(kept))
+    cap(outcome, per_source, seed=seed)
+    assert len(outcome.kept) + len(outcome.dropped) == len(kept)
+    assert {rejection.reason for rejection in outcome.dropped} <= {"capped"}
+    return [c.candidate.text for c in outcome.kept]
+
+
+def test_a_cap_is_for_each_source_and_polarity() -> None:
+    kept = [
+        choice("s1", "a"),
+        choice("s2", "a"),
+        choice("a1", "a", "antonym"),
+        choice("o1", "a", source="Up."),
+    ]
+    left = capped(kept, 1)
+    assert left[0] in ("s1", "s2")
+    assert left[1:] == ["a1", "o1"]  # in the order given
+
+
+def test_a_cap_prefers_support_then_weight() -> None:
+    kept = [*(choice(f"a{i}", "a", weight=0.5 + i / 10) for i in range(5)), choice("ab", "ab", weight=0.4)]
+    assert capped(kept, 3) == ["a3", "a4", "ab"]
+
+
+def test_a_cap_depends_on_the_seed_but_not_on_the_order() -> None:
+    kept = [choice(f"s{i}", "a") for i in range(8)]
+    picks = {seed: set(capped(kept, 2, seed)) for seed in range(6)}
+    assert len({frozenset(pick) for pick in picks.values()}) > 1
+    assert all(set(capped(kept[::-1], 2, seed)) == pick for seed, pick in picks.items())

@@ -1,0 +1,124 @@
+"""Where pairs stand by what was asked for, who was asked, and what graders saw."""
+
+import pytest
+
+from angle_data.ensembling.given import GivenPair
+from angle_data.ensembling.read import Grades, Source
+from angle_data.ensembling.scale import Scale
+from angle_data.ensembling.strategies import Choice
+from angle_data.records import Candidate, Polarity
+
+
+def choices(model: str, asked: Polarity | int, count: int = 30) -> list[Choice]:
+    polarity, degree = (None, asked) if isinstance(asked, int) else (asked, None)
+    found = []
+    for i in range(count):
+        text = f"source {i}"
+        candidate = Candidate(f"t{i}", text, polarity, f"{model} {asked} {i}", model, f"k{i}", degree)
+        found.append(Choice(Source(text, f"t{i}", text, ()), candidate, (model,)))
+    return found
+
+
+def graded(pairs: list[Choice], *grades: float, grader: str = "x") -> Grades:
+    """The pairs of `choices` in turn with each of the grades."""
+    return {pair.key: {grader: grades[i % len(grades)]} for i, pair in enumerate(pairs)}
+
+
+def level(scale: Scale, choice: Choice) -> float:
+    return round(scale.of_choice(choice).value, 6)
+
+
+@pytest.mark.parametrize(("asked", "expected"), [("synonym", 5), ("antonym", 1.5), (4, 4), (1, 1)])
+def test_without_grades_a_pair_stands_where_it_was_asked_for(asked: Polarity | int, expected: float) -> None:
+    pairs = choices("a", asked)
+    assert level(Scale(pairs, [], {}, antonym_score=0.3), pairs[0]) == expected
+
+
+def test_few_grades_teach_little_and_many_teach_all() -> None:
+    pairs = choices("a", 3, 200)
+    expected = [
+        level(Scale(pairs, [], graded(pairs[:number], 2.0), antonym_score=0.5), pairs[-1])
+        for number in (0, 1, 5, 100)
+    ]
+    assert expected[0] == 3
+    assert expected == sorted(expected, reverse=True)
+    assert expected[1] > 2.6
+    assert expected[3] < 2.02
+
+
+def test_annotators_are_expected_to_go_on_as_they_did() -> None:
+    one, other = choices("a", "synonym"), choices("b", "synonym")
+    grades = {**graded(one[:-1], 5.0), **graded(other[:-1], 4.0)}
+    scale = Scale([*one, *other], [], grades, antonym_score=0.5)
+    assert level(scale, one[-1]) > 4.8
+    assert level(scale, other[-1]) < 4.2
+    both = Choice(one[-1].source, one[-1].candidate, ("a", "b"))
+    assert level(scale, both) == pytest.approx((level(scale, one[-1]) + level(scale, other[-1])) / 2)
+
+
+def test_a_grade_moves_a_pair_and_a_second_grader_moves_it_further_and_makes_it_surer() -> None:
+    pairs = choices("a", 2)
+    grades = {key: dict(row) for key, row in graded(pairs, 1.0, 1.5, 2.0, 2.5).items()}
+    single = Scale(pairs, [], grades, antonym_score=0.5).of_choice(pairs[3])
+    usual = level(
+        Scale(pairs, [], {k: v for k, v in grades.items() if k != pairs[3].key}, antonym_score=0.5), pairs[3]
+    )
+    for row in grades.values():
+        row["y"] = row["x"]
+    double = Scale(pairs, [], grades, antonym_score=0.5).of_choice(pairs[3])
+    assert usual < single.value < double.value < 2.5
+    assert single.certainty < double.certainty < 1
+
+
+def test_graders_of_other_scales_are_read_alike() -> None:
+    """Grader y says 4 and 3 where x says 5 and 1; each graded other pairs."""
+    same, other = choices("a", "synonym", 200), choices("a", "antonym", 200)
+    grades = {
+        **graded(same[:100], 5.0),
+        **graded(same[100:], 4.0, grader="y"),
+        **graded(other[:100], 1.0),
+        **graded(other[100:], 3.0, grader="y"),
+    }
+    given = [GivenPair("one text", f"text {grade}") for grade in (2.0, 3.5, 4.5)]
+    grades |= {pair.key: {"y": grade} for pair, grade in zip(given, (2.0, 3.5, 4.5), strict=True)}
+    scale = Scale([*same, *other], given, grades, antonym_score=0.2)
+    assert level(scale, same[0]) == pytest.approx(level(scale, same[100]), abs=0.1)
+    assert level(scale, other[0]) == pytest.approx(level(scale, other[100]), abs=0.1)
+    # Below what y gives opposites, half-way to what it gives synonyms, and above that.
+    values = [scale.of_given(pair).value for pair in given]
+    assert values == pytest.approx([2 / 3, 3, 5], abs=0.1)
+
+
+def test_a_grader_alone_is_taken_at_its_word() -> None:
+    same, other = choices("a", "synonym"), choices("a", "antonym")
+    given = [GivenPair("one text", f"text {grade}") for grade in range(6)]
+    grades = {**graded(same, 4.5), **graded(other, 2.0)}
+    grades |= {pair.key: {"x": float(grade)} for grade, pair in enumerate(given)}
+    scale = Scale([*same, *other], given, grades, antonym_score=0.5)
+    assert [scale.of_given(pair).value for pair in given] == pytest.approx([0, 1, 2, 3, 4, 5])
+
+
+def test_a_strict_grader_leaves_pairs_that_mean_the_same_where_training_takes_them_for_positive() -> None:
+    same, other = choices("a", "synonym"), choices("a", "antonym")
+    grades = {**graded(same, 3.5), **graded(other, 1.0)}
+    scale = Scale([*same, *other], [], grades, antonym_score=0.2)
+    assert level(scale, same[0]) > 4.3
+    assert level(scale, other[0]) == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("score", [0.2, 0.5])
+def test_antonyms_stand_about_their_score_in_the_order_of_their_grades(score: float) -> None:
+    pairs = choices("a", "antonym")
+    grades = graded(pairs[:-2], 0.5, 1.0, 1.5, 2.0)
+    scale = Scale(pairs, [], grades, antonym_score=score)
+    levels = [level(scale, pair) for pair in pairs]
+    assert levels[-1] == levels[-2] == pytest.approx(5 * score)
+    assert levels[:4] == sorted(levels[:4])
+    assert levels[0] < 5 * score < levels[3]
+    assert sum(levels) / len(levels) == pytest.approx(5 * score, abs=0.1)
+
+
+def test_nobody_grades_their_own_sentences() -> None:
+    pairs = choices("a", "synonym")
+    scale = Scale(pairs, [], graded(pairs, 1.0, grader="a"), antonym_score=0.5)
+    assert level(scale, pairs[0]) == 5

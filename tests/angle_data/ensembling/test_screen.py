@@ -1,0 +1,158 @@
+import pytest
+
+from angle_data.ensembling.read import Offer, group_by_source, offers
+from angle_data.ensembling.screen import REASONS, content_words, fold, gate, is_near_copy, off_topic
+from angle_data.records import Candidate, Polarity
+
+SOURCE = "Failover is disabled on the primary database."
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "reason"),
+    [
+        (SOURCE, "The primary database cannot fail over.", None),
+        (SOURCE, "", "blank"),
+        (SOURCE, " ... ", "blank"),
+        ("?!", "A sentence.", "blank"),
+        (SOURCE, "failover is DISABLED on the  primary database", "identical"),
+        (SOURCE, "“Failover is disabled on the primary database!”", "identical"),
+        (SOURCE, "[sentence 1]", "placeholder"),
+        (SOURCE, "Sentence 1", "placeholder"),
+        (SOURCE, "Antonym 2:", "placeholder"),
+        (SOURCE, "<your sentence here>", "placeholder"),
+        (SOURCE, "**Synonymous sentence:**", "placeholder"),
+        (SOURCE, "[first antonym sentence]", "placeholder"),
+        (SOURCE, "Sentence goes here", "placeholder"),
+        (SOURCE, "Sentence " + "1" * 80, None),  # must not take exponential time
+        (SOURCE, "Text 1 of the runbook", None),
+        (SOURCE, "The new output was ok", None),
+        (SOURCE, "Отказоустойчивость отключена на основной базе", "wrong_script"),
+        (SOURCE, "主数据库上的故障转移已被禁用,请尽快检查配置", "wrong_script"),
+        ("CPU 98 %", "процессор 98 %", "wrong_script"),
+        ("42 %", "forty-two percent", None),  # a source without letters has no script
+        (SOURCE, "Failover über den primären Knoten ist aus.", None),
+    ],
+)
+def test_gate_reason(source: str, text: str, reason: str | None) -> None:
+    assert gate(source, text) == reason
+    assert reason is None or reason in REASONS
+
+
+@pytest.mark.parametrize(
+    ("source_length", "length", "reason"),
+    [
+        (90, 30, None),  # exactly a third
+        (90, 29, "length_ratio"),
+        (30, 90, None),  # exactly three times
+        (30, 91, "length_ratio"),
+        (5, 25, None),  # five times, but only 20 characters more
+        (5, 26, "length_ratio"),
+        (25, 5, None),
+        (26, 5, "length_ratio"),
+    ],
+)
+def test_gate_length_ratio(source_length: int, length: int, reason: str | None) -> None:
+    assert gate("a" * source_length, "b" * length) == reason
+
+
+@pytest.mark.parametrize(
+    ("source", "antonym", "near"),
+    [
+        ("Retention covers the audit log.", "Retention does not cover the audit log.", True),
+        ("Retention doesn't cover the audit log.", "Retention covers the audit log.", True),
+        ("We can't reach the node.", "We can reach the node.", True),
+        ("Nobody reads the report, which never arrives.", "Reads the report, which arrives.", True),
+        ("The queue grew by a third.", "The queue shrank by a third.", True),  # one word for one
+        ("Scale up before noon.", "Scale down after noon.", True),  # two words for two
+        ("Scale up before noon today.", "Scale down after midnight today.", False),  # three for three
+        ("Mode is session, not transaction.", "Mode is transaction, not session.", True),  # order alone
+        ("The alert fired.", "The alert stayed silent all night long.", False),
+    ],
+)
+def test_is_near_copy(source: str, antonym: str, near: bool) -> None:
+    assert is_near_copy(source, antonym) is near
+
+
+@pytest.mark.parametrize(
+    ("words", "folded"),
+    [
+        ("slow slows slowed slowing", "slow"),
+        ("stop stops stopped stopping", "stop"),
+        ("cache caches cached caching", "cach"),
+        ("node nodes", "nod"),
+        ("red", "red"),
+        ("bus", "bus"),
+        ("as", "as"),
+    ],
+)
+def test_fold(words: str, folded: str) -> None:
+    assert {fold(word) for word in words.split()} == {folded}
+
+
+SOURCES = [
+    "The write path slowed down after fsync was enabled.",
+    "Burst credits on the log disk ran dry at noon.",
+    "Kernel update brought back the old scheduler bug.",
+]
+
+
+def offer_all(rows: list[tuple[int, Polarity, str, str]]) -> list[Offer]:
+    candidates = [
+        Candidate(f"t{source}", SOURCES[source], polarity, text, model, f"{model}{source}{polarity}")
+        for source, polarity, model, text in rows
+    ]
+    return list(offers(group_by_source(candidates)))
+
+
+def rewordings(model: str) -> list[tuple[int, Polarity, str, str]]:
+    return [(i, "synonym", model, source) for i, source in enumerate(SOURCES)]
+
+
+def lost(rows: list[tuple[int, Polarity, str, str]]) -> list[str]:
+    return [offer.candidate.text for offer in off_topic(offer_all(rows))]
+
+
+def test_content_words_drop_function_words_and_inflection() -> None:
+    found = content_words("The nodes were slowed down, and WALKING on 3 disks!")
+    assert found == {"nod", "slow", "walk", "3", "disk"}
+
+
+def test_off_topic_reply_is_found_by_what_its_annotator_usually_does() -> None:
+    rows = [*rewordings("a"), *rewordings("b"), (2, "synonym", "b", "The movie was great fun for everybody.")]
+    # Shares of b: 1, 1, 1 and 0: the reply's best is 1, so the stray sentence alone condemns nothing.
+    assert lost(rows) == []
+    rows = [*rewordings("a"), *rewordings("b")[:2], (2, "synonym", "b", "The movie was great fun.")]
+    # Shares of b: 1, 1, 0; the median is 1 and 0 < 0.36.
+    assert lost(rows) == ["The movie was great fun."]
+
+
+def test_off_topic_tolerates_a_free_annotator() -> None:
+    free: list[tuple[int, Polarity, str, str]] = [
+        (0, "synonym", "b", "commits crawl now, thank fsync"),  # shares fsync: 1 of 4
+        (1, "synonym", "b", "disk throttled around 12"),  # shares disk: 1 of 4
+        (2, "synonym", "b", "kernel regression hits latency"),  # shares kernel: 1 of 4
+    ]
+    assert lost([*rewordings("a"), *free]) == []
+
+
+def test_off_topic_counts_words_of_other_annotators() -> None:
+    rows: list[tuple[int, Polarity, str, str]] = [
+        *rewordings("a"),
+        *rewordings("b")[:2],
+        (2, "synonym", "b", "Linux patch reintroduced regression"),
+    ]
+    assert lost(rows) == ["Linux patch reintroduced regression"]
+    assert lost([*rows, (2, "antonym", "a", "A Linux patch cured the regression")]) == []
+
+
+def test_off_topic_does_not_judge_a_lone_annotator() -> None:
+    rows = [*rewordings("b")[:2], (2, "synonym", "b", "The movie was great fun.")]
+    assert lost([(i, p, "b", t) for i, p, _, t in rows]) == []  # type: ignore[misc]
+
+
+def test_off_topic_judges_polarities_apart() -> None:
+    antonyms: list[tuple[int, Polarity, str, str]] = [
+        (0, "antonym", "b", "fsync never hurt anybody here, trust me folks"),  # low shares are usual here
+        (1, "antonym", "b", "plenty credit remains whenever anybody looks"),
+    ]
+    assert lost([*rewordings("a"), *rewordings("b"), *antonyms]) == []

@@ -1,0 +1,274 @@
+"""The functions of `import angle_data`, as a notebook calls them: lists in, data sets out, a loop running."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from datasets import Dataset, DatasetDict
+from fake_openai import FakeOpenAI
+from programs import started
+
+from angle_data import ensemble, label, mine, score
+from angle_data.errors import InputError, StoppedError
+from angle_data.labelling import mine as submodule  # must not take the function's place
+from angle_data.labelling.command import llm_label
+
+
+@pytest.fixture
+def rows(examples):
+    """Twenty of the demo's texts."""
+    return [json.loads(line) for line in (examples / "texts.jsonl").read_text().splitlines()[:20]]
+
+
+@pytest.fixture
+def recorded(examples):
+    """The options of an annotator of the demo."""
+    return lambda name: {
+        "model": name,
+        "engine": "recorded",
+        "replies": str(examples / "replies" / f"{name}.jsonl"),
+    }
+
+
+def lines(path):
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def in_a_loop(function):
+    """What a function returns in a cell: called while a loop runs in this thread."""
+
+    async def cell():
+        return function()
+
+    return asyncio.run(cell())
+
+
+@pytest.mark.parametrize("given", ["strings", "dictionaries", "dataset", "path", "frame"])
+def test_texts_of_any_kind_become_the_same_candidates(given, rows, recorded, tmp_path):
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    texts = {
+        "strings": lambda: [row["text"] for row in rows],
+        "dictionaries": lambda: rows,
+        "dataset": lambda: Dataset.from_list(rows),
+        "path": lambda: path,
+        "frame": lambda: Dataset.from_list(rows).to_pandas(),
+    }[given]()
+    run = in_a_loop(lambda: label(texts, **recorded("annotator-a"), out=str(tmp_path / "run")))
+    assert run.path == tmp_path / "run"
+    found = list(run.candidates())
+    assert len(found) == run.counts["kept"] == len(run.to_dataset()) == 80
+    assert [row["source"] for row in found[::4]] == [row["text"] for row in rows]
+    if given != "strings":
+        assert [row["source_id"] for row in found[::4]] == [row["id"] for row in rows]
+    assert list(run.rejected) == []
+    assert "80" in repr(run)
+    assert "annotator-a" in repr(run)
+
+
+def test_the_whole_way_from_lists_to_splits(rows, recorded, tmp_path):
+    def cell():
+        runs = [label(rows, **recorded(f"annotator-{n}"), out=tmp_path / n) for n in "ab"]
+        return ensemble(runs, labels="ordinal", ratios=(0.5, 0.5), out=str(tmp_path / "pairs"))
+
+    pairs = in_a_loop(cell)
+    data = pairs.to_dataset()
+    assert isinstance(data, DatasetDict)
+    counts = {split: sum(kinds.values()) for split, kinds in pairs.summary.pairs.items()}
+    assert {split: len(part) for split, part in data.items()} == counts
+    assert {"text1", "text2", "score"} <= set(data["train"].column_names)
+    assert set(data["train"]["score"]) > {0.0, 1.0}  # ordinal: antonyms between random pairs and synonyms
+    assert len(list(pairs.rejected)) == sum(pairs.summary.dropped.values())
+    report = json.loads((pairs.path / "report.json").read_text())
+    assert report["settings"]["labels"] == "ordinal"
+    assert f"train {counts['train']}" in repr(pairs)
+
+
+def test_mined_pairs_and_lists_of_pairs_are_graded(rows, tmp_path):
+    mined = mine(rows, out=tmp_path / "mined.jsonl", n=12)
+    assert len(mined) == len(mined.to_dataset()) == 12
+    assert "near" in repr(mined)
+    replies = tmp_path / "grades.jsonl"
+    own = [{"text1": "one", "text2": "two"}]
+    reply = json.dumps({"grades": [{"id": 1, "score": 2}]})
+    replies.write_text(
+        "".join(
+            json.dumps({"text1": row["text1"], "text2": row["text2"], "reply": reply}) + "\n"
+            for row in [*mined, *own]
+        )
+    )
+    options = {"model": "grader", "engine": "recorded", "replies": replies}
+    graded = in_a_loop(lambda: score(pairs=mined, out=tmp_path / "graded", **options))
+    assert [row["score"] for row in graded.grades()] == [2.0] * 12
+    assert len(graded.to_dataset()) == 12
+    assert score(pairs=own, out=tmp_path / "own", **options).counts["kept"] == 1
+
+
+def test_the_same_call_goes_on_and_asks_nothing_twice(rows, recorded, tmp_path):
+    out = tmp_path / "run"
+    texts = [row["text"] for row in rows]
+    first = label(texts, **recorded("annotator-a"), out=out)
+    again = label(texts, **recorded("annotator-a"), out=out)
+    assert (first.counts["asked"], again.counts["asked"]) == (40, 0)
+    assert len(list((out / ".angle").rglob("*.jsonl"))) == 1
+    fewer = label(texts[:5], **recorded("annotator-a"), out=out)
+    assert (fewer.counts["asked"], fewer.counts["kept"]) == (0, 20)
+
+
+def test_options_reach_the_server_as_those_of_the_command_do(tmp_path):
+    with FakeOpenAI(extra=["reasoning_effort"]) as server:
+        run = in_a_loop(
+            lambda: label(
+                ["One node left."],
+                model="some-model",
+                base_url=server.url,
+                temperature=None,
+                param={"reasoning_effort": "low"},
+                polarity="synonym",
+                out=tmp_path / "run",
+            )
+        )
+    [request] = [seen.body for seen in server.seen]
+    assert request["reasoning_effort"] == "low"
+    assert "temperature" not in request
+    assert run.counts["requests"] == 1
+
+
+def test_a_forecast_sends_and_leaves_nothing(rows, tmp_path):
+    run = label(rows, model="gpt-4o-mini", out=tmp_path / "run", dry_run=True)
+    assert run.counts["requests"] == run.forecast.requests == 40
+    assert not run.path.exists()
+    with pytest.raises(TypeError, match="needs out"):
+        label(rows, model="gpt-4o-mini")
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "said"),
+    [
+        ({"temprature": 0.2}, TypeError, "no option 'temprature'; did you mean temperature?"),
+        ({"base_urls": "http://x/v1"}, TypeError, "did you mean base_url?"),
+        ({"concurrency": "64"}, InputError, "concurrency must be of type int, got '64'"),
+        ({"retry_rejected": "yes"}, InputError, "retry_rejected must be of type bool, got 'yes'"),
+        ({"size": 0}, InputError, "--size must be at least 1, got 0"),
+        ({"engine": "recorded"}, InputError, "--replies"),
+    ],
+)
+def test_wrong_options_are_named_and_leave_nothing(options, kind, said, rows, tmp_path):
+    with pytest.raises(kind, match=said.replace("?", r"\?")):
+        label(rows, model="m", out=tmp_path / "new" / "run", **options)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ([], "an empty list"),
+        ([3], "item 1 is of type int; give strings or dictionaries"),
+        ({"train": []}, "got a dict; give one part of it"),
+        (None, "texts: got None"),
+        (7, "got 7"),
+        ([{"body": "x"}], "no field 'text'"),
+        ("no-such.jsonl", "no-such.jsonl does not exist"),
+    ],
+)
+def test_wrong_texts_are_named_and_leave_nothing(texts, said, recorded, tmp_path):
+    with pytest.raises(InputError, match=said):
+        label(texts, **recorded("annotator-a"), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_of_somebody_else_is_left_as_it_is(rows, recorded, tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds no labelling run"):
+        label(rows, **recorded("annotator-a"), out=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_limit_is_an_error_that_can_be_caught_and_keeps_the_replies(rows, tmp_path):
+    def cell():
+        with FakeOpenAI() as server:
+            label(
+                rows,
+                model="m",
+                base_url=server.url,
+                out=tmp_path / "r",
+                max_tokens_total=450,
+                max_tokens=100,
+                concurrency=1,
+            )
+
+    with pytest.raises(StoppedError, match="stopped at"):
+        in_a_loop(cell)
+    assert lines(tmp_path / "r" / "journal.jsonl")
+
+
+def test_the_names_stay_functions_whatever_is_imported():
+    import angle_data.ensembling.build
+    import angle_data.labelling.label
+    import angle_data.labelling.score
+
+    assert submodule.mine is not angle_data.mine
+    for name in ("label", "score", "ensemble", "mine"):
+        assert callable(getattr(angle_data, name)), name
+    assert {"label", "ensemble", "Run"} <= set(dir(angle_data))
+    with pytest.raises(AttributeError, match="no attribute 'labels'"):
+        angle_data.labels  # noqa: B018
+
+
+def test_every_option_of_the_command_is_one_of_the_function(rows, tmp_path):
+    import inspect
+
+    with pytest.raises(TypeError, match="it has") as error:
+        label(rows, model="m", out=tmp_path, zzz=1)
+    known = set(str(error.value).split("it has ")[1].split(", "))
+    assert known == set(inspect.signature(llm_label).parameters) - {"texts", "quiet", "verbose", "as_json"}
+
+
+def test_nothing_is_printed_and_logging_is_left_alone(rows, recorded, tmp_path):
+    program = textwrap.dedent(
+        f"""
+        import logging
+        from angle_data import label
+        texts = {[row["text"] for row in rows]!r}
+        run = label(texts, out={str(tmp_path / "run")!r}, **{recorded("annotator-a")!r})
+        assert not logging.getLogger("angle").handlers
+        assert logging.getLogger("angle").propagate
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_stop_button_ends_a_cell_and_keeps_the_replies(tmp_path):
+    """A kernel's loop leaves Ctrl-C to Python, unlike `asyncio.run`, which holds the first one back."""
+    with FakeOpenAI(latency_s=0.3) as server:
+        program = textwrap.dedent(
+            f"""
+            import asyncio
+            from angle_data import label
+            async def cell():
+                try:
+                    label([f"Node {{n}} left." for n in range(400)], model="m", out={str(tmp_path / "run")!r},
+                          base_url={server.url!r}, concurrency=2)
+                except KeyboardInterrupt as stop:
+                    return f"stopped: {{stop}}"
+            print(asyncio.new_event_loop().run_until_complete(cell()))
+            """
+        )
+        with started([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+            while not (tmp_path / "run" / "journal.jsonl").exists() or not lines(
+                tmp_path / "run" / "journal.jsonl"
+            ):
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate()
+    assert out == "stopped: everything so far is kept\n", err
+    assert "waiting for" in err
+    replies = lines(tmp_path / "run" / "journal.jsonl")
+    assert 0 < len(replies) < 100
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["counts"]["replied"] == len(replies)

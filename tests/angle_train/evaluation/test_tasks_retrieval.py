@@ -1,0 +1,151 @@
+"""Caption and duplicate search: ranks, ties, recall and strict accuracy on sets counted by hand."""
+
+import numpy as np
+import pytest
+
+from angle_data.errors import InputError
+from angle_data.jsonl import write_jsonl
+from angle_train.evaluation.similarity import unit_rows
+from angle_train.evaluation.task import Settings, TaskData
+from angle_train.evaluation.tasks import retrieval
+from angle_train.evaluation.tasks.retrieval import CaptionTask, DuplicateTask, ranks_of, top_k
+from angle_train.evaluation.tasks.sources import DataFolder
+
+SETTINGS = Settings()
+RNG = np.random.default_rng(0)
+
+
+def angle(degrees):
+    return np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
+
+
+def table(degrees):
+    """An encoder that looks up the direction of every text."""
+    return lambda items: np.array([angle(degrees[item]) for item in items], dtype=np.float32)
+
+
+def circle(degrees):
+    return unit_rows(np.array([angle(d) for d in degrees]))
+
+
+@pytest.mark.parametrize("block", [10_000_000, 7])
+def test_nearest_in_order_and_equal_ones_by_position(monkeypatch, block):
+    monkeypatch.setattr("angle_train.evaluation.similarity._BLOCK_CELLS", block)
+    documents = circle([50, 10, 10, 0, 90])
+    found = top_k(circle([0, 88]), documents, 3)
+    assert found.tolist() == [[3, 1, 2], [4, 0, 1]]
+
+
+@pytest.mark.parametrize("block", [10_000_000, 9])
+def test_ranks_leave_out_the_query_and_count_ties_against_the_model(monkeypatch, block):
+    monkeypatch.setattr("angle_train.evaluation.similarity._BLOCK_CELLS", block)
+    # From 0°: 5° (rank 1), 10° twice (one relevant: last of the two, rank 3), 40° (4), 80° (5).
+    unit = circle([0, 10, 5, 10, 80, 40])
+    queries = np.array([0, 4])
+    relevant = [np.array([1, 4]), np.array([5, 0])]
+    assert [r.tolist() for r in ranks_of(relevant, queries, unit)] == [[3, 5], [1, 5]]
+    assert ranks_of([np.array([1])], np.array([0]), circle([0, 120, 100]))[0].tolist() == [2]  # far below 0
+    same = np.ones((4, 2)) / np.sqrt(2)
+    assert ranks_of([np.array([1, 2])], np.array([0]), same)[0].tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("block", [10_000_000, 999 * 7, 999])
+def test_copies_of_a_report_are_ties_whatever_block_they_are_in(monkeypatch, block):
+    monkeypatch.setattr("angle_train.evaluation.similarity._BLOCK_CELLS", block)
+    one = unit_rows(RNG.normal(size=(333, 48)))
+    unit = np.vstack([one, one, one])
+    queries = np.arange(333)
+    found = ranks_of([np.array([row + 333]) for row in queries], queries, unit)
+    assert np.unique(np.concatenate(found)).tolist() == [2]  # behind the copy that is not relevant
+    assert top_k(one, unit, 3).tolist() == [[row, row + 333, row + 666] for row in queries]
+
+
+def captions(tmp_path, images):
+    write_jsonl(tmp_path / "flickr30k" / "test.jsonl", ({"captions": texts} for texts in images))
+    task = CaptionTask(TaskData("flickr30k"), None)
+    return task, task.load(DataFolder(tmp_path))
+
+
+def test_strict_accuracy_wants_all_captions_of_the_image_and_no_other(tmp_path):
+    degrees = {"a1": 0, "a2": 1, "a3": 2, "b1": 40, "b2": 41, "b3": 80, "c1": 78, "c2": 120, "c3": 121}
+    task, data = captions(tmp_path, [["a1", "a2", "a3"], ["b1", "b2", "b3"], ["c1", "c2", "c3"]])
+    outcome = task.measure(data, table(degrees), SETTINGS)
+    # a finds its own. b has b2 beside it, but a3 (38° away) comes before b3 (40°). c has b3 beside it.
+    assert outcome.statistics["strict_accuracy"].value() == pytest.approx(1 / 3)
+    assert outcome.statistics["strict_accuracy_without_query"].value() == pytest.approx(1 / 3)
+    assert outcome.statistics["recall"].value() == pytest.approx(np.mean([3, 2, 1]) / 3)
+
+
+def test_captions_that_read_alike_are_the_same_caption(tmp_path):
+    task, data = captions(tmp_path, [["x", "dog"], ["y", "dog"]])
+    encode = table({"x": 0, "y": 90, "dog": 30})
+    assert task.measure(data, encode, SETTINGS).statistics["strict_accuracy"].value() == 1
+    with pytest.raises(InputError, match=r"images have \[1, 2\] captions"):
+        captions(tmp_path, [["x", "y"], ["z"]])
+    with pytest.raises(InputError, match="captions must be a list of texts, got 'x'"):
+        captions(tmp_path, ["x"])
+
+
+def test_duplicates_are_searched_among_all_reports(tmp_path):
+    degrees = [0, 5, 10, 60, 65]
+    clusters = ["a", "b", "a", "c", "a"]
+    write_jsonl(
+        tmp_path / "bugs" / "test.jsonl",
+        ({"title": f"{d}", "body": "", "cluster": c} for d, c in zip(degrees, clusters, strict=True)),
+    )
+    task = DuplicateTask(TaskData("bugs"), None, "test")
+    data = task.load(DataFolder(tmp_path))
+    assert data.queries.tolist() == [0, 2, 4]
+    outcome = task.measure(data, table({f"{d}\n": d for d in degrees}), SETTINGS)
+    # From 0°: 10° at rank 2, 65° at 4. From 10°: 0° at 2, 65° at 4. From 65°: 10° at 2, 0° at 4.
+    assert outcome.statistics["map"].value() == pytest.approx((1 / 2 + 2 / 4) / 2)
+    assert outcome.statistics["mrr"].value() == pytest.approx(1 / 2)
+    assert outcome.statistics["recall@1"].value() == 0
+    assert outcome.statistics["recall@5"].value() == 1
+    write_jsonl(tmp_path / "bugs" / "test.jsonl", [{"text": "x", "cluster": 1}, {"text": "y", "cluster": 2}])
+    with pytest.raises(InputError, match="no two reports are in one cluster"):
+        task.load(DataFolder(tmp_path))
+    write_jsonl(tmp_path / "bugs" / "test.jsonl", [{"text": "x"}])
+    with pytest.raises(InputError, match="no cluster; a report without duplicates has one of its own"):
+        task.load(DataFolder(tmp_path))
+
+
+def pool(tmp_path, clusters):
+    rows = ({"text": f"t{i}", "cluster": cluster} for i, cluster in enumerate(clusters))
+    write_jsonl(tmp_path / "bugs" / "test.jsonl", rows)
+    task = DuplicateTask(TaskData("bugs"), None, "test")
+    return task, task.load(DataFolder(tmp_path))
+
+
+def test_what_is_drawn_for_intervals_of_duplicate_search_are_clusters(tmp_path, monkeypatch):
+    # Cluster b has three queries that find nothing at rank 1, a has two that do.
+    ranks = {0: [1], 2: [2, 3], 3: [3, 4], 4: [2, 3], 5: [1]}
+    monkeypatch.setattr(
+        retrieval, "ranks_of", lambda relevant, queries, unit: [np.array(ranks[row]) for row in queries]
+    )
+    task, data = pool(tmp_path, "acbbba")
+    assert data.cluster.tolist() == [0, 1, 1, 1, 0]
+    outcome = task.measure(data, table({f"t{i}": i for i in range(6)}), SETTINGS)
+    assert outcome.details == {"pool": 6, "queries": 5, "clusters": 2}
+    recall = outcome.statistics["recall@1"]
+    assert (recall.size, recall.value()) == (2, pytest.approx(2 / 5))
+    # Only a; only b; a twice and b once: four of seven queries.
+    assert recall.resampled(np.array([[2, 0], [0, 2], [2, 1]])) == pytest.approx([1, 0, 4 / 7])
+
+
+def test_a_twin_of_another_image_stands_for_one_caption_not_for_two(tmp_path):
+    task, data = captions(tmp_path, [["a", "dog", "cat"], ["b", "dog", "far"]])
+    degrees = {"a": 0, "dog": 5, "cat": 30, "b": 90, "far": 100}
+    found = task.measure(data, table(degrees), SETTINGS)
+    # a finds itself and both dogs: the second takes the place of cat. b finds itself, far and cat.
+    assert found.statistics["recall"].value() == pytest.approx((2 + 2) / 6)
+    assert found.statistics["strict_accuracy"].value() == 0
+
+
+def test_without_the_queries_a_twin_of_the_query_is_no_caption_to_be_found(tmp_path):
+    task, data = captions(tmp_path, [["a", "dog"], ["b", "a"]])
+    degrees = {"a": 0, "dog": 5, "b": 40}
+    found = task.measure(data, table(degrees), SETTINGS)
+    # The index holds dog and the second image's a: a finds its twin, b finds dog.
+    assert found.statistics["strict_accuracy_without_query"].value() == 0
+    assert found.statistics["strict_accuracy"].value() == 0  # itself and its twin in place of dog

@@ -1,0 +1,256 @@
+"""Classification with frozen embeddings: protocols against plain loops, features, odd and small sets."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, train_test_split
+
+from angle_data.errors import InputError
+from angle_data.jsonl import write_jsonl
+from angle_train.evaluation.task import Settings, load_task
+from angle_train.evaluation.tasks import transfer as task_transfer
+from angle_train.evaluation.tasks.sources import DataFolder
+from angle_train.evaluation.tasks.transfer import MRPC, NLI, SST2, Classified, Examples, classify
+
+SETTINGS = Settings()
+
+
+def pair(number, label):
+    return {"text1": f"a {number}", "text2": f"b {number}", "label": label}
+
+
+def text(number, label):
+    return {"text": f"t {number}", "label": label}
+
+
+def apart(items):
+    """Embeddings that tell the even numbers at the end of the first text from the odd ones."""
+    odd = [int((item if isinstance(item, str) else item[0]).split()[1]) % 2 for item in items]
+    noise = np.random.default_rng(0).normal(size=(len(items), 3))
+    return np.c_[np.array(odd) * 8 - 4, noise].astype(np.float32)
+
+
+def write(root, split, rows):
+    write_jsonl(root / f"{split}.jsonl", rows)
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_a_class_that_training_lacks_is_one_line_with_its_place(tmp_path, split):
+    root = tmp_path / "transfer" / "sst2"
+    for name in ("train", "validation", "test"):
+        write(root, name, (text(i, i % 2) for i in range(40)))
+    write(root, split, (text(i, i % 3) for i in range(20)))
+    with pytest.raises(InputError) as error:
+        load_task("sst2").load(DataFolder(tmp_path))
+    assert str(error.value) == (
+        f"{root}/{split}.jsonl:3: class 2 is not among those of transfer/sst2/train: 0, 1"
+    )
+
+
+def test_texts_without_an_agreed_label_are_left_out_by_all_their_names(tmp_path):
+    rows = [{"premise": f"p {i}", "hypothesis": "h", "label": i % 3} for i in range(60)]
+    unknown = [row | {"label": label} for row, label in zip(rows, (-1, -1.0, "-1", "-"), strict=False)]
+    for split in ("train", "validation", "test"):
+        write(tmp_path / "snli", split, rows + unknown)
+    data = load_task("snli").load(DataFolder(tmp_path))
+    assert [len(part.labels) for part in (data.train, data.validation, data.test)] == [60, 60, 60]
+    write(tmp_path / "snli", "test", unknown)
+    with pytest.raises(InputError, match="snli/test: no row has a label"):
+        load_task("snli").load(DataFolder(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "labels", "message"),
+    [
+        # A fold of ten takes two of eleven, and nine are not divided into ten again.
+        ("mr", "all", [0] * 11 + [1] * 30, "2 classes, the rarest with 11 of 41 texts; .* at least 12 each"),
+        ("trec", "train", [0] * 9 + [1] * 30, "2 classes, .* with 9 of 39 texts; .* at least 10 each"),
+        ("trec", "train", [1] * 30, "1 classes, the rarest with 30 of 30 texts; two classes of"),
+        ("sst2", "train", [0] * 9 + [1] * 39, "2 classes, .* with 9 of 48 texts; .* at least 10 each"),
+    ],
+)
+def test_sets_that_are_too_small_are_one_line(tmp_path, name, split, labels, message):
+    task = load_task(name)
+    root = tmp_path / task.data.folder
+    write(root, split, (text(i, label) for i, label in enumerate(labels)))
+    write(root, "test", (text(i, 1) for i in range(5)))
+    with pytest.raises(InputError, match=f"{task.data.folder}/{split}: .*{message}"):
+        task.load(DataFolder(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "labels"),
+    [
+        ("mr", "all", [0] * 12 + [1] * 14),
+        ("trec", "train", [0] * 10 + [1] * 14),
+        ("sst2", "train", [0] * 10 + [1] * 10 + [2] * 10),
+    ],
+)
+def test_the_smallest_sets_allowed_are_measured_without_a_warning(tmp_path, monkeypatch, name, split, labels):
+    monkeypatch.setattr(task_transfer, "GRIDS", dict.fromkeys(task_transfer.GRIDS, (1.0,)))  # one C will do
+    task = load_task(name)
+    root = tmp_path / task.data.folder
+    write(root, split, (text(i, label) for i, label in enumerate(labels)))
+    write(root, "test", (text(i, 1) for i in range(5)))
+    outcome = task.measure(task.load(DataFolder(tmp_path)), apart, SETTINGS)
+    assert 0 <= outcome.statistics["accuracy"].value() <= 1
+
+
+def test_f1_is_of_class_1_and_needs_one(tmp_path, monkeypatch):
+    found = Classified(np.array([1, 1, 0, 0, 0]), np.ones(5), (1.0,), 0.5)
+    monkeypatch.setattr(task_transfer, "classify", lambda *given: found)
+    task = load_task("mrpc-transfer")
+    write(tmp_path / "mrpc", "train", (pair(i, float(i % 2)) for i in range(40)))
+    write(tmp_path / "mrpc", "test", (pair(i, label) for i, label in enumerate([1, 0, 0, 0, 1])))
+    data = task.load(DataFolder(tmp_path))
+    # In the order of words and labels: gold 0 0 0 1 1 against 1 1 0 0 0. No hit of class 1; one of class 0.
+    assert data.test.labels == ["0", "0", "0", "1", "1"]
+    outcome = task.measure(data, apart, SETTINGS)
+    assert outcome.statistics["f1"].value() == 0
+    assert outcome.statistics["accuracy"].value() == pytest.approx(1 / 5)
+    write(tmp_path / "mrpc", "train", (pair(i, i % 2 + 2) for i in range(40)))
+    with pytest.raises(InputError, match="mrpc/train: no text of class 1, which F1 is about"):
+        task.load(DataFolder(tmp_path))
+
+
+def test_pairs_are_ordered_by_the_length_of_both_texts(tmp_path):
+    rows = [
+        {"text1": "a", "text2": "x y z", "label": 0},
+        {"text1": "b", "text2": "x", "label": 1},
+        {"text1": "c", "text2": "x y", "label": 0},
+        {"text1": "d", "text2": "x y", "label": 1},
+        {"text1": "e f", "text2": "", "label": 0},
+    ]
+    write(tmp_path / "mrpc", "train", (pair(i, i % 2) for i in range(40)))
+    write(tmp_path / "mrpc", "test", rows)
+    data = load_task("mrpc-transfer").load(DataFolder(tmp_path))
+    assert [first for first, _ in data.test.items] == ["b", "c", "d", "a", "e f"]
+
+
+def blobs(n, classes, seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(classes, size=n)
+    return Examples((rng.normal(size=(n, 4)) + labels[:, None] * 0.7).astype(np.float32), labels)
+
+
+def slow_choice(train, grid, parts, seed):
+    def accuracy(c):
+        return np.mean(
+            [
+                LogisticRegression(C=c, random_state=seed, max_iter=1000)
+                .fit(train.features[a], train.labels[a])
+                .score(train.features[b], train.labels[b])
+                for a, b in parts
+            ]
+        )
+
+    scores = [round(100 * accuracy(c), 2) for c in grid]
+    best = grid[int(np.argmax(scores))]
+    return LogisticRegression(C=best, random_state=seed, max_iter=1000).fit(train.features, train.labels)
+
+
+def test_nested_folds_equal_a_plain_loop(monkeypatch):
+    monkeypatch.setattr(task_transfer, "FOLDS", 3)
+    data, ten = blobs(61, 2, 0), StratifiedKFold(3, shuffle=True, random_state=1111)
+    accuracies, predicted = [], np.full(61, -1)
+    for a, b in ten.split(data.features, data.labels):
+        train = data.take(a)
+        parts = list(ten.split(train.features, train.labels))
+        final = slow_choice(train, [0.25, 0.5, 1, 2, 4, 8], parts, 1111)
+        predicted[b] = final.predict(data.features[b])
+        accuracies.append((predicted[b] == data.labels[b]).mean())
+    found = classify("nested", data, None, data, 1111)
+    assert found.predicted.tolist() == predicted.tolist()
+    correct = (found.predicted == data.labels).astype(float)
+    assert np.average(correct, weights=found.weights) == pytest.approx(np.mean(accuracies))
+    assert len(found.regularisation) == 3
+
+
+def test_folds_of_train_equal_a_plain_loop(monkeypatch):
+    monkeypatch.setattr(task_transfer, "FOLDS", 3)
+    train, test = blobs(60, 3, 1), blobs(30, 3, 2)
+    parts = list(StratifiedKFold(3, shuffle=True, random_state=5).split(train.features, train.labels))
+    final = slow_choice(train, [0.5, 1, 2, 4, 8, 16, 32], parts, 5)
+    found = classify("folds", train, None, test, 5)
+    assert found.predicted.tolist() == final.predict(test.features).tolist()
+    assert found.regularisation == (final.C,)
+
+
+def test_the_dev_split_chooses_c_and_is_not_learned_from():
+    train, dev, test = blobs(40, 2, 3), blobs(40, 2, 4), blobs(40, 2, 5)
+    scores = {
+        c: LogisticRegression(C=c).fit(train.features, train.labels).score(dev.features, dev.labels)
+        for c in (0.25, 0.5, 1, 2, 4, 8)
+    }
+    best = max(scores, key=lambda c: (round(scores[c], 4), -c))
+    found = classify("split", train, dev, test, 1)
+    assert found.regularisation == (best,)
+    assert found.dev_accuracy == pytest.approx(scores[best])
+    expected = LogisticRegression(C=best).fit(train.features, train.labels).predict(test.features)
+    assert found.predicted.tolist() == expected.tolist()
+
+
+def write_classes(folder, split, n=24, classes=2, **columns):
+    write_jsonl(
+        folder / f"{split}.jsonl",
+        (
+            {"text": "w " * (i % 5) + f"t{i}", "label": i % classes}
+            | {k: v.format(i) for k, v in columns.items()}
+            for i in range(n)
+        ),
+    )
+
+
+def numbers(items):
+    rng = {item: np.random.default_rng(abs(len(str(item)) * 7 + sum(map(ord, str(item))))) for item in items}
+    return np.array([rng[item].normal(size=3) for item in items], dtype=np.float32)
+
+
+def test_features_of_pairs_are_difference_and_product(tmp_path, monkeypatch):
+    seen = {}
+
+    def note(protocol, train, dev, test, seed):
+        seen["train"], seen["test"] = train, test
+        return classify(protocol, train, dev, test, seed)
+
+    write_classes(tmp_path / "mrpc", "train", sentence1="a{}", sentence2="b{}")
+    write_classes(tmp_path / "mrpc", "test", sentence1="c{}", sentence2="d{}")
+    data = MRPC.load(DataFolder(tmp_path))
+    monkeypatch.setattr(task_transfer, "classify", note)
+    outcome = MRPC.measure(data, numbers, SETTINGS)
+    u, v = numbers([a for a, _ in data.train.items]), numbers([b for _, b in data.train.items])
+    assert np.allclose(seen["train"].features, np.c_[np.abs(u - v), u * v])
+    assert seen["test"].features.shape == (24, 6)
+    assert set(outcome.statistics) == {"accuracy", "f1"}
+
+
+def test_inference_gives_the_encoder_both_sentences_as_one_input(tmp_path):
+    seen = []
+    for split in ("train", "validation"):
+        write_classes(tmp_path / "nli", split, premise="p{}", hypothesis="h{}")
+    data = NLI.load(DataFolder(tmp_path))
+    assert data.validation is None  # it is what is judged; C is chosen on a part of train
+
+    def encode(items):
+        seen.extend(items)
+        return numbers(items)
+
+    outcome = NLI.measure(data, encode, SETTINGS)
+    assert ("p3", "h3") in seen
+    assert outcome.details["train"] == 24
+
+
+def test_a_task_without_dev_split_holds_out_a_tenth(tmp_path):
+    for split in ("train", "test"):
+        write_classes(tmp_path / "transfer" / "sst2", split, n=40)
+    data = SST2.load(DataFolder(tmp_path))
+    train = Examples(numbers(data.train.items), np.array(list(map(int, data.train.labels))))
+    tenth = train_test_split(np.arange(40), test_size=0.1, random_state=1111, stratify=train.labels)
+    kept, held = map(train.take, tenth)
+    assert (
+        classify("split", train, None, train, 1111).dev_accuracy
+        == classify("split", kept, held, train, 1111).dev_accuracy
+    )
+    assert len(held.labels) == 4
+    write_classes(tmp_path / "transfer" / "sst2", "validation", n=30)
+    assert len(SST2.load(DataFolder(tmp_path)).validation.labels) == 30

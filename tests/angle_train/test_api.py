@@ -1,0 +1,168 @@
+"""The functions of `import angle_train`, as a notebook calls them: rows in memory, a loop running."""
+
+import asyncio
+import json
+from html.parser import HTMLParser
+
+import pytest
+from datasets import Dataset
+
+from angle_data.errors import InputError
+from angle_train import evaluate, fit
+from angle_train.run import FitConfig  # must not take the function's place
+
+FAST = {"loss": "papers", "epochs": 2, "batch_size": 16, "learning_rate": 1e-3, "evals_per_epoch": 1}
+
+
+def in_a_loop(function):
+    """What a function returns in a cell: called while a loop runs in this thread."""
+
+    async def cell():
+        return function()
+
+    return asyncio.run(cell())
+
+
+class Tags(HTMLParser):
+    """The tags of a part of a page, and its texts."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.texts = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        assert not any(name.startswith("on") for name, _ in attrs)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory, tiny_model_dir, rows):
+    """A run on rows in memory: a data set to train on, lists for the rest."""
+    out = tmp_path_factory.mktemp("api") / "model"
+
+    def call():
+        data, options = Dataset.from_list(rows[:60]), {"device": "cpu", **FAST}
+        return fit(data, backbone=tiny_model_dir, out=str(out), dev=rows[:60], test=rows[60:], **options)
+
+    return call, in_a_loop(call)
+
+
+def test_rows_in_memory_become_a_model_that_encodes(fitted, rows):
+    _, result = fitted
+    assert (result.path / "report.html").is_file()
+    assert not result.already_finished
+    assert {(note.role, note.name, note.pairs) for note in result.report.data} == {
+        ("train", "train", 60),
+        ("dev", "dev", 60),
+        ("test", "test", len(rows) - 60),
+    }
+    assert result.report.recipe["training"]["epochs"] == 2
+    assert result.model is result.model
+    assert result.model.encode(["One node left."]).shape == (1, 32)
+
+
+def test_figures_are_those_of_the_terminal(fitted):
+    _, result = fitted
+    [row] = [row for row in result.figures if (row["role"], row["model"]) == ("test", "tuned")]
+    shown = next(found for found in result.report.results if (found.role, found.model) == ("test", "tuned"))
+    assert row["score"] == pytest.approx(100 * shown.score.value)
+    assert row["difference"] == pytest.approx(100 * shown.difference.delta)
+    assert f"{row['score']:.1f}" in repr(result)
+    assert result.report.headline() in repr(result)
+
+
+def test_a_result_shows_itself_without_scripts(fitted):
+    _, result = fitted
+    page = Tags(result._repr_html_())
+    assert {"h3", "table", "td"} <= set(page.tags) <= {
+        "div", "h3", "p", "small", "table", "thead", "tbody", "tr", "th", "td",
+    }  # fmt: skip
+    assert page.texts[0] == result.report.headline()
+    assert page.tags.count("tr") == 1 + len(result.figures)
+
+
+def test_the_same_call_reopens_what_is_finished(fitted):
+    call, result = fitted
+    again = in_a_loop(call)
+    assert again.already_finished
+    assert again.report == result.report
+
+
+def test_models_are_measured_on_rows_in_memory(fitted, tiny_model_dir, rows, tmp_path):
+    _, result = fitted
+    page = tmp_path / "page.html"
+    found = in_a_loop(lambda: evaluate(result, pairs=rows[:30], baseline=tiny_model_dir, report=str(page)))
+    assert found.figures[0]["model"] == "word overlap"
+    assert {row["count"] for row in found.figures} == {30}
+    assert found.figures[-1]["difference"] is not None
+    assert found.path == page
+    assert page.is_file()
+    assert "<table>" in found._repr_html_()
+    assert f"{found.figures[-1]['score']:.1f}" in repr(found)
+    assert found.failed == {}
+
+
+def test_texts_of_the_user_are_escaped(tiny_model_dir, rows, tmp_path):
+    path = tmp_path / "a<script>b.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows[:30])))
+    page = evaluate(tiny_model_dir, pairs=path)._repr_html_()
+    assert "a&lt;script&gt;b" in page
+    assert "script" not in Tags(page).tags
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "said"),
+    [
+        ({"epoch": 1}, TypeError, "no option 'epoch'; did you mean epochs"),
+        ({"batchsize": 1}, TypeError, "did you mean batch_size"),
+        ({"epochs": -1}, InputError, "epochs"),
+        ({"recipe": "papier"}, InputError, "no recipe is called 'papier'"),
+        ({"dev": "no-such.csv"}, InputError, "no-such.csv does not exist"),
+        ({"dev": [{"text1": "a"}, {"text1": "b"}]}, InputError, "no text columns"),
+        ({"dev": 3}, InputError, "dev: got 3"),
+        ({"device": "abacus"}, InputError, "--device abacus"),
+        ({"backbone": "./nowhere"}, InputError, "nowhere does not exist"),
+    ],
+)
+def test_what_cannot_be_fitted_leaves_nothing(options, kind, said, tiny_model_dir, rows, tmp_path):
+    options = {"backbone": tiny_model_dir, "device": "cpu", **options}
+    with pytest.raises(kind, match=said):
+        fit(rows, out=tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_to_train_on_is_said(tiny_model_dir, tmp_path):
+    with pytest.raises(InputError, match="nothing to train on"):
+        fit(backbone=tiny_model_dir, out=tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "said"),
+    [
+        ({"splits": "dev"}, TypeError, "did you mean split"),
+        ({"task": "stsb"}, InputError, "either --pairs FILE or --task NAME"),
+        ({"seed": 1}, InputError, "--seed goes with --task only"),
+        ({"report": "page.txt"}, InputError, "give the name of a page"),
+    ],
+)
+def test_what_cannot_be_measured_is_named(options, kind, said, tiny_model_dir, rows):
+    with pytest.raises(kind, match=said):
+        evaluate(tiny_model_dir, pairs=rows[:30], **options)
+
+
+def test_a_model_in_memory_is_not_taken_for_a_path(tiny_model, rows):
+    with pytest.raises(InputError, match="SentenceTransformer is neither a path nor a name"):
+        evaluate(tiny_model, pairs=rows)
+
+
+def test_the_names_stay_functions_whatever_is_imported():
+    import angle_train.evaluation.suite
+
+    assert FitConfig
+    for name in ("fit", "evaluate"):
+        assert getattr(angle_train, name) is getattr(angle_train.api, name)
+    assert {"fit", "evaluate", "Fitted"} <= set(dir(angle_train))
