@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from angle_data.labelling.asking.forecast import SessionPlan
     from angle_data.labelling.mine import MineResult
     from angle_data.labelling.pilot import PilotResult
-    from angle_data.labelling.plan import BudgetPlan
 
 _NOT_HERE = ("quiet", "verbose", "as_json")  # a program's own matters
 
@@ -63,13 +62,13 @@ class Run:
         path: The folder.
         model: The annotator's name.
         counts: What the command prints with `--json`.
-        forecast: What was found out by `dry_run`, `plan` or `pilot`; after the first two nothing was asked.
+        forecast: What was found out by `dry_run`, after which nothing was asked, or `pilot`.
     """
 
     path: Path
     model: str
     counts: Mapping[str, Any]
-    forecast: SessionPlan | BudgetPlan | PilotResult | None = None
+    forecast: SessionPlan | PilotResult | None = None
 
     def candidates(self) -> Rows:
         """Return the sentences that `label` kept: `source_id, source, polarity, text, model, key`."""
@@ -160,7 +159,7 @@ def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
         texts: A list of strings, or of dictionaries with `text` and perhaps `id`; a `datasets.Dataset`; or
             the path of a file.
         model: `chatgpt`, `llama`, `chatglm`, or any other name of a model.
-        out: The run folder; the same call goes on where it stopped. Needed but for `plan`.
+        out: The run folder; the same call goes on where it stopped.
         **options: Those of the command: `size=2`, `polarity="synonym"`, `prompts="structured"`,
             `max_usd=5`, `base_url="http://localhost:8000/v1"`, `param={"reasoning_effort": "low"}`,
             `pilot=50`, `dry_run=True` … Options that can be repeated take one value or a list.
@@ -175,16 +174,14 @@ def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
     from angle_data.labelling.command import llm_label
 
     given = _options("label", llm_label, {**options, "model": model, "out": out}, ("texts",))
-    dry_run, planned = given.pop("dry_run"), given["plan"]
+    dry_run = given.pop("dry_run")
     if out is None:
-        if not planned:
-            raise TypeError("label() needs out, the run folder")
-        given["out"] = Path("runs")
+        raise TypeError("label() needs out, the run folder")
     given["texts"] = Path()
     config = LabelConfig(engine=EngineConfig(**_take(EngineConfig, given)), **_take(LabelConfig, given))
     with ExitStack() as stack:
         folder = config.out / IN_MEMORY
-        if dry_run or planned:  # leave nothing behind
+        if dry_run:  # leave nothing behind
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         [file] = stack.enter_context(sources(_needed(texts, "texts"), folder, "texts", config.text_field))
         config = replace(config, texts=Path(file))
@@ -195,11 +192,10 @@ def _label(config: LabelConfig, *, dry_run: bool) -> Run:
     from angle_data.labelling.label import label as run_label
     from angle_data.labelling.label import plan_label
     from angle_data.labelling.pilot import pilot
-    from angle_data.labelling.plan import plan_budget
 
     name = config.engine.model
-    if config.plan or dry_run:
-        forecast = plan_budget(config) if config.plan else plan_label(config)
+    if dry_run:
+        forecast = plan_label(config)
         return Run(config.out, name, forecast.counts, forecast)
     if config.pilot is not None:
         measured = pilot(config)

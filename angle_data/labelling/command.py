@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from angle_data.labelling.asking.forecast import SessionPlan
     from angle_data.labelling.asking.session import SessionResult
     from angle_data.labelling.pilot import PilotResult
-    from angle_data.labelling.plan import BudgetPlan
 
 _SWITCHES = {
     "dry_run": typer.Option("--dry-run", help="Forecast requests, tokens and cost, and send nothing."),
@@ -46,11 +45,6 @@ def with_options(config: type, **defaults: Any) -> Callable[[_Command], Callable
         def run(**given: Any) -> None:
             dry_run, quiet, verbose, as_json = (given.pop(name) for name in _SWITCHES)
             configure_logging(quiet=quiet, verbose=verbose)
-            planned = given.get("plan", False)
-            if given["out"] is None:
-                if not planned:
-                    raise typer.BadParameter("missing; give the run folder", param_hint="'--out'")
-                given["out"] = Path("runs")
             engine = EngineConfig(**_take(EngineConfig, given))
             done = command(config(engine=engine, **_take(config, given)), dry_run)
             if as_json:
@@ -59,9 +53,7 @@ def with_options(config: type, **defaults: Any) -> Callable[[_Command], Callable
                 say_result(_text(done))
 
         model, *engine = _parameters(EngineConfig, defaults)
-        # --plan needs no run folder.
-        own = {"out": None} if "plan" in config.__annotations__ else {}
-        shown = [model, *_parameters(config, own), *engine]
+        shown = [model, *_parameters(config, {}), *engine]
         shown += [_parameter(name, bool, False, look) for name, look in _SWITCHES.items()]
         run.__doc__ = command.__doc__
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
@@ -116,7 +108,7 @@ def _take(config: type, given: dict[str, Any]) -> dict[str, Any]:
 
 
 @with_options(LabelConfig)
-def llm_label(config: LabelConfig, dry_run: bool) -> BudgetPlan | SessionPlan | SessionResult | PilotResult:
+def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult | PilotResult:
     """Let a language model write synonymous and opposite sentences for every text, or one for each degree.
 
     `--prompts degrees` asks for a sentence at each degree of similarity, 5 (same meaning) to 1 (same topic).
@@ -130,10 +122,7 @@ def llm_label(config: LabelConfig, dry_run: bool) -> BudgetPlan | SessionPlan | 
     """
     from angle_data.labelling.label import label, plan_label
     from angle_data.labelling.pilot import pilot
-    from angle_data.labelling.plan import plan_budget
 
-    if config.plan:
-        return plan_budget(config)
     if dry_run:
         return plan_label(config)
     return label(config) if config.pilot is None else pilot(config)
@@ -157,7 +146,7 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> SessionPlan | SessionResult
     return plan_score(config) if dry_run else score(config)
 
 
-def _text(done: BudgetPlan | SessionPlan | SessionResult | PilotResult) -> str:
+def _text(done: SessionPlan | SessionResult | PilotResult) -> str:
     """Show what a command returned to people."""
     from angle_data.labelling.asking.forecast import SessionPlan
     from angle_data.labelling.asking.session import SessionResult

@@ -59,8 +59,6 @@ class LabelConfig:
     retry_rejected: bool = option(
         "Ask once more where a reply gave no sentence at all, or the server refused the request.", False
     )
-    plan: bool = option("Ask nothing, and propose how to spend --budget-usd; without --out.", False)
-    budget_usd: float | None = option("What --plan may spend in all, on sentences and grades.", None)
 
     def __post_init__(self) -> None:
         for name in ("size", "limit", "pilot"):

@@ -92,11 +92,11 @@ def write_grading(out: Path, pairs: Pairs) -> Path:
 def finish_grading(sheet: Path) -> dict[str, int]:
     """Write the graded pairs of a filled `sheet` beside it, a file for each split; return their counts.
 
-    Pairs without a score are left out. What was written there before is replaced.
+    Pairs without a score are left out.
 
     Raises:
         InputError: A column is missing, a score is no number from 0 to 5 or a split unknown (both by line),
-            or a split has no score.
+            a split has no score, or a file is there that holds other grades.
     """
     check_ending("--finish", sheet, ".csv")
     graded: dict[str, list[tuple[str, ...]]] = {split: [] for split in SPLITS}
@@ -111,12 +111,15 @@ def finish_grading(sheet: Path) -> dict[str, int]:
         graded[row["split"]].append((*texts, f"{float(score):g}"))
     if empty := [split for split, rows in graded.items() if not rows]:
         raise InputError(f"{sheet}: no pair of {' and '.join(empty)} has a score; grade some of dev and test")
-    written = {}
-    for split, rows in graded.items():
-        path = sheet.with_name(f"{sheet.stem}-{split}.csv")
+    written = {sheet.with_name(f"{sheet.stem}-{split}.csv"): rows for split, rows in graded.items()}
+    for path, rows in written.items():
+        if path.exists() and any(
+            tuple(row.get(name, "") for name in COLUMNS) not in rows for _, row in read_table(path)
+        ):
+            raise InputError(f"{path} holds grades that {sheet} does not have; move it away first")
+    for path, rows in written.items():
         _write(path, [COLUMNS, *rows])
-        written[str(path)] = len(rows)
-    return written
+    return {str(path): len(rows) for path, rows in written.items()}
 
 
 def _key(item: Item) -> tuple[str, str]:

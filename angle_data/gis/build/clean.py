@@ -106,7 +106,9 @@ _LEAKS = re.compile(
     r"(?:dup\w*|double (?:post|submi\w+))\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_ANSI = re.compile(r"(?:\x1b|\u241b)\[[0-9;?]{0,20}[A-Za-z]|(?<![\[\\])\[(?:\d{1,3};){0,4}\d{1,3}m(?!\w*\])")
+_ANSI = re.compile(r"(?:\x1b|\u241b)\[[0-9;?]{0,20}[A-Za-z]")
+# Codes that lost their escape character; "[5m, 10m)" and "rate(x[15m])" are none.
+_BARE_ANSI = re.compile(r"\[(?:(?:\d{1,3};){1,4}\d{1,3}|[01]|[39][0-7])m(?![\]:,)])")
 _FOLD = re.compile(r"[ \t]*</?(?:details|summary)\b[^<>\n]{0,100}>[ \t]*", re.IGNORECASE)
 _EDGE = re.compile(r"[.!?。！？][\"')\]*_]{0,4}(?:[ \t]+|(?=\n)|\Z)|\n")
 _TAG = re.compile(
@@ -176,7 +178,8 @@ def is_dummy(text: str) -> bool:
 
 def _lines(text: str) -> str:
     text = whole_characters(text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
-    return _ANSI.sub("", text) if "[" in text else text
+    text = _ANSI.sub("", text) if "[" in text else text
+    return _BARE_ANSI.sub("", text) if "[0m" in text else text
 
 
 def _prose(text: str) -> str:

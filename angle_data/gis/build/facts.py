@@ -30,12 +30,13 @@ GUESSES = frozenset({"duplicate", "same", "identity"})
 _YES = re.compile(
     r"\W*(?:(?:oh|ah|ok|okay|hm+|sorry|thanks|thank you|my bad)\W+)*(?:yes|yep|yeah|yup|indeed|correct|"
     r"confirmed|right|exactly|absolutely|definitely|it (?:is|does)|(?:seems|looks) (?:so|like it)|"
-    r"(?:you'?re|you are|that'?s|that is) (?:right|correct)|sí|oui|ja|sim|да|是的|对)\b",
+    r"(?:you'?re|you are|that'?s|that is) (?:right|correct)|sí|oui|ja|sim|да|是的|对)\W*(?:$|[.,!;:)\n])",
     re.IGNORECASE,
 )
 # Finds: "but it is a different problem"
 _TURNS = re.compile(
-    r"\b(?:but|however|although|though|except|different|differs?|not|no|isn't|doesn't)\b", re.IGNORECASE
+    r"\b(?:but|however|although|though|except|different|differs?|not|no|un\w+|separate|saw|\w+n't)\b",
+    re.IGNORECASE,
 )
 _AT = re.compile(r"@[\w-]+")
 # Finds: "Thanks! See"

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("angle.labelling")
 
 _ALIKE = 5
+_TEN = 10
 """So many equal refusals, and nothing else, are more likely a fault of the service than of the requests."""
 
 
@@ -141,17 +142,24 @@ class Collector:
     def set_aside(self, failed_before: Container[str]) -> list[Failure]:
         """Journal what was refused for good, so that it is neither a failure nor asked again, and return it.
 
-        So it goes with what failed in the last session too (`failed_before`, keys), in whatever way. Nothing
-        is kept unless some request has a reply, nor if all refusals are alike: the fault may then lie with
-        the service.
+        So it goes with texts that get no reply, if the replies are at least as many, and with what failed in
+        the last session too (`failed_before`, keys), if that is one for ten replies at most: a service out of
+        order fails with all. Nothing is kept unless some request has a reply, nor if all refusals are
+        alike: the fault may then lie with the service.
         """
         if not self.has_reply or self.refused_alike:
             return []
+        kinds = {key: self._journal.failures[key].kind for key in self._failed}
+        mute = {key for key, kind in kinds.items() if kind == "no_reply"}
+        again = {key for key, kind in kinds.items() if kind not in REFUSED_KINDS and key in failed_before}
+        taken = {key for key, kind in kinds.items() if kind in REFUSED_KINDS - {"no_reply"}}
+        taken |= mute if len(mute) <= len(self._journal) else set()
+        taken |= again if len(again) <= max(1, len(self._journal) // _TEN) else set()
         kept = []
         for key, request in self._failed.items():
-            failure = self._journal.failures[key]
-            if failure.kind not in REFUSED_KINDS and key not in failed_before:
+            if key not in taken:
                 continue
+            failure = self._journal.failures[key]
             refused = whole_characters(f"{failure.kind}: {failure.message}")
             self._write(request, {"reply": "", "refused": refused})
             kept.append(self._journal.failures.pop(key))

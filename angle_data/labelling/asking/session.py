@@ -175,7 +175,6 @@ def ask_all(job: Job) -> SessionResult:
                 kept = "everything so far is kept" if len(journal) else "no reply has come yet"
                 error = error if isinstance(error, AngleError) else KeyboardInterrupt(kept)
         seconds = time.monotonic() - started
-        # A service that fails now may have failed before: only where it works, a text fails twice by itself.
         before = _failed_before(job.run) if error is None and journal.failures else frozenset()
         if not isinstance(error, AnnotatorError) and (refused := collector.set_aside(before)):
             said = (

@@ -39,6 +39,7 @@ from angle_data.gis.build.scrub import scrub
         ("_Originally posted by @x in #3_\nCrash.", "Crash."),
         ("Ask @octocat or a.b@c.example", "Ask @user or [email]"),
         ("<details>\n<summary>Log</summary>\n\nIt broke.\n</details>\nSeen.", "Log\n\nIt broke.\n\nSeen."),
+        ("rate(x[15m:]) [5m, 10m) [30m:1m]", "rate(x[15m:]) [5m, 10m) [30m:1m]"),
         ("```\n\x1b[31mred\x1b[0m and [1;32mgreen[0m\n```", "```\nred and green\n```"),
         ("items[0m] and a[12]", "items[0m] and a[12]"),
     ],

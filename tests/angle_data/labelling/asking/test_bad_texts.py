@@ -75,11 +75,23 @@ def test_texts_that_get_no_reply_are_set_aside_and_the_run_ends_well(tmp_path, c
 
 
 def test_what_is_left_of_a_run_may_be_nothing_but_blocked_texts(tmp_path):
-    write_texts(tmp_path, 3)
-    with FakeOpenAI(spoils=spoilt(Fault(kind="shape"), range(3, 20))) as server:
+    write_texts(tmp_path, 12)
+    with FakeOpenAI(spoils=spoilt(Fault(kind="shape"), range(12, 20))) as server:
         label(config(tmp_path, server))
         write_texts(tmp_path, 20)
-        assert label(config(tmp_path, server)).counts["refused"] == 17
+        assert label(config(tmp_path, server)).counts["refused"] == 8
+
+
+@pytest.mark.parametrize("fault", [Fault(500, {"retry-after-ms": "1"}), Fault(kind="shape")])
+def test_a_service_out_of_order_loses_no_text_however_often(tmp_path, fault):
+    write_texts(tmp_path, 30)
+    with FakeOpenAI(spoils=spoilt(fault, range(12, 30))) as server:
+        for _ in range(3):
+            with pytest.raises(StoppedError, match="18 requests failed"):
+                label(config(tmp_path, server))
+    assert {reason for _, reason, _ in reasons(tmp_path)} == {"request_failed"}
+    with FakeOpenAI() as server:
+        assert label(config(tmp_path, server)).counts["replied"] == 30
 
 
 def test_a_service_that_never_gives_a_reply_ends_the_run(tmp_path):
