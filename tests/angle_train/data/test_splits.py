@@ -160,9 +160,10 @@ def test_human_pairs_are_on_a_scale_of_their_own(rows, tmp_path, caplog):
         train = load_run_data([source], [human], (), (), recipe=Recipe()).train
         assert set(train.supervision) == names
         assert len(set(train.scales())) == 2
-    assert "ranked within each supervision (degrees, human) and against random pairs" in caplog.text
-    assert "ranked within each supervision (none stated, human) and" in caplog.text
+        assert "human grades are ranked among themselves and against random pairs" in caplog.text
+        caplog.clear()
     assert set(load_run_data((), [human], (), (), recipe=Recipe()).train.scales()) == {1}
+    assert "ranked among themselves" not in caplog.text
 
 
 def test_hold_out_falls_back_to_single_pairs(caplog):
