@@ -159,7 +159,9 @@ def _text(done: SessionPlan | SessionResult | PilotResult) -> str:
 def mine(
     texts: Annotated[Path, typer.Option(help=f"Texts: {TABLE_KINDS}, or .txt[.gz] (one a line).")],
     out: Annotated[Path, typer.Option(help="File of pairs, .jsonl, for `llm-score --pairs`.")],
-    n: Annotated[int, typer.Option("--n", help="Pairs to draw.")] = 2000,
+    n: Annotated[
+        int | None, typer.Option("--n", help="Pairs to draw.", show_default="2000, or all there are")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of what is drawn.")] = 0,
     text_field: Annotated[str, typer.Option(help="Field or column of the text.")] = "text",
     embeddings: Annotated[

@@ -37,6 +37,7 @@ _WINDOW = 200  # texts that a word leads to
 _STEM = 4
 _UNSPACED = "\u0e00"  # from Thai on, scripts are read by two characters rather than by words
 _FEWEST_ASKED = 20_000
+_USUAL = 2_000  # pairs, where no number is asked for
 _ROW = {"text1", "text2", "kind"}
 
 
@@ -57,7 +58,7 @@ _Pair = tuple[int, int]  # places, the smaller first
 class MineConfig:
     """What to draw from which texts. Checks itself.
 
-    `embeddings` is an .npy file (rows of `texts`, D) of `angle-train encode`; None compares words.
+    `n` None draws 2,000 pairs, or all where there are fewer. `embeddings` is an .npy file (rows of `texts`, D) of `angle-train encode`; None compares words.
 
     Raises:
         InputError: A value is out of its range.
@@ -65,13 +66,13 @@ class MineConfig:
 
     texts: Path
     out: Path
-    n: int = 2000
+    n: int | None = None
     seed: int = 0
     text_field: str = "text"
     embeddings: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.n < 1:
+        if self.n is not None and self.n < 1:
             raise InputError(f"--n must be at least 1, got {self.n}")
         if self.out.suffix != ".jsonl":
             raise InputError(f"--out {self.out} must end in .jsonl, as llm-score reads it")
@@ -115,15 +116,16 @@ def mine(config: MineConfig) -> MineResult:
     count, possible = len(texts), len(texts) * (len(texts) - 1) // 2
     if count < 2:
         raise InputError(f"{config.texts} holds only one distinct text; a pair needs two")
-    if config.n > possible:
+    n = min(_USUAL, possible) if config.n is None else config.n
+    if n > possible:
         raise InputError(
-            f"--n {config.n:,} is more than the {possible:,} pairs of {count:,} distinct texts; give less"
+            f"--n {n:,} is more than the {possible:,} pairs of {count:,} distinct texts; give less"
         )
     if config.embeddings is None:
         neighbours = _by_words(texts)
     else:
         neighbours = _by_embeddings(config.embeddings, [row for _, _, row in found], file.rows)
-    drawn = _draw(neighbours, count, config.n)
+    drawn = _draw(neighbours, count, n)
     rows = [_row(config.seed, texts[a], texts[b], kind) for (a, b), kind in drawn.items()]
     rows.sort()
     write_jsonl(config.out, ({"text1": one, "text2": other, "kind": kind} for _, one, other, kind in rows))

@@ -84,6 +84,7 @@ def test_no_pair_comes_twice_up_to_all_there_are(tmp_path, texts):
         assert n < distinct or result.covered == distinct
     with pytest.raises(InputError, match=f"--n {possible + 1:,} is more than the {possible:,} pairs of"):
         draw(tmp_path, texts, n=possible + 1)
+    assert len(draw(tmp_path, texts, n=None)[1]) == possible
 
 
 def test_equal_texts_are_one(tmp_path):
