@@ -58,7 +58,8 @@ _Pair = tuple[int, int]  # places, the smaller first
 class MineConfig:
     """What to draw from which texts. Checks itself.
 
-    `n` None draws 2,000 pairs, or all where there are fewer. `embeddings` is an .npy file (rows of `texts`, D) of `angle-train encode`; None compares words.
+    `n` None draws 2,000 pairs, or all where there are fewer.
+    `embeddings` is an .npy file (rows of `texts`, D) of `angle-train encode`; None compares words.
 
     Raises:
         InputError: A value is out of its range.
