@@ -37,7 +37,7 @@ def show(
     The sample alternates between kinds, reasons, and polarities or degrees. Each text stands beside what was
     written for it, with the reply that a rejected part came from.
 
-    Example: angle-data show runs/chatgpt --reason echo
+    Example: angle-data show runs/chatgpt --reason echo_source
 
     As a page: angle-data show pairs --html pairs.html
     """

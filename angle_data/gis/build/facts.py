@@ -28,9 +28,10 @@ GUESSES = frozenset({"duplicate", "same", "identity"})
 
 # Finds: "Yes, it is. Closing."
 _YES = re.compile(
-    r"\W*(?:(?:oh|ah|ok|okay|hm+|sorry|thanks|thank you|my bad)\W+)*(?:yes|yep|yeah|yup|indeed|correct|"
-    r"confirmed|right|exactly|absolutely|definitely|it (?:is|does)|(?:seems|looks) (?:so|like it)|"
-    r"(?:you'?re|you are|that'?s|that is) (?:right|correct)|sí|oui|ja|sim|да|是的|对)\W*(?:$|[.,!;:)\n])",
+    r"\W*(?:(?:oh|ah|ok|okay|hm+|sorry|thanks|thank you|my bad)\W+)*(?:(?:yes|yep|yeah|yup|"
+    r"indeed|confirmed|sí|oui|ja|sim|да)\b|(?:correct|right|exactly|absolutely|definitely|it (?:is|does)|"
+    r"(?:seems|looks) (?:so|like it)|(?:you'?re|you are|that'?s|that is) (?:right|correct)|是的|对)[ )\"']*"
+    r"(?:$|[.!\n]))",
     re.IGNORECASE,
 )
 # Finds: "but it is a different problem"

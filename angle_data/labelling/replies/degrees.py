@@ -88,7 +88,7 @@ def parse_degrees(raw: str, *, source: str, finish_reason: str | None) -> list[P
     text, next_turn = only_answer(without_thinking(raw), source)
     cut = finish_reason == "length"
     if not text.strip():
-        return [Part(raw, "truncated" if raw.strip() and cut else "empty")]
+        return [Part(raw, "truncated" if cut else "empty")]
     # Once more: an escape in JSON can stand for half a pair.
     pieces = [replace(piece, text=whole_characters(piece.text)) for piece in _split(text)]
     unread = not pieces

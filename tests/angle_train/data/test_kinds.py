@@ -85,6 +85,14 @@ def test_a_recipe_names_its_kind_and_every_preset_leaves_nothing_open(kind):
     assert [key for key, value in values.items() if value is None] == ["max_seq_length"]
 
 
+@pytest.mark.parametrize("kind", ["degrees", "mixed"])
+def test_degrees_5_and_4_are_positives_and_only_0_is_a_negative(kind):
+    positive, negative = PRESETS[kind]["positive_score"], PRESETS[kind]["negative_score"]
+    degrees = [n / 5 for n in range(6)]
+    assert [score >= positive for score in degrees] == [False, False, False, False, True, True]
+    assert [score <= negative for score in degrees] == [True, False, False, False, False, False]
+
+
 def test_presets_are_those_that_a_recipe_can_name():
     assert set(get_args(Kind)) == {"auto", *PRESETS}
 
