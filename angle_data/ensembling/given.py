@@ -83,7 +83,7 @@ class Screened:
         """Return what to know about them, a line each, for the terminal and the card."""
         counts, total = self.counts, len(self.kept) + len(self.dropped)
         texts = {
-            "ungraded": "are graded by no grader that is used and left out: `angle-data llm-score --pairs FILE`",
+            "ungraded": "have no grade that is used and are left out: `angle-data llm-score --pairs FILE`",
             "across_splits": "join texts of two splits and are left out: --ratios 1 keeps them",
         }
         return [

@@ -101,7 +101,7 @@ def test_graded_pairs_become_rows_and_others_are_dropped_with_a_reason(
     assert report["scores"]["unknown_pairs"] == 0
     (said,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert said.startswith(
-        "10 of 33 given pairs are graded by no grader that is used and left out: `angle-data llm-"
+        "10 of 33 given pairs have no grade that is used and are left out: `angle-data llm-"
     )
     card = (run.parent / "out" / "dataset" / "README.md").read_text()
     assert "- 33 given pairs = 20 kept + 1 blank + 1 identical + 1 repeated + 10 ungraded\n" in card
