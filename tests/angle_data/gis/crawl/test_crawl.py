@@ -32,6 +32,8 @@ from fake_github_world import (
 from angle_data.errors import InputError, StoppedError
 from angle_data.gis.crawl import queries
 from angle_data.gis.crawl.crawl import forecast
+from angle_data.gis.crawl.lookups import ask_numbers
+from angle_data.gis.crawl.rows import Repo
 
 
 @pytest.fixture(autouse=True)
@@ -276,3 +278,21 @@ def test_a_first_day_bounds_the_last_update_and_can_be_moved_back_later(tmp_path
             }  # fmt: skip
         crawl(github, tmp_path, FIRST, strategy=strategy)
     assert {c.id for c in rows(tmp_path, "comments")} == inside("")
+
+
+def test_a_node_of_another_number_or_repository_is_never_stored_as_what_was_asked_for():
+    """GitHub follows transfers: asked for #3 it may answer with #4, or with an issue of elsewhere."""
+
+    class Client:
+        def graphql(self, query, variables, *, smaller=False):
+            home = {"databaseId": 1, "nameWithOwner": "org/one"}
+            away = {"databaseId": 2, "nameWithOwner": "org/two"}
+            answers = ((home, 3), (home, 40), (away, 5), None)
+            nodes = [answer and {"repository": answer[0], "number": answer[1]} for answer in answers]
+            return {"repository": {"databaseId": 1} | {f"n{i}": node for i, node in enumerate(nodes)}}
+
+    nodes, moved = ask_numbers(Client(), Repo(1, "org/one", "org/one"), [3, 4, 5, 6])
+    assert [node["number"] for node in nodes] == [3]
+    assert [(issue.number, issue.gone) for issue in moved] == [
+        (4, "transferred:org/one#40"), (5, "transferred:org/two#5"),
+    ]  # fmt: skip
