@@ -3,6 +3,7 @@
     python benchmarks/gis/markers.py                  # the next two
     python benchmarks/gis/markers.py heldout          # tests/fixtures/gis/comments-heldout.jsonl
     python benchmarks/gis/markers.py held-out         # comments-held-out.jsonl, beside this file
+    python benchmarks/gis/markers.py further          # comments-further.jsonl, on which rules are improved
     python benchmarks/gis/markers.py my-comments.jsonl
 
 A line holds `repo, number, author, body, links` and, if there are any, `category` and `denied` (numbers said
