@@ -18,10 +18,10 @@ _WITHDRAWS = expand(
     r"scratch|disregard)\w* (?:(?:the|my|our|this|that|its) )?(?:(?:\w+ )?(?:{D}|mark(?:ing)?|label|verdict|"
     r"claim)\b|what (?:i|we) (?:said|wrote)\b)|\bt(?:ak(?:e|ing|en)|ook) (?:that |this |it |my \w+ )?back\b|"
     r"\b(?:remov|delet)\w*\b[^.;]{0,15}\b{D}[- ](?:label|tag|mark|link|status)|\b(?:too|over)[- ]?(?:quick|"
-    r"hast|eager|fast|early)\w* (?:to|in|with) (?:clos|mark|call)|\b(?:clos|mark)\w* (?:this|it|the "
-    r"(?:issue|ticket))(?: \w+)? (?:too (?:quick|hast|fast|early|soon)\w*|hastily|prematurely)\b|"
-    r"\bmist(?:ook (?:this|it) for|aken for) (?:an? )?{D}|\b(?:was|were) wrong about\b|\bused to be (?:\w+ "
-    r")?(?:an? |the )?(?:mark|clos|track|consider|treat|same|{D})|\bdetach\w* (?:this|it) from\b"
+    r"hast|eager|fast|early)\w* (?:to|in|with) (?:clos|mark|call)|\b(?:clos|mark)\w* (?:this|it|the (?:issue|"
+    r"ticket))(?: \w+)? (?:too (?:quick|hast|fast|early|soon)\w*|hastily|prematurely)\b|\bmist(?:ook (?:this|"
+    r"it) for|aken for) (?:an? )?{D}|\b(?:was|were) wrong about\b|\bused to be (?:\w+ )?(?:an? |the "
+    r")?(?:mark|clos|track|consider|treat|same|{D})|\bdetach\w* (?:this|it) from\b"
 )
 # Finds: "Reopening, this was "
 _REOPENS = expand(
@@ -44,8 +44,8 @@ _CORRECTS = expand(
     r"(?:^|[\s(,;.–—*-])(?:edit(?:ed)?|upd(?:ate)?|correction|oops|sorry|er+m?|i mean(?:t)?|meant|or rather|"
     r"rather|make (?:that|it)|(?:no|oh),? wait|wait,? no|wrong (?:number|link|issue|one)|typo|the (?:right|"
     r"correct) (?:number|one|issue|link))\b(?:[ :,.!*()–—-]+(?:i|it|is|should|was|be|of|the|to|say|mean|"
-    r"meant|actually|sorry|right|correct|wrong|number|one|issue|ticket|link|no|have|been|read|that|typo|"
-    r"oops|rather|{D}(?= of)))*[ :,.!*()–—-]+(?P<r>{REF})(?=[.,;:!)*\s]*$|[,;)]|\.)"
+    r"meant|actually|sorry|right|correct|wrong|number|one|issue|ticket|link|no|have|been|read|that|typo|oops|"
+    r"rather|{D}(?= of)))*[ :,.!*()–—-]+(?P<r>{REF})(?=[.,;:!)*\s]*$|[,;)]|\.)"
 )
 # Finds: "not a duplicate after all"
 _TAKE_BACK = expand(
@@ -54,14 +54,14 @@ _TAKE_BACK = expand(
     r")?(?:completely |totally |really |actually |indeed |clearly |slightly |quite )?(?:different|separate|"
     r"distinct|unrelated) (?:issue|problem|bug|thing|case|request|topic|root cause|cause)\b|^(?:\w+[,:]? "
     r")?(?:an? )?(?:different|separate|distinct) (?:issue|problem|bug)|\bunmark\w*\b|\bun-?dup\w*\b|"
-    r"\bremov\w+ (?:the )?{D} (?:label|tag|mark)|\bwrong (?:issue|number|link|ticket|thread|one)\b|"
-    r"\bscratch that\b|\b(?:ignore|disregard) (?:that|my (?:last|previous)|the above|this comment)\b|"
-    r"^(?:edit|update|correction) ?\d? ?[:,–—-]+ ?(?:(?:oh|ah|ok|oops|sorry|hm+|actually)[,.!]* )*(?:nope|"
-    r"never ?mind|nvm|wrong|scratch|not\b(?! (?:only|sure))|no(?! (?:problem|worr|longer|need|idea|other|"
-    r"more|one|news))\b)|^(?:oh |ah |ok |oops,? )?(?:never ?mind|nvm)(?: then| me| that)?[.,! ]*$|\bclosed "
-    r"(?:this )?(?:by mistake|by accident|in error|accidentally|mistakenly)\b|\b(?:i was|that was|was) "
-    r"(?:wrong|mistaken|my mistake)\b|kein duplikat|pas un doublon|no es un duplicado|não é (?:uma "
-    r")?duplicat|non è un duplicato|не дубликат|不是重复|重複ではあり|중복이 아"
+    r"\bremov\w+ (?:the )?{D} (?:label|tag|mark)|\bwrong (?:issue|number|link|ticket|thread|one)\b|\bscratch "
+    r"that\b|\b(?:ignore|disregard) (?:that|my (?:last|previous)|the above|this comment)\b|^(?:edit|update|"
+    r"correction) ?\d? ?[:,–—-]+ ?(?:(?:oh|ah|ok|oops|sorry|hm+|actually)[,.!]* )*(?:nope|never ?mind|nvm|"
+    r"wrong|scratch|not\b(?! (?:only|sure))|no(?! (?:problem|worr|longer|need|idea|other|more|one|news))\b)|"
+    r"^(?:oh |ah |ok |oops,? )?(?:never ?mind|nvm)(?: then| me| that)?[.,! ]*$|\bclosed (?:this )?(?:by "
+    r"mistake|by accident|in error|accidentally|mistakenly)\b|\b(?:i was|that was|was) (?:wrong|mistaken|my "
+    r"mistake)\b|kein duplikat|pas un doublon|no es un duplicado|não é (?:uma )?duplicat|non è un duplicato|"
+    r"не дубликат|不是重复|重複ではあり|중복이 아"
 )
 # Finds: "sorry"
 _REGRETS = expand(

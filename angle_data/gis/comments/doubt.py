@@ -12,14 +12,14 @@ _BREAK = expand(r"[,;:!(–—]| -+ |\b(?:but|so|because|since|although|however|
 _STRONG = expand(
     r"\b(?:nearly|almost|part(?:ly|ially)|in part|unless|a chance|any chance|suspicions?|tempted|a likely|"
     r"tentatively|provisionally|would (?:be (?:nice|good)|like)|(?:am|'m) \+1|vot(?:e|ing) (?:for|to)|"
-    r"inclined|lean(?:s|ing)?(?= to)|in spirit|to some (?:extent|degree)|half|(?:propos|suggest|"
+    r"inclined|lean(?:s|ing)?(?= to)|in spirit|to some (?:extent|degree)|half(?! an?\b)|(?:propos|suggest|"
     r"recommend)\w* (?:to|that|we|clos\w*|mark\w*|merg\w*)|consider (?:clos|mark)ing|might|may(?! \d)|maybe|"
     r"perhaps|possib(?:le|ly|ility)|potential(?:ly)?|could|not (?:100% |entirely |totally |completely |"
     r"really |quite |too |very |so )?(?:sure|certain)(?! (?:how|why|where))|unsure|wonder(?:ing)?|"
     r"suspect(?:ed)?|probable|presumed|guess|candidates?|unclear|don't know|dunno|suggests?|related|good "
-    r"chance|chances|vielleicht|möglicherweise|könnte|evtl|eventuell|womöglich|peut[- ]être|possible|"
-    r"quizás?|tal vez|posible(?:mente)?|podría|talvez|possível|possivelmente|pode ser|poderia|forse|"
-    r"possibile|potrebbe|возможно|может|вероятно|być może|możliwe|misschien|kanske|måske|можливо)\b"
+    r"chance|chances|vielleicht|möglicherweise|könnte|evtl|eventuell|womöglich|peut[- ]être|possible|quizás?|"
+    r"tal vez|posible(?:mente)?|podría|talvez|possível|possivelmente|pode ser|poderia|forse|possibile|"
+    r"potrebbe|возможно|может|вероятно|być może|możliwe|misschien|kanske|måske|можливо)\b"
 )
 # Finds: "I think"
 _WEAK = expand(
@@ -28,15 +28,11 @@ _WEAK = expand(
     r"thinks|thought|believe|believes|seems?|seemingly|appears?|(?<!you )looks?(?! at| into| through)|"
     r"sounds?|feels?|apparently|afaict|afaik|iiuc|iirc|pretty sure|fairly sure|quite sure|assum(?:e|ing)|"
     r"imho|imo|presumably|probabl[ey]|likely|suppose|would say|i'd say|i would|says|said|in my (?:opinion|"
-    r"view|eyes)|judging|strikes me|reminds me|reads like|feeling|hunch|impression|claim(?:s|ed)?|"
-    r"suggesting|(?:was|were|been) told|you (?:mention|state|wrote|suggest)\w*|vermutlich|wahrscheinlich|"
-    r"scheint|wohl|glaube|denke|sieht|schätze|probablement|semble|pense|crois|parece|creo|probablemente|"
-    r"acho|provavelmente|sembra|credo|probabilmente|penso|похоже|кажется|наверное|видимо|думаю|chyba|"
+    r"view|eyes)|judging|strikes me|reminds me|reads like|feeling|hunch|impression|claim(?:s|ed)?|suggesting|"
+    r"(?:was|were|been) told|you (?:mention|state|wrote|suggest)\w*|vermutlich|wahrscheinlich|scheint|wohl|"
+    r"glaube|denke|sieht|schätze|probablement|semble|pense|crois|parece|creo|probablemente|acho|"
+    r"provavelmente|sembra|credo|probabilmente|penso|похоже|кажется|наверное|видимо|думаю|chyba|"
     r"waarschijnlijk|lijkt|мабуть)\b|似乎|看起来|貌似|应该是|ようです|みたい|と思|でしょう|듯"
-)
-# Finds: "可能"
-_DOUBT_CJK = re.compile(
-    r"可能|也许|或许|好像|疑似|大概|也許|かもしれ|おそらく|たぶん|多分|아마|것 같|수도 있"
 )
 # Finds: "the bot says that this is a "
 _HEARSAY = expand(
@@ -52,14 +48,15 @@ _MISTAKEN = expand(
     r"(?:might|could|may) be (?:wrong|mistaken)|if i'm not (?:mistaken|wrong)|correct me|not (?:100% |"
     r"entirely |totally |completely |really |quite )?(?:sure|certain)(?! (?:how|why|where))|if i "
     r"(?:understand|read|recall|remember)|unless i(?:'m| am)|can(?:'t| not|not) (?:confirm|verify)|haven't "
-    r"(?:verified|checked|confirmed)|\b(?:some(?:one|body)|can you|could you|"
-    r"please)\b[^.;]{0,30}\b(?:verify|confirm|double.check)\b"
+    r"(?:verified|checked|confirmed)|\b(?:some(?:one|body)|can you|could you|please)\b[^.;]{0,30}\b(?:verify|"
+    r"confirm|double.check)\b|可能|也许|或许|好像|疑似|大概|也許|かもしれ|おそらく|たぶん|多分|아마|것 같|"
+    r"수도 있"
 )
 # Finds: ", I think"
 _TAIL_DOUBT = expand(
     r"[)\"'\s]*[,\s(–—-]*(?:i think|i guess|i believe|i'd say|i would say|i suppose|i assume|probably|maybe|"
-    r"perhaps|possibly|presumably|it seems|apparently|afaict|afaik|iirc|imo|imho|likely|most likely|or so|"
-    r"or something|but (?:i'm )?not sure|not sure|perhaps not|unless\b|or am i|in spirit|to some (?:extent|"
+    r"perhaps|possibly|presumably|it seems|apparently|afaict|afaik|iirc|imo|imho|likely|most likely|or so|or "
+    r"something|but (?:i'm )?not sure|not sure|perhaps not|unless\b|or am i|in spirit|to some (?:extent|"
     r"degree)|je crois|je pense|creo|acho|glaube ich|denke ich|vermutlich|похоже|кажется)\b|[)\"'\s]*\(\?\)|"
     r"[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? but (?:for|on)(?! (?:now|the other hand)\b) \w"
 )
@@ -75,36 +72,28 @@ _IF = expand(
 _INTERROGATIVE = expand(
     r"[,;:–—(-]+ ?(?:and |but |so |or )?(?:did|do|does|can|could|would|will|have|has|are|is|was|were|what|"
     r"why|how|when|which|who|where|please|any|mind|shall|should|may)(?:n't)?\b(?! (?:it|that|this|not|"
-    r"right)\?)"
+    r"right)\?)(?!.*\b(?:confirm|verify|check|correct|right|agree|think)\b)"
 )
 # Finds: "吗"
 _ASKS_CJK = re.compile(r"吗|嗎|か[。？?]?$|인가요|나요|까요")
-# Finds: "please confirm"
-_ASKS_BACK = expand(r"\b(?:confirm|verify|check|correct|right|agree|think)\b")
 # Finds: "Closing as"
 _CLOSES = expand(
-    r"\bclosing\b|^closed\b(?! (?:by|in|with|via) )|\bclosed (?:as|it|this|mine)\b|\bi(?:'ve| have) "
-    r"closed\b|\bi (?:just )?close[d]?\b|\b(?:i'll|i will|i'm going to|i am going to|we're going to|we are "
-    r"going to|i'm gonna|we'll|we will|going to|gonna|let's|let me|gotta|so|will|and|i'd rather)(?: (?:just|"
-    r"then|therefore|now|also|go ahead and|have to))* close\b(?! if)|\bmarking\b|\bmarked as\b|/close\b|"
-    r"schließe|geschlossen|je ferme|fermé|fermeture|cierro|cerrando|cerrado|fechando|fechado|fecho|chiudo|"
-    r"chiusa|закрываю|закрыт|关闭|關閉|閉じ|クローズ|닫|zamykam|sluit"
-)
-# Finds: "please don't close"
-_NOT_CLOSES = expand(
-    r"\bautomatic|\b(?:should|could|can|may|might|please|shall|if|not|don't|before|instead of|"
-    r"avoid)\b[^,;.]{0,25}\bclos|\byou\b[^,;.]{0,20}\bclos|\bwill be (?:\w+ )?closed"
+    r"\bclosing\b|^closed\b(?! (?:by|in|with|via) )|\bclosed (?:as|it|this|mine)\b|\bi(?:'ve| have) closed\b|"
+    r"\bi (?:just )?close[d]?\b|\b(?:i'll|i will|i'm going to|i am going to|we're going to|we are going to|"
+    r"i'm gonna|we'll|we will|going to|gonna|let's|let me|gotta|so|will|and|i'd rather)(?: (?:just|then|"
+    r"therefore|now|also|go ahead and|have to))* close\b(?! if)|\bmarking\b|\bmarked as\b|/close\b|schließe|"
+    r"geschlossen|je ferme|fermé|fermeture|cierro|cerrando|cerrado|fechando|fechado|fecho|chiudo|chiusa|"
+    r"закрываю|закрыт|关闭|關閉|閉じ|クローズ|닫|zamykam|sluit"
 )
 # What would be, advice, a form, or a part: § is the phrase.
 # Finds: "it would be a § if it were on v2"
 _UNSAID = expand(
     r"(?:\bwould|'d)\b(?: \w+){0,4} ?§[^.;]{0,40}\bif\b[^.,;]{0,40}\b(?:were|was|had|did|could|still|only|"
     r"weren't|wasn't|hadn't|didn't)\b|\b(?:if|whether)\b[^.;]*§[)\"']? before (?:you )?(?:post|open|submit|"
-    r"creat|fil|report|rais|ask|comment)|(?:^|[,;:(–—-] ?)if (?:this|it|that|"
-    r"yours?)\b[^,;:]{0,40}§[)\"']?,?(?: then)?(?: (?:please|pls|plz|kindly|just|do))+ (?:go ahead and "
-    r")?clos|\b(?:template|form|checklist|faq|guidelines?|readme)\b[^.;:]{0,30}\b(?:ask|say|read|want|tell|"
-    r"state|contain)\w*\b[^.;:]{0,20}:.*§|§[,;]? (?:but |and |while )?the [\w ]{1,30} (?:is|are|was) (?:new|"
-    r"another|different|separate)\b"
+    r"creat|fil|report|rais|ask|comment)|(?:^|[,;:(–—-] ?)if (?:this|it|that|yours?)\b[^,;:]{0,40}§[)\"']?,?"
+    r"(?: then)?(?: (?:please|pls|plz|kindly|just|do))+ (?:go ahead and )?clos|\b(?:template|form|checklist|"
+    r"faq|guidelines?|readme)\b[^.;:]{0,30}\b(?:ask|say|read|want|tell|state|contain)\w*\b[^.;:]{0,20}:.*§|"
+    r"§[,;]? (?:but |and |while )?the [\w ]{1,30} (?:is|are|was) (?:new|another|different|separate)\b"
 )
 
 
@@ -139,7 +128,7 @@ def is_doubted(sentence: str, start: int, end: int, *, closing: bool | None) -> 
         or _STRONG.search(short)
     ):
         return True
-    if _MISTAKEN.search(sentence) or _DOUBT_CJK.search(sentence):
+    if _MISTAKEN.search(sentence):
         return True
     return not closing and bool(_WEAK.search(near) or _TAIL_DOUBT.match(right) or _WEAK.search(short))
 
@@ -158,12 +147,11 @@ def is_question(sentence: str, end: int) -> bool:
         return True
     if not sentence.rstrip(" \"')").endswith(("?", "？")):
         return False
-    follow_up = _INTERROGATIVE.search(right)
-    return follow_up is None or _ASKS_BACK.search(right, follow_up.start()) is not None
+    return _INTERROGATIVE.search(right) is None
 
 
 def closes(sentence: str) -> bool:
     """Whether the writer closes the issue in this sentence, not merely talks of closing."""
     if sentence.rstrip(" \"')").endswith(("?", "？")):
         return False
-    return _CLOSES.search(sentence) is not None and _NOT_CLOSES.search(sentence) is None
+    return _CLOSES.search(sentence) is not None

@@ -46,15 +46,8 @@ MOST_REFERENCES = 25
 _MOST_MARKERS = 4
 # Finds: "remove the "
 _ADJECTIVE = expand(
-    r"\b(?:the|any|these|those|some|no|of|more|two|many|all|find|finding|for|remove|removing|handle|"
-    r"handling|detect\w*|avoid\w*|label|labels?|see|with) $"
-)
-# Finds: "the first part is a "
-_PART = expand(
-    r"\b(?:(?<!in )part|half|portion|(?:first|second|third|last)\b(?! $)|latter|former|remaining|rest|point|"
-    r"item|question|step|option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|"
-    r"window|row|entry|line|value|section|text|test|function|class|method|array|key|"
-    r"object)s?)\b[^,;:]{0,40}$"
+    r"\b(?:the|any|these|those|some|no|of|more|two|many|all|find|finding|for|remove|removing|handle|handling|"
+    r"detect\w*|avoid\w*|label|labels?|see|with) $"
 )
 # Finds: "fixed by "
 _NOT_TARGET = expand(
@@ -87,26 +80,27 @@ _FIRST_PERSON = expand(
 )
 # Finds: "I wonder why "
 _WHY = expand(r"\b(?:why|how)\b(?! about)")
-# Finds: " should be fixed"
-_VERB_FOLLOWS = expand(r" (?:is|was|has|fix\w*|adds?|should|will|would|can|does|superseded?s?)\b")
-# Finds: "we should "
-_INFINITIVE = expand(r"\b(?:to|we|you|i|should|can|could|will|would|must) $")
-# Finds: "duplicate #5"
-_BASE_FORM = expand(r"(?:duplicate|dupe?) {REF}")
+# Where words only look like a phrase of a kind: left § phrase § right.
+# Finds: "the parser of §#5§'s branch"
+_POSSESSED = re.compile(r"§[^§]*§'s? (?!issue|bug|ticket|discussion)\w")
+# Finds: "the bug §tracked in #5§ crashes"
+_ATTRIBUTE = expand(r"\b(?:the|any|every|each) (?:\w+ )?{ISSUE} §[^§]*§[^.,)]")
+# Finds: "the first part is a §duplicate of #5§"
+_OTHER_DUPLICATE = expand(
+    r"(?:\bits|{REF}'s|\b(?:every|each|any|no other|other|some)) §|\b(?:to|we|you|i|should|can|could|will|"
+    r"would|must) §(?:duplicate|dupe?) {REF}|^(?!.*\b(?:are|be|as|both|were|is|this|all|one of (?:the |its |"
+    r"our )?(?:\w+ )?) ?§).+§(?:duplicates|dupes|dups) of|^(?!.*\bthis\b.*§.*§).*\b(?:(?<!in )part|half|"
+    r"portion|(?:first|second|third|last)\b(?! §)|latter|former|remaining|rest|point|item|question|step|"
+    r"option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|window|row|entry|line|"
+    r"value|section|text|test|function|class|method|array|key|object)s?)\b[^,;:§]{0,40}§"
+)
+# Finds: "§similar to #5§ should be fixed"
+_NO_STATEMENT = {
+    "reported": re.compile(r"§ that "),
+    "similar": re.compile(r"§ (?:is|was|has|fix\w*|adds?|should|will|would|can|does|superseded?s?)\b"),
+}
 # Finds: "duplicate of "
 _WITH_PREPOSITION = expand(r"{D}(?: {ISSUE})?{PREP}|not |[与和跟同與是重중]")
-# Finds: "its "
-_OWNED = re.compile(rf"\bits $|{REF}'s $")
-# Finds: "every "
-_ANY = expand(r"\b(?:every|each|any|no other|other|some) $")
-# Finds: "duplicates of"
-_PLURAL_OF = expand(r"(?:duplicates|dupes|dups) of")
-# Finds: "both are "
-_PLURAL_VERB = expand(r"\b(?:are|be|as|both|were|is|this|all|one of (?:the |its |our )?(?:\w+ )?) ?$")
-# Finds: "'s fault"
-_POSSESSED = re.compile(r"'s? (?!issue|bug|ticket|discussion)\w")
-# Finds: "the bug "
-_ATTRIBUTE = expand(r"\b(?:the|any|every|each) (?:\w+ )?{ISSUE} $")
 # Finds: "fixed; "
 _CLAUSE_END = re.compile(r"[;(]|, (?!and\b|or\b|#)")
 # Finds: "this exact problem is described in #5"
@@ -115,16 +109,6 @@ _SAME_MATTER = expand(
     r"requested|describe[sd]?|older|newer|earlier|original|canonical|instead|in one (?:place|issue)|where "
     r"the|turned out|exists?|asks for|also|already|again|before|wants?|follow(?!-)|missed|should have|part "
     r"of|part and parcel|please (?:add|leave|comment|post|report)|went with|going with)\b"
-)
-# Finds: "as discussed in #5"
-_ASIDE_FROM = expand(
-    r"\bas (?:discussed|explained|mentioned|said|decided|per)\b|\b(?:workaround|help(?:s|ed)|answer\w*|"
-    r"solv\w*|fix\w*|implement\w*|added|adds|unrelated|related|different|thanks to|similar)\b"
-)
-# Finds: "No, it is not"
-_NO = expand(
-    r"\s*(?:no\b(?!,? (?:problem|worries|wait))|nope|nah|not really|i doubt|it is not|it's not|never mind|"
-    r"nevermind|nein|нет|non,)"
 )
 
 
@@ -158,7 +142,7 @@ def _judged_again(sentence: Sentence, found: list[Hit], following: str) -> list[
         found = found or [_mention(ref, "denied") for ref in sentence.refs]
     elif survivor:
         return [*found, replace(_mention(survivor, "denied"), kind="outlived")]
-    elif not (_NO.match(following) if sentence.ending == "?" else denies_the_last(following)):
+    elif not denies_the_last(following):
         return found
     return [replace(hit, verdict="denied") for hit in found]
 
@@ -264,27 +248,15 @@ def _judge(
 
 def _is_no_statement(phrase: Phrase, match: re.Match[str], left: str, right: str) -> bool:
     """Whether the words only look like the phrase ("the parser of #5's branch", "to duplicate #5")."""
-    if _POSSESSED.match(right):
+    around = f"{left}§{match[0]}§{right}"
+    if _POSSESSED.search(around) or (phrase.subject == "this" and _ATTRIBUTE.search(around)):
         return True
-    if phrase.subject == "this" and _ATTRIBUTE.search(left) and not right.startswith((".", ",", ")")):
-        return bool(right)
-    if phrase.kind == "reported":
-        return right.startswith(" that ")
-    if phrase.kind == "similar":
-        return _VERB_FOLLOWS.match(right) is not None
+    if phrase.kind in _NO_STATEMENT:
+        return _NO_STATEMENT[phrase.kind].search(around) is not None
     if phrase.kind != "duplicate" or phrase.direction != "this_is_dup_of":
         return False
-    if phrase.subject == "open" and not _WITH_PREPOSITION.match(match[0]) and not about_this(left):
-        return True
-    if _OWNED.search(left):
-        return True
-    if _ANY.search(left):
-        return True
-    if _PLURAL_OF.match(match[0]) and left.strip() and not _PLURAL_VERB.search(left):
-        return True
-    infinitive = _INFINITIVE.search(left) and _BASE_FORM.match(match[0])
-    part = _PART.search(left) and "this" not in left.lower().split()
-    return bool(infinitive or part)
+    unsaid = phrase.subject == "open" and not _WITH_PREPOSITION.match(match[0]) and not about_this(left)
+    return unsaid or _OTHER_DUPLICATE.search(around) is not None
 
 
 # Markers whose target stands elsewhere
@@ -367,7 +339,7 @@ def _alone(sentences: Sequence[Sentence]) -> bool:
 def _closed_for(sentence: Sentence) -> list[Hit]:
     """The one issue that a closing comment refers to, if the words around it speak of the same matter."""
     text = sentence.text
-    if not _SAME_MATTER.search(text) or _ASIDE_FROM.search(text) or sentence.ending == "?":
+    if not _SAME_MATTER.search(text) or sentence.ending == "?":
         return []
     found = _targets(sentence, 0, len(text), "explicit")
     return [

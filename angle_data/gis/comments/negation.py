@@ -9,11 +9,6 @@ import re
 
 from angle_data.gis.comments.vocabulary import expand
 
-# Finds: ", in my opinion,"
-_ASIDE = expand(
-    r", (?:in my \w+|imho|imo|i (?:think|believe|guess|would say)|i'd say|to me|at least|strictly speaking|"
-    r"however|though|again)(?: \w+){0,2},"
-)
 # Finds: " but "
 _CLAUSE = expand(
     r"[;:(!–—|>→]| -+ |,(?! (?:dass|que|che|что|щоб|że)\b)|\b(?:but|so|and|because|since|as (?:it|this|that|"
@@ -21,29 +16,26 @@ _CLAUSE = expand(
 )
 # Finds: "I do not agree that this is a "
 _NEGATES = expand(
-    r"\b(?P<word>not|never|neither|nor|cannot|\w+n't|(?:is|do|does|was|are|should|did|would|ca|wo)nt|hardly|"
-    r"nobody|nothing that|without being|far from|rather than|instead of|anything but|thought to|(?:stopp?|"
-    r"quit|ceas)\w*|(?:fail\w*|hard|difficult|impossible) to (?:see|imagine|believe|understand)|refus\w+|"
-    r"(?:argu\w*|vot\w*|am|'m) against|disagree\w*|doubt\w*|wrong(?:ly)?|incorrectly|mistakenly|mistaken "
-    r"for|mistook|erroneously|falsely|accidentally|non|nicht|keine?[nrsm]?|pas|não|nao|nunca|не|ні|nie|geen|"
-    r"niet|inte|ikke|nem|değil|no(?= (?:longer|way|reason|evidence|indication|sign|proof|point|case|such|"
-    r"one|an?|exact\w*|real|true|un|una|es|creo|parece|se|está|son|debería|el|la|lo|è|o|que)\b| ?$))\b"
+    r"\b(?:not|never|neither|nor|cannot|\w+n't|(?:is|do|does|was|are|should|did|would|ca|wo)nt|hardly|nobody|"
+    r"nothing that|without being|far from|rather than|instead of|anything but|thought to|(?:stopp?|quit|"
+    r"ceas)\w*|(?:fail\w*|hard|difficult|impossible) to (?:see|imagine|believe|understand)|refus\w+|"
+    r"(?:argu\w*|vot\w*|am|'m) against|disagree\w*|doubt\w*|wrong(?:ly)?|incorrectly|mistakenly|mistaken for|"
+    r"mistook|erroneously|falsely|accidentally|non|nicht|keine?[nrsm]?|pas|não|nao|nunca|не|ні|nie|geen|niet|"
+    r"inte|ikke|nem|değil|no(?= (?:longer|way|reason|evidence|indication|sign|proof|point|case|such|one|an?|"
+    r"exact\w*|real|true|un|una|es|creo|parece|se|está|son|debería|el|la|lo|è|o|que)\b| ?$))\b|不是|并非|"
+    r"並非|不算|不属于|不屬於|不重复|没有重复|不同|无关|ではあり?ません|ではな[いく]|じゃな[いく]|ありません|"
+    r"異な|아닙니다|아니|아닌|다릅니다|다른"
 )
 # Finds: " sure"
 _EXCUSED = expand(
     r" (?:(?:100%|entirely|totally|completely|really|quite|too|very|so|yet|exactly) )?(?:sure|certain|clear|"
-    r"only|notice\w*|reali[sz]e\w*|know|aware|remember|spot|find|catch|expect|mind|worry)\b| (?:see|saw|"
-    r"seen|search|check)\b(?! (?:how|why|as|any|it as|this as|that this|that it|a reason)\b)"
+    r"only|notice\w*|reali[sz]e\w*|know|aware|remember|spot|find|catch|expect|mind|worry)\b| (?:see|saw|seen|"
+    r"search|check)\b(?! (?:how|why|as|any|it as|this as|that this|that it|a reason)\b)"
 )
 # Finds: "why "
 _ASKED_BEFORE = re.compile(r"\b(?:why|or|if|whether|no|a|any|without) $", re.IGNORECASE)
 # Finds: "isn't"
 _ASKS = re.compile(r"(?:is|are|was|were|should|could|ca|does?|wo|would|did|has|have)n'?t\b", re.IGNORECASE)
-# Finds: "不是"
-_NOT_CJK = re.compile(
-    r"不是|并非|並非|不算|不属于|不屬於|不重复|没有重复|不同|无关|ではあり?ません|ではな[いく]|じゃな[いく]|"
-    r"ありません|異な|아닙니다|아니|아닌|다릅니다|다른"
-)
 # Finds: " not the same"
 _NO_SUCH = (
     r"(?:n't| not| no)(?: (?:an? |the )?(?:{D}|same|related|one|so|true|correct|right|accurate|the case|it|"
@@ -71,7 +63,9 @@ _DENIED_NEXT = expand(
     r"\W*(?:(?:but|and|well|which|however)[, ]+)*(?:(?:it|this|that|mine)(?:'s| is| was| does| do)?(?: "
     r"\w+)?(?:n't| not)(?: (?:one|so|true|correct|right|the case|a duplicate|the same|a dup))?\W*$|(?:that|"
     r"this|it)(?:'s| is| was) (?:\w+ )?(?:wrong|incorrect|false|nonsense|a mistake|my mistake|an error|"
-    r"premature|hasty|not true)(?=[.,;!]|$)|i (?:disagree|don't (?:agree|think so))\b|not true\b)"
+    r"premature|hasty|not true)(?=[.,;!]|$)|i (?:disagree|doubt|don't (?:agree|think so))\b|not (?:true|"
+    r"really)\b|no(?:[,.!]|$| it| that| this)(?! (?:problem|worries|wait))|nope|nah|never ?mind|nein|нет|"
+    r"non,)"
 )
 
 
@@ -80,14 +74,12 @@ def is_negated(left: str, *, asked: bool) -> bool:
 
     `asked`: the sentence is a question; "isn't this a duplicate of #5?" asks and does not deny.
     """
-    if _NOT_CJK.search(left):
-        return not asked
-    clause = _CLAUSE.split(_ASIDE.sub(" ", left))[-1][-110:]
+    clause = _CLAUSE.split(left)[-1][-110:]
     for match in _NEGATES.finditer(clause):
         if _EXCUSED.match(clause, match.end()) or _ASKED_BEFORE.search(clause, 0, match.start()):
             continue
         opens = len(clause[: match.start()].split()) <= 2
-        if not (asked and (opens or _ASKS.fullmatch(match["word"]))):
+        if not (asked and (opens or _ASKS.fullmatch(match[0]))):
             return True
     return False
 

@@ -48,27 +48,24 @@ def _other(kind: str, *said: str, certain: bool = True) -> list[Phrase]:
 
 
 # Finds: "closing"
-_CLOSE = (
-    r"(?:clos(?:e|ed|es|ing)|drop(?:ped|ping)?|abandon(?:ed|ing)?|withdraw(?:n|ing)?|resolv(?:ed|ing)|"
-    r"deprecat(?:ed|ing)|superseded|reject(?:ed|ing)?)"
-)
+_CLOSE = r"(?:clos|drop|abandon|withdraw|resolv|deprecat|supersed|reject)\w*"
 # Finds: "reported"
 _REPORTED = (
     r"(?:report|fil|open|rais|request|log|submitt|document|describ|mention|propos|suggest|discuss|ask|post|"
-    r"captur|list|register|creat|entered|brought up|written up|come up|noted|flagged)(?:ed|d)?"
+    r"captur|list|register|creat|entered|brought up|written up|come up|noted|flagged)(?:ed|d)?(?: for)?"
 )
 # Finds: "merging"
 _FOLD = (
-    r"(?:fold(?:ing|ed)?|merg(?:e|ing|ed)|consolidat(?:e|ing|ed)|roll(?:ing|ed)?|collaps(?:e|ing|ed)|"
-    r"combin(?:e|ing|ed)|unify(?:ing)?|de-?dup(?:e|ed|ing|p?ing|licate|licating|licated|p?ed)?|aggregat(?:e|"
-    r"ing|ed)|group(?:ing|ed)?|subsum(?:e|ing)|absorb(?:ed|ing)?|centraliz(?:e|ing|ed)|centralis(?:e|ing|"
-    r"ed))"
+    r"(?:fold|merg|consolidat|roll|collaps|combin|unify|de-?dup(?:p|licat)?|aggregat|group|subsum|absorb|"
+    r"centrali[sz])(?:e|ed|ing)?"
 )
 # Finds: " the discussion"
 _THING = (
-    r"(?: (?:this|it|these|that|everything|things|both|all|the (?:discussion|conversation|efforts?|issues?|"
-    r"threads?|reports?)|{THIS}))?"
+    r"(?: (?:this|it|these|that|everything|things|both|all|the (?:discussion|conversation|efforts?|request|"
+    r"{ISSUE})|{THIS}))?"
 )
+# Finds: "号问题的"
+_CJK = r" ?(?:号|號|번)?(?:的?问题| ?issue| ?이슈)?(?: ?(?:的|是|属于|と|の|に|와|과|의|랑|이랑|하고))*"
 
 PHRASES: tuple[Phrase, ...] = (
     *_this(
@@ -78,30 +75,22 @@ PHRASES: tuple[Phrase, ...] = (
         "duplicate",
         "#5 is a duplicate of this one",
         r"{R}(?:(?!\bnot?\b|n't|\bthis (?:is|was|one))[^.;!?\ue000]){0,60}?[ (]{D}\.?(?: (?:of|to|with|for|"
-        r"in favou?r of))? (?:{THIS})(?![\w'])",
+        r"in favou?r of))? {THIS}(?![\w'])",
         "Closing #5 as a duplicate.",
-        r"(?:clos(?:ed|ing|es|e)|mark(?:ed|ing)?|flagg?(?:ed|ing)?|resolv(?:ed|ing)|tagg(?:ed|ing)) {R} as "
-        r"(?:an? |the )?(?:exact )?{D}(?= (?:of|to|with|for) (?:{THIS})(?![\w'])|[.,;:!)]|$| (?:and|so|"
-        r"since|because|here|too|as well)\b)",
+        r"(?:clos|mark|flag|resolv|tag)\w* {R} as (?:an? |the )?(?:exact )?{D}(?= (?:of|to|with|for) "
+        r"{THIS}(?![\w'])|[.,;:!)]|$| (?:and|so|since|because|here|too|as well)\b)",
         "This and its duplicate #5",
         r"{THIS} and (?:its|the) {D}(?: {ISSUE})?:? ?\(?{R}",
         "#5 is a copy of this",
-        r"{R} (?:is|was) (?:an? |the )?(?:exact |verbatim )?(?:copy|repeat|repost)(?= of {THIS}|[.,;:!)]|$)",
+        r"{R} (?:is|was) (?:an? |the )?(?:\w+ )?(?:copy|repeat|repost)(?= of {THIS}|[.,;:!)]|$)",
         "Duped by #5",
         r"(?<![\w-])dup(?:e|p|licat)?e?d (?:by|in|at):? {FILL}{R}",
         "There is a duplicate of this in #5",
-        r"\b(?:there(?:'s| is| are)|found|have|opened|created|filed|see) (?:also )?(?:an? |another )?{D} "
-        r"(?:of|to) {THIS}(?:[ ,:(–—-]|in|at|here|is|as){1,6}{R}",
-        "Both are duplicates of this: #5",
-        r"\b(?:are|were) (?:all |also |both )?{D} (?:of|to) {THIS} ?[:(–—-]{1,2} ?{R}",
-        "Another duplicate: #5",
-        r"^(?:and )?(?:new|another|more|yet another|one more|found (?:a|another)) {D} ?: ?{R}",
-        "Known duplicates: #5",
-        r"^(?:(?:has|known|other|closed|all|see) )?(?:duplicates|dupes|dups)(?: (?:so far|found|reported|"
-        r"here|include|are)){0,2} ?: ?{R}",
-        "I opened a duplicate (#5)",
-        r"(?:opened|filed|created|reported|posted|submitted) (?:a |another )?{D}(?: (?:of|to|for) "
-        r"{THIS})?(?: (?:in|as|at|issue))*[ :(,]{1,3}{R}",
+        r"(?:^(?:and )?(?:(?:new|another|more|yet another|one more|known|other|closed|all|see|has) "
+        r")?(?:(?=\w+s\b)|(?<= ))|\b(?:there(?:'s| is| are)|found|opened|created|filed|reported|posted|"
+        r"submitted|are|were)(?: also| all| both)?(?: an?)?(?: another)? ){D}(?: (?:of|to|for) "
+        r"{THIS})?(?:(?: (?:so far|found|reported|here|include|are|is|in|as|at|issue)){1,2}[ :,(]{1,3}| "
+        r"?[:(,–—-]{1,2} ?){R}",
     ),
     *_other(
         "duplicate",
@@ -134,8 +123,7 @@ PHRASES: tuple[Phrase, ...] = (
         "#5, of which this is a duplicate",
         r"{R},? (?:of )?which {THIS} {BE} (?:an? )?{D}",
         "Please dupe this to #5",
-        r"(?<![\w-])(?:de-?)?(?:duplicate|dup(?:e|ing|ed)?) (?:this|it)(?: one| issue)? (?:to|of|against|"
-        r"into|with|as) {FILL}{R}",
+        r"(?<![\w-])(?:de-?)?(?:duplicate|dup(?:e|ing|ed)?) {THIS} (?:to|of|against|into|with|as) {FILL}{R}",
         "A copy of #5",
         r"\b(?:copy|repeat|re-?post|re-?report)(?: of| from) {FILL}{R}",
         "Not a duplicate of #6 but of #5",
@@ -145,21 +133,14 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "duplicate",
         "This and #5 are the same",
-        r"{THIS} and {R} are(?: basically| essentially| really| both)? (?:{D}|the same|identical)(?! of "
-        r"\ue000)",
+        r"{THIS} and {R} are(?: \w+)? (?:{D}|the same|identical)(?! of \ue000)",
         "#5 and this are identical",
-        r"{R} and {THIS} are(?: basically| essentially| really| both)? (?:{D}|the same|identical)(?! of "
-        r"\ue000)",
+        r"{R} and {THIS} are(?: \w+)? (?:{D}|the same|identical)(?! of \ue000)",
         "与 #5 重复",
-        r"(?:与|和|跟|同|與|是)? ?{R} ?(?:号|號)?(?:问题|的问题| ?issue)?(?: ?的| ?是| ?属于)* ?(?:重复|"
-        r"重複)(?!点|请求|执|提交按)",
+        rf"(?:与|和|跟|同|與|是)? ?{{R}}{_CJK} ?(?:重复|重複|중복)(?!点|请求|执|提交按)",
         "重复，见 #5",
-        r"(?:重复|重複)(?:[ ,:.(]|请|請|见|見|看|参考|参见|详见|issue|问题|的|了|提交|移步|关注|查看|已|"
-        r"关闭|与|和|同|于|of|是){0,10} ?{R}",
-        "#5 と重複",
-        r"{R} ?(?:번)?(?: ?(?:이슈|issue))?(?:と|の|に|와|과|의|랑|이랑|하고)? ?(?:重複|중복)",
-        "중복입니다: #5",
-        r"중복(?: 이슈)?(?:입니다)?[ :,.(]{0,3}{R}",
+        r"(?:重复|重複|중복)(?:[ ,:.(]|请|請|见|見|看|参考|参见|详见|issue|问题|的|了|提交|移步|关注|查看|已|"
+        r"关闭|与|和|同|于|of|是|이슈|입니다){0,10} ?{R}",
         subject="any",
     ),
     *_this(
@@ -176,28 +157,20 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "tracked",
         "This is tracked in #5",
-        r"\btrack(?:ed|ing)?(?: of)?(?: (?:this|it|that|these|everything|progress|{THIS}))?(?: (?:already|"
-        r"now|instead|further|together|centrally))*{AS} {FILL}{R}",
+        rf"\b(?:track(?:ed|ing)?(?: of)?(?: progress|{_THING})|handled){{ADV}}{{AS}} {{FILL}}{{R}}",
         "Tracking all reports in #5",
         r"\btracking (?:[\w'-]+ ){1,5}?(?:over )?(?:in|at|under|into|with|by) {FILL}{R}",
-        "Handled in #5",
-        r"\bhandled{AS} {FILL}{R}",
         "Please track #5",
-        r"\bplease track {FILL}{R}",
-        "Tracking issue: #5",
-        r"^track(?:ed|ing)(?: issue)? ?(?:[:→=]|->|=>) ?{R}",
+        r"(?:\bplease track|^track(?:ed|ing)(?: issue)? ?(?:[:→=]|->|=>)) {FILL}{R}",
         "This is on our roadmap, see #5",
-        r"\bon (?:our|the|my) (?:radar|list|roadmap|backlog|todo)(?:{AS})?[ :,(–—-]{1,3}(?:as |see "
-        r")?{FILL}{R}",
+        r"\bon (?:our|the|my) (?:radar|list|roadmap|backlog|todo){TO}{R}",
     ),
     *_this(
         "tracked",
         "#5 already covers this",
-        r"{R}(?:,? (?:which|that))?(?: (?:already|also|now|still|currently|is|has|been|was|should|will|"
-        r"be))* (?:track(?:s|ing)|cover(?:s|ed|ing)?|supersed(?:e|es|ing|ed)|subsum(?:es|ing)|replac(?:e|es|"
-        r"ing|ed)|describ(?:es|ing)|reports?|requests?|captures?|asks? for|wants|explains) (?:exactly |"
-        r"precisely |all of |the )?(?:{THIS}|same(?: thing| issue| problem| request)?)(?![\w'])(?! (?:part|"
-        r"aspect))",
+        r"{R}(?:,? (?:which|that))?{ADV}(?: (?:is|has|been|was|should|will|be)){0,3} (?:track|cover|supersed|"
+        r"subsum|replac|describ|report|request|captur|asks? for|want|explain)(?:e|s|es|ing|ed)? (?:exactly |"
+        r"precisely |all of |the )?(?:{THIS}|same(?: {ISSUE})?)(?![\w'])(?! (?:part|aspect))",
         "#5 is the canonical issue for this",
         r"{R} (?:is|was|remains)(?: already| now| our)* (?:the |an? |our )?(?:canonical|main|original|"
         r"primary|older|existing|tracking|dedicated)(?: (?:open|existing|main))*(?: {ISSUE})?(?: (?:for|"
@@ -206,57 +179,42 @@ PHRASES: tuple[Phrase, ...] = (
         r"{R} (?:is|exists|has been|was)(?: already)?(?: open| opened| filed| there| around)+ (?:for|to "
         r"track|about) {THIS}(?![\w'])",
         "Keeping #5 open and closing this",
-        r"(?:keep|keeping|leave|leaving|use|using|treat|consider) {R}(?: open)?(?: as (?:the )?(?:main|"
-        r"canonical|original|primary|tracking|single)\b| (?:open |and close |instead and )?(?:and|to) "
-        r"(?:close|closing|track) {THIS})",
+        r"(?:keep|leav|us|treat|consider)(?:e|ing)? {R}(?: open)?(?: as (?:the )?(?:main|canonical|original|"
+        r"primary|tracking|single)\b| (?:open |and close |instead and )?(?:and|to) (?:close|closing|track) "
+        r"{THIS})",
         subject="any",
     ),
     *_this(
         "same",
         "Same issue as #5",
-        r"\b(?:the )?(?:exact(?:ly)? )?(?:the )?same(?: (?:exact|underlying|basic|general|root|core))?(?: "
-        r"(?:issue|bug|problem|cause|thing|(?:feature )?request|report|question|topic|ask|idea|ticket|story|"
-        r"feature|thread|proposal|as))?(?: (?:here|reported|described|discussed|mentioned|tracked|raised))? "
-        r"(?:as|with|to|like)(?: (?:in|with|reported in|described in|the one in|mentioned in|what|from|over "
-        r"in|the one reported in))? ?{FILL}{R}(?!')",
-        "Same bug that was reported in #5",
-        r"\bsame(?: exact)? (?:issue|bug|problem|thing|request|report|topic)(?: (?:that|which))?(?: (?:is|"
-        r"was|has been|being|we))?(?: (?:already|being))? (?:reported|described|discussed|tracked|mentioned|"
-        r"raised|have) (?:in|at|by|as) {FILL}{R}",
+        r"\b(?:the )?(?:exact(?:ly)? )?same(?: (?:exact|underlying|basic|general|root|core))?(?: (?:{ISSUE}|"
+        r"cause|topic|ask|story|as))?{WAS}(?: (?:here|reported|described|discussed|mentioned|tracked|"
+        r"raised))? (?:as|with|to|like|in|by|at) ?{FILL}{R}(?!')",
         "Identical to #5",
         r"\b(?:identical|equivalent) (?:to|with) {FILL}{R}",
         "Same problem: #5",
-        r"^(?:identical|same) (?:issue|bug|problem|report|request|ticket)(?: as)? ?[:(–—-] ?{R}",
-        "Gleicher Fehler wie #5",
-        r"(?:gleiche[smrn]?|selbe[snm]?|identisch\w{0,2})(?: (?:problem|fehler|thema|issue|bug|anliegen|"
-        r"sache))? (?:wie|mit|zu)(?: in| bei| der| dem)* {FILL}{R}",
+        r"^(?:identical|same) {ISSUE} ?[:(–—-] ?{R}",
     ),
     *_this(
         "same",
         "#5 is exactly the same issue",
-        r"{R} (?:is|has|looks|seems)(?: (?:exactly|basically|essentially|about|just|for|pretty much|to "
-        r"be))* (?:the )?(?:exact )?same(?: (?:issue|bug|problem|thing|request|topic|report))?(?: (?:as|"
-        r"like) {THIS})?(?=[.,;)!]|$| so | and )",
+        r"{R} (?:is|has|looks|seems)(?: (?:exactly|basically|essentially|about|just|for|pretty much|to be))* "
+        r"(?:the )?(?:exact )?same(?: {ISSUE})?(?: (?:as|like) {THIS})?(?=[.,;)!]|$| so | and )",
         "See #5, same thing",
-        r"{R} ?[(,:–—-]{1,2} ?(?:(?:it's|it is|is|which is|with) )?(?:the )?(?:exact )?same(?: (?:issue|"
-        r"thing|problem|bug|request|here))?(?=[.,;)!]|$| (?:so|and)\b)",
+        r"{R} ?[(,:–—-]{1,2} ?(?:(?:it's|it is|is|which is|with) )?(?:the )?(?:exact )?same(?: {ISSUE}| "
+        r"here)?(?=[.,;)!]|$| (?:so|and)\b)",
         "#5 is exactly what I see",
         r"{R}(?:,? which)? (?:is|describes|reports|has|covers|matches|asks for) (?:exactly|precisely) "
         r"(?:that|what|my|this|the same|the one)",
         "Même problème que #5",
-        r"(?:même (?:problème|bug|souci|chose|demande|ticket|sujet) que|identique (?:à|au)|mismo "
-        r"(?:problema|error|bug|asunto|issue)? ?que|igual (?:que|ao?|al|à)|mesm[oa] (?:problema|erro|bug|"
-        r"coisa|questão)? ?(?:que|d[aoe])|stess[oa] (?:problema|errore|bug|cosa|segnalazione) (?:di|del|"
-        r"della)|то же(?: самое)?,? ?(?:что|самое)?(?: и)?(?: в)?|так(?:ая|ой) же (?:проблема|баг|ошибка),? "
-        r"(?:как|что)(?: и)?(?: в)?|zelfde (?:\w+ )?als|samm[ae] (?:\w+ )?som|to samo co|ten sam (?:\w+ "
-        r")?co) ?(?:le |la |el |en |dans |no |na |o |a |в )?{FILL}{R}",
+        r"(?:même \w+ que|identique (?:à|au)|mismo (?:problema|error|bug|asunto|issue)? ?que|igual (?:que|"
+        r"ao?|al|à)|mesm[oa] (?:problema|erro|bug|coisa|questão)? ?(?:que|d[aoe])|stess[oa] \w+ (?:di|del|"
+        r"della)|то же(?: самое)?,? ?(?:что|самое)?(?: и)?(?: в)?|так(?:ая|ой) же \w+,? (?:как|что)(?: "
+        r"и)?(?: в)?|zelfde (?:\w+ )?als|samm[ae] (?:\w+ )?som|to samo co|ten sam (?:\w+ )?co|"
+        r"(?:gleiche[smrn]?|selbe[snm]?|identisch\w{0,2})(?: \w+)? (?:wie|mit|zu)) {FILL}{R}",
         "和 #5 是同一个问题",
-        r"(?:与|和|跟|同|與)? ?{R} ?(?:号|號)?(?:问题|的问题| ?issue)?(?: ?的| ?是| ?属于)* ?(?:相同|一样|"
-        r"一樣|一致|同一个|同一個)",
-        "#5 ile aynı",
-        r"{R} ile aynı",
-        "#5 と同じ",
-        r"{R} ?(?:번)?(?: ?(?:이슈|issue))?(?:と|の|에|와|과|랑|이랑|하고) ?(?:同じ|同一|同様|동일|같은)",
+        rf"(?:(?:与|和|跟|同|與) ?)?{{R}}{_CJK} ?(?:相同|一样|一樣|一致|同一个|同一個|ile aynı|同じ|同一|"
+        rf"同様|동일|같은)",
         "同 #5",
         r"^同(?:上)? ?{R}",
         subject="any",
@@ -269,8 +227,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"\b(?:what you(?:'re| are)? \w+|(?:the|your) {ISSUE}(?: you [\w ]{1,20})?|turn(?:s|ed) out to be|"
         r"good old)(?: (?:here|is))* {R}(?=[.,;:!)]|$| (?:again|so|and)\b)",
         "You are hitting #5",
-        r"\byou(?:'re| are|'ve| have)?(?: probably| likely)? (?:hit(?:ting)?|seeing|r[au]n(?:ning)? into) "
-        r"{R}(?=[.,;!)]|$)",
+        r"\byou(?:'re| are|'ve| have)?{ADV} (?:hit(?:ting)?|seeing|r[au]n(?:ning)? into) {R}(?=[.,;!)]|$)",
         "This boils down to #5",
         r"\b(?:boils|comes|narrows) down to {FILL}{R}",
         "This is another instance of #5",
@@ -286,7 +243,7 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "superseded",
         "Superseded by #5",
-        r"\b(?:superseded|superceded|subsumed|obsoleted|supplanted|replaced|succeeded|overtaken|made "
+        r"\b(?:supers?c?eded|superceded|subsumed|obsoleted|supplanted|replaced|succeeded|overtaken|made "
         r"obsolete|(?:made )?redundant) (?:by|with|to) {FILL}{R}",
     ),
     *_this(
@@ -298,22 +255,13 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "merged",
         "Folding this into #5",
-        rf"\b{_FOLD}{_THING}(?: (?:back|down|up|together|over))?(?: into| in to| to| under| in with| "
-        rf"against)(?! (?:the )?(?:master|main|trunk|dev|develop|head|release)\b(?! issue)) {{FILL}}{{R}}",
+        rf"\b{_FOLD}{_THING}(?: (?:back|down|up|together|over))?(?: into| in to| to| under| in with| with| "
+        rf"w/| against)(?! (?:the )?(?:master|main|trunk|dev|develop|head|release)\b(?! issue)) "
+        rf"{{FILL}}{{R}}",
         "Moving the discussion to #5",
-        r"\b(?:mov(?:e|ed|ing)|transferr?(?:ed|ing)?|migrat(?:ed|ing)|redirect(?:ed|ing)?)(?: (?:this|it|"
-        r"the (?:discussion|conversation)|{THIS}))?(?: over)? to {FILL}{R}",
+        rf"\b(?:mov|transferr?|migrat|redirect)(?:e|ed|ing){_THING}(?: over)? to {{FILL}}{{R}}",
         "Collecting all reports in #5",
         r"\b(?:consolidat|collect|gather)ing (?:[\w'-]+ ){1,5}?(?:in|at|under|into|with) {FILL}{R}",
-        "Let's merge this with #5",
-        rf"\b(?:fold|merg|consolidat|combin|collaps)(?:(?:e|ing){_THING}(?: together)? (?:with|w/|in)|ed "
-        rf"(?:with|w/)) {{FILL}}{{R}}",
-    ),
-    *_this(
-        "reported",
-        "已有相同 issue: #5",
-        r"已(?:经|經)?有(?:相同|类似|一样|同样)?(?:的)? ?(?:issue|问题|反馈|讨论)[ ,:(]{0,3}{R}",
-        subject="any",
     ),
     *_this(
         "merged",
@@ -326,71 +274,54 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "continued",
         "Please follow #5 for updates",
-        r"\b(?:please|pls|kindly|to|you can|and|let's)?,? ?(?:follow|subscribe to|watch|upvote|up-vote|"
-        r"following|vote (?:for|on)|thumbs[- ]up|👍|:\+1:|(?<!the )(?<!my )(?<!this )(?<!your )(?<!a "
-        r")(?<!last )comment (?:on|in))(?: along| up)?(?: (?:in|on|with|at))* {FILL}{R}(?: instead| for "
-        r"(?:\w+ )?(?:updates|progress|further)| to (?:get|be|stay|receive|keep)| there\b| so\b|[.,;:!)]|$| "
-        r"and )",
+        r"\b(?:follow(?:ing)?|subscribe to|watch|up-?vote|vote (?:for|on)|thumbs[- ]up|👍|:\+1:|(?<!the "
+        r")(?<!my )(?<!this )(?<!your )(?<!a )(?<!last )comment (?:on|in))(?: along| up)?(?: (?:in|on|with|"
+        r"at))* {FILL}{R}(?: instead| for (?:\w+ )?(?:updates|progress|further)| to (?:get|be|stay|receive|"
+        r"keep)| there\b| so\b|[.,;:!)]|$| and )",
         "Let's continue the discussion in #5",
-        r"\b(?:continu(?:e|ing|ed)|discuss|keep|centrali[sz]e|track|take|mov(?:e|ed|ing)|direct|handle|"
-        r"consolidate)(?: (?:the|this|that|it|all|our|everything|any|further|future))*(?: (?:discussion|"
-        r"conversation|work|debate|thread|comments|discussions))?(?: (?:going|there|over|together|here|"
-        r"along|only|just|further|in one place))*(?:,| ?:| (?:in|on|at|over|to|under|with|via)){1,2}(?: "
-        r"(?:at|in|on|to))? {FILL}{R}",
+        r"\b(?:discuss|(?:continu|keep|centrali[sz]|track|tak|mov|direct|handl|consolidat)(?:e|ed|ing)?)(?: "
+        r"(?:the|this|that|it|all|our|everything|any|further|future|discussions?|conversation|work|debate|"
+        r"thread|comments|going|there|over|together|here|along|only|just|in one place)){0,6}(?:,| ?:| (?:in|"
+        r"on|at|over|to|under|with|via)){1,2} {FILL}{R}",
         "Further discussion should happen in #5",
         r"\b(?:discussion|conversation|work)s?(?: on {THIS})?(?: (?:should|can|will|must|to|is|please|"
-        r",))*(?: (?:happens?|goes on|continues|done|go|be|take place|continue|stay|kept|held))+ (?:in|to|"
-        r"at|on|over (?:in|at|to|on)) {FILL}{R}",
+        r",))*(?: (?:happens?|goes on|continues?|done|go|be|take place|stay|kept|held))+ (?:in|to|at|on|over "
+        r"(?:in|at|to|on)) {FILL}{R}",
         "See #5 instead",
-        r"\b(?:use|to|with|see|in|on|at|follow) {FILL}{R} instead",
+        r"\b(?:use|to|with|see|in|on|at|follow) {FILL}{R} (?:instead|for {THIS}(?![\w']))",
         "Please head to #5",
         r"\bplease (?:head|go)(?: over)? to {FILL}{R}",
-        "Use #5 for this",
-        r"\buse {FILL}{R} for {THIS}(?![\w'])",
     ),
     *_this(
         "reported",
         "Already reported in #5",
         rf"\b(?:already|previously|before|earlier)(?: (?:being|been))? (?:{_REPORTED}|tracked|covered|known|"
-        rf"handled|exists?)(?: (?:before|here|there|earlier|upstream|already|by @?[\w-]+))?(?:{{AS}})?[ "
-        rf":,(–—-]{{1,3}}(?:see |in |as )?{{FILL}}{{R}}",
+        rf"handled|exists?){{TO}}{{R}}",
         "It was filed as #5",
-        rf"\b(?:has|was|been|is|got)(?: (?:already|previously|also|actually|first|originally))* "
-        rf"{_REPORTED}(?: (?:before|already|previously|earlier|once|a while ago))?(?:{{AS}}|[:,(–—-])[ "
-        rf":(]{{0,2}}(?:see )?{{FILL}}{{R}}",
+        rf"\b(?:has|was|been|is|got){{ADV}}(?: originally)? {_REPORTED}(?:{{AS}} |[:,(–—-][ "
+        rf":(]{{0,2}}){{FILL}}{{R}}",
         "It has been mentioned before: #5",
-        rf"(?:^|\b(?:been|was|has|we) ){_REPORTED}(?: (?:this|it))? (?:before|already|previously|"
-        rf"earlier)(?:{{AS}})?[ :,(–—-]{{1,3}}(?:see )?{{FILL}}{{R}}",
+        rf"(?:^|\b(?:been|was|has|we) ){_REPORTED}(?: this| it)? (?:before|already|previously|earlier|"
+        rf"once){{TO}}{{R}}",
     ),
     *_this(
         "reported",
         "There is already an issue for this: #5",
         r"(?=[^\ue000]{0,90}\b(?:already|existing|open|older|earlier|another|this|that|it|"
         r"same)\b)(?![^\ue000]{0,60}\b(?:pr|pull request|patch)\b)\b(?:there(?:'s| is| are| exists| was| "
-        r"already is)|we(?:'ve| have| already have| do have)(?: got)?|has)(?: already| also)?(?: (?:an?|one|"
-        r"another|the|some|existing|already|open|older|earlier|long-standing|similar|dedicated|"
-        r"separate)){1,4} {ISSUE}(?: (?:open|opened|filed|reported|already|tracking|covering|for|about|on|"
-        r"with|regarding|requesting|describing))*(?: (?:exactly |precisely )?(?:{THIS}|the same(?: thing| "
-        r"issue| problem)?|that))?(?: (?:open|already|before|over))*[ :,(–—-]{1,3}(?:see |at |in |as |here |"
-        r"is |it's )*:? ?{R}",
+        r"already is)|we(?:'ve| have| already have| do have)(?: got)?|has|already (?:opened|filed|reported|"
+        r"created|raised|have|got|is))(?: (?:an?|one|another|the|this|some|existing|already|also|open|older|"
+        r"earlier|long-standing|similar|dedicated|separate)){1,4} {ISSUE}{TO}{R}",
         "I found that #5 exists",
         r"(?<!why )(?<!how ){R} (?:already )?exists(?=[.,;!)]|$)",
-        "Somebody already reported this: #5",
-        r"\balready (?:reported|filed|opened|requested|asked for) (?:it|this)[ :,(–—-]{1,3}(?:(?:in|as|at|"
-        r"see) )?{R}",
-        "You already opened an issue for this: #5",
-        r"\balready (?:opened|filed|reported|created|raised|have|has|got|is) (?:an?|the|this)(?: "
-        r"(?:existing|open|similar))? {ISSUE}(?: (?:open|for|about|on|tracking|regarding))*(?: {THIS}| the "
-        r"same)?[ :,(–—-]{1,3}(?:see |at |as |in |here |it's )*:? ?{R}",
         "There is #5 for this",
         r"\b(?:there(?:'s| is)|we(?: now| already| also)? have|we've got) {R}(?: open)?(?: for {THIS}| "
         r"already)",
         "Known issue, see #5",
-        r"\bknown (?:issue|bug|problem|limitation)[ :,(–—-]{1,3}(?:see |tracked (?:in|by|at) |and tracked "
-        r"in )?{R}",
-        "The original report is #5",
-        r"\b(?:existing|open|original|canonical|main|tracking) (?:issue|report|ticket|discussion|thread|"
-        r"request|bug)(?: (?:is|for {THIS}|here|at|in|can be found|lives|about {THIS}))*[ :,(–—-]{1,3}{R}",
+        r"\b(?:known|existing|open|original|canonical|main|tracking) (?:(?!prs?\b|pull){ISSUE}|"
+        r"limitation)(?: is)?{TO}{R}",
+        "已有相同 issue: #5",
+        r"已(?:经|經)?有(?:相同|类似|一样|同样)?(?:的)? ?(?:issue|问题|反馈|讨论)[ ,:(]{0,3}{R}",
         "Acompanhem pela #5",
         r"\b(?:acompanh\w+|continu(?:ar|em|emos)|seguir|sigam?|suivre|suivez) (?:em|n[ao]|pel[ao]|en|dans|"
         r"sur) {R}",
@@ -410,8 +341,8 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "tracked",
         "已在 #5 中讨论",
-        r"(?:已(?:经|經)?)?(?:在|由|于) ?{R} ?(?:中|里|上|里面)?(?:被)?(?:跟踪|跟进|追踪|追蹤|讨论|討論|"
-        r"反馈|處理|提出|报告|記錄|记录)",
+        r"(?:已(?:经|經)?)?(?:在|由|于) ?{R} ?(?:中|里|上|里面)?(?:被)?(?:跟踪|跟进|追踪|追蹤|讨论|討論|反馈|"
+        r"處理|提出|报告|記錄|记录)",
         "#5 で対応",
         r"{R} ?(?:で|에서|로) ?(?:追跡|対応|議論|トラッキング|報告|管理|추적|논의|진행|다루)",
         subject="any",
@@ -420,12 +351,11 @@ PHRASES: tuple[Phrase, ...] = (
         "similar",
         "This looks similar to #5",
         r"\b(?:sounds?|looks?|seems?|feels?|appears?|smells?)(?: (?:a lot|very|very much|much|exactly|"
-        r"suspiciously|quite|closely|somewhat|to be))* (?:like|similar to|related to|linked to|connected "
-        r"to) {FILL}{R}",
+        r"suspiciously|quite|closely|somewhat|to be))* (?:like|similar to|related to|linked to|connected to) "
+        r"{FILL}{R}",
         "Same error as #5",
-        r"\bsame (?:error|crash|exception|behaviou?r|symptoms?|message|stack ?trace|problem|issue|bug|thing|"
-        r"failure|root cause|cause)(?: (?:here|reported|described|message))* (?:as|like|with) (?:in "
-        r")?{FILL}{R}",
+        r"\bsame (?:error|exception|behaviou?r|symptoms?|message|stack ?trace|failure|root cause|cause|"
+        r"{ISSUE})(?: (?:here|reported|described|message))* (?:as|like|with) {FILL}{R}",
         "Might be #5",
         r"^(?:this |it |that )?(?:could|might|may)(?: very)?(?: well)? be {R}",
         "Possibly related to #5",
@@ -435,8 +365,8 @@ PHRASES: tuple[Phrase, ...] = (
         r"{R} (?:looks?|seems?|might|may|could|appears?|sounds?)(?: (?:like|to|be|also|just|very|the|a|"
         r"possibly))* (?:same|similar|related|{D})",
         "Isn't this #5?",
-        r"^(?:hmm+,? |so |but )?(?:isn't|is|wasn't|was|could|might) (?:this|it|that)(?: not)?(?: (?:just|"
-        r"the same as|basically|be|actually|maybe))* {R}",
+        r"^(?:hmm+,? |so |but )?(?:isn't|is|wasn't|was|could|might) (?:this|it|that)(?: not)?(?: (?:just|the "
+        r"same as|basically|be|actually|maybe))* {R}",
         subject="any",
         certain=False,
     ),

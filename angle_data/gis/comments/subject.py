@@ -15,8 +15,8 @@ _WORD_EDGE = "\"'().,:;!?*[]“”«»^"
 _THIRD = expand(r"{REF}(?:'s)?[)\]\"']*(?P<tail>[^{REF}.;!?]{0,80})$")
 # Finds: ", so I mark this as a "
 _OWN_SUBJECT = expand(
-    r"\b(?:this|these|th(?:at|is)'s|that (?:is|one)|mine|ours|here|yours?|i(?:'[a-z]+)?|we(?:'[a-z]+)?|"
-    r"let's|closing|marking|resolving|flagging|so|thus|hence|therefore|but not|{SELF})\b|{SELF}"
+    r"\b(?:this|these|th(?:at|is)'s|that (?:is|one)|mine|ours|here|yours?|i(?:'[a-z]+)?|we(?:'[a-z]+)?|let's|"
+    r"closing|marking|resolving|flagging|so|thus|hence|therefore|but not|{SELF})\b|{SELF}"
 )
 # Finds: "issue #5: the one we chose "
 _HEADED = expand(r"(?:issue |bug |ticket |the )*{REF}\)? ?(?::|→|->|=>|–|—)(?![^{REF}]*\b(?:{THIS}|mine)\b)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from angle_data.gis.comments.references import OTHER, REF, SELF
+from angle_data.gis.comments.references import REF, SELF
 
 Direction = Literal["this_is_dup_of", "other_is_dup_of_this"]
 
@@ -65,40 +65,28 @@ DUPLICATE = rf"(?<![\w.@-])(?<! /)(?<!^/){_D}(?![\w/]|\.\w|-(?!of\b)\w)"
 # Finds: "feature request"
 _ISSUE = (
     r"(?:issues?|bugs?|tickets?|reports?|(?:feature |pull |enhancement |change )?requests?|features?|"
-    r"proposals?|problems?|threads?|discussions?|prs?|ones?|items?|tasks?|cards?|entry|thing|post|crash|"
-    r"case|question|rfc|fr|suggestion|idea|zgłoszenia|задачи|тикета|проблемы|бага)"
+    r"proposals?|problems?|threads?|discussions?|prs?|ones?|items?|tasks?|cards?|entry|thing|post|crash|case|"
+    r"question|rfc|fr|suggestion|idea|zgłoszenia|задачи|тикета|проблемы|бага)"
 )
 # Finds: "this issue"
 _THIS = (
     rf"(?:(?:this|that|these|the current|my|mine|our)(?: (?:exact |very |same )?(?:{_ISSUE}|here))?|it|here|"
     rf"{SELF})"
 )
-# Finds: "existing"
-_FILLER_WORD = (
-    rf"(?:the|our|an?|this|that|my|your|its|existing|older|old|newer|new|open|opened|closed|earlier|"
-    rf"previous|prior|first|long|standing|long-standing|longstanding|known|same|original|main|master|"
-    rf"canonical|parent|other|another|very|upstream|both|either|all|of|in|at|on|as|over|there|here|already|"
-    rf"reported|filed|tracked|described|discussed|mentioned|requested|following|with|from|umbrella|tracking|"
-    rf"meta|part|more|recent|latest|better|broader|bigger|larger|wider|comprehensive|detailed|complete|"
-    rf"active|up-to-date|specific|github|gh|number|no\.?|nr\.?|general|similar|much|see|please|which is|"
-    rf"which has been|and|currently|is|what we have|what's|what is|by @[\w-]+|incidencia|zgłoszeni[ae]|"
-    rf"tíquete|chamado|anfrage|meldung|its|sibling|successor|predecessor|counterpart|version|was|were|has "
-    rf"been|been|asked|proposed|suggested|raised|der|die|das|dem|den|le|la|les|el|los|o|os|il|lo|in|dans|em|"
-    rf"w|в|и|issue:|{_ISSUE}'?s?|{OTHER}|events|pls|kindly|cf\.?|refer to|follow|check|track(?:ed|ing)? "
-    rf"with|duplicates?|it's|vs\.?|go to|siehe|voir|véase|vea|ver|vedi|см\.?|vgl\.?|zie|zob\.?|"
-    rf"\"[^\"]{{1,120}}\"|'[^']{{3,120}}')"
-)
+# A word that a target may be described with: no verb, and no name of something else.
 # Finds: "crash"
 _PLAIN_WORD = (
-    r"(?!(?:is|was|are|were|when|if|that|which|since|after|fix\w*|tests?|patch|prs?|commit|approach|code|"
-    r"change\w*|branch|way|not)\b)[\w'/+-]+"
+    r"(?!(?:is|was|are|were|when|if|that|which|since|after|even|fix\w*|nothing|tests?|patch|prs?(?! ?\ue000)|"
+    r"commit|approach|code|change\w*|branch|way|not|but|because|so|row|parser|value|steps?|review|helper|"
+    r"schedule|merged|parser|docs|guide\w*|instructions?|comment|plan|config\w*|setup|results?|output|logs?|"
+    r"example|method|function|class|file|table)\b)[\w'/+@.\ue002-]+(?<!\.)"
 )
 # Finds: "the existing issue "
 _FILLER = (
     rf"(?:(?>{_ISSUE} (?:about|for|on|regarding|titled|requesting|asking|concerning|called|that|with|around|"
-    rf"where) [^.;!?{REF}]{{1,60}}(?<=[ (,:–—-])(?={REF})|(?:{_PLAIN_WORD} ){{1,3}}(?={_ISSUE}\b)|(?:which|"
-    rf"that|as it|because it|since it) [^.;!?{REF}]{{1,80}}[:(] ?(?={REF})|{_FILLER_WORD}[ "
-    rf",:(#\"'–—-]{{1,3}}+)){{0,9}}+[\"'(<:]?"
+    rf"where) [^.;!?{REF}]{{1,60}}(?<=[ (,:–—-])(?={REF})|(?:which|that|as it|because it|since it) "
+    rf"[^.;!?{REF}]{{1,80}}[:(] ?(?={REF})|(?:{_PLAIN_WORD}|(?:is|was|were|has been)(?= (?:\w+ed|already)\b)|"
+    rf"\"[^\"]{{1,120}}\"|'[^']{{3,120}}')[ ,:(#\"'–—-]{{1,3}}+)){{0,9}}+[\"'(<:]?"
 )
 # Finds: " and "
 _SEPARATOR = (
@@ -151,6 +139,8 @@ _MACROS = {
     "AS": _AS,
     "ADV": _ADV,
     "BE": _BE,
+    "TO": rf"(?: (?:for|about|on) {_THIS}(?![\w']))?[ :,.(–—-]{{1,3}}{_FILLER}",
+    "WAS": r"(?: (?:that|which|is|was|has been|being|we|have|already))*",
 }
 
 
@@ -165,12 +155,12 @@ def expand(pattern: str) -> re.Pattern[str]:
 UNBOUND = expand(
     r"{D}(?! (?:of|to|with) (?:this|these|mine|here|{SELF})\b(?! ?:))(?=$|[.,;:!?)\]–—\"'…-]| (?:and|so|but|"
     r"because|since|as|for|to|then|already|here|too|now|please|i|we|the|by|which|that|in favou?r|issue|bug|"
-    r"report|ticket|request|of|see|cf|thanks|thank|sorry|closing|closed|then|duplicate|siehe|voir|et|und|y|"
-    r"e|и)\b|[ ]?[–—-]| ?{REF}| [:;=])|重複(?:です|しています|のため|している)|重复(?:了|的|问题|"
-    r"issue)?(?=$|[ ,.。!！?？]| ?issue)|중복(?:입니다| 이슈| 건|된|이라|으로|인)|\b(?:post|submitt|fil|"
-    r"report|open|creat)\w*(?: (?:this|it|the same(?: \w+)?|one))? twice\b|\bas a (?:copy|repeat)\b|"
-    r"\bredundant\b|\bclos\w*\b[^.;{REF}]{0,40} in favou?r of (?![^.;]*{REF})|\brepeated (?:issue|report|"
-    r"bug|ticket|question)\b"
+    r"report|ticket|request|of|see|cf|thanks|thank|sorry|closing|closed|then|duplicate|siehe|voir|et|und|y|e|"
+    r"и)\b|[ ]?[–—-]| ?{REF}| [:;=])|重複(?:です|しています|のため|している)|重复(?:了|的|问题|issue)?(?=$|[ "
+    r",.。!！?？]| ?issue)|중복(?:입니다| 이슈| 건|된|이라|으로|인)|\b(?:post|submitt|fil|report|open|"
+    r"creat)\w*(?: (?:this|it|the same(?: \w+)?|one))? twice\b|\bas a (?:copy|repeat)\b|\bredundant\b|"
+    r"\bclos\w*\b[^.;{REF}]{0,40} in favou?r of (?![^.;]*{REF})|\brepeated (?:issue|report|bug|ticket|"
+    r"question)\b"
 )
 """A word for duplicate that may stand without its target beside it."""
 
