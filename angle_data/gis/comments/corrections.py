@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from angle_data.gis.comments.doubt import is_conditional
@@ -21,17 +22,10 @@ _WITHDRAWS = expand(
     r"hast|eager|fast|early)\w* (?:to|in|with) (?:clos|mark|call)|\b(?:clos|mark)\w* (?:this|it|the (?:issue|"
     r"ticket))(?: \w+)? (?:too (?:quick|hast|fast|early|soon)\w*|hastily|prematurely)\b|\bmist(?:ook (?:this|"
     r"it) for|aken for) (?:an? )?{D}|\b(?:was|were) wrong about\b|\bused to be (?:\w+ )?(?:an? |the "
-    r")?(?:mark|clos|track|consider|treat|same|{D})|\bdetach\w* (?:this|it) from\b"
-)
-# Finds: "Reopening, this was "
-_REOPENS = expand(
-    r"(?:^|[,;(–—] ?)(?:(?:so|and|hence|i(?:'m| am|'ve| have|'ll)?|i) )*re-?open(?:ed|ing)\b(?! (?:{REF}|"
-    r"to\b|the |that |if ))"
-)
-# Finds: "was closed as a "
-_WAS_MARKED = expand(
-    r"\b(?:was|were|been|had|originally|previously|first|i) (?:\w+ ){0,2}(?:clos|mark|flag|label)ed\b|"
-    r"^\W*(?:originally|previously|first) (?:clos|mark|flag|label)ed\b"
+    r")?(?:mark|clos|track|consider|treat|same|{D})|\bdetach\w* (?:this|it) from\b|^(?=.*?(?:^|[,;(–—] "
+    r"?)(?:(?:so|and|hence|i(?:'m| am|'ve| have|'ll)?|i) )*re-?open(?:ed|ing)\b(?! (?:{REF}|to\b|the |that |"
+    r"if ))).*(?:\b(?:was|were|been|had|i) |^\W*)(?:(?:originally|previously|first) )?(?:\w+ )?(?:clos|mark|"
+    r"flag|label)ed\b"
 )
 # Finds: "#5 is fixed and this still happens"
 _OUTLIVES = expand(
@@ -49,44 +43,53 @@ _CORRECTS = expand(
 )
 # Finds: "not a duplicate after all"
 _TAKE_BACK = expand(
-    r"(?:\bnot|n't|\bno longer|\bnever|\bno)(?: (?:a|an|actually|really|in fact|the|exact|true|be|been|"
-    r"exactly))* {D}(?! of {REF})|\b(?:is|it's|are|as|was|indeed|really|actually|'s|seems?) (?:an? "
-    r")?(?:completely |totally |really |actually |indeed |clearly |slightly |quite )?(?:different|separate|"
-    r"distinct|unrelated) (?:issue|problem|bug|thing|case|request|topic|root cause|cause)\b|^(?:\w+[,:]? "
-    r")?(?:an? )?(?:different|separate|distinct) (?:issue|problem|bug)|\bunmark\w*\b|\bun-?dup\w*\b|"
-    r"\bremov\w+ (?:the )?{D} (?:label|tag|mark)|\bwrong (?:issue|number|link|ticket|thread|one)\b|\bscratch "
-    r"that\b|\b(?:ignore|disregard) (?:that|my (?:last|previous)|the above|this comment)\b|^(?:edit|update|"
-    r"correction) ?\d? ?[:,–—-]+ ?(?:(?:oh|ah|ok|oops|sorry|hm+|actually)[,.!]* )*(?:nope|never ?mind|nvm|"
-    r"wrong|scratch|not\b(?! (?:only|sure))|no(?! (?:problem|worr|longer|need|idea|other|more|one|news))\b)|"
-    r"^(?:oh |ah |ok |oops,? )?(?:never ?mind|nvm)(?: then| me| that)?[.,! ]*$|\bclosed (?:this )?(?:by "
-    r"mistake|by accident|in error|accidentally|mistakenly)\b|\b(?:i was|that was|was) (?:wrong|mistaken|my "
-    r"mistake)\b|kein duplikat|pas un doublon|no es un duplicado|não é (?:uma )?duplicat|non è un duplicato|"
-    r"не дубликат|不是重复|重複ではあり|중복이 아"
+    r"(?:\bnot|n't|\bno longer|\bnever|\bno|\bkein|\bpas un|\bno es un|\bnão é|\bnon è un|\bне)(?: (?:an?|"
+    r"uma|actually|really|in fact|the|exact|true|be|been|exactly))* {D}(?! of {REF})|(?:^(?:\w+[,:]? )?|"
+    r"\b(?:is|it's|are|as|was|indeed|really|actually|'s|seems?) )(?:an? )?(?:\w+ly |quite |indeed "
+    r")?(?:different|separate|distinct|unrelated) (?:issue|problem|bug|thing|case|request|topic|root cause|"
+    r"cause)\b|\bwrong (?:issue|number|link|ticket|thread|one)\b|\b(?:scratch|ignore|disregard) (?:that|my "
+    r"(?:last|previous)|the above|this comment)\b|^(?:edit|update|correction) ?\d? ?[:,–—-]+ ?(?:(?:oh|ah|ok|"
+    r"oops|sorry|hm+|actually)[,.!]* )*(?:nope|never ?mind|nvm|wrong|scratch|not\b(?! (?:only|sure))|no(?! "
+    r"(?:problem|worr|longer|need|idea|other|more|one|news))\b)|^(?:oh |ah |ok |oops,? )?(?:never ?mind|"
+    r"nvm)(?: then| me| that)?[.,! ]*$|\bclosed (?:this )?(?:by mistake|by accident|in error|accidentally|"
+    r"mistakenly)\b|\b(?:i was|that was|was) (?:wrong|mistaken|my mistake)\b|不是重复|重複ではあり|중복이 아"
 )
 # Finds: "sorry"
 _REGRETS = expand(
     r"\b(?:edit|sorry|after all|re-?open\w*|never ?mind|nvm|scratch|oops|actually|correction|wrong|"
-    r"mistake\w*|my bad|update|apolog\w+|un-?mark\w*|un-?dup\w*|turns? out|looking (?:again|closer|at it "
-    r"again)|on second thought|misread|i see now|removing|remove|ignore|disregard|hold on|wait)\b"
+    r"mistake\w*|my bad|update|apolog\w+|turns? out|looking (?:again|closer|at it again)|on second thought|"
+    r"misread|i see now|remov(?:e|ing)|ignore|disregard|hold on|wait)\b"
 )
+# Finds: "different issue"
+_MAY_TAKE_BACK = re.compile(
+    r"dup|dou?bl|дубл|重|중복|(?:different|separate|distinct|unrelated|wrong) \w|mistak|was wrong|mind\b|nvm|"
+    r"scratch|ignore|disregard|edit|update|correction|unmark|accident|in error|undo|revert|retract|"
+    r"withdr[ae]w|\bback\b|re-?open",
+    re.IGNORECASE,
+)
+
+
+def may_take_back(body: str) -> bool:
+    """Whether the text of a comment can take anything back: a quick look before it is taken apart."""
+    return _MAY_TAKE_BACK.search(body) is not None
 
 
 def takes_back(sentence: Sentence) -> bool:
     """Whether a sentence takes back what was said before, without naming a target."""
+    if sentence.ending == "?" or withdraws(sentence.text):
+        return sentence.ending != "?" and not sentence.refs
     match = _TAKE_BACK.search(sentence.text)
-    return not (match is None or sentence.ending == "?" or is_conditional(sentence.text[: match.end()]))
+    return match is not None and not is_conditional(sentence.text[: match.end()])
 
 
 def regrets(sentence: Sentence) -> bool:
     """Whether it is the writer who takes back their own words ("sorry", "edit", "reopening")."""
-    return _REGRETS.search(sentence.text) is not None
+    return withdraws(sentence.text) or _REGRETS.search(sentence.text) is not None
 
 
 def withdraws(text: str) -> bool:
-    """Whether a sentence that names a target withdraws the mark ("Undoing the duplicate mark for #5")."""
-    return bool(
-        _WITHDRAWS.search(text) or (_REOPENS.search(text) and _WAS_MARKED.search(text))
-    ) and not text.rstrip().endswith("?")
+    """Whether a sentence withdraws a mark ("Undoing the duplicate mark for #5")."""
+    return _WITHDRAWS.search(text) is not None and not text.rstrip().endswith("?")
 
 
 def outlived(sentence: Sentence) -> Reference | None:

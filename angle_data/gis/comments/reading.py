@@ -6,12 +6,11 @@ and who may mark it is decided in the build, which also replays events (unmarkin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from angle_data.gis.comments.corrections import regrets, takes_back, withdraws
+from angle_data.gis.comments.corrections import may_take_back, regrets, takes_back
 from angle_data.gis.comments.grammar import Hit, find_hits
 from angle_data.gis.comments.markdown import own_words
 from angle_data.gis.comments.references import PUBLIC_HOSTS, find_references, mark_references, may_refer
@@ -70,14 +69,6 @@ class Reading:
 LONGEST = 65_536
 """What GitHub allows in a comment, in characters; the rest of a longer text is not read."""
 
-# Finds: "different issue"
-_BACK = re.compile(
-    r"dup|(?:different|separate|unrelated|distinct|wrong) (?:issue|problem|bug|thing|case|request|topic|"
-    r"root|cause|number|link|ticket|thread|one)|(?:that|i) was wrong|mind\b|scratch that|mistake|ignore|"
-    r"disregard|(?:edit|update|correction) ?\d? ?[:,–—-]|unmark|accident|closed (?:this )?in error|doublon|"
-    r"дубл|重|중복|nvm"
-)
-
 
 def read_comment(
     body: str, repo: str, number: int, *, author: str | None = None, hosts: frozenset[str] = PUBLIC_HOSTS
@@ -90,14 +81,14 @@ def read_comment(
     """
     body = body[:LONGEST]
     refers = may_refer(body)
-    if not refers and not _BACK.search(body.casefold()):
+    if not refers and not may_take_back(body):
         return Reading()
     text = own_words(body)
     references = find_references(text, repo, hosts) if refers else []
     sentences = split_sentences(mark_references(text, references, repo, number), references)
     bot = author is not None and author.endswith("[bot]")
     hits = find_hits(sentences, bot=bot)
-    backs = [s for s in sentences if takes_back(s) and not (s.refs and withdraws(s.text))]
+    backs = [sentence for sentence in sentences if takes_back(sentence)]
     regret = max((sentence.offset(0) for sentence in backs if regrets(sentence)), default=-1)
     denials = _unique(hit for hit in hits if hit.verdict == "denied")
     denied = {denial.target for denial in denials}
