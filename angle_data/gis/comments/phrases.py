@@ -57,7 +57,7 @@ _REPORTED = (
 # Finds: "merging"
 _FOLD = (
     r"(?:fold|merg|consolidat|roll|collaps|combin|unify|de-?dup(?:p|licat)?|aggregat|group|subsum|absorb|"
-    r"centrali[sz])(?:e|ed|ing)?"
+    r"centrali[sz]|mov|transferr?|migrat|redirect)(?:e|ed|ing)?"
 )
 # Finds: " the discussion"
 _THING = (
@@ -101,15 +101,9 @@ PHRASES: tuple[Phrase, ...] = (
     *_other(
         "favor",
         "Closed #5 in favor of this",
-        rf"{_CLOSE} {{R}},? in favou?r of {{THIS}}(?![\w'])",
-        "#5 was closed in favor of this issue",
-        r"{R} {BE}(?: now)? (?:(?:closed|dropped|superseded|abandoned) in favou?r of|(?:merged|folded) "
-        r"(?:in)?to|(?:superseded|replaced|subsumed|obsoleted) by) {THIS}(?![\w'])",
-    ),
-    *_other(
-        "merged",
-        "Merging #5 into this",
-        rf"{_FOLD} {{R}} (?:in)?to {{THIS}}(?![\w']| (?:branch|release|version|milestone|file|series|repo))",
+        rf"(?P<v>(?:{_CLOSE}|{_FOLD}) )?{{R}}(?(v)| {{BE}}(?: now)? (?:{_CLOSE}|{_FOLD}|replaced|"
+        rf"obsoleted)),? (?:in favou?r of|(?:in)?to|by) {{THIS}}(?![\w']| (?:branch|release|version|"
+        rf"milestone|file|series|repo))",
     ),
     *_other(
         "superseded",
@@ -133,9 +127,7 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "duplicate",
         "This and #5 are the same",
-        r"{THIS} and {R} are(?: \w+)? (?:{D}|the same|identical)(?! of \ue000)",
-        "#5 and this are identical",
-        r"{R} and {THIS} are(?: \w+)? (?:{D}|the same|identical)(?! of \ue000)",
+        r"(?P<t>{THIS} and )?{R}(?(t)| and {THIS}) are(?: \w+)? (?:{D}|the same|identical)(?! of \ue000)",
         "与 #5 重复",
         rf"(?:与|和|跟|同|與|是)? ?{{R}}{_CJK} ?(?:重复|重複|중복)(?!点|请求|执|提交按)",
         "重复，见 #5",
@@ -159,7 +151,8 @@ PHRASES: tuple[Phrase, ...] = (
         "This is tracked in #5",
         rf"\b(?:track(?:ed|ing)?(?: of)?(?: progress|{_THING})|handled){{ADV}}{{AS}} {{FILL}}{{R}}",
         "Tracking all reports in #5",
-        r"\btracking (?:[\w'-]+ ){1,5}?(?:over )?(?:in|at|under|into|with|by) {FILL}{R}",
+        r"\b(?:track|consolidat|collect|gather)ing (?:[\w'-]+ ){1,5}?(?:over )?(?:in|at|under|into|with|by) "
+        r"{FILL}{R}",
         "Please track #5",
         r"(?:\bplease track|^track(?:ed|ing)(?: issue)? ?(?:[:→=]|->|=>)) {FILL}{R}",
         "This is on our roadmap, see #5",
@@ -172,16 +165,10 @@ PHRASES: tuple[Phrase, ...] = (
         r"subsum|replac|describ|report|request|captur|asks? for|want|explain)(?:e|s|es|ing|ed)? (?:exactly |"
         r"precisely |all of |the )?(?:{THIS}|same(?: {ISSUE})?)(?![\w'])(?! (?:part|aspect))",
         "#5 is the canonical issue for this",
-        r"{R} (?:is|was|remains)(?: already| now| our)* (?:the |an? |our )?(?:canonical|main|original|"
-        r"primary|older|existing|tracking|dedicated)(?: (?:open|existing|main))*(?: {ISSUE})?(?: (?:for|"
-        r"about|on|of|tracking) {THIS}|[.,;)]|$)",
-        "#5 is already open for this",
-        r"{R} (?:is|exists|has been|was)(?: already)?(?: open| opened| filed| there| around)+ (?:for|to "
-        r"track|about) {THIS}(?![\w'])",
-        "Keeping #5 open and closing this",
-        r"(?:keep|leav|us|treat|consider)(?:e|ing)? {R}(?: open)?(?: as (?:the )?(?:main|canonical|original|"
-        r"primary|tracking|single)\b| (?:open |and close |instead and )?(?:and|to) (?:close|closing|track) "
-        r"{THIS})",
+        r"{R} (?:is|was|remains|exists|has been)(?: already| now| our| an?| the)*(?: (?:canonical|main|"
+        r"original|primary|older|existing|tracking|dedicated|open|opened|filed|there|around)){1,3}(?:(?: "
+        r"{ISSUE})? (?:for|about|on|of|tracking|to track) {THIS}(?![\w'])|(?<=[lny])(?: {ISSUE})?(?=[.,;)]|"
+        r"$))",
         subject="any",
     ),
     *_this(
@@ -189,11 +176,9 @@ PHRASES: tuple[Phrase, ...] = (
         "Same issue as #5",
         r"\b(?:the )?(?:exact(?:ly)? )?same(?: (?:exact|underlying|basic|general|root|core))?(?: (?:{ISSUE}|"
         r"cause|topic|ask|story|as))?{WAS}(?: (?:here|reported|described|discussed|mentioned|tracked|"
-        r"raised))? (?:as|with|to|like|in|by|at) ?{FILL}{R}(?!')",
+        r"raised))?(?: (?:as|with|to|like|in|by|at)| ?[:(–—-]) ?{FILL}{R}(?!')",
         "Identical to #5",
         r"\b(?:identical|equivalent) (?:to|with) {FILL}{R}",
-        "Same problem: #5",
-        r"^(?:identical|same) {ISSUE} ?[:(–—-] ?{R}",
     ),
     *_this(
         "same",
@@ -224,15 +209,12 @@ PHRASES: tuple[Phrase, ...] = (
         "Basically #5",
         r"^(?:exactly|basically|essentially|aka|effectively)[,:]? {R}[.!]?$",
         "What you describe is #5",
-        r"\b(?:what you(?:'re| are)? \w+|(?:the|your) {ISSUE}(?: you [\w ]{1,20})?|turn(?:s|ed) out to be|"
-        r"good old)(?: (?:here|is))* {R}(?=[.,;:!)]|$| (?:again|so|and)\b)",
-        "You are hitting #5",
-        r"\byou(?:'re| are|'ve| have)?{ADV} (?:hit(?:ting)?|seeing|r[au]n(?:ning)? into) {R}(?=[.,;!)]|$)",
+        r"\b(?:(?:what you(?:'re| are)? \w+|(?:the|your) {ISSUE}(?: you [\w ]{1,20})?|turn(?:s|ed) out to be|"
+        r"good old)(?: (?:here|is))*|you(?:'re| are|'ve| have)?{ADV} (?:hit(?:ting)?|seeing|r[au]n(?:ning)? "
+        r"into)) {R}(?=[.,;:!)]|$| (?:again|so|and)\b)",
         "This boils down to #5",
-        r"\b(?:boils|comes|narrows) down to {FILL}{R}",
-        "This is another instance of #5",
-        r"(?:\b(?:this|that|it) (?:is|looks like|seems) (?:just )?an?|\banother) (?:special )?(?:case|"
-        r"instance|variant|occurrence|symptom|manifestation) of {FILL}{R}",
+        r"\b(?:(?:boils|comes|narrows) down to|(?:(?:this|that|it) (?:is|looks like|seems) (?:just )?an?|"
+        r"another) (?:special )?(?:case|instance|variant|occurrence|symptom|manifestation) of) {FILL}{R}",
         "This is #5 again",
         r"\b(?:this|that|it|yours)(?: (?:issue|one|bug))?(?:'s| is| was| would be|'d be| will be|isn't)(?: "
         r"not)?{ADV} ?(?:issue |bug |ticket )?{R}(?=[.,;:!?)]|$| (?:again|all over|in disguise|closing|so|"
@@ -258,26 +240,14 @@ PHRASES: tuple[Phrase, ...] = (
         rf"\b{_FOLD}{_THING}(?: (?:back|down|up|together|over))?(?: into| in to| to| under| in with| with| "
         rf"w/| against)(?! (?:the )?(?:master|main|trunk|dev|develop|head|release)\b(?! issue)) "
         rf"{{FILL}}{{R}}",
-        "Moving the discussion to #5",
-        rf"\b(?:mov|transferr?|migrat|redirect)(?:e|ed|ing){_THING}(?: over)? to {{FILL}}{{R}}",
-        "Collecting all reports in #5",
-        r"\b(?:consolidat|collect|gather)ing (?:[\w'-]+ ){1,5}?(?:in|at|under|into|with) {FILL}{R}",
-    ),
-    *_this(
-        "merged",
-        "合并到 #5",
-        r"合[并併]到 ?{R}",
-        "#5 に統合",
-        r"{R} ?に ?(?:統合|集約|まとめ)",
-        subject="any",
     ),
     *_this(
         "continued",
         "Please follow #5 for updates",
-        r"\b(?:follow(?:ing)?|subscribe to|watch|up-?vote|vote (?:for|on)|thumbs[- ]up|👍|:\+1:|(?<!the "
-        r")(?<!my )(?<!this )(?<!your )(?<!a )(?<!last )comment (?:on|in))(?: along| up)?(?: (?:in|on|with|"
-        r"at))* {FILL}{R}(?: instead| for (?:\w+ )?(?:updates|progress|further)| to (?:get|be|stay|receive|"
-        r"keep)| there\b| so\b|[.,;:!)]|$| and )",
+        r"\b(?:follow(?:ing)?|subscribe to|watch|up-?vote|vote (?:for|on)|please (?:head|go)(?: over)? to|"
+        r"thumbs[- ]up|👍|:\+1:|(?<!the )(?<!my )(?<!this )(?<!your )(?<!a )(?<!last )comment (?:on|in))(?: "
+        r"along| up)?(?: (?:in|on|with|at))* {FILL}{R}(?: instead| for (?:\w+ )?(?:updates|progress|further)|"
+        r" to (?:get|be|stay|receive|keep)| there\b| so\b|[.,;:!)]|$| and )",
         "Let's continue the discussion in #5",
         r"\b(?:discuss|(?:continu|keep|centrali[sz]|track|tak|mov|direct|handl|consolidat)(?:e|ed|ing)?)(?: "
         r"(?:the|this|that|it|all|our|everything|any|further|future|discussions?|conversation|work|debate|"
@@ -289,8 +259,6 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:in|at|to|on)) {FILL}{R}",
         "See #5 instead",
         r"\b(?:use|to|with|see|in|on|at|follow) {FILL}{R} (?:instead|for {THIS}(?![\w']))",
-        "Please head to #5",
-        r"\bplease (?:head|go)(?: over)? to {FILL}{R}",
     ),
     *_this(
         "reported",
@@ -312,8 +280,6 @@ PHRASES: tuple[Phrase, ...] = (
         r"already is)|we(?:'ve| have| already have| do have)(?: got)?|has|already (?:opened|filed|reported|"
         r"created|raised|have|got|is))(?: (?:an?|one|another|the|this|some|existing|already|also|open|older|"
         r"earlier|long-standing|similar|dedicated|separate)){1,4} {ISSUE}{TO}{R}",
-        "I found that #5 exists",
-        r"(?<!why )(?<!how ){R} (?:already )?exists(?=[.,;!)]|$)",
         "There is #5 for this",
         r"\b(?:there(?:'s| is)|we(?: now| already| also)? have|we've got) {R}(?: open)?(?: for {THIS}| "
         r"already)",
@@ -341,8 +307,10 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "tracked",
         "已在 #5 中讨论",
-        r"(?:已(?:经|經)?)?(?:在|由|于) ?{R} ?(?:中|里|上|里面)?(?:被)?(?:跟踪|跟进|追踪|追蹤|讨论|討論|反馈|"
-        r"處理|提出|报告|記錄|记录)",
+        r"(?:在|由|于) ?{R} ?(?:中|里|上|里面)?(?:被)?(?:跟踪|跟进|追踪|追蹤|讨论|討論|反馈|處理|提出|报告|"
+        r"記錄|记录)",
+        "合并到 #5",
+        r"(?:合[并併]到|移步) ?{R}",
         "#5 で対応",
         r"{R} ?(?:で|에서|로) ?(?:追跡|対応|議論|トラッキング|報告|管理|추적|논의|진행|다루)",
         subject="any",
@@ -350,23 +318,18 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "similar",
         "This looks similar to #5",
-        r"\b(?:sounds?|looks?|seems?|feels?|appears?|smells?)(?: (?:a lot|very|very much|much|exactly|"
-        r"suspiciously|quite|closely|somewhat|to be))* (?:like|similar to|related to|linked to|connected to) "
-        r"{FILL}{R}",
+        r"\b(?:sounds?|looks?|seems?|feels?|appears?|smells?|might|may|could|possibly|probably|perhaps|"
+        r"maybe)(?: (?:a lot|very|much|exactly|suspiciously|quite|closely|somewhat|loosely|to be|be)){0,3} "
+        r"(?:like|(?:similar|related|linked|connected) (?:to|with)) {FILL}{R}",
         "Same error as #5",
         r"\bsame (?:error|exception|behaviou?r|symptoms?|message|stack ?trace|failure|root cause|cause|"
         r"{ISSUE})(?: (?:here|reported|described|message))* (?:as|like|with) {FILL}{R}",
-        "Might be #5",
-        r"^(?:this |it |that )?(?:could|might|may)(?: very)?(?: well)? be {R}",
-        "Possibly related to #5",
-        r"\b(?:might|may|could|possibly|probably|perhaps|maybe)(?: be)?(?: (?:closely|somewhat|loosely))? "
-        r"(?:related|connected|linked|similar) (?:to|with) {FILL}{R}",
         "#5 looks similar",
         r"{R} (?:looks?|seems?|might|may|could|appears?|sounds?)(?: (?:like|to|be|also|just|very|the|a|"
         r"possibly))* (?:same|similar|related|{D})",
         "Isn't this #5?",
-        r"^(?:hmm+,? |so |but )?(?:isn't|is|wasn't|was|could|might) (?:this|it|that)(?: not)?(?: (?:just|the "
-        r"same as|basically|be|actually|maybe))* {R}",
+        r"^(?:hmm+,? |so |but )?(?:(?:isn't|is|wasn't|was|could|might) (?:this|it|that)(?: not)?|(?:this |it "
+        r"|that )?(?:could|might|may))(?: (?:just|the same as|basically|be|actually|maybe|very|well))* {R}",
         subject="any",
         certain=False,
     ),
