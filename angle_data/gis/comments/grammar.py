@@ -124,7 +124,7 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
         listing = _listing(sentences, index, listing, bot)
         if REF in sentence.text and listing < 0 and len(sentence.refs) <= MOST_REFERENCES:
             following = sentences[index + 1].text if index + 1 < len(sentences) else ""
-            found = _judged_again(sentence, list(_bound(sentence, closing)), following)
+            found = _judged_again(sentence, _bound(sentence, closing), following)
         hits.append(found)
     for index in range(len(sentences)):
         if not any(hit.verdict == "explicit" and hit.kind == "duplicate" for hit in hits[index]):
@@ -180,31 +180,23 @@ def _listing(sentences: Sequence[Sentence], index: int, since: int, bot: bool) -
 # Phrases with their target
 
 
-def _bound(sentence: Sentence, closing: bool | None) -> Iterator[Hit]:
-    """Hits of phrases that name their target in the same sentence; the surest of each target."""
-    best: dict[tuple[int, int], Hit] = {}
-    blocked: set[int] = set()
+def _bound(sentence: Sentence, closing: bool | None) -> list[Hit]:
+    """Hits of phrases that name their target in the same sentence."""
+    hits: list[Hit] = []
+    blocked: set[Reference] = set()
     for phrase in PHRASES:
         for match in phrase.pattern.finditer(sentence.text):
             targets = sentence.refs_between(*match.span("r"))
             verdict = _judge(phrase, sentence, match, closing)
             if verdict == "another":
-                blocked |= {ref.start for ref in targets} if phrase.kind == "duplicate" else set()
-                continue
-            if verdict is None:
-                continue
-            first, last = sentence.offset(match.start()), targets[-1].end
-            for ref in targets:
-                hit = _hit(ref, phrase.direction, verdict, phrase.kind, min(first, ref.start), last)
-                key = (ref.start, ref.end)
-                if key not in best or _RANK[hit.verdict] > _RANK[best[key].verdict]:
-                    best[key] = hit
-    yield from (
-        hit for hit in best.values() if hit.ref.start not in blocked or hit.direction != "this_is_dup_of"
-    )
-
-
-_RANK = {"tentative": 1, "explicit": 2, "denied": 3}
+                blocked |= set(targets) if phrase.kind == "duplicate" else set()
+            elif verdict is not None:
+                first, last = sentence.offset(match.start()), targets[-1].end
+                hits += [
+                    _hit(ref, phrase.direction, verdict, phrase.kind, min(first, ref.start), last)
+                    for ref in targets
+                ]
+    return [hit for hit in hits if hit.ref not in blocked or hit.direction != "this_is_dup_of"]
 
 
 def _mention(ref: Reference, verdict: Verdict) -> Hit:
