@@ -16,22 +16,25 @@ from angle_data.gis.comments.vocabulary import expand
 # Finds: "undoing the duplicate mark"
 _WITHDRAWS = expand(
     r"\bun-?(?:mark|dup|duplicat)\w*\b|\b(?:undo|undid|undone|revert|retract|withdr[ae]w|revok|rescind|"
-    r"scratch|disregard)\w* (?:(?:the|my|our|this|that|its) )?(?:(?:\w+ )?(?:{D}|mark(?:ing)?|label|verdict|"
-    r"claim)\b|what (?:i|we) (?:said|wrote)\b)|\bt(?:ak(?:e|ing|en)|ook) (?:that |this |it |my \w+ )?back\b|"
-    r"\b(?:remov|delet)\w*\b[^.;]{0,15}\b{D}[- ](?:label|tag|mark|link|status)|\b(?:too|over)[- ]?(?:quick|"
-    r"hast|eager|fast|early)\w* (?:to|in|with) (?:clos|mark|call)|\b(?:clos|mark)\w* (?:this|it|the (?:issue|"
-    r"ticket))(?: \w+)? (?:too (?:quick|hast|fast|early|soon)\w*|hastily|prematurely)\b|\bmist(?:ook (?:this|"
-    r"it) for|aken for) (?:an? )?{D}|\b(?:was|were) wrong about\b|\bused to be (?:\w+ )?(?:an? |the "
-    r")?(?:mark|clos|track|consider|treat|same|{D})|\bdetach\w* (?:this|it) from\b|^(?=.*?(?:^|[,;(–—] "
-    r"?)(?:(?:so|and|hence|i(?:'m| am|'ve| have|'ll)?|i) )*re-?open(?:ed|ing)\b(?! (?:{REF}|to\b|the |that |"
-    r"if ))).*(?:\b(?:was|were|been|had|i) |^\W*)(?:(?:originally|previously|first) )?(?:\w+ )?(?:clos|mark|"
-    r"flag|label)ed\b"
+    r"scratch|disregard)\w* (?:(?:the|my|our|this|that|its) )?(?:(?:\w+ )?(?:{D}|mark(?:ing)?|merge|label|"
+    r"verdict|claim|closing)\b|what (?:i|we) (?:said|wrote)\b)|\bt(?:ak(?:e|ing|en)|ook) (?:that |this |it |"
+    r"my \w+ )?back\b|\b(?:remov|delet)\w*\b[^.;]{0,15}\b{D}[- ](?:label|tag|mark|link|status)|\b(?:too|"
+    r"over)[- ]?(?:quick|hast|eager|fast|early)\w* (?:to|in|with) (?:clos|mark|call)|\b(?:clos|mark)\w* "
+    r"(?:this|it|the (?:issue|ticket))(?: \w+)? (?:too (?:quick|hast|fast|early|soon)\w*|hastily|"
+    r"prematurely)\b|\bmist(?:ook (?:this|it) for|aken for) (?:an? )?{D}|\b(?:was|were) wrong about\b|\bused "
+    r"to be (?:\w+ )?(?:an? |the )?(?:mark|clos|track|consider|treat|same|{D})|\bdetach\w* (?:this|it) "
+    r"from\b|\b{D} (?:mark|label|flag|tag|status)\w*\b[^.;]{0,20} (?:was|is) (?:an? )?(?:error|mistake|wrong|"
+    r"incorrect)\b|\bmy (?:\w+ )?(?:comment|remark|reply|mark)\b[^.;]{0,20} was (?:an? )?(?:wrong|mistake|"
+    r"error)\b|^(?=.*?(?:^|[,;(–—] ?)(?:(?:so|and|hence|i(?:'m| am|'ve| have|'ll)?|i) )*re-?open(?:ed|"
+    r"ing)\b(?! (?:{REF}|to\b|the |that |if ))).*(?:\b(?:was|were|been|had|i) |^\W*)(?:(?:originally|"
+    r"previously|first) )?(?:\w+ )?(?:clos|mark|flag|label)ed\b"
 )
 # Finds: "#5 is fixed and this still happens"
 _OUTLIVES = expand(
-    r"{REF}\S* (?:is|was|has been|got|are|were)(?: (?!not\b|never\b)\w+)? (?:fixed|resolved|closed|merged|"
-    r"released|shipped|done|solved)\b[^;{REF}]{0,60}?\b(?:and|but|yet|while|though)\b (?:i|we|this|the \w+|"
-    r"mine|it)\b[^.;]{0,30}\b(?:still|again|persists?|remains?|continues)\b"
+    r"(?:{REF}|\bfix (?:for|of) {REF})\S* (?:is|was|has been|got|are|were)(?: (?!not\b|never\b)\w+)? "
+    r"(?:fixed|resolved|closed|merged|released|shipped|done|solved|out)\b[^;{REF}]{0,60}?\b(?:and|but|yet|"
+    r"while|though)\b (?:i|we|this|the \w+|mine|it)\b[^.;]{0,30}\b(?:still|again|persists?|remains?|"
+    r"continues)\b"
 )
 # Finds: "Edit: I mean #27"
 _CORRECTS = expand(
@@ -40,6 +43,11 @@ _CORRECTS = expand(
     r"correct) (?:number|one|issue|link))\b(?:[ :,.!*()–—-]+(?:i|it|is|should|was|be|of|the|to|say|mean|"
     r"meant|actually|sorry|right|correct|wrong|number|one|issue|ticket|link|no|have|been|read|that|typo|oops|"
     r"rather|{D}(?= of)))*[ :,.!*()–—-]+(?P<r>{REF})(?=[.,;:!)*\s]*$|[,;)]|\.)"
+)
+# Finds: "Oops, I mixed up the numbers, this duplicates #51"
+_RESTATES = expand(
+    r"^(?:oops|sorry|correction|edit|update|argh|no)\b[^{REF}]{0,60}\b(?:mixed|confus\w+|swapped|typo|wrong|"
+    r"mistyp\w+|meant|number\w*)\b[^{REF}]{0,30}\b(?:{D}|same)\b[^{REF}]{0,12}{REF}"
 )
 # Finds: "not a duplicate after all"
 _TAKE_BACK = expand(
@@ -95,11 +103,14 @@ def withdraws(text: str) -> bool:
 def outlived(sentence: Sentence) -> Reference | None:
     """The issue that is said to be fixed although this one still happens."""
     match = _OUTLIVES.search(sentence.text)
-    return sentence.refs_between(match.start(), match.start() + 1)[0] if match else None
+    return sentence.refs_between(*match.span())[0] if match else None
 
 
 def corrections(sentences: Sequence[Sentence]) -> Iterator[tuple[int, Reference]]:
     """Yield (index of the sentence, reference) where a writer puts another target in the place of one."""
     for index, sentence in enumerate(sentences):
+        if _RESTATES.match(sentence.text) and len(sentence.refs) == 1:
+            yield index, sentence.refs[0]
+            continue
         for match in _CORRECTS.finditer(sentence.text) if REF in sentence.text else ():
             yield index, sentence.refs_between(*match.span("r"))[0]

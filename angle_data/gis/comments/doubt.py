@@ -16,10 +16,10 @@ _STRONG = expand(
     r"recommend)\w* (?:to|that|we|clos\w*|mark\w*|merg\w*)|consider (?:clos|mark)ing|might|may(?! \d)|maybe|"
     r"perhaps|possib(?:le|ly|ility)|potential(?:ly)?|could|not (?:100% |entirely |totally |completely |"
     r"really |quite |too |very |so )?(?:sure|certain)(?! (?:how|why|where))|unsure|wonder(?:ing)?|"
-    r"suspect(?:ed)?|probable|presumed|guess|candidates?|unclear|don't know|dunno|suggests?|related|good "
-    r"chance|chances|vielleicht|möglicherweise|könnte|evtl|eventuell|womöglich|peut[- ]être|possible|quizás?|"
-    r"tal vez|posible(?:mente)?|podría|talvez|possível|possivelmente|pode ser|poderia|forse|possibile|"
-    r"potrebbe|возможно|может|вероятно|być może|możliwe|misschien|kanske|måske|можливо)\b"
+    r"suspect(?:ed)?|probable|presumed|candidates?|unclear|don't know|dunno|suggests?|related|good chance|"
+    r"chances|vielleicht|möglicherweise|könnte|evtl|eventuell|womöglich|peut[- ]être|possible|quizás?|tal "
+    r"vez|posible(?:mente)?|podría|talvez|possível|possivelmente|pode ser|poderia|forse|possibile|potrebbe|"
+    r"возможно|может|вероятно|być może|możliwe|misschien|kanske|måske|можливо)\b"
 )
 # Finds: "I think"
 _WEAK = expand(
@@ -27,12 +27,13 @@ _WEAK = expand(
     r"first (?:sight|glance)|vaguely|loosely|remotely|bet|my money|smells?|whiff|in a way|chyba|może|think|"
     r"thinks|thought|believe|believes|seems?|seemingly|appears?|(?<!you )looks?(?! at| into| through)|"
     r"sounds?|feels?|apparently|afaict|afaik|iiuc|iirc|pretty sure|fairly sure|quite sure|assum(?:e|ing)|"
-    r"imho|imo|presumably|probabl[ey]|likely|suppose|would say|i'd say|i would|says|said|in my (?:opinion|"
-    r"view|eyes)|judging|strikes me|reminds me|reads like|feeling|hunch|impression|claim(?:s|ed)?|suggesting|"
-    r"(?:was|were|been) told|you (?:mention|state|wrote|suggest)\w*|vermutlich|wahrscheinlich|scheint|wohl|"
-    r"glaube|denke|sieht|schätze|probablement|semble|pense|crois|parece|creo|probablemente|acho|"
-    r"provavelmente|sembra|credo|probabilmente|penso|похоже|кажется|наверное|видимо|думаю|chyba|"
-    r"waarschijnlijk|lijkt|мабуть)\b|似乎|看起来|貌似|应该是|ようです|みたい|と思|でしょう|듯"
+    r"imho|imo|presumably|probabl[ey]|likely|guess|more or less|suppose|would say|i'd (?:say|close|mark|"
+    r"merge|fold|call|treat)|i would|says|said|in my (?:opinion|view|eyes)|judging|strikes me|reminds me|"
+    r"reads like|feeling|hunch|impression|claim(?:s|ed)?|suggesting|(?:was|were|been) told|you (?:mention|"
+    r"state|wrote|suggest)\w*|vermutlich|wahrscheinlich|scheint|wohl|glaube|denke|sieht|schätze|probablement|"
+    r"semble|pense|crois|parece|creo|probablemente|acho|provavelmente|sembra|credo|probabilmente|penso|"
+    r"похоже|кажется|наверное|видимо|думаю|chyba|waarschijnlijk|lijkt|мабуть)\b|似乎|看起来|貌似|应该是|"
+    r"ようです|みたい|と思|でしょう|듯"
 )
 # Finds: "the bot says that this is a "
 _HEARSAY = expand(
@@ -43,14 +44,18 @@ _HEARSAY = expand(
     r"ought)|suggest|claim|call)\w*)\b(?! (?:is|was) right)[^.;]{0,60}$|\bauto(?:matically)?[- ]?(?:mark|"
     r"label|flag|detect|tag|clos|suggest)\w*\b[^.;]{0,30}$"
 )
+# Finds: " only by the bot"
+_BY_PROGRAM = expand(
+    r"[)\"']? (?:only |just )?by (?:the |a |our |that )?(?:\w+ )?(?:bot|action|script|automation|ai)\b"
+)
 # Finds: "I might be wrong"
 _MISTAKEN = expand(
     r"(?:might|could|may) be (?:wrong|mistaken)|if i'm not (?:mistaken|wrong)|correct me|not (?:100% |"
     r"entirely |totally |completely |really |quite )?(?:sure|certain)(?! (?:how|why|where))|if i "
-    r"(?:understand|read|recall|remember)|unless i(?:'m| am)|can(?:'t| not|not) (?:confirm|verify)|haven't "
-    r"(?:verified|checked|confirmed)|\b(?:some(?:one|body)|can you|could you|please)\b[^.;]{0,30}\b(?:verify|"
-    r"confirm|double.check)\b|可能|也许|或许|好像|疑似|大概|也許|かもしれ|おそらく|たぶん|多分|아마|것 같|"
-    r"수도 있"
+    r"(?:understand|read|recall|remember)|^unless\b|unless i(?:'m| am)|^(?:once|as soon as) (?:you|we)\b|"
+    r"can(?:'t| not|not) (?:confirm|verify)|haven't (?:verified|checked|confirmed)|\b(?:some(?:one|body)|can "
+    r"you|could you|please)\b[^.;]{0,30}\b(?:verify|confirm|double.check)\b|可能|也许|或许|好像|疑似|大概|"
+    r"也許|かもしれ|おそらく|たぶん|多分|아마|것 같|수도 있"
 )
 # Finds: ", I think"
 _TAIL_DOUBT = expand(
@@ -58,7 +63,8 @@ _TAIL_DOUBT = expand(
     r"perhaps|possibly|presumably|it seems|apparently|afaict|afaik|iirc|imo|imho|likely|most likely|or so|or "
     r"something|but (?:i'm )?not sure|not sure|perhaps not|unless\b|or am i|in spirit|to some (?:extent|"
     r"degree)|je crois|je pense|creo|acho|glaube ich|denke ich|vermutlich|похоже|кажется)\b|[)\"'\s]*\(\?\)|"
-    r"[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? but (?:for|on)(?! (?:now|the other hand)\b) \w"
+    r".{0,12}(?:ようです|みたい|と思|でしょう|듯)|[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? but (?:for|on)(?! (?:now|"
+    r"the other hand)\b) \w"
 )
 # Finds: " and I agree"
 _AGREES = expand(r"[^.;]{0,20}\b(?:(?:i|we) (?:fully |totally )?agree|which is (?:right|correct|true))\b")
@@ -81,9 +87,11 @@ _CLOSES = expand(
     r"\bclosing\b|^closed\b(?! (?:by|in|with|via) )|\bclosed (?:as|it|this|mine)\b|\bi(?:'ve| have) closed\b|"
     r"\bi (?:just )?close[d]?\b|\b(?:i'll|i will|i'm going to|i am going to|we're going to|we are going to|"
     r"i'm gonna|we'll|we will|going to|gonna|let's|let me|gotta|so|will|and|i'd rather)(?: (?:just|then|"
-    r"therefore|now|also|go ahead and|have to))* close\b(?! if)|\bmarking\b|\bmarked as\b|/close\b|schließe|"
-    r"geschlossen|je ferme|fermé|fermeture|cierro|cerrando|cerrado|fechando|fechado|fecho|chiudo|chiusa|"
-    r"закрываю|закрыт|关闭|關閉|閉じ|クローズ|닫|zamykam|sluit"
+    r"therefore|now|also|go ahead and|have to))* close\b(?! if)|(?:^|[,;:] )(?:so |please |pls )?close (?:it|"
+    r"this|mine)\b(?! if)|\bthis(?: \w+)? (?:will be|gets|is being|has been) closed\b(?! (?:if|unless|in \d|"
+    r"automatic))|\bmarking\b|\bmarked as\b|/close\b|schließe|geschlossen|je ferme|fermé|fermeture|cierro|"
+    r"cerrando|cerrado|fechando|fechado|fecho|chiudo|chiusa|закрываю|закрыт|关闭|關閉|閉じ|クローズ|닫|"
+    r"zamykam|sluit"
 )
 # What would be, advice, a form, or a part: § is the phrase.
 # Finds: "it would be a § if it were on v2"
@@ -119,13 +127,16 @@ def is_doubted(sentence: str, start: int, end: int, *, closing: bool | None) -> 
     clause = _clause(left)
     near = clause + sentence[start:end]
     opening = left[: len(left) - len(clause)].strip(" ,:;-–—(")
-    joined = opening.endswith(("but", "so", "because", "since", "although", "though", "however"))
-    short = opening if len(opening.split()) <= 3 and not joined else ""
+    joined = opening.lower().startswith("as ") or opening.endswith(
+        ("but", "so", "because", "since", "although", "though", "however")
+    )
+    short = opening if len(opening.split()) <= 4 and not joined else ""
     if (
         _STRONG.search(near)
-        or (closing is not None and _HEARSAY.search(clause))
+        or (closing is not None and (_HEARSAY.search(clause) or _BY_PROGRAM.match(right)))
         or _IF.search(clause)
         or _STRONG.search(short)
+        or _IF.search(short)
     ):
         return True
     if _MISTAKEN.search(sentence):

@@ -60,8 +60,8 @@ _NOT_TARGET = expand(
 # Finds: " fixes this"
 _FIX_FOLLOWS = expand(
     r"[)\]]? (?:(?:has|already|now|just|then|finally) )*(?:fix\w*|should fix|will fix|introduced|caused|"
-    r"broke|solves?|resolves?|adds?|added|implements?|landed|released|shipped|(?:was |got )?merged(?! "
-    r"(?:in)?to))\b"
+    r"broke|has (?:the|an?) (?:patch|fix|workaround)|changed|removed|made|updated|solves?|resolves?|adds?|"
+    r"added|implements?|landed|released|shipped|(?:was |got )?merged(?! (?:in)?to))\b"
 )
 # Finds: "Possible duplicates:"
 _POSSIBLE_DUPLICATES = expand(
@@ -99,6 +99,16 @@ _NO_STATEMENT = {
     "reported": re.compile(r"§ that "),
     "similar": re.compile(r"§ (?:is|was|has|fix\w*|adds?|should|will|would|can|does|superseded?s?)\b"),
 }
+# Finds: ", and so is this"
+_SO_IS_THIS = expand(
+    r"[^.;{REF}]{0,20}\b(?:(?:so|as) (?:is|does|was|are)|the same (?:with|for|to|goes for|applies to)) "
+    r"{THIS}"
+)
+# Finds: "I close that one as a duplicate of this"
+_THE_LAST_ONE = expand(
+    r"\b(?:clos|mark|resolv|flag)\w* (?:that(?: one)?|the other(?: one)?|the \w+er one|those|them|both) "
+    r"(?:as (?:an? |the )?{D}|in favou?r of) ?(?:of )?{THIS}(?![\w'])"
+)
 # Finds: "duplicate of "
 _WITH_PREPOSITION = expand(r"{D}(?: {ISSUE})?{PREP}|not |[与和跟同與是重중]")
 # Finds: "fixed; "
@@ -126,6 +136,15 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
             following = sentences[index + 1].text if index + 1 < len(sentences) else ""
             found = _judged_again(sentence, _bound(sentence, closing), following)
         hits.append(found)
+    for index, sentence in enumerate(sentences):
+        if (
+            index
+            and not sentence.refs
+            and _THE_LAST_ONE.search(sentence.text)
+            and not doubt.is_question(sentence.text, 0)
+        ):
+            last = _targets(sentences[index - 1], 0, len(sentences[index - 1].text), "explicit")
+            hits[index - 1] = [replace(hit, direction="other_is_dup_of_this") for hit in last]
     for index in range(len(sentences)):
         if not any(hit.verdict == "explicit" and hit.kind == "duplicate" for hit in hits[index]):
             hits[index] += _unbound(sentences, index, hits, closing)
@@ -222,7 +241,7 @@ def _judge(
     if phrase.direction == "this_is_dup_of" and phrase.subject != "any":
         # "the duplicate of #5 is #6"
         names = left.rstrip().lower().endswith("the") and right.startswith((f" is {REF}", f" was {REF}"))
-        if names or about_another(left):
+        if (names or about_another(left)) and not _SO_IS_THIS.match(right):
             return "another"
     if is_negated(left, asked=asked) or is_negated(text[: match.start("r")], asked=asked):
         return None if doubt.is_conditional(left) or asked else "denied"
@@ -269,6 +288,8 @@ def _unbound(
         if verdict is None:
             continue
         for place, low, high in _places(sentences, index, match):
+            if verdict == "denied" and (place != index or hits[index]):
+                break
             found = [
                 hit
                 for hit in _targets(sentences[place], low, high, verdict)
@@ -297,8 +318,10 @@ def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | Non
     asked = doubt.is_question(text, match.end())
     if match[0].lower().endswith(("s", "ing")) and not text.endswith(":"):
         return None
-    if about_another(left) or is_negated(left, asked=asked):
+    if about_another(left):
         return None
+    if is_negated(left, asked=asked):
+        return None if asked or doubt.is_conditional(left) else "denied"
     if is_taken_back("", text[match.end() :]) or (asked and _WHY.search(left)):
         return None
     if _ADJECTIVE.search(left) or not about_this(left):
@@ -349,7 +372,8 @@ def _targets(sentence: Sentence, low: int, high: int, verdict: Verdict) -> list[
     while position >= 0:
         before = _CLAUSE_END.split(text[max(0, low if low < position else 0) : position])[-1]
         ref = sentence.refs_between(position, position + 1)[0]
-        if not _NOT_TARGET.search(before) and not _FIX_FOLLOWS.match(text, position + 1):
+        other = _NOT_TARGET.search(before) or _FIX_FOLLOWS.match(text, position + 1)
+        if verdict == "denied" or not other:
             found.append(_mention(ref, verdict))
         position = text.find(REF, position + 1, high)
         if sentence.item:

@@ -25,23 +25,22 @@ _BULLET = re.compile(r"[ \t]*(?:[-*+]|\d{1,2}[.)])[ \t]")
 _HEADING_QUESTION = re.compile(r"[ \t]*#{1,6}[ \t].*\?|[ \t]*\*\*.{0,200}\?\*\*[ \t]*$")
 # Finds: "I have searched the issues and found no duplicate"
 _SEARCHED = re.compile(
-    r"[ \t]*(?:[-*+][ \t]+)?[*_]*(?:i(?:'ve| have)|have you|i) (?:already |also )?(?:searched|checked|"
-    r"looked|verified|confirmed|read)\b.{0,80}\b(?:issues?|tracker|duplicates?)\b.*(?:duplicate|before|"
-    r"already)",
+    r"[ \t]*(?:[-*+][ \t]+)?[*_]*(?:i(?:'ve| have)|have you|i) (?:already |also )?(?:searched|checked|looked|"
+    r"verified|confirmed|read)\b.{0,80}\b(?:issues?|tracker|duplicates?)\b.*(?:duplicate|before|already)",
     re.IGNORECASE,
 )
 # Finds: "On Monday Jon wrote:"
 _MAIL = re.compile(
     r"^[ \t]*(?:On|Am|Le|El|Il|Em|Op|Den|Dnia|W dniu|На|В|在)\b[^\n]{3,200}(?:\n[^\n]{1,200}){0,2}?(?:wrote|"
-    r"schrieb[^\n:]{0,80}\n?[^\n:]{0,80}|a écrit|escribió|ha scritto|escreveu|"
-    r"schreef[^\n:]{0,80}\n?[^\n:]{0,80}|skrev[^\n:]{0,80}\n?[^\n:]{0,80}|"
-    r"napisał[^\n:]{0,80}\n?[^\n:]{0,80}|писал[^\n:]{0,80}\n?[^\n:]{0,80}|写道|寫道)[ \xa0]{0,2}[:：][ "
-    r"\t]*$|^[ \t]*\d{4}[^\n]{8,120}<[^\n<>]{3,80}@[^\n<>]{3,80}>[^\n:]{0,20}:[ \t]*$|^[ \t]*-{2,}[ "
-    r"\t]*(?:Original Message|Original-Nachricht|Ursprüngliche Nachricht|Forwarded message|Message "
-    r"d'origine|Mensaje original|Messaggio originale|Mensagem original)[ \t]*-{2,}[ \t]*$|^(?:From|Von|De|"
-    r"Da|发件人)[ \t]?[:：][^\n]{2,200}\n(?:[^\n]{0,200}\n)?(?:Sent|Date|To|Subject|Gesendet|Datum|An|"
-    r"Betreff|Envoyé|Enviado|Inviato|发送时间|日期|收件人)[ \t]?[:：]|^[ \t]*(?:—|--|–|_{3,})[ "
-    r"\t]*\n(?:Reply to this email|You are receiving this|View it on GitHub)",
+    r"schrieb[^\n:]{0,80}\n?[^\n:]{0,80}|a écrit|escribió|ha scritto|escreveu|schreef[^\n:]{0,80}\n?"
+    r"[^\n:]{0,80}|skrev[^\n:]{0,80}\n?[^\n:]{0,80}|napisał[^\n:]{0,80}\n?[^\n:]{0,80}|"
+    r"писал[^\n:]{0,80}\n?[^\n:]{0,80}|写道|寫道)[ \xa0]{0,2}[:：][ \t]*$|^[ \t]*\d{4}[^\n]{8,120}<"
+    r"[^\n<>]{3,80}@[^\n<>]{3,80}>[^\n:]{0,20}:[ \t]*$|^[ \t]*-{2,}[ \t]*(?:Original Message|"
+    r"Original-Nachricht|Ursprüngliche Nachricht|Forwarded message|Message d'origine|Mensaje original|"
+    r"Messaggio originale|Mensagem original)[ \t]*-{2,}[ \t]*$|^(?:From|Von|De|Da|发件人)[ "
+    r"\t]?[:：][^\n]{2,200}\n(?:[^\n]{0,200}\n)?(?:Sent|Date|To|Subject|Gesendet|Datum|An|Betreff|Envoyé|"
+    r"Enviado|Inviato|发送时间|日期|收件人)[ \t]?[:：]|^[ \t]*(?:—|--|–|_{3,})[ \t]*\n(?:Reply to this email|"
+    r"You are receiving this|View it on GitHub)",
     re.MULTILINE,
 )
 # Finds: "<details open>"

@@ -17,25 +17,30 @@ _CLAUSE = expand(
 # Finds: "I do not agree that this is a "
 _NEGATES = expand(
     r"\b(?:not|never|neither|nor|cannot|\w+n't|(?:is|do|does|was|are|should|did|would|ca|wo)nt|hardly|nobody|"
-    r"nothing that|without being|far from|rather than|instead of|anything but|thought to|(?:stopp?|quit|"
-    r"ceas)\w*|(?:fail\w*|hard|difficult|impossible) to (?:see|imagine|believe|understand)|refus\w+|"
-    r"(?:argu\w*|vot\w*|am|'m) against|disagree\w*|doubt\w*|wrong(?:ly)?|incorrectly|mistakenly|mistaken for|"
-    r"mistook|erroneously|falsely|accidentally|non|nicht|keine?[nrsm]?|pas|não|nao|nunca|не|ні|nie|geen|niet|"
-    r"inte|ikke|nem|değil|no(?= (?:longer|way|reason|evidence|indication|sign|proof|point|case|such|one|an?|"
-    r"exact\w*|real|true|un|una|es|creo|parece|se|está|son|debería|el|la|lo|è|o|que)\b| ?$))\b|不是|并非|"
-    r"並非|不算|不属于|不屬於|不重复|没有重复|不同|无关|ではあり?ません|ではな[いく]|じゃな[いく]|ありません|"
-    r"異な|아닙니다|아니|아닌|다릅니다|다른"
+    r"nothing|without being|far from|rather than|instead of|anything but|thought to|(?:stopp?|quit|ceas)\w*|"
+    r"(?:fail\w*|hard|difficult|impossible) to (?:see|imagine|believe|understand)|refus\w+|(?:argu\w*|vot\w*|"
+    r"am|'m) against|disagree\w*|doubt\w*|wrong(?:ly)?|incorrectly|mistakenly|mistaken for|mistook|"
+    r"erroneously|falsely|accidentally(?! ?$| (?:creat|open|fil|post|submit|report)\w*)|non|nicht|"
+    r"keine?[nrsm]?|pas|não|nao|nunca|не|ні|nie|geen|niet|inte|ikke|nem|değil|no(?= (?:longer|way|reason|"
+    r"evidence|indication|sign|proof|point|case|such|one|an?|exact\w*|real|true|un|una|es|creo|parece|se|"
+    r"está|son|debería|el|la|lo|è|o|que)\b| ?$))\b|不是|并非|並非|不算|不属于|不屬於|不重复|没有重复|不同|"
+    r"无关|ではあり?ません|ではな[いく]|じゃな[いく]|ありません|異な|아닙니다|아니|아닌|다릅니다|다른"
 )
 # Finds: " sure"
 _EXCUSED = expand(
     r" (?:(?:100%|entirely|totally|completely|really|quite|too|very|so|yet|exactly) )?(?:sure|certain|clear|"
-    r"only|notice\w*|reali[sz]e\w*|know|aware|remember|spot|find|catch|expect|mind|worry)\b| (?:see|saw|seen|"
-    r"search|check)\b(?! (?:how|why|as|any|it as|this as|that this|that it|a reason)\b)"
+    r"only|notice\w*|reali[sz]e\w*|know|aware|remember|spot|find|catch|expect|mind|worry|mistaken|"
+    r"surprise\w*)\b| (?:see|saw|seen|search|check)\b(?! (?:how|why|as|any|it as|this as|that this|that it|a "
+    r"reason)\b)"
 )
 # Finds: "why "
 _ASKED_BEFORE = re.compile(r"\b(?:why|or|if|whether|no|a|any|without) $", re.IGNORECASE)
 # Finds: "isn't"
-_ASKS = re.compile(r"(?:is|are|was|were|should|could|ca|does?|wo|would|did|has|have)n'?t\b", re.IGNORECASE)
+_ASKS = re.compile(
+    r"(?:is|are|was|were|should|could|ca|does?|wo|would|did|has|have)n'?t\b|pas|nicht|não|nao|non|no|"
+    r"не",
+    re.IGNORECASE,
+)
 # Finds: " not the same"
 _NO_SUCH = (
     r"(?:n't| not| no)(?: (?:an? |the )?(?:{D}|same|related|one|so|true|correct|right|accurate|the case|it|"
@@ -55,7 +60,9 @@ _TAKEN_BACK = expand(
         r"\w+)?{NO_SUCH}|.{0,8}?(?:ではあり?ません|ではな|じゃな|[이은는] ?아[닙니닌]|아님|않))|\b(?:mark|"
         r"clos|flag|tag|label|resolv|treat|identif|consider|detect)\w*\b[^,;:]{0,30}§[)\"']? (?:(?:by|in) "
         r"(?:a |an |the )?)?(?:mistake|accident|error|mistakenly|accidentally|erroneously|incorrectly|"
-        r"wrongly)\b"
+        r"wrongly)\b|\b(?:first|initially|originally)\b[^.;]{0,40}\b(?:thought|assumed|believed|looked|took|"
+        r"seemed)\b[^.;]{0,30}§[^.;]{0,12},? (?:but|however)\b|§[^.;]{0,12}, (?:those|these|they|the "
+        r"two)\b[^.;]{0,20}\b(?:different|separate|unrelated|distinct)"
     ).replace("{NO_SUCH}", _NO_SUCH)
 )
 # Finds: "It isn't."
@@ -64,8 +71,8 @@ _DENIED_NEXT = expand(
     r"\w+)?(?:n't| not)(?: (?:one|so|true|correct|right|the case|a duplicate|the same|a dup))?\W*$|(?:that|"
     r"this|it)(?:'s| is| was) (?:\w+ )?(?:wrong|incorrect|false|nonsense|a mistake|my mistake|an error|"
     r"premature|hasty|not true)(?=[.,;!]|$)|i (?:disagree|doubt|don't (?:agree|think so))\b|not (?:true|"
-    r"really)\b|no(?:[,.!]|$| it| that| this)(?! (?:problem|worries|wait))|nope|nah|never ?mind|nein|нет|"
-    r"non,)"
+    r"really)\b|no(?:[,.!]|$| it| that| this)(?! (?:problem|worries|wait))|(?:[^.;]{0,30}\b)?re-?open(?:ed|"
+    r"ing)?(?: this| it| the (?:issue|ticket))?(?: now| again)?[.,!]*$|nope|nah|never ?mind|nein|нет|non,)"
 )
 
 

@@ -74,8 +74,11 @@ PHRASES: tuple[Phrase, ...] = (
     *_other(
         "duplicate",
         "#5 is a duplicate of this one",
-        r"{R}(?:(?!\bnot?\b|n't|\bthis (?:is|was|one))[^.;!?\ue000]){0,60}?[ (]{D}\.?(?: (?:of|to|with|for|"
-        r"in favou?r of))? {THIS}(?![\w'])",
+        r"{R}(?:(?!\bnot?\b|n't|\bthis (?:is|was|one)|\b(?:mine|my)\b)[^.;!?\ue000]){0,60}?[ (]{D}\.?(?: "
+        r"(?:of|to|with|for|in favou?r of))? {THIS}(?![\w'])",
+        "#5 is the same, closing it in favor of this one",
+        r"{R}(?!.*\b(?:mine|i|my)\b)[^.;!?\ue000]{0,60}\bclos\w* (?:it|that(?: one)?|them|those) (?:in "
+        r"favou?r of|as (?:an? )?{D} of) {THIS}(?![\w'])",
         "Closing #5 as a duplicate.",
         r"(?:clos|mark|flag|resolv|tag)\w* {R} as (?:an? |the )?(?:exact )?{D}(?= (?:of|to|with|for) "
         r"{THIS}(?![\w'])|[.,;:!)]|$| (?:and|so|since|because|here|too|as well)\b)",
@@ -118,8 +121,10 @@ PHRASES: tuple[Phrase, ...] = (
         r"{R},? (?:of )?which {THIS} {BE} (?:an? )?{D}",
         "Please dupe this to #5",
         r"(?<![\w-])(?:de-?)?(?:duplicate|dup(?:e|ing|ed)?) {THIS} (?:to|of|against|into|with|as) {FILL}{R}",
+        "#5 (dupe)",
+        r"^[→=> -]*{R} ?[(,–—-]? ?{D}\)?[.!]?$",
         "A copy of #5",
-        r"\b(?:copy|repeat|re-?post|re-?report)(?: of| from) {FILL}{R}",
+        r"\b(?:(?:copy|repeat|re-?post|re-?report)(?: of| from)|repeats) {FILL}{R}",
         "Not a duplicate of #6 but of #5",
         r"\bnot\b[^.;\ue000]{0,40}\ue000,? but (?:rather |instead |is )?(?:of |with |to |an? {D} of )?{R}",
         subject="open",
@@ -142,8 +147,8 @@ PHRASES: tuple[Phrase, ...] = (
         "In favor of #5",
         r"^in favou?r of {FILL}{R}",
         "Fermé en faveur de #5",
-        r"(?:en faveur d[eu]|a favor del?|em favor d[aoe]|a favore d[iae]l{0,2}|zugunsten von|в пользу)[ "
-        r"a-zàç]{0,14}{R}",
+        r"(?:en faveur d[eu]|(?:en|a) favor del?|em favor d[aoe]|a favore d[iae]l{0,2}|zugunsten von|в "
+        r"пользу)[ a-zàç]{0,14}{R}",
         subject="open",
     ),
     *_this(
@@ -151,8 +156,8 @@ PHRASES: tuple[Phrase, ...] = (
         "This is tracked in #5",
         rf"\b(?:track(?:ed|ing)?(?: of)?(?: progress|{_THING})|handled){{ADV}}{{AS}} {{FILL}}{{R}}",
         "Tracking all reports in #5",
-        r"\b(?:track|consolidat|collect|gather)ing (?:[\w'-]+ ){1,5}?(?:over )?(?:in|at|under|into|with|by) "
-        r"{FILL}{R}",
+        r"\b(?:(?:track|consolidat|collect|gather)ing|(?:track|handle|collect|gather|discuss) (?=all|every|"
+        r"these|such|both)) (?:[\w'-]+ ){1,7}?(?:over )?(?:in|at|as|under|into|with|by) {FILL}{R}",
         "Please track #5",
         r"(?:\bplease track|^track(?:ed|ing)(?: issue)? ?(?:[:→=]|->|=>)) {FILL}{R}",
         "This is on our roadmap, see #5",
@@ -176,7 +181,7 @@ PHRASES: tuple[Phrase, ...] = (
         "Same issue as #5",
         r"\b(?:the )?(?:exact(?:ly)? )?same(?: (?:exact|underlying|basic|general|root|core))?(?: (?:{ISSUE}|"
         r"cause|topic|ask|story|as))?{WAS}(?: (?:here|reported|described|discussed|mentioned|tracked|"
-        r"raised))?(?: (?:as|with|to|like|in|by|at)| ?[:(–—-]) ?{FILL}{R}(?!')",
+        r"raised))?(?: (?:as|with|of|to|like|in|by|at)| ?[:(–—-]) ?{FILL}{R}(?!')",
         "Identical to #5",
         r"\b(?:identical|equivalent) (?:to|with) {FILL}{R}",
     ),
@@ -188,15 +193,18 @@ PHRASES: tuple[Phrase, ...] = (
         "See #5, same thing",
         r"{R} ?[(,:–—-]{1,2} ?(?:(?:it's|it is|is|which is|with) )?(?:the )?(?:exact )?same(?: {ISSUE}| "
         r"here)?(?=[.,;)!]|$| (?:so|and)\b)",
+        "This is what #5 is for",
+        r"\b(?:this|that|it)(?:'s| is|) (?:not )?(?:\w+ly )?what {R} (?:is (?:about(?! to)|for)|describes|"
+        r"reports|asks for|covers|wants|tracks)",
         "#5 is exactly what I see",
         r"{R}(?:,? which)? (?:is|describes|reports|has|covers|matches|asks for) (?:exactly|precisely) "
         r"(?:that|what|my|this|the same|the one)",
         "Même problème que #5",
-        r"(?:même \w+ que|identique (?:à|au)|mismo (?:problema|error|bug|asunto|issue)? ?que|igual (?:que|"
-        r"ao?|al|à)|mesm[oa] (?:problema|erro|bug|coisa|questão)? ?(?:que|d[aoe])|stess[oa] \w+ (?:di|del|"
-        r"della)|то же(?: самое)?,? ?(?:что|самое)?(?: и)?(?: в)?|так(?:ая|ой) же \w+,? (?:как|что)(?: "
-        r"и)?(?: в)?|zelfde (?:\w+ )?als|samm[ae] (?:\w+ )?som|to samo co|ten sam (?:\w+ )?co|"
-        r"(?:gleiche[smrn]?|selbe[snm]?|identisch\w{0,2})(?: \w+)? (?:wie|mit|zu)) {FILL}{R}",
+        r"(?:même \w+ que|identique (?:à|au)|mismo(?: \w+)? (?:que|en)|igual (?:que|ao?|al|à)|mesm[oa](?: "
+        r"\w+){0,2} (?:que|d[aoe]|em|n[ao])|stess[oa] \w+ (?:di|del|della)|то же(?: самое)?,? ?(?:что|"
+        r"самое)?(?: и)?(?: в)?|так(?:ая|ой) же \w+,? (?:как|что)(?: и)?(?: в)?|zelfde (?:\w+ )?als|samm[ae] "
+        r"(?:\w+ )?som|to samo co|ten sam (?:\w+ )?co|(?:gleiche[smrn]?|selbe[snm]?|identisch\w{0,2})(?: "
+        r"\w+)? (?:wie|mit|zu)) {FILL}{R}",
         "和 #5 是同一个问题",
         rf"(?:(?:与|和|跟|同|與) ?)?{{R}}{_CJK} ?(?:相同|一样|一樣|一致|同一个|同一個|ile aynı|同じ|同一|"
         rf"同様|동일|같은)",
@@ -207,7 +215,8 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "identity",
         "Basically #5",
-        r"^(?:exactly|basically|essentially|aka|effectively)[,:]? {R}[.!]?$",
+        r"^(?:exactly|basically|essentially|aka|effectively|literally|simply|(?:nvm|never ?mind)[,.:]*(?: "
+        r"i)?(?: just)? (?:found|saw|see))[,:]? {R}(?: again)?[.!]?$",
         "What you describe is #5",
         r"\b(?:(?:what you(?:'re| are)? \w+|(?:the|your) {ISSUE}(?: you [\w ]{1,20})?|turn(?:s|ed) out to be|"
         r"good old)(?: (?:here|is))*|you(?:'re| are|'ve| have)?{ADV} (?:hit(?:ting)?|seeing|r[au]n(?:ning)? "
@@ -281,16 +290,16 @@ PHRASES: tuple[Phrase, ...] = (
         r"created|raised|have|got|is))(?: (?:an?|one|another|the|this|some|existing|already|also|open|older|"
         r"earlier|long-standing|similar|dedicated|separate)){1,4} {ISSUE}{TO}{R}",
         "There is #5 for this",
-        r"\b(?:there(?:'s| is)|we(?: now| already| also)? have|we've got) {R}(?: open)?(?: for {THIS}| "
-        r"already)",
+        r"\b(?:there(?:'s| is)|(?:we )?(?:now |already |also )have|we(?: have|'ve got|'ve)) {R}(?: open)?(?: "
+        r"for {THIS}| already)",
         "Known issue, see #5",
-        r"\b(?:known|existing|open|original|canonical|main|tracking) (?:(?!prs?\b|pull){ISSUE}|"
-        r"limitation)(?: is)?{TO}{R}",
+        r"(?:\b(?:known|existing|open|original|canonical|main|tracking) (?:(?!prs?\b|pull){ISSUE}|"
+        r"limitation)(?: is)?|^(?:already )?known){TO}{R}",
         "已有相同 issue: #5",
         r"已(?:经|經)?有(?:相同|类似|一样|同样)?(?:的)? ?(?:issue|问题|反馈|讨论)[ ,:(]{0,3}{R}",
         "Acompanhem pela #5",
-        r"\b(?:acompanh\w+|continu(?:ar|em|emos)|seguir|sigam?|suivre|suivez) (?:em|n[ao]|pel[ao]|en|dans|"
-        r"sur) {R}",
+        r"\b(?:acompanh\w+|continu(?:ar|em|emos)|seguir|sigam?|seguimos|suivre|suivez|suit|suivons|"
+        r"verfolg\w+)(?: \w+){0,3} (?:em|n[ao]|pel[ao]|en|dans|sur) {R}",
         "Bereits gemeldet in #5",
         r"(?:bereits|schon)(?! behoben| gefixt)[^.;\ue000]{0,30}(?:: ?| (?:in|unter|als|bei|mit|hier|"
         r"gemeldet|siehe)[ :]{1,2}){R}(?! (?:behoben|gefixt|gelöst|repariert|umgesetzt))",
@@ -298,10 +307,10 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:déjà (?:été )?(?:signal|suivi|rapport|remont|ouvert|trait|demand|évoqu|discut|connu)\w{0,4}|ya "
         r"(?:fue |está |se |ha sido |hay |existe )?(?:(?:un|una|siendo|lo) )?(?:report|registr|solicit|"
         r"abiert|trat|segu|inform|issue|sigue|está siguiendo|coment)\w{0,6}|já (?:foi |está |sendo |existe "
-        r")*(?:report|relat|registr|solicit|acompanh|rastre|discut|abert|trat)\w{0,4}|già (?:stat[oa] "
-        r")?(?:segnalat|apert|tracciat|discuss|riportat|trattat)\w{0,2}|уже (?:есть|обсуждается|"
-        r"отслеживается|сообщал\w{0,3}|завед[её]н\w{0,2}|создан\w{0,2}|описан\w{0,2}|был\w? )|al gemeld|już "
-        r"zgłoszon\w{0,2}|zgłoszon\w{0,2} już|já existe)[^.;\ue000]{0,20}{R}",
+        r")*(?:report|relat|registr|solicit|acompanh|rastre|discut|abert|trat)\w{0,4}|j[áa] temos|ya tenemos|"
+        r"on a déjà|già (?:stat[oa] )?(?:segnalat|apert|tracciat|discuss|riportat|trattat)\w{0,2}|уже "
+        r"(?:есть|обсуждается|отслеживается|сообщал\w{0,3}|завед[её]н\w{0,2}|создан\w{0,2}|описан\w{0,2}|"
+        r"был\w? )|al gemeld|już zgłoszon\w{0,2}|zgłoszon\w{0,2} już|já existe)[^.;\ue000]{0,20}{R}",
         subject="any",
     ),
     *_this(
@@ -319,8 +328,8 @@ PHRASES: tuple[Phrase, ...] = (
         "similar",
         "This looks similar to #5",
         r"\b(?:sounds?|looks?|seems?|feels?|appears?|smells?|might|may|could|possibly|probably|perhaps|"
-        r"maybe)(?: (?:a lot|very|much|exactly|suspiciously|quite|closely|somewhat|loosely|to be|be)){0,3} "
-        r"(?:like|(?:similar|related|linked|connected) (?:to|with)) {FILL}{R}",
+        r"maybe)(?: (?:a lot|very|much|quite|somewhat|to be|be|\w+ly)){0,3} (?:like|(?:close|similar|related|"
+        r"linked|connected) (?:to|with)) {FILL}{R}",
         "Same error as #5",
         r"\bsame (?:error|exception|behaviou?r|symptoms?|message|stack ?trace|failure|root cause|cause|"
         r"{ISSUE})(?: (?:here|reported|described|message))* (?:as|like|with) {FILL}{R}",

@@ -68,8 +68,8 @@ _TOKEN = re.compile(
 )
 # Finds: "https://github.com/lumen/editor/issues/26"
 _ISSUE_URL = re.compile(
-    r"(?:https?://)?(?P<host>[\w.-]+(?::\d+)?)/(?P<repo>[A-Za-z0-9][\w-]{0,38}/[\w.-]{1,100})/(?P<kind>issue"
-    r"s|pull)/(?P<number>[1-9]\d{0,8})(?:[/?#].*)?",
+    r"(?:https?://)?(?P<host>[\w.-]+(?::\d+)?)/(?P<repo>[A-Za-z0-9][\w-]{0,38}/[\w.-]{1,100})/(?P<kind>issues"
+    r"|pull)/(?P<number>[1-9]\d{0,8})(?:[/?#].*)?",
     re.IGNORECASE,
 )
 # Finds: "../issues/26"
@@ -90,11 +90,11 @@ _LOOKS_LIKE_NUMBER = re.compile(r"\s*[\w./-]*[#＃]?\d+\s*")
 # "#3" counts things in these; it is no issue.
 # Finds: "see option "
 _COUNTED_BEFORE = re.compile(
-    r"\b(?:priority|prio|step|option|point|item|foot-?note|note|question|answer|case|comment|section|"
-    r"chapter|figure|fig|table|example|attempt|build|run|job|pipeline|test|scenario|discussion|commit|"
-    r"milestone|release|version|phase|part|stage|rule|reason|bullet|line|page|slide|day|week|sprint|cl|"
-    r"change|changeset|revision|patch|color|colour|channel|room|apartment|candidate|cause|variant|approach|"
-    r"number one|todo|bpo|rank|schritt|punkt|étape|paso|шаг)s? $|\bbpo-$",
+    r"\b(?:priority|prio|step|option|point|item|foot-?note|note|question|answer|case|comment|section|chapter|"
+    r"figure|fig|table|example|attempt|build|run|job|pipeline|test|scenario|discussion|commit|milestone|"
+    r"release|version|phase|part|stage|rule|reason|bullet|line|page|slide|day|week|sprint|cl|change|"
+    r"changeset|revision|patch|color|colour|channel|room|apartment|candidate|cause|variant|approach|number "
+    r"one|todo|bpo|rank|schritt|punkt|étape|paso|шаг)s? $|\bbpo-$",
     re.IGNORECASE,
 )
 # Finds: " priority"

@@ -14,8 +14,9 @@ _WORD_EDGE = "\"'().,:;!?*[]“”«»^"
 # The last reference of the clause is its topic, is closed itself, or has an apposition.
 # Finds: "closing #5 because it "
 _ANOTHER = expand(
-    r"^(?:issue |bug |ticket |the )*{REF}\)? ?(?::|→|->|=>|–|—)(?![^{REF}]*\b(?:{THIS}|mine)\b)|(?:\b(?:as "
-    r"for|regarding|concerning|re:?|about)|^(?:and |so |but )?(?:is|are|was|were|isn't|could|might|should)) "
+    r"^(?:that|your|his|her|their|my) (?:\w+ )?(?:pr|pull request|patch|commit|branch)\b[^{REF}]*$|^(?:issue "
+    r"|bug |ticket |the )*{REF}\)? ?(?::|→|->|=>|–|—)(?![^{REF}]*\b(?:{THIS}|mine)\b)|(?:\b(?:as for|"
+    r"regarding|concerning|re:?|about)|^(?:and |so |but )?(?:is|are|was|were|isn't|could|might|should)) "
     r"(?:issue )?{REF}[^{REF}.;!?]{0,80}$|\b(?:clos|mark|flag|tag|resolv|dup|label)\w*(?: (?:{ISSUE}|both|"
     r"also|the other|old|newer|older|out))* {REF}[^{REF}.;!?]{0,80}(?: as\b| (?:since|because) (?:it|that "
     r"one)\b)[^{REF}.;!?]{0,80}$"
@@ -38,8 +39,8 @@ _VERB = expand(
 _ONLY_REFS = expand(r"(?:[\s{REF},;&+*:#(-]|\b(?:and|both|issues?|fyi|btw|also|the)\b)*")
 # Finds: "as in #5, "
 _LIKE_REF = expand(
-    r"\b(?:like|as|see|per|similar to|in|with|to|from|by|of|siehe|voir|véase|ver|vedi|см) {REF} ?,"
-    r"(?! (?:which|that|who|itself)\b)[^{REF}]*$"
+    r"\b(?:like|as|see|per|similar to|in|with|to|from|by|of|siehe|voir|véase|ver|vedi|см) {REF} ?,(?! "
+    r"(?:which|that|who|itself)\b)[^{REF}]*$"
 )
 
 
@@ -77,6 +78,6 @@ def about_this(left: str) -> bool:
             return True
         if word in NOUNS:
             noun = True
-        elif word and word not in LIGHT and word not in POINTING:
+        elif word and not word.endswith("ly") and word not in LIGHT and word not in POINTING:
             return False
     return not noun or _core(tokens[0]) in NOUNS

@@ -90,7 +90,7 @@ _FILLER = (
 )
 # Finds: " and "
 _SEPARATOR = (
-    r"\)?(?: ?(?:,|;|\+|&|/|\||and|und|et|y|e|i|и|و|及|和|と|or|as well as|plus|then|also|\((?=and|also|as "
+    r"\)?(?: ?(?:,|;|\+|&|/|\||and|und|et|y|e|i|и|و|n?or|及|和|と|as well as|plus|then|also|\((?=and|also|as "
     r"well|&|\+))){1,3}(?: (?:also|even|of|to|issues?|bug|in|prs?|pull request))*[ (]?"
 )
 # A reference that opens a statement of its own is no further target ("dup of #1, #2 is related").
@@ -104,7 +104,7 @@ _LIST = rf"(?P<r>{REF}(?:(?:{_SEPARATOR}| ){REF}{_STATEMENT}){{0,30}})"
 # Finds: " of "
 _PREP = (
     r"[ -]?(?:w/|\b(?:of|to|with|for|from|if|against|into|ot|fo|off|by|von|zu|zum|zur|mit|vom|de la|de|du|"
-    r"del|da|do|di|della|dello|con|avec|van|av|af|z|с|от|к|từ|của|với|dari)\b)[ :]{0,2}"
+    r"del|da|do|di|della|dello|con|avec|met|van|av|af|z|с|от|к|từ|của|với|dari)\b)[ :]{0,2}"
 )
 # Finds: " -> "
 _PUNCTUATION = r" ?(?:[:>=→⇒⇨,(;]|[-–—]{1,3}|\.{2,3}|…){1,3} ?"
@@ -140,7 +140,7 @@ _MACROS = {
     "ADV": _ADV,
     "BE": _BE,
     "TO": rf"(?: (?:for|about|on) {_THIS}(?![\w']))?[ :,.(–—-]{{1,3}}{_FILLER}",
-    "WAS": r"(?: (?:that|which|is|was|has been|being|we|have|already))*",
+    "WAS": r"(?: (?:that|which|is|was|has been|being|i|you|we|have|already))*",
 }
 
 
@@ -153,14 +153,14 @@ def expand(pattern: str) -> re.Pattern[str]:
 
 # Finds: "Closing as a duplicate."
 UNBOUND = expand(
-    r"{D}(?! (?:of|to|with) (?:this|these|mine|here|{SELF})\b(?! ?:))(?=$|[.,;:!?)\]–—\"'…-]| (?:and|so|but|"
-    r"because|since|as|for|to|then|already|here|too|now|please|i|we|the|by|which|that|in favou?r|issue|bug|"
-    r"report|ticket|request|of|see|cf|thanks|thank|sorry|closing|closed|then|duplicate|siehe|voir|et|und|y|e|"
-    r"и)\b|[ ]?[–—-]| ?{REF}| [:;=])|重複(?:です|しています|のため|している)|重复(?:了|的|问题|issue)?(?=$|[ "
-    r",.。!！?？]| ?issue)|중복(?:입니다| 이슈| 건|된|이라|으로|인)|\b(?:post|submitt|fil|report|open|"
-    r"creat)\w*(?: (?:this|it|the same(?: \w+)?|one))? twice\b|\bas a (?:copy|repeat)\b|\bredundant\b|"
-    r"\bclos\w*\b[^.;{REF}]{0,40} in favou?r of (?![^.;]*{REF})|\brepeated (?:issue|report|bug|ticket|"
-    r"question)\b"
+    r"{D}(?! (?:of|to|with) (?:(?:this|these|mine|here|{SELF})\b(?! ?:)|an? (?:internal|private)\b))(?=$|"
+    r"[.,;:!?)\]–—\"'…-]| (?:and|so|but|because|since|as|for|to|then|already|here|too|now|please|i|we|the|by|"
+    r"which|that|in favou?r|issue|bug|report|ticket|request|of|see|cf|thanks|thank|sorry|closing|closed|then|"
+    r"duplicate|siehe|voir|et|und|y|e|и)\b|[ ]?[–—-]| ?{REF}| [:;=])|重複(?:です|でした|しています|のため|"
+    r"している)|重复(?:了|的|问题|issue)?(?=$|[ ,.。!！?？]| ?issue)|중복(?:입니다| 이슈| 건|된|이라|으로|"
+    r"인)|\b(?:post|submitt|fil|report|open|creat)\w*(?: (?:this|it|the same(?: \w+)?|one))? twice\b|\bas a "
+    r"(?:copy|repeat)\b|\bredundant\b|\bclos\w*\b[^.;{REF}]{0,40} in favou?r of (?![^.;]*{REF})|\brepeated "
+    r"(?:issue|report|bug|ticket|question)\b"
 )
 """A word for duplicate that may stand without its target beside it."""
 
@@ -193,23 +193,21 @@ POINTING = _words("""
 """What may stand between such a noun and its article."""
 
 LIGHT = _words("""
-    está están estão fica something what exactly recently just always is was are were be been being has have
-    had having get gets got will would should can could may might must to as a an the also already now
-    actually really basically essentially clearly obviously definitely probably likely maybe possibly perhaps
-    apparently likewise itself themselves indeed simply only exact very most pretty much certainly surely i we
-    you they i'm i'll i'd i've we're we'll we've let's lets let me think believe guess feel say assume suppose
-    suspect look looks like seem seems appear appears sound sounds considered close closing closed mark
-    marking marked flag flagged tag tagged label labelled labeled resolved filed opened reported identified
-    treated recognized both all either possible potential another yet again too then known more or less kind
-    of sort in fact so and but because since therefore hence thus thanks thank sorry ok okay yes yep yeah yup
-    sure hi hello hey please fully completely entirely currently still well going go ahead down out up off
-    gonna happening us for this that it see found find noticed realized realised discovered figured turns
-    seeing agree confirm confirmed confirming afaict afaik iirc iiuc imo imho fyi btw oops ah oh hmm my our
-    same moving we'd described mentioned reporting describing requested asked describe mention ask request
-    asking underlying root whole general your triage resolving keep keeping work effort effectively
-    technically literally mostly safely best better rather honest tracked tracking continue ist sind wird
-    wurde ein eine bereits schon auch daher ich schließe als est un une déjà je ferme comme es una ya se lo
-    cierro como cerrando é uma já fechando fecho è stato già chiudo eto закрываю как уже jest zamykam jako
-    zgłoszenie nie chyba part nearly almost partially partly vaguely loosely vou fechar похоже на
+    está están estão fica something what just always is was are were be been being has have had having get
+    gets got will would should can could may might must to as a an the also already now maybe perhaps likewise
+    itself themselves indeed exact very most pretty much i we you they i'm i'll i'd i've we're we'll we've
+    let's lets let me think believe guess feel say assume suppose suspect look looks like seem seems appear
+    appears sound sounds considered close closing closed mark marking marked flag flagged tag tagged label
+    labelled labeled resolved filed opened reported identified treated recognized both all either possible
+    potential another yet again too then known more or less kind of sort in fact so and but because since
+    therefore hence thus thanks thank sorry ok okay yes yep yeah yup sure hi hello hey please still well going
+    go ahead down out up off gonna happening us for this that it see found find noticed realized realised
+    discovered figured turns seeing agree confirm confirmed confirming afaict afaik iirc iiuc imo imho fyi btw
+    oops ah oh hmm my our same moving we'd described mentioned reporting describing requested asked describe
+    mention ask request asking underlying root whole general your triage resolving keep keeping work effort
+    best better rather honest tracked tracking continue ist sind wird wurde ein eine bereits schon auch daher
+    ich schließe als est un une déjà je ferme comme es una ya se lo cierro como cerrando é uma já fechando
+    fecho è stato già chiudo eto закрываю как уже jest zamykam jako zgłoszenie nie chyba part almost vou
+    fechar похоже на
 """)
-"""Words that name no subject of their own."""
+"""Words that name no subject of their own; so do all that end in -ly."""
