@@ -17,9 +17,9 @@ _STRONG = expand(
     r"perhaps|possib(?:le|ly|ility)|potential(?:ly)?|could|not (?:100% |entirely |totally |completely |"
     r"really |quite |too |very |so )?(?:sure|certain)(?! (?:how|why|where))|unsure|wonder(?:ing)?|"
     r"suspect(?:ed)?|probable|presumed|candidates?|unclear|don't know|dunno|suggests?|related|good chance|"
-    r"chances|vielleicht|möglicherweise|könnte|evtl|eventuell|womöglich|peut[- ]être|possible|quizás?|tal "
-    r"vez|posible(?:mente)?|podría|talvez|possível|possivelmente|pode ser|poderia|forse|possibile|potrebbe|"
-    r"возможно|может|вероятно|być może|możliwe|misschien|kanske|måske|можливо)\b"
+    r"chances|otherwise|vielleicht|möglicherweise|könnte|evtl|eventuell|womöglich|peut[- ]être|possible|"
+    r"quizás?|tal vez|posible(?:mente)?|podría|talvez|possível|possivelmente|pode ser|poderia|forse|"
+    r"possibile|potrebbe|возможно|может|вероятно|być może|możliwe|misschien|kanske|måske|можливо)\b"
 )
 # Finds: "I think"
 _WEAK = expand(
@@ -27,13 +27,13 @@ _WEAK = expand(
     r"first (?:sight|glance)|vaguely|loosely|remotely|bet|my money|smells?|whiff|in a way|chyba|może|think|"
     r"thinks|thought|believe|believes|seems?|seemingly|appears?|(?<!you )looks?(?! at| into| through)|"
     r"sounds?|feels?|apparently|afaict|afaik|iiuc|iirc|pretty sure|fairly sure|quite sure|assum(?:e|ing)|"
-    r"imho|imo|presumably|probabl[ey]|likely|guess|more or less|suppose|would say|i'd (?:say|close|mark|"
-    r"merge|fold|call|treat)|i would|says|said|in my (?:opinion|view|eyes)|judging|strikes me|reminds me|"
-    r"reads like|feeling|hunch|impression|claim(?:s|ed)?|suggesting|(?:was|were|been) told|you (?:mention|"
-    r"state|wrote|suggest)\w*|vermutlich|wahrscheinlich|scheint|wohl|glaube|denke|sieht|schätze|probablement|"
-    r"semble|pense|crois|parece|creo|probablemente|acho|provavelmente|sembra|credo|probabilmente|penso|"
-    r"похоже|кажется|наверное|видимо|думаю|chyba|waarschijnlijk|lijkt|мабуть)\b|似乎|看起来|貌似|应该是|"
-    r"ようです|みたい|と思|でしょう|듯"
+    r"imho|imo|presumably|probabl[ey]|likely|likelihood|guess|more or less|suppose|would say|i'd (?:say|"
+    r"close|mark|merge|fold|call|treat)|i would|says|said|in my (?:opinion|view|eyes)|judging|strikes me|"
+    r"reminds me|reads like|feeling|hunch|impression|claim(?:s|ed)?|suggesting|(?:was|were|been) told|you "
+    r"(?:mention|state|wrote|suggest)\w*|vermutlich|wahrscheinlich|scheint|wohl|glaube|denke|sieht|schätze|"
+    r"probablement|semble|pense|crois|parece|creo|probablemente|acho|provavelmente|sembra|credo|"
+    r"probabilmente|penso|похоже|кажется|наверное|видимо|думаю|chyba|waarschijnlijk|lijkt|мабуть)\b|似乎|"
+    r"看起来|貌似|应该是|ようです|みたい|と思|でしょう|듯"
 )
 # Finds: "the bot says that this is a "
 _HEARSAY = expand(
@@ -52,7 +52,8 @@ _BY_PROGRAM = expand(
 _MISTAKEN = expand(
     r"(?:might|could|may) be (?:wrong|mistaken)|if i'm not (?:mistaken|wrong)|correct me|not (?:100% |"
     r"entirely |totally |completely |really |quite )?(?:sure|certain)(?! (?:how|why|where))|if i "
-    r"(?:understand|read|recall|remember)|^unless\b|unless i(?:'m| am)|^(?:once|as soon as) (?:you|we)\b|"
+    r"(?:understand|read|recall|remember)|^(?:but |so |and )?(?:unless|if(?! you (?:look|check|search|read|"
+    r"scroll|compare|see|take|follow)))\b[^;]{0,60},|unless i(?:'m| am)|^(?:once|as soon as) (?:you|we)\b|"
     r"can(?:'t| not|not) (?:confirm|verify)|haven't (?:verified|checked|confirmed)|\b(?:some(?:one|body)|can "
     r"you|could you|please)\b[^.;]{0,30}\b(?:verify|confirm|double.check)\b|可能|也许|或许|好像|疑似|大概|"
     r"也許|かもしれ|おそらく|たぶん|多分|아마|것 같|수도 있"
@@ -61,10 +62,10 @@ _MISTAKEN = expand(
 _TAIL_DOUBT = expand(
     r"[)\"'\s]*[,\s(–—-]*(?:i think|i guess|i believe|i'd say|i would say|i suppose|i assume|probably|maybe|"
     r"perhaps|possibly|presumably|it seems|apparently|afaict|afaik|iirc|imo|imho|likely|most likely|or so|or "
-    r"something|but (?:i'm )?not sure|not sure|perhaps not|unless\b|or am i|in spirit|to some (?:extent|"
-    r"degree)|je crois|je pense|creo|acho|glaube ich|denke ich|vermutlich|похоже|кажется)\b|[)\"'\s]*\(\?\)|"
-    r".{0,12}(?:ようです|みたい|と思|でしょう|듯)|[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? but (?:for|on)(?! (?:now|"
-    r"the other hand)\b) \w"
+    r"something|but (?:i'm )?not sure|not sure|perhaps not|unless\b|or am i|if (?:the|it|this|that|i)\b|in "
+    r"spirit|to some (?:extent|degree)|je crois|je pense|creo|acho|glaube ich|denke ich|vermutlich|похоже|"
+    r"кажется)\b|[)\"'\s]*\(\?\)|.{0,12}(?:ようです|みたい|と思|でしょう|듯)|[)\"'\s]*\d{1,3} ?%|[)\"'\s]*,? "
+    r"but (?:for|on)(?! (?:now|the other hand)\b) \w"
 )
 # Finds: " and I agree"
 _AGREES = expand(r"[^.;]{0,20}\b(?:(?:i|we) (?:fully |totally )?agree|which is (?:right|correct|true))\b")
@@ -84,14 +85,14 @@ _INTERROGATIVE = expand(
 _ASKS_CJK = re.compile(r"吗|嗎|か[。？?]?$|인가요|나요|까요")
 # Finds: "Closing as"
 _CLOSES = expand(
-    r"\bclosing\b|^closed\b(?! (?:by|in|with|via) )|\bclosed (?:as|it|this|mine)\b|\bi(?:'ve| have) closed\b|"
-    r"\bi (?:just )?close[d]?\b|\b(?:i'll|i will|i'm going to|i am going to|we're going to|we are going to|"
-    r"i'm gonna|we'll|we will|going to|gonna|let's|let me|gotta|so|will|and|i'd rather)(?: (?:just|then|"
-    r"therefore|now|also|go ahead and|have to))* close\b(?! if)|(?:^|[,;:] )(?:so |please |pls )?close (?:it|"
-    r"this|mine)\b(?! if)|\bthis(?: \w+)? (?:will be|gets|is being|has been) closed\b(?! (?:if|unless|in \d|"
-    r"automatic))|\bmarking\b|\bmarked as\b|/close\b|schließe|geschlossen|je ferme|fermé|fermeture|cierro|"
-    r"cerrando|cerrado|fechando|fechado|fecho|chiudo|chiusa|закрываю|закрыт|关闭|關閉|閉じ|クローズ|닫|"
-    r"zamykam|sluit"
+    r"\bclosing\b|^closed\b(?! (?:by|in|with|via) )|(?<!best )(?<!be )\bclosed (?:as|it|this|mine)\b|"
+    r"\bi(?:'ve| have) closed\b|\bi (?:just )?close[d]?\b|\b(?:i'll|i will|i'm going to|i am going to|we're "
+    r"going to|we are going to|i'm gonna|we'll|we will|going to|gonna|let's|let me|gotta|so|will|and|i'd "
+    r"rather)(?: (?:just|then|therefore|now|also|go ahead and|have to))* close\b(?! if)|(?:^|[,;:] )(?:so |"
+    r"please |pls )?close (?:it|this|mine)\b(?! if)|\bthis(?: \w+)? (?:will be|gets|is being|has been) "
+    r"closed\b(?! (?:if|unless|in \d|automatic))|\bmarking\b|\bmarked as\b|/close\b|schließe|geschlossen|je "
+    r"ferme|fermé|fermeture|cierro|cerrando|cerrado|fechando|fechado|fecho|chiudo|chiusa|закрываю|закрыт|"
+    r"关闭|關閉|閉じ|クローズ|닫|zamykam|sluit"
 )
 # What would be, advice, a form, or a part: § is the phrase.
 # Finds: "it would be a § if it were on v2"

@@ -51,17 +51,17 @@ _ADJECTIVE = expand(
 )
 # Finds: "fixed by "
 _NOT_TARGET = expand(
-    r"\b(?:fix\w*|solv\w*|introduc\w*|caus(?:ed|es|ing)|regress\w*|revert\w*|block\w*|depend\w*|workaround|"
-    r"unlike|(?<!no )differ\w*|unrelated|prs?|pull requests?|merg\w*(?![^{REF}]* (?:with|w/|into)\b)|"
-    r"bisect\w*|see also|also see|also relevant|related|patch\w*|implement\w*|not|came with|broke\b|ship\w*|"
-    r"release\w*|go out with|land\w*)\b[^{REF}]{0,45}$|\b(?:since|after|before|while|when)\b[^{REF}]{0,12}$|"
-    r"\b(?:like|similar to|linked to)\s*$"
+    r"\b(?:fix\w*|solv\w*|introduc\w*|caus(?:ed|es|ing)|(?<!same )regress\w*|revert\w*|block\w*|depend\w*|"
+    r"workaround|unlike|(?<!no )differ\w*|unrelated|prs?|pull requests?|merg\w*(?![^{REF}]* (?:with|w/|"
+    r"into)\b)|bisect\w*|see also|also see|also relevant|related|patch\w*|implement\w*|not|came with|broke\b|"
+    r"ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{0,45}$|\b(?:since|after|before|while|"
+    r"when)\b[^{REF}]{0,12}$|\b(?:like|similar to|linked to)\s*$"
 )
 # Finds: " fixes this"
 _FIX_FOLLOWS = expand(
     r"[)\]]? (?:(?:has|already|now|just|then|finally) )*(?:fix\w*|should fix|will fix|introduced|caused|"
-    r"broke|has (?:the|an?) (?:patch|fix|workaround)|changed|removed|made|updated|solves?|resolves?|adds?|"
-    r"added|implements?|landed|released|shipped|(?:was |got )?merged(?! (?:in)?to))\b"
+    r"broke|has (?:the|an?) (?:patch|fix|workaround)|changed|removed|made|updated|blocks?|breaks?|solves?|"
+    r"resolves?|adds?|added|implements?|landed|released|shipped|(?:was |got )?merged(?! (?:in)?to))\b"
 )
 # Finds: "Possible duplicates:"
 _POSSIBLE_DUPLICATES = expand(
@@ -101,8 +101,7 @@ _NO_STATEMENT = {
 }
 # Finds: ", and so is this"
 _SO_IS_THIS = expand(
-    r"[^.;{REF}]{0,20}\b(?:(?:so|as) (?:is|does|was|are)|the same (?:with|for|to|goes for|applies to)) "
-    r"{THIS}"
+    r"[^.;{REF}]{0,20}\b(?:(?:so|as) (?:is|does|was|are)|the same (?:with|for|to|goes for|applies to)) {THIS}"
 )
 # Finds: "I close that one as a duplicate of this"
 _THE_LAST_ONE = expand(

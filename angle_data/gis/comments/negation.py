@@ -37,8 +37,7 @@ _EXCUSED = expand(
 _ASKED_BEFORE = re.compile(r"\b(?:why|or|if|whether|no|a|any|without) $", re.IGNORECASE)
 # Finds: "isn't"
 _ASKS = re.compile(
-    r"(?:is|are|was|were|should|could|ca|does?|wo|would|did|has|have)n'?t\b|pas|nicht|não|nao|non|no|"
-    r"не",
+    r"(?:is|are|was|were|should|could|ca|does?|wo|would|did|has|have)n'?t\b|pas|nicht|não|nao|non|no|не",
     re.IGNORECASE,
 )
 # Finds: " not the same"

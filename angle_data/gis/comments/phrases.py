@@ -56,8 +56,8 @@ _REPORTED = (
 )
 # Finds: "merging"
 _FOLD = (
-    r"(?:fold|merg|consolidat|roll|collaps|combin|unify|de-?dup(?:p|licat)?|aggregat|group|subsum|absorb|"
-    r"centrali[sz]|mov|transferr?|migrat|redirect)(?:e|ed|ing)?"
+    r"(?:fold|merg|consolidat|bundl|lump|roll|collaps|combin|unify|de-?dup(?:p|licat)?|aggregat|group|subsum|"
+    r"absorb|centrali[sz]|mov|transferr?|migrat|redirect)(?:e|ed|ing)?"
 )
 # Finds: " the discussion"
 _THING = (
@@ -76,6 +76,9 @@ PHRASES: tuple[Phrase, ...] = (
         "#5 is a duplicate of this one",
         r"{R}(?:(?!\bnot?\b|n't|\bthis (?:is|was|one)|\b(?:mine|my)\b)[^.;!?\ue000]){0,60}?[ (]{D}\.?(?: "
         r"(?:of|to|with|for|in favou?r of))? {THIS}(?![\w'])",
+        "Also reported as #5, which I closed",
+        r"{R},? which (?:i|we)(?:'ve| have|'ll| will)?(?: just| now| already)? closed?(?: that(?: one)?| "
+        r"it)?(?=[.,;)!]|$)",
         "#5 is the same, closing it in favor of this one",
         r"{R}(?!.*\b(?:mine|i|my)\b)[^.;!?\ue000]{0,60}\bclos\w* (?:it|that(?: one)?|them|those) (?:in "
         r"favou?r of|as (?:an? )?{D} of) {THIS}(?![\w'])",
@@ -91,9 +94,9 @@ PHRASES: tuple[Phrase, ...] = (
         "There is a duplicate of this in #5",
         r"(?:^(?:and )?(?:(?:new|another|more|yet another|one more|known|other|closed|all|see|has) "
         r")?(?:(?=\w+s\b)|(?<= ))|\b(?:there(?:'s| is| are)|found|opened|created|filed|reported|posted|"
-        r"submitted|are|were)(?: also| all| both)?(?: an?)?(?: another)? ){D}(?: (?:of|to|for) "
-        r"{THIS})?(?:(?: (?:so far|found|reported|here|include|are|is|in|as|at|issue)){1,2}[ :,(]{1,3}| "
-        r"?[:(,–—-]{1,2} ?){R}",
+        r"submitted|are|were)(?: also| all| both)?(?: an?)?(?: another)? )(?:{D}(?: (?:of|to|for) {THIS})?|"
+        r"(?:reports|copies) of {THIS})(?:(?: (?:so far|found|reported|here|include|are|is|in|as|at|"
+        r"issue)){1,2}[ :,(]{1,3}| ?[:(,–—-]{1,2} ?){R}",
     ),
     *_other(
         "duplicate",
@@ -124,7 +127,7 @@ PHRASES: tuple[Phrase, ...] = (
         "#5 (dupe)",
         r"^[→=> -]*{R} ?[(,–—-]? ?{D}\)?[.!]?$",
         "A copy of #5",
-        r"\b(?:(?:copy|repeat|re-?post|re-?report)(?: of| from)|repeats) {FILL}{R}",
+        r"\b(?:(?:copy|repeat|re-?post|re-?report)(?: of| from)|repeats|repeated (?:with|of|in)) {FILL}{R}",
         "Not a duplicate of #6 but of #5",
         r"\bnot\b[^.;\ue000]{0,40}\ue000,? but (?:rather |instead |is )?(?:of |with |to |an? {D} of )?{R}",
         subject="open",
@@ -181,18 +184,20 @@ PHRASES: tuple[Phrase, ...] = (
         "Same issue as #5",
         r"\b(?:the )?(?:exact(?:ly)? )?same(?: (?:exact|underlying|basic|general|root|core))?(?: (?:{ISSUE}|"
         r"cause|topic|ask|story|as))?{WAS}(?: (?:here|reported|described|discussed|mentioned|tracked|"
-        r"raised))?(?: (?:as|with|of|to|like|in|by|at)| ?[:(–—-]) ?{FILL}{R}(?!')",
+        r"raised))?(?: (?:as|with|of|to|like|in|by|at)| ?[:(–—-]|(?= \ue000)) ?{FILL}{R}(?!')",
         "Identical to #5",
         r"\b(?:identical|equivalent) (?:to|with) {FILL}{R}",
     ),
     *_this(
         "same",
         "#5 is exactly the same issue",
-        r"{R} (?:is|has|looks|seems)(?: (?:exactly|basically|essentially|about|just|for|pretty much|to be))* "
-        r"(?:the )?(?:exact )?same(?: {ISSUE})?(?: (?:as|like) {THIS})?(?=[.,;)!]|$| so | and )",
+        r"{R}(?:,? which)? (?:is|has|looks|seems)(?: (?:exactly|basically|essentially|about|just|for|pretty "
+        r"much|to be))* (?:the )?(?:exact )?same(?: {ISSUE})?(?: (?:as|like) {THIS})?(?=[.,;)!]|$| so | and "
+        r")",
         "See #5, same thing",
-        r"{R} ?[(,:–—-]{1,2} ?(?:(?:it's|it is|is|which is|with) )?(?:the )?(?:exact )?same(?: {ISSUE}| "
-        r"here)?(?=[.,;)!]|$| (?:so|and)\b)",
+        r"{R} ?[(,:–—-]{1,2} ?(?:(?:it's|it is|is|which is|with|ist|es|é|c'est) )?(?:(?:the|das|der|el|la|le|"
+        r"lo|o|a) )?(?:exact )?(?:same|gleiche\w?|selbe|même|mism[oa]|mesm[oa])(?: {ISSUE}| here| "
+        r"problema?)?(?=[.,;)!]|$| (?:so|and)\b)",
         "This is what #5 is for",
         r"\b(?:this|that|it)(?:'s| is|) (?:not )?(?:\w+ly )?what {R} (?:is (?:about(?! to)|for)|describes|"
         r"reports|asks for|covers|wants|tracks)",
@@ -240,8 +245,8 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "covered",
         "This is covered by #5",
-        r"\b(?:covered|encompassed|captured|absorbed|already (?:an? )?part|falls?) (?:by|in|under|with|of) "
-        r"{FILL}{R}",
+        r"\b(?:covered|encompassed|captured|absorbed|(?:already|became|now|is) (?:an? )?part|falls?) (?:by|"
+        r"in|under|with|of) {FILL}{R}",
     ),
     *_this(
         "merged",
@@ -299,7 +304,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"已(?:经|經)?有(?:相同|类似|一样|同样)?(?:的)? ?(?:issue|问题|反馈|讨论)[ ,:(]{0,3}{R}",
         "Acompanhem pela #5",
         r"\b(?:acompanh\w+|continu(?:ar|em|emos)|seguir|sigam?|seguimos|suivre|suivez|suit|suivons|"
-        r"verfolg\w+)(?: \w+){0,3} (?:em|n[ao]|pel[ao]|en|dans|sur) {R}",
+        r"verfolg\w+|trabaj\w+|trabalh\w+)(?: \w+){0,3} (?:em|n[ao]|pel[ao]|en|dans|sur) {R}",
         "Bereits gemeldet in #5",
         r"(?:bereits|schon)(?! behoben| gefixt)[^.;\ue000]{0,30}(?:: ?| (?:in|unter|als|bei|mit|hier|"
         r"gemeldet|siehe)[ :]{1,2}){R}(?! (?:behoben|gefixt|gelöst|repariert|umgesetzt))",

@@ -68,9 +68,12 @@ def about_this(left: str) -> bool:
     """Whether the subject before a phrase is this issue or is left out ("already …", "this request is …")."""
     noun = False
     tokens = left.split()
-    for token in reversed(tokens[-16:]):
+    for place in range(len(tokens) - 1, max(-1, len(tokens) - 17), -1):
+        token = tokens[place]
         word = _core(token)
         if word in THIS_WORDS or SELF in word:
+            if place and tokens[place - 1].lower() in ("for", "about", "on"):
+                continue
             return True
         if token[-1] in _BOUNDARY or token[0] in "(–—-" or word.startswith("@"):
             return not noun or word in NOUNS

@@ -49,9 +49,9 @@ def _misspelt(stem: str) -> str:
 
 # Finds: "doublon"
 _FOREIGN = (
-    r"dubbel|duplikat\w{0,3}|dublette|doublons?|duplicatas?|duplicad[oa]s?|duplicat[oi]|doppion[ei]|doppelt|"
-    r"duplicaat|dubblett|dublet|duplikát\w{0,2}|duplicit\w{1,4}|zduplikowan\w{1,4}|дубликат\w{0,3}|дубл[ья]|"
-    r"дублем|дублікат\w{0,3}|дублиру\w{1,5}|дублює|повтор|kopyası|trùng(?: lặp)?|en double"
+    r"dubbel|duplica|dubb?lett?e?|duplikat\w{0,3}|doublons?|duplicatas?|duplicad[oa]s?|duplicat[oi]|"
+    r"doppion[ei]|doppelt|duplicaat|duplikát\w{0,2}|duplicit\w{1,4}|zduplikowan\w{1,4}|дубликат\w{0,3}|"
+    r"дубл[ья]|дублем|дублікат\w{0,3}|дублиру\w{1,5}|дублює|повтор|kopyası|trùng(?: lặp)?|en double"
 )
 # Finds: "duplicated"
 _D = (
@@ -104,7 +104,7 @@ _LIST = rf"(?P<r>{REF}(?:(?:{_SEPARATOR}| ){REF}{_STATEMENT}){{0,30}})"
 # Finds: " of "
 _PREP = (
     r"[ -]?(?:w/|\b(?:of|to|with|for|from|if|against|into|ot|fo|off|by|von|zu|zum|zur|mit|vom|de la|de|du|"
-    r"del|da|do|di|della|dello|con|avec|met|van|av|af|z|с|от|к|từ|của|với|dari)\b)[ :]{0,2}"
+    r"del|da|do|di|della|dello|con|avec|met|van|av|af|a|ao|al|z|с|от|к|từ|của|với|dari)\b)[ :]{0,2}"
 )
 # Finds: " -> "
 _PUNCTUATION = r" ?(?:[:>=→⇒⇨,(;]|[-–—]{1,3}|\.{2,3}|…){1,3} ?"

@@ -313,7 +313,7 @@ KINDS = {
         Це дубль #5 | >5
         No creo que sea un duplicado de #5. | !5
         Ce n'est pas la même chose que #5. | !5
-        Das hat nichts mit #5 zu tun, kein Duplikat. |
+        Das hat nichts mit #5 zu tun, kein Duplikat. | !5
     """,
     "plain": r"""
         This issue is a repeat of #5. | >5
