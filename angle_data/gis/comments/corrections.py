@@ -39,10 +39,10 @@ _OUTLIVES = expand(
 # Finds: "Edit: I mean #27"
 _CORRECTS = expand(
     r"(?:^|[\s(,;.–—*-])(?:edit(?:ed)?|upd(?:ate)?|correction|oops|sorry|er+m?|i mean(?:t)?|meant|or rather|"
-    r"rather|make (?:that|it)|(?:no|oh),? wait|wait,? no|wrong (?:number|link|issue|one)|typo|the (?:right|"
-    r"correct) (?:number|one|issue|link))\b(?:[ :,.!*()–—-]+(?:i|it|is|should|was|be|of|the|to|say|mean|"
-    r"meant|actually|sorry|right|correct|wrong|number|one|issue|ticket|link|no|have|been|read|that|typo|oops|"
-    r"rather|{D}(?= of)))*[ :,.!*()–—-]+(?P<r>{REF})(?=[.,;:!)*\s]*$|[,;)]|\.)"
+    r"rather|make (?:that|it)|(?:no|oh),? wait|(?:hm+|ah|oh|er),? no|wait,? no|wrong (?:number|link|issue|"
+    r"one)|typo|the (?:right|correct) (?:number|one|issue|link))\b(?:[ :,.!*()–—-]+(?:i|it|is|should|was|be|"
+    r"of|the|to|say|mean|meant|actually|sorry|right|correct|wrong|number|one|issue|ticket|link|no|have|been|"
+    r"read|that|typo|oops|rather|{D}(?= of)))*[ :,.!*()–—-]+(?P<r>{REF})(?=[.,;:!)*\s]*$|[,;)]|\.)"
 )
 # Finds: "Oops, I mixed up the numbers, this duplicates #51"
 _RESTATES = expand(

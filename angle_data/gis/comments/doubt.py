@@ -28,12 +28,12 @@ _WEAK = expand(
     r"thinks|thought|believe|believes|seems?|seemingly|appears?|(?<!you )looks?(?! at| into| through)|"
     r"sounds?|feels?|apparently|afaict|afaik|iiuc|iirc|pretty sure|fairly sure|quite sure|assum(?:e|ing)|"
     r"imho|imo|presumably|probabl[ey]|likely|likelihood|guess|more or less|suppose|would say|i'd (?:say|"
-    r"close|mark|merge|fold|call|treat)|i would|says|said|in my (?:opinion|view|eyes)|judging|strikes me|"
-    r"reminds me|reads like|feeling|hunch|impression|claim(?:s|ed)?|suggesting|(?:was|were|been) told|you "
-    r"(?:mention|state|wrote|suggest)\w*|vermutlich|wahrscheinlich|scheint|wohl|glaube|denke|sieht|schätze|"
-    r"probablement|semble|pense|crois|parece|creo|probablemente|acho|provavelmente|sembra|credo|"
-    r"probabilmente|penso|похоже|кажется|наверное|видимо|думаю|chyba|waarschijnlijk|lijkt|мабуть)\b|似乎|"
-    r"看起来|貌似|应该是|ようです|みたい|と思|でしょう|듯"
+    r"close|mark|merge|fold|call|treat)|i would|says|said|as far as|should be an?(?= )|in my (?:opinion|view|"
+    r"eyes)|judging|strikes me|reminds me|reads like|feeling|hunch|impression|claim(?:s|ed)?|suggesting|"
+    r"(?:was|were|been) told|you (?:mention|state|wrote|suggest)\w*|vermutlich|wahrscheinlich|scheint|wohl|"
+    r"glaube|denke|sieht|schätze|probablement|semble|pense|crois|parece|creo|probablemente|acho|"
+    r"provavelmente|sembra|credo|probabilmente|penso|похоже|кажется|наверное|видимо|думаю|chyba|"
+    r"waarschijnlijk|lijkt|мабуть)\b|似乎|看起来|貌似|应该是|ようです|みたい|と思|でしょう|듯"
 )
 # Finds: "the bot says that this is a "
 _HEARSAY = expand(

@@ -88,14 +88,15 @@ _ATTRIBUTE = expand(r"\b(?:the|any|every|each) (?:\w+ )?{ISSUE} §[^§]*§[^.,)]
 # Finds: "the first part is a §duplicate of #5§"
 _OTHER_DUPLICATE = expand(
     r"(?:\bits|{REF}'s|\b(?:every|each|any|no other|other|some)) §|\b(?:to|we|you|i|should|can|could|will|"
-    r"would|must) §(?:duplicate|dupe?) {REF}|^(?!.*\b(?:are|be|as|both|were|is|this|all|one of (?:the |its |"
-    r"our )?(?:\w+ )?) ?§).+§(?:duplicates|dupes|dups) of|^(?!.*\bthis\b.*§.*§).*\b(?:(?<!in )part|half|"
-    r"portion|(?:first|second|third|last)\b(?! §)|latter|former|remaining|rest|point|item|question|step|"
+    r"would|must|please) §(?:duplicate|dupe?) {REF}|^(?!.*\b(?:are|be|as|both|were|is|this|all|one of (?:the "
+    r"|its |our )?(?:\w+ )?) ?§).+§(?:duplicates|dupes|dups) of|^(?!.*\bthis\b.*§.*§).*\b(?:(?<!in )part|"
+    r"half|portion|(?:first|second|third|last)\b(?! §)|latter|former|remaining|rest|point|item|question|step|"
     r"option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|window|row|entry|line|"
     r"value|section|text|test|function|class|method|array|key|object)s?)\b[^,;:§]{0,40}§"
 )
 # Finds: "§similar to #5§ should be fixed"
 _NO_STATEMENT = {
+    "same": re.compile(r"§ (?:was|did|does|had|were)\b"),
     "reported": re.compile(r"§ that "),
     "similar": re.compile(r"§ (?:is|was|has|fix\w*|adds?|should|will|would|can|does|superseded?s?)\b"),
 }

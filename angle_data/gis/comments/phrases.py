@@ -48,7 +48,7 @@ def _other(kind: str, *said: str, certain: bool = True) -> list[Phrase]:
 
 
 # Finds: "closing"
-_CLOSE = r"(?:clos|drop|abandon|withdraw|resolv|deprecat|supersed|reject)\w*"
+_CLOSE = r"(?:clos|drop|abandon|withdraw|resolv|deprecat|supersed|reject)\w*+"
 # Finds: "reported"
 _REPORTED = (
     r"(?:report|fil|open|rais|request|log|submitt|document|describ|mention|propos|suggest|discuss|ask|post|"
@@ -93,9 +93,9 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?<![\w-])dup(?:e|p|licat)?e?d (?:by|in|at):? {FILL}{R}",
         "There is a duplicate of this in #5",
         r"(?:^(?:and )?(?:(?:new|another|more|yet another|one more|known|other|closed|all|see|has) "
-        r")?(?:(?=\w+s\b)|(?<= ))|\b(?:there(?:'s| is| are)|found|opened|created|filed|reported|posted|"
+        r")?(?:(?=\w+s\b)|(?<= ))|\b(?:there(?:'s| is| are)|found|got|opened|created|filed|reported|posted|"
         r"submitted|are|were)(?: also| all| both)?(?: an?)?(?: another)? )(?:{D}(?: (?:of|to|for) {THIS})?|"
-        r"(?:reports|copies) of {THIS})(?:(?: (?:so far|found|reported|here|include|are|is|in|as|at|"
+        r"(?:reports?|cop(?:y|ies)) of {THIS})(?:(?: (?:so far|found|reported|here|include|are|is|in|as|at|"
         r"issue)){1,2}[ :,(]{1,3}| ?[:(,–—-]{1,2} ?){R}",
     ),
     *_other(
@@ -107,8 +107,8 @@ PHRASES: tuple[Phrase, ...] = (
     *_other(
         "favor",
         "Closed #5 in favor of this",
-        rf"(?P<v>(?:{_CLOSE}|{_FOLD}) )?{{R}}(?(v)| {{BE}}(?: now)? (?:{_CLOSE}|{_FOLD}|replaced|"
-        rf"obsoleted)),? (?:in favou?r of|(?:in)?to|by) {{THIS}}(?![\w']| (?:branch|release|version|"
+        rf"(?P<v>(?:{_CLOSE}|{_FOLD}) )?{{R}}(?(v)| {{BE}}(?: now| all| both| already)* (?:{_CLOSE}|{_FOLD}|"
+        rf"replaced|obsoleted)),? (?:in favou?r of|(?:in)?to|by) {{THIS}}(?![\w']| (?:branch|release|version|"
         rf"milestone|file|series|repo))",
     ),
     *_other(
@@ -125,7 +125,7 @@ PHRASES: tuple[Phrase, ...] = (
         "Please dupe this to #5",
         r"(?<![\w-])(?:de-?)?(?:duplicate|dup(?:e|ing|ed)?) {THIS} (?:to|of|against|into|with|as) {FILL}{R}",
         "#5 (dupe)",
-        r"^[→=> -]*{R} ?[(,–—-]? ?{D}\)?[.!]?$",
+        r"^[→=> -]*{R} ?[(,–—-]? ?{D}\)?[.!?]*$",
         "A copy of #5",
         r"\b(?:(?:copy|repeat|re-?post|re-?report)(?: of| from)|repeats|repeated (?:with|of|in)) {FILL}{R}",
         "Not a duplicate of #6 but of #5",
@@ -146,7 +146,8 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "favor",
         "Closing this in favor of #5",
-        rf"{_CLOSE}[^.;,?\ue000]{{0,60}}?,? in favou?r of:? {{FILL}}{{R}}",
+        rf"{_CLOSE}(?! (?:my|the|that|your) (?:prs?|pull requests?|patch|branch)\b)[^.;,?\ue000]{{0,60}}?,? "
+        rf"in favou?r of:? {{FILL}}{{R}}",
         "In favor of #5",
         r"^in favou?r of {FILL}{R}",
         "Fermé en faveur de #5",
@@ -196,11 +197,11 @@ PHRASES: tuple[Phrase, ...] = (
         r")",
         "See #5, same thing",
         r"{R} ?[(,:–—-]{1,2} ?(?:(?:it's|it is|is|which is|with|ist|es|é|c'est) )?(?:(?:the|das|der|el|la|le|"
-        r"lo|o|a) )?(?:exact )?(?:same|gleiche\w?|selbe|même|mism[oa]|mesm[oa])(?: {ISSUE}| here| "
+        r"lo|o|a) )?(?:exact )?(?:same|identical|gleiche\w?|selbe|même|mism[oa]|mesm[oa])(?: {ISSUE}| here| "
         r"problema?)?(?=[.,;)!]|$| (?:so|and)\b)",
         "This is what #5 is for",
-        r"\b(?:this|that|it)(?:'s| is|) (?:not )?(?:\w+ly )?what {R} (?:is (?:about(?! to)|for)|describes|"
-        r"reports|asks for|covers|wants|tracks)",
+        r"\b(?:this|that|it)(?:'s| is|) (?:not |might be |may be |could be )?(?:\w+ly )?what {R} (?:is "
+        r"(?:about(?! to)|for)|describes|reports|asks for|covers|wants|tracks)",
         "#5 is exactly what I see",
         r"{R}(?:,? which)? (?:is|describes|reports|has|covers|matches|asks for) (?:exactly|precisely) "
         r"(?:that|what|my|this|the same|the one)",
@@ -211,8 +212,8 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:\w+ )?som|to samo co|ten sam (?:\w+ )?co|(?:gleiche[smrn]?|selbe[snm]?|identisch\w{0,2})(?: "
         r"\w+)? (?:wie|mit|zu)) {FILL}{R}",
         "和 #5 是同一个问题",
-        rf"(?:(?:与|和|跟|同|與) ?)?{{R}}{_CJK} ?(?:相同|一样|一樣|一致|同一个|同一個|ile aynı|同じ|同一|"
-        rf"同様|동일|같은)",
+        rf"(?:(?:与|和|跟|同|與) ?)?{{R}}{_CJK} ?(?:相同|同样|一样|一樣|一致|同一个|同一個|ile aynı|同じ|"
+        rf"同件|同一|同様|동일|같은)",
         "同 #5",
         r"^同(?:上)? ?{R}",
         subject="any",
@@ -252,7 +253,7 @@ PHRASES: tuple[Phrase, ...] = (
         "merged",
         "Folding this into #5",
         rf"\b{_FOLD}{_THING}(?: (?:back|down|up|together|over))?(?: into| in to| to| under| in with| with| "
-        rf"w/| against)(?! (?:the )?(?:master|main|trunk|dev|develop|head|release)\b(?! issue)) "
+        rf"w/| up in| against)(?! (?:the )?(?:master|main|trunk|dev|develop|head|release)\b(?! issue)) "
         rf"{{FILL}}{{R}}",
     ),
     *_this(
@@ -261,7 +262,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"\b(?:follow(?:ing)?|subscribe to|watch|up-?vote|vote (?:for|on)|please (?:head|go)(?: over)? to|"
         r"thumbs[- ]up|👍|:\+1:|(?<!the )(?<!my )(?<!this )(?<!your )(?<!a )(?<!last )comment (?:on|in))(?: "
         r"along| up)?(?: (?:in|on|with|at))* {FILL}{R}(?: instead| for (?:\w+ )?(?:updates|progress|further)|"
-        r" to (?:get|be|stay|receive|keep)| there\b| so\b|[.,;:!)]|$| and )",
+        r" to (?:get|be|stay|receive|keep)| there\b| so\b| please\b|[.,;:!)]|$| and )",
         "Let's continue the discussion in #5",
         r"\b(?:discuss|(?:continu|keep|centrali[sz]|track|tak|mov|direct|handl|consolidat)(?:e|ed|ing)?)(?: "
         r"(?:the|this|that|it|all|our|everything|any|further|future|discussions?|conversation|work|debate|"
@@ -300,11 +301,19 @@ PHRASES: tuple[Phrase, ...] = (
         "Known issue, see #5",
         r"(?:\b(?:known|existing|open|original|canonical|main|tracking) (?:(?!prs?\b|pull){ISSUE}|"
         r"limitation)(?: is)?|^(?:already )?known){TO}{R}",
+        "Here's the original: #5",
+        r"\bthe original(?: is| ?[:(–—-]{1,2}) ?{R}",
         "已有相同 issue: #5",
         r"已(?:经|經)?有(?:相同|类似|一样|同样)?(?:的)? ?(?:issue|问题|反馈|讨论)[ ,:(]{0,3}{R}",
         "Acompanhem pela #5",
         r"\b(?:acompanh\w+|continu(?:ar|em|emos)|seguir|sigam?|seguimos|suivre|suivez|suit|suivons|"
         r"verfolg\w+|trabaj\w+|trabalh\w+)(?: \w+){0,3} (?:em|n[ao]|pel[ao]|en|dans|sur) {R}",
+        "A #5 trata disso",
+        r"{R} (?:já )?(?:trata|aborda|cobre|cubre|describe|traite|couvre|behandelt|beschreibt) (?:d?isso|"
+        r"d?isto|(?:de )?esto|(?:de )?(?:cela|ça|ce)|das|dies\w{0,2})\b",
+        "Das wird in #5 verfolgt",
+        r"\b(?:wird|werden)(?: \w+)? (?:in|unter|mit) {R} (?:verfolgt|behandelt|diskutiert|getrackt|"
+        r"bearbeitet)",
         "Bereits gemeldet in #5",
         r"(?:bereits|schon)(?! behoben| gefixt)[^.;\ue000]{0,30}(?:: ?| (?:in|unter|als|bei|mit|hier|"
         r"gemeldet|siehe)[ :]{1,2}){R}(?! (?:behoben|gefixt|gelöst|repariert|umgesetzt))",
@@ -312,9 +321,9 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?:déjà (?:été )?(?:signal|suivi|rapport|remont|ouvert|trait|demand|évoqu|discut|connu)\w{0,4}|ya "
         r"(?:fue |está |se |ha sido |hay |existe )?(?:(?:un|una|siendo|lo) )?(?:report|registr|solicit|"
         r"abiert|trat|segu|inform|issue|sigue|está siguiendo|coment)\w{0,6}|já (?:foi |está |sendo |existe "
-        r")*(?:report|relat|registr|solicit|acompanh|rastre|discut|abert|trat)\w{0,4}|j[áa] temos|ya tenemos|"
-        r"on a déjà|già (?:stat[oa] )?(?:segnalat|apert|tracciat|discuss|riportat|trattat)\w{0,2}|уже "
-        r"(?:есть|обсуждается|отслеживается|сообщал\w{0,3}|завед[её]н\w{0,2}|создан\w{0,2}|описан\w{0,2}|"
+        r")*(?:report|relat|registr|solicit|acompanh|rastre|discut|abert|trat|pedid)\w{0,4}|j[áa] temos|ya "
+        r"tenemos|on a déjà|già (?:stat[oa] )?(?:segnalat|apert|tracciat|discuss|riportat|trattat)\w{0,2}|"
+        r"уже (?:есть|обсуждается|отслеживается|сообщал\w{0,3}|завед[её]н\w{0,2}|создан\w{0,2}|описан\w{0,2}|"
         r"был\w? )|al gemeld|już zgłoszon\w{0,2}|zgłoszon\w{0,2} już|já existe)[^.;\ue000]{0,20}{R}",
         subject="any",
     ),
@@ -332,9 +341,9 @@ PHRASES: tuple[Phrase, ...] = (
     *_this(
         "similar",
         "This looks similar to #5",
-        r"\b(?:sounds?|looks?|seems?|feels?|appears?|smells?|might|may|could|possibly|probably|perhaps|"
-        r"maybe)(?: (?:a lot|very|much|quite|somewhat|to be|be|\w+ly)){0,3} (?:like|(?:close|similar|related|"
-        r"linked|connected) (?:to|with)) {FILL}{R}",
+        r"\b(?:sounds?|looks?|seems?|feels?|appears?|smells?|^\w+ly|might|may|could|possibly|probably|"
+        r"perhaps|maybe)(?: (?:a lot|very|much|quite|somewhat|to be|be|\w+ly)){0,3} (?:like|(?:close|similar|"
+        r"related|linked|connected) (?:to|with)) {FILL}{R}",
         "Same error as #5",
         r"\bsame (?:error|exception|behaviou?r|symptoms?|message|stack ?trace|failure|root cause|cause|"
         r"{ISSUE})(?: (?:here|reported|described|message))* (?:as|like|with) {FILL}{R}",

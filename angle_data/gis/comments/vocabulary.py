@@ -51,7 +51,8 @@ def _misspelt(stem: str) -> str:
 _FOREIGN = (
     r"dubbel|duplica|dubb?lett?e?|duplikat\w{0,3}|doublons?|duplicatas?|duplicad[oa]s?|duplicat[oi]|"
     r"doppion[ei]|doppelt|duplicaat|duplikát\w{0,2}|duplicit\w{1,4}|zduplikowan\w{1,4}|дубликат\w{0,3}|"
-    r"дубл[ья]|дублем|дублікат\w{0,3}|дублиру\w{1,5}|дублює|повтор|kopyası|trùng(?: lặp)?|en double"
+    r"дубл[ья]|дублем|дублікат\w{0,3}|дублиру\w{1,5}|дублює|повтор|powtórzeni\w|kopyası|trùng(?: lặp)?|en "
+    r"double"
 )
 # Finds: "duplicated"
 _D = (
@@ -104,7 +105,7 @@ _LIST = rf"(?P<r>{REF}(?:(?:{_SEPARATOR}| ){REF}{_STATEMENT}){{0,30}})"
 # Finds: " of "
 _PREP = (
     r"[ -]?(?:w/|\b(?:of|to|with|for|from|if|against|into|ot|fo|off|by|von|zu|zum|zur|mit|vom|de la|de|du|"
-    r"del|da|do|di|della|dello|con|avec|met|van|av|af|a|ao|al|z|с|от|к|từ|của|với|dari)\b)[ :]{0,2}"
+    r"del|da|do|di|della|dello|con|com|avec|met|van|av|af|a|ao|al|z|с|от|к|từ|của|với|dari)\b)[ :]{0,2}"
 )
 # Finds: " -> "
 _PUNCTUATION = r" ?(?:[:>=→⇒⇨,(;]|[-–—]{1,3}|\.{2,3}|…){1,3} ?"
@@ -154,13 +155,14 @@ def expand(pattern: str) -> re.Pattern[str]:
 # Finds: "Closing as a duplicate."
 UNBOUND = expand(
     r"{D}(?! (?:of|to|with) (?:(?:this|these|mine|here|{SELF})\b(?! ?:)|an? (?:internal|private)\b))(?=$|"
-    r"[.,;:!?)\]–—\"'…-]| (?:and|so|but|because|since|as|for|to|then|already|here|too|now|please|i|we|the|by|"
-    r"which|that|in favou?r|issue|bug|report|ticket|request|of|see|cf|thanks|thank|sorry|closing|closed|then|"
-    r"duplicate|siehe|voir|et|und|y|e|и)\b|[ ]?[–—-]| ?{REF}| [:;=])|重複(?:です|でした|しています|のため|"
-    r"している)|重复(?:了|的|问题|issue)?(?=$|[ ,.。!！?？]| ?issue)|중복(?:입니다| 이슈| 건|된|이라|으로|"
-    r"인)|\b(?:post|submitt|fil|report|open|creat)\w*(?: (?:this|it|the same(?: \w+)?|one))? twice\b|\bas a "
-    r"(?:copy|repeat)\b|\bredundant\b|\bclos\w*\b[^.;{REF}]{0,40} in favou?r of (?![^.;]*{REF})|\brepeated "
-    r"(?:issue|report|bug|ticket|question)\b"
+    r"[.,;:!?)\]–—\"'…-]| (?:and|so|but|because|since|as|for|to|then|already|here|too|now|please|i|we|you|"
+    r"they|it|the|by|if|in order|until|again|instead|which|that|in favou?r|issue|bug|report|ticket|request|"
+    r"of|see|cf|thanks|thank|sorry|closing|closed|then|duplicate|siehe|voir|et|und|y|e|и)\b|[ ]?[–—-]| "
+    r"?{REF}| [:;=])|重複(?:です|でした|しています|のため|している)|重复(?:了|的|问题|issue)?(?=$|[ "
+    r",.。!！?？]| ?issue)|중복(?:입니다| 이슈| 건|된|이라|으로|인)|\b(?:post|submitt|fil|report|open|"
+    r"creat)\w*(?: (?:this|it|the same(?: \w+)?|one))? twice\b|\bas a (?:copy|repeat)\b|\bredundant\b|"
+    r"\bclos\w*\b[^.;{REF}]{0,40} in favou?r of (?![^.;]*{REF})|\brepeated (?:issue|report|bug|ticket|"
+    r"question)\b"
 )
 """A word for duplicate that may stand without its target beside it."""
 
@@ -193,6 +195,7 @@ POINTING = _words("""
 """What may stand between such a noun and its article."""
 
 LIGHT = _words("""
+    decided agreed chose glance sight progress
     está están estão fica something what just always is was are were be been being has have had having get
     gets got will would should can could may might must to as a an the also already now maybe perhaps likewise
     itself themselves indeed exact very most pretty much i we you they i'm i'll i'd i've we're we'll we've
