@@ -89,7 +89,7 @@ _ATTRIBUTE = expand(r"\b(?:the|any|every|each) (?:\w+ )?{ISSUE} §[^§]*§[^.,)]
 _OTHER_DUPLICATE = expand(
     r"(?:\bits|{REF}'s|\b(?:every|each|any|no other|other|some)) §|\b(?:to|we|you|i|should|can|could|will|"
     r"would|must|please) §(?:duplicate|dupe?) {REF}|^(?!.*\b(?:are|be|as|both|were|is|this|all|one of (?:the "
-    r"|its |our )?(?:\w+ )?) ?§).+§(?:duplicates|dupes|dups) of|^(?!.*\bthis\b.*§.*§).*\b(?:(?<!in )part|"
+    r"|its |our )?(?:\w+ )?) ?§).+§(?:duplicates|dupes|dups) of|^(?![^§]*\bthis\b)[^§]*\b(?:(?<!in )part|"
     r"half|portion|(?:first|second|third|last)\b(?! §)|latter|former|remaining|rest|point|item|question|step|"
     r"option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|window|row|entry|line|"
     r"value|section|text|test|function|class|method|array|key|object)s?)\b[^,;:§]{0,40}§"
@@ -117,8 +117,9 @@ _CLAUSE_END = re.compile(r"[;(]|, (?!and\b|or\b|#)")
 _SAME_MATTER = expand(
     r"\b(?:same|exact(?:ly)?|identical|subset|special case|instance|covers?|covered|tracked|reported|"
     r"requested|describe[sd]?|older|newer|earlier|original|canonical|instead|in one (?:place|issue)|where "
-    r"the|turned out|exists?|asks for|also|already|again|before|wants?|follow(?!-)|missed|should have|part "
-    r"of|part and parcel|please (?:add|leave|comment|post|report)|went with|going with)\b"
+    r"the|turned out|exists?|asks for|also|already|again|before|wants?|follow(?!-)|missed|n't (?:see|find|"
+    r"notice|spot)|should have|part of|part and parcel|please (?:add|leave|comment|post|report)|went with|"
+    r"going with)\b"
 )
 
 
@@ -245,6 +246,8 @@ def _judge(
             return "another"
     if is_negated(left, asked=asked) or is_negated(text[: match.start("r")], asked=asked):
         return None if doubt.is_conditional(left) or asked else "denied"
+    if " not " in text[match.end("r") : end]:
+        return "denied"
     if is_taken_back(left, right):
         return "denied"
     named = phrase.subject != "this" or match[0].split()[1:2] in (["this"], ["it"]) or about_this(left)

@@ -18,14 +18,14 @@ _CLAUSE = expand(
 _NEGATES = expand(
     r"\b(?:not|never|neither|nor|cannot|\w+n't|(?:is|do|does|was|are|should|did|would|ca|wo)nt|hardly|nobody|"
     r"nothing|without being|far from|rather than|instead of|anything but|thought to|stop(?:s|ped|ping)?|"
-    r"quit(?:s|ting)?|ceas\w+|(?:a )?mistake to|(?:fail\w*|hard|difficult|impossible) to (?:see|imagine|"
-    r"believe|understand)|refus\w+|(?:argu\w*|vot\w*|am|'m) against|disagree\w*|doubt\w*|wrong(?:ly)?|"
-    r"incorrectly|mistakenly|mistaken for|mistook|erroneously|falsely|accidentally(?! ?$| (?:creat|open|fil|"
-    r"post|submit|report)\w*)|non|nicht|keine?[nrsm]?|pas|não|nao|nunca|не|ні|nie|geen|niet|inte|ikke|nem|"
-    r"değil|no(?= (?:longer|way|reason|evidence|indication|sign|proof|point|case|such|one|an?|exact\w*|real|"
-    r"true|un|una|es|creo|parece|se|está|son|debería|el|la|lo|è|o|que)\b| ?$))\b|不是|并非|並非|不算|不属于|"
-    r"不屬於|不重复|没有重复|不同|无关|ではあり?ません|ではな[いく]|じゃな[いく]|ありません|異な|아닙니다|"
-    r"아니|아닌|다릅니다|다른"
+    r"quit(?:s|ting)?|ceas\w+|(?:a )?mistake to|before (?:some|any)\w+|(?:fail\w*|hard|difficult|impossible) "
+    r"to (?:see|imagine|believe|understand)|refus\w+|(?:argu\w*|vot\w*|am|'m) against|disagree\w*|doubt\w*|"
+    r"wrong(?:ly)?|incorrectly|mistakenly|mistaken for|mistook|erroneously|falsely|accidentally(?! ?$| "
+    r"(?:creat|open|fil|post|submit|report)\w*)|non|nicht|keine?[nrsm]?|pas|não|nao|nunca|не|ні|nie|geen|"
+    r"niet|inte|ikke|nem|değil|no(?= (?:longer|way|reason|evidence|indication|sign|proof|point|case|such|one|"
+    r"an?|exact\w*|real|true|un|una|es|creo|parece|se|está|son|debería|el|la|lo|è|o|que)\b| ?$))\b|不是|并非|"
+    r"並非|不算|不属于|不屬於|不重复|没有重复|不同|无关|ではあり?ません|ではな[いく]|じゃな[いく]|ありません|"
+    r"異な|아닙니다|아니|아닌|다릅니다|다른"
 )
 # Finds: " sure"
 _EXCUSED = expand(

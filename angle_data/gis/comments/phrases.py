@@ -284,8 +284,8 @@ PHRASES: tuple[Phrase, ...] = (
         rf"\b(?:has|was|been|is|got){{ADV}}(?: originally)? {_REPORTED}(?:{{AS}} |[:,(–—-][ "
         rf":(]{{0,2}}){{FILL}}{{R}}",
         "It has been mentioned before: #5",
-        rf"(?:^|\b(?:been|was|has|we) ){_REPORTED}(?: this| it)? (?:before|already|previously|earlier|"
-        rf"once){{TO}}{{R}}",
+        rf"(?:^|\b(?:been|was|has|have|we|else|some(?:one|body)|@[\w-]+) ){_REPORTED}(?: this| it)? "
+        rf"(?:before|already|previously|earlier|once){{TO}}{{R}}",
     ),
     *_this(
         "reported",
@@ -297,7 +297,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"earlier|long-standing|similar|dedicated|separate)){1,4} {ISSUE}{TO}{R}",
         "There is #5 for this",
         r"\b(?:there(?:'s| is)|(?:we )?(?:now |already |also )have|we(?: have|'ve got|'ve)) {R}(?: open)?(?: "
-        r"for {THIS}| already)",
+        r"for (?:{THIS}|the same)| already)",
         "Known issue, see #5",
         r"(?:\b(?:known|existing|open|original|canonical|main|tracking) (?:(?!prs?\b|pull){ISSUE}|"
         r"limitation)(?: is)?|^(?:already )?known){TO}{R}",

@@ -18,8 +18,8 @@ _ANOTHER = expand(
     r"|bug |ticket |the )*{REF}\)? ?(?::|→|->|=>|–|—)(?![^{REF}]*\b(?:{THIS}|mine)\b)|(?:\b(?:as for|"
     r"regarding|concerning|re:?|about)|^(?:and |so |but )?(?:is|are|was|were|isn't|could|might|should)) "
     r"(?:issue )?{REF}[^{REF}.;!?]{0,80}$|\b(?:clos|mark|flag|tag|resolv|dup|label)\w*(?: (?:{ISSUE}|both|"
-    r"also|the other|old|newer|older|out))* {REF}[^{REF}.;!?]{0,80}(?: as\b| (?:since|because) (?:it|that "
-    r"one)\b)[^{REF}.;!?]{0,80}$"
+    r"also|the other|old|newer|older|out))* {REF}[^{REF}.;!?]{0,80}(?: as\b|(?:,|;| -| –| —| since| because) "
+    r"(?:it|that one|that)(?:'s)?\b)[^{REF}.;!?]{0,80}$"
 )
 # Finds: "#5 is already marked as a "
 _THIRD = expand(r"{REF}(?:'s)?[)\]\"']*(?P<tail>[^{REF}.;!?]{0,80})$")
@@ -33,7 +33,8 @@ _IT = expand(r"(?:,|-|–|—|:|and) it(?:'s)?\b")
 # Finds: " was closed as"
 _VERB = expand(
     r"→|\b(?:is|was|are|were|be|been|being|has|have|got|gets?|which|that|who|itself|as|looks?|seems?|"
-    r"appears?|might|may|could|should|to|ist|est|es|é|è|closed|marked)\b|\(|^ ?[,(] ?(?:an?|the)(?: \w+)? ?$"
+    r"appears?|might|may|could|should|to|ist|est|es|é|è|closed|marked)\b|\(|^ ?[,(] ?(?:an?|the)(?: \w+)? ?$|"
+    r"^ an? $"
 )
 # Finds: "#5 and #6"
 _ONLY_REFS = expand(r"(?:[\s{REF},;&+*:#(-]|\b(?:and|both|issues?|fyi|btw|also|the)\b)*")

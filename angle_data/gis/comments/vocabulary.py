@@ -178,7 +178,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 THIS_WORDS = _words("""
-    this it that these those it's that's this's its mine here ours which issue's everything i've das dies
+    this it that these those it's that's this's its mine here ours yours which issue's everything i've das dies
     dieses hier ce ceci cela c'est esto este esta isso isto questo questa это эта це esse essa
 """) | {SELF}
 """Words that stand for the issue itself."""
@@ -195,6 +195,7 @@ POINTING = _words("""
 """What may stand between such a noun and its article."""
 
 LIGHT = _words("""
+    decided agreed chose glance sight progress somebody someone else
     decided agreed chose glance sight progress
     está están estão fica something what just always is was are were be been being has have had having get
     gets got will would should can could may might must to as a an the also already now maybe perhaps likewise
