@@ -244,11 +244,9 @@ def _judge(
         names = left.rstrip().lower().endswith("the") and right.startswith((f" is {REF}", f" was {REF}"))
         if (names or about_another(left)) and not _SO_IS_THIS.match(right):
             return "another"
-    if is_negated(left, asked=asked) or is_negated(text[: match.start("r")], asked=asked):
+    if any(is_negated(before, asked=asked) for before in (left, text[: match.start("r")])):
         return None if doubt.is_conditional(left) or asked else "denied"
-    if " not " in text[match.end("r") : end]:
-        return "denied"
-    if is_taken_back(left, right):
+    if " not " in text[match.end("r") : end] or is_taken_back(left, right):
         return "denied"
     named = phrase.subject != "this" or match[0].split()[1:2] in (["this"], ["it"]) or about_this(left)
     if not named and not (closing and doubt.closes(right)):

@@ -116,11 +116,8 @@ _AS = (
 )
 # Finds: " basically the same as"
 _ADV = (
-    r"(?: (?:already|also|currently|now|actually|really|basically|essentially|just|simply|exactly|literally|"
-    r"in fact|indeed|pretty much|more or less|probably|likely|most likely|maybe|possibly|perhaps|presumably|"
-    r"likely|definitely|certainly|clearly|obviously|still|all|both|fully|completely|entirely|being|been|"
-    r"mostly|effectively|technically|again|apparently|directly|the same as|same as|same|the same issue "
-    r"as)){0,4}"
+    r"(?: (?:\w+ly|already|also|now|just|in fact|indeed|pretty much|more or less|maybe|perhaps|still|all|both|"
+    r"being|been|again|(?:the )?same(?: issue)? as|the same|same)){0,4}"
 )
 # Finds: "looks like"
 _BE = (
@@ -178,8 +175,8 @@ def _words(text: str) -> frozenset[str]:
 
 
 THIS_WORDS = _words("""
-    this it that these those it's that's this's its mine here ours yours which issue's everything i've das dies
-    dieses hier ce ceci cela c'est esto este esta isso isto questo questa это эта це esse essa
+    this it that these those it's that's this's its mine here ours yours which issue's everything i've das
+    dies dieses hier ce ceci cela c'est esto este esta isso isto questo questa это эта це esse essa
 """) | {SELF}
 """Words that stand for the issue itself."""
 

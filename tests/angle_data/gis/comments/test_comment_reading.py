@@ -1,4 +1,4 @@
-"""The markers on labelled comments and on the cases that single rules are there for."""
+"""The markers on labelled comments, and what holds for every comment."""
 
 import json
 from pathlib import Path
@@ -10,154 +10,52 @@ from hypothesis import strategies as st
 from angle_data.gis.comments.reading import LONGEST, read_comment
 from angle_data.gis.comments.vocabulary import KINDS
 
-FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "gis"
+ROOT = Path(__file__).resolve().parents[4]
+FIXTURES = ROOT / "tests" / "fixtures" / "gis"
+FURTHER = ROOT / "benchmarks" / "gis" / "comments-further.jsonl"
+FILES = {name: FIXTURES / f"comments-{name}.jsonl" for name in ("dev", "heldout", "tuning")}
 REPO, NUMBER = "lumen/editor", 9000
 
 
-def links(body, **options):
-    """What a comment on #9000 states: `>5` it is a duplicate of #5, `<5` the reverse, `?` tentative."""
-    found = read_comment(body, REPO, NUMBER, **options).links
-    return [
-        ("?" if link.certainty == "tentative" else "")
-        + (">" if link.direction == "this_is_dup_of" else "<")
-        + (str(link.number) if link.repo == REPO else f"{link.repo}#{link.number}")
-        for link in found
-    ]
-
-
-def comments(name):
-    return [
-        json.loads(line) for line in (FIXTURES / f"comments-{name}.jsonl").read_text("utf-8").splitlines()
-    ]
-
-
 def score(rows):
-    """Explicit (hits, false ones, misses, right directions) over labelled comments."""
-    hits = false = missed = right = 0
+    """Explicit (hits, false ones, misses, wrong directions) over labelled comments."""
+    count = [0, 0, 0, 0]
     for row in rows:
         labels = {
-            (x["repo"].casefold(), x["number"]): x for x in row["links"] if x["certainty"] == "explicit"
+            (x["repo"].casefold(), x["number"]): x["direction"]
+            for x in row["links"]
+            if x["certainty"] == "explicit"
         }
-        found = {
-            link.target: link
-            for link in read_comment(row["body"], row["repo"], row["number"], author=row["author"]).links
-            if link.certainty == "explicit"
-        }
-        hits += len(labels.keys() & found.keys())
-        right += sum(found[t].direction == labels[t]["direction"] for t in labels.keys() & found.keys())
-        false += len(found.keys() - labels.keys())
-        missed += len(labels.keys() - found.keys())
-    return hits, false, missed, right
+        links = read_comment(row["body"], row["repo"], row["number"], author=row["author"]).links
+        found = {link.target: link.direction for link in links if link.certainty == "explicit"}
+        both = labels.keys() & found.keys()
+        wrong = sum(found[target] != labels[target] for target in both)
+        for place, number in enumerate((len(both), len(found) - len(both), len(labels) - len(both), wrong)):
+            count[place] += number
+    return count
 
 
-@pytest.mark.parametrize("half", ["dev", "heldout", "tuning"])
-def test_explicit_markers_reach_the_bar(half):
-    hits, false, missed, right = score(comments(half))
+@pytest.mark.parametrize("path", [*FILES.values(), FURTHER], ids=lambda path: path.stem)
+def test_explicit_markers_reach_the_bar(path):
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    hits, false, missed, wrong = score(rows)
     assert hits / (hits + false) >= 0.98
     assert hits / (hits + missed) >= 0.93
-    assert right / hits >= 0.97
-
-
-@pytest.mark.parametrize("half", ["dev", "heldout"])
-@pytest.mark.parametrize("trap", ["quote", "mail", "code", "html", "template", "negation"])
-def test_no_explicit_link_in_what_others_said_or_denied(half, trap):
-    rows = [row for row in comments(half) if row["category"] == f"trap_{trap}"]
-    assert rows
-    assert score(rows)[1] == 0
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("Duplicate of #5", [">5"]),
-        ("duplciate of #5", [">5"]),
-        ("Duplicate of #1, #2 and #3", [">1", ">2", ">3"]),
-        ("Duplicate of #1, #2 is related", [">1"]),
-        ("Duplicate of #5, which is a duplicate of #6", [">5"]),
-        ("Closing as a duplicate. Please follow #5.", [">5"]),
-        ("This is tracked by #5. Closing as a duplicate.", [">5"]),
-        ("Closing as a duplicate. The fix is in #5.", []),
-        ("Duplicate of:\n- #5\n- #6", [">5", ">6"]),
-        ("/dup 5", [">5"]),
-        ("Duplicate of Acme/Engine#5", [">Acme/Engine#5"]),
-        ("#5 is a duplicate of this", ["<5"]),
-        ("#5 is a duplicate of #9000", ["<5"]),
-        ("#9000 is a duplicate of #5", [">5"]),
-        ("#5 is a duplicate of #6", []),
-        ("Closing #5 in favor of #6", []),
-        ("#5 and this one are duplicates of #6", [">6"]),
-        ("Duplicate of #9000", []),
-        ("This is not a duplicate of #5 but of #6", [">6"]),
-        ("Not a bug, but a duplicate of #5", [">5"]),
-        ("Isn't this a duplicate of #5?", ["?>5"]),
-        ("Duplicate of #5, did you search?", [">5"]),
-        ("Looks like a duplicate of #5", ["?>5"]),
-        ("Looks like a duplicate of #5, closing", [">5"]),
-        ("Possible duplicate of #5, closing", ["?>5"]),
-        ("Looks like a duplicate of #5, should we close?", ["?>5"]),
-        ("If this is a duplicate of #5, please close it", []),
-        ("This creates a duplicate of #5 in the list", []),
-        ("Tracked in #5", [">5"]),
-        ("The docs part is tracked in #5", []),
-        ("The same as #5", [">5"]),
-        ("We can do the same as in the fix of #5", []),
-        ("Closing in favor of #5", [">5"]),
-        ("I am in favor of #5", []),
-        ("This is #5's fault", []),
-        ("Duplicate of #5\n\nEDIT: sorry, not a duplicate after all", []),
-        ("See #5", []),
-        ("Closing, see #5", []),
-        # Mistakes that are told
-        ("This was marked as a duplicate of #12 by mistake, reopening.", []),
-        ("This was closed as a duplicate of #12, which was a mistake.", []),
-        ("This is a duplicate of #2, opened by mistake.", [">2"]),
-        ("I filed a duplicate of #3 by mistake.", [">3"]),
-        # Dissent
-        ("I don't understand how this is a duplicate of #68", []),
-        ("I don't understand. This is a duplicate of #68.", [">68"]),
-        # What would be
-        ("This would be a duplicate of #105 if it were on v2.", []),
-        ("This would be a duplicate of #105 if I understand it right.", ["?>105"]),
-        ("This would be a duplicate of #7.", [">7"]),
-        # Advice and forms
-        ("If this is a duplicate of #12 please close it.", []),
-        ("If this is a duplicate of #12, feel free to close it.", ["?>12"]),
-        ("Please check whether it is a duplicate of #22 before posting.", []),
-        ("Please check whether it is a duplicate of #22.", ["?>22"]),
-        ("The issue template asks: Is this a duplicate of #101?", []),
-        ("Is this a duplicate of #101?", ["?>101"]),
-        # Emphasis and lists
-        ("_Duplicate of #63_", [">63"]),
-        ("dup of __#64__", [">64"]),
-        ("duplicate of #63_beta", []),
-        ("dup #35 #36", [">35", ">36"]),
-        ("dup #1 #2 is unrelated", [">1"]),
-        # Whose duplicate is not said
-        ("Also see #43 which is a dup.", ["?<43"]),
-        # Causes
-        ("same root cause as #13, I'm going to close this and track it over there", [">13"]),
-        ("This has the same root cause as #13.", ["?>13"]),
-        # Half a statement
-        ("+1, same here as #110", ["?>110"]),
-        ("duplicate of #71, but for the Windows build", ["?>71"]),
-        ("duplicate of #71, but for now I leave it open", [">71"]),
-        # Second thoughts in the same comment
-        ("Duplicate of #65\n\nEdit: nope, it's different, sorry.", []),
-        ("Duplicate of #65\n\nEdit: no problem, it is easy to find.", [">65"]),
-        ("Edit: nope, it's different, sorry.\n\nDuplicate of #65", [">65"]),
-    ],
-)
-def test_what_a_comment_states(body, expected):
-    assert links(body) == expected
+    assert wrong / hits <= 0.03
+    for trap in ("quote", "mail", "code", "html", "template", "negation"):
+        trapped = [row for row in rows if row.get("category") == f"trap_{trap}"]
+        assert trapped or path not in (FILES["dev"], FILES["heldout"])
+        assert score(trapped)[1] == 0
 
 
 def test_a_list_of_possible_duplicates_states_nothing():
-    body = "This is a duplicate of these:\n- #5\n- #6"
-    assert links(body) == [">5", ">6"]
+    def numbers(body, author):
+        return [link.number for link in read_comment(body, REPO, NUMBER, author=author).links]
+
     listed = "Found 2 possible duplicates:\n- #5\n- #6\n\nClosing soon."
-    assert links(listed, author="finder[bot]") == []
-    assert links("Duplicate of #5 (92%)\n#6 (81%)", author="finder[bot]") == []
-    assert links("Duplicate of #5 (92%)", author="maria") == [">5"]
+    assert numbers(listed, "finder[bot]") == []
+    assert numbers("Duplicate of #5 (92%)\n#6 (81%)", "finder[bot]") == []
+    assert numbers("Duplicate of #5 (92%)", "maria") == [5]
 
 
 @pytest.mark.parametrize(
@@ -176,30 +74,17 @@ def test_the_span_covers_the_phrase_and_its_target(body, said):
 
 
 @pytest.mark.parametrize(
-    ("body", "kind", "family"),
+    ("body", "kind"),
     [
-        ("Duplicate of PR #5", "duplicate:pull", "duplicate"),
-        (f"Superseded by https://github.com/{REPO}/pull/5", "superseded:pull", "superseded"),
-        ("Tracked in #5", "tracked", "tracked"),
+        ("Duplicate of PR #5", "duplicate:pull"),
+        (f"Superseded by https://github.com/{REPO}/pull/5", "superseded:pull"),
+        ("Tracked in #5", "tracked"),
     ],
 )
-def test_a_target_that_is_a_pull_request_is_flagged_in_the_kind(body, kind, family):
+def test_a_target_that_is_a_pull_request_is_flagged_in_the_kind(body, kind):
     (link,) = read_comment(body, REPO, NUMBER).links
-    assert (link.kind, link.family) == (kind, family)
-    assert family in KINDS
-
-
-@pytest.mark.parametrize(
-    ("body", "denied"),
-    [
-        ("This is not a duplicate of #5.", [5]),
-        ("This was marked as a duplicate of #12 by mistake.", [12]),
-        ("Let me know if this is not a duplicate of #5.", []),
-        ("Isn't this a duplicate of #5?", []),
-    ],
-)
-def test_denials_name_what_is_denied_and_conditions_or_questions_deny_nothing(body, denied):
-    assert [denial.number for denial in read_comment(body, REPO, NUMBER).denials] == denied
+    assert (link.kind, link.family) == (kind, kind.split(":")[0])
+    assert link.family in KINDS
 
 
 WORDS = """

@@ -13,90 +13,54 @@ from angle_data.gis.comments.references import (
 )
 
 REPO = "lumen/editor"
+FORMS = r"""
+    #26 | (#26) | #26. | GH-26 | gh-26 | of#26 | issue#26 | ＃26 | 与#26重复 | #26과 | lumen/editor#26
+    /dup 26 | https://github.com/lumen/editor/issues/26 | http://www.github.com/lumen/editor/issues/26/
+    https://github.com/lumen/editor/issues/26#issuecomment-1 | <https://github.com/lumen/editor/issues/26>
+    github.com/lumen/editor/issues/26 | [x](https://github.com/lumen/editor/issues/26) | [#26](../issues/26)
+    <a href="https://github.com/lumen/editor/issues/26">it</a> | duplicate of 26
+    https://redirect.github.com/lumen/editor/issues/26
+    [it][1]\n\n[1]: https://github.com/lumen/editor/issues/26
+"""
+LOOKALIKES = """
+    C#26 | #26px | #1.2 | #026 | &#39; | foo#26bar | bpo-26 | CL 26 | our #1 priority | step #2 | option #3
+    26 | the color #333 | JIRA-26 | https://github.com/lumen/editor/discussions/26 | discussion #26
+    https://github.com/lumen/editor/commit/26 | https://gitlab.com/group/tool/issues/26
+    https://github.com/lumen/editor/issues?q=26 | [#26](https://bugs.example.org/26) | a duplicate of 2 others
+"""
+
+
+def cells(table):
+    return [c.replace("\\n", "\n") for line in table.strip().splitlines() for c in line.strip().split(" | ")]
 
 
 def targets(text, **options):
     return [(ref.repo, ref.number) for ref in find_references(text, REPO, **options) if ref.number]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "#26",
-        "(#26)",
-        "#26.",
-        "GH-26",
-        "gh-26",
-        "of#26",
-        "issue#26",
-        "＃26",
-        "与#26重复",
-        "#26과",
-        "lumen/editor#26",
-        "https://github.com/lumen/editor/issues/26",
-        "http://www.github.com/lumen/editor/issues/26/",
-        "https://github.com/lumen/editor/issues/26#issuecomment-1",
-        "<https://github.com/lumen/editor/issues/26>",
-        "github.com/lumen/editor/issues/26",
-        "[x](https://github.com/lumen/editor/issues/26)",
-        "[#26](../issues/26)",
-        '<a href="https://github.com/lumen/editor/issues/26">it</a>',
-        "https://redirect.github.com/lumen/editor/issues/26",
-        "[it][1]\n\n[1]: https://github.com/lumen/editor/issues/26",
-        "duplicate of 26",
-        "/dup 26",
-    ],
-)
+@pytest.mark.parametrize("text", cells(FORMS))
 def test_every_form_of_a_reference_is_found(text):
     assert may_refer(text) or "[1]:" in text
     assert targets(text) == [(REPO, 26)]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "C#26",
-        "#26px",
-        "#1.2",
-        "#026",
-        "&#39;",
-        "foo#26bar",
-        "bpo-26",
-        "CL 26",
-        "our #1 priority",
-        "step #2",
-        "option #3",
-        "the color #333",
-        "JIRA-26",
-        "https://github.com/lumen/editor/discussions/26",
-        "https://github.com/lumen/editor/commit/26",
-        "https://gitlab.com/group/tool/issues/26",
-        "https://github.com/lumen/editor/issues?q=26",
-        "discussion #26",
-        "[#26](https://bugs.example.org/26)",
-        "a duplicate of 2 others",
-        "26",
-    ],
-)
+@pytest.mark.parametrize("text", cells(LOOKALIKES))
 def test_what_only_looks_like_a_reference_is_none(text):
     assert targets(text) == []
 
 
 def test_pull_requests_are_told_apart():
-    found = find_references("PR #1, #2, https://github.com/lumen/editor/pull/3", REPO)
-    assert [ref.pull for ref in found] == [True, False, True]
-
-
-def test_other_hosts_count_when_named():
-    text = "https://git.example.com/core/app/issues/5"
-    assert targets(text) == []
-    assert targets(text, hosts=frozenset({"git.example.com"})) == [("core/app", 5)]
+    found = find_references(
+        "PR #1, #2, https://github.com/lumen/editor/pull/3, a/b/issues/4, a/b/pull/5", REPO
+    )
+    assert [ref.pull for ref in found] == [True, False, True, False, True]
 
 
 @pytest.mark.parametrize(
     ("text", "hosts", "found"),
     [
-        ("https://github.example.com/core/app/issues/5", None, []),
+        ("https://git.example.com/core/app/issues/5", None, []),
+        ("https://git.example.com/core/app/issues/5", {"git.example.com"}, [("core/app", 5)]),
         ("https://github.com/core/app/issues/5", {"git.example.com"}, []),
         ("https://www.github.com:443/core/app/issues/5", None, [("core/app", 5)]),
         ("https://git.example.com:8443/core/app/issues/5", {"git.example.com:8443"}, [("core/app", 5)]),
@@ -108,10 +72,6 @@ def test_other_hosts_count_when_named():
 )
 def test_an_issue_on_another_server_is_something_else(text, hosts, found):
     assert targets(text, **({"hosts": frozenset(hosts)} if hosts else {})) == found
-
-
-def test_a_path_may_name_a_pull_request():
-    assert [ref.pull for ref in find_references("core/app/issues/5, core/app/pull/6", REPO)] == [False, True]
 
 
 def test_marked_text_keeps_length_and_names_the_own_issue_without_case():
