@@ -42,7 +42,8 @@ _CORRECTS = expand(
     r"rather|make (?:that|it)|(?:no|oh),? wait|(?:hm+|ah|oh|er),? no|wait,? no|wrong (?:number|link|issue|"
     r"one)|typo|the (?:right|correct) (?:number|one|issue|link))\b(?:[ :,.!*()–—-]+(?:i|it|is|should|was|be|"
     r"of|the|to|say|mean|meant|actually|sorry|right|correct|wrong|number|one|issue|ticket|link|no|have|been|"
-    r"read|that|typo|oops|rather|{D}(?= of)))*[ :,.!*()–—-]+(?P<r>{REF})(?=[.,;:!)*\s]*$|[,;)]|\.)"
+    r"read|that|turns|turned|out|typo|oops|rather|{D}(?= of)))*[ :,.!*()–—-]+(?P<r>{REF})(?=[.,;:!)*\s]*$|"
+    r"[,;)]|\.)"
 )
 # Finds: "Oops, I mixed up the numbers, this duplicates #51"
 _RESTATES = expand(

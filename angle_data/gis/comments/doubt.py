@@ -91,10 +91,10 @@ _CLOSES = expand(
     r"\bi(?:'ve| have) closed\b|\bi (?:just )?close[d]?\b|\b(?:i'll|i will|i'm going to|i am going to|we're "
     r"going to|we are going to|i'm gonna|we'll|we will|going to|gonna|let's|let me|gotta|so|will|and|i'd "
     r"rather)(?: (?:just|then|therefore|now|also|go ahead and|have to))* close\b(?! if)|(?:^|[,;:] )(?:so |"
-    r"please |pls )?close (?:it|this|mine)\b(?! if)|\bthis(?: \w+)? (?:will be|gets|is being|has been) "
-    r"closed\b(?! (?:if|unless|in \d|automatic))|\bmarking\b|\bmarked as\b|\bwill be closed as\b|/close\b|"
-    r"schließe|geschlossen|je ferme|fermé|fermeture|cierro|cerrando|cerrado|fechando|fechado|fecho|chiudo|"
-    r"chiusa|закрываю|закрыт|关闭|關閉|閉じ|クローズ|닫|zamykam|sluit"
+    r"please |pls )?close(?: (?:it|this|mine)\b(?! if)|[.!]*$)|\bthis(?: \w+)? (?:will be|gets|is being|has "
+    r"been) closed\b(?! (?:if|unless|in \d|automatic))|\bmarking\b|\bmarked as\b|\bwill be closed as\b|"
+    r"/close\b|schließe|geschlossen|je ferme|fermé|fermeture|cierro|cerrando|cerrado|fechando|fechado|fecho|"
+    r"chiudo|chiusa|закрываю|закрыт|关闭|關閉|閉じ|クローズ|닫|zamykam|sluit"
 )
 # What would be, advice, a form, or a part: § is the phrase.
 # Finds: "it would be a § if it were on v2"

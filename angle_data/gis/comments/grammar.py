@@ -53,9 +53,9 @@ _ADJECTIVE = expand(
 _NOT_TARGET = expand(
     r"\b(?:fix\w*|solv\w*|introduc\w*|caus(?:ed|es|ing)|(?<!same )regress\w*|revert\w*|block\w*|depend\w*|"
     r"workaround|unlike|(?<!no )differ\w*|unrelated|prs?|pull requests?|merg\w*(?![^{REF}]* (?:with|w/|"
-    r"into)\b)|bisect\w*|see also|also see|also relevant|related|patch\w*|implement\w*|not|came with|broke\b|"
-    r"ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{0,45}$|\b(?:since|after|before|while|"
-    r"when)\b[^{REF}]{0,12}$|\b(?:like|similar to|linked to)\s*$"
+    r"into)\b)|bisect\w*|see also|also see|also relevant|related|patch\w*|implement\w*|not(?! the (?:first|"
+    r"only))|came with|broke\b|ship\w*|release\w*|go out with|land\w*)\b[^{REF}]{0,45}$|\b(?:since|after|"
+    r"before|while|when)\b[^{REF}]{0,12}$|\b(?:like|similar to|linked to)\s*$"
 )
 # Finds: " fixes this"
 _FIX_FOLLOWS = expand(
@@ -87,12 +87,13 @@ _POSSESSED = re.compile(r"§[^§]*§'s? (?!issue|bug|ticket|discussion)\w")
 _ATTRIBUTE = expand(r"\b(?:the|any|every|each) (?:\w+ )?{ISSUE} §[^§]*§[^.,)]")
 # Finds: "the first part is a §duplicate of #5§"
 _OTHER_DUPLICATE = expand(
-    r"(?:\bits|{REF}'s|\b(?:every|each|any|no other|other|some)) §|\b(?:to|we|you|i|should|can|could|will|"
-    r"would|must|please) §(?:duplicate|dupe?) {REF}|^(?!.*\b(?:are|be|as|both|were|is|this|all|one of (?:the "
-    r"|its |our )?(?:\w+ )?) ?§).+§(?:duplicates|dupes|dups) of|^(?![^§]*\bthis\b)[^§]*\b(?:(?<!in )part|"
-    r"half|portion|(?:first|second|third|last)\b(?! §)|latter|former|remaining|rest|point|item|question|step|"
-    r"option|case \d|problem \d|bug \d|number \d|your other|the other|(?:list|file|window|row|entry|line|"
-    r"value|section|text|test|function|class|method|array|key|object)s?)\b[^,;:§]{0,40}§"
+    r"(?:\bits|{REF}'s|\b(?:every|each|any|no other|other|some)) §|\beverything (?:as )?(?:an? )?§|\b(?:to|"
+    r"we|you|i|should|can|could|will|would|must|please) §(?:duplicate|dupe?) {REF}|^(?!.*\b(?:are|be|as|both|"
+    r"were|is|this|all|one of (?:the |its |our )?(?:\w+ )?) ?§).+§(?:duplicates|dupes|dups) of|"
+    r"^(?![^§]*\bthis\b)[^§]*\b(?:(?<!in )part|half|portion|(?:first|second|third|last)\b(?! §)|latter|"
+    r"former|remaining|rest|point|item|question|step|option|case \d|problem \d|bug \d|number \d|your other|"
+    r"the other|(?:list|file|window|row|entry|line|value|section|text|test|function|class|method|array|key|"
+    r"object)s?)\b[^,;:§]{0,40}§"
 )
 # Finds: "§similar to #5§ should be fixed"
 _NO_STATEMENT = {
@@ -118,8 +119,8 @@ _SAME_MATTER = expand(
     r"\b(?:same|exact(?:ly)?|identical|subset|special case|instance|covers?|covered|tracked|reported|"
     r"requested|describe[sd]?|older|newer|earlier|original|canonical|instead|in one (?:place|issue)|where "
     r"the|turned out|exists?|asks for|also|already|again|before|wants?|follow(?!-)|missed|n't (?:see|find|"
-    r"notice|spot)|should have|part of|part and parcel|please (?:add|leave|comment|post|report)|went with|"
-    r"going with)\b"
+    r"notice|spot)|should have|(?:right|better) place|part of|part and parcel|please (?:add|leave|comment|"
+    r"post|report)|went with|going with)\b"
 )
 
 

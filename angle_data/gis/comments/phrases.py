@@ -88,7 +88,7 @@ PHRASES: tuple[Phrase, ...] = (
         "This and its duplicate #5",
         r"{THIS} and (?:its|the) {D}(?: {ISSUE})?:? ?\(?{R}",
         "#5 is a copy of this",
-        r"{R} (?:is|was) (?:an? |the )?(?:\w+ )?(?:copy|repeat|repost)(?= of {THIS}|[.,;:!)]|$)",
+        r"{R} (?:is|was) (?:the {D}|(?:an? |the )?(?:\w+ )?(?:copy|repeat|repost))(?= of {THIS}|[.,;:!)]|$)",
         "Duped by #5",
         r"(?<![\w-])dup(?:e|p|licat)?e?d (?:by|in|at):? {FILL}{R}",
         "There is a duplicate of this in #5",
@@ -126,6 +126,9 @@ PHRASES: tuple[Phrase, ...] = (
         r"(?<![\w-])(?:de-?)?(?:duplicate|dup(?:e|ing|ed)?) {THIS} (?:to|of|against|into|with|as) {FILL}{R}",
         "#5 (dupe)",
         r"^[→=> -]*{R} ?[(,–—-]? ?{D}\)?[.!?]*$",
+        "This was linked to #5 as a duplicate",
+        r"\b(?:link|connect|mark|clos|merg|resolv)\w*(?: {THIS})? (?:to|with|into|against) {FILL}{R} as "
+        r"(?:an? )?{D}",
         "A copy of #5",
         r"\b(?:(?:copy|repeat|re-?post|re-?report)(?: of| from)|repeats|repeated (?:with|of|in)) {FILL}{R}",
         "Not a duplicate of #6 but of #5",
@@ -324,7 +327,8 @@ PHRASES: tuple[Phrase, ...] = (
         r")*(?:report|relat|registr|solicit|acompanh|rastre|discut|abert|trat|pedid)\w{0,4}|j[áa] temos|ya "
         r"tenemos|on a déjà|già (?:stat[oa] )?(?:segnalat|apert|tracciat|discuss|riportat|trattat)\w{0,2}|"
         r"уже (?:есть|обсуждается|отслеживается|сообщал\w{0,3}|завед[её]н\w{0,2}|создан\w{0,2}|описан\w{0,2}|"
-        r"был\w? )|al gemeld|już zgłoszon\w{0,2}|zgłoszon\w{0,2} już|já existe)[^.;\ue000]{0,20}{R}",
+        r"был\w? )|al gemeld|już zgłoszon\w{0,2}|zgłoszon\w{0,2} już|já existe|existe "
+        r"déjà)[^.;\ue000]{0,20}{R}",
         subject="any",
     ),
     *_this(

@@ -66,8 +66,8 @@ DUPLICATE = rf"(?<![\w.@-])(?<! /)(?<!^/){_D}(?![\w/]|\.\w|-(?!of\b)\w)"
 # Finds: "feature request"
 _ISSUE = (
     r"(?:issues?|bugs?|tickets?|reports?|(?:feature |pull |enhancement |change )?requests?|features?|"
-    r"proposals?|problems?|threads?|discussions?|prs?|ones?|items?|tasks?|cards?|entry|thing|post|crash|case|"
-    r"question|rfc|fr|suggestion|idea|zgłoszenia|задачи|тикета|проблемы|бага)"
+    r"proposals?|problems?|threads?|discussions?|prs?|ones?|(?:work )?items?|tasks?|cards?|entry|thing|post|"
+    r"crash|case|question|rfc|fr|suggestion|idea|zgłoszenia|задачи|тикета|проблемы|бага)"
 )
 # Finds: "this issue"
 _THIS = (
@@ -116,8 +116,8 @@ _AS = (
 )
 # Finds: " basically the same as"
 _ADV = (
-    r"(?: (?:\w+ly|already|also|now|just|in fact|indeed|pretty much|more or less|maybe|perhaps|still|all|both|"
-    r"being|been|again|(?:the )?same(?: issue)? as|the same|same)){0,4}"
+    r"(?: (?:\w+ly|already|also|now|just|in fact|indeed|pretty much|more or less|maybe|perhaps|still|all|"
+    r"both|being|been|again|(?:the )?same(?: issue)? as|the same|same)){0,4}"
 )
 # Finds: "looks like"
 _BE = (
@@ -175,7 +175,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 THIS_WORDS = _words("""
-    this it that these those it's that's this's its mine here ours yours which issue's everything i've das
+    this it that these those it's that's this's its mine here ours yours which issue's i've das
     dies dieses hier ce ceci cela c'est esto este esta isso isto questo questa это эта це esse essa
 """) | {SELF}
 """Words that stand for the issue itself."""
