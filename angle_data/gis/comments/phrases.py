@@ -163,8 +163,8 @@ PHRASES: tuple[Phrase, ...] = (
         "This is tracked in #5",
         rf"\b(?:track(?:ed|ing)?(?: of)?(?: progress|{_THING})|handled){{ADV}}{{AS}} {{FILL}}{{R}}",
         "Tracking all reports in #5",
-        r"\b(?:(?:track|consolidat|collect|gather)ing|(?:track|handle|collect|gather|discuss) (?=all|every|"
-        r"these|such|both)) (?:[\w'-]+ ){1,7}?(?:over )?(?:in|at|as|under|into|with|by) {FILL}{R}",
+        r"\b(?:(?:track|consolidat|collect|gather)ing|(?:track|handle|collect|gather|discuss)(?= (?:all|"
+        r"every|these|such|both)\b)) (?:[\w'-]+ ){1,7}?(?:over )?(?:in|at|as|under|into|with|by) {FILL}{R}",
         "Please track #5",
         r"(?:\bplease track|^track(?:ed|ing)(?: issue)? ?(?:[:→=]|->|=>)) {FILL}{R}",
         "This is on our roadmap, see #5",

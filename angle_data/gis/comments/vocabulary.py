@@ -77,10 +77,12 @@ _THIS = (
 # A word that a target may be described with: no verb, and no name of something else.
 # Finds: "crash"
 _PLAIN_WORD = (
-    r"(?!(?:is|was|are|were|when|if|that|which|since|after|even|fix\w*|nothing|tests?|patch|prs?(?! ?\ue000)|"
-    r"commit|approach|code|change\w*|branch|way|not|but|because|so|row|parser|value|steps?|review|helper|"
-    r"schedule|merged|parser|docs|guide\w*|instructions?|comment|plan|config\w*|setup|results?|output|logs?|"
-    r"example|method|function|class|file|table)\b)[\w'/+@.\ue002-]+(?<!\.)"
+    rf"(?!(?:is|was|are|were|when|if|that|which|since|after|even|fix\w*|nothing|tests?|patch|prs?(?! ?{REF})|"
+    rf"commit|approach|code|change\w*|branch|way|not|but|because|so|row|parser|value|steps?|review|helper|"
+    rf"schedule|merged|docs|guide\w*|instructions?|comment|plan|config\w*|setup|results?|output|logs?|"
+    rf"example|method|function|class|file|table|notes?|readme|template|pattern|answer|workaround|solution|"
+    rf"explanation|scripts?|screenshots?|repro\w*|release|milestone|page|wiki|label|title|"
+    rf"link)\b)[\w'/+@.\ue002-]+(?<!\.)"
 )
 # Finds: "the existing issue "
 _FILLER = (
@@ -193,7 +195,6 @@ POINTING = _words("""
 
 LIGHT = _words("""
     decided agreed chose glance sight progress somebody someone else
-    decided agreed chose glance sight progress
     está están estão fica something what just always is was are were be been being has have had having get
     gets got will would should can could may might must to as a an the also already now maybe perhaps likewise
     itself themselves indeed exact very most pretty much i we you they i'm i'll i'd i've we're we'll we've
