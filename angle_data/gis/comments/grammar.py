@@ -107,8 +107,8 @@ _SO_IS_THIS = expand(
 )
 # Finds: "I close that one as a duplicate of this"
 _THE_LAST_ONE = expand(
-    r"\b(?:clos|mark|resolv|flag)\w* (?:that(?: one)?|the other(?: one)?|the \w+er one|those|them|both) "
-    r"(?:as (?:an? |the )?{D}|in favou?r of) ?(?:of )?{THIS}(?![\w'])"
+    r"^[^{REF}?]*\b(?:clos|mark|resolv|flag)\w* (?:that(?: one)?|the other(?: one)?|the \w+er one|those|them|"
+    r"both) (?:as (?:an? |the )?{D}|in favou?r of) ?(?:of )?{THIS}(?![\w'])[^{REF}?]*$"
 )
 # Finds: "duplicate of "
 _WITH_PREPOSITION = expand(r"{D}(?: {ISSUE})?{PREP}|not |[与和跟同與是重중]")
@@ -138,27 +138,22 @@ def find_hits(sentences: Sequence[Sentence], *, bot: bool = False) -> list[Hit]:
             following = sentences[index + 1].text if index + 1 < len(sentences) else ""
             found = _judged_again(sentence, _bound(sentence, closing), following)
         hits.append(found)
-    for index, sentence in enumerate(sentences):
-        if (
-            index
-            and not sentence.refs
-            and _THE_LAST_ONE.search(sentence.text)
-            and not doubt.is_question(sentence.text, 0)
-        ):
-            last = _targets(sentences[index - 1], 0, len(sentences[index - 1].text), "explicit")
-            hits[index - 1] = [replace(hit, direction="other_is_dup_of_this") for hit in last]
     for index in range(len(sentences)):
         if not any(hit.verdict == "explicit" and hit.kind == "duplicate" for hit in hits[index]):
             hits[index] += _unbound(sentences, index, hits, closing)
-    if closing and not any(hits):
-        hits[:] = [_closed_for(sentence) for sentence in sentences] if _alone(sentences) else hits
+    alone = len({(ref.repo, ref.number) for sentence in sentences for ref in sentence.refs}) == 1
+    if closing and alone and not any(hits):
+        hits = [_closed_for(sentence) for sentence in sentences]
     _correct(sentences, hits)
     return [hit for found in hits for hit in found]
 
 
 def _judged_again(sentence: Sentence, found: list[Hit], following: str) -> list[Hit]:
-    """Deny what the sentence itself withdraws, or the one that follows denies."""
+    """Deny what the sentence itself withdraws or the one that follows denies; or turn it round."""
     survivor = outlived(sentence)
+    if _THE_LAST_ONE.search(following):
+        last = _targets(sentence, 0, len(sentence.text), "explicit")
+        return [replace(hit, direction="other_is_dup_of_this") for hit in last]
     if withdraws(sentence.text):
         found = found or [_mention(ref, "denied") for ref in sentence.refs]
     elif survivor:
@@ -280,8 +275,7 @@ def _unbound(
 ) -> list[Hit]:
     """Find the target of a marker that stands alone: in its sentence, or in one of the two on either side."""
     sentence = sentences[index]
-    near = sentences[max(0, index - 2) : index + 3]
-    if len(sentence.refs) > MOST_REFERENCES or not any(REF in other.text for other in near):
+    if len(sentence.refs) > MOST_REFERENCES:
         return []
     for match in islice(UNBOUND.finditer(sentence.text), _MOST_MARKERS):
         if BOUND.match(sentence.text, match.start()):
@@ -318,9 +312,8 @@ def _judge_unbound(sentence: Sentence, match: re.Match[str], closing: bool | Non
     text = sentence.text
     left = text[: match.start()]
     asked = doubt.is_question(text, match.end())
-    if match[0].lower().endswith(("s", "ing")) and not text.endswith(":"):
-        return None
-    if about_another(left):
+    several = match[0].lower().endswith(("s", "ing")) and not text.endswith(":")
+    if several or about_another(left):
         return None
     if is_negated(left, asked=asked):
         return None if asked or doubt.is_conditional(left) else "denied"
@@ -348,22 +341,13 @@ def _places(
             yield place, 0, len(sentences[place].text)
 
 
-def _alone(sentences: Sequence[Sentence]) -> bool:
-    """Whether the comment refers to one other issue only."""
-    return len({(ref.repo, ref.number) for sentence in sentences for ref in sentence.refs}) == 1
-
-
 def _closed_for(sentence: Sentence) -> list[Hit]:
     """The one issue that a closing comment refers to, if the words around it speak of the same matter."""
     text = sentence.text
     if not _SAME_MATTER.search(text) or sentence.ending == "?":
         return []
-    found = _targets(sentence, 0, len(text), "explicit")
-    return [
-        replace(hit, kind=hit.kind.replace("duplicate", "covered"))
-        for hit in found
-        if not is_negated(text, asked=False)
-    ]
+    found = [] if is_negated(text, asked=False) else _targets(sentence, 0, len(text), "explicit")
+    return [replace(hit, kind=hit.kind.replace("duplicate", "covered")) for hit in found]
 
 
 def _targets(sentence: Sentence, low: int, high: int, verdict: Verdict) -> list[Hit]:
