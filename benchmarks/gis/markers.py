@@ -1,4 +1,4 @@
-"""Precision and recall of the markers on labelled comments, beside four simple extractors, and their speed.
+"""Precision and recall of the markers on labelled comments, beside four simple extractors.
 
     python benchmarks/gis/markers.py                  # the next two
     python benchmarks/gis/markers.py heldout          # tests/fixtures/gis/comments-heldout.jsonl

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
+from angle_data.gis.comments.negation import clause_of
 from angle_data.gis.comments.vocabulary import expand
 
-# Finds: "but"
-_BREAK = expand(r"[,;:!(–—]| -+ |\b(?:but|so|because|since|although|however|though)\b")
 # Finds: "maybe"
 _STRONG = expand(
     r"\b(?:nearly|almost|part(?:ly|ially)|in part|unless|a chance|any chance|suspicions?|tempted|a likely|"
@@ -115,7 +114,7 @@ def is_unsaid(left: str, right: str) -> bool:
 
 def is_conditional(left: str) -> bool:
     """Whether the clause before a phrase sets a condition, or gives an example ("if this is a …")."""
-    return _IF.search(_clause(left)) is not None
+    return _IF.search(clause_of(left)) is not None
 
 
 def is_doubted(sentence: str, start: int, end: int, *, closing: bool | None) -> bool:
@@ -127,7 +126,7 @@ def is_doubted(sentence: str, start: int, end: int, *, closing: bool | None) -> 
     left, right = sentence[:start], sentence[end:]
     if _AGREES.match(right):
         return False
-    clause = _clause(left)
+    clause = clause_of(left)
     near = clause + sentence[start:end]
     opening = left[: len(left) - len(clause)].strip(" ,:;-–—(")
     joined = opening.lower().startswith("as ") or opening.endswith(
@@ -145,13 +144,6 @@ def is_doubted(sentence: str, start: int, end: int, *, closing: bool | None) -> 
     if _MISTAKEN.search(sentence):
         return True
     return not closing and bool(_WEAK.search(near) or _TAIL_DOUBT.match(right) or _WEAK.search(short))
-
-
-def _clause(left: str) -> str:
-    last = 0
-    for match in _BREAK.finditer(left):
-        last = match.end()
-    return left[last:]
 
 
 def is_question(sentence: str, end: int) -> bool:

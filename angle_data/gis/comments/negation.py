@@ -76,12 +76,17 @@ _DENIED_NEXT = expand(
 )
 
 
+def clause_of(left: str) -> str:
+    """Return the clause that the end of `left` stands in."""
+    return _CLAUSE.split(left)[-1]
+
+
 def is_negated(left: str, *, asked: bool) -> bool:
     """Whether the text before a phrase denies it ("I don't think this is a …").
 
     `asked`: the sentence is a question; "isn't this a duplicate of #5?" asks and does not deny.
     """
-    clause = _CLAUSE.split(left)[-1][-110:]
+    clause = clause_of(left)[-110:]
     for match in _NEGATES.finditer(clause):
         if _EXCUSED.match(clause, match.end()) or _ASKED_BEFORE.search(clause, 0, match.start()):
             continue

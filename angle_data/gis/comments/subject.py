@@ -6,7 +6,7 @@ Walks from the phrase to the left: a reference with nothing but light words betw
 from __future__ import annotations
 
 from angle_data.gis.comments.references import SELF
-from angle_data.gis.comments.vocabulary import LIGHT, NOUNS, POINTING, THIS_WORDS, expand
+from angle_data.gis.comments.vocabulary import LIGHT, NOUNS, THIS_WORDS, expand
 
 _BOUNDARY = (",", ";", ":", "(", ")", "-", "–", "—", "!", "=>", "->", "→", "/", ".", "?", "…", "|", ">")
 _WORD_EDGE = "\"'().,:;!?*[]“”«»^"
@@ -82,6 +82,6 @@ def about_this(left: str) -> bool:
             return True
         if word in NOUNS:
             noun = True
-        elif word and not word.endswith("ly") and word not in LIGHT and word not in POINTING:
+        elif word and not word.endswith("ly") and word not in LIGHT:
             return False
     return not noun or _core(tokens[0]) in NOUNS

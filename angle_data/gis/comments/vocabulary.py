@@ -188,13 +188,8 @@ NOUNS = _words("""
 """)
 """What an issue is called; with an article it stands for the issue itself."""
 
-POINTING = _words("""
-    the this that your my our exact underlying root reported described whole general
-""")
-"""What may stand between such a noun and its article."""
-
 LIGHT = _words("""
-    decided agreed chose glance sight progress somebody someone else
+    decided agreed chose glance sight progress somebody someone else your reported described
     está están estão fica something what just always is was are were be been being has have had having get
     gets got will would should can could may might must to as a an the also already now maybe perhaps likewise
     itself themselves indeed exact very most pretty much i we you they i'm i'll i'd i've we're we'll we've
