@@ -6,10 +6,11 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
-from angle_train.recipe import Recipe
+from angle_train.recipe import Recipe, find_recipe
 
 TINY_RUN = """
 [training]
@@ -73,6 +74,25 @@ def test_fit_prints_table_and_verdict_and_writes_everything(run, options):
     assert (code, again) == (0, out)
     assert "already finished; --overwrite runs it again" in err
     assert run("fit", *flat(options), "--quiet") == (0, "", "")
+
+
+def test_data_for_a_purpose_names_the_recipe_in_log_and_report(run, options):
+    rows = [json.loads(line) for line in options["--data"].read_text().splitlines()]
+    options["--data"].write_text("\n".join(json.dumps(row | {"purpose": "opposites"}) for row in rows))
+    del options["--recipe"]
+    code, _, err = run("fit", *flat(options), "--epochs", 1, "--set", "batch_size=32")
+    assert code == 0, err
+    reason = "recipe opposites: ensemble --purpose made train for opposites"
+    assert err.count(f"{reason}\n") == 1
+    report = json.loads((options["--out"] / "report.json").read_text())
+    assert report["details"]["reason"] == reason
+    assert reason[1:] in (options["--out"] / "report.html").read_text()
+    ran, wanted = (
+        Recipe.from_toml(options["--out"] / "recipe.toml"),
+        Recipe.from_toml(find_recipe("opposites")),
+    )
+    assert ran.training == replace(wanted.training, epochs=1.0, batch_size=32)
+    assert ran.objective.transitive
 
 
 def test_options_override_the_recipe(run, options):
