@@ -41,8 +41,8 @@ cat <<END
 The model is $OUT/model (SentenceTransformer opens it), the report $OUT/model/report.html.
 
 The same with your own texts (one sentence a line, or .jsonl with id and text) and a live model:
-  $BIN/angle-data llm-label --model chatgpt --texts my.txt --out runs/chatgpt            # needs OPENAI_API_KEY
-  $BIN/angle-data llm-label --model NAME --base-url http://localhost:8000/v1 --texts my.txt --out runs/local
+  $BIN/angle-data llm-label --model chatgpt --prompts structured --texts my.txt --out runs/chatgpt    # needs OPENAI_API_KEY
+  $BIN/angle-data llm-label --model NAME --base-url http://localhost:8000/v1 --prompts structured --texts my.txt --out runs/local
                                             # any OpenAI-compatible server, such as: vllm serve CHECKPOINT
   $BIN/angle-data llm-label --model chatgpt --prompts degrees --texts my.txt --out runs/degrees
   $BIN/angle-data llm-score runs/chatgpt runs/local --model chatgpt --pairs-per-call 10 --out runs/grades
