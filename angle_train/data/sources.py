@@ -98,12 +98,17 @@ def stated_purpose(spec: str) -> str | None:
 
 
 def labels_usd(spec: str) -> float:
-    """Return what the labels of a dataset directory cost, by the report beside it; 0 if that is not known."""
+    """Return what the labels of a dataset directory cost, by the report beside it; 0 if that is not known.
+
+    That is what annotators' runs and graders' together cost.
+    """
     if spec.startswith(HUB_PREFIX) or not Path(spec).is_dir():
         return 0.0
     try:
-        report = (_data_directory(Path(spec)).parent.parent / "report.json").read_text(encoding="utf-8")
-        costs = [run["usd"] for run in json.loads(report)["runs"]]
+        text = (_data_directory(Path(spec)).parent.parent / "report.json").read_text(encoding="utf-8")
+        report = json.loads(text)
+        paid = [*report["runs"], *([report["scores"]] if "scores" in report else [])]
+        costs = [run["usd"] for run in paid]
     except (OSError, ValueError, LookupError, TypeError):
         return 0.0
     return float(sum(costs))
