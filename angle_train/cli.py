@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from angle_data.console import configure_logging, run_app, say_result, show_version
+from angle_data.console import configure_logging, make_app, run_app, say_result
 from angle_data.errors import InputError
 from angle_train.api import SEED, check_inputs, evaluate, fit
 
@@ -52,22 +52,7 @@ def _of_recipe(text: str) -> Any:
     return typer.Option(help=text, show_default="recipe's")
 
 
-app = typer.Typer(
-    name="angle-train",
-    help="Labelled sentence pairs in, embedding model and report out.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-
-@app.callback()
-def _program(
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=show_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Labelled sentence pairs in, embedding model and report out."""
+app = make_app("angle-train", "Labelled sentence pairs in, embedding model and report out.")
 
 
 @app.command("fit")
