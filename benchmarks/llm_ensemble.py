@@ -71,8 +71,8 @@ def main() -> None:
     arguments = parse_arguments()
     configure_logging(quiet=True)
     task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
-    recipe = Recipe.from_toml(find_recipe(task.recipe)).with_overrides({"precision": arguments.precision})
-    root = RESULTS / task.name / "ensemble" / task.recipe
+    recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides({"precision": arguments.precision})
+    root = RESULTS / task.name / "ensemble" / task.purpose
     runs = candidates(task)
     flips = [None, arguments.flip] if arguments.flip else [None]
     worlds = [make_world(root, runs, flip, arguments.grades) for flip in flips]
@@ -201,7 +201,7 @@ def build_all(task: Task, world: World, names: Sequence[str]) -> dict[str, list[
                 strategy=strategy,
                 labels=labels,
                 scores=world.scores if strategy == "principled" or labels == "graded" else (),
-                antonym_score=0.5 if labels == "binary" else task.antonym_score,
+                purpose=None if labels == "binary" else task.purpose,
                 random_per_source=task.random_per_source,
                 ratios=(1.0, 0.0),
             )

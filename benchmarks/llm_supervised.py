@@ -40,7 +40,8 @@ DEGREES, GRADER = "annotator-d", "grader-e"
 class Task:
     """One corpus: its texts and recorded replies, how its labels are made, and what it is measured on.
 
-    `degrees` are annotator-d's replies, `grades` those of grader-e; `mined`: of mined pairs, not candidates.
+    `purpose` decides the score of antonyms and names the recipe. `degrees` are annotator-d's replies,
+    `grades` those of grader-e; `mined`: of mined pairs, not candidates.
     """
 
     name: str
@@ -50,8 +51,7 @@ class Task:
     grades: Path
     mined: bool
     layers: int | None
-    recipe: str
-    antonym_score: float
+    purpose: str
     random_per_source: int
     dev: tuple[Path, ...]
     test: tuple[Path, ...]
@@ -69,8 +69,7 @@ def cloud_ops() -> Task:
         folder / "grades" / "grader-e.jsonl",
         False,
         None,
-        "cloud-ops",
-        0.2,
+        "opposites",
         1,
         graded,
         graded,
@@ -89,8 +88,7 @@ def stsb() -> Task:
         folder / "llm-stsb" / "grader-e-mined.jsonl",
         True,
         3,
-        "llm-stsb",
-        0.5,
+        "topics",
         1,
         (pairs / "validation.jsonl.gz",),
         (pairs / "test.jsonl.gz",),
@@ -147,7 +145,7 @@ def data_sets(task: Task) -> dict[str, Path]:
                 runs=used,
                 out=out,
                 **how,
-                antonym_score=task.antonym_score,
+                purpose=task.purpose,
                 random_per_source=task.random_per_source,
                 ratios=(1.0, 0.0),
             )
@@ -198,7 +196,7 @@ def main() -> None:
     arguments = parser.parse_args()
     configure_logging(quiet=True)
     task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
-    name = arguments.recipe or task.recipe
+    name = arguments.recipe or task.purpose
     recipe = Recipe.from_toml(find_recipe(name)).with_overrides({"precision": arguments.precision})
     folders = {data: folder for data, folder in data_sets(task).items() if data in (arguments.only or [data])}
     home = RESULTS / task.name / Path(name).stem
