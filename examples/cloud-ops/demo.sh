@@ -12,18 +12,20 @@ mkdir -p "$OUT"
 
 step() { printf '\n==> %s\n' "$*" >&2; }
 
-step "1/4  Four annotators write, one grades (their replies are recorded, so nothing is called or paid)"
+step "1/4  Five annotators write, one grades (their replies are recorded, so nothing is called or paid)"
 for name in annotator-a annotator-b annotator-c; do
   "$BIN/angle-data" llm-label --model "$name" --engine recorded --replies "$DATA/replies/$name.jsonl" \
     --texts "$DATA/texts.jsonl" --out "$OUT/$name"
 done
 "$BIN/angle-data" llm-label --prompts degrees --model annotator-d --engine recorded \
   --replies "$DATA/replies/annotator-d.jsonl" --texts "$DATA/texts.jsonl" --out "$OUT/annotator-d"
+"$BIN/angle-data" llm-label --prompts contrast --model annotator-f --engine recorded \
+  --replies "$DATA/replies/annotator-f.jsonl" --texts "$DATA/texts.jsonl" --out "$OUT/annotator-f"
 "$BIN/angle-data" llm-score "$OUT"/annotator-{a,b,c} --model grader-e --engine recorded \
   --replies "$DATA/grades/grader-e.jsonl" --out "$OUT/grader-e"
 
 step "2/4  Their candidates become labelled pairs: what was asked for, moved by what the grader saw"
-"$BIN/angle-data" ensemble "$OUT"/annotator-{a,b,c,d} --scores "$OUT/grader-e" --out "$OUT/pairs" \
+"$BIN/angle-data" ensemble "$OUT"/annotator-{a,b,c,d,f} --scores "$OUT/grader-e" --out "$OUT/pairs" \
   --purpose opposites --ratios 1   # opposites must be kept apart; all pairs train, for graded ones choose
 
 step "3/4  AnglE fine-tuning from the packaged MiniLM, by the recipe for opposites; the dev pairs choose the checkpoint"
