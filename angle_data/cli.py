@@ -11,32 +11,15 @@ angle-data grade pairs --out my.csv
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from angle_data.console import run_app, show_version
+from angle_data.console import make_app, run_app
 from angle_data.ensembling.command import ensemble
 from angle_data.gis.command import explain, gis, rehydrate, sample
 from angle_data.labelling.command import llm_label, llm_score, mine
 from angle_data.look.command import grade, show
 
-app = typer.Typer(
-    name="angle-data",
-    help="Texts in, labelled sentence pairs out.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-
-@app.callback()
-def _program(
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=show_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Texts in, labelled sentence pairs out."""
+app = make_app("angle-data", "Texts in, labelled sentence pairs out.")
 
 
 app.command("llm-label")(llm_label)

@@ -14,9 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from angle_data.errors import AngleError, StoppedError
+
+if TYPE_CHECKING:
+    import typer
 
 EXIT_INTERRUPTED = 130
 _LOG_EVERY_S = 10.0
@@ -44,15 +47,27 @@ def say_result(text: str) -> None:
         typer.echo(text)
 
 
-def show_version(wanted: bool) -> None:
-    """Print the toolkit's version and end, if that is wanted: what `--version` calls."""
-    if wanted:
-        from importlib.metadata import version
+def make_app(program: str, about: str) -> typer.Typer:
+    """Return a program that has no commands yet, but for `--version`; `about` opens its help."""
+    import typer
 
-        import typer
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            from importlib.metadata import version
 
-        typer.echo(f"angle-toolkit {version('angle-toolkit')}")
-        raise typer.Exit
+            typer.echo(f"angle-toolkit {version('angle-toolkit')}")
+            raise typer.Exit
+
+    app = typer.Typer(
+        name=program, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+    )
+    option = typer.Option(False, "--version", help="Show the version.", callback=show_version, is_eager=True)
+
+    @app.callback(help=about)
+    def _(version: bool = option) -> None:
+        pass
+
+    return app
 
 
 def run_app(app: Callable[[], Any], program: str) -> None:

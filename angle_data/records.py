@@ -12,6 +12,8 @@ from angle_data.errors import InputError
 
 Polarity = Literal["synonym", "antonym"]
 
+PURPOSES = ("opposites", "topics")
+"""What pairs can be for: to keep opposites apart, or to bring texts on one topic together, opposites too."""
 DEGREES = (5, 4, 3, 2, 1)
 """Degrees of similarity that a sentence can be asked for: 5 same meaning … 1 the same topic only."""
 
@@ -132,6 +134,8 @@ class LabelledPair(Record):
     empty for others; `models` are the annotators that offered it, `flags` notes such as `near_copy`.
     `supervision` says what the score rests on, and so which scores can be compared: `polarity`, `degrees`
     (what was asked for), `grades` (of a pair that nobody was asked for) or `random` (the low end of each).
+    `purpose`, one of `PURPOSES`, is that of the whole data set, and in every row so that no copy loses it;
+    None, where the user did not say, is not written.
     """
 
     text1: str
@@ -144,3 +148,4 @@ class LabelledPair(Record):
     models: list[str] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
     supervision: str = ""
+    purpose: str | None = None

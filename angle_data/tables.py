@@ -36,7 +36,8 @@ def read_table(
 ) -> Rows:
     """Yield `(place, row)` of every row, where place is `file:line`, or `file: row N` in a parquet file.
 
-    Values of a CSV or TSV file (as CSV, with tabs) are strings, those of the others what they are there.
+    Values of a CSV or TSV file (as CSV, with tabs) are strings, those of the others what they are there. The
+    fields of a CSV file may stand between semicolons, as where a comma is the decimal point.
     Lines of JSON may each have other fields.
 
     Args:
@@ -81,6 +82,9 @@ def _csv_rows(path: Path, mark: str, require: Sequence[str], hint: str) -> Rows:
         reader = csv.DictReader(stream, strict=True, delimiter=mark)
         try:
             names = list(reader.fieldnames or ())
+            if len(names) == 1 and mark == "," and ";" in names[0]:
+                yield from _csv_rows(path, ";", require, hint)
+                return
             if len(names) == 1 and names[0] not in require:
                 _check_mark(f"{path}:1", names[0], mark)
             if names:

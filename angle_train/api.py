@@ -127,7 +127,7 @@ def fit(
     out: Any,
     dev: Any = None,
     test: Any = None,
-    recipe: str | os.PathLike[str] | Recipe = "default",
+    recipe: str | os.PathLike[str] | Recipe | None = None,
     **options: Any,
 ) -> Fitted:
     """Fine-tune a model on labelled pairs and report whether that helped: the command `angle-train fit`.
@@ -141,7 +141,8 @@ def fit(
         out: Directory for model and report; the same call goes on there, or reopens what is finished.
         dev: Pairs that choose the checkpoint.
         test: Pairs to report on.
-        recipe: Name of a built-in recipe, a .toml file, or a `Recipe`.
+        recipe: Name of a built-in recipe, a .toml file, or a `Recipe`; default the one for what `ensemble`
+            was told that the pairs are for (`purpose`), else `default`.
         **options: `human` (human-graded training pairs), the command's other options (`scale`, `drop_leaks`,
             `overwrite`, `device`, `report_to`, `require_better`, `merge_back`), and any value of the recipe
             by its name: `epochs=3`, `learning_rate=2e-5`, `seed=1`, `weight_decay=0.1` …
@@ -153,15 +154,15 @@ def fit(
         KeyboardInterrupt: Ctrl-C, or the notebook's stop button; the same call goes on.
     """
     from angle_train.model.load import check_training_extra
-    from angle_train.recipe import SECTIONS, Recipe, find_recipe
+    from angle_train.recipe import SECTIONS, Recipe
 
     keys = [field.name for section in SECTIONS.values() for field in fields(section)]
     check_names("fit", options, ["human", *_RUN_OPTIONS, "merge_back", *keys])
     if "merge_back" in options:
         options[_MERGE_BACK] = options.pop("merge_back")
-    if not isinstance(recipe, Recipe):
-        recipe = Recipe.from_toml(find_recipe(os.path.expanduser(recipe)))
-    recipe = recipe.with_overrides({key: options.pop(key) for key in keys if key in options})
+    overrides = {key: options.pop(key) for key in keys if key in options}
+    if recipe is not None and not isinstance(recipe, Recipe):
+        recipe = os.path.expanduser(recipe)
     check_training_extra("angle-train fit")
     backbone, out = _several(backbone)[0], path_of(out)
     given = {"data": data, "human": options.pop("human", None), "dev": dev, "test": test}
@@ -183,10 +184,14 @@ def fit(
             name: stack.enter_context(sources(value, folder, "train" if name == "data" else name))
             for name, value in given.items()
         }
+        from angle_train.data.kinds import choose_recipe
+
+        chosen = {name: value for name, value in options.items() if value is not None}
+        recipe, chosen["reason"] = choose_recipe(recipe, files["data"])
+        recipe = recipe.with_overrides(overrides)
         from angle_train.run import FitConfig
         from angle_train.run import fit as run
 
-        chosen = {name: value for name, value in options.items() if value is not None}
         done = run(FitConfig(**files, backbone=backbone, out=out, recipe=recipe, **chosen))
     return Fitted(done.out, done.report, done.already_finished, options.get("device"))
 

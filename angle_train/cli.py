@@ -15,11 +15,12 @@ from typing import Annotated, Any
 
 import typer
 
-from angle_data.console import configure_logging, run_app, say_result, show_version
+from angle_data.console import configure_logging, make_app, run_app, say_result
 from angle_data.errors import InputError
 from angle_train.api import SEED, check_inputs, evaluate, fit
 
 _PAIRS = ".jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet"
+_OF_PURPOSE = "opposites or topics as the data says, else default"
 _TRAINING_PAIRS = f"Training pairs: dataset directory, {_PAIRS} file, or hub:ID. Repeatable."
 Backbone = Annotated[str, typer.Option(help="Model to start from: directory or hub id.")]
 Scale = Annotated[
@@ -51,22 +52,7 @@ def _of_recipe(text: str) -> Any:
     return typer.Option(help=text, show_default="recipe's")
 
 
-app = typer.Typer(
-    name="angle-train",
-    help="Labelled sentence pairs in, embedding model and report out.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-
-@app.callback()
-def _program(
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=show_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Labelled sentence pairs in, embedding model and report out."""
+app = make_app("angle-train", "Labelled sentence pairs in, embedding model and report out.")
 
 
 @app.command("fit")
@@ -80,7 +66,10 @@ def fit_model(
         list[str] | None,
         typer.Option(help="Human-graded training pairs; without --dev they also choose when to stop."),
     ] = None,
-    recipe: Annotated[str, typer.Option(help="Name of a built-in recipe, or a .toml file.")] = "default",
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="Name of a built-in recipe, or a .toml file.", show_default=_OF_PURPOSE),
+    ] = None,
     dev: Annotated[
         list[str] | None,
         typer.Option(
@@ -136,7 +125,7 @@ def fit_model(
     if not data and not human:
         raise typer.BadParameter("give --data, or --human, or both", param_hint="--data")
     configure_logging(quiet=quiet, verbose=verbose)
-    from angle_train.recipe import Recipe, find_recipe, parse_settings, toml_value
+    from angle_train.recipe import parse_settings, toml_value
 
     named = {
         "epochs": ("--epochs", epochs),
@@ -147,7 +136,7 @@ def fit_model(
         "seed": ("--seed", seed),
         "average_with_backbone": ("--merge-back", merge_back and toml_value(merge_back)),
     }
-    chosen = Recipe.from_toml(find_recipe(recipe)).with_overrides(parse_settings(setting or (), named))
+    values = parse_settings(setting or (), named)
     from angle_train.report.text import results_table
     from angle_train.train.processes import is_first
 
@@ -157,7 +146,7 @@ def fit_model(
         out=out,
         dev=dev,
         test=test,
-        recipe=chosen,
+        recipe=recipe,
         human=human,
         scale=scale,
         drop_leaks=drop_leaks,
@@ -165,6 +154,7 @@ def fit_model(
         device=device,
         report_to=report_to,
         require_better=require_better,
+        **values,
     )
     if not is_first():
         return
@@ -192,7 +182,10 @@ def search_recipe(
         Path, typer.Option(help="Directory for table and recipe; the same command goes on there.")
     ],
     human: Annotated[list[str] | None, typer.Option(help="Human-graded training pairs. Repeatable.")] = None,
-    recipe: Annotated[str, typer.Option(help="Recipe to search around: a name or .toml file.")] = "default",
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="Recipe to search around: a name or .toml file.", show_default=_OF_PURPOSE),
+    ] = None,
     setting: SetValue = None,
     space: Annotated[
         Path | None,
@@ -222,11 +215,14 @@ def search_recipe(
     """
     configure_logging(quiet=quiet, verbose=verbose)
     from angle_train.model.load import check_training_extra
-    from angle_train.recipe import Recipe, find_recipe, parse_settings
+    from angle_train.recipe import parse_settings
 
-    chosen = Recipe.from_toml(find_recipe(recipe)).with_overrides(parse_settings(setting or ()))
+    values = parse_settings(setting or ())
     check_training_extra("angle-train grid")
     check_inputs([*data, *(human or ()), *dev], [backbone])
+    from angle_train.data.kinds import choose_recipe
+
+    chosen, reason = choose_recipe(recipe, data)
     from angle_data.locking import check_free
     from angle_train.train.checkpoints import HIDDEN
 
@@ -239,7 +235,8 @@ def search_recipe(
         data,
         backbone,
         out,
-        chosen,
+        chosen.with_overrides(values),
+        reason,
         dev=dev,
         human=human or (),
         scale=scale,

@@ -67,6 +67,7 @@ _REMOVED: dict[str, object] = {
     "window": None,
     "stride": None,
 }
+_RENAMED = {"cloud-ops": "opposites", "llm-stsb": "topics"}
 _READABLE = ("backbone", "seed")  # parts of a fingerprint that a user can read
 
 
@@ -406,6 +407,8 @@ def parse_settings(
         section, _, key = name.strip().rpartition(".")
         if not equals or not key:
             raise InputError(f"--set {setting}: write KEY=VALUE, such as --set weight_decay=0.1")
+        if key not in _SECTION_OF:
+            raise InputError(_unknown(key, _SECTION_OF, "recipe key"))
         if section and _SECTION_OF.get(key) != section:
             raise InputError(f"--set {setting}: section {section!r} has no key {key!r}")
         values[key] = toml_value(text)
@@ -471,6 +474,8 @@ def find_recipe(name_or_path: str) -> Path:
         return path
     builtin = builtin_recipes()
     if name_or_path not in builtin:
+        if new := _RENAMED.get(name_or_path):
+            raise InputError(f"recipe {name_or_path!r} is called {new!r} now: --recipe {new}")
         hint = _did_you_mean(name_or_path, builtin) or f"; built in: {', '.join(builtin)}"
         raise InputError(f"no recipe is called {name_or_path!r}{hint}; or give a .toml file")
     return builtin[name_or_path]

@@ -81,6 +81,7 @@ class FitConfig:
         backbone: Directory or hub id of the model to start from.
         out: Directory for the model and the report.
         recipe: How to train.
+        reason: Why that recipe, for log and report; empty where there is nothing to say.
         dev: Sources of the pairs that select the checkpoint. Default: parts of the human-graded pairs in
             turn, or else the validation splits of the training data, or else a tenth of it.
         test: Sources of pairs that nothing is selected on.
@@ -98,6 +99,7 @@ class FitConfig:
     backbone: str
     out: Path
     recipe: Recipe = field(default_factory=Recipe)
+    reason: str = ""
     dev: Sequence[str] = ()
     test: Sequence[str] = ()
     human: Sequence[str] = ()
@@ -173,6 +175,8 @@ def fit(config: FitConfig) -> FitResult:
             before = on_first(lambda: measure(BACKBONE, untouched(sized, model), data.evaluated))
             trained = _train_with_dev(run, model, before) if data.dev else _train_by_parts(run, model, before)
         details = {"leaks": [asdict(leak) for leak in leaks], "command": _command(config), **lengths}
+        if config.reason:
+            details["reason"] = config.reason
         if known := hub_id(config.backbone):
             details["base_model"] = known
         report = on_first(lambda: _finish(replace(run, config=config), model, trained, details))
@@ -182,6 +186,8 @@ def fit(config: FitConfig) -> FitResult:
 
 def load_data(config: FitConfig) -> RunData:
     """Return the pairs of a run, see `splits.load_run_data`."""
+    if config.reason:
+        log.info("%s", config.reason)
     return load_run_data(
         config.data,
         config.human,

@@ -9,7 +9,8 @@
 Without --grades no LLM has graded: three simulated graders see the polarity that was asked for (before
 anything is flipped) through normal noise, which leaves each an area under the curve of 0.9. With it the
 grades are those of a file (lines with `source, text, grader, score`). Data sets are named SET-LABELS: SET is
-an annotator, concat, vote or principled, LABELS is binary, ordinal or graded. All have the same number of
+an annotator, concat, vote or principled, LABELS is binary, ordinal or graded; `everything-graded` adds
+annotator-d's degrees and grader-e's grades (of mined pairs on stsb). All have the same number of
 random pairs; of other pairs all have as many as the smallest, each source and polarity giving up its share.
 
 With --flip, sentences drawn by hash get the other polarity (and a request of their own, so that no key gives
@@ -31,7 +32,16 @@ from pathlib import Path
 from typing import Any
 
 from common import RESULTS, save_results, show
-from llm_supervised import ANNOTATORS, Task, candidates, cloud_ops, fit_pairs, stsb, tables
+from llm_supervised import (
+    ANNOTATORS,
+    Task,
+    candidates,
+    cloud_ops,
+    degrees_and_grades,
+    fit_pairs,
+    stsb,
+    tables,
+)
 
 from angle_data.console import configure_logging
 from angle_data.ensembling.build import EnsembleConfig, build_ensemble
@@ -51,6 +61,7 @@ DEFAULT = (
     "vote-ordinal",
     *(f"principled-{labels}" for labels in LABELS),
 )
+EVERYTHING = "everything-graded"
 OTHER = {"synonym": "antonym", "antonym": "synonym"}
 
 
@@ -71,8 +82,8 @@ def main() -> None:
     arguments = parse_arguments()
     configure_logging(quiet=True)
     task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
-    recipe = Recipe.from_toml(find_recipe(task.recipe)).with_overrides({"precision": arguments.precision})
-    root = RESULTS / task.name / "ensemble" / task.recipe
+    recipe = Recipe.from_toml(find_recipe(task.purpose)).with_overrides({"precision": arguments.precision})
+    root = RESULTS / task.name / "ensemble" / task.purpose
     runs = candidates(task)
     flips = [None, arguments.flip] if arguments.flip else [None]
     worlds = [make_world(root, runs, flip, arguments.grades) for flip in flips]
@@ -104,9 +115,8 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("task", choices=["cloud-ops", "stsb"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    names = [
-        f"{name}-{labels}" for name in (*ANNOTATORS, "concat", "vote", "principled") for labels in LABELS
-    ]
+    sets = (*ANNOTATORS, "concat", "vote", "principled")
+    names = [f"{name}-{labels}" for name in sets for labels in LABELS] + [EVERYTHING]
     parser.add_argument("--only", nargs="+", choices=names, metavar="SET-LABELS")
     parser.add_argument("--flip", type=parse_flip, metavar="ANNOTATOR:SHARE")
     parser.add_argument(
@@ -194,14 +204,20 @@ def build_all(task: Task, world: World, names: Sequence[str]) -> dict[str, list[
     for name in names:
         data, _, labels = name.rpartition("-")
         strategy = data if data in ("vote", "principled") else "concat"
+        runs = (world.runs[data],) if data in world.runs else tuple(world.runs.values())
+        scores = world.scores if strategy == "principled" or labels == "graded" else ()
+        if name == EVERYTHING:
+            degrees, grades = degrees_and_grades(task)
+            runs, strategy, scores = (*runs, degrees), "principled", (grades,)
         build_ensemble(
             EnsembleConfig(
-                runs=(world.runs[data],) if data in world.runs else tuple(world.runs.values()),
+                runs=runs,
                 out=world.folder / "pairs" / name,
                 strategy=strategy,
                 labels=labels,
-                scores=world.scores if strategy == "principled" or labels == "graded" else (),
-                antonym_score=0.5 if labels == "binary" else task.antonym_score,
+                pairs=(task.grades,) if name == EVERYTHING and task.mined else (),
+                scores=scores,
+                purpose=None if labels == "binary" else task.purpose,
                 random_per_source=task.random_per_source,
                 ratios=(1.0, 0.0),
             )

@@ -5,7 +5,9 @@
 
 Data sets: annotator-a, -b, -c (synonyms and antonyms), concat and vote of the three; degrees (annotator-d);
 written (the vote of all four); everything (all four, with the grades of grader-e: of candidates on
-cloud-ops, of mined pairs on stsb); stsb also has degrees-mined.
+cloud-ops, of mined pairs on stsb). cloud-ops also has contrast (annotator-f, who was asked by the prompts
+`contrast`), all (everything and contrast) and all-mined (with mined pairs that grader-g graded). stsb also
+has degrees-mined, and synonyms-degrees-mined, for which annotators a, b and c were asked for synonyms alone.
 
 Options: --seeds 1 2 3, --only concat vote, --recipe NAME, --precision bf16 (faster on a CPU
 that has it). `stsb` needs $ANGLE_BENCH_DATA (README.md). Finished runs are kept in
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,14 +35,15 @@ from angle_train.recipe import Recipe, find_recipe
 from angle_train.run import FitConfig, fit
 
 ANNOTATORS = ("annotator-a", "annotator-b", "annotator-c")
-DEGREES, GRADER = "annotator-d", "grader-e"
+DEGREES, CONTRAST, GRADER, MINED = "annotator-d", "annotator-f", "grader-e", "grader-g"
 
 
 @dataclass(frozen=True)
 class Task:
     """One corpus: its texts and recorded replies, how its labels are made, and what it is measured on.
 
-    `degrees` are annotator-d's replies, `grades` those of grader-e; `mined`: of mined pairs, not candidates.
+    `purpose` decides the score of antonyms and names the recipe. `degrees` are annotator-d's replies,
+    `grades` those of grader-e; `mined`: of mined pairs, not candidates.
     """
 
     name: str
@@ -50,8 +53,7 @@ class Task:
     grades: Path
     mined: bool
     layers: int | None
-    recipe: str
-    antonym_score: float
+    purpose: str
     random_per_source: int
     dev: tuple[Path, ...]
     test: tuple[Path, ...]
@@ -69,8 +71,7 @@ def cloud_ops() -> Task:
         folder / "grades" / "grader-e.jsonl",
         False,
         None,
-        "cloud-ops",
-        0.2,
+        "opposites",
         1,
         graded,
         graded,
@@ -89,26 +90,20 @@ def stsb() -> Task:
         folder / "llm-stsb" / "grader-e-mined.jsonl",
         True,
         3,
-        "llm-stsb",
-        0.5,
+        "topics",
         1,
         (pairs / "validation.jsonl.gz",),
         (pairs / "test.jsonl.gz",),
     )
 
 
-def candidates(task: Task) -> dict[str, Path]:
-    """Label the texts with every annotator's recorded replies; return the run folders."""
+def candidates(task: Task, names: Sequence[str] = ANNOTATORS, polarity: str | None = None) -> dict[str, Path]:
+    """Label the texts with annotators' recorded replies; return the run folders."""
     runs = {}
-    for name in ANNOTATORS:
-        runs[name] = RESULTS / task.name / "labels" / name
-        label(
-            LabelConfig(
-                EngineConfig(model=name, engine="recorded", replies=task.replies / f"{name}.jsonl"),
-                texts=task.texts,
-                out=runs[name],
-            )
-        )
+    for name in names:
+        runs[name] = RESULTS / task.name / "labels" / "-".join(filter(None, (name, polarity)))
+        engine = EngineConfig(model=name, engine="recorded", replies=task.replies / f"{name}.jsonl")
+        label(LabelConfig(engine, texts=task.texts, out=runs[name], polarity=polarity))
     return runs
 
 
@@ -138,7 +133,18 @@ def data_sets(task: Task) -> dict[str, Path]:
     choices["written"] = (*three, degrees), {"strategy": "vote", "labels": "ordinal"}
     choices["everything"] = (*three, degrees), evidence
     if task.mined:
+        synonyms = candidates(task, polarity="synonym").values()
         choices["degrees-mined"] = (degrees,), evidence
+        choices["synonyms-degrees-mined"] = (*synonyms, degrees), evidence
+    else:
+        written = candidates(task, (CONTRAST,))[CONTRAST]
+        pairs = task.grades.with_name(f"{MINED}-mined.jsonl")
+        mined = RESULTS / task.name / "labels" / MINED
+        engine = EngineConfig(model=MINED, engine="recorded", replies=pairs)
+        score(ScoreConfig(engine, out=mined, pairs=(pairs,)))
+        choices["contrast"] = (written,), {"strategy": "concat", "labels": "ordinal"}
+        choices["all"] = (*three, degrees, written), evidence
+        choices["all-mined"] = choices["all"][0], {"scores": (grades, mined), "pairs": (pairs,)}
     folders = {}
     for name, (used, how) in choices.items():
         out = RESULTS / task.name / "pairs" / name
@@ -147,7 +153,7 @@ def data_sets(task: Task) -> dict[str, Path]:
                 runs=used,
                 out=out,
                 **how,
-                antonym_score=task.antonym_score,
+                purpose=task.purpose,
                 random_per_source=task.random_per_source,
                 ratios=(1.0, 0.0),
             )
@@ -198,7 +204,7 @@ def main() -> None:
     arguments = parser.parse_args()
     configure_logging(quiet=True)
     task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
-    name = arguments.recipe or task.recipe
+    name = arguments.recipe or task.purpose
     recipe = Recipe.from_toml(find_recipe(name)).with_overrides({"precision": arguments.precision})
     folders = {data: folder for data, folder in data_sets(task).items() if data in (arguments.only or [data])}
     home = RESULTS / task.name / Path(name).stem

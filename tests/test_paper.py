@@ -43,7 +43,7 @@ def check(command):
     program, name, *arguments = command
     parsed = PROGRAMS[program].commands[name].make_context(name, list(arguments)).params
     if name == "fit":
-        Recipe.from_toml(find_recipe(parsed["recipe"])).with_overrides(
+        Recipe.from_toml(find_recipe(parsed["recipe"] or "default")).with_overrides(
             parse_settings(parsed["setting"] or [])
         )
     if name == "eval" and not parsed["pairs"]:

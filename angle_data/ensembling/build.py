@@ -17,7 +17,7 @@ from typing import Any
 from angle_data.disjoint import DisjointSets
 from angle_data.ensembling.given import Screened, read_given, screen_given
 from angle_data.ensembling.graders import Judgement, read_grading
-from angle_data.ensembling.labels import ANTONYM_SCORE, LABELS, label_choice, label_given, random_pairs
+from angle_data.ensembling.labels import ANTONYM_SCORES, LABELS, label_choice, label_given, random_pairs
 from angle_data.ensembling.read import Source, group_by_source, peer_grades, read_runs
 from angle_data.ensembling.report import EnsembleSummary, make_card, make_report, rejected_rows, summarise
 from angle_data.ensembling.scale import Scale
@@ -27,11 +27,17 @@ from angle_data.errors import InputError
 from angle_data.jsonl import replace_file, write_jsonl
 from angle_data.locking import hold
 from angle_data.publish.dataset import write_dataset
-from angle_data.records import LabelledPair
+from angle_data.records import PURPOSES, LabelledPair
 from angle_data.splits import check_ratios, draw_split
 from angle_data.text import content_id, normalise, stable_hash
 
 log = logging.getLogger("angle.ensemble")
+
+_QUESTION = (
+    "must opposites be kept apart? You did not say, and they score %g. --purpose opposites: yes "
+    f"({ANTONYM_SCORES['opposites']:g}); --purpose topics: no, they are related "
+    f"({ANTONYM_SCORES['topics']:g}); fit then takes the recipe of that name"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +46,10 @@ class EnsembleConfig:
 
     `pairs` are files of further pairs, `scores` run directories with grades of these and of the candidates.
     `strategy` None means `principled` where candidates are graded and `vote` otherwise; `labels` None means
-    `graded` where grades are used or degrees were asked for and `binary` otherwise. `antonym_score` in 0..1
-    applies to all labels but `binary`; `random_per_source` None means 0 for `binary` labels and 1 for the
-    others, which need a lower end; `max_per_source` None is no cap; `ratios` are the shares of train,
-    validation and test.
+    `graded` where grades are used or degrees were asked for, else `ordinal` with a purpose and `binary`
+    without. `antonym_score` in 0..1 applies to all labels but `binary`, None means that of the `purpose`, see
+    `ANTONYM_SCORES`; `random_per_source` None means 0 for `binary` labels and 1 for the others, which need a
+    lower end; `max_per_source` None is no cap; `ratios` are the shares of train, validation and test.
 
     Raises:
         InputError: A value is unknown or out of its range, or grades are needed and not given.
@@ -53,9 +59,10 @@ class EnsembleConfig:
     out: Path
     strategy: str | None = None
     labels: str | None = None
+    purpose: str | None = None
     pairs: tuple[Path, ...] = ()
     scores: tuple[Path, ...] = ()
-    antonym_score: float = ANTONYM_SCORE
+    antonym_score: float | None = None
     random_per_source: int | None = None
     max_per_source: int | None = None
     ratios: tuple[float, ...] = (0.9, 0.1)
@@ -64,9 +71,15 @@ class EnsembleConfig:
     def __post_init__(self) -> None:
         if self.labels is not None and self.labels not in LABELS:
             raise InputError(f"unknown labels {self.labels!r}; choose one of {', '.join(LABELS)}")
-        if not 0 <= self.antonym_score <= 1:
+        if self.purpose not in (None, *PURPOSES):
+            raise InputError(f"unknown purpose {self.purpose!r}; choose one of {', '.join(PURPOSES)}")
+        if self.labels == "binary" and self.purpose == "topics":
+            raise InputError(
+                "--purpose topics is for --labels ordinal or graded; binary labels keep opposites apart"
+            )
+        if self.antonym_score is not None and not 0 <= self.antonym_score <= 1:
             raise InputError(f"antonym score must lie in 0..1, got {self.antonym_score:g}")
-        if self.labels == "binary" and self.antonym_score != ANTONYM_SCORE:
+        if self.labels == "binary" and self.antonym_score is not None:
             raise InputError(
                 "--antonym-score is for --labels ordinal or graded; binary antonyms have score 0"
             )
@@ -88,6 +101,7 @@ class Choices:
 
     strategy: str
     labels: str
+    antonym_score: float
     random_per_source: int
 
 
@@ -127,6 +141,8 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
     notes = [*grading.notes(labelled), *others.notes()]
     for note in notes:
         log.warning("%s", note)
+    if config.purpose is None and any(choice.candidate.polarity == "antonym" for choice in outcome.kept):
+        log.info(_QUESTION, 0 if chosen.labels == "binary" else chosen.antonym_score)
     settings = _settings(config, chosen, grading)
     if earlier not in (None, settings):
         log.info("%s: replaces a data set that was made with other settings", config.out)
@@ -146,7 +162,8 @@ def build_ensemble(config: EnsembleConfig) -> EnsembleSummary:
 
 def _choose(config: EnsembleConfig, grading: Judgement, *, degrees: bool) -> Choices:
     """Return the settings that the config leaves open."""
-    labels = config.labels or ("graded" if grading.used or degrees else "binary")
+    plain = "ordinal" if config.purpose else "binary"
+    labels = config.labels or ("graded" if grading.used or degrees else plain)
     if labels == "graded" and not (config.scores or degrees):
         raise InputError(
             "--labels graded needs grades or degrees: give --scores RUN of `angle-data llm-score`, or a run "
@@ -158,6 +175,7 @@ def _choose(config: EnsembleConfig, grading: Judgement, *, degrees: bool) -> Cho
     return Choices(
         config.strategy or ("principled" if grading.graded else "vote"),
         labels,
+        ANTONYM_SCORES[config.purpose] if config.antonym_score is None else config.antonym_score,
         (0 if labels == "binary" else 1) if number is None else number,
     )
 
@@ -179,10 +197,11 @@ def _count_graded(outcome: Outcome, grading: Judgement) -> dict[str, int]:
 
 def _settings(config: EnsembleConfig, chosen: Choices, grading: Judgement) -> dict[str, str | int | float]:
     """Return the settings that shape the data, by option name; paths are none of them."""
-    ordinal = {} if chosen.labels == "binary" else {"antonym-score": config.antonym_score}
+    ordinal = {} if chosen.labels == "binary" else {"antonym-score": chosen.antonym_score}
     return {
         "strategy": chosen.strategy,
         "labels": chosen.labels,
+        **({"purpose": config.purpose} if config.purpose else {}),
         **ordinal,
         "random-per-source": chosen.random_per_source,
         "max-per-source": "no cap" if config.max_per_source is None else config.max_per_source,
@@ -227,7 +246,7 @@ def _split(
     # Mined pairs connect nearly all texts: those across splits go, or one split would hold everything.
     others.sift(lambda p: None if where[normalise(p.text1)] == where[normalise(p.text2)] else "across_splits")
     splits: dict[str, list[LabelledPair]] = {name: [] for name in shares}
-    for row in _label(kept, others, config, chosen, grading):
+    for row in _label(kept, others, chosen, grading):
         splits[where[normalise(row.text1)]].append(row)
         if row.supervision == "grades" and row.label:
             alike.join(normalise(row.text1), normalise(row.text2))
@@ -243,7 +262,11 @@ def _split(
     for name, share in shares.items():
         if not splits[name]:
             log.warning("no text fell into %s (%d texts, share %g): it is left out", name, len(texts), share)
-    return {name: pairs for name, pairs in splits.items() if pairs}
+    return {
+        name: [replace(pair, purpose=config.purpose) for pair in pairs]
+        for name, pairs in splits.items()
+        if pairs
+    }
 
 
 def _place(
@@ -265,10 +288,10 @@ def _place(
 
 
 def _label(
-    kept: Sequence[Choice], others: Screened, config: EnsembleConfig, chosen: Choices, grading: Judgement
+    kept: Sequence[Choice], others: Screened, chosen: Choices, grading: Judgement
 ) -> list[LabelledPair]:
     """Return the rows of kept candidates and given pairs."""
-    antonym_score = config.antonym_score
+    antonym_score = chosen.antonym_score
     scale = Scale(kept, others.kept, grading.grades, antonym_score=antonym_score)
     graded = scale if chosen.labels == "graded" and grading.graded else None
     ids = {choice.source.key: choice.source.id for choice in kept}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from angle_data.console import configure_logging, say_result
-from angle_data.ensembling.labels import ANTONYM_SCORE
 
 if TYPE_CHECKING:
     from angle_data.ensembling.report import EnsembleSummary
@@ -35,7 +34,16 @@ def ensemble(
         typer.Option(
             help="binary: 1 or 0. ordinal: as asked for, antonyms between random pairs and synonyms. graded: "
             "as asked for and graded.",
-            show_default="graded with grades or degrees, else binary",
+            show_default="graded with grades or degrees, else ordinal with --purpose, else binary",
+        ),
+    ] = None,
+    purpose: Annotated[
+        str | None,
+        typer.Option(
+            metavar="opposites|topics",
+            help="Must opposites be kept apart? opposites: yes. topics: no, they are related. The data set "
+            "says it to fit, which takes the recipe of that name.",
+            show_default="not said",
         ),
     ] = None,
     pairs: Annotated[
@@ -50,8 +58,12 @@ def ensemble(
         typer.Option(metavar="RUN", help="Folder written by llm-score; may be given several times."),
     ] = None,
     antonym_score: Annotated[
-        float, typer.Option(help="Score of antonyms under ordinal and graded labels, 0 to 1.")
-    ] = ANTONYM_SCORE,
+        float | None,
+        typer.Option(
+            help="Score of antonyms under ordinal and graded labels, 0 to 1.",
+            show_default="0.2 for opposites, else 0.5",
+        ),
+    ] = None,
     random_per_source: Annotated[
         int | None, typer.Option(help="Random pairs per source text.", show_default="binary 0, others 1")
     ] = None,
@@ -72,7 +84,7 @@ def ensemble(
     Every candidate is kept or listed in rejected.jsonl with a reason. The same runs, options and seed give
     the same files.
 
-    Example: angle-data ensemble runs/chatgpt runs/llama --out pairs --labels ordinal
+    Example: angle-data ensemble runs/chatgpt runs/llama --out pairs --purpose opposites
 
     With grades: angle-data ensemble runs/chatgpt runs/llama --pairs mined.jsonl --scores runs/grades
     --out pairs
@@ -86,6 +98,7 @@ def ensemble(
         out=out,
         strategy=strategy,
         labels=labels,
+        purpose=purpose,
         pairs=tuple(pairs or ()),
         scores=tuple(scores or ()),
         antonym_score=antonym_score,

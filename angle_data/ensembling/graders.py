@@ -47,12 +47,13 @@ class Verdict:
 
     `auc` is how often it grades a pair offered as synonym above one offered as antonym, None if it graded one
     polarity alone. `annotators` holds the `auc` on the pairs of each annotator of whom it has 20 grades of
-    either polarity.
+    either polarity. `trusted`: it graded given pairs, and too few others for anything to show how well.
     """
 
     auc: float | None = None
     annotators: Mapping[str, float] = field(default_factory=dict)
     reason: str | None = "graded none of the candidates, or only those it wrote itself"
+    trusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +80,20 @@ class Judgement:
     def notes(self, labelled: Mapping[str, int] | None) -> list[str]:
         """Return what to know about the grades, a line each, for the terminal and the card.
 
-        Graders that are not used, annotators whose polarities disagree with the grades, pairs without a
-        grade. `labelled` counts the kept pairs whose score rests on their own grades (`graded`) and on
-        those of others (`expected`); it is None for labels other than `graded`.
+        Graders that are not used, or that nothing checks, annotators whose polarities disagree with the
+        grades, pairs without a grade. `labelled` counts the kept pairs whose score rests on their own grades
+        (`graded`) and on those of others (`expected`); it is None for labels other than `graded`.
         """
         lines = [
             f"{grader} {verdict.reason}: its grades are not used"
             for grader, verdict in self.verdicts.items()
             if verdict.reason is not None
+        ]
+        lines += [
+            f"{grader} graded given pairs and fewer than {_LEAST_GRADES} candidates of either polarity: "
+            "its grades are believed, and nothing shows how good they are"
+            for grader, verdict in self.verdicts.items()
+            if verdict.trusted
         ]
         odd: dict[str, dict[str, float]] = {}
         for grader in self.used:
@@ -127,6 +134,7 @@ class Judgement:
             "graded_pairs": self.graded,
             **({"labelled": dict(labelled)} if labelled else {}),
             **({"finished": False} if self.read.unfinished else {}),
+            **({} if self.read.usd is None else {"usd": self.read.usd}),
             "sha256": self.read.digest,
         }
         return {"graders": graders, "scores": scores}
@@ -198,6 +206,7 @@ def judge(sources: Sequence[Source], grades: Grades, given: Collection[tuple[str
 
 def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades, *, known: bool) -> Verdict:
     found: dict[str, _Sides] = {}
+    trusted = known
     for pair in pairs:
         grade = peer_grades(grades, pair.key, pair.models).get(grader)
         if grade is None:
@@ -215,7 +224,7 @@ def _verdict(grader: str, pairs: Sequence[Merged], grades: Grades, *, known: boo
         name: area for name, area in areas.items() if name != _ALL and name in enough and area is not None
     }
     if auc is None or _ALL not in enough:
-        return Verdict(auc, single, None)
+        return Verdict(auc, single, None, trusted)
     fair = list(single.values()) or [auc]
     if max(fair) >= _LEAST_AUC and median_high(fair) > 1 - _LEAST_AUC:
         return Verdict(auc, single, None)

@@ -85,13 +85,14 @@ class GradeSet:
     """The grades of all runs: `grades` by pair, `rows` read by grader, and a `digest` of them.
 
     A pair that a grader graded more than once has the mean. `digest` does not depend on the order of rows.
-    `unfinished` says whether any run is.
+    `unfinished` says whether any run is, `usd` what all cost, where that is known.
     """
 
     grades: Grades
     rows: dict[str, int]
     digest: str
     unfinished: bool = False
+    usd: float | None = None
 
 
 NOTHING_READ = GradeSet(NO_GRADES, {}, "")
@@ -156,6 +157,7 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
     grades: dict[tuple[str, str], dict[str, list[float]]] = {}
     rows: dict[str, int] = {}
     unfinished = False
+    costs = [_read_run_file(path).get("usd") for path in paths]
     for path in paths:
         if not (file := path / "scores.jsonl").is_file():
             raise InputError(
@@ -174,7 +176,9 @@ def read_scores(paths: Sequence[Path]) -> GradeSet:
     digest = hashlib.sha256()
     for (one, other), found in means.items():
         digest.update(f"{one}\n{other}\n{found}\n".encode())
-    return GradeSet(means, dict(sorted(rows.items())), digest.hexdigest(), unfinished)
+    known = [float(cost) for cost in costs if cost is not None]
+    usd = math.fsum(known) if len(known) == len(costs) else None
+    return GradeSet(means, dict(sorted(rows.items())), digest.hexdigest(), unfinished, usd)
 
 
 def peer_grades(grades: Grades, pair: tuple[str, str], supporters: Collection[str]) -> dict[str, float]:

@@ -118,7 +118,8 @@ def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult
     still worked on, the server went away, or some requests failed: the same command goes on; 130 interrupted
     (Ctrl-C, SIGTERM, SIGHUP). What was answered is written in every case.
 
-    Example: angle-data llm-label --model chatgpt --texts notes.jsonl --out runs/chatgpt --max-usd 5
+    Example: angle-data llm-label --model chatgpt --prompts structured --texts notes.jsonl --out runs/chatgpt
+    --max-usd 5
     """
     from angle_data.labelling.label import label, plan_label
     from angle_data.labelling.pilot import pilot

@@ -44,8 +44,9 @@ class LabelConfig:
     size: int | None = option("Sentences to ask for, per text and polarity.", None, shown="2")
     polarity: str | None = option("both, synonym or antonym.", None, shown="both")
     prompts: str = option(
-        "paper, structured, degrees (a sentence for each degree of similarity, 5 to 1), or a folder of "
-        "prompts.",
+        "structured (recommended: keeps facts and terms, answers as JSON), contrast (for opposites "
+        "that must be kept apart: paraphrases in other words, contradictions in the same words), degrees (a "
+        "sentence for each degree of similarity, 5 to 1), paper (as published), or a folder of prompts.",
         "paper",
     )
     text_field: str = option("Field or column of the text.", "text")

@@ -1,4 +1,4 @@
-"""Fills a page of this folder: one file that opens without a network and builds itself from its data."""
+"""Fills `page.html` with a part of this folder: one file that opens without a network and shows its data."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from angle_data.jsonl import replace_file
 
 
 def write_page(path: Path, name: str, data: dict[str, Any]) -> None:
-    """Write the page `name` to `path`, atomically; it shows what stands in `data` as text, never as HTML."""
-    page, style = (Path(__file__).with_name(n).read_text("utf-8") for n in (f"{name}.html", "style.css"))
+    """Write the page with the part `name` to `path`, atomically; `data` is shown as text, never as HTML."""
+    files = (Path(__file__).with_name(n) for n in ("page.html", "style.css", f"{name}.html"))
+    page, style, part = (file.read_text("utf-8").rstrip("\n") for file in files)
     # A script ends at the first "</"; in JSON that can stand in strings only.
     shown = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+    for place, content in {"name": name, "style": style, "part": part, "data": shown}.items():
+        page = page.replace(f"{{{{{place}}}}}", content)
     with replace_file(path) as stream:
-        stream.write(page.replace("{{style}}", style).replace("{{data}}", shown))
+        stream.write(f"{page}\n")
 
 
 def check_ending(option: str, path: Path, ending: str) -> None:

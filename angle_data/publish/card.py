@@ -26,6 +26,7 @@ _COLUMNS = """\
 | `models` | list of string | the annotators that offered the pair; empty for others |
 | `flags` | list of string | notes such as `near_copy` |
 | `supervision` | string | what the score rests on: `polarity`, `degrees`, `grades` or `random` |"""
+_PURPOSE = "| `purpose` | string | what the set is for: to keep `opposites` apart, or `topics` together |"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ def render_card(splits: Mapping[str, Sequence[LabelledPair]], card: Card) -> str
     # folders are cached by that block alone, and two data sets that share it are taken for each other.
     making = "\n".join(f"- {line}" for line in card.making)
     limits = "\n".join(f"- {line}" for line in card.limits)
+    stated = any(pair.purpose for pairs in splits.values() for pair in pairs)
+    columns = f"{_COLUMNS}\n{_PURPOSE}" if stated else _COLUMNS
     return f"""\
 ---
 # No licence is stated: add "license: ..." before you publish this data set.
@@ -75,7 +78,7 @@ pairs = load_dataset("path/to/this/folder")
 
 ## Columns
 
-{_COLUMNS}
+{columns}
 
 ## Statistics
 

@@ -7,7 +7,6 @@ states a licence: only the owner of the texts can.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 
 from angle_data.publish.card import Card, data_file, render_card
@@ -35,5 +34,6 @@ def _write_parquet(path: Path, pairs: Sequence[LabelledPair]) -> None:
 
     text, texts, number = pa.string(), pa.list_(pa.string()), pa.float64()
     kinds = {"label": pa.int64(), "score": number, "weight": number, "models": texts, "flags": texts}
-    schema = pa.schema([(field.name, kinds.get(field.name, text)) for field in fields(LabelledPair)])
-    parquet.write_table(pa.Table.from_pylist([pair.to_dict() for pair in pairs], schema=schema), path)
+    rows = [pair.to_dict() for pair in pairs]
+    schema = pa.schema([(name, kinds.get(name, text)) for name in rows[0]])
+    parquet.write_table(pa.Table.from_pylist(rows, schema=schema), path)

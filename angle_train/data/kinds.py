@@ -1,4 +1,4 @@
-"""Kinds of labels: how training pairs tell theirs, and what a recipe that states nothing takes for each.
+"""What training pairs say of their recipe: which it is, and what it takes where it states nothing.
 
 Imports no torch.
 """
@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
 
 from angle_data.errors import InputError
-from angle_train.data.pairs import DEGREES, GRADES, POLARITY, RANDOM, PairSet
-from angle_train.recipe import AUTO, Recipe
+from angle_data.records import PURPOSES
+from angle_train.data.pairs import DEGREES, GRADES, POLARITY, RANDOM, PairSet, name_of
+from angle_train.data.sources import stated_purpose
+from angle_train.recipe import AUTO, Recipe, find_recipe
 
 log = logging.getLogger("angle.fit")
 
@@ -77,6 +79,37 @@ def kind_of(pairs: PairSet) -> tuple[str, str]:
     if scores == 2:
         return "binary", f"{total} pairs have two scores"
     return "graded", f"{total} pairs have {scores} scores"
+
+
+def choose_recipe(given: str | Recipe | None, data: Sequence[str]) -> tuple[Recipe, str]:
+    """Return the recipe for the pairs of `data`, and why it is that one, if there is something to say.
+
+    Args:
+        given: A recipe, or the name or file of one; None for that of what the pairs are for, see
+            `sources.stated_purpose`: sources that do not say follow those that do, and if none does, it is
+            `default`.
+        data: Sources of training pairs.
+
+    Raises:
+        InputError: There is no such recipe, or the sources are for different purposes and none is given.
+    """
+    if isinstance(given, Recipe):
+        return given, ""
+    said = {spec: purpose for spec in data if (purpose := stated_purpose(spec))}
+    made = " and ".join(f"{name_of(spec)} for {purpose}" for spec, purpose in said.items())
+    purposes = sorted(set(said.values()))
+    if given is None and len(purposes) > 1:
+        raise InputError(
+            f"must opposites be kept apart? The pairs disagree: {made}; --recipe "
+            f"{' or --recipe '.join(purposes)} decides"
+        )
+    name = given or (purposes or ["default"])[0]
+    recipe = Recipe.from_toml(find_recipe(name))
+    if given is None and purposes:
+        return recipe, f"recipe {name}: ensemble --purpose made {made}"
+    if name in PURPOSES and set(purposes) - {name}:
+        return recipe, f"recipe {name}, as given, although ensemble --purpose made {made}"
+    return recipe, ""
 
 
 def settle(recipe: Recipe, pairs: PairSet) -> Recipe:

@@ -169,7 +169,7 @@ def load_pairs(
         raise InputError(f"{spec}: all {len(raw)} scores are {raw[0]:g}; nothing can be ranked")
     has_source = all(row.get("source_id") is not None for _, row in items)
     pairs = PairSet(
-        name=_name(spec, split if is_dataset(spec) else rows if "split" in items[0][1] else None),
+        name=name_of(spec, split if is_dataset(spec) else rows if "split" in items[0][1] else None),
         text1=[text_in(row, texts[0], place, blank=False) for place, row in items],
         text2=[text_in(row, texts[1], place, blank=False) for place, row in items],
         score=(raw - found.low) / (found.high - found.low),
@@ -435,7 +435,8 @@ def _supervision(items: list[Item]) -> list[str] | None:
     return found if any(found) else None
 
 
-def _name(spec: str, part: str | None) -> str:
+def name_of(spec: str, part: str | None = None) -> str:
+    """Return a short name for a source, and a part of it."""
     path = Path(spec.removeprefix(HUB_PREFIX))
     # angle-data writes DIR/dataset: there the parent's name says more.
     base = path.resolve().parent.name if path.name == "dataset" else path.name
@@ -461,7 +462,7 @@ def distinct_names(sets: Sequence[PairSet], specs: Sequence[str]) -> list[PairSe
 
 
 def _folder(spec: str) -> str:
-    """Return the name of the folder that holds what `_name` names a set after."""
+    """Return the name of the folder that holds what `name_of` names a set after."""
     path = Path(spec.removeprefix(HUB_PREFIX))
     return (path.parent.parent if path.name == "dataset" else path.parent).name
 

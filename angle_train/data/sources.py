@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
+from angle_data.records import PURPOSES
 from angle_data.tables import TABLE_KINDS, Rows, is_table, read_table
 
 log = logging.getLogger("angle.pairs")
@@ -82,13 +83,32 @@ def dataset_splits(spec: str) -> list[str]:
     return sorted({file.name.split("-")[0] for file in _data_directory(Path(spec)).glob("*-*.parquet")})
 
 
+def stated_purpose(spec: str) -> str | None:
+    """Return what a source says its pairs are for, see `records.PURPOSES`; None if it does not.
+
+    `angle-data ensemble --purpose` writes it into every row, and the first one is read.
+
+    Raises:
+        InputError: The source cannot be read.
+    """
+    splits = dataset_splits(spec) or ["train"]
+    _, row = next(iter(read_rows(spec, "train" if "train" in splits else splits[0])), ("", {}))
+    purpose = row.get("purpose")
+    return purpose if purpose in PURPOSES else None
+
+
 def labels_usd(spec: str) -> float:
-    """Return what the labels of a dataset directory cost, by the report beside it; 0 if that is not known."""
+    """Return what the labels of a dataset directory cost, by the report beside it; 0 if that is not known.
+
+    That is what annotators' runs and graders' together cost.
+    """
     if spec.startswith(HUB_PREFIX) or not Path(spec).is_dir():
         return 0.0
     try:
-        report = (_data_directory(Path(spec)).parent.parent / "report.json").read_text(encoding="utf-8")
-        costs = [run["usd"] for run in json.loads(report)["runs"]]
+        text = (_data_directory(Path(spec)).parent.parent / "report.json").read_text(encoding="utf-8")
+        report = json.loads(text)
+        paid = [*report["runs"], *([report["scores"]] if "scores" in report else [])]
+        costs = [run["usd"] for run in paid]
     except (OSError, ValueError, LookupError, TypeError):
         return 0.0
     return float(sum(costs))

@@ -110,7 +110,9 @@ def _about(report: FitReport) -> str:
     learned = [
         f"{note.pairs:,} pairs of {note.name}" for note in report.data if note.role in ("train", "human")
     ]
-    return f"Backbone {report.base}, tuned on {' and '.join(learned)}."
+    reason = report.details.get("reason", "")
+    why = f" {reason[0].upper()}{reason[1:]}." if reason else ""
+    return f"Backbone {report.base}, tuned on {' and '.join(learned)}.{why}"
 
 
 def _write(path: Path, **content: Any) -> None:

@@ -197,7 +197,7 @@ class FitReport:
             share of the backbone, and the dev score of each share that was tried), `lengths` (tokens a text),
             `processes`, `analysis` (for each set of pairs that is shown, what `space_figures` returns),
             `comparisons` (its `levels.Level`), `base_model` (the backbone's id on the hub, where it has one),
-            `command` (which repeats the run).
+            `command` (which repeats the run), `reason` (why that recipe, where the pairs said it).
             Where `folds` chose the backbone no run on all pairs was made: 0 steps.
     """
 

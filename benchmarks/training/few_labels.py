@@ -112,7 +112,7 @@ def main() -> None:
     task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
     pairs = [llm_pairs(task, arguments.size)]
     part = f"-of-{arguments.size}" if arguments.size else ""
-    base = Recipe.from_toml(find_recipe(task.recipe))
+    base = Recipe.from_toml(find_recipe(task.purpose))
     steps = Schedule(base.training, sum(len(load_pairs(source)) for source in pairs)).steps
     scores: dict[str, list[float]] = {}
     for seed in arguments.seeds:

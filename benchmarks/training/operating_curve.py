@@ -138,7 +138,7 @@ def trained(kind: str, number: int) -> dict[str, Any]:
     }
     if kind == "scores":
         values |= {"cosine_weight": 1.0, "in_batch_weight": 0.0, "angle_weight": 0.0}
-    recipe = Recipe.from_toml(find_recipe("llm-stsb")).with_overrides(values)
+    recipe = Recipe.from_toml(find_recipe("topics")).with_overrides(values)
     model = load_for_training(str(minilm(3)), BackboneConfig(), "", 64)
     backbone = [evaluate_model(model, each).tolist() for each in sets]
     evaluator = DevEvaluator(sets, shares=_SHARES)

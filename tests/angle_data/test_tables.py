@@ -88,7 +88,11 @@ def test_a_missing_required_column_is_named_with_those_there_are(tmp_path, name)
     [
         ("t.csv", b"a,b\n1,2\n3\n", r"t.csv:3: expected 2 fields as in the header; quote texts with commas"),
         ("t.csv", b"a,b\n1,2,3\n", r"t.csv:2: expected 2 fields"),
-        ("t.csv", b"a;b\n1;2,3\n", r"t.csv:1: the fields must stand between commas, not between semicolons"),
+        (
+            "t.csv",
+            b"a;b\n1;2;3\n",
+            r"t.csv:2: expected 2 fields as in the header; quote texts with semicolons",
+        ),
         ("t.csv", b"a\tb\n1\t2\n", r"t.csv:1: the fields must stand between commas, not between tabs"),
         ("t.csv", b'a,b\n1,"2\n', r"t.csv:\d: not valid CSV"),
         ("t.csv", b"a,b\n1,\xff\xfe\n", r"t.csv:\d: not UTF-8 text"),
@@ -111,6 +115,15 @@ def test_damaged_and_unknown_files_are_named(tmp_path, name, content, message):
     with pytest.raises(InputError, match=message) as caught:
         list(read_table(tmp_path / name))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+def test_fields_may_stand_between_semicolons_as_where_a_comma_is_the_decimal_point(tmp_path, start):
+    (tmp_path / "t.csv").write_bytes(start + b'a;b\r\n"one; two, three";3,5\r\n')
+    [(place, row)] = read_table(tmp_path / "t.csv", require=["b"])
+    assert (place.endswith("t.csv:2"), row) == (True, {"a": "one; two, three", "b": "3,5"})
+    with pytest.raises(InputError, match="no column 'c'; columns found: a, b"):
+        list(read_table(tmp_path / "t.csv", require=["c"]))
 
 
 def test_an_empty_csv_file_has_no_rows_and_lacks_nothing(tmp_path):

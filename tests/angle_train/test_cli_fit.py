@@ -6,10 +6,12 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import pytest
+from datasets import Dataset
 
-from angle_train.recipe import Recipe
+from angle_train.recipe import Recipe, find_recipe
 
 TINY_RUN = """
 [training]
@@ -73,6 +75,33 @@ def test_fit_prints_table_and_verdict_and_writes_everything(run, options):
     assert (code, again) == (0, out)
     assert "already finished; --overwrite runs it again" in err
     assert run("fit", *flat(options), "--quiet") == (0, "", "")
+
+
+def test_what_a_data_set_is_for_names_the_recipe_and_its_cost_stands_in_the_report(run, options, tmp_path):
+    rows = [
+        json.loads(line) | {"purpose": "opposites"} for line in options["--data"].read_text().splitlines()
+    ]
+    (tmp_path / "pairs" / "dataset" / "data").mkdir(parents=True)
+    options["--data"] = tmp_path / "pairs" / "dataset"
+    rows = [{**row, "score": row["score"] / 5} for row in rows]
+    Dataset.from_list(rows).to_parquet(options["--data"] / "data" / "train-00000-of-00001.parquet")
+    (tmp_path / "pairs" / "report.json").write_text('{"runs": [{"usd": 1.25}], "scores": {"usd": 0.25}}')
+    del options["--recipe"]
+    code, _, err = run("fit", *flat(options), "--epochs", 1, "--set", "batch_size=32")
+    assert code == 0, err
+    reason = "recipe opposites: ensemble --purpose made pairs for opposites"
+    assert err.count(f"{reason}\n") == 1
+    report = json.loads((options["--out"] / "report.json").read_text())
+    assert report["details"]["reason"] == reason
+    page = (options["--out"] / "report.html").read_text()
+    assert reason[1:] in page
+    assert "the labels cost 1.50 USD" in page
+    ran, wanted = (
+        Recipe.from_toml(options["--out"] / "recipe.toml"),
+        Recipe.from_toml(find_recipe("opposites")),
+    )
+    assert ran.training == replace(wanted.training, epochs=1.0, batch_size=32)
+    assert ran.objective.transitive
 
 
 def test_options_override_the_recipe(run, options):

@@ -229,6 +229,9 @@ def test_recipes_are_found_by_name_or_path(tmp_path):
     assert find_recipe("mine.toml") == Path("mine.toml")
     with pytest.raises(InputError, match=r"no recipe is called 'defualt', did you mean 'default'\?"):
         find_recipe("defualt")
+    for old, new in {"cloud-ops": "opposites", "llm-stsb": "topics"}.items():
+        with pytest.raises(InputError, match=f"'{old}' is called '{new}' now: --recipe {new}"):
+            find_recipe(old)
     with pytest.raises(InputError, match=r"missing.toml: no such recipe file"):
         Recipe.from_toml(tmp_path / "missing.toml")
 

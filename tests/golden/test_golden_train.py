@@ -102,12 +102,12 @@ FITS = {
     ),
     "llm-folds": lambda inputs, voted: (
         "--data", voted / "dataset", "--human", inputs / "human.jsonl", "--test", inputs / "test.jsonl",
-        "--recipe", "cloud-ops", "--epochs", 1, "--set", "folds=2", "--set", "human_weight=2",
+        "--recipe", "opposites", "--epochs", 1, "--set", "folds=2", "--set", "human_weight=2",
         "--merge-back", "auto", "--max-seq-length", "auto", "--drop-leaks",
     ),
     "llm-dev": lambda inputs, voted: (
         "--data", voted / "dataset", "--dev", inputs / "dev.jsonl", "--test", inputs / "test.jsonl",
-        "--recipe", "cloud-ops", "--epochs", 1, "--learning-rate", 1e-3, "--set", "gradient_cache=true",
+        "--recipe", "opposites", "--epochs", 1, "--learning-rate", 1e-3, "--set", "gradient_cache=true",
         "--set", "matryoshka_dims=[16]", "--set", "swap=false",
     ),
     "lora": lambda inputs, voted: (

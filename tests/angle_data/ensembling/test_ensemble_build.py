@@ -292,6 +292,8 @@ def test_build_refuses_bad_runs(runs: tuple[Path, ...], tmp_path: Path) -> None:
     [
         ({"labels": "best"}, "unknown labels 'best'; choose one of binary, graded, ordinal"),
         ({"pairs": (Path("p"),)}, "--pairs needs grades: make some with `angle-data llm-score --pairs FILE"),
+        ({"purpose": "search"}, "unknown purpose 'search'; choose one of opposites, topics"),
+        ({"labels": "binary", "purpose": "topics"}, "--purpose topics is for --labels ordinal or graded"),
         ({"antonym_score": 1.5}, "antonym score must lie in 0..1, got 1.5"),
         ({"labels": "binary", "antonym_score": 0.2}, "--antonym-score is for --labels ordinal or graded"),
         ({"random_per_source": -1}, "random pairs per source must be 0 or more, got -1"),
@@ -316,6 +318,30 @@ def test_what_does_not_go_with_the_runs_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         build_ensemble(EnsembleConfig(runs, tmp_path / "out", **options))
+
+
+@pytest.mark.parametrize(
+    ("options", "labels", "score"),
+    [
+        ({"purpose": "opposites"}, "ordinal", 0.2),
+        ({"purpose": "topics"}, "ordinal", 0.5),
+        ({"purpose": "opposites", "antonym_score": 0.1}, "ordinal", 0.1),
+        ({"purpose": "opposites", "labels": "binary"}, "binary", 0.0),
+        ({"labels": "ordinal"}, "ordinal", 0.5),
+        ({}, "binary", 0.0),
+    ],
+)
+def test_what_the_pairs_are_for_scores_antonyms_and_stands_in_every_row_of_any_copy(
+    runs: tuple[Path, ...], tmp_path: Path, options: dict[str, Any], labels: str, score: float
+) -> None:
+    summary = build_ensemble(EnsembleConfig(runs, tmp_path / "out", **options))
+    loaded = load_dataset(str(summary.dataset), cache_dir=str(tmp_path / "cache"))
+    rows = [row for split in loaded.values() for row in split]
+    assert {row["score"] for row in rows if row["polarity"] == "antonym"} == {score}
+    assert {row.get("purpose", "no column") for row in rows} == {options.get("purpose", "no column")}
+    settings = json.loads((tmp_path / "out" / "report.json").read_text())["settings"]
+    assert (settings["labels"], settings.get("purpose")) == (labels, options.get("purpose"))
+    assert ("| `purpose` |" in (summary.dataset / "README.md").read_text()) == ("purpose" in options)
 
 
 def test_build_refuses_to_write_over_other_files_or_into_a_run(

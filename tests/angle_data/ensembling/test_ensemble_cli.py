@@ -33,7 +33,8 @@ def write_run(path: Path, sources: int) -> Path:
 
 def test_ensemble_prints_where_everything_went(run: Path, tmp_path: Path) -> None:
     result = angle_data(run, "--out", tmp_path / "out", "--labels", "ordinal", "--ratios", "1")
-    assert (result.returncode, result.stderr) == (0, "")
+    assert (result.returncode, result.stderr.count("\n")) == (0, 1)
+    assert result.stderr.startswith("must opposites be kept apart? You did not say, and they score 0.5. ")
     again = angle_data(run, "--out", tmp_path / "out", "--labels", "ordinal", "--ratios", "1", "--quiet")
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
     assert result.stdout.splitlines() == [
@@ -95,7 +96,8 @@ def test_ensemble_with_grades(tmp_path: Path) -> None:
     (run / "candidates.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     scores = [part for folder in folders for part in ("--scores", folder)]
     options = "--strategy principled --labels graded"
-    result = angle_data(run, "--out", tmp_path / "out", *scores, *options.split(), "--ratios", "1")
+    options += " --purpose topics --ratios 1"
+    result = angle_data(run, "--out", tmp_path / "out", *scores, *options.split())
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines()[:3] == [
         "candidates  300 = 200 kept + 100 dropped",

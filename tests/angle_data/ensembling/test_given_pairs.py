@@ -99,7 +99,8 @@ def test_graded_pairs_become_rows_and_others_are_dropped_with_a_reason(
     report = json.loads((run.parent / "out" / "report.json").read_text())
     assert report["given"] == summary.given
     assert report["scores"]["unknown_pairs"] == 0
-    (said,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    unchecked, said = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert unchecked.startswith("x graded given pairs and fewer than 20 candidates of either polarity: its")
     assert said.startswith(
         "10 of 33 given pairs have no grade that is used and are left out: `angle-data llm-"
     )

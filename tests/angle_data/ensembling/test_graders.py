@@ -85,6 +85,20 @@ def test_a_grader_of_one_polarity_is_used() -> None:
     assert judgement.used == ["x"]
 
 
+@pytest.mark.parametrize(("number", "trusted"), [(0, True), (38, True), (40, False)])
+def test_a_grader_of_given_pairs_that_nothing_checks_is_said(number: int, trusted: bool) -> None:
+    rows = candidates("a")
+    given = pair_key("One text.", "Another.")
+    grades = {**graded(rows[:number], "x"), given: {"x": 3.0}}
+    judgement = judge(group_by_source(rows), grades, {given})
+    assert judgement.used == ["x"]
+    said = (
+        "x graded given pairs and fewer than 20 candidates of either polarity: its grades are believed, and"
+    )
+    assert any(note.startswith(said) for note in judgement.notes(None)) == trusted
+    assert "x graded given pairs" not in str(judge(group_by_source(rows), graded(rows, "x")).notes(None))
+
+
 def test_a_grader_of_its_own_or_of_other_pairs_is_not_used() -> None:
     rows = candidates("a", "b")
     mine = [row for row in rows if row.model == "a"]

@@ -66,6 +66,17 @@ def card(run: Path, out: str) -> str:
     return (run.parent / out / "dataset" / "README.md").read_text()
 
 
+@pytest.mark.parametrize(("costs", "usd"), [((0.25, 0.5), 0.75), ((0.25, None), None)])
+def test_the_cost_of_the_grades_is_reported_where_all_of_it_is_known(
+    run: Path, costs: tuple[float | None, ...], usd: float | None
+) -> None:
+    folders = [grade(run, grader) for grader in ("x", "y")]
+    for folder, cost in zip(folders, costs, strict=True):
+        (folder / "run.json").write_text(json.dumps({"usd": cost}))
+    build(run, "out", *folders)
+    assert report(run, "out")["scores"].get("usd") == usd
+
+
 # Of the 24 x 24 comparisons, 144 are won (neither is confused), 144 lost (both are); where one is, the later
 # candidate wins: 78 and 66 times the synonym. In all 288 of 576.
 POOR = "poor hardly tells synonyms from antonyms (area under the curve 0.50, 0.75 is needed)"

@@ -141,9 +141,15 @@ def test_bad_input_is_one_clear_line(tmp_path, texts, options, message):
     assert not (tmp_path / "mined.jsonl").exists()
 
 
-def test_only_what_mine_wrote_is_written_over(tmp_path):
+def test_only_what_mine_wrote_is_written_over_and_other_pairs_not_without_a_word(tmp_path, caplog):
+    caplog.set_level("INFO", logger="angle")
     draw(tmp_path, sentences()[:9], n=5)
+    draw(tmp_path, sentences()[:9], n=5)
+    assert caplog.messages == []
     _, rows = draw(tmp_path, sentences()[:9], n=6)
+    assert ["mined.jsonl: replaces 5 pairs that were drawn from" in said for said in caplog.messages] == [
+        True
+    ]
     out = tmp_path / "mined.jsonl"
     graded = "".join(json.dumps({**row, "score": 3}) + "\n" for row in rows)
     for content in (graded, "my notes\n", '{"text1": "a", "text2": "b"}\n'):

@@ -36,10 +36,10 @@ def test_every_built_in_set_loads_and_its_prompts_differ(name):
 
 
 def test_the_built_in_sets():
-    assert builtin_names() == ["degrees", "paper", "structured"]
+    assert builtin_names() == ["contrast", "degrees", "paper", "structured"]
 
 
-@pytest.mark.parametrize("name", ["structured", "degrees"])
+@pytest.mark.parametrize("name", ["structured", "contrast", "degrees"])
 def test_sets_that_ask_for_json_show_it_and_put_the_sentence_last(name):
     for asked, prompt in load_prompts(name).items():
         rendered = prompt.fill({"size": "2", "text": "A dog runs."})
@@ -108,7 +108,7 @@ def test_a_faulty_prompt_names_its_file(tmp_path, content, message):
 def test_an_unknown_set_lists_the_known_ones():
     with pytest.raises(
         InputError,
-        match=r"--prompts fancy: neither a folder nor a built-in .*\(degrees, paper, structured\)",
+        match=r"--prompts fancy: neither a folder nor a built-in .*\(contrast, degrees, paper, structured\)",
     ):
         load_prompts("fancy")
 

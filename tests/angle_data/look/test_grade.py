@@ -20,13 +20,13 @@ def table(path):
         return list(csv.DictReader(stream))
 
 
-def fill(path, *scores):
+def fill(path, *scores, mark=","):
     """Write scores into the sheet as a spreadsheet would, the rest with 0 to 4.5 in turn."""
     rows = table(path)
     for number, row in enumerate(rows):
         row["score"] = scores[number] if number < len(scores) else str(number % 10 / 2)
     with path.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0])
+        writer = csv.DictWriter(stream, rows[0], delimiter=mark)
         writer.writeheader()
         writer.writerows(rows)
     return rows
@@ -76,14 +76,15 @@ def test_numbers_that_leave_a_split_empty_are_refused(pairs, options):
         draw_pairs(pairs, **options)
 
 
-def test_a_filled_sheet_becomes_dev_and_test_pairs_that_training_reads(pairs, tmp_path):
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_a_filled_sheet_becomes_dev_and_test_pairs_that_training_reads(pairs, tmp_path, mark):
     sheet = tmp_path / "my.csv"
     write_grading(sheet, draw_pairs(pairs, n=30)[0])
     assert sheet.read_bytes().startswith(b"\xef\xbb\xbf")
     rows = table(sheet)
     assert list(rows[0]) == ["sentence1", "sentence2", "score", "split"]
     assert {row["score"] for row in rows} == {""}
-    filled = fill(sheet, "", "3,5", " 2. ")
+    filled = fill(sheet, "", "3,5", " 2. ", mark=mark)
     assert finish_grading(sheet) == {
         str(tmp_path / "my-dev.csv"): sum(row["split"] == "dev" for row in filled if row["score"]),
         str(tmp_path / "my-test.csv"): sum(row["split"] == "test" for row in filled if row["score"]),

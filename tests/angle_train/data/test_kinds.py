@@ -9,10 +9,47 @@ import numpy as np
 import pytest
 
 from angle_data.errors import InputError
-from angle_train.data.kinds import PRESETS, kind_of, settle
+from angle_train.data.kinds import PRESETS, choose_recipe, kind_of, settle
 from angle_train.data.pairs import PairSet, join, load_pairs
 from angle_train.data.splits import load_run_data
-from angle_train.recipe import Kind, Recipe, builtin_recipes
+from angle_train.recipe import Kind, Recipe, builtin_recipes, find_recipe
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "recipe", "reason"),
+    [
+        (None, ["opposites"], "opposites", "recipe opposites: ensemble --purpose made 0 for opposites"),
+        (None, ["topics", None, "topics"], "topics", "ensemble --purpose made 0 for topics and 2 for topics"),
+        (None, [None, "shopping"], "default", ""),
+        (None, [], "default", ""),
+        ("topics", ["topics"], "topics", ""),
+        ("topics", [None], "topics", ""),
+        ("default", ["topics"], "default", ""),
+        ("topics", ["topics", "opposites"], "topics", "recipe topics, as given, although ensemble --purpose"),
+    ],
+)
+def test_what_the_pairs_are_for_names_the_recipe_unless_one_is_given(tmp_path, given, said, recipe, reason):
+    chosen, why = choose_recipe(given, for_purposes(tmp_path, said))
+    assert chosen == Recipe.from_toml(find_recipe(recipe))
+    assert reason in why
+    assert bool(reason) == bool(why)
+
+
+def test_pairs_for_different_purposes_leave_the_recipe_to_the_user(tmp_path):
+    data = for_purposes(tmp_path, ["topics", "opposites"])
+    with pytest.raises(
+        InputError, match=r"disagree: 0 for topics and 1 for opposites; --recipe opposites or"
+    ):
+        choose_recipe(None, data)
+    assert choose_recipe(Recipe(), data) == (Recipe(), "")
+
+
+def for_purposes(folder, purposes):
+    """A file of pairs for each purpose, or without the column."""
+    for number, purpose in enumerate(purposes):
+        row = {"text1": "a", "text2": "b", "score": 1} | ({"purpose": purpose} if purpose else {})
+        (folder / f"{number}.jsonl").write_text(json.dumps(row) + "\n")
+    return [str(folder / f"{number}.jsonl") for number in range(len(purposes))]
 
 
 def pairs_of(scores, supervision=None):

@@ -149,6 +149,28 @@ def test_without_graded_pairs_sources_alone_are_held_out():
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("supervision", ["grades", None])
+@given(texts=st.integers(60, 200), each=st.integers(2, 5), seed=st.integers(0, 9))
+def test_of_pairs_that_all_hang_together_texts_are_held_out_with_the_pairs_among_them(
+    supervision, texts, each, seed
+):
+    """Every text with its neighbours in a ring, and a tenth of the pairs of any two."""
+    generator = np.random.default_rng(seed)
+    found = {
+        (a, (a + step + 1) % texts) if generator.random() > 0.1 else tuple(generator.choice(texts, 2, False))
+        for a in range(texts)
+        for step in range(each)
+    }
+    pairs = made([(f"text {a}", f"Text {b}!") for a, b in sorted(found)])
+    pairs = replace(pairs, supervision=supervision and [supervision] * len(pairs))
+    train, dev = hold_out(pairs, 0.1, seed)
+    parts = [{normalise(text) for text in (*part.text1, *part.text2)} for part in (train, dev)]
+    assert not parts[0] & parts[1]
+    assert 0.05 * len(pairs) <= len(dev) <= 0.1 * len(pairs) + 2 * each
+    assert len(train) + len(dev) >= 0.75 * len(pairs)
+    assert dev.sha256() == hold_out(pairs, 0.1, seed)[1].sha256()
+
+
 def test_human_pairs_are_on_a_scale_of_their_own(rows, tmp_path, caplog):
     caplog.set_level("INFO", logger="angle")
     llm = [row | {"supervision": "degrees"} for row in rows[:40]]
@@ -254,5 +276,8 @@ def test_the_cost_of_labels_is_that_of_all_runs_of_a_data_set(tmp_path):
     assert [labels_usd(source) for source in sources] == [0, 0]
     report.write_text('{"runs": [{"usd": 1.25}, {"usd": 0.5}]}')
     assert [labels_usd(source) for source in sources] == [1.75, 1.75]
-    report.write_text('{"runs": [{"usd": 1.25}, {}]}')  # that of one is not known
-    assert labels_usd(sources[0]) == labels_usd("hub:a/b") == labels_usd("pairs.csv") == 0
+    report.write_text('{"runs": [{"usd": 1.25}], "scores": {"usd": 0.25}}')
+    assert labels_usd(sources[0]) == 1.5
+    for unknown in ('{"runs": [{"usd": 1.25}, {}]}', '{"runs": [{"usd": 1.25}], "scores": {"pairs": 3}}'):
+        report.write_text(unknown)
+        assert labels_usd(sources[0]) == labels_usd("hub:a/b") == labels_usd("pairs.csv") == 0

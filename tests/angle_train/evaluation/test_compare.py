@@ -8,7 +8,7 @@ from scipy.stats import ttest_1samp
 
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation import compare as comparison
-from angle_train.evaluation.bootstrap import draw, interval_around, paired_bootstrap
+from angle_train.evaluation.bootstrap import difference_between, draw, interval_around
 from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Result, compare, sample
 from angle_train.evaluation.seeds import System
 from angle_train.evaluation.similarity import word_overlap
@@ -40,10 +40,12 @@ def test_word_overlap_baseline_and_models_are_measured_on_one_drawing_of_resampl
         ("made", "dev", 60, "new", "old"),
     ]
     columns = (word_overlap(PAIRS), COLUMNS["old"], COLUMNS["s1"])
-    for result, column in zip(results, columns, strict=True):
-        statistic = SpearmanOf(GOLD, column)
-        assert result.score == interval_around(statistic.value(), *draw([statistic], 10_000, 0))
-    assert results[2].difference == paired_bootstrap(GOLD, COLUMNS["old"], COLUMNS["s1"], 10_000, 0)
+    statistics = [SpearmanOf(GOLD, column) for column in columns]
+    drawn = draw(statistics, 10_000, 0)
+    for result, statistic, values in zip(results, statistics, drawn, strict=True):
+        assert result.score == interval_around(statistic.value(), values)
+    gain = statistics[2].value() - statistics[1].value()
+    assert results[2].difference == difference_between(gain, drawn[1], drawn[2])
     assert all(r.difference is None for r in compare(PAIRS, {"old": GOLD}))
 
 
