@@ -22,7 +22,7 @@ program, `api` the functions. What every room may use:
 - `splits`: the shares of train, validation and test, and who goes where
 - `disjoint`: which things belong together through any chain of links
 - `http`: what an answer of a web service means for the next request
-- `calls`: what functions for notebooks need: rows in memory as files, a thread beside a running loop
+- `calls`: how a step is called: options of commands from a config, rows in memory, a running loop
 """
 
 from __future__ import annotations

@@ -8,17 +8,14 @@ one-line errors, raised as `AngleError`. Nothing is printed, and logging is left
 from __future__ import annotations
 
 import inspect
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import UnionType
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any
 
-from angle_data.annotators.spec import EngineConfig
-from angle_data.calls import IN_MEMORY, beside_loop, check_names, is_path, path_of, sources
+from angle_data.calls import IN_MEMORY, beside_loop, check_names, is_path, make, path_of, sources
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.config import LabelConfig, ScoreConfig
@@ -178,7 +175,7 @@ def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
     if out is None:
         raise TypeError("label() needs out, the run folder")
     given["texts"] = Path()
-    config = LabelConfig(engine=EngineConfig(**_take(EngineConfig, given)), **_take(LabelConfig, given))
+    config = make(LabelConfig, given)
     with ExitStack() as stack:
         folder = config.out / IN_MEMORY
         if dry_run:  # leave nothing behind
@@ -224,7 +221,7 @@ def score(runs: Any = (), *, model: str, out: Any, pairs: Any = None, **options:
     given = _options("score", llm_score, {**options, "model": model, "out": out}, ("runs", "pairs"))
     dry_run = given.pop("dry_run")
     given |= {"runs": _paths(runs), "pairs": ()}
-    config = ScoreConfig(engine=EngineConfig(**_take(EngineConfig, given)), **_take(ScoreConfig, given))
+    config = make(ScoreConfig, given)
     with ExitStack() as stack:
         folder = config.out / IN_MEMORY
         if dry_run:
@@ -250,16 +247,13 @@ def ensemble(runs: Any = (), *, out: Any, pairs: Any = None, **options: Any) -> 
         InputError: A run, a file, a setting or the folder cannot be used, or no pair is left.
         TypeError: There is no such option.
     """
-    from angle_data.ensembling.build import EnsembleConfig, build_ensemble
+    from angle_data.ensembling.build import build_ensemble
     from angle_data.ensembling.command import ensemble as command
-    from angle_data.splits import parse_ratios
+    from angle_data.ensembling.config import EnsembleConfig
 
-    given = _options("ensemble", command, {**options, "out": path_of(out)}, ("runs", "pairs"))
-    given |= {"runs": _paths(runs), "scores": _paths(given["scores"]), "pairs": ()}
-    ratios = given["ratios"]
-    given["ratios"] = parse_ratios(ratios) if isinstance(ratios, str) else tuple(ratios)
-    with sources(pairs, given["out"] / IN_MEMORY, "pairs") as files:
-        config = EnsembleConfig(**{**given, "pairs": _paths(files)})
+    given = _options("ensemble", command, {**options, "out": out}, ("runs", "pairs"))
+    with sources(pairs, path_of(out) / IN_MEMORY, "pairs") as files:
+        config = make(EnsembleConfig, given | {"runs": _paths(runs), "pairs": _paths(files)})
         return Pairs(config.out, build_ensemble(config))
 
 
@@ -279,13 +273,11 @@ def mine(texts: Any, *, out: Any, **options: Any) -> Mined:
     from angle_data.labelling.mine import MineConfig
     from angle_data.labelling.mine import mine as draw
 
-    given = _options("mine", command, {**options, "out": path_of(out)}, ("texts",))
-    if given["embeddings"] is not None:
-        given["embeddings"] = path_of(given["embeddings"])
+    given = _options("mine", command, {**options, "out": out}, ("texts",))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         [file] = stack.enter_context(sources(_needed(texts, "texts"), folder, "texts", given["text_field"]))
-        config = MineConfig(texts=Path(file), **given)
+        config = make(MineConfig, given | {"texts": file})
         return Mined(config.out, draw(config))
 
 
@@ -302,39 +294,6 @@ def _options(
     }
     check_names(function, given, known)
     return known | dict(given)
-
-
-def _take(config: type, given: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of `config` out of those that were given, and return the values of its fields.
-
-    Raises:
-        InputError: A value is of a wrong kind, or cannot be read.
-    """
-    kinds, values = get_type_hints(config), {}
-    for field in (field for field in fields(config) if "option" in field.metadata):
-        option, kind = field.metadata["option"], kinds[field.name]
-        members = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-        value = given.pop(option.flag or field.name)
-        if value is None and type(None) not in members:
-            continue
-        if option.read is not None and is_path(value):
-            value = option.read([value] if option.many else value)
-        elif option.many and isinstance(value, list | tuple):
-            value = option.read([str(item) for item in value])
-        elif is_path(value) and (Path in members or str in members):
-            value = path_of(value) if Path in members else os.fspath(value)
-        values[field.name] = _checked(option.flag or field.name, members, value)
-    return values
-
-
-def _checked(name: str, kinds: tuple[Any, ...], value: Any) -> Any:
-    """Return a value, which must be of one of the kinds where these are plain ones."""
-    value = value.item() if hasattr(value, "item") else value  # a number of numpy
-    wanted = [kind for kind in kinds if kind in (int, float, str, bool)]
-    fits = type(value) in wanted or (type(value) is int and float in wanted)
-    if wanted and value is not None and not fits:
-        raise InputError(f"{name} must be of type {wanted[0].__name__}, got {value!r}")
-    return value
 
 
 def _paths(value: Any) -> tuple[Path, ...]:

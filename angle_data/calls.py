@@ -1,31 +1,199 @@
-"""What the functions for notebooks share: options by name, rows in memory as files, and a running loop.
+"""How a step is called, as a command and as a function for notebooks: one config says both.
 
-Rows in memory are written to a file whose folder is named by a hash of their content, so that the same call
-finds the same file and goes on where it stopped.
+A field of a config made by `option` has its help, default and look; a config with a config among its fields
+has the options of both. Rows in memory are written to a file whose folder is named by a hash of their
+content, so that the same call finds the same file and goes on where it stopped. Imports nothing heavy.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import difflib
 import hashlib
+import inspect
+import json
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
+from angle_data.console import configure_logging, say_result
 from angle_data.errors import InputError
 from angle_data.jsonl import dumps, replace_file
 from angle_data.text import whole_characters
 
+Config = TypeVar("Config")
 Value = TypeVar("Value")
+Command = Callable[..., tuple[Mapping[str, Any], str]]
+"""Gets a config, and what else was asked for; returns its counts for programs, and the same for people."""
+
 IN_MEMORY = ".angle"
 """The folder inside an output folder that holds what was given as rows in memory."""
 _POLL_S = 0.5
+_SWITCHES = {
+    "dry_run": ("--dry-run", "Forecast requests, tokens and cost, and send nothing."),
+    "quiet": ("--quiet", "Show warnings and errors only."),
+    "verbose": ("--verbose", "Show details."),
+    "as_json": ("--json", "Print the counts as JSON."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How a field of a config looks on the command line.
+
+    `flag` replaces the field's name there, `shown` its default in the help. `read` makes the value from the
+    text that was given, or from a list of texts where the flag can be repeated (`many`). An `argument` is
+    given without a flag.
+    """
+
+    help: str
+    flag: str | None = None
+    metavar: str | None = None
+    shown: str | None = None
+    read: Callable[[Any], Any] | None = None
+    many: bool = False
+    argument: bool = False
+
+
+def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks: Any) -> Any:
+    """Make a field that is an option of the command line; `looks` are those of `Option`."""
+    return field(default=default, default_factory=factory, metadata={"option": Option(help, **looks)})
+
+
+def read_paths(texts: list[str]) -> tuple[Path, ...]:
+    """Return the paths of an option that can be repeated."""
+    return tuple(map(path_of, texts))
+
+
+def is_path(value: object) -> bool:
+    """Return whether a value names a file, rather than being what would stand in one."""
+    return isinstance(value, str | os.PathLike)
+
+
+def path_of(value: Any) -> Path:
+    """Return a path, with `~` for the home folder as in a shell."""
+    return Path(value).expanduser()
+
+
+def with_options(
+    config: type, *, dry_run: bool = False, **defaults: Any
+) -> Callable[[Command], Callable[..., None]]:
+    """Make a command of a function that gets a `config`: with its options, and printing what it returns.
+
+    With `dry_run` there is that switch, too, and the function gets it second. `defaults` replace those of
+    the config.
+    """
+    switches = [name for name in _SWITCHES if dry_run or name != "dry_run"]
+
+    def decorate(command: Command) -> Callable[..., None]:
+        import typer
+
+        def run(**given: Any) -> None:
+            *more, quiet, verbose, as_json = (given.pop(name) for name in switches)
+            configure_logging(quiet=quiet, verbose=verbose)
+            counts, text = command(make(config, given), *more)
+            if as_json:
+                typer.echo(json.dumps(counts, ensure_ascii=False, default=str))
+            else:
+                say_result(text)
+
+        shown = list(_parameters(config, defaults))
+        for name in switches:
+            flag, about = _SWITCHES[name]
+            shown.append(_parameter(name, bool, False, typer.Option(flag, help=about)))
+        run.__doc__ = command.__doc__
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+        run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def make(config: type[Config], given: dict[str, Any]) -> Config:
+    """Take the options of a config, as texts or as values, out of those given, and return it.
+
+    Raises:
+        InputError: A value is of a wrong kind, cannot be read, or is out of its range.
+    """
+    kinds, values = get_type_hints(config), {}
+    for name, look in _looks(config).items():
+        kind = kinds[name]
+        if look is None:
+            values[name] = make(kind, given)
+            continue
+        members = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+        value: Any = given.pop(look.flag or name)
+        value = [] if value is None and look.many else value
+        if value is None and type(None) not in members:
+            continue
+        if look.read is not None and is_path(value):
+            value = look.read([value] if look.many else value)
+        elif look.read is not None and look.many and isinstance(value, list | tuple):
+            value = look.read([str(item) for item in value])
+        elif is_path(value) and (Path in members or str in members):
+            value = path_of(value) if Path in members else os.fspath(value)
+        values[name] = _checked(look.flag or name, members, value)
+    return config(**values)
+
+
+def _checked(name: str, kinds: tuple[Any, ...], value: Any) -> Any:
+    """Return a value, which must be of one of the kinds where these are plain ones."""
+    value = value.item() if hasattr(value, "item") else value  # a number of numpy
+    wanted = [kind for kind in kinds if kind in (int, float, str, bool)]
+    fits = type(value) in wanted or (type(value) is int and float in wanted)
+    if wanted and value is not None and not fits:
+        raise InputError(f"{name} must be of type {wanted[0].__name__}, got {value!r}")
+    return value
+
+
+def _looks(config: Any) -> dict[str, Option | None]:
+    """Return how each field looks that is an option, and None for those that are configs of their own."""
+    kinds = get_type_hints(config)
+    looks = {item.name: item.metadata.get("option") for item in fields(config)}
+    return {name: look for name, look in looks.items() if look or is_dataclass(kinds[name])}
+
+
+def _parameters(config: Any, defaults: Mapping[str, Any]) -> Iterator[inspect.Parameter]:
+    """Yield the parameter of each option, as typer wants it; what a config inside needs comes first."""
+    kinds, own = get_type_hints(config), {item.name: item.default for item in fields(config)}
+    inside: list[inspect.Parameter] = []
+    for name, look in _looks(config).items():
+        if look is None:
+            inside += _parameters(kinds[name], defaults)
+    empty = inspect.Parameter.empty
+    yield from (parameter for parameter in inside if parameter.default is empty)
+    for name, look in _looks(config).items():
+        if look is not None:
+            yield _shown(name, kinds[name], defaults.get(name, own[name]), look)
+    yield from (parameter for parameter in inside if parameter.default is not empty)
+
+
+def _shown(name: str, kind: Any, default: Any, look: Option) -> inspect.Parameter:
+    import typer
+
+    if look.read is not None:
+        kind = list[str] | None if look.many else str | None
+        default = None if look.many or not isinstance(default, str | int | float) else str(default)
+    flag = (f"--{name.replace('_', '-')}",) if kind is bool else ()  # without a --no-...
+    made: Any = typer.Option(*flag, help=look.help, metavar=look.metavar, show_default=look.shown or True)
+    if look.argument:
+        made = typer.Argument(help=look.help, metavar=look.metavar, show_default=False)
+    return _parameter(look.flag or name, kind, default, made)
+
+
+def _parameter(name: str, kind: Any, default: Any, look: Any) -> inspect.Parameter:
+    default = inspect.Parameter.empty if default is MISSING else default
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, look]
+    )
+
+
+# --- functions for notebooks -------------------------------------------------------------------------
 
 
 def check_names(function: str, given: Iterable[str], known: Collection[str]) -> None:
@@ -39,16 +207,6 @@ def check_names(function: str, given: Iterable[str], known: Collection[str]) -> 
             near = difflib.get_close_matches(name, known, n=3)
             hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(known)}"
             raise TypeError(f"{function}() has no option {name!r}; {hint}")
-
-
-def is_path(value: object) -> bool:
-    """Return whether a value names a file, rather than being what would stand in one."""
-    return isinstance(value, str | os.PathLike)
-
-
-def path_of(value: Any) -> Path:
-    """Return a path, with `~` for the home folder as in a shell."""
-    return Path(value).expanduser()
 
 
 @contextmanager
@@ -164,6 +322,9 @@ def beside_loop(function: Callable[[], Value]) -> Value:
     Where one runs, as in a notebook, the function is called in another thread, and this one waits. A Ctrl-C
     (the notebook's stop button) is passed on to `on_interrupt`; what the function makes of it is raised here.
     """
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor, wait
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:

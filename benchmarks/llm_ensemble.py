@@ -44,7 +44,8 @@ from llm_supervised import (
 )
 
 from angle_data.console import configure_logging
-from angle_data.ensembling.build import EnsembleConfig, build_ensemble
+from angle_data.ensembling.build import build_ensemble
+from angle_data.ensembling.config import EnsembleConfig
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_data.publish.card import Card
 from angle_data.publish.dataset import write_dataset

@@ -27,7 +27,8 @@ from common import RESULTS, ROOT, data_folder, minilm, save_results, show
 
 from angle_data.annotators.spec import EngineConfig
 from angle_data.console import configure_logging
-from angle_data.ensembling.build import EnsembleConfig, build_ensemble
+from angle_data.ensembling.build import build_ensemble
+from angle_data.ensembling.config import EnsembleConfig
 from angle_data.labelling.config import LabelConfig, ScoreConfig
 from angle_data.labelling.label import label
 from angle_data.labelling.score import score

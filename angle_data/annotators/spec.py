@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, MISSING, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from angle_data.annotators.base import Sampling
+from angle_data.calls import option
 from angle_data.errors import InputError
 from angle_data.text import normalise, stable_hash
 
@@ -35,29 +36,6 @@ _OURS = {
 
 TIMEOUT_S = 120.0
 """Seconds for one answer, unless the user says otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """How a field of `EngineConfig` looks on the command line.
-
-    `flag` replaces the field's name there, `shown` its default in the help. `read` makes the value from the
-    text that was given, or from a list of texts where the flag can be repeated (`many`). An `argument` is
-    given without a flag.
-    """
-
-    help: str
-    flag: str | None = None
-    metavar: str | None = None
-    shown: str | None = None
-    read: Callable[[Any], Any] | None = None
-    many: bool = False
-    argument: bool = False
-
-
-def option(help: str, default: Any = MISSING, *, factory: Any = MISSING, **looks: Any) -> Any:
-    """Make a field that is an option of the command line; `looks` are those of `Option`."""
-    return field(default=default, default_factory=factory, metadata={"option": Option(help, **looks)})
 
 
 def _two(kind: type, separator: str, flag: str, wanted: str) -> Callable[[str], tuple[Any, Any]]:

@@ -2,7 +2,8 @@
 
 Read in this order:
 
-- `command`: the options of `angle-data ensemble` and the table it prints
+- `config`: the options of `angle-data ensemble`
+- `command`: the table it prints
 - `build`: one build from runs to files, step by step
 - `read`: runs and grades from disk; candidates grouped by source text
 - `given`: pairs that no annotator was asked for (`--pairs`), as far as they are graded

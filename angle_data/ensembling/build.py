@@ -11,13 +11,13 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from angle_data.disjoint import DisjointSets
+from angle_data.ensembling.config import ANTONYM_SCORES, EnsembleConfig
 from angle_data.ensembling.given import Screened, read_given, screen_given
 from angle_data.ensembling.graders import Judgement, read_grading
-from angle_data.ensembling.labels import ANTONYM_SCORES, LABELS, label_choice, label_given, random_pairs
+from angle_data.ensembling.labels import label_choice, label_given, random_pairs
 from angle_data.ensembling.read import Source, group_by_source, peer_grades, read_runs
 from angle_data.ensembling.report import EnsembleSummary, make_card, make_report, rejected_rows, summarise
 from angle_data.ensembling.scale import Scale
@@ -27,7 +27,7 @@ from angle_data.errors import InputError
 from angle_data.jsonl import replace_file, write_jsonl
 from angle_data.locking import hold
 from angle_data.publish.dataset import write_dataset
-from angle_data.records import PURPOSES, LabelledPair
+from angle_data.records import LabelledPair
 from angle_data.splits import check_ratios, draw_split
 from angle_data.text import content_id, normalise, stable_hash
 
@@ -38,61 +38,6 @@ _QUESTION = (
     f"({ANTONYM_SCORES['opposites']:g}); --purpose topics: no, they are related "
     f"({ANTONYM_SCORES['topics']:g}); fit then takes the recipe of that name"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class EnsembleConfig:
-    """Settings of one build; checked when made.
-
-    `pairs` are files of further pairs, `scores` run directories with grades of these and of the candidates.
-    `strategy` None means `principled` where candidates are graded and `vote` otherwise; `labels` None means
-    `graded` where grades are used or degrees were asked for, else `ordinal` with a purpose and `binary`
-    without. `antonym_score` in 0..1 applies to all labels but `binary`, None means that of the `purpose`, see
-    `ANTONYM_SCORES`; `random_per_source` None means 0 for `binary` labels and 1 for the others, which need a
-    lower end; `max_per_source` None is no cap; `ratios` are the shares of train, validation and test.
-
-    Raises:
-        InputError: A value is unknown or out of its range, or grades are needed and not given.
-    """
-
-    runs: tuple[Path, ...]
-    out: Path
-    strategy: str | None = None
-    labels: str | None = None
-    purpose: str | None = None
-    pairs: tuple[Path, ...] = ()
-    scores: tuple[Path, ...] = ()
-    antonym_score: float | None = None
-    random_per_source: int | None = None
-    max_per_source: int | None = None
-    ratios: tuple[float, ...] = (0.9, 0.1)
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.labels is not None and self.labels not in LABELS:
-            raise InputError(f"unknown labels {self.labels!r}; choose one of {', '.join(LABELS)}")
-        if self.purpose not in (None, *PURPOSES):
-            raise InputError(f"unknown purpose {self.purpose!r}; choose one of {', '.join(PURPOSES)}")
-        if self.labels == "binary" and self.purpose == "topics":
-            raise InputError(
-                "--purpose topics is for --labels ordinal or graded; binary labels keep opposites apart"
-            )
-        if self.antonym_score is not None and not 0 <= self.antonym_score <= 1:
-            raise InputError(f"antonym score must lie in 0..1, got {self.antonym_score:g}")
-        if self.labels == "binary" and self.antonym_score is not None:
-            raise InputError(
-                "--antonym-score is for --labels ordinal or graded; binary antonyms have score 0"
-            )
-        if self.pairs and not self.scores:
-            raise InputError(
-                "--pairs needs grades: make some with `angle-data llm-score --pairs FILE --out RUN` and give "
-                "--scores RUN"
-            )
-        if self.random_per_source is not None and self.random_per_source < 0:
-            raise InputError(f"random pairs per source must be 0 or more, got {self.random_per_source}")
-        if self.max_per_source is not None and self.max_per_source < 1:
-            raise InputError(f"max per source must be 1 or more, got {self.max_per_source}")
-        check_ratios(self.ratios)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,84 +1,19 @@
-"""The `angle-data ensemble` command: options in, one call, a short table out."""
+"""The `angle-data ensemble` command: a config in, one call, a short table out."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from angle_data.console import configure_logging, say_result
+from angle_data.calls import with_options
+from angle_data.ensembling.config import EnsembleConfig
 
 if TYPE_CHECKING:
     from angle_data.ensembling.report import EnsembleSummary
 
 
-def ensemble(
-    out: Annotated[Path, typer.Option(help="Folder for dataset/, rejected.jsonl and report.json.")],
-    runs: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="RUN...", help="Folders written by llm-label.", show_default=False),
-    ] = None,
-    strategy: Annotated[
-        str | None,
-        typer.Option(
-            help="concat: all that pass the gate. vote: annotators check each other. principled: annotators "
-            "and grades are weighed, swapped polarities found.",
-            show_default="principled with grades, else vote",
-        ),
-    ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            help="binary: 1 or 0. ordinal: as asked for, antonyms between random pairs and synonyms. graded: "
-            "as asked for and graded.",
-            show_default="graded with grades or degrees, else ordinal with --purpose, else binary",
-        ),
-    ] = None,
-    purpose: Annotated[
-        str | None,
-        typer.Option(
-            metavar="opposites|topics",
-            help="Must opposites be kept apart? opposites: yes. topics: no, they are related. The data set "
-            "says it to fit, which takes the recipe of that name.",
-            show_default="not said",
-        ),
-    ] = None,
-    pairs: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="More pairs, mined or your own; rows as far as --scores grades them. Repeatable.",
-        ),
-    ] = None,
-    scores: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="RUN", help="Folder written by llm-score; may be given several times."),
-    ] = None,
-    antonym_score: Annotated[
-        float | None,
-        typer.Option(
-            help="Score of antonyms under ordinal and graded labels, 0 to 1.",
-            show_default="0.2 for opposites, else 0.5",
-        ),
-    ] = None,
-    random_per_source: Annotated[
-        int | None, typer.Option(help="Random pairs per source text.", show_default="binary 0, others 1")
-    ] = None,
-    max_per_source: Annotated[
-        int | None,
-        typer.Option(help="Most pairs per source text and polarity or degree.", show_default="no cap"),
-    ] = None,
-    ratios: Annotated[
-        str, typer.Option(help="Shares of train, validation and test; by source text.")
-    ] = "0.9,0.1",
-    seed: Annotated[int, typer.Option(help="Seed of splits, random pairs and order.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Show details.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
-) -> None:
+@with_options(EnsembleConfig)
+def ensemble(config: EnsembleConfig) -> tuple[dict[str, Any], str]:
     """Merge the annotators' candidates into one labelled data set.
 
     Every candidate is kept or listed in rejected.jsonl with a reason. The same runs, options and seed give
@@ -89,30 +24,11 @@ def ensemble(
     With grades: angle-data ensemble runs/chatgpt runs/llama --pairs mined.jsonl --scores runs/grades
     --out pairs
     """
-    configure_logging(quiet=quiet, verbose=verbose)
-    from angle_data.ensembling.build import EnsembleConfig, build_ensemble
-    from angle_data.splits import parse_ratios
+    from angle_data.ensembling.build import build_ensemble
 
-    config = EnsembleConfig(
-        runs=tuple(runs or ()),
-        out=out,
-        strategy=strategy,
-        labels=labels,
-        purpose=purpose,
-        pairs=tuple(pairs or ()),
-        scores=tuple(scores or ()),
-        antonym_score=antonym_score,
-        random_per_source=random_per_source,
-        max_per_source=max_per_source,
-        ratios=parse_ratios(ratios),
-        seed=seed,
-    )
     summary = build_ensemble(config)
-    if as_json:
-        shown = {name: value for name, value in asdict(summary).items() if value or name != "given"}
-        typer.echo(json.dumps(shown, ensure_ascii=False, default=str))
-    else:
-        say_result(_as_table(summary))
+    counts = {name: value for name, value in asdict(summary).items() if value or name != "given"}
+    return counts, _as_table(summary)
 
 
 def _as_table(summary: EnsembleSummary) -> str:

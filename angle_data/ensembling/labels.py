@@ -18,9 +18,6 @@ from angle_data.ensembling.strategies import SAME_DEGREE, Choice, side_of
 from angle_data.records import LabelledPair
 from angle_data.text import jaccard, stable_hash, words
 
-LABELS = ("binary", "graded", "ordinal")
-ANTONYM_SCORES: dict[str | None, float] = {None: 0.5, "opposites": 0.2, "topics": 0.5}
-"""What the pairs are for -> the score of antonyms under ordinal and graded labels, where none is given."""
 _MAX_OVERLAP = 0.5
 _TRIES = 50  # partners looked at in order, and as many more anywhere; a search of all would be quadratic
 

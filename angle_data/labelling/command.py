@@ -1,114 +1,27 @@
 """The commands `angle-data llm-label`, `llm-score` and `mine`: options in, one call, a short table out.
 
-The options of the first two are made from the fields of their configs, so that both agree in names, help and
-defaults. Imports nothing heavy.
+Their options are the fields of their configs. Imports nothing heavy.
 """
 
 from __future__ import annotations
 
-import inspect
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import MISSING, asdict, fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from angle_data.annotators.spec import EngineConfig, Option
-from angle_data.console import configure_logging, say_result
+from angle_data.calls import with_options
 from angle_data.labelling.config import LabelConfig, ScoreConfig
-from angle_data.tables import TABLE_KINDS
+from angle_data.labelling.mine import MineConfig, summary
+from angle_data.labelling.mine import mine as draw
 
 if TYPE_CHECKING:
     from angle_data.labelling.asking.forecast import SessionPlan
     from angle_data.labelling.asking.session import SessionResult
     from angle_data.labelling.pilot import PilotResult
 
-_SWITCHES = {
-    "dry_run": typer.Option("--dry-run", help="Forecast requests, tokens and cost, and send nothing."),
-    "quiet": typer.Option("--quiet", help="Show warnings and errors only."),
-    "verbose": typer.Option("--verbose", help="Show details."),
-    "as_json": typer.Option("--json", help="Print the counts as JSON."),
-}
 
-_Command = Callable[[Any, bool], Any]
-
-
-def with_options(config: type, **defaults: Any) -> Callable[[_Command], Callable[..., None]]:
-    """Give a command an option for each field of `EngineConfig` and of `config`, and print what it returns.
-
-    `defaults` replace those of `EngineConfig`.
-    """
-
-    def decorate(command: _Command) -> Callable[..., None]:
-        def run(**given: Any) -> None:
-            dry_run, quiet, verbose, as_json = (given.pop(name) for name in _SWITCHES)
-            configure_logging(quiet=quiet, verbose=verbose)
-            engine = EngineConfig(**_take(EngineConfig, given))
-            done = command(config(engine=engine, **_take(config, given)), dry_run)
-            if as_json:
-                typer.echo(json.dumps(done.counts))
-            else:
-                say_result(_text(done))
-
-        model, *engine = _parameters(EngineConfig, defaults)
-        shown = [model, *_parameters(config, {}), *engine]
-        shown += [_parameter(name, bool, False, look) for name, look in _SWITCHES.items()]
-        run.__doc__ = command.__doc__
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-        run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-        return run
-
-    return decorate
-
-
-def _options(config: type) -> list[tuple[str, Any, Option]]:
-    """Return the name, the default and the look of each field that is an option."""
-    return [(f.name, f.default, f.metadata["option"]) for f in fields(config) if "option" in f.metadata]
-
-
-def _parameters(config: type, defaults: dict[str, Any]) -> Iterator[inspect.Parameter]:
-    """Yield the parameter of each field that is an option, as typer wants it."""
-    types = get_type_hints(config)
-    for name, default, option in _options(config):
-        kind, default = types[name], defaults.get(name, default)
-        if option.read is not None:
-            kind = list[str] | None if option.many else str | None
-            default = None if option.many or default is None else str(default)
-        flag = (f"--{name.replace('_', '-')}",) if kind is bool else ()  # without a --no-...
-        look: Any = typer.Option(
-            *flag, help=option.help, metavar=option.metavar, show_default=option.shown or True
-        )
-        if option.argument:
-            look = typer.Argument(help=option.help, metavar=option.metavar, show_default=False)
-        yield _parameter(option.flag or name, kind, default, look)
-
-
-def _parameter(name: str, kind: Any, default: Any, look: Any) -> inspect.Parameter:
-    default = inspect.Parameter.empty if default is MISSING else default
-    annotation = Annotated[kind, look]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _take(config: type, given: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of `config` out of those that were given, and return the values of its fields.
-
-    Raises:
-        InputError: A value cannot be read.
-    """
-    values = {}
-    for name, _, option in _options(config):
-        value = given.pop(option.flag or name)
-        if option.read is None:
-            values[name] = value
-        elif value is not None:
-            values[name] = option.read(value)
-    return values
-
-
-@with_options(LabelConfig)
-def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult | PilotResult:
+@with_options(LabelConfig, dry_run=True)
+def llm_label(config: LabelConfig, dry_run: bool) -> tuple[Mapping[str, Any], str]:
     """Let a language model write synonymous and opposite sentences for every text, or one for each degree.
 
     `--prompts degrees` asks for a sentence at each degree of similarity, 5 (same meaning) to 1 (same topic).
@@ -125,12 +38,12 @@ def llm_label(config: LabelConfig, dry_run: bool) -> SessionPlan | SessionResult
     from angle_data.labelling.pilot import pilot
 
     if dry_run:
-        return plan_label(config)
-    return label(config) if config.pilot is None else pilot(config)
+        return _told(plan_label(config))
+    return _told(label(config) if config.pilot is None else pilot(config))
 
 
-@with_options(ScoreConfig, temperature=0.0, max_tokens=1024)
-def llm_score(config: ScoreConfig, dry_run: bool) -> SessionPlan | SessionResult:
+@with_options(ScoreConfig, dry_run=True, temperature=0.0, max_tokens=1024)
+def llm_score(config: ScoreConfig, dry_run: bool) -> tuple[Mapping[str, Any], str]:
     """Let a language model grade pairs from 0 (unrelated) to 5 (same meaning).
 
     Pairs are the candidates of run folders, and rows of files (--pairs). Each distinct pair is graded once,
@@ -144,39 +57,21 @@ def llm_score(config: ScoreConfig, dry_run: bool) -> SessionPlan | SessionResult
     """
     from angle_data.labelling.score import plan_score, score
 
-    return plan_score(config) if dry_run else score(config)
+    return _told(plan_score(config) if dry_run else score(config))
 
 
-def _text(done: SessionPlan | SessionResult | PilotResult) -> str:
-    """Show what a command returned to people."""
+def _told(done: SessionPlan | SessionResult | PilotResult) -> tuple[Mapping[str, Any], str]:
+    """Return the counts of what was done, and how to show them to people."""
     from angle_data.labelling.asking.forecast import SessionPlan
     from angle_data.labelling.asking.session import SessionResult
 
     if isinstance(done, SessionPlan):
-        return _plan_text(done)
-    return _result_text(done) if isinstance(done, SessionResult) else str(done)
+        return done.counts, _plan_text(done)
+    return done.counts, _result_text(done) if isinstance(done, SessionResult) else str(done)
 
 
-def mine(
-    texts: Annotated[Path, typer.Option(help=f"Texts: {TABLE_KINDS}, or .txt[.gz] (one a line).")],
-    out: Annotated[Path, typer.Option(help="File of pairs, .jsonl, for `llm-score --pairs`.")],
-    n: Annotated[
-        int | None, typer.Option("--n", help="Pairs to draw.", show_default="2000, or all there are")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of what is drawn.")] = 0,
-    text_field: Annotated[str, typer.Option(help="Field or column of the text.")] = "text",
-    embeddings: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.npy",
-            help="Find neighbours by these embeddings of the same file, made by `angle-train encode --texts "
-            "TEXTS --out FILE.npy`.",
-            show_default="shared words",
-        ),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
-) -> None:
+@with_options(MineConfig)
+def mine(config: MineConfig) -> tuple[dict[str, Any], str]:
     """Draw pairs among the texts themselves, from near to unrelated, to be graded by llm-score.
 
     What people will ask of a model is between their own texts. Each pair has a kind that says how it was
@@ -184,15 +79,8 @@ def mine(
 
     Example: angle-data mine --texts notes.jsonl --out mined.jsonl --n 2000
     """
-    configure_logging(quiet=quiet)
-    from angle_data.labelling.mine import MineConfig, summary
-    from angle_data.labelling.mine import mine as draw
-
-    result = draw(MineConfig(texts, out, n, seed, text_field, embeddings))
-    if as_json:
-        typer.echo(json.dumps(asdict(result), default=str))
-    else:
-        say_result(summary(result))
+    result = draw(config)
+    return asdict(result), summary(result)
 
 
 def _plan_text(plan: SessionPlan) -> str:

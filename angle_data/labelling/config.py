@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from angle_data.annotators.spec import EngineConfig, option
+from angle_data.annotators.spec import EngineConfig
+from angle_data.calls import option, read_paths
 from angle_data.errors import InputError
 from angle_data.records import Polarity
 from angle_data.tables import TABLE_KINDS
@@ -20,10 +21,6 @@ POLARITIES: dict[str, tuple[Polarity, ...]] = {
     "antonym": ("antonym",),
 }
 """Value of --polarity -> the polarities that are asked for."""
-
-
-def _paths(texts: list[str]) -> tuple[Path, ...]:
-    return tuple(map(Path, texts))
 
 
 _MOST_PER_CALL = 50
@@ -84,7 +81,7 @@ class ScoreConfig:
         "Folders of llm-label whose candidates are graded.",
         (),
         metavar="RUN",
-        read=_paths,
+        read=read_paths,
         many=True,
         argument=True,
     )
@@ -94,7 +91,7 @@ class ScoreConfig:
         (),
         metavar="FILE",
         shown="none",
-        read=_paths,
+        read=read_paths,
         many=True,
     )
     pairs_per_call: int = option("Most pairs in one request; the prompt is sent once for all of them.", 1)

@@ -23,9 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from angle_data.calls import option
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_data.labelling.texts import TextFile
+from angle_data.tables import TABLE_KINDS
 from angle_data.text import jaccard, normalise, stable_hash, words
 
 log = logging.getLogger("angle.labelling")
@@ -68,12 +70,18 @@ class MineConfig:
         InputError: A value is out of its range.
     """
 
-    texts: Path
-    out: Path
-    n: int | None = None
-    seed: int = 0
-    text_field: str = "text"
-    embeddings: Path | None = None
+    texts: Path = option(f"Texts: {TABLE_KINDS}, or .txt[.gz] (one a line).")  # noqa: RUF009
+    out: Path = option("File of pairs, .jsonl, for `llm-score --pairs`.")  # noqa: RUF009
+    n: int | None = option("Pairs to draw.", None, shown="2000, or all there are")
+    seed: int = option("Seed of what is drawn.", 0)
+    text_field: str = option("Field or column of the text.", "text")
+    embeddings: Path | None = option(  # noqa: RUF009
+        "Find neighbours by these embeddings of the same file, made by `angle-train encode --texts TEXTS "
+        "--out FILE.npy`.",
+        None,
+        metavar="FILE.npy",
+        shown="shared words",
+    )
 
     def __post_init__(self) -> None:
         if self.n is not None and self.n < 1:

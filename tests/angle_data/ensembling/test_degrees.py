@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from angle_data.ensembling.build import EnsembleConfig, build_ensemble
+from angle_data.ensembling.build import build_ensemble
+from angle_data.ensembling.config import EnsembleConfig
 from angle_data.ensembling.principled import principled
 from angle_data.ensembling.read import Grades, group_by_source
 from angle_data.ensembling.screen import gate, screen

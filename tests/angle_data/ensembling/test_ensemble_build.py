@@ -10,7 +10,8 @@ from datasets import load_dataset
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from angle_data.ensembling.build import EnsembleConfig, build_ensemble
+from angle_data.ensembling.build import build_ensemble
+from angle_data.ensembling.config import EnsembleConfig
 from angle_data.ensembling.report import AnnotatorCounts
 from angle_data.errors import InputError
 from angle_data.locking import LOCK_NAME, hold

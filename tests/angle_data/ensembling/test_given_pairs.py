@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from angle_data.ensembling.build import EnsembleConfig, build_ensemble
+from angle_data.ensembling.build import build_ensemble
+from angle_data.ensembling.config import EnsembleConfig
 from angle_data.ensembling.report import EnsembleSummary
 from angle_data.errors import InputError
 from angle_data.text import normalise, pair_key

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from angle_data.ensembling.build import EnsembleConfig, build_ensemble
+from angle_data.ensembling.build import build_ensemble
+from angle_data.ensembling.config import EnsembleConfig
 from angle_data.ensembling.report import EnsembleSummary
 from angle_data.errors import InputError
 

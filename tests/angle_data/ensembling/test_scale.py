@@ -118,6 +118,54 @@ def test_antonyms_stand_about_their_score_in_the_order_of_their_grades(score: fl
     assert sum(levels) / len(levels) == pytest.approx(5 * score, abs=0.1)
 
 
+def test_levels_and_their_variances_are_posterior_means_by_hand() -> None:
+    """Of forty pairs at degree 3 the first thirty have two grades each, 1.2 apart and about 2 or 3."""
+    pairs = choices("a", 3, 40)
+    means = [2.0 + i % 2 for i in range(30)]
+    grades = {
+        pair.key: {"x": mean + 0.6 * sign, "y": mean - 0.6 * sign}
+        for i, (pair, mean) in enumerate(zip(pairs, means, strict=False))
+        for sign in (1 if i // 2 % 2 else -1,)  # so that neither grader is the stricter
+    }
+    grades[pairs[28].key], grades[pairs[29].key] = {"x": 2.0, "y": 2.0}, {"x": 3.0, "y": 3.0}
+    scale = Scale(pairs, [], grades, antonym_score=0.5)
+    noise = (28 * 2 * 0.6**2 + 20 * 0.15) / (30 + 20)  # of one grade; before any, 20 pairs say 0.15
+    everybody = (75 + 5 * 3) / 35  # thirty pairs of mean 2.5, and five that say 3
+    mean = (75 + 5 * everybody) / 35
+    square = (sum((value - mean) ** 2 for value in means) + 5 * 0.5) / 35
+    spread = square - noise / 2
+    share = spread / (spread + noise / 2)
+    graded_pair, other = scale.of_choice(pairs[1]), scale.of_choice(pairs[39])
+    assert (other.value, other.variance) == pytest.approx((mean, spread))
+    assert graded_pair.value == pytest.approx(mean + share * (3 - mean))
+    assert graded_pair.variance == pytest.approx(share * noise / 2)
+    assert graded_pair.certainty == pytest.approx(1 / (1 + share * noise / 2))
+
+
+def test_pairs_of_a_kind_never_seem_all_alike() -> None:
+    pairs = choices("a", 3, 400)
+    scale = Scale(pairs, [], graded(pairs[:-1], 3.0), antonym_score=0.5)
+    assert scale.of_choice(pairs[-1]).variance == 0.05
+
+
+def test_a_grade_is_read_on_straight_lines_between_what_is_known() -> None:
+    same, other = choices("a", "synonym"), choices("a", "antonym")
+    low, high = (30 * 1 + 5 * 1.5) / 35, (30 * 4 + 5 * 4.5) / 35  # five pairs say 1.5 and 4.5 beforehand
+    read = {
+        0.0: 0.0,
+        low / 2: low / 2,
+        low: low,
+        (low + high) / 2: (low + 4.5) / 2,
+        (high + 5) / 2: 4.75,
+        5: 5,
+    }
+    given = [GivenPair("one text", f"text {grade}") for grade in read]
+    grades = {**graded(same, 4.0), **graded(other, 1.0)}
+    grades |= {pair.key: {"x": grade} for pair, grade in zip(given, read, strict=True)}
+    scale = Scale([*same, *other], given, grades, antonym_score=0.5)
+    assert [scale.of_given(pair).value for pair in given] == pytest.approx(list(read.values()))
+
+
 def test_nobody_grades_their_own_sentences() -> None:
     pairs = choices("a", "synonym")
     scale = Scale(pairs, [], graded(pairs, 1.0, grader="a"), antonym_score=0.5)

@@ -104,6 +104,34 @@ def test_rare_words_count_more_and_scripts_without_spaces_have_neighbours(tmp_pa
     assert {pair_key(*pair) for pair in wanted} <= near
 
 
+def test_words_are_alike_by_their_first_four_letters(tmp_path):
+    texts = ["restarts", "resting", "reset", *(f"{letter}{letter}" for letter in "abcdefghij")]
+    result, rows = draw(tmp_path, texts, n=8)
+    assert [{row["text1"], row["text2"]} for row in rows if row["kind"] == "near"] == [
+        {"restarts", "resting"}
+    ]
+    assert result.pairs["between"] == 0
+
+
+def test_near_pairs_are_the_nearest_and_those_between_reach_from_there_to_the_farthest(tmp_path):
+    """A hundred texts in a row; each has two neighbours at every distance, those at the ends one."""
+    angles = np.arange(100) * 0.015
+    np.save(tmp_path / "e.npy", np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float64))
+    _, rows = draw(tmp_path, [f"text {i}" for i in range(100)], n=100, embeddings=tmp_path / "e.npy")
+    apart = {
+        kind: [
+            abs(int(row["text1"].split()[1]) - int(row["text2"].split()[1]))
+            for row in rows
+            if row["kind"] == kind
+        ]
+        for kind in KINDS
+    }
+    assert set(apart["near"]) == {1, 2, 3}  # the three nearest; 3 at the ends alone
+    assert apart["near"].count(3) <= 2
+    assert min(apart["between"]) >= 4  # from the sixth on, where the third is the last near one
+    assert {distance // 25 for distance in apart["between"]} >= {0, 1}
+
+
 def test_neighbours_by_embeddings(tmp_path):
     """Rows belong to rows of the file, also blank and repeated ones; here words would say something else."""
     texts = [f"{'even' if i % 2 else 'odd'} one {chr(97 + i)}" for i in range(20)]

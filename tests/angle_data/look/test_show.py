@@ -47,6 +47,17 @@ def test_what_was_kept_and_rejected_of_a_text_is_drawn_together(run):
     assert texts[::2] == texts[1::2]  # six texts, a synonym and an antonym of each, next to each other
 
 
+def test_every_text_comes_once_before_any_comes_again_whatever_the_order_of_the_rows(tmp_path):
+    rows = [{"text1": f"a {n % 40}", "text2": f"b {n}", "kind": "near"} for n in range(120)]
+    drawn = []
+    for name, found in (("one", rows), ("other", rows[::-1])):
+        write_jsonl(tmp_path / f"{name}.jsonl", found)
+        drawn.append([item["text1"] for item in look(tmp_path / f"{name}.jsonl", n=7)["items"]])
+    assert len(set(drawn[0])) == 7
+    assert drawn[0] == drawn[1] != sorted(drawn[0])
+    assert len({item["text1"] for item in look(tmp_path / "one.jsonl", n=45)["items"]}) == 40
+
+
 def test_the_same_seed_draws_the_same_and_another_one_others(pairs):
     first, again, other = (look(pairs, n=20, seed=seed)["items"] for seed in (0, 0, 1))
     assert first == again

@@ -1,0 +1,106 @@
+"""The options of `ensemble`: each field is one. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from angle_data.calls import option, read_paths
+from angle_data.errors import InputError
+from angle_data.records import PURPOSES
+from angle_data.splits import check_ratios, parse_ratios
+
+LABELS = ("binary", "graded", "ordinal")
+ANTONYM_SCORES: dict[str | None, float] = {None: 0.5, "opposites": 0.2, "topics": 0.5}
+"""What the pairs are for -> the score of antonyms under ordinal and graded labels, where none is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleConfig:
+    """Settings of one build; checked when made. None leaves a choice to what the runs hold, or means no cap.
+
+    Labels need a lower end: without random pairs `binary` ones have their antonyms, the others have none.
+
+    Raises:
+        InputError: A value is unknown or out of its range, or grades are needed and not given.
+    """
+
+    runs: tuple[Path, ...] = option(
+        "Folders written by llm-label.", metavar="RUN...", read=read_paths, many=True, argument=True
+    )
+    out: Path = option("Folder for dataset/, rejected.jsonl and report.json.")  # noqa: RUF009
+    strategy: str | None = option(
+        "concat: all that pass the gate. vote: annotators check each other. principled: annotators and "
+        "grades are weighed, swapped polarities found.",
+        None,
+        shown="principled with grades, else vote",
+    )
+    labels: str | None = option(
+        "binary: 1 or 0. ordinal: as asked for, antonyms between random pairs and synonyms. graded: as asked "
+        "for and graded.",
+        None,
+        shown="graded with grades or degrees, else ordinal with --purpose, else binary",
+    )
+    purpose: str | None = option(
+        "Must opposites be kept apart? opposites: yes. topics: no, they are related. The data set says it to "
+        "fit, which takes the recipe of that name.",
+        None,
+        metavar="|".join(PURPOSES),
+        shown="not said",
+    )
+    pairs: tuple[Path, ...] = option(
+        "More pairs, mined or your own; rows as far as --scores grades them. Repeatable.",
+        (),
+        metavar="FILE",
+        read=read_paths,
+        many=True,
+    )
+    scores: tuple[Path, ...] = option(
+        "Folder written by llm-score; may be given several times.",
+        (),
+        metavar="RUN",
+        read=read_paths,
+        many=True,
+    )
+    antonym_score: float | None = option(
+        "Score of antonyms under ordinal and graded labels, 0 to 1.",
+        None,
+        shown=f"{ANTONYM_SCORES['opposites']:g} for opposites, else {ANTONYM_SCORES[None]:g}",
+    )
+    random_per_source: int | None = option("Random pairs per source text.", None, shown="binary 0, others 1")
+    max_per_source: int | None = option(
+        "Most pairs per source text and polarity or degree.", None, shown="no cap"
+    )
+    ratios: tuple[float, ...] = option(
+        "Shares of train, validation and test; by source text.",
+        (0.9, 0.1),
+        shown="0.9,0.1",
+        read=parse_ratios,
+    )
+    seed: int = option("Seed of splits, random pairs and order.", 0)
+
+    def __post_init__(self) -> None:
+        if self.labels is not None and self.labels not in LABELS:
+            raise InputError(f"unknown labels {self.labels!r}; choose one of {', '.join(LABELS)}")
+        if self.purpose not in (None, *PURPOSES):
+            raise InputError(f"unknown purpose {self.purpose!r}; choose one of {', '.join(PURPOSES)}")
+        if self.labels == "binary" and self.purpose == "topics":
+            raise InputError(
+                "--purpose topics is for --labels ordinal or graded; binary labels keep opposites apart"
+            )
+        if self.antonym_score is not None and not 0 <= self.antonym_score <= 1:
+            raise InputError(f"antonym score must lie in 0..1, got {self.antonym_score:g}")
+        if self.labels == "binary" and self.antonym_score is not None:
+            raise InputError(
+                "--antonym-score is for --labels ordinal or graded; binary antonyms have score 0"
+            )
+        if self.pairs and not self.scores:
+            raise InputError(
+                "--pairs needs grades: make some with `angle-data llm-score --pairs FILE --out RUN` and give "
+                "--scores RUN"
+            )
+        if self.random_per_source is not None and self.random_per_source < 0:
+            raise InputError(f"random pairs per source must be 0 or more, got {self.random_per_source}")
+        if self.max_per_source is not None and self.max_per_source < 1:
+            raise InputError(f"max per source must be 1 or more, got {self.max_per_source}")
+        check_ratios(self.ratios)
