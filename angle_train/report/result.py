@@ -16,8 +16,7 @@ from angle_data.jsonl import replace_file
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData
-from angle_train.evaluation.analysis import BANDS, alignment, saturation, uniformity
-from angle_train.evaluation.compare import Result, Sampled, View, compare, sample, sampled_embeddings
+from angle_train.evaluation.compare import Result, View, compare
 from angle_train.evaluation.similarity import Embedder, check_finite, pair_similarity, spearman
 from angle_train.recipe import Recipe
 from angle_train.report.levels import Level, level_of, level_sentence, misled_sentence, power_sentences
@@ -43,26 +42,6 @@ _DERIVED = ("format", "headline", "verdict", "advice")  # written to report.json
 
 Columns = list[NDArray[np.float64]]
 """Similarities of pairs, one column for each set."""
-Figures = dict[str, float | None]
-"""Name of a figure -> value; None where there is no pair to measure."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Sets of pairs under one model.
-
-    Attributes:
-        columns: Similarities of the pairs, set by set.
-        sampled: Embeddings of the sampled pairs, set by set; None where several models measured the pairs of
-            a set.
-    """
-
-    columns: Columns
-    sampled: list[Sampled | None]
-
-    def after(self, columns: Columns) -> Measured:
-        """Return these sets behind others, of which there are similarities alone."""
-        return Measured([*columns, *self.columns], [*(None for _ in columns), *self.sampled])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +51,8 @@ class Trained:
     Attributes:
         training: The log of the training.
         sets: The measured sets with their roles, dev sets first.
-        before: The sets under the untouched backbone.
-        after: The sets under the tuned weights.
+        before: Similarities of the sets under the untouched backbone.
+        after: The same under the tuned weights.
         dev_before: The backbone's mean Spearman on the pairs that chose the weights.
         dev_after: That of the tuned weights.
         details: Further findings, see `FitReport`.
@@ -81,8 +60,8 @@ class Trained:
 
     training: Training
     sets: list[tuple[str, PairSet]]
-    before: Measured
-    after: Measured
+    before: Columns
+    after: Columns
     dev_before: float
     dev_after: float
     details: dict[str, Any]
@@ -90,29 +69,23 @@ class Trained:
     def views(self) -> list[View]:
         """Return the sets that the report looks at: the test sets, or all sets where there is no test set."""
         tested = any(role == "test" for role, _ in self.sets)
-        both = {BACKBONE: self.before, TUNED: self.after}
-        found = []
-        for i, (role, pairs) in enumerate(self.sets):
-            if role == "test" or not tested:
-                similarity = {model: measured.columns[i] for model, measured in both.items()}
-                sampled = {model: measured.sampled[i] for model, measured in both.items()}
-                embeddings = {model: rows for model, rows in sampled.items() if rows is not None}
-                found.append(View(pairs.name, pairs.text1, pairs.text2, pairs.score, similarity, embeddings))
-        return found
+        return [
+            View(pairs.name, pairs.text1, pairs.text2, pairs.score, {BACKBONE: old, TUNED: new})
+            for (role, pairs), old, new in zip(self.sets, self.before, self.after, strict=True)
+            if role == "test" or not tested
+        ]
 
 
-def measure(name: str, model: SentenceTransformer, sets: Sequence[tuple[str, PairSet]]) -> Measured:
-    """Return the similarities of all pairs of every set under `model`, and embeddings of the sampled pairs.
+def measure(name: str, model: SentenceTransformer, sets: Sequence[tuple[str, PairSet]]) -> Columns:
+    """Return the similarities of all pairs of every set under `model`.
 
     Raises:
         InputError: Some similarities are not numbers; the message calls the model by `name`.
     """
-    found = Measured([], [])
     embed = Embedder(model, name, finite=False)
-    for _, pairs in sets:
-        found.columns.append(pair_similarity(pairs, embed))
-        check_finite(found.columns[-1], pairs, name)
-        found.sampled.append(sampled_embeddings(pairs, embed))
+    found = [pair_similarity(pairs, embed) for _, pairs in sets]
+    for (_, pairs), column in zip(sets, found, strict=True):
+        check_finite(column, pairs, name)
     return found
 
 
@@ -124,26 +97,6 @@ def spearmans(dev: Sequence[PairSet], columns: Columns) -> list[float]:
 def mean_spearman(dev: Sequence[PairSet], columns: Columns) -> float:
     """Return the mean of `spearmans` over the dev sets."""
     return sum(spearmans(dev, columns)) / len(dev)
-
-
-def space_figures(view: View) -> dict[str, Figures]:
-    """Return for every model how saturated its cosines are, and how its embeddings fill the space.
-
-    `cosine above 0.95` and `cosine above 0.8` are shares of all pairs. `alignment` (of the pairs in the
-    highest fifth of the gold scores) and `uniformity` are of the sampled pairs; views without embeddings do
-    not have them. See `evaluate.analysis` for their sources.
-    """
-    chosen = view.gold[sample(len(view.gold))]
-    close = chosen >= view.gold.max() - np.ptp(view.gold) / BANDS
-    found: dict[str, Figures] = {}
-    for model, column in view.similarity.items():
-        shares = saturation(column)
-        found[model] = {"cosine above 0.95": shares["above_95"], "cosine above 0.8": shares["above_80"]}
-        if model in view.embeddings:
-            first, second = view.embeddings[model]
-            found[model]["alignment"] = alignment(first[close], second[close]) if close.any() else None
-            found[model]["uniformity"] = uniformity(np.vstack([first, second]))
-    return found
 
 
 def score_counts(scores: Sequence[float] | NDArray[np.float64]) -> dict[str, int]:
@@ -195,9 +148,8 @@ class FitReport:
         details: Further findings by topic: `leaks` (see `data.leaks.Leak`), `dropped` training pairs by
             reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
             share of the backbone, and the dev score of each share that was tried), `lengths` (tokens a text),
-            `processes`, `analysis` (for each set of pairs that is shown, what `space_figures` returns),
-            `comparisons` (its `levels.Level`), `base_model` (the backbone's id on the hub, where it has one),
-            `command` (which repeats the run).
+            `processes`, `comparisons` (the `levels.Level` of each set that is shown), `base_model` (the
+            backbone's id on the hub, where it has one), `command` (which repeats the run).
             Where `folds` chose the backbone no run on all pairs was made: 0 steps.
     """
 
@@ -437,7 +389,7 @@ def make_report(
         notes.append(f"{training.equal_batches} batches had equal scores throughout and taught no ranking")
         log.warning("warning: %s", notes[-1])
     human = [("human", data.human)] if data.human is not None else []
-    columns = zip(trained.sets, trained.before.columns, trained.after.columns, strict=True)
+    columns = zip(trained.sets, trained.before, trained.after, strict=True)
     return FitReport(
         backbone=backbone,
         recipe=json.loads(json.dumps(asdict(recipe))),  # as it is read back: lists for tuples
@@ -468,7 +420,6 @@ def make_report(
             **trained.details,
             "dropped": data.dropped,
             "processes": process_count(),
-            "analysis": [{"pairs": view.name, "models": space_figures(view)} for view in trained.views()],
             "comparisons": [asdict(level_of(view)) for view in trained.views()],
         },
     )

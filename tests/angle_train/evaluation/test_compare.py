@@ -9,7 +9,7 @@ from scipy.stats import ttest_1samp
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation import compare as comparison
 from angle_train.evaluation.bootstrap import draw, interval_around, paired_bootstrap
-from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Result, compare, sample
+from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Result, compare
 from angle_train.evaluation.seeds import System
 from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import MeanOf, SpearmanOf
@@ -62,14 +62,6 @@ def test_results_are_read_back_from_plain_values_and_say_what_applies_alone():
     )
     found = [*on_pairs, *on_task]
     assert [Result.from_dict(result.to_dict()) for result in found] == found
-
-
-def test_of_many_pairs_500_are_sampled_from_all_of_them():
-    assert sample(7).tolist() == list(range(7))
-    assert sample(500).tolist() == list(range(500))
-    chosen = sample(5000)
-    assert len(set(chosen.tolist())) == 500
-    assert np.bincount(chosen // 500, minlength=10).min() > 30  # of each tenth
 
 
 def test_seeds_are_averaged_item_by_item_and_tested_seed_by_seed():

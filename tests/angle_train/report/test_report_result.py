@@ -19,7 +19,6 @@ from report_examples import (
     report,
     result,
     untrained,
-    view,
 )
 
 from angle_train.data.pairs import PairSet
@@ -29,11 +28,9 @@ from angle_train.recipe import Recipe
 from angle_train.report.result import (
     NAMING_NOTES,
     FitReport,
-    Measured,
     Trained,
     make_report,
     score_counts,
-    space_figures,
 )
 from angle_train.report.text import command_line, portable, results_table
 from angle_train.train.trainer import Training
@@ -183,26 +180,6 @@ def test_json_report_holds_the_verdict_and_reads_back(tmp_path, details):
     assert FitReport.read(tmp_path / "report.json") == made
 
 
-def test_saturation_is_of_all_pairs_and_alignment_of_the_best_sampled_ones():
-    shown = view(count=4, models=("one",), width=4)
-    first = np.eye(4, dtype=np.float32)
-    second = first.copy()
-    second[0] = [0, 0, 0, 1]  # the pair with the lowest gold score is far apart, and does not count
-    shown = replace(
-        shown,
-        gold=np.array([0.0, 1.0, 1.0, 1.0]),
-        similarity={"one": np.array([0.96, 0.9, 0.1, 0.5]), "bare": np.zeros(4)},
-        embeddings={"one": (first, second)},
-    )
-    found = space_figures(shown)
-    assert found["bare"] == {"cosine above 0.95": 0.0, "cosine above 0.8": 0.0}
-    # Of the 56 ordered pairs of the eight vectors 10 are equal; the others have a squared distance of 2.
-    spread = np.log((10 + 46 * np.exp(-4)) / 56)
-    assert found["one"] == pytest.approx(
-        {"cosine above 0.95": 0.25, "cosine above 0.8": 0.5, "alignment": 0, "uniformity": spread}
-    )
-
-
 def test_scores_are_counted_by_value_or_by_tenth():
     assert score_counts([0, 1, 1, 0.2]) == {"0": 1, "0.2": 1, "1": 2}
     many = score_counts(np.linspace(0, 1, 101))
@@ -232,7 +209,7 @@ def pair_set(name, gold=(0, 0.2, 0.4, 0.6, 0.8, 1)):
 def reported(data, training, dev_before, dev_after, **details):
     """The report of a run that was measured on one set alone."""
     ((_, pairs),) = sets = [("dev", data.dev[0] if data.dev else data.human)]
-    like = Measured([pairs.score], [None])
+    like = [pairs.score]
     trained = Trained(training, sets, like, like, dev_before, dev_after, details)
     model = SimpleNamespace(device=torch.device("cpu"))
     return make_report(Recipe(), data, trained, "some/model", {"leaks": []}, model)
