@@ -354,7 +354,7 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Columns) -> T
         untuned,
     )
     schedule = Schedule(config.recipe.training, len(data.train))
-    training, step = Training([], 0, schedule.steps, 0, 0), 0
+    training, step = Training([], 0, schedule.steps, 0), 0
     if cross.choice.chosen:
         step = schedule.step_at(cross.progress[cross.evaluation - 1])
         log.info("training on all %d pairs, up to step %d of %d", len(data.train), step, schedule.steps)

@@ -45,8 +45,8 @@ def report(*tested, kept="tuned", dev=SAME, details=None, **values):
         precision="fp32",
         data=[DataNote("train", "pairs & more", 100, "0-1, detected", "ab" * 32)],
         curve=[
-            {"step": 0, "epoch": 0.0, "dev": 0.5, "terms": {}},
-            {"step": 4, "epoch": 1.0, "dev": 0.625, "terms": {"loss": 2.0}},
+            {"step": 0, "epoch": 0.0, "dev": 0.5},
+            {"step": 4, "epoch": 1.0, "dev": 0.625},
         ],
         steps=4,
         planned_steps=8,
@@ -64,9 +64,7 @@ def report(*tested, kept="tuned", dev=SAME, details=None, **values):
 def untrained(share=0.0, setting=0.0):
     """A run whose parts advised against training."""
     folds = FOLDS | {"share": share, "backbone": 0.59, "tuned": 0.33, "curve": [0.31, 0.33]}
-    curve = [
-        {"step": 3 * i, "epoch": i / 2, "dev": dev, "terms": {}} for i, dev in enumerate((0.59, 0.31, 0.33))
-    ]
+    curve = [{"step": 3 * i, "epoch": i / 2, "dev": dev} for i, dev in enumerate((0.59, 0.31, 0.33))]
     return replace(
         report(SAME, kept="backbone", details={"folds": folds}),
         steps=0, planned_steps=6, best_step=0, dev_before=0.59, dev_after=0.33, curve=curve,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -27,8 +26,6 @@ from angle_train.train.trainer import Training
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-log = logging.getLogger("angle.fit")
 
 BACKBONE, TUNED = "backbone", "tuned"
 NAMING_NOTES = (
@@ -385,9 +382,6 @@ def make_report(
     better = trained.details["choice"]["chosen"] > 0
     if not better:
         notes.append(NAMING_NOTES[0 if training.steps else 1])
-    if training.equal_batches:
-        notes.append(f"{training.equal_batches} batches had equal scores throughout and taught no ranking")
-        log.warning("warning: %s", notes[-1])
     human = [("human", data.human)] if data.human is not None else []
     columns = zip(trained.sets, trained.before, trained.after, strict=True)
     return FitReport(
@@ -400,7 +394,7 @@ def make_report(
             for role, pairs in [("train", data.train), *human, *data.evaluated]
         ],
         curve=[
-            {"step": 0, "epoch": 0.0, "dev": trained.dev_before, "terms": {}},
+            {"step": 0, "epoch": 0.0, "dev": trained.dev_before},
             *map(asdict, training.curve),
         ],
         steps=training.steps,

@@ -221,7 +221,7 @@ def reported(data, training, dev_before, dev_after, **details):
 )
 def test_the_choice_decides_what_is_saved(chosen, after, kept):
     dev = pair_set("dev")
-    training = Training([Evaluation(2, 1.0, after)], 2, 2, 2, 0)
+    training = Training([Evaluation(2, 1.0, after)], 2, 2, 2)
     made = reported(RunData(dev, [dev], []), training, 0.6, after, choice=CHOICE | {"chosen": chosen})
     assert made.kept == kept
     assert (NAMING_NOTES[0] in made.notes) == (kept == "backbone")
@@ -229,7 +229,7 @@ def test_the_choice_decides_what_is_saved(chosen, after, kept):
 
 def test_a_run_that_its_parts_advise_against_has_no_tuned_figures():
     human = pair_set("human")
-    training = Training([Evaluation(2, 1.0, 0.4)], 0, 2, 0, 0)
+    training = Training([Evaluation(2, 1.0, 0.4)], 0, 2, 0)
     found = {"folds": FOLDS | {"shared_texts": [2, 6]}, "choice": CHOICE | {"chosen": 0}}
     made = reported(RunData(human, [], [], human), training, 0.6, 0.6, **found)
     assert (made.kept, made.tuned_name) == ("backbone", None)

@@ -310,10 +310,7 @@ def test_positive_pairs_alone_train_what_learns_from_the_batch(config, rows, tmp
     data = write(tmp_path / "positives.jsonl", columns)
     run = replace(changed(config, epochs=1, **settings), data=[data], human=(), dev=config.test, test=())
     report = fit(replace(run, out=tmp_path / "out")).report
-    assert report.curve[1]["terms"]["loss"] > 0
     assert report.data[0].pairs == 24
-    ranks = "batches had equal scores throughout and taught no ranking"
-    assert any(note.endswith(ranks) for note in report.notes)
     with pytest.raises(InputError, match="pairs of one score cannot choose the weights; give --dev pairs"):
         fit(replace(run, dev=(), out=tmp_path / "none"))
 
