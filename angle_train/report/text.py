@@ -28,7 +28,7 @@ _TESTS = {"paired": "paired t-test", "unpaired": "Welch's t-test, as the seeds a
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of results: names of the columns, texts of the rows, and which columns hold numbers."""
+    """A table: names of the columns, texts of the rows, and which columns hold numbers."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -122,17 +122,21 @@ def notes_on(results: Sequence[Result]) -> list[str]:
     return notes
 
 
-def results_table(results: Sequence[Result]) -> str:
-    """Return an aligned table, one line per result, with notes on the numbers."""
-    made = table_of(results)
-    widths = [max(map(len, column)) for column in zip(made.columns, *made.rows, strict=True)]
-    lines = [
+def aligned(table: Table) -> list[str]:
+    """Return the lines of a table whose columns are aligned."""
+    widths = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
+    return [
         "  ".join(
-            text.rjust(width) if i in made.numbers else text.ljust(width)
+            text.rjust(width) if i in table.numbers else text.ljust(width)
             for i, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for row in [made.columns, ["-" * width for width in widths], *made.rows]
+        for row in [table.columns, ["-" * width for width in widths], *table.rows]
     ]
+
+
+def results_table(results: Sequence[Result]) -> str:
+    """Return an aligned table, one line per result, with notes on the numbers."""
+    lines = aligned(table_of(results))
     baselines = sorted({result.baseline for result in results if result.baseline})
     paired = f"; differences to {', '.join(baselines)}, paired" if baselines else ""
     alone = all(result.metric == SPEARMAN for result in results)
