@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,15 +83,6 @@ class Result:
         usual = {"metric": SPEARMAN, "main": True, "standard_size": None, "seed_test": None}
         found |= {name: value for name, value in row.items() if value not in (usual.get(name), (), {})}
         return found | ({"sd_over_seeds": self.spread} if self.values else {})
-
-    @classmethod
-    def from_dict(cls, row: Mapping[str, Any]) -> Self:
-        """Build the result from what `to_dict` returned."""
-        values = {name: value for name, value in row.items() if name not in ("verdict", "sd_over_seeds")}
-        values["score"] = Interval(**values["score"])
-        kinds = {"difference": Difference, "seed_test": SeedTest}
-        values |= {name: kind(**values[name]) for name, kind in kinds.items() if values.get(name)}
-        return cls(**values | {"values": tuple(values.get("values", ()))})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from angle_train.evaluation.suite import Evaluation
 from angle_train.report.figures import fifths, interval_panel, learning_curve_panel, sample, scatter_panels
 from angle_train.report.levels import DEFINITION, level_of, level_sentence, misled_sentence, power_sentences
 from angle_train.report.result import BACKBONE, NAMING_NOTES, TUNED, FitReport
-from angle_train.report.text import Compared, advice, interval_text, notes_on, seeds_note, table_of, tone
+from angle_train.report.text import Compared, advice, compared_line, notes_on, table_of, tone
 
 Row = tuple[str, Sequence[str]]
 """Class names of a row of a table, and its cells."""
@@ -42,7 +42,6 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         made: When and with what, see `text.made_line`.
     """
     name, tuned = report.tuned_name, report.kept == TUNED
-    lines = report.verdict()
     results = report.shown()
     judged = {(result.role, result.pairs) for result in report.judged}
     # What nothing was chosen on says most, so the test sets come first.
@@ -54,7 +53,7 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         sub=_about(report),
         headline=report.headline(),
         advice=report.advice(),
-        lines=[*report.evidence(), *(lines[1:] if tuned else lines)],
+        lines=[*report.evidence(), *report.verdict()[1:]],
         tone=tone(report.compared) if tuned else "",
         warnings=[f"{note}." for note in report.notes if note not in NAMING_NOTES],
         scores=_scores(results, roles=True, coloured=tuned, charted=judged),
@@ -157,12 +156,7 @@ def _verdict(main: Sequence[Result], baseline: str) -> tuple[str, list[str], str
     everything = [one for found in compared.values() for one in found]
     if len(heads) > 1:
         return f"Compared with {baseline}:", heads, tone(everything)
-    lines = [
-        f"{one.name}: {one.difference.verdict}{seeds_note(one.difference)}, "
-        f"{100 * one.difference.delta:+.1f} {interval_text(one.difference)}"
-        for one in everything
-    ]
-    return heads[0], lines, tone(everything)
+    return heads[0], list(map(compared_line, everything)), tone(everything)
 
 
 def _scores(

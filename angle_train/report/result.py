@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from angle_data.jsonl import replace_file
 from angle_train.data.leaks import Leak
@@ -19,7 +20,7 @@ from angle_train.evaluation.compare import Result, View, compare
 from angle_train.evaluation.similarity import Embedder, check_finite, pair_similarity, spearman
 from angle_train.recipe import Recipe
 from angle_train.report.levels import Level, level_of, level_sentence, misled_sentence, power_sentences
-from angle_train.report.text import Compared, advice, short_name, tone, verdict_sentence
+from angle_train.report.text import Compared, advice, compared_line, short_name, tone
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.processes import process_count
 from angle_train.train.trainer import Training
@@ -35,7 +36,6 @@ NAMING_NOTES = (
 """Notes for readers of report.json where the backbone was kept; elsewhere `FitReport.shown` has the names."""
 _NOT_SAVED = "tuned, not saved"
 _MANY_LEAKS = 0.01  # of the pairs: with more, a set cannot decide
-_DERIVED = ("format", "headline", "verdict", "advice")  # written to report.json, and not read back
 
 Columns = list[NDArray[np.float64]]
 """Similarities of pairs, one column for each set."""
@@ -262,12 +262,14 @@ class FitReport:
         return (BACKBONE, "", "") if self.kept == BACKBONE else (TUNED, BACKBONE, "before")
 
     def advice(self) -> str:
-        """Return the conclusion in one sentence: use the tuned model, or keep the backbone."""
+        """Return the conclusion in one sentence: use the tuned model, or keep the backbone and why."""
         if self.kept == BACKBONE and self._chosen:
-            return f"The {self._judges} do not show the tuned model to be better: keep the backbone."
+            return (
+                f"The {self._judges} do not show the tuned model to be better, so the untouched backbone was "
+                "saved, as --require-better asks."
+            )
         if self.kept == BACKBONE:
-            pairs = "dev pairs" if self.steps else "pairs held out in turn"
-            return f"No checkpoint surely ranked the {pairs} better: keep the backbone."
+            return self._why_kept()
         if not self.compared:
             return "Nothing was compared with the backbone."
         return advice(self.compared, "the backbone", seen=self._flattered)
@@ -279,21 +281,16 @@ class FitReport:
         return chosen_by or any(leak.pairs > _MANY_LEAKS * leak.count for leak in self.leaks)
 
     def verdict(self) -> list[str]:
-        """Return the verdict in sentences: the conclusion first, then one line for each set of pairs.
+        """Return the verdict in sentences: the advice first, then one line for each set of pairs.
 
-        Where no checkpoint was chosen there is the conclusion alone: no saved model has the other figures.
+        Where no checkpoint was chosen there is the advice alone: no saved model has the other figures.
         """
-        lines = [verdict_sentence(compared.name, compared.difference) for compared in self.compared]
-        if self.kept == BACKBONE and self._chosen:
-            why = f"The {self._judges} do not show the tuned model to be better"
-            return [f"{why}, so the untouched backbone was saved, as --require-better asks.", *lines]
+        lines = [self.advice()]
+        if self.kept == BACKBONE and not self._chosen:
+            return lines + self._hints()
+        lines += map(compared_line, self.compared)
         if self.kept == BACKBONE:
-            return [self._why_kept(), *self._hints()]
-        found = {compared.difference.verdict for compared in self.compared}
-        if {"better", "worse"} <= found:
-            head = "Tuning helped on some pairs and hurt on others."
-        else:
-            head = "Tuning helped." if self.shown_better else "Tuning did not help."
+            return lines
         if not self.shown_better:
             lines.append(
                 f"the saved model is the tuned one, and the {self._judges} do not show it to be better; "
@@ -302,8 +299,7 @@ class FitReport:
         if all(result.role == "dev" for result in self.judged):
             chose = "the number of steps" if "folds" in self.details else "the checkpoint"
             lines.append(f"these pairs also chose {chose}, so the gain is flattered; give --test pairs")
-        lines += [f"{leak.sentence()}, which flatters the model" for leak in self.leaks]
-        return [head, *lines]
+        return lines + [f"{leak.sentence()}, which flatters the model" for leak in self.leaks]
 
     @property
     def _chosen(self) -> bool:
@@ -338,7 +334,7 @@ class FitReport:
         """Write the report as JSON, atomically."""
         content = {"format": 1} | asdict(replace(self, results=[]))
         content["results"] = [result.to_dict() for result in self.results]
-        content |= {"headline": self.headline(), "verdict": self.verdict(), "advice": self.advice()}
+        content |= {"headline": self.headline(), "verdict": self.verdict()}
         with replace_file(path) as stream:
             json.dump(content, stream, ensure_ascii=False, indent=1)
             stream.write("\n")
@@ -346,11 +342,7 @@ class FitReport:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read what `write` wrote."""
-        content = json.loads(path.read_text(encoding="utf-8"))
-        values = {name: value for name, value in content.items() if name not in _DERIVED}
-        values["data"] = [DataNote(**row) for row in values["data"]]
-        values["results"] = [Result.from_dict(row) for row in values["results"]]
-        return cls(**values)
+        return TypeAdapter(cls).validate_python(json.loads(path.read_text(encoding="utf-8")))
 
 
 def make_report(

@@ -18,11 +18,6 @@ from angle_data.console import duration
 from angle_train.evaluation.bootstrap import Difference
 from angle_train.evaluation.compare import SPEARMAN, Result
 
-_OPENINGS = {
-    "better": "tuning helped on",
-    "no reliable difference": "no reliable difference on",
-    "worse": "tuning hurt on",
-}
 _TESTS = {"paired": "paired t-test", "unpaired": "Welch's t-test, as the seeds are not the same"}
 
 
@@ -148,10 +143,11 @@ def results_table(results: Sequence[Result]) -> str:
     return "\n".join([*lines, f"{what}{paired}.", *notes_on(results)])
 
 
-def verdict_sentence(pairs: str, difference: Difference) -> str:
-    """Return what a paired difference says about tuning, such as `tuning helped on X: +3.1 [+1.0, +5.2]`."""
-    delta = f"{100 * difference.delta:+.1f}"
-    return f"{_OPENINGS[difference.verdict]} {pairs}: {delta} {interval_text(difference)}"
+def compared_line(compared: Compared) -> str:
+    """Return what the difference on one set says, such as `X: better, +3.1 [+1.0, +5.2]`."""
+    found = compared.difference
+    verdict = found.verdict + seeds_note(found)
+    return f"{compared.name}: {verdict}, {100 * found.delta:+.1f} {interval_text(found)}"
 
 
 def advice(found: Sequence[Compared], old: str, *, seen: bool = False) -> str:

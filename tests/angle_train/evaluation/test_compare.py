@@ -9,7 +9,7 @@ from scipy.stats import ttest_1samp
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation import compare as comparison
 from angle_train.evaluation.bootstrap import draw, interval_around, paired_bootstrap
-from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Result, compare
+from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, compare
 from angle_train.evaluation.seeds import System
 from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import MeanOf, SpearmanOf
@@ -60,8 +60,6 @@ def test_results_are_read_back_from_plain_values_and_say_what_applies_alone():
         on_task[1].spread,
         {"note": "x"},
     )
-    found = [*on_pairs, *on_task]
-    assert [Result.from_dict(result.to_dict()) for result in found] == found
 
 
 def test_seeds_are_averaged_item_by_item_and_tested_seed_by_seed():

@@ -32,7 +32,7 @@ def test_fit_hands_over_what_the_report_shows(run, tiny_model_dir, rows, tmp_pat
     )
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     page = (tmp_path / "out" / "report.html").read_text()
-    assert report["advice"] in page
+    assert report["verdict"][0] in page
     assert report["details"]["command"] == (
         "angle-train fit --recipe recipe.toml --backbone model --data pairs.jsonl --dev pairs.jsonl "
         "--test pairs.jsonl --out again"
