@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluation.statistics import Ranked, SpearmanOf, Statistic
+from angle_train.evaluation.statistics import Statistic
 
 RESAMPLES = 10_000
 _MOST_CELLS = 200_000_000  # resamples × items: a minute or so for each column of similarities
@@ -67,26 +67,6 @@ class Difference:
     def decided(self) -> bool:
         """Whether the interval over items lies on one side of 0, whatever seeds say."""
         return self.low > 0 or self.high < 0
-
-
-def paired_bootstrap(
-    gold: Array, before: Array, after: Array, resamples: int = RESAMPLES, seed: int = 0
-) -> Difference:
-    """Return how much better `after` ranks the pairs than `before`, both measured on the same resamples.
-
-    For two columns of similarities; the differences that `fit` and `eval` report are made in `compare`.
-
-    Args:
-        gold: Gold scores (B,).
-        before: Similarities (B,) under the one model.
-        after: Similarities (B,) under the other.
-        resamples: How many, see `resamples_for`.
-        seed: Decides which.
-    """
-    ranked = Ranked(np.asarray(gold))
-    old, new = SpearmanOf(gold, before, ranked), SpearmanOf(gold, after, ranked)
-    drawn_old, drawn_new = draw([old, new], resamples_for(len(gold), resamples), seed)
-    return difference_between(new.value() - old.value(), drawn_old, drawn_new)
 
 
 def resamples_for(count: int, wanted: int = RESAMPLES) -> int:

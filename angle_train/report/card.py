@@ -98,8 +98,10 @@ def _metadata(name: str, report: FitReport, backbone_card: str | None) -> str:
     from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
     carried: dict[str, Any] = {}
-    with suppress(Exception):  # a card of somebody else's may hold anything
-        known = ModelCard(backbone_card or "", ignore_metadata_errors=True).data
+    with suppress(
+        Exception
+    ):  # a card of somebody else's may hold anything, and warns where it has no metadata
+        known = ModelCard(backbone_card if backbone_card else "---\n---", ignore_metadata_errors=True).data
         carried = {key: value for key in _CARRIED if (value := known.get(key))}
     words = shlex.split(report.details.get("command", ""))
     trained_on = [

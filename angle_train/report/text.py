@@ -164,19 +164,14 @@ def advice(found: Sequence[Compared], old: str, *, seen: bool = False) -> str:
     if len(found) == 1:
         return _advice_on_one(found[0], old, use)
     verdicts = [compared.difference.verdict for compared in found]
-    better, worse = verdicts.count("better"), verdicts.count("worse")
-    sets = f"{len(found)} sets"
-    if better == len(found):
-        every = "both sets" if len(found) == 2 else f"all {sets}"
-        sizes = sorted(100 * compared.difference.delta for compared in found)
-        return f"Better than {old} on {every}, by {sizes[0]:.1f} to {sizes[-1]:.1f}: {use}."
-    if better and worse:
-        return f"Better than {old} on {better} of {sets}, worse on {worse}: use it only where it is better."
-    if better:
-        return f"Better than {old} on {better} of {sets}, not reliably different on the others: {use}."
+    better, worse, sets = verdicts.count("better"), verdicts.count("worse"), f"{len(found)} sets"
+    if not better:
+        hurt = f", worse on {worse}" if worse else ""
+        return f"Not reliably better than {old} on any of {sets}{hurt}: keep {old}."
     if worse:
-        return f"Worse than {old} on {worse} of {sets} and better on none: keep {old}."
-    return f"Not reliably better than {old} on any of {sets}: keep {old}."
+        return f"Better than {old} on {better} of {sets}, worse on {worse}: use it only where it is better."
+    rest = ", not reliably different on the others" if better < len(found) else ""
+    return f"Better than {old} on {better} of {sets}{rest}: {use}."
 
 
 def _advice_on_one(compared: Compared, old: str, use: str) -> str:

@@ -125,7 +125,7 @@ class DevEvaluator(BaseEvaluator):
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Return `dev_spearman`, and each set's own value where there are several.
+        """Return `dev_spearman`, the mean over the dev sets.
 
         Measured in the precision of the weights, as the saved model computes.
         """
@@ -136,7 +136,8 @@ class DevEvaluator(BaseEvaluator):
                     columns.append([evaluate_model(model, pairs) for pairs in self._sets])
         self._note(steps, columns)
         first = zip(self._sets, columns[0], strict=True)
-        return _dev_metrics(self._sets, [spearman(pairs.score, column) for pairs, column in first])
+        scores = [spearman(pairs.score, column) for pairs, column in first]
+        return {METRIC: sum(scores) / len(scores)}
 
     def _note(self, steps: int, columns: Sequence[Sequence[NDArray[np.float64]]]) -> None:
         rows = self._read()
@@ -326,16 +327,6 @@ def restore(model: SentenceTransformer, directory: Path, step: int) -> None:
     with quiet_libraries():
         weights = SentenceTransformer(str(checkpoint), device="cpu", local_files_only=True).state_dict()
     model.float().load_state_dict(weights)
-
-
-def _dev_metrics(dev: Sequence[PairSet], scores: Sequence[float]) -> dict[str, float]:
-    """Return the mean score and, of several sets, each one's; sets of equal names are numbered."""
-    metrics = {METRIC: sum(scores) / len(scores)}
-    if len(dev) > 1:
-        names = [pairs.name for pairs in dev]
-        for number, (name, score) in enumerate(zip(names, scores, strict=True), start=1):
-            metrics[f"{name}{f'_{number}' if names.count(name) > 1 else ''}_spearman"] = score
-    return metrics
 
 
 def make_collator(model: SentenceTransformer, recipe: Recipe) -> PairCollator:

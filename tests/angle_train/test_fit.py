@@ -187,16 +187,6 @@ def test_prompt_and_length_are_saved_with_the_model_and_used(config):
     assert model.encode("the node failed") != pytest.approx(plain)
 
 
-def test_batches_with_equal_scores_are_counted(config, tmp_path):
-    rows = read_rows(config.data[0])
-    data = tmp_path / "flat.jsonl"
-    flat = [row | {"score": 0} for row in rows[:31]] + [rows[0] | {"score": 1}]
-    data.write_text("\n".join(map(json.dumps, flat)))
-    report = fit(replace(changed(config, epochs=1), data=[str(data)])).report
-    # 32 pairs in two batches of 16: the one pair with another score is in one of them.
-    assert "1 batches had equal scores throughout and taught no ranking" in report.notes
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

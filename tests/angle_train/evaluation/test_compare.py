@@ -8,7 +8,7 @@ from scipy.stats import ttest_1samp
 
 from angle_train.data.pairs import PairSet
 from angle_train.evaluation import compare as comparison
-from angle_train.evaluation.bootstrap import draw, interval_around, paired_bootstrap
+from angle_train.evaluation.bootstrap import difference_between, draw, interval_around
 from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, compare
 from angle_train.evaluation.seeds import System
 from angle_train.evaluation.similarity import word_overlap
@@ -43,7 +43,9 @@ def test_word_overlap_baseline_and_models_are_measured_on_one_drawing_of_resampl
     for result, column in zip(results, columns, strict=True):
         statistic = SpearmanOf(GOLD, column)
         assert result.score == interval_around(statistic.value(), *draw([statistic], 10_000, 0))
-    assert results[2].difference == paired_bootstrap(GOLD, COLUMNS["old"], COLUMNS["s1"], 10_000, 0)
+    old, new = (SpearmanOf(GOLD, COLUMNS[name]) for name in ("old", "s1"))
+    expected = difference_between(new.value() - old.value(), *draw([old, new], 10_000, 0))
+    assert results[2].difference == expected
     assert all(r.difference is None for r in compare(PAIRS, {"old": GOLD}))
 
 

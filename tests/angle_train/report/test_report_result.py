@@ -66,7 +66,7 @@ def test_sets_of_one_name_have_their_role_behind_it():
     ("tested", "advice"),
     [
         ([BETTER], "Better than the backbone by 5.0 [1.0, 9.0] on 200 pairs: use it."),
-        ([BETTER, BETTER], "Better than the backbone on both sets, by 5.0 to 5.0: use it."),
+        ([BETTER, BETTER], "Better than the backbone on 2 of 2 sets: use it."),
         ([BETTER, SAME, SAME],
          "Better than the backbone on 1 of 3 sets, not reliably different on the others: use it."),
         ([BETTER, WORSE],
@@ -75,7 +75,7 @@ def test_sets_of_one_name_have_their_role_behind_it():
          "Not reliably better than the backbone (+1.0 [-2.0, +4.0] on 200 pairs): keep the backbone."),
         ([SAME, SAME], "Not reliably better than the backbone on any of 2 sets: keep the backbone."),
         ([WORSE], "Worse than the backbone by 5.0 [1.0, 9.0] on 200 pairs: keep the backbone."),
-        ([WORSE, SAME], "Worse than the backbone on 1 of 2 sets and better on none: keep the backbone."),
+        ([WORSE, SAME], "Not reliably better than the backbone on any of 2 sets, worse on 1: keep the backbone."),
     ],
 )  # fmt: skip
 def test_the_verdict_weighs_all_test_sets(tested, advice):
