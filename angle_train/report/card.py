@@ -98,10 +98,8 @@ def _metadata(name: str, report: FitReport, backbone_card: str | None) -> str:
     from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
     carried: dict[str, Any] = {}
-    with suppress(
-        Exception
-    ):  # a card of somebody else's may hold anything, and warns where it has no metadata
-        known = ModelCard(backbone_card if backbone_card else "---\n---", ignore_metadata_errors=True).data
+    with suppress(Exception):  # a card of somebody else's may hold anything
+        known: Any = ModelCard(backbone_card, ignore_metadata_errors=True).data if backbone_card else {}
         carried = {key: value for key in _CARRIED if (value := known.get(key))}
     words = shlex.split(report.details.get("command", ""))
     trained_on = [

@@ -75,7 +75,8 @@ def test_sets_of_one_name_have_their_role_behind_it():
          "Not reliably better than the backbone (+1.0 [-2.0, +4.0] on 200 pairs): keep the backbone."),
         ([SAME, SAME], "Not reliably better than the backbone on any of 2 sets: keep the backbone."),
         ([WORSE], "Worse than the backbone by 5.0 [1.0, 9.0] on 200 pairs: keep the backbone."),
-        ([WORSE, SAME], "Not reliably better than the backbone on any of 2 sets, worse on 1: keep the backbone."),
+        ([WORSE, SAME],
+         "Not reliably better than the backbone on any of 2 sets, worse on 1: keep the backbone."),
     ],
 )  # fmt: skip
 def test_the_verdict_weighs_all_test_sets(tested, advice):

@@ -234,7 +234,7 @@ def test_supervision_decides_what_is_compared(tiny_model, tmp_path):
     assert not torch.equal(weights, none)
 
 
-def test_dev_sets_of_equal_names_are_averaged_not_merged(tiny_model):
+def test_dev_sets_are_averaged_not_merged(tiny_model):
     texts = ["the node failed", "disk full", "a network cable", "the host restarted"]
     sets = []
     for order in (1, -1):
@@ -244,10 +244,8 @@ def test_dev_sets_of_equal_names_are_averaged_not_merged(tiny_model):
         )
         gold = similar.argsort().argsort().double().numpy()[::1] * order
         sets.append(PairSet("dev", texts[:-1], texts[1:], (gold - gold.min()) / 2, np.ones(3), None, "0-1"))
-    metrics = DevEvaluator(sets)(tiny_model)
-    assert metrics["dev_1_spearman"] == pytest.approx(1)
-    assert metrics["dev_2_spearman"] == pytest.approx(-1)
-    assert metrics["dev_spearman"] == pytest.approx(0)
+    found = [DevEvaluator(some)(tiny_model)[METRIC] for some in (sets, sets[:1], sets[1:])]
+    assert found == pytest.approx([0, 1, -1], abs=1e-9)
 
 
 @pytest.mark.parametrize(
