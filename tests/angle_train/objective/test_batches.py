@@ -14,7 +14,6 @@ from angle_train.objective.batches import (
     PairCollator,
     adaptive_chunks,
     blocked_order,
-    fixed_chunks,
     positive_groups,
 )
 
@@ -230,17 +229,6 @@ def test_the_prompt_reaches_the_tokeniser():
     assert seen == ["query: ", "query: "]
 
 
-def test_blocks_are_shuffled_as_wholes():
-    # 40 keys of one block each: were only rows shuffled, keys would come in order of first appearance
-    # of the shuffled rows for every block size.
-    keys = [f"{number:02d}" for number in range(40) for _ in range(4)]
-    order = blocked_order(keys, 4, torch.Generator().manual_seed(0))
-    seen = list(
-        dict.fromkeys(keys[i] for i in torch.randperm(160, generator=torch.Generator().manual_seed(0)))
-    )
-    assert list(dict.fromkeys(keys[i] for i in order)) != seen
-
-
 def test_blocked_order_keeps_rows_of_a_key_together_and_loses_none():
     keys = [name for name in "abcdefgh" for _ in range(6)]
     order = blocked_order(keys, 3, torch.Generator().manual_seed(0))
@@ -336,10 +324,3 @@ def test_no_other_cuts_cost_less(lengths, most):
     ways = [[texts[a:b] for a, b in pairwise(cuts)] for cuts in every]
     allowed = [way for way in ways if max(map(len, way)) <= most]
     assert cost(chunks) == min(map(cost, allowed))
-
-
-def test_a_long_text_among_short_ones_stands_alone():
-    texts = ["x" * 10] * 20 + ["x" * 500]
-    assert list(map(len, adaptive_chunks(texts, 32))) == [20, 1]
-    assert list(map(len, fixed_chunks(texts, 32))) == [21]
-    assert list(map(len, adaptive_chunks(["x" * 10] * 20, 32))) == [20]

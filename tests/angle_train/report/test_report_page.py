@@ -203,15 +203,6 @@ def test_headings_go_down_by_one_and_what_is_for_researchers_is_folded(pages, ki
         assert part not in plain(shown)
 
 
-@pytest.mark.parametrize("kind", ["fit", "eval", "suite"])
-def test_on_a_phone_a_row_is_a_card_whose_cells_have_their_names(pages, kind):
-    html = pages[kind]
-    narrow = re.search(r"@media screen and \(max-width: 40rem\) \{(.*?)\n\}", html, re.DOTALL)[1]
-    assert "table, caption, tbody, tr, th, td { display: block }" in narrow
-    assert "content: attr(data-label)" in narrow
-    assert all(attrs["data-label"] for attrs in Tags(html).all("td"))
-
-
 def test_three_gains_stand_beside_three_losses(fit_page):
     count = 12
     gold = np.arange(count) / count
@@ -390,17 +381,6 @@ AUTO = {"training": {"average_with_backbone": "auto"}}
 def test_course_of_a_run(fit_page, made, sentences):
     text = plain(fit_page(made))
     assert [sentence for sentence in sentences if sentence not in text] == []
-
-
-def test_what_was_chosen_stands_out(fit_page):
-    html = fit_page(report(BETTER, details={"merge": MERGE}))
-    assert legends(html)[-1] == [
-        ("s1 dashed", "backbone"),
-        ("s2", "during tuning"),
-        ("ink", "chosen (ring)"),
-    ]
-    html = fit_page(report(BETTER, details={"folds": FOLDS}))
-    assert legends(html)[-1][1:] == [("s2", "held out in turn"), ("ink", "chosen (ring)")]
 
 
 def test_leaks_stand_out(fit_page):
