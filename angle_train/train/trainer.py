@@ -223,8 +223,6 @@ def train(
     if resume and (state.global_step >= end or evaluations_since_best(state) >= config.patience):
         # Cut off after its last evaluation: no step is left to take.
         restore(model, directory, state.global_step)
-        if evaluator and state.global_step not in evaluator.measured():  # cut off in an earlier release
-            evaluator(model, steps=state.global_step)
     else:
         trainer = _make_trainer(model, pairs, recipe, directory, evaluator, options)
         start = evaluator.start if evaluator else -math.inf
