@@ -197,10 +197,10 @@ class FitReport:
 
     @property
     def leaks(self) -> list[Leak]:
-        """The leaks of whole pairs into the sets that the verdict rests on."""
+        """The leaks of pairs or texts into the sets that the verdict rests on."""
         judged = {(result.role, result.pairs) for result in self.judged}
         leaks = [Leak(**leak) for leak in self.details.get("leaks", ())]
-        return [leak for leak in leaks if leak.pairs and (leak.role, leak.name) in judged]
+        return [leak for leak in leaks if (leak.role, leak.name) in judged]
 
     @property
     def tuned_name(self) -> str | None:
@@ -246,12 +246,11 @@ class FitReport:
 
     def evidence(self) -> list[str]:
         """Return what stands behind it: words that mislead, what the sample can show, shared texts."""
-        judged = {(result.role, result.pairs) for result in self.judged}
         shared = [
             f"{100 * leak.texts:.0f} % of the texts of {leak.name} are in {leak.origin} pairs too"
             + ("" if leak.pairs else ", with other partners")
-            for leak in (Leak(**leak) for leak in self.details.get("leaks", ()))
-            if leak.texts and (leak.role, leak.name) in judged
+            for leak in self.leaks
+            if leak.texts
         ]
         misled = misled_sentence(self.levels, *self._told)
         return [*([misled] if misled else []), *power_sentences(self.judged), *shared]
@@ -299,7 +298,7 @@ class FitReport:
         if all(result.role == "dev" for result in self.judged):
             chose = "the number of steps" if "folds" in self.details else "the checkpoint"
             lines.append(f"these pairs also chose {chose}, so the gain is flattered; give --test pairs")
-        return lines + [f"{leak.sentence()}, which flatters the model" for leak in self.leaks]
+        return lines + [f"{leak.sentence()}, which flatters the model" for leak in self.leaks if leak.pairs]
 
     @property
     def _chosen(self) -> bool:
