@@ -1,6 +1,6 @@
 """What a run or an evaluation found, for people: report.json, report.html, the card, the terminal's table.
 
-In: the outcome of training (`result.Trained`) or of an evaluation (`evaluate.suite.Evaluation`).
+In: the outcome of training (`result.Trained`) or of an evaluation (`evaluation.suite.Evaluation`).
 Out: files and text. Read in this order:
 
 - `text`: results as a plain table, the line for each set, advice, the command that repeats a run.
