@@ -79,6 +79,28 @@ def test_cached_step_equals_the_plain_one_with_dropout(tiny_model, config):
     assert all(value != pytest.approx(still[name].item(), rel=1e-4) for name, value in plain[0].items())
 
 
+@pytest.mark.parametrize("whole", [False, True], ids=["forward", "forward and backward"])
+def test_mixed_precision_is_repeated(tiny_model, whole):
+    # The context covers the forward pass alone, as in the trainer, or the backward pass too.
+    def bf16():
+        return torch.autocast("cpu", torch.bfloat16)
+
+    def outer():
+        return bf16() if whole else nullcontext()
+
+    for chunk_size, tolerance in ((100, 1e-6), (3, 1e-3)):
+        with outer():
+            plain = step(tiny_model, False, context=bf16, chunk_size=chunk_size)
+            cached = step(tiny_model, True, context=bf16, chunk_size=chunk_size)
+        assert cached[0] == {name: pytest.approx(value, rel=1e-6) for name, value in plain[0].items()}
+        # Without the cache the chunks' gradients of a weight are added up in bf16.
+        ours, theirs = (torch.cat([g.flatten() for g in run[1].values()]) for run in (cached, plain))
+        assert (ours - theirs).norm().item() <= tolerance * theirs.norm().item()
+    exact = step(tiny_model, False, chunk_size=100)
+    ours, theirs = (torch.cat([g.flatten() for g in run[1].values()]) for run in (exact, plain))
+    assert (ours - theirs).norm().item() > 1e-4 * theirs.norm().item()  # it was bf16
+
+
 def test_without_gradients_it_only_encodes(tiny_model):
     chunks, _ = tiny_batch(tiny_model.eval())
     with torch.no_grad():
