@@ -229,6 +229,17 @@ def test_the_prompt_reaches_the_tokeniser():
     assert seen == ["query: ", "query: "]
 
 
+def test_blocks_are_shuffled_as_wholes():
+    # 40 keys of one block each: were only rows shuffled, keys would come in order of first appearance
+    # of the shuffled rows for every block size.
+    keys = [f"{number:02d}" for number in range(40) for _ in range(4)]
+    order = blocked_order(keys, 4, torch.Generator().manual_seed(0))
+    seen = list(
+        dict.fromkeys(keys[i] for i in torch.randperm(160, generator=torch.Generator().manual_seed(0)))
+    )
+    assert list(dict.fromkeys(keys[i] for i in order)) != seen
+
+
 def test_blocked_order_keeps_rows_of_a_key_together_and_loses_none():
     keys = [name for name in "abcdefgh" for _ in range(6)]
     order = blocked_order(keys, 3, torch.Generator().manual_seed(0))
