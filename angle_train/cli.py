@@ -187,13 +187,6 @@ def search_recipe(
         typer.Option(help="Recipe to search around: a name or .toml file.", show_default=_OF_PURPOSE),
     ] = None,
     setting: SetValue = None,
-    space: Annotated[
-        Path | None,
-        typer.Option(
-            help="TOML file of ranges: KEY = { low = 1e-5, high = 1e-4 }.",
-            show_default="weights, temperatures, learning rate",
-        ),
-    ] = None,
     trials: Annotated[int, typer.Option(min=2, help="Recipes to try, the given one among them.")] = 27,
     rungs: Annotated[
         int,
@@ -229,7 +222,6 @@ def search_recipe(
     check_free(out / HIDDEN)
     from angle_train.grid import GridConfig, grid_table, search
     from angle_train.run import FitConfig
-    from angle_train.train.ranges import SPACE, read_space
 
     run = FitConfig(
         data,
@@ -244,7 +236,7 @@ def search_recipe(
         overwrite=overwrite,
         device=device,
     )
-    result = search(GridConfig(run, trials, rungs, seed, read_space(space) if space else SPACE))
+    result = search(GridConfig(run, trials, rungs, seed))
     if as_json:
         typer.echo((out / "grid.json").read_text(encoding="utf-8"), nl=False)
         return

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -27,20 +26,20 @@ from angle_train.data.splits import RunData, run_leaks
 from angle_train.evaluation.bootstrap import Difference, difference_between
 from angle_train.evaluation.similarity import evaluate_model
 from angle_train.model.load import check_device
-from angle_train.recipe import Recipe, changed_parts
+from angle_train.recipe import Recipe
 from angle_train.report.result import mean_spearman
+from angle_train.report.text import Table, aligned, interval_text
 from angle_train.run import FitConfig, fingerprint, load_at_length, load_data, load_for_run, untouched
 from angle_train.train.arguments import Schedule
-from angle_train.train.checkpoints import HIDDEN, RunDirectory
+from angle_train.train.checkpoints import HIDDEN, RunDirectory, check_out
 from angle_train.train.choosing import Choice, Columns, climb, resampled, what_pairs_show
 from angle_train.train.processes import process_count
-from angle_train.train.ranges import SPACE, Range, check_space, draw_trials, usable
+from angle_train.train.ranges import SPACE, Range, draw_trials, usable
 from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, TrainOptions, train
 from angle_train.train.watch import memory_errors_in_one_line
 
 log = logging.getLogger("angle.fit")
 
-_STATE, _RESULT, _RECIPE, _TRIALS = "grid_state.json", "grid.json", "recipe.toml", "trials"
 _FACTOR = 3  # each round keeps the best third, and lasts until three times as much is trained
 
 
@@ -140,19 +139,11 @@ def search(config: GridConfig) -> GridResult:
         raise InputError("a grid needs dev pairs to choose on; give --dev")
     if process_count() > 1:
         raise InputError("a grid runs in one process; start it without torchrun")
-    if config.rungs > most_rungs(config.trials):
-        raise InputError(
-            f"--rungs {config.rungs} is more than {config.trials} trials need; "
-            f"give at most {most_rungs(config.trials)}"
-        )
     check_device(run.device, numbered=False)
-    _check_directory(out, overwrite=run.overwrite)
+    check_out(out)
     data = load_data(replace(run, test=()))
     run = replace(run, recipe=data.recipe)
-    space = config.space if config.space is not SPACE else usable(SPACE, run.recipe)
-    check_space(space, run.recipe)
-    config = replace(config, run=run, space=space)
-    draw_trials(space, config.trials, config.seed, run.recipe)  # refuses before anything is trained
+    config = replace(config, run=run, space=usable(config.space, run.recipe))
     ends = round_ends(run.recipe, len(data.train), config.rungs)
     if len(set(ends)) < len(ends):
         raise InputError(
@@ -172,26 +163,28 @@ def search(config: GridConfig) -> GridResult:
     if run.recipe.training.average_with_backbone:
         log.info("trials are compared before the backbone is mixed in; fit does that with what is found")
     with memory_errors_in_one_line(), hold(out / HIDDEN):
-        _claim(config, data)
-        result = _Grid(config, data).finish()
-        with replace_file(out / _RESULT) as stream:
+        directory = RunDirectory(out, _fingerprint(config, data))
+        directory.claim(directory.status(overwrite=run.overwrite), overwrite=run.overwrite)
+        result = _Grid(config, data, directory.trials).finish()
+        with replace_file(out / "grid.json") as stream:
             json.dump(result.to_dict(), stream, indent=1)
             stream.write("\n")
-        with replace_file(out / _RECIPE) as stream:  # the last file: it says that the grid is finished
+        with replace_file(out / "recipe.toml") as stream:
             stream.write(result.recipe.to_toml_text())
+        directory.finish()
     return result
 
 
 class _Grid:
-    """A search under way.
+    """A search under way, with a directory for the run of each trial in `trials`.
 
     Attributes:
         measured: Round and trial -> similarities of every dev set at the end of the round.
         steps: Round and trial -> steps taken until then.
     """
 
-    def __init__(self, config: GridConfig, data: RunData) -> None:
-        self.config, self.data = config, data
+    def __init__(self, config: GridConfig, data: RunData, trials: Path) -> None:
+        self.config, self.data, self.trials = config, data, trials
         self.run, model, _ = load_at_length(config.run, data)
         backbone = untouched(self.run, model)
         self.backbone = mean_spearman(data.dev, [evaluate_model(backbone, pairs) for pairs in data.dev])
@@ -225,7 +218,7 @@ class _Grid:
 
     def _directory(self, trial: int) -> RunDirectory:
         values = json.dumps(self.recipes[trial], sort_keys=True)
-        return RunDirectory(self.run.out / _TRIALS / f"trial-{trial}", {"values": values})
+        return RunDirectory(self.trials / f"trial-{trial}", {"values": values})
 
     def _train(self, rung: int, trial: int) -> None:
         """Train a trial up to the end of a round, unless it has been measured there."""
@@ -235,7 +228,6 @@ class _Grid:
         evaluator = DevEvaluator(self.data.dev, self.backbone, directory.path / "measured.jsonl")
         self.steps[rung, trial] = end
         if end not in evaluator.measured():
-            directory.path.mkdir(parents=True, exist_ok=True)
             resume = directory.claim(directory.status(overwrite=False), overwrite=False)
             with _quiet():
                 train(
@@ -314,44 +306,6 @@ def _fingerprint(config: GridConfig, data: RunData) -> dict[str, str]:
     }
 
 
-def _check_directory(out: Path, *, overwrite: bool) -> None:
-    """Check that a search may be written to `out`.
-
-    Raises:
-        InputError: It is a file, or holds something else.
-    """
-    if out.is_file():
-        raise InputError(f"--out {out} is a file; give a directory")
-    holds_grid = (out / HIDDEN / _STATE).is_file() or not out.is_dir()
-    if not holds_grid and not overwrite and any(item.name != HIDDEN for item in out.iterdir()):
-        raise InputError(f"--out {out} is not empty and holds no earlier grid; give another one")
-
-
-def _claim(config: GridConfig, data: RunData) -> None:
-    """Take `--out` for this search; what an earlier one found there is gone on with, or replaced on request.
-
-    Raises:
-        InputError: It holds another search.
-    """
-    out, now, overwrite = config.run.out, _fingerprint(config, data), config.run.overwrite
-    state_file = out / HIDDEN / _STATE
-    state = json.loads(state_file.read_text(encoding="utf-8")) if state_file.is_file() else {}
-    changed = changed_parts(state["fingerprint"], now) if state else []
-    finished = (out / _RECIPE).is_file()
-    # Begun with --overwrite and cut off: the same command goes on.
-    if overwrite and (finished or changed or not state.get("overwrite")):
-        shutil.rmtree(out / _TRIALS, ignore_errors=True)
-        for name in (_RECIPE, _RESULT):
-            (out / name).unlink(missing_ok=True)
-    elif changed:
-        raise InputError(
-            f"--out {out} holds a grid with different {', '.join(changed)}; "
-            "give another directory, or --overwrite to replace that grid"
-        )
-    with replace_file(state_file) as stream:
-        json.dump({"fingerprint": now, "overwrite": overwrite}, stream)
-
-
 def ranked(scores: Mapping[int, float]) -> list[int]:
     """Return the trials by their dev scores, the best first and the earlier of equals before the later."""
     return sorted(scores, key=lambda trial: (-scores[trial], trial))
@@ -373,29 +327,22 @@ def planned(trials: int, rungs: int) -> list[int]:
     return sizes
 
 
-def most_rungs(trials: int) -> int:
-    """Return how many rounds make sense: in one after that, none could drop out any more."""
-    sizes = planned(trials, trials + 1)
-    return sum(size > sizes[-1] for size in sizes) + 2
-
-
 def _in_points(gain: Difference | None) -> str:
     if gain is None:
         return ""
-    return f"{100 * gain.delta:+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]"
+    return f"{100 * gain.delta:+.1f} {interval_text(gain)}"
 
 
 def grid_table(result: GridResult) -> str:
     """Return every trial of every round as a line, the last round and the best first."""
     names = list(dict.fromkeys(name for row in result.rows for name in row.values))
-    cells = [["round", "trial", "steps", "dev", "against given", *names]]
+    cells = []
     for row in sorted(result.rows, key=lambda row: (-row.rung, -row.dev)):
         values = [f"{row.values[name]:g}" if name in row.values else "as given" for name in names]
         figures = [row.rung + 1, row.trial, row.steps, f"{100 * row.dev:.2f}", _in_points(row.gain)]
         cells.append([*map(str, figures), *values])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in cells]
-    lines.insert(1, "  ".join("-" * width for width in widths))
+    columns = ["round", "trial", "steps", "dev", "against given", *names]
+    lines = aligned(Table(columns, cells, range(len(columns))))
     return "\n".join(
         [
             *lines,

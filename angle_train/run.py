@@ -45,8 +45,8 @@ from angle_train.report.page import write_fit_page
 from angle_train.report.result import (
     BACKBONE,
     TUNED,
+    Columns,
     FitReport,
-    Measured,
     Trained,
     make_report,
     mean_spearman,
@@ -274,10 +274,10 @@ def _tokens(config: FitConfig) -> int | None:
     return stated if isinstance(stated, int) else None
 
 
-def _train_with_dev(run: _Run, model: SentenceTransformer, before: Measured) -> Trained:
+def _train_with_dev(run: _Run, model: SentenceTransformer, before: Columns) -> Trained:
     """Train with dev pairs choosing the weights; `model` holds the final ones in the first process."""
     data, setting = run.data, run.config.recipe.training.average_with_backbone
-    score = mean_spearman(data.dev, before.columns)
+    score = mean_spearman(data.dev, before)
     log.info("step 0, the untouched backbone: dev Spearman %.2f", 100 * score)
     log.info("%s", what_pairs_show(data.dev))
     shares = (0.0,) if setting == AUTO else shares_to_try(setting)
@@ -286,12 +286,12 @@ def _train_with_dev(run: _Run, model: SentenceTransformer, before: Measured) -> 
     training = run.train(model, evaluator)
     step, details = on_first(lambda: _choose_weights(run, model, training, evaluator, before))
     after = on_first(lambda: _measure_finished(run, model))
-    dev_after = mean_spearman(data.dev, after.columns)
+    dev_after = mean_spearman(data.dev, after)
     training = replace(training, best_step=step)
     return Trained(training, data.evaluated, before, after, score, dev_after, details)
 
 
-def _measure_finished(run: _Run, model: SentenceTransformer) -> Measured:
+def _measure_finished(run: _Run, model: SentenceTransformer) -> Columns:
     """Make a trained model what will be saved, and only then measure it: the report is about that model."""
     config = run.config
     finish_training(model, config.recipe.backbone, lambda other: load_for_run(config, other))
@@ -299,7 +299,7 @@ def _measure_finished(run: _Run, model: SentenceTransformer) -> Measured:
 
 
 def _choose_weights(
-    run: _Run, model: SentenceTransformer, training: Training, evaluator: DevEvaluator, before: Measured
+    run: _Run, model: SentenceTransformer, training: Training, evaluator: DevEvaluator, before: Columns
 ) -> tuple[int, dict[str, Any]]:
     """Give `model` the weights that the dev pairs choose; where they choose the backbone, tuned ones.
 
@@ -311,7 +311,7 @@ def _choose_weights(
     # A run that stopped early did not end as planned: its end is one of the evaluations, and no simpler.
     later = 2 if training.steps == training.planned_steps else 1
     step_of, levels = [end, end, *steps], [0, 1, *(later for _ in steps)]
-    candidates = [before.columns[: len(dev)], *(measured[step][0] for step in step_of[1:])]
+    candidates = [before[: len(dev)], *(measured[step][0] for step in step_of[1:])]
     # Of the weights between, only the best were kept.
     lost = [i for i, step in enumerate(step_of) if step not in (end, training.best_step)]
     backbone, shares, first = evaluator.backbone, shares_to_try(setting), len(candidates)
@@ -343,13 +343,13 @@ def _backbone_weights(config: FitConfig, model: SentenceTransformer) -> dict[str
     return snapshot(model if has_adapters(model) else load_for_run(config))
 
 
-def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> Trained:
+def _train_by_parts(run: _Run, model: SentenceTransformer, before: Columns) -> Trained:
     """Train for as long as parts of the human-graded pairs, held out in turn, say."""
     config, data, human = run.config, run.data, run.data.human
     if human is None:
         raise ValueError("neither dev nor human-graded pairs")
     graded = [("human", human)]
-    untuned = on_first(lambda: measure(BACKBONE, untouched(config, model), graded).columns[0])
+    untuned = on_first(lambda: measure(BACKBONE, untouched(config, model), graded)[0])
     cross = cross_fit(
         lambda: load_for_run(config),
         human,
@@ -360,7 +360,7 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> 
         untuned,
     )
     schedule = Schedule(config.recipe.training, len(data.train))
-    training, step = Training([], 0, schedule.steps, 0, 0), 0
+    training, step = Training([], 0, schedule.steps, 0), 0
     if cross.choice.chosen:
         step = schedule.step_at(cross.progress[cross.evaluation - 1])
         log.info("training on all %d pairs, up to step %d of %d", len(data.train), step, schedule.steps)
@@ -373,8 +373,8 @@ def _train_by_parts(run: _Run, model: SentenceTransformer, before: Measured) -> 
     return Trained(
         training,
         [("dev", held_out), *data.evaluated],
-        before.after([untuned]),
-        after.after([cross.after]),
+        [untuned, *before],
+        [cross.after, *after],
         cross.backbone,
         cross.tuned,
         {"folds": cross.to_dict(), "choice": cross.choice.to_dict()},

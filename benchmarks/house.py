@@ -1,11 +1,11 @@
-"""How large the house is: files, lines, functions, and how its folders use each other; one row a fact.
+"""How large the house is: files, lines, functions, and how its rooms use each other; one row a fact.
 
     python benchmarks/house.py [CHECKOUT ...]            one column for each checkout; without one, this one
     python benchmarks/house.py --visits angle-train fit ...     the files of ours that a command runs through
 
 Counts the Python files of `angle_data` and `angle_train` unless a row says otherwise. Docstrings do not count
-as code. A floor is a folder above those of its package that it imports; files at the top of a package count
-by what they do (cli, runs, or shared by all). Folders that form a circle share one floor.
+as code. A floor is a room above those of its package that it imports; files at the top of a package count by
+what they do, as `tests/test_architecture.py` says. Rooms that form a circle share one floor.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import ast
 import io
 import json
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -73,42 +74,22 @@ def functions(path: Path) -> Iterator[tuple[int, int]]:
             yield (node.end_lineno or 0) - node.lineno + 1, len({a.arg for a in arguments} - {"self", "cls"})
 
 
-def folder(name: str) -> str:
-    """Return the folder of a module, or what a file at the top of a package does."""
-    package, *rest = name.split(".")
-    if len(rest) > 1 or rest == ["__init__"]:
-        return name.rpartition(".")[0]
-    if rest[0] in ("cli", "__main__") or "command" in rest[0].split("_"):
-        return f"{package}.cli"
-    if package == "angle_data":
-        return package  # what all rooms share
-    return f"{package}.runs" if rest[0] in ("fit", "grid", "encode") else name
+def room_arrows(root: Path) -> dict[str, set[str]]:
+    """Return the rooms of its package that each room imports from when it runs.
 
-
-def folder_arrows(root: Path) -> dict[str, set[str]]:
-    """Return the folders of its package that each folder imports from when it runs."""
-    names = {".".join(p.relative_to(root).with_suffix("").parts): p for p in sources(root, *PACKAGES)}
-
+    What a room is, and which imports count, says `tests/test_architecture.py` of that checkout.
+    """
     graph: dict[str, set[str]] = {}
-    for name, path in names.items():
-        tree = ast.parse(path.read_text())
-        for node in ast.walk(tree):
-            if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
-                node.body = []
-        found = graph.setdefault(folder(name), set())
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGES):
-                for alias in node.names:
-                    tries = (f"{node.module}.{alias.name}", f"{node.module}", f"{node.module}.__init__")
-                    target = next((t for t in tries if t in names), None)
-                    inside = target and target.partition(".")[0] == name.partition(".")[0]
-                    if target and inside and folder(target) != folder(name):
-                        found.add(folder(target))
+    for here, there, _ in runpy.run_path(str(root / "tests" / "test_architecture.py"))["arrows"]():
+        graph.setdefault(here, set())
+        if here.partition(".")[0] == there.partition(".")[0]:
+            graph[here].add(there)
+            graph.setdefault(there, set())
     return graph
 
 
 def floors_and_circles(graph: dict[str, set[str]]) -> tuple[int, int]:
-    """Return the floors of a graph of folders, and how many folders stand in a circle."""
+    """Return the floors of a graph of rooms, and how many rooms stand in a circle."""
 
     def reach(start: str) -> set[str]:
         seen: set[str] = set()
@@ -141,7 +122,7 @@ def facts(root: Path) -> dict[str, str]:
     by_command = {path for path in files if path.stem == "cli" or "command" in path.stem.split("_")}
     folders = {path.parent for path in files}
     inside = {folder: sum(path.parent == folder for path in files) - 1 for folder in folders}
-    floors, circles = floors_and_circles(folder_arrows(root))
+    floors, circles = floors_and_circles(room_arrows(root))
 
     def total(*names: str) -> str:
         chosen = sources(root, *names)
@@ -158,7 +139,7 @@ def facts(root: Path) -> dict[str, str]:
         "benchmarks: lines in files": total("benchmarks"),
         "tests: lines in files": total("tests"),
         "folders, most files in one": f"{len(folders)}, {max(inside.values())}",
-        "floors of folders, folders in a circle": f"{floors}, {circles}",
+        "floors of rooms, rooms in a circle": f"{floors}, {circles}",
         "lines of a file: median / p90 / max": spread(lengths),
         "lines of a function: median / p90 / max": spread([lines for lines, _, _ in found]),
         "functions of more than 7 parameters (commands aside)": str(

@@ -5,11 +5,11 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from angle_train.evaluation.bootstrap import Difference, Interval
-from angle_train.evaluation.compare import Result, View, sample
+from angle_train.evaluation.compare import Result, View
 from angle_train.evaluation.seeds import SeedTest
 from angle_train.evaluation.suite import Evaluation
 from angle_train.report.levels import level_of
-from angle_train.report.result import NAMING_NOTES, DataNote, FitReport, space_figures
+from angle_train.report.result import NAMING_NOTES, DataNote, FitReport
 
 BETTER, WORSE, SAME = (0.05, 0.01, 0.09), (-0.05, -0.09, -0.01), (0.01, -0.02, 0.04)
 NOT_SAVED = "tuned, not saved"
@@ -45,8 +45,8 @@ def report(*tested, kept="tuned", dev=SAME, details=None, **values):
         precision="fp32",
         data=[DataNote("train", "pairs & more", 100, "0-1, detected", "ab" * 32)],
         curve=[
-            {"step": 0, "epoch": 0.0, "dev": 0.5, "terms": {}},
-            {"step": 4, "epoch": 1.0, "dev": 0.625, "terms": {"loss": 2.0}},
+            {"step": 0, "epoch": 0.0, "dev": 0.5},
+            {"step": 4, "epoch": 1.0, "dev": 0.625},
         ],
         steps=4,
         planned_steps=8,
@@ -64,9 +64,7 @@ def report(*tested, kept="tuned", dev=SAME, details=None, **values):
 def untrained(share=0.0, setting=0.0):
     """A run whose parts advised against training."""
     folds = FOLDS | {"share": share, "backbone": 0.59, "tuned": 0.33, "curve": [0.31, 0.33]}
-    curve = [
-        {"step": 3 * i, "epoch": i / 2, "dev": dev, "terms": {}} for i, dev in enumerate((0.59, 0.31, 0.33))
-    ]
+    curve = [{"step": 3 * i, "epoch": i / 2, "dev": dev} for i, dev in enumerate((0.59, 0.31, 0.33))]
     return replace(
         report(SAME, kept="backbone", details={"folds": folds}),
         steps=0, planned_steps=6, best_step=0, dev_before=0.59, dev_after=0.33, curve=curve,
@@ -74,27 +72,22 @@ def untrained(share=0.0, setting=0.0):
     )  # fmt: skip
 
 
-def view(name="set0", count=60, models=("backbone", "tuned"), saturated=0, width=8):
-    """Pairs whose last model ranks them best; the first `saturated` have nearly equal embeddings."""
+def view(name="set0", count=60, models=("backbone", "tuned")):
+    """Pairs whose last model ranks them best."""
     generator = np.random.default_rng(count)
     gold = np.arange(count) % 6 / 5.0
-    similarity, embeddings = {}, {}
-    chosen = sample(count)
+    similarity = {}
     for number, model in enumerate(models, start=1):
         noise = generator.normal(size=count)
         similarity[model] = np.clip(0.6 * gold + 0.3 * noise / number, -1, 0.99)
-        first = generator.normal(size=(len(chosen), width)).astype(np.float32)
-        second = first + generator.normal(size=first.shape).astype(np.float32)
-        second[:saturated] = first[:saturated] * 1.5 + 0.01
-        embeddings[model] = (first, second)
     texts = [f"text {i} of {count}" for i in range(count)]
     texts[0] = LONG
-    return View(name, texts, [f"other {text}" for text in texts], gold, similarity, embeddings)
+    return View(name, texts, [f"other {text}" for text in texts], gold, similarity)
 
 
 def views():
-    """Two sets of pairs, one with pairs in the saturation zone."""
-    return [view("set0", saturated=12), view("set1-" + "very-long-name-" * 6, count=700)]
+    """Two sets of pairs."""
+    return [view("set0"), view("set1-" + "very-long-name-" * 6, count=700)]
 
 
 def made_report():
@@ -109,7 +102,6 @@ def made_report():
         "lengths": {"max_seq_length": 264, "truncated": 0.0173, "longest": 1893},
         "folds": FOLDS,
         "merge": {"share": 0.3, "shares": [0.0, 0.3], "dev": [0.6511, 0.6622]},
-        "analysis": [{"pairs": v.name, "models": space_figures(v)} for v in shown],
         "comparisons": [asdict(level_of(v)) for v in shown],
         "command": "angle-train fit --recipe recipe.toml --data 'my <pairs>.jsonl' --out model",
         "processes": 3,

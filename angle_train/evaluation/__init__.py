@@ -11,6 +11,5 @@ Read in this order:
 `seeds`: models that differ in their seed as one system, and the t-tests between systems.
 `compare`: what models did on one task, compared; the `Result`.
 `pairs`: what cosines of scored pairs are worth; the user's own pairs as a task.
-`analysis`: comparisons that come out right, saturation, alignment and uniformity of pairs, for reports.
 `suite`: models on tasks, from names to the `Evaluation`.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,17 +24,14 @@ from angle_train.evaluation.bootstrap import (
     resamples_for,
 )
 from angle_train.evaluation.seeds import SeedTest, System, seed_test
-from angle_train.evaluation.similarity import Encode, word_overlap
+from angle_train.evaluation.similarity import word_overlap
 from angle_train.evaluation.statistics import Ranked, SpearmanOf
 from angle_train.evaluation.task import AVERAGES, GROUPS, Outcome
 
 Array = NDArray[np.float64]
-Sampled = tuple[NDArray[np.float32], NDArray[np.float32]]
-"""Embeddings (S, D) of the first and of the second texts of the pairs at `sample`."""
 
 WORD_OVERLAP = "word overlap"
 SPEARMAN = "spearman"
-_SAMPLED = 500
 _ALWAYS = ("pairs", "role", "count", "model", "score", "baseline", "difference")
 
 
@@ -87,15 +84,6 @@ class Result:
         found |= {name: value for name, value in row.items() if value not in (usual.get(name), (), {})}
         return found | ({"sd_over_seeds": self.spread} if self.values else {})
 
-    @classmethod
-    def from_dict(cls, row: Mapping[str, Any]) -> Self:
-        """Build the result from what `to_dict` returned."""
-        values = {name: value for name, value in row.items() if name not in ("verdict", "sd_over_seeds")}
-        values["score"] = Interval(**values["score"])
-        kinds = {"difference": Difference, "seed_test": SeedTest}
-        values |= {name: kind(**values[name]) for name, kind in kinds.items() if values.get(name)}
-        return cls(**values | {"values": tuple(values.get("values", ()))})
-
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -107,7 +95,6 @@ class View:
         text2: Second texts.
         gold: Gold scores (B,), larger for more similar pairs.
         similarity: Model -> cosines (B,); the one that the others are compared with comes first.
-        embeddings: Model -> embeddings of the sampled pairs; models may be missing.
     """
 
     name: str
@@ -115,21 +102,6 @@ class View:
     text2: Sequence[str]
     gold: Array
     similarity: Mapping[str, Array]
-    embeddings: Mapping[str, Sampled]
-
-
-def sample(count: int) -> NDArray[np.int64]:
-    """Return the positions (S,) of at most 500 of `count` pairs, drawn once and for all.
-
-    Every n-th pair would not do: where labels alternate, all of them would have the same one.
-    """
-    return np.sort(np.random.default_rng(0).choice(count, min(count, _SAMPLED), replace=False))
-
-
-def sampled_embeddings(pairs: PairSet, encode: Encode) -> Sampled:
-    """Return the embeddings of the sampled pairs."""
-    chosen = sample(len(pairs))
-    return encode([pairs.text1[i] for i in chosen]), encode([pairs.text2[i] for i in chosen])
 
 
 def compare(

@@ -91,15 +91,9 @@ class Embedder:
         return found
 
 
-def pair_embeddings(pairs: PairSet, encode: Encode) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the embeddings (B, D) of the first and of the second texts of all pairs."""
-    first, second = np.split(encode([*pairs.text1, *pairs.text2]), 2)
-    return first, second
-
-
 def pair_similarity(pairs: PairSet, encode: Encode) -> Array:
     """Return the cosine (B,) of the two texts of every pair."""
-    return cosine_rows(*pair_embeddings(pairs, encode))
+    return cosine_rows(*np.split(encode([*pairs.text1, *pairs.text2]), 2))
 
 
 def evaluate_model(model: SentenceTransformer, pairs: PairSet, batch_size: int = 32) -> Array:

@@ -18,7 +18,7 @@ from angle_data.errors import InputError
 from angle_data.text import stable_hash
 from angle_train.data.pairs import check_stated_scale, distinct_names, load_pairs
 from angle_train.data.sources import dataset_splits, is_dataset
-from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Result, Sampled, View, sampled_embeddings
+from angle_train.evaluation.compare import WORD_OVERLAP, Comparison, Result, View
 from angle_train.evaluation.pairs import BEST_ACCURACY, OwnPairs, judge
 from angle_train.evaluation.seeds import System
 from angle_train.evaluation.similarity import Embedder, Encode, word_overlap
@@ -154,7 +154,6 @@ class _Run:
         data: Task -> its data, where that could be read.
         failed: See `Evaluation`.
         outcomes: Task -> model -> outcome.
-        sampled: Task -> model -> embeddings of the sampled pairs, where it is about pairs.
     """
 
     tasks: Mapping[str, Task]
@@ -162,7 +161,6 @@ class _Run:
     data: dict[str, Any] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     outcomes: dict[str, dict[str, Outcome]] = field(default_factory=dict)
-    sampled: dict[str, dict[str, Sampled]] = field(default_factory=dict)
 
     def fail(self, name: str, error: InputError, *, stop: bool) -> None:
         """Note why a task or model is left out, or raise that at once."""
@@ -191,8 +189,6 @@ class _Run:
             self.fail(name, error, stop=len(self.data) == 1)
             return
         self.outcomes.setdefault(name, {})[member] = outcome
-        if outcome.pairs is not None:
-            self.sampled.setdefault(name, {})[member] = sampled_embeddings(outcome.pairs, embed)
 
     def report(self, chosen: Sequence[System], baseline: System | None) -> Evaluation:
         """Return what is known of the systems all of whose models were loaded, on tasks that all managed."""
@@ -212,9 +208,7 @@ class _Run:
                 outcomes = {WORD_OVERLAP: overlap} | outcomes
             results += comparison.on_task(name, outcomes, task.standard_size, seed)
             if pairs := outcomes[systems[0].members[0]].pairs:
-                firsts = {system.name: system.members[0] for system in systems}
-                similarity = {system: outcomes[member].similarity for system, member in firsts.items()}
-                embeddings = {system: self.sampled[name][member] for system, member in firsts.items()}
-                views.append(View(name, pairs.text1, pairs.text2, pairs.score, similarity, embeddings))
+                similarity = {system.name: outcomes[system.members[0]].similarity for system in systems}
+                views.append(View(name, pairs.text1, pairs.text2, pairs.score, similarity))
         seeds = [system for system in systems if len(system.members) > 1]
         return Evaluation(results, comparison.averages(), self.failed, views, seeds)

@@ -86,10 +86,6 @@ class LongTextModel(SentenceTransformer):
             stream.write(json.dumps({"mode": HEAD_TAIL}, indent=2) + "\n")
 
 
-# The model's card says by this name how to load it, which the plain class does.
-LongTextModel.__name__ = SentenceTransformer.__name__
-
-
 def _tokens_around(model: SentenceTransformer, prompt: str | None) -> int:
     """Return how many tokens an empty text has: markers, prompt and template."""
     ids: Tensor = SentenceTransformer.preprocess(model, [""], prompt=prompt)["input_ids"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import torch
@@ -63,33 +62,6 @@ def blocked_order(keys: Sequence[str], block: int, generator: torch.Generator) -
         rows.setdefault(keys[index], []).append(index)
     blocks = [own[start : start + block] for own in rows.values() for start in range(0, len(own), block)]
     return [index for pick in torch.randperm(len(blocks), generator=generator) for index in blocks[pick]]
-
-
-def count_equal_batches(
-    sampler: EpochSampler,
-    scores: Sequence[float],
-    scales: Sequence[int],
-    steps: int,
-    accumulation: int = 1,
-) -> int:
-    """Return how many batches of the first `steps` steps rank nothing: scores that are compared are equal.
-
-    Counted from the sampler, whose epoch changes, so that a resumed run counts the batches before its
-    checkpoint too. `scores` has the score of each row and `scales` its scale, see `terms`. A step takes
-    `accumulation` batches, the last one of an epoch what is left.
-    """
-
-    def equal(batch: Sequence[int]) -> bool:
-        found = {(scales[row], scores[row]) for row in batch}
-        return all(len({score for own, score in found if own in (0, one)}) == 1 for one, _ in found)
-
-    per_epoch = -(-len(sampler) // accumulation)
-    count = 0
-    for epoch in range(-(-steps // per_epoch)):
-        sampler.set_epoch(epoch)
-        batches = islice(sampler, (steps - epoch * per_epoch) * accumulation)
-        count += sum(map(equal, batches))
-    return count
 
 
 def positive_groups(first: Tensor, second: Tensor, positive: Tensor, identity: Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,15 +17,6 @@ from angle_train.objective.terms import (
     positive_share,
 )
 from angle_train.recipe import ObjectiveConfig
-
-_CITATION = """
-@article{li2023angle,
-    title = {AnglE-optimized Text Embeddings},
-    author = {Li, Xianming and Li, Jing},
-    journal = {arXiv preprint arXiv:2309.12871},
-    year = {2023},
-}
-"""
 
 
 def combined_objective(
@@ -124,12 +114,3 @@ class CombinedLoss(nn.Module):
     def terms(self, embeddings: Tensor, labels: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the terms (scalars) for the distinct texts (N, D) of a batch; other losses replace this."""
         return combined_objective(embeddings, labels, self.config)
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """Return the settings shown in the model card."""
-        return {name: getattr(self.config, name) for name in self.config.__slots__}
-
-    @property
-    def citation(self) -> str:
-        """BibTeX of the paper, for the model card."""
-        return _CITATION

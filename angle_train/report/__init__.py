@@ -1,12 +1,12 @@
 """What a run or an evaluation found, for people: report.json, report.html, the card, the terminal's table.
 
-In: the outcome of training (`result.Trained`) or of an evaluation (`evaluate.suite.Evaluation`).
+In: the outcome of training (`result.Trained`) or of an evaluation (`evaluation.suite.Evaluation`).
 Out: files and text. Read in this order:
 
 - `text`: results as a plain table, the line for each set, advice, the command that repeats a run.
 - `levels`: how good a model is in words for everybody: of 100 comparisons so many come out right.
 - `result`: the outcome of training; whether the tuned weights or the backbone are kept; the headline and the
-  verdict ("Tuning helped."); report.json.
+  verdict; report.json.
 - `card`: the model's card.
 - `figures`: drawings as SVG text, and the bands of gold scores that they show.
 - `page`: rows and figures for the page of a run or of an evaluation; `page.html` has the words, `style.css`

@@ -99,7 +99,7 @@ def _metadata(name: str, report: FitReport, backbone_card: str | None) -> str:
 
     carried: dict[str, Any] = {}
     with suppress(Exception):  # a card of somebody else's may hold anything
-        known = ModelCard(backbone_card or "", ignore_metadata_errors=True).data
+        known: Any = ModelCard(backbone_card, ignore_metadata_errors=True).data if backbone_card else {}
         carried = {key: value for key in _CARRIED if (value := known.get(key))}
     words = shlex.split(report.details.get("command", ""))
     trained_on = [

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from angle_train.evaluation.analysis import BANDS
 from angle_train.evaluation.bootstrap import Interval
-from angle_train.evaluation.compare import WORD_OVERLAP, View, sample
+from angle_train.evaluation.compare import WORD_OVERLAP, View
 
 Panel = tuple[str, str]
 """Title and SVG."""
@@ -26,6 +25,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 54, 18, 8, 38
 _ROW = 40
 _COLOURS = 5
 _LONGEST_NAME = 44
+_BANDS = 5
+_MOST_DOTS = 500
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
@@ -128,9 +129,17 @@ class Plot:
 def fifths(gold: NDArray[np.float64]) -> list[tuple[float, float, NDArray[np.bool_]]]:
     """Return the ends of every fifth of the range of gold scores (B,), not all equal, and its pairs (B,)."""
     low, high = float(gold.min()), float(gold.max())
-    number = np.minimum(((gold - low) / (high - low) * BANDS).astype(np.int64), BANDS - 1)
-    edges = [low + (high - low) * part / BANDS for part in range(BANDS + 1)]
+    number = np.minimum(((gold - low) / (high - low) * _BANDS).astype(np.int64), _BANDS - 1)
+    edges = [low + (high - low) * part / _BANDS for part in range(_BANDS + 1)]
     return [(edges[i], edges[i + 1], number == i) for i in np.unique(number).tolist()]
+
+
+def sample(count: int) -> NDArray[np.int64]:
+    """Return the positions (S,) of at most 500 of `count` pairs, drawn once and for all.
+
+    Every n-th pair would not do: where labels alternate, all of them would have the same one.
+    """
+    return np.sort(np.random.default_rng(0).choice(count, min(count, _MOST_DOTS), replace=False))
 
 
 def series(number: int) -> str:

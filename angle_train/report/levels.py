@@ -1,4 +1,8 @@
-"""How good a model is in words for everybody: comparisons that come out right, and what a sample can show."""
+"""How good a model is in words for everybody: comparisons that come out right, and what a sample can show.
+
+Source: Somers, A new asymmetric measure of association for ordinal variables
+(https://doi.org/10.2307/2090408).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import kendalltau
 
 from angle_data.text import jaccard, words
-from angle_train.evaluation.analysis import right_comparisons, right_where
 from angle_train.evaluation.compare import Result, View
 
 DEFINITION = (
@@ -21,6 +26,7 @@ _FEWEST_MISLED = 200  # comparisons
 _COIN = (0.45, 0.55)
 _NAMED_SETS = 3
 _WANTED = 5.0  # Spearman × 100: a smaller difference is hardly worth a new model
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,7 @@ class Level:
 
     Attributes:
         pairs: Name of the set.
-        right: Of all comparisons, see `evaluate.analysis.right_comparisons`.
+        right: Of all comparisons, see `right_comparisons`.
         misled: Of those where the pair with the lower gold score shares more words, so that words mislead, as
             with opposites; empty where there are fewer than 200.
     """
@@ -50,6 +56,39 @@ def level_of(view: View) -> Level:
     found = view.similarity.items() if misleading.sum() >= _FEWEST_MISLED else ()
     misled = {model: right_where(misleading, column[chosen]) for model, column in found}
     return Level(view.name, {model: share for model, share in right.items() if share is not None}, misled)
+
+
+def right_comparisons(gold: Array, similarity: Array) -> float | None:
+    """Return the share (0..1) of comparisons of two pairs that come out as the gold scores (B,) say.
+
+    Compared are all two pairs with different gold scores; the one with the higher gold score is to have the
+    higher similarity (B,), and equal similarities count half. Chance has 0.5: it is (1 + Somers' D) / 2.
+    None where all gold scores are equal.
+    """
+    unequal, apart = _unequal(gold), _unequal(similarity)
+    if not unequal:
+        return None
+    # Kendall's tau-b is right minus wrong ones, divided by this root; it takes B log B steps, not B².
+    excess = kendalltau(gold, similarity).statistic * np.sqrt(unequal * apart) if apart else 0.0
+    return float(0.5 + excess / unequal / 2)
+
+
+def _unequal(values: Array) -> float:
+    """Return how many of all two values (B,) differ."""
+    _, counts = np.unique(values, return_counts=True)
+    return float((len(values) ** 2 - (counts.astype(np.float64) ** 2).sum()) / 2)
+
+
+def right_where(better: NDArray[np.bool_], similarity: Array) -> float:
+    """Return the share of right comparisons among those that `better` (B, B) holds, at least one.
+
+    Args:
+        better: Whether the pair of the row is to have a higher similarity than that of the column.
+        similarity: (B,).
+    """
+    first, second = np.nonzero(better)
+    gap = similarity[first] - similarity[second]
+    return float((gap > 0).mean() + (gap == 0).mean() / 2)
 
 
 def level_sentence(levels: Sequence[Level], model: str, before: str = "", old: str = "") -> str:

@@ -18,17 +18,18 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from angle_data.jsonl import replace_file
-from angle_train.evaluation.compare import SPEARMAN, Result, View, sample
+from angle_train.evaluation.compare import SPEARMAN, Result, View
 from angle_train.evaluation.suite import Evaluation
-from angle_train.report.figures import fifths, interval_panel, learning_curve_panel, scatter_panels
+from angle_train.report.figures import fifths, interval_panel, learning_curve_panel, sample, scatter_panels
 from angle_train.report.levels import DEFINITION, level_of, level_sentence, misled_sentence, power_sentences
-from angle_train.report.result import BACKBONE, NAMING_NOTES, TUNED, FitReport, space_figures
-from angle_train.report.text import Compared, advice, interval_text, notes_on, seeds_note, table_of, tone
+from angle_train.report.result import BACKBONE, NAMING_NOTES, TUNED, FitReport
+from angle_train.report.text import Compared, advice, compared_line, notes_on, table_of, tone
 
 Row = tuple[str, Sequence[str]]
 """Class names of a row of a table, and its cells."""
 _TONES = {"better": "good", "worse": "bad"}
-_MOST_CHANGES = 10
+_MOST_CHANGES = 3
+_FLAT = (0.95, 0.8)  # cosines above which the cosine is flat, see the page
 
 
 def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: str = "") -> None:
@@ -41,7 +42,6 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         made: When and with what, see `text.made_line`.
     """
     name, tuned = report.tuned_name, report.kept == TUNED
-    lines = report.verdict()
     results = report.shown()
     judged = {(result.role, result.pairs) for result in report.judged}
     # What nothing was chosen on says most, so the test sets come first.
@@ -53,7 +53,7 @@ def write_fit_page(path: Path, report: FitReport, views: Sequence[View], made: s
         sub=_about(report),
         headline=report.headline(),
         advice=report.advice(),
-        lines=[*report.evidence(), *(lines[1:] if tuned else lines)],
+        lines=[*report.evidence(), *report.verdict()[1:]],
         tone=tone(report.compared) if tuned else "",
         warnings=[f"{note}." for note in report.notes if note not in NAMING_NOTES],
         scores=_scores(results, roles=True, coloured=tuned, charted=judged),
@@ -135,8 +135,7 @@ def _named(view: View, name: str | None) -> View:
     """Return a view with the tuned weights under `name`, or without them."""
     names = {BACKBONE: BACKBONE} | ({TUNED: name} if name else {})
     similarity = {names[model]: column for model, column in view.similarity.items() if model in names}
-    embeddings = {names[model]: rows for model, rows in view.embeddings.items() if model in names}
-    return replace(view, similarity=similarity, embeddings=embeddings)
+    return replace(view, similarity=similarity)
 
 
 def _against(view: View, baseline: str) -> list[tuple[str, str]]:
@@ -159,12 +158,7 @@ def _verdict(main: Sequence[Result], baseline: str) -> tuple[str, list[str], str
     everything = [one for found in compared.values() for one in found]
     if len(heads) > 1:
         return f"Compared with {baseline}:", heads, tone(everything)
-    lines = [
-        f"{one.name}: {one.difference.verdict}{seeds_note(one.difference)}, "
-        f"{100 * one.difference.delta:+.1f} {interval_text(one.difference)}"
-        for one in everything
-    ]
-    return heads[0], lines, tone(everything)
+    return heads[0], list(map(compared_line, everything)), tone(everything)
 
 
 def _scores(
@@ -221,13 +215,16 @@ def _look(view: View, compared: Sequence[tuple[str, str]]) -> dict[str, Any]:
         compared: Before and after: two models whose biggest changes are listed.
     """
     count = len(view.gold)
-    figures, every = space_figures(view), np.ones(count, dtype=bool)
+    every = np.ones(count, dtype=bool)
     parts = [(f"{low:g} to {high:g}", inside) for low, high, inside in fifths(view.gold)]
-    names = dict.fromkeys(name for of_model in figures.values() for name in of_model)
 
     def cosines(inside: NDArray[np.bool_]) -> list[str]:
         chosen = [column[inside] for column in view.similarity.values()]
         return [f"{inside.sum():,}", *(f"{column.mean():.2f} ± {column.std():.2f}" for column in chosen)]
+
+    def above(cosine: float) -> list[str]:
+        shares = [(column > cosine).mean() for column in view.similarity.values()]
+        return [f"cosine above {cosine:g}", f"{count:,}", *(f"{100 * share:.1f} %" for share in shares)]
 
     return {
         "name": view.name,
@@ -235,20 +232,19 @@ def _look(view: View, compared: Sequence[tuple[str, str]]) -> dict[str, Any]:
         "models": list(view.similarity),
         "changes": [(before, after, *_changes(view, before, after)) for before, after in compared],
         "scatter": scatter_panels(view),
-        "fifths": [
+        "cosines": [
             *(("", [name, *cosines(part)]) for name, part in parts),
             ("first", ["all", *cosines(every)]),
-        ],
-        "figures": [
-            ("", [name, *(_figure(name, of_model.get(name)) for of_model in figures.values())])
-            for name in names
+            *(("", above(cosine)) for cosine in _FLAT),
         ],
         "sampled": len(sample(count)),
     }
 
 
-def _changes(view: View, before: str, after: str) -> tuple[list[Row], list[Row]]:
-    """Return the pairs whose rank got most wrong and those whose rank got most right, 10 of each at most.
+def _changes(view: View, before: str, after: str) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the pairs whose rank got most wrong and those whose rank got most right, 3 of each at most.
+
+    Each is given by its texts, gold score, cosines, and places off.
 
     A pair's error is how many places its rank by cosine lies from its rank by gold score. Ranks count from
     the lowest, and ties share their mean rank. Pairs whose error did not change are in neither list.
@@ -258,20 +254,13 @@ def _changes(view: View, before: str, after: str) -> tuple[list[Row], list[Row]]
     growth = new - old
     order = np.argsort(-growth, kind="stable")
 
-    def row(i: int) -> Row:
+    def row(i: int) -> list[str]:
         cosines = f"{view.similarity[before][i]:.2f} → {view.similarity[after][i]:.2f}"
-        places = [f"{old[i]:g} → {new[i]:g}", f"{growth[i]:+g}"]
-        return "", [view.text1[i], view.text2[i], f"{view.gold[i]:.2f}", cosines, *places]
+        return [view.text1[i], view.text2[i], f"{view.gold[i]:.2f}", cosines, f"{old[i]:g} → {new[i]:g}"]
 
     worse = [row(i) for i in order[:_MOST_CHANGES] if growth[i] > 0]
     better = [row(i) for i in order[::-1][:_MOST_CHANGES] if growth[i] < 0]
     return worse, better
-
-
-def _figure(name: str, value: float | None) -> str:
-    if value is None:
-        return "no pair"
-    return f"{100 * value:.1f} %" if name.startswith("cosine above") else f"{value:.3f}"
 
 
 def _tables(report: FitReport) -> dict[str, list[Row]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -11,25 +10,23 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from angle_data.jsonl import replace_file
 from angle_train.data.leaks import Leak
 from angle_train.data.pairs import PairSet
 from angle_train.data.splits import RunData
-from angle_train.evaluation.analysis import BANDS, alignment, saturation, uniformity
-from angle_train.evaluation.compare import Result, Sampled, View, compare, sample, sampled_embeddings
+from angle_train.evaluation.compare import Result, View, compare
 from angle_train.evaluation.similarity import Embedder, check_finite, pair_similarity, spearman
 from angle_train.recipe import Recipe
 from angle_train.report.levels import Level, level_of, level_sentence, misled_sentence, power_sentences
-from angle_train.report.text import Compared, advice, short_name, tone, verdict_sentence
+from angle_train.report.text import Compared, advice, compared_line, short_name, tone
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.processes import process_count
 from angle_train.train.trainer import Training
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-log = logging.getLogger("angle.fit")
 
 BACKBONE, TUNED = "backbone", "tuned"
 NAMING_NOTES = (
@@ -39,30 +36,9 @@ NAMING_NOTES = (
 """Notes for readers of report.json where the backbone was kept; elsewhere `FitReport.shown` has the names."""
 _NOT_SAVED = "tuned, not saved"
 _MANY_LEAKS = 0.01  # of the pairs: with more, a set cannot decide
-_DERIVED = ("format", "headline", "verdict", "advice")  # written to report.json, and not read back
 
 Columns = list[NDArray[np.float64]]
 """Similarities of pairs, one column for each set."""
-Figures = dict[str, float | None]
-"""Name of a figure -> value; None where there is no pair to measure."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Sets of pairs under one model.
-
-    Attributes:
-        columns: Similarities of the pairs, set by set.
-        sampled: Embeddings of the sampled pairs, set by set; None where several models measured the pairs of
-            a set.
-    """
-
-    columns: Columns
-    sampled: list[Sampled | None]
-
-    def after(self, columns: Columns) -> Measured:
-        """Return these sets behind others, of which there are similarities alone."""
-        return Measured([*columns, *self.columns], [*(None for _ in columns), *self.sampled])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +48,8 @@ class Trained:
     Attributes:
         training: The log of the training.
         sets: The measured sets with their roles, dev sets first.
-        before: The sets under the untouched backbone.
-        after: The sets under the tuned weights.
+        before: Similarities of the sets under the untouched backbone.
+        after: The same under the tuned weights.
         dev_before: The backbone's mean Spearman on the pairs that chose the weights.
         dev_after: That of the tuned weights.
         details: Further findings, see `FitReport`.
@@ -81,8 +57,8 @@ class Trained:
 
     training: Training
     sets: list[tuple[str, PairSet]]
-    before: Measured
-    after: Measured
+    before: Columns
+    after: Columns
     dev_before: float
     dev_after: float
     details: dict[str, Any]
@@ -90,29 +66,23 @@ class Trained:
     def views(self) -> list[View]:
         """Return the sets that the report looks at: the test sets, or all sets where there is no test set."""
         tested = any(role == "test" for role, _ in self.sets)
-        both = {BACKBONE: self.before, TUNED: self.after}
-        found = []
-        for i, (role, pairs) in enumerate(self.sets):
-            if role == "test" or not tested:
-                similarity = {model: measured.columns[i] for model, measured in both.items()}
-                sampled = {model: measured.sampled[i] for model, measured in both.items()}
-                embeddings = {model: rows for model, rows in sampled.items() if rows is not None}
-                found.append(View(pairs.name, pairs.text1, pairs.text2, pairs.score, similarity, embeddings))
-        return found
+        return [
+            View(pairs.name, pairs.text1, pairs.text2, pairs.score, {BACKBONE: old, TUNED: new})
+            for (role, pairs), old, new in zip(self.sets, self.before, self.after, strict=True)
+            if role == "test" or not tested
+        ]
 
 
-def measure(name: str, model: SentenceTransformer, sets: Sequence[tuple[str, PairSet]]) -> Measured:
-    """Return the similarities of all pairs of every set under `model`, and embeddings of the sampled pairs.
+def measure(name: str, model: SentenceTransformer, sets: Sequence[tuple[str, PairSet]]) -> Columns:
+    """Return the similarities of all pairs of every set under `model`.
 
     Raises:
         InputError: Some similarities are not numbers; the message calls the model by `name`.
     """
-    found = Measured([], [])
     embed = Embedder(model, name, finite=False)
-    for _, pairs in sets:
-        found.columns.append(pair_similarity(pairs, embed))
-        check_finite(found.columns[-1], pairs, name)
-        found.sampled.append(sampled_embeddings(pairs, embed))
+    found = [pair_similarity(pairs, embed) for _, pairs in sets]
+    for (_, pairs), column in zip(sets, found, strict=True):
+        check_finite(column, pairs, name)
     return found
 
 
@@ -124,26 +94,6 @@ def spearmans(dev: Sequence[PairSet], columns: Columns) -> list[float]:
 def mean_spearman(dev: Sequence[PairSet], columns: Columns) -> float:
     """Return the mean of `spearmans` over the dev sets."""
     return sum(spearmans(dev, columns)) / len(dev)
-
-
-def space_figures(view: View) -> dict[str, Figures]:
-    """Return for every model how saturated its cosines are, and how its embeddings fill the space.
-
-    `cosine above 0.95` and `cosine above 0.8` are shares of all pairs. `alignment` (of the pairs in the
-    highest fifth of the gold scores) and `uniformity` are of the sampled pairs; views without embeddings do
-    not have them. See `evaluate.analysis` for their sources.
-    """
-    chosen = view.gold[sample(len(view.gold))]
-    close = chosen >= view.gold.max() - np.ptp(view.gold) / BANDS
-    found: dict[str, Figures] = {}
-    for model, column in view.similarity.items():
-        shares = saturation(column)
-        found[model] = {"cosine above 0.95": shares["above_95"], "cosine above 0.8": shares["above_80"]}
-        if model in view.embeddings:
-            first, second = view.embeddings[model]
-            found[model]["alignment"] = alignment(first[close], second[close]) if close.any() else None
-            found[model]["uniformity"] = uniformity(np.vstack([first, second]))
-    return found
 
 
 def score_counts(scores: Sequence[float] | NDArray[np.float64]) -> dict[str, int]:
@@ -195,9 +145,9 @@ class FitReport:
         details: Further findings by topic: `leaks` (see `data.leaks.Leak`), `dropped` training pairs by
             reason, `choice` (see `train.choosing.Choice`), `folds` (see `train.folds.CrossFit`), `merge` (the
             share of the backbone, and the dev score of each share that was tried), `lengths` (tokens a text),
-            `processes`, `analysis` (for each set of pairs that is shown, what `space_figures` returns),
-            `comparisons` (its `levels.Level`), `base_model` (the backbone's id on the hub, where it has one),
-            `command` (which repeats the run), `reason` (why that recipe, where the pairs said it).
+            `processes`, `comparisons` (the `levels.Level` of each set that is shown), `base_model` (the
+            backbone's id on the hub, where it has one), `command` (which repeats the run), `reason` (why that
+            recipe, where the pairs said it).
             Where `folds` chose the backbone no run on all pairs was made: 0 steps.
     """
 
@@ -248,10 +198,10 @@ class FitReport:
 
     @property
     def leaks(self) -> list[Leak]:
-        """The leaks of whole pairs into the sets that the verdict rests on."""
+        """The leaks of pairs or texts into the sets that the verdict rests on."""
         judged = {(result.role, result.pairs) for result in self.judged}
         leaks = [Leak(**leak) for leak in self.details.get("leaks", ())]
-        return [leak for leak in leaks if leak.pairs and (leak.role, leak.name) in judged]
+        return [leak for leak in leaks if (leak.role, leak.name) in judged]
 
     @property
     def tuned_name(self) -> str | None:
@@ -297,12 +247,11 @@ class FitReport:
 
     def evidence(self) -> list[str]:
         """Return what stands behind it: words that mislead, what the sample can show, shared texts."""
-        judged = {(result.role, result.pairs) for result in self.judged}
         shared = [
             f"{100 * leak.texts:.0f} % of the texts of {leak.name} are in {leak.origin} pairs too"
             + ("" if leak.pairs else ", with other partners")
-            for leak in (Leak(**leak) for leak in self.details.get("leaks", ()))
-            if leak.texts and (leak.role, leak.name) in judged
+            for leak in self.leaks
+            if leak.texts
         ]
         misled = misled_sentence(self.levels, *self._told)
         return [*([misled] if misled else []), *power_sentences(self.judged), *shared]
@@ -313,12 +262,14 @@ class FitReport:
         return (BACKBONE, "", "") if self.kept == BACKBONE else (TUNED, BACKBONE, "before")
 
     def advice(self) -> str:
-        """Return the conclusion in one sentence: use the tuned model, or keep the backbone."""
+        """Return the conclusion in one sentence: use the tuned model, or keep the backbone and why."""
         if self.kept == BACKBONE and self._chosen:
-            return f"The {self._judges} do not show the tuned model to be better: keep the backbone."
+            return (
+                f"The {self._judges} do not show the tuned model to be better, so the untouched backbone was "
+                "saved, as --require-better asks."
+            )
         if self.kept == BACKBONE:
-            pairs = "dev pairs" if self.steps else "pairs held out in turn"
-            return f"No checkpoint surely ranked the {pairs} better: keep the backbone."
+            return self._why_kept()
         if not self.compared:
             return "Nothing was compared with the backbone."
         return advice(self.compared, "the backbone", seen=self._flattered)
@@ -330,21 +281,16 @@ class FitReport:
         return chosen_by or any(leak.pairs > _MANY_LEAKS * leak.count for leak in self.leaks)
 
     def verdict(self) -> list[str]:
-        """Return the verdict in sentences: the conclusion first, then one line for each set of pairs.
+        """Return the verdict in sentences: the advice first, then one line for each set of pairs.
 
-        Where no checkpoint was chosen there is the conclusion alone: no saved model has the other figures.
+        Where no checkpoint was chosen there is the advice alone: no saved model has the other figures.
         """
-        lines = [verdict_sentence(compared.name, compared.difference) for compared in self.compared]
-        if self.kept == BACKBONE and self._chosen:
-            why = f"The {self._judges} do not show the tuned model to be better"
-            return [f"{why}, so the untouched backbone was saved, as --require-better asks.", *lines]
+        lines = [self.advice()]
+        if self.kept == BACKBONE and not self._chosen:
+            return lines + self._hints()
+        lines += map(compared_line, self.compared)
         if self.kept == BACKBONE:
-            return [self._why_kept(), *self._hints()]
-        found = {compared.difference.verdict for compared in self.compared}
-        if {"better", "worse"} <= found:
-            head = "Tuning helped on some pairs and hurt on others."
-        else:
-            head = "Tuning helped." if self.shown_better else "Tuning did not help."
+            return lines
         if not self.shown_better:
             lines.append(
                 f"the saved model is the tuned one, and the {self._judges} do not show it to be better; "
@@ -353,8 +299,7 @@ class FitReport:
         if all(result.role == "dev" for result in self.judged):
             chose = "the number of steps" if "folds" in self.details else "the checkpoint"
             lines.append(f"these pairs also chose {chose}, so the gain is flattered; give --test pairs")
-        lines += [f"{leak.sentence()}, which flatters the model" for leak in self.leaks]
-        return [head, *lines]
+        return lines + [f"{leak.sentence()}, which flatters the model" for leak in self.leaks if leak.pairs]
 
     @property
     def _chosen(self) -> bool:
@@ -389,7 +334,7 @@ class FitReport:
         """Write the report as JSON, atomically."""
         content = {"format": 1} | asdict(replace(self, results=[]))
         content["results"] = [result.to_dict() for result in self.results]
-        content |= {"headline": self.headline(), "verdict": self.verdict(), "advice": self.advice()}
+        content |= {"headline": self.headline(), "verdict": self.verdict()}
         with replace_file(path) as stream:
             json.dump(content, stream, ensure_ascii=False, indent=1)
             stream.write("\n")
@@ -397,11 +342,7 @@ class FitReport:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read what `write` wrote."""
-        content = json.loads(path.read_text(encoding="utf-8"))
-        values = {name: value for name, value in content.items() if name not in _DERIVED}
-        values["data"] = [DataNote(**row) for row in values["data"]]
-        values["results"] = [Result.from_dict(row) for row in values["results"]]
-        return cls(**values)
+        return TypeAdapter(cls).validate_python(json.loads(path.read_text(encoding="utf-8")))
 
 
 def make_report(
@@ -433,11 +374,8 @@ def make_report(
     better = trained.details["choice"]["chosen"] > 0
     if not better:
         notes.append(NAMING_NOTES[0 if training.steps else 1])
-    if training.equal_batches:
-        notes.append(f"{training.equal_batches} batches had equal scores throughout and taught no ranking")
-        log.warning("warning: %s", notes[-1])
     human = [("human", data.human)] if data.human is not None else []
-    columns = zip(trained.sets, trained.before.columns, trained.after.columns, strict=True)
+    columns = zip(trained.sets, trained.before, trained.after, strict=True)
     return FitReport(
         backbone=backbone,
         recipe=json.loads(json.dumps(asdict(recipe))),  # as it is read back: lists for tuples
@@ -448,7 +386,7 @@ def make_report(
             for role, pairs in [("train", data.train), *human, *data.evaluated]
         ],
         curve=[
-            {"step": 0, "epoch": 0.0, "dev": trained.dev_before, "terms": {}},
+            {"step": 0, "epoch": 0.0, "dev": trained.dev_before},
             *map(asdict, training.curve),
         ],
         steps=training.steps,
@@ -468,7 +406,6 @@ def make_report(
             **trained.details,
             "dropped": data.dropped,
             "processes": process_count(),
-            "analysis": [{"pairs": view.name, "models": space_figures(view)} for view in trained.views()],
             "comparisons": [asdict(level_of(view)) for view in trained.views()],
         },
     )

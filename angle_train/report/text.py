@@ -18,17 +18,12 @@ from angle_data.console import duration
 from angle_train.evaluation.bootstrap import Difference
 from angle_train.evaluation.compare import SPEARMAN, Result
 
-_OPENINGS = {
-    "better": "tuning helped on",
-    "no reliable difference": "no reliable difference on",
-    "worse": "tuning hurt on",
-}
 _TESTS = {"paired": "paired t-test", "unpaired": "Welch's t-test, as the seeds are not the same"}
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of results: names of the columns, texts of the rows, and which columns hold numbers."""
+    """A table: names of the columns, texts of the rows, and which columns hold numbers."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -122,17 +117,21 @@ def notes_on(results: Sequence[Result]) -> list[str]:
     return notes
 
 
-def results_table(results: Sequence[Result]) -> str:
-    """Return an aligned table, one line per result, with notes on the numbers."""
-    made = table_of(results)
-    widths = [max(map(len, column)) for column in zip(made.columns, *made.rows, strict=True)]
-    lines = [
+def aligned(table: Table) -> list[str]:
+    """Return the lines of a table whose columns are aligned."""
+    widths = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
+    return [
         "  ".join(
-            text.rjust(width) if i in made.numbers else text.ljust(width)
+            text.rjust(width) if i in table.numbers else text.ljust(width)
             for i, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for row in [made.columns, ["-" * width for width in widths], *made.rows]
+        for row in [table.columns, ["-" * width for width in widths], *table.rows]
     ]
+
+
+def results_table(results: Sequence[Result]) -> str:
+    """Return an aligned table, one line per result, with notes on the numbers."""
+    lines = aligned(table_of(results))
     baselines = sorted({result.baseline for result in results if result.baseline})
     paired = f"; differences to {', '.join(baselines)}, paired" if baselines else ""
     alone = all(result.metric == SPEARMAN for result in results)
@@ -144,10 +143,11 @@ def results_table(results: Sequence[Result]) -> str:
     return "\n".join([*lines, f"{what}{paired}.", *notes_on(results)])
 
 
-def verdict_sentence(pairs: str, difference: Difference) -> str:
-    """Return what a paired difference says about tuning, such as `tuning helped on X: +3.1 [+1.0, +5.2]`."""
-    delta = f"{100 * difference.delta:+.1f}"
-    return f"{_OPENINGS[difference.verdict]} {pairs}: {delta} {interval_text(difference)}"
+def compared_line(compared: Compared) -> str:
+    """Return what the difference on one set says, such as `X: better, +3.1 [+1.0, +5.2]`."""
+    found = compared.difference
+    verdict = found.verdict + seeds_note(found)
+    return f"{compared.name}: {verdict}, {100 * found.delta:+.1f} {interval_text(found)}"
 
 
 def advice(found: Sequence[Compared], old: str, *, seen: bool = False) -> str:
@@ -164,19 +164,14 @@ def advice(found: Sequence[Compared], old: str, *, seen: bool = False) -> str:
     if len(found) == 1:
         return _advice_on_one(found[0], old, use)
     verdicts = [compared.difference.verdict for compared in found]
-    better, worse = verdicts.count("better"), verdicts.count("worse")
-    sets = f"{len(found)} sets"
-    if better == len(found):
-        every = "both sets" if len(found) == 2 else f"all {sets}"
-        sizes = sorted(100 * compared.difference.delta for compared in found)
-        return f"Better than {old} on {every}, by {sizes[0]:.1f} to {sizes[-1]:.1f}: {use}."
-    if better and worse:
-        return f"Better than {old} on {better} of {sets}, worse on {worse}: use it only where it is better."
-    if better:
-        return f"Better than {old} on {better} of {sets}, not reliably different on the others: {use}."
+    better, worse, sets = verdicts.count("better"), verdicts.count("worse"), f"{len(found)} sets"
+    if not better:
+        hurt = f", worse on {worse}" if worse else ""
+        return f"Not reliably better than {old} on any of {sets}{hurt}: keep {old}."
     if worse:
-        return f"Worse than {old} on {worse} of {sets} and better on none: keep {old}."
-    return f"Not reliably better than {old} on any of {sets}: keep {old}."
+        return f"Better than {old} on {better} of {sets}, worse on {worse}: use it only where it is better."
+    rest = ", not reliably different on the others" if better < len(found) else ""
+    return f"Better than {old} on {better} of {sets}{rest}: {use}."
 
 
 def _advice_on_one(compared: Compared, old: str, use: str) -> str:

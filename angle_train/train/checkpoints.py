@@ -1,4 +1,4 @@
-"""The output directory of a run: is it new, interrupted, or finished; and its checkpoints.
+"""The output directory of a run or a grid: is it new, interrupted, or finished; and its checkpoints.
 
 What a run notes for itself lies in a hidden folder, since users publish the rest of the directory.
 """
@@ -62,7 +62,7 @@ class RunDirectory:
             return "new"
         finished = state["status"] == "finished"
         begun = finished or self._complete_checkpoint() is not None
-        if not begun and not self.folds.is_dir():
+        if not (begun or self.folds.is_dir() or self.trials.is_dir()):
             return "new"
         if changed := changed_parts(state["fingerprint"], self.fingerprint):
             raise InputError(
@@ -82,6 +82,7 @@ class RunDirectory:
         if overwrite and not goes_on:
             # First what could be taken for this run's own, then the note that it is under way, then the rest.
             shutil.rmtree(self.folds, ignore_errors=True)
+            shutil.rmtree(self.trials, ignore_errors=True)
         self._write("interrupted", overwrite=overwrite or goes_on)
         if overwrite and there and not goes_on:
             for item in self.path.iterdir():
@@ -110,6 +111,11 @@ class RunDirectory:
     def folds(self) -> Path:
         """Directory of the runs that leave a part of the pairs out; gone when the run is finished."""
         return self.path / "folds"
+
+    @property
+    def trials(self) -> Path:
+        """Directory of the runs of a grid, kept when that is finished: more trials go on with them."""
+        return self.path / "trials"
 
     @property
     def _state_file(self) -> Path:

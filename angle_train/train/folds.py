@@ -81,16 +81,8 @@ class CrossFit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the report shows."""
-        return {
-            "sizes": self.sizes,
-            "evaluation": self.evaluation,
-            "share": self.share,
-            "backbone": self.backbone,
-            "tuned": self.tuned,
-            "progress": self.progress,
-            "curve": self.curve,
-            "shared_texts": list(self.shared_texts),
-        }
+        names = ("sizes", "evaluation", "share", "backbone", "tuned", "progress", "curve")
+        return {name: getattr(self, name) for name in names} | {"shared_texts": list(self.shared_texts)}
 
 
 def cross_fit(

@@ -33,7 +33,7 @@ from angle_train.data.pairs import PairSet
 from angle_train.evaluation.similarity import evaluate_model, spearman
 from angle_train.model.adapters import has_adapters, load_adapters, training_weights
 from angle_train.model.load import quiet_libraries
-from angle_train.objective.batches import EpochSampler, PairCollator, count_equal_batches
+from angle_train.objective.batches import EpochSampler, PairCollator
 from angle_train.objective.encoding import sparse_lookups
 from angle_train.objective.loss import CombinedLoss
 from angle_train.recipe import ObjectiveConfig, Recipe, TrainingConfig
@@ -44,7 +44,6 @@ from angle_train.train.watch import (
     METRIC,
     Evaluation,
     RunCallback,
-    TermMeter,
     catch_interrupt,
     disk_errors_in_one_line,
     evaluations_since_best,
@@ -70,14 +69,12 @@ class Training:
         steps: Optimiser steps taken.
         planned_steps: Steps the recipe asked for; more than `steps` if it stopped early.
         best_step: The step that was best on the dev sets; `restore` loads its weights.
-        equal_batches: Batches up to `steps` whose scores were all equal: they rank nothing.
     """
 
     curve: list[Evaluation]
     steps: int
     planned_steps: int
     best_step: int
-    equal_batches: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +125,7 @@ class DevEvaluator(BaseEvaluator):
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Return `dev_spearman`, and each set's own value where there are several.
+        """Return `dev_spearman`, the mean over the dev sets.
 
         Measured in the precision of the weights, as the saved model computes.
         """
@@ -139,9 +136,8 @@ class DevEvaluator(BaseEvaluator):
                     columns.append([evaluate_model(model, pairs) for pairs in self._sets])
         self._note(steps, columns)
         first = zip(self._sets, columns[0], strict=True)
-        metrics = _dev_metrics(self._sets, [spearman(pairs.score, column) for pairs, column in first])
-        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
-        return metrics
+        scores = [spearman(pairs.score, column) for pairs, column in first]
+        return {METRIC: sum(scores) / len(scores)}
 
     def _note(self, steps: int, columns: Sequence[Sequence[NDArray[np.float64]]]) -> None:
         rows = self._read()
@@ -163,11 +159,13 @@ class DevEvaluator(BaseEvaluator):
 
 
 class _Trainer(SentenceTransformerTrainer):
-    """The library's trainer with our batches and a meter of the loss terms."""
+    """The library's trainer with our batches."""
 
     sources: Sequence[str]
     block: int
-    meter: TermMeter
+
+    def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
+        """Note nothing for the library's card, which quotes pairs; `report.card` writes ours."""
 
     def get_batch_sampler(self, *given: Any, **options: Any) -> EpochSampler:
         """Return the `EpochSampler` of the training data, the only data that the trainer samples."""
@@ -185,14 +183,6 @@ class _Trainer(SentenceTransformerTrainer):
             loader, self.accelerator.device, num_processes=1, process_index=0, put_on_device=True
         )
         return prepared
-
-    def track_loss_components(self, loss: dict[str, Tensor]) -> None:
-        """Count the terms of any loss, for the trackers and for the learning curve.
-
-        The library's own means go to the trackers alone: a resumed run starts them anew.
-        """
-        super().track_loss_components(loss)
-        self.meter.add(loss)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
         if has_adapters(self.model):
@@ -228,29 +218,20 @@ def train(
     """
     recipe = settle(recipe, pairs)
     config, options = recipe.training, options or TrainOptions()
-    _describe(model, pairs)
     state = TrainerState.load_from_json(str(resume / "trainer_state.json")) if resume else TrainerState()
     end = Schedule(config, len(pairs)).steps if options.stop_at is None else options.stop_at
     if resume and (state.global_step >= end or evaluations_since_best(state) >= config.patience):
         # Cut off after its last evaluation: no step is left to take.
         restore(model, directory, state.global_step)
-        if evaluator and state.global_step not in evaluator.measured():  # cut off in an earlier release
-            evaluator(model, steps=state.global_step)
     else:
         trainer = _make_trainer(model, pairs, recipe, directory, evaluator, options)
         start = evaluator.start if evaluator else -math.inf
         state = _take_steps(trainer, config, state.global_step, end, start, resume)
-    scores, scales = pairs.score.tolist(), pairs.scales()
-    sampler = EpochSampler(Dataset.from_dict({"score": scores}), config.batch_size, False, seed=config.seed)
-    sampler.sources, sampler.block = pairs.sources(), config.source_block
     return Training(
         curve=learning_curve(state),
         steps=state.global_step,
         planned_steps=state.max_steps,
         best_step=state.best_global_step or state.global_step,
-        equal_batches=count_equal_batches(
-            sampler, scores, scales, state.global_step, config.gradient_accumulation
-        ),
     )
 
 
@@ -284,7 +265,7 @@ def _make_trainer(
             # Any callable does; the annotation knows only its own class.
             data_collator=cast(Any, make_collator(model, recipe)),
         )
-    trainer.sources, trainer.block, trainer.meter = pairs.sources(), config.source_block, TermMeter()
+    trainer.sources, trainer.block = pairs.sources(), config.source_block
     trainer.remove_callback(PrinterCallback)
     if process_number():
         torch.manual_seed(config.seed + process_number())  # dropout of its own; a checkpoint restores it
@@ -311,7 +292,7 @@ def _take_steps(
         def interrupted() -> bool:
             return any_process(pressed())
 
-        trainer.add_callback(RunCallback(progress, config.patience, interrupted, trainer.meter, start, end))
+        trainer.add_callback(RunCallback(progress, config.patience, interrupted, start, end))
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     for name in _PREPARED:  # so that the model can be measured, saved, and trained again
         trainer.model.__dict__.pop(name, None)
@@ -346,16 +327,6 @@ def restore(model: SentenceTransformer, directory: Path, step: int) -> None:
     model.float().load_state_dict(weights)
 
 
-def _dev_metrics(dev: Sequence[PairSet], scores: Sequence[float]) -> dict[str, float]:
-    """Return the mean score and, of several sets, each one's; sets of equal names are numbered."""
-    metrics = {METRIC: sum(scores) / len(scores)}
-    if len(dev) > 1:
-        names = [pairs.name for pairs in dev]
-        for number, (name, score) in enumerate(zip(names, scores, strict=True), start=1):
-            metrics[f"{name}{f'_{number}' if names.count(name) > 1 else ''}_spearman"] = score
-    return metrics
-
-
 def make_collator(model: SentenceTransformer, recipe: Recipe) -> PairCollator:
     """Return the collator that prepares the batches of `recipe` for `model`."""
     config, objective = recipe.training, recipe.objective
@@ -382,13 +353,3 @@ def choose_chunking(model: SentenceTransformer, config: TrainingConfig) -> str:
     # Small passes gain on one thread; several threads wait for each other at each of their many ends.
     alone = process_count() == 1 and torch.get_num_threads() == 1
     return "adaptive" if model.device.type == "cpu" and alone else "fixed"
-
-
-def _describe(model: SentenceTransformer, pairs: PairSet) -> None:
-    """Name the data in the model's card and choose its examples; the trainer would draw them at random."""
-    card: Any = model.model_card_data
-    best = int(pairs.score.argmax())
-    first, partner, other = pairs.text1[best], pairs.text2[best], pairs.text2[int(pairs.score.argmin())]
-    card.train_datasets = [{"name": pairs.name}]
-    card.widget = [{"source_sentence": first, "sentences": [partner, other]}]
-    card.usage_examples = [first, partner, other]

@@ -62,24 +62,27 @@ def print_tables(
 
 
 def _against(gold: Any, own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> list[str]:
-    from angle_train.evaluation.bootstrap import difference_between, draw
     from angle_train.evaluation.seeds import paired_test
-    from angle_train.evaluation.statistics import SpearmanOf
 
     shared = sorted(own.keys() & other.keys())
     if not shared:
         return ["", "", ""]
-    differences = []
-    for seed in shared:
-        old, new = (SpearmanOf(gold, np.asarray(runs[seed]["similarity"])) for runs in (other, own))
-        delta = new.value() - old.value()
-        differences.append(difference_between(delta, *draw([old, new], _RESAMPLES)))
+    columns = [[np.asarray(runs[seed]["similarity"]) for runs in (other, own)] for seed in shared]
+    differences = [_difference(gold, *both) for both in columns]
     better = sum(difference.low > 0 for difference in differences)
     worse = sum(difference.high < 0 for difference in differences)
     test = paired_test(*([runs[seed]["spearman"] for seed in shared] for runs in (other, own)))
     p_value = f"{test.p_value:.3f}" if test and test.p_value is not None else ""
     spread = _spread([100 * difference.delta for difference in differences], sign="+")
     return [spread, p_value, f"{better} / {worse} of {len(shared)}"]
+
+
+def _difference(gold: Any, before: Any, after: Any) -> Any:
+    from angle_train.evaluation.bootstrap import difference_between, draw
+    from angle_train.evaluation.statistics import SpearmanOf
+
+    old, new = SpearmanOf(gold, before), SpearmanOf(gold, after)
+    return difference_between(new.value() - old.value(), *draw([old, new], _RESAMPLES))
 
 
 def _spread(values: Sequence[float], sign: str = "") -> str:

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,6 @@ def ours(**values: Any) -> Way:
         return {
             "dev": max(point.dev for point in training.curve),
             "steps": training.steps,
-            "curve": [point.terms.get("loss") for point in training.curve],
         }
 
     chosen = {"presets": PRESETS} if values.get("loss") == AUTO else {}
@@ -67,11 +66,9 @@ def stock(loss_name: str, *, positives_only: bool = False) -> Way:
             pairs = pairs.take(positive, pairs.name)
         sampler = BatchSamplers.NO_DUPLICATES if positives_only else None
         state = train_stock(model, pairs, recipe, scratch, loss_name, dev=case.dev, sampler=sampler)
-        log: Sequence[Mapping[str, Any]] = state.log_history
         return {
             "dev": state.best_metric,
             "steps": state.global_step,
-            "curve": [entry["loss"] for entry in log if "loss" in entry],
         }
 
     return Way(run, {"stock": loss_name, "positives_only": positives_only})

@@ -4,7 +4,6 @@ import json
 import random
 import shlex
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from cut_runs import CutOff, cut_off
 
 from angle_data.errors import InputError
 from angle_train import grid as grid_module
-from angle_train.cli import main
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluation.bootstrap import Difference
 from angle_train.evaluation.similarity import evaluate_model, spearman
@@ -22,7 +20,6 @@ from angle_train.grid import (
     GridResult,
     Row,
     grid_table,
-    most_rungs,
     planned,
     ranked,
     search,
@@ -32,7 +29,7 @@ from angle_train.recipe import Recipe
 from angle_train.run import FitConfig, load_data, load_for_run
 from angle_train.train import trainer
 from angle_train.train.choosing import Choice
-from angle_train.train.ranges import SPACE, Range, check_space, draw_trials, read_space, usable
+from angle_train.train.ranges import SPACE, Range, draw_trials, usable
 from angle_train.train.trainer import train
 
 
@@ -59,61 +56,11 @@ def test_trials_begin_with_the_recipe_as_given_and_are_legal():
     assert all(values["angle_weight"] > 0 for values in often[1:])
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "no ranges in it"),
-        ("angle_tau = 3", r"angle_tau must be \{ low = …, high = … \} with 0 < low < high"),
-        ("angle_tau = { low = 3 }", "angle_tau must be"),
-        ("angle_tau = { low = 3, high = 2 }", "angle_tau must be"),
-        ("angle_tau = { low = true, high = 2 }", "angle_tau must be"),
-        ("angle_tau = { low = 1, high = 2, step = 1 }", "angle_tau must be"),
-        ("angle_tau = { low = 1, high = 2, zero = 0.1 }", "angle_tau must be above 0, got 0"),
-        ("angle_ta = { low = 1, high = 2 }", "unknown recipe key 'angle_ta', did you mean 'angle_tau'"),
-        ("batch_size = { low = 8.5, high = 64 }", "batch_size must be a whole number, got 8.5"),
-        ("epochs = { low = 1, high = 2 }", "epochs cannot be searched: the rounds decide"),
-        ("human_weight = { low = 1, high = 2 }", "human_weight cannot be searched: it is given to the pairs"),
-        ("average_with_backbone = { low = 0.1, high = 0.5 }", "average_with_backbone cannot be searched"),
-        ("angle_tau = {", "not a valid TOML file"),
-    ],
-)
-def test_ranges_that_cannot_be_searched_are_named(tmp_path, text, message):
-    path = tmp_path / "space.toml"
-    path.write_text(text)
-    with pytest.raises(InputError, match=message) as caught:
-        read_space(path)
-    assert str(caught.value).startswith(f"{path}: ")
-    with pytest.raises(InputError, match="no such file of ranges"):
-        read_space(tmp_path / "missing.toml")
-
-
-def test_whole_numbers_are_searched_as_such(tmp_path):
-    (tmp_path / "space.toml").write_text(
-        "batch_size = { low = 8, high = 64 }\nlora_rank = { low = 2, high = 8, zero = 0.5 }\n"
-    )
-    trials = draw_trials(read_space(tmp_path / "space.toml"), 40, 1, Recipe())[1:]
-    assert {type(value) for values in trials for value in values.values()} == {int}
-    assert len({values["batch_size"] for values in trials}) > 10
-    assert all(8 <= values["batch_size"] <= 64 for values in trials)
-    assert 0 in {values["lora_rank"] for values in trials}
-
-
-@pytest.mark.parametrize(
-    ("space", "settings", "message"),
-    [
-        ({"positive_score": Range(0.1, 0.3)}, {"negative_score": 0.5}, "must be below positive_score"),
-        ({"angle_weight": Range(1, 2, zero=1.0)}, {"cosine_weight": 0, "in_batch_weight": 0}, "weights"),
-    ],
-)
-def test_ranges_without_a_legal_draw_are_refused(space, settings, message):
-    with pytest.raises(InputError, match=f"1000 draws in a row .*{message}.*; give other ranges"):
-        draw_trials(space, 3, 0, Recipe().with_overrides(settings))
-
-
-def test_what_has_been_used_before_the_search_cannot_be_searched():
-    check_space({"negative_score": Range(0.1, 0.2)}, Recipe())
-    with pytest.raises(InputError, match="negative_score cannot be searched: skip_near_copies"):
-        check_space({"negative_score": Range(0.1, 0.2)}, Recipe().with_overrides({"skip_near_copies": True}))
+def test_temperatures_of_terms_without_weight_are_left_out():
+    recipe = Recipe().with_overrides({"in_batch_weight": 0.0, "angle_weight": 0.0})
+    assert set(usable(SPACE, recipe)) == set(SPACE)  # the weights are searched too
+    temperatures = {name: SPACE[name] for name in ("cosine_tau", "angle_tau", "learning_rate")}
+    assert set(usable(temperatures, recipe)) == {"cosine_tau", "learning_rate"}
 
 
 def test_the_cost_of_the_rounds_counts_the_given_recipe():
@@ -121,7 +68,6 @@ def test_the_cost_of_the_rounds_counts_the_given_recipe():
     assert planned(2, 3) == [2, 2, 2]
     worst = dict.fromkeys(range(27), 0.5) | {0: 0.1}
     assert len(survivors(worst)) == 10
-    assert (most_rungs(2), most_rungs(27)) == (2, 6)  # 27, 10, 5, 3, 2, 2
     assert ranked({0: 0.1, 1: 0.3, 2: 0.3, 3: 0.2}) == [1, 2, 3, 0]
 
 
@@ -218,7 +164,7 @@ def test_a_search_that_was_cut_off_goes_on_with_the_training_that_was(
         ({"space": {"learning_rate": Range(1e-3, 2e-3)}}, "ranges"),
     ):
         other = replace(cut, **change, run=replace(run, overwrite=False))
-        with pytest.raises(InputError, match=f"holds a grid with different {told}; give another directory"):
+        with pytest.raises(InputError, match=f"holds a run with different {told}; give another directory"):
             search(other)
     monkeypatch.setattr(trainer.SentenceTransformerTrainer, "train", count)
     assert search(cut) == found
@@ -245,11 +191,6 @@ def test_dev_pairs_that_are_trained_on_are_told(config, found, caplog):
     assert "warning: 48 of 48 dev pairs of dev are training pairs too" in caplog.text
 
 
-def test_more_rounds_than_trials_can_fill_are_refused(config):
-    with pytest.raises(InputError, match="--rungs 9 is more than 4 trials need; give at most 4"):
-        search(replace(config, rungs=9))
-
-
 def test_rounds_that_would_be_one_and_the_same_are_refused(config):
     run = replace(config.run, recipe=config.run.recipe.with_overrides({"epochs": 1}))
     with pytest.raises(InputError, match=r"--rungs 2: rounds end at evaluations, .* give --rungs 1, or"):
@@ -260,7 +201,7 @@ def test_a_search_needs_dev_pairs_and_a_directory_of_its_own(config, tmp_path, m
     with pytest.raises(InputError, match="a grid needs dev pairs to choose on; give --dev"):
         search(replace(config, run=replace(config.run, dev=())))
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(InputError, match="is not empty and holds no earlier grid"):
+    with pytest.raises(InputError, match="is not empty and holds no earlier run"):
         search(replace(config, run=replace(config.run, out=tmp_path)))
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(InputError, match="a grid runs in one process"):
@@ -294,51 +235,26 @@ def test_the_table_shows_every_trial_the_best_first_with_its_interval():
     assert lines[-1].endswith("the backbone has 25.00.")
 
 
-def test_ranges_that_no_trial_would_follow_are_refused_or_left_out():
-    recipe = Recipe().with_overrides({"in_batch_weight": 0.0, "angle_weight": 0.0})
-    with pytest.raises(InputError, match="angle_tau makes no difference where angle_weight is 0"):
-        check_space({"angle_tau": Range(0.1, 1.0)}, recipe)
-    with pytest.raises(InputError, match="lora_alpha makes no difference where lora_rank is 0"):
-        check_space({"lora_alpha": Range(8, 64)}, recipe)
-    check_space({"angle_tau": Range(0.1, 1.0), "angle_weight": Range(0.1, 1.0)}, recipe)
-    assert set(usable({"angle_tau": SPACE["angle_tau"], "cosine_tau": SPACE["cosine_tau"]}, recipe)) == {
-        "cosine_tau"
-    }
-
-
-def test_the_command_prints_table_verdict_and_recipe(config, found, monkeypatch, capsys):
+def test_the_command_prints_table_verdict_and_recipe(config, tmp_path, program, monkeypatch):
     run = config.run
-    options = {"--data": run.data[0], "--backbone": run.backbone, "--dev": run.dev[0], "--out": run.out}
-    options |= {"--trials": 4, "--rungs": 2, "--seed": 1, "--device": "cpu"}
-    space = run.out.parent / "space.toml"
-    space.write_text("learning_rate = { low = 1e-3, high = 3e-3 }\n")
     settings = ["epochs=3", "batch_size=16", "evals_per_epoch=1", "learning_rate=1e-6"]
-    given = [*options.items(), *(("--set", setting) for setting in settings), ("--space", space)]
-    arguments = [str(part) for pair in given for part in pair]
-    # Everything has been measured, so nothing is trained; the recipe's description plays no part.
+    given = [*("--data", run.data[0], "--backbone", run.backbone, "--dev", run.dev[0], "--out", tmp_path)]
+    given += [*("--trials", 2, "--rungs", 1, "--seed", 1, "--device", "cpu")]
+    given += [part for setting in settings for part in ("--set", setting)]
+    code, out, _ = program("grid", *given)
+    assert not code
+    found = search(replace(config, run=replace(run, out=tmp_path), trials=2, rungs=1, space=SPACE))
+    assert out.startswith(f"{grid_table(found)}\n\n{found.verdict()}\nrecipe: {tmp_path / 'recipe.toml'}")
+    told = shlex.split(out.splitlines()[-1].removeprefix("train with it: angle-train fit "))
+    options = {"--recipe": tmp_path / "recipe.toml", "--backbone": run.backbone, "--out": "model"}
+    options |= {"--data": run.data[0], "--dev": run.dev[0]}
+    assert dict(zip(told[::2], told[1::2], strict=True)) == {k: str(v) for k, v in options.items()}
+    # Everything has been measured, so nothing is trained again.
     monkeypatch.setattr(grid_module, "train", None)
-    for more in ([], ["--json"], ["--quiet"]):
-        monkeypatch.setattr(sys, "argv", ["angle-train", "grid", *arguments, *more])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        assert not stop.value.code
-        out = capsys.readouterr().out
-        if more == ["--quiet"]:
-            assert out == ""
-        elif more:
-            assert json.loads(out)["best"]["trial"] == found.best.trial
-        else:
-            assert grid_table(found) in out
-            assert f"\n{found.verdict()}\nrecipe: {run.out / 'recipe.toml'}" in out
-            told = shlex.split(out.splitlines()[-1].removeprefix("train with it: angle-train fit "))
-            options = {"--recipe": run.out / "recipe.toml", "--backbone": run.backbone, "--out": "model"}
-            options |= {"--data": run.data[0], "--dev": run.dev[0]}
-            assert dict(zip(told[::2], told[1::2], strict=True)) == {k: str(v) for k, v in options.items()}
+    assert json.loads(program("grid", *given, "--json")[1])["best"]["trial"] == found.best.trial
+    assert program("grid", *given, "--quiet")[1] == ""
     for more, refusal in (
         (["--device", "gpu"], "--device gpu: torch finds no such device here"),
         (["--drop-leaks"], "no training pairs are left"),  # they are the dev pairs
     ):
-        monkeypatch.setattr(sys, "argv", ["angle-train", "grid", *arguments, *more])
-        with pytest.raises(SystemExit):
-            main()
-        assert refusal in capsys.readouterr().err
+        assert refusal in program("grid", *given, *more)[2]

@@ -1,4 +1,4 @@
-"""The evaluation tasks of the papers and of `angle-data`'s own data; `evaluate.task` has them by name.
+"""The evaluation tasks of the papers and of `angle-data`'s own data; `evaluation.task` has them by name.
 
 In: rows from the user's folder or from the hub, and a function that embeds texts. Out: an `Outcome`, the
 figures of one model on one task.

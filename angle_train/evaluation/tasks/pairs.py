@@ -1,4 +1,4 @@
-"""Pairs that are graded, or that are duplicates (paraphrases, answers) or not; figures by `evaluate.pairs`.
+"""Pairs that are graded, or that are duplicates (paraphrases, answers) or not; figures by `evaluation.pairs`.
 
 Graded pairs: the "all" setting of SimCSE, the pairs of all subsets of a year in one list, one correlation.
 (SentEval itself averages over subsets; mteb does as here.) Data: SemEval STS 2012-2016, STS Benchmark, SICK.

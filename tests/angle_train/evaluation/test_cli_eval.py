@@ -149,34 +149,6 @@ def test_seeds_of_one_recipe_are_one_system(run, tiny_model_dir, data_dir, tmp_p
     assert len(err.splitlines()) == 1
 
 
-def test_two_recipes_with_seeds_of_equal_names_are_two_systems(run, tiny_model_dir, data_dir, tmp_path):
-    for recipe in ("a", "b"):
-        (tmp_path / recipe).mkdir()
-        for seed in (1, 2):
-            (tmp_path / recipe / f"seed-{seed}").symlink_to(tiny_model_dir)
-    a, b = (str(tmp_path / recipe / "seed-*") for recipe in ("a", "b"))
-    tasks = ["--task", "stsb", "--data-dir", data_dir, "--json", "--quiet"]
-    for chosen in (["--seeds-of", a, "--seeds-of", b], ["--seeds-of", b, "--baseline", a]):
-        code, out, err = run(*tasks, *chosen)
-        assert code == 0, err
-        scores = json.loads(out)["results"]
-        assert [score["model"] for score in scores] == ["a/seed-*", "b/seed-*"]
-        assert [len(score["values"]) for score in scores] == [2, 2]
-    assert (scores[1]["baseline"], scores[1]["verdict"]) == ("a/seed-*", "no reliable difference")
-    assert scores[1]["seed_test"]["kind"] == "paired"
-
-
-def test_a_model_that_cannot_be_loaded_is_said_after_the_others(run, tiny_model_dir, data_dir, tmp_path):
-    damaged = shutil.copytree(tiny_model_dir, tmp_path / "damaged")
-    (damaged / "model.safetensors").write_bytes(b"")
-    tasks = ["--task", "stsb", "--task", "sts12", "--data-dir", data_dir]
-    code, out, err = run(*tasks, "--model", damaged, "--model", tiny_model_dir)
-    assert code == 1
-    assert [line.split()[2] for line in out.splitlines() if line.startswith("stsb")] == ["model"]
-    ending = f"not measured: sts12, {damaged}; the reasons stand above"
-    assert err.splitlines()[-1] == f"angle-train: error: {ending}"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

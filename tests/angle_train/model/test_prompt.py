@@ -74,13 +74,6 @@ def test_prefixes_are_the_libraries_own(tiny_model, prompt):
     assert (tiny_model.encode(["the node failed"]) == plain).all()
 
 
-def test_no_prompt_changes_nothing(tiny_model):
-    before = dict(tiny_model.prompts)
-    set_prompt(tiny_model, "")
-    assert tiny_model.prompts == before
-    assert tiny_model.default_prompt_name is None
-
-
 def test_prompts_that_cannot_be_are_refused(tiny_model):
     with pytest.raises(InputError, match=r"has \{text\} more than once; once is enough"):
         set_prompt(tiny_model, "{text} and {text} again")

@@ -72,11 +72,3 @@ def test_saved_models_are_the_same_without_this_toolkit(tiny_model_dir, tmp_path
         [sys.executable, "-I", "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_the_card_says_how_to_load_it(tiny_model_dir, tmp_path):
-    config = BackboneConfig(long_text="head_tail")
-    load_for_training(str(tiny_model_dir), config, device="cpu").save_pretrained(str(tmp_path))
-    card = (tmp_path / "README.md").read_text()
-    assert "from sentence_transformers import SentenceTransformer" in card
-    assert "LongTextModel" not in card

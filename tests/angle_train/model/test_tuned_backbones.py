@@ -14,7 +14,7 @@ from angle_train import run as fit_module
 from angle_train.data.pairs import load_pairs
 from angle_train.evaluation.similarity import evaluate_model, spearman
 from angle_train.model.adapters import has_adapters
-from angle_train.model.load import load_backbone, load_for_training, starts_as_backbone
+from angle_train.model.load import load_backbone, load_for_training
 from angle_train.model.long_text import LongTextModel
 from angle_train.model.pooling import POOLINGS
 from angle_train.recipe import BackboneConfig, Recipe
@@ -103,21 +103,6 @@ def test_the_baseline_is_the_backbone_as_it_is(run, tiny_model_dir, pairs_file):
     assert report.dev_before == spearman(gold, plain)
     assert report.kept == "backbone"
     np.testing.assert_array_equal(similarity(load_backbone(str(config.out), device="cpu"), pairs_file), plain)
-
-
-@pytest.mark.parametrize(
-    ("values", "same"),
-    [
-        ({}, True),
-        ({"lora_rank": 2}, True),
-        ({"pooling": "cls"}, False),
-        ({"long_text": "head_tail"}, False),
-        ({"lora_rank": 2, "quantization": "4bit"}, False),
-    ],
-)
-def test_what_computes_the_same_as_the_backbone(values, same):
-    assert starts_as_backbone(BackboneConfig(**values)) == same
-    assert not starts_as_backbone(BackboneConfig(**values), "about: ")
 
 
 @pytest.mark.parametrize("kind", ["merged", "adapter"])

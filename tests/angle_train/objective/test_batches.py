@@ -14,8 +14,6 @@ from angle_train.objective.batches import (
     PairCollator,
     adaptive_chunks,
     blocked_order,
-    count_equal_batches,
-    fixed_chunks,
     positive_groups,
 )
 
@@ -318,40 +316,6 @@ def test_swaps_follow_from_seed_and_rows(monkeypatch):
     assert swapped(collator, rows[::-1])[::-1] != once  # other epochs bring other neighbours and other swaps
 
 
-@pytest.mark.parametrize(
-    ("steps", "accumulation", "counted"),
-    # 10 rows in batches of 4, 4 and 2 an epoch; with 2 batches a step, an epoch is a step of 2 and one of 1.
-    [(0, 2, 0), (1, 2, 2), (2, 2, 3), (3, 2, 5), (4, 2, 6)],
-)
-def test_batches_without_a_ranking_are_counted_up_to_a_step(steps, accumulation, counted):
-    made = sampler(epoch=5)
-    assert count_equal_batches(made, [0.5] * 10, [1] * 10, steps, accumulation) == counted
-    assert count_equal_batches(made, list(range(10)), [1] * 10, steps, accumulation) == 0
-
-
-@pytest.mark.parametrize(
-    ("scores", "scales", "equal"),
-    [
-        ([1, 0, 0, 0], [1, 2, 2, 2], True),  # the scores that differ are not compared
-        ([1, 0, 0, 0], [1, 1, 2, 2], False),
-        ([1, 0, 0, 0], [1, 0, 2, 2], False),  # a random pair is compared with all
-        ([1, 1, 0, 0], [1, 1, 2, 2], True),
-    ],
-)
-def test_a_batch_of_several_scales_ranks_what_can_be_compared(scores, scales, equal):
-    made = EpochSampler(Dataset.from_dict({"x": list(range(4))}), 4, False, seed=1)
-    assert count_equal_batches(made, scores, scales, 1) == equal
-
-
-def test_the_batches_counted_are_those_of_each_epoch():
-    scores = [0.0] * 9 + [1.0]
-    batches = [batch for epoch in range(4) for batch in sampler(epoch=epoch)]
-    expected = [9 not in batch for batch in batches]  # row 9 is the only one with another score
-    assert [count_equal_batches(sampler(), scores, [1] * 10, n) for n in range(13)] == [
-        sum(expected[:n]) for n in range(13)
-    ]
-
-
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=9).map(sorted)
 
 
@@ -371,10 +335,3 @@ def test_no_other_cuts_cost_less(lengths, most):
     ways = [[texts[a:b] for a, b in pairwise(cuts)] for cuts in every]
     allowed = [way for way in ways if max(map(len, way)) <= most]
     assert cost(chunks) == min(map(cost, allowed))
-
-
-def test_a_long_text_among_short_ones_stands_alone():
-    texts = ["x" * 10] * 20 + ["x" * 500]
-    assert list(map(len, adaptive_chunks(texts, 32))) == [20, 1]
-    assert list(map(len, fixed_chunks(texts, 32))) == [21]
-    assert list(map(len, adaptive_chunks(["x" * 10] * 20, 32))) == [20]

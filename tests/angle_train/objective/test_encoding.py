@@ -79,15 +79,6 @@ def test_cached_step_equals_the_plain_one_with_dropout(tiny_model, config):
     assert all(value != pytest.approx(still[name].item(), rel=1e-4) for name, value in plain[0].items())
 
 
-def test_accumulated_and_scaled_gradients_are_exact(tiny_model):
-    # Two backward passes of a loss that is divided by two and scaled as a mixed-precision scaler does.
-    plain = step(tiny_model, False, scale=512.0 / 2, steps=2)
-    cached = step(tiny_model, True, scale=512.0 / 2, steps=2)
-    for name, gradient in plain[1].items():
-        plain[1][name], cached[1][name] = gradient / 512, cached[1][name] / 512
-    assert_equal_steps(plain, cached)
-
-
 @pytest.mark.parametrize("whole", [False, True], ids=["forward", "forward and backward"])
 def test_mixed_precision_is_repeated(tiny_model, whole):
     # The context covers the forward pass alone, as in the trainer, or the backward pass too.
@@ -108,20 +99,6 @@ def test_mixed_precision_is_repeated(tiny_model, whole):
     exact = step(tiny_model, False, chunk_size=100)
     ours, theirs = (torch.cat([g.flatten() for g in run[1].values()]) for run in (exact, plain))
     assert (ours - theirs).norm().item() > 1e-4 * theirs.norm().item()  # it was bf16
-
-
-def test_a_second_batch_before_the_backward_pass_changes_nothing(tiny_model):
-    torch.manual_seed(1)
-    loss = CombinedLoss(tiny_model.train(), ALL_TERMS, gradient_cache=True)
-    first = sum(loss(*tiny_batch(tiny_model)).values())
-    loss(*tiny_batch(tiny_model, rows=ROWS[2:]))
-    first.backward()
-    late = gradients(tiny_model)
-    tiny_model.zero_grad()
-    torch.manual_seed(1)
-    sum(loss(*tiny_batch(tiny_model)).values()).backward()
-    for name, gradient in gradients(tiny_model).items():
-        torch.testing.assert_close(late[name], gradient)
 
 
 def test_without_gradients_it_only_encodes(tiny_model):
@@ -284,9 +261,7 @@ def test_cached_gradients_are_synchronised_once_a_step(found):
 
 @pytest.mark.parametrize("rank", ["rank0", "rank1"])
 def test_batches_that_were_not_made_for_the_processes_are_refused(found, rank):
-    alone, other_length = found[rank]["refusals"]
-    assert alone.startswith("the batch is not divided among 2 processes")
-    assert other_length.startswith("this process encoded 2 texts instead of ")
+    assert found[rank]["refusal"].startswith("the batch is not divided among 2 processes")
 
 
 # --- sparse lookups ------------------------------------------------------------------------------------

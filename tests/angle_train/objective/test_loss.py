@@ -170,20 +170,6 @@ def test_matryoshka_counts_the_whole_width_once():
     assert run(papers(matryoshka_dims=(8,)))[1] == run(papers())[1]
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_matryoshka_equals_sentence_transformers(tiny_model):
-    from sentence_transformers.sentence_transformer.losses import CoSENTLoss, MatryoshkaLoss
-
-    tiny_model.eval()
-    texts = [[row[side] for row in ROWS] for side in ("text1", "text2")]
-    columns = [tiny_model.preprocess(column) for column in texts]
-    theirs = MatryoshkaLoss(tiny_model, CoSENTLoss(tiny_model), matryoshka_dims=[32, 16, 6])
-    expected = theirs(columns, torch.tensor([row["score"] for row in ROWS]))
-    config = papers(in_batch_weight=0, angle_weight=0, matryoshka_dims=(16, 6))
-    ours = CombinedLoss(tiny_model, config)(*batch_of(ROWS, tiny_model.preprocess))
-    torch.testing.assert_close(ours["cosine"], expected)
-
-
 @pytest.mark.parametrize(
     ("config", "message"),
     [

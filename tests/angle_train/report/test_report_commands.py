@@ -32,16 +32,16 @@ def test_fit_hands_over_what_the_report_shows(run, tiny_model_dir, rows, tmp_pat
     )
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     page = (tmp_path / "out" / "report.html").read_text()
-    assert report["advice"] in page
+    assert report["verdict"][0] in page
     assert report["details"]["command"] == (
         "angle-train fit --recipe recipe.toml --backbone model --data pairs.jsonl --dev pairs.jsonl "
         "--test pairs.jsonl --out again"
     )
     assert str(tmp_path) not in page
-    (shown,) = report["details"]["analysis"]
+    (shown,) = report["details"]["comparisons"]
     assert shown["pairs"] == "pairs"
-    assert set(shown["models"]) == {"backbone", "tuned"}
-    assert shown["models"]["backbone"] != shown["models"]["tuned"]
+    assert set(shown["right"]) == {"backbone", "tuned"}
+    assert shown["right"]["backbone"] != shown["right"]["tuned"]
     train, *_, test = report["data"]
     assert (train["role"], sum(train["scores"].values())) == ("train", train["pairs"])
     assert sum(test["scores"].values()) == 30

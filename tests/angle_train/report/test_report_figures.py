@@ -30,9 +30,9 @@ def texts(svg):
     return {text: (float(x), float(y)) for x, y, text in found}
 
 
-def view(gold=(0.0, 0.5, 1.0), embeddings=None, **similarity):
+def view(gold=(0.0, 0.5, 1.0), **similarity):
     columns = {model: np.array(column) for model, column in similarity.items()}
-    return View("set", NAMES, NAMES, np.array(gold), columns, embeddings or {})
+    return View("set", NAMES, NAMES, np.array(gold), columns)
 
 
 def test_points_go_right_with_x_and_up_with_y():
@@ -119,6 +119,13 @@ def test_more_than_five_models_share_colours_and_differ_in_their_dashes():
     rows = [(f"m{number}", Interval(0.5, 0.4, 0.6)) for number in range(7)]
     _, svg = figures.interval_panel("news", rows, (0, 100), "Spearman")
     assert [kind for kind, _ in paths(svg)[::2]] == [f"line {kind}" for kind in kinds]
+
+
+def test_of_many_pairs_500_are_drawn_whatever_the_order_of_their_labels():
+    assert figures.sample(500).tolist() == list(range(500))
+    chosen = figures.sample(5000)
+    assert len(set(chosen.tolist())) == 500
+    assert np.bincount(chosen // 500, minlength=10).min() > 30  # of each tenth
 
 
 def test_pairs_stand_over_their_gold_scores_with_the_mean_of_each_fifth():

@@ -7,9 +7,15 @@ import numpy as np
 import pytest
 from report_examples import BETTER, SAME, result, view
 
-from angle_train.evaluation.analysis import right_comparisons
 from angle_train.evaluation.compare import View
-from angle_train.report.levels import Level, level_of, level_sentence, misled_sentence, power_sentences
+from angle_train.report.levels import (
+    Level,
+    level_of,
+    level_sentence,
+    misled_sentence,
+    power_sentences,
+    right_comparisons,
+)
 from angle_train.report.text import made_line
 
 
@@ -43,7 +49,7 @@ def opposites(count):
     texts1, texts2 = zip(*low, *high, strict=True)
     gold = np.repeat([0.0, 1.0], count)
     halves = np.concatenate([np.tile([0.2, 0.8], count // 2), np.full(count, 0.5)])
-    return View("set", texts1, texts2, gold, {"old": 1 - gold, "new": halves}, {})
+    return View("set", texts1, texts2, gold, {"old": 1 - gold, "new": halves})
 
 
 def test_words_mislead_where_the_pair_with_the_lower_grade_shares_more_of_them():

@@ -139,18 +139,14 @@ def test_changed_inputs_are_noticed_before_the_first_step_of_a_resumed_run(peake
 def test_a_run_interrupted_between_evaluations_reports_what_an_uninterrupted_one_does(
     peaked, rows, tmp_path, monkeypatch
 ):
-    # Four batches of which some have equal scores; two epochs, evaluated at steps 4 and 8.
-    data = tmp_path / "flat.jsonl"
-    flat = [row | {"score": 0} for row in rows[:30]] + [row | {"score": 1} for row in rows[30:32]]
-    data.write_text("\n".join(map(json.dumps, flat)))
+    # Four batches; two epochs, evaluated at steps 4 and 8.
+    data = tmp_path / "fewer.jsonl"
+    data.write_text("\n".join(map(json.dumps, rows[:32])))
     recipe = Recipe().with_overrides(
         {"epochs": 2, "batch_size": 8, "evals_per_epoch": 1, "learning_rate": 1e-3}
     )
     whole = replace(peaked[0], data=[str(data)], recipe=recipe, out=tmp_path / "whole")
-    report = fit(whole).report
-    assert any(
-        note.endswith("batches had equal scores throughout and taught no ranking") for note in report.notes
-    )
+    fit(whole)
     run = replace(whole, out=tmp_path / "cut")
     with cut_off("on_step_end", 3, interrupt), pytest.raises(KeyboardInterrupt):
         fit(run)

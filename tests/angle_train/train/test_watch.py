@@ -1,6 +1,5 @@
 """The log of a run, the mean loss terms, and what a full memory or disk is reported as."""
 
-import json
 import logging
 import signal
 
@@ -14,11 +13,9 @@ from angle_data.errors import InputError
 from angle_train.train.watch import (
     METRIC,
     RunCallback,
-    TermMeter,
     catch_interrupt,
     disk_errors_in_one_line,
     evaluations_since_best,
-    learning_curve,
     memory_errors_in_one_line,
 )
 
@@ -73,7 +70,7 @@ def test_the_first_signal_asks_for_a_checkpoint_and_the_second_stops(number, cap
 )
 def test_best_so_far_counts_the_untouched_backbone(caplog, start, scores, best):
     progress = Steps()
-    callback = RunCallback(progress, 9, lambda: False, TermMeter(), start)
+    callback = RunCallback(progress, 9, lambda: False, start)
     with caplog.at_level(logging.INFO, logger="angle"):
         callback.on_evaluate(None, evaluated(*scores), TrainerControl())
     assert ("the best so far" in caplog.text) == best
@@ -89,62 +86,6 @@ def test_patience_counts_evaluations_of_the_run_alone():
         2,
         0,
     ]
-
-
-def terms(**values):
-    return {name: torch.tensor(value) for name, value in values.items()}
-
-
-def test_means_of_the_terms_and_their_sum():
-    meter = TermMeter()
-    assert meter.means() == {}
-    meter.add(terms(cosine=1.0, angle=2.0))
-    meter.add(terms(cosine=4.0, angle=2.5))
-    assert meter.means() == {"loss": 4.75, "cosine": 2.5, "angle": 2.25}
-
-
-def test_a_batch_that_overflowed_is_left_out():
-    meter = TermMeter()
-    meter.add(terms(cosine=float("nan"), angle=1.0))
-    assert meter.means() == {"loss": 1.0, "angle": 1.0}
-    meter.add(terms(cosine=2.0, angle=float("inf")))
-    assert meter.means() == {"loss": 3.0, "cosine": 2.0, "angle": 1.0}
-
-
-def test_terms_stay_on_their_device_until_they_are_asked_for(monkeypatch):
-    meter = TermMeter()
-    meter.add({"cosine": torch.zeros((), device="meta")})  # has no value that could be fetched
-    meter.restore({})
-    monkeypatch.setattr(torch.Tensor, "double", None)  # Apple's GPUs have no doubles
-    for _ in range(700):
-        meter.add(terms(cosine=0.1))
-    assert meter.means()["cosine"] == pytest.approx(0.1)
-    assert meter.state()["cosine"][1] == 700
-
-
-def test_terms_of_an_interrupted_interval_are_kept_to_the_last_bit():
-    values = torch.rand(9, generator=torch.Generator().manual_seed(0)).tolist()
-    whole, first, second = TermMeter(), TermMeter(), TermMeter()
-    for value in values:
-        whole.add(terms(cosine=value))
-    for value in values[:4]:
-        first.add(terms(cosine=value))
-    state = evaluated(0.5)
-    RunCallback(Steps(), 9, lambda: True, first).on_step_end(None, state, TrainerControl())
-    state.log_history = json.loads(json.dumps(state.log_history))
-    resumed = RunCallback(Steps(), 9, lambda: False, second)
-    resumed.on_train_begin(None, state, TrainerControl())
-    for value in values[4:]:
-        second.add(terms(cosine=value))
-    assert second.state() == whole.state()
-    # With the next evaluation the interval is over, and a later resume starts from nothing.
-    state.log_history.append({"step": 9, "epoch": 2.0, f"eval_{METRIC}": 0.6})
-    resumed.on_evaluate(None, state, TrainerControl())
-    assert learning_curve(state)[-1].terms == whole.means()
-    second.add(terms(cosine=7.0))
-    assert second.means() == {"loss": 7.0, "cosine": 7.0}
-    resumed.on_train_begin(None, state, TrainerControl())
-    assert second.means() == {}
 
 
 def too_much_on_the_processor():
