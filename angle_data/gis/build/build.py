@@ -94,11 +94,11 @@ def build_gis(config: BuildConfig) -> GisSummary:
     """
     measures = Measures(*token_counter(config.tokenizer))
     with Store.open(config.out / STORE_NAME, read_only=True) as store, hold(config.out):
-        texts = Texts(store)
         with Progress("issues read", store.count("issues")) as progress:
             scan = scan_store(
                 store, lambda repo, done: progress.advance(done, repo), selection=config.selection
             )
+        texts = Texts(store, scan.forms)
         splits, report = _pairs(config, scan, texts)
         return _write(config, scan, texts, measures, splits, report)
 

@@ -188,14 +188,22 @@ class _Crawl:
                 progress.advance(1, self.client.status_line())
             # After all listings, so that an issue that moved between listed repositories is found there.
             read = [repo for repo in self.store.repos() if f"step:{repo.id}:read" in done]
-            graphql = self.signals != "comments"
-            for repo in read if graphql else ():
+            for repo in read if self.signals != "comments" else ():
                 self._read_set_aside(crawler, repo)
-            follow_references(crawler, read, graphql=graphql)
+            self._follow(crawler, read)
         self.expected = crawler.expected
         statuses = {name: done[f"status:{name}"] for name in names}
         self.round.complete()
         return statuses
+
+    def _follow(self, crawler: Crawler, read: list[Repo]) -> None:
+        """Follow references, in bulk where there is GraphQL."""
+        try:
+            follow_references(crawler, read, graphql=self.client.authenticated)
+        except InputError:  # a server whose GraphQL is too old
+            if self.signals != "comments":
+                raise
+            follow_references(crawler, read, graphql=False)
 
     def _visit(self, crawler: Crawler, name: str) -> str:
         """Read what is listed under `name` and return its status."""
@@ -350,7 +358,8 @@ class _Forecaster:
             for name, raw in zip(chunk, ask_names(self.client, chunk, bounds), strict=True):
                 if raw is not None and raw["hasIssuesEnabled"]:
                     count = 0 if raw["databaseId"] in ids else raw["issues"]["totalCount"]
-                    queries = 0.0 if raw["databaseId"] in ids else queries_for(count)
+                    queries = queries_for(count, comments=self.signals == "both")
+                    queries *= raw["databaseId"] not in ids
                     found.append(RepoForecast(name, count, rest=1, graphql=queries))
                     ids.add(raw["databaseId"])
                 else:

@@ -49,7 +49,7 @@ def test_what_becomes_of_a_body(body, text):
 
 
 @pytest.mark.parametrize(
-    "title", ["[DUP] crash", "[Duplicate of #5] crash", "DUPLICATE: crash", "crash (dup)"]
+    "title", ["[DUP] crash", "[Duplicate of #5] crash", "DUPLICATE: crash", "crash (dup)", "DUPLICATE crash"]
 )
 def test_tags_of_a_title(title):
     assert clean_text(title, "It broke.") == "crash\n\nIt broke."
@@ -90,6 +90,12 @@ def test_code_stays_but_for_secrets_and_links():
         "Same as 4123",
         "This is the same bug as 4123.",
         "Sorry for the duplicate, GitHub showed an error.",
+        "Sorry for double posting, the page hung.",
+        "Edit: duplicate, closing.",
+        "Please close, duplicate.",
+        "Is this a duplicate? Yes",
+        "Already reported as 4123.",
+        "This issue was submitted twice because of an error of GitHub.",
         "Labels: bug, duplicate",
         "**Resolution:** Duplicate",
         "duplicate-of: #5",
@@ -110,6 +116,9 @@ def test_a_statement_about_duplicates_goes_and_the_text_around_it_stays(said):
     [
         "The list shows duplicate rows. Is the row a duplicate of the first?",
         "It is duplicated when I click.",
+        "The form is submitted twice when I click.",
+        "The error already reported by the compiler is shown again.",
+        "- Copy\n- Duplicate",
         "## Duplicates\n* alpha\n* beta",
         "### Why are rows duplicated?\nThe query joins twice.",
         "Rows are marked as duplicate in the table.",
