@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -145,7 +146,8 @@ def crawl_repos(
         client, signals = connect(config, sleep=sleep, now=now)
         store.check_server(config.api_url)
         round_ = Round(store, (signals, config.since, *names))
-        crawl = _Crawl(config, store, client, signals, round_)
+        day = datetime.fromtimestamp(now(), UTC).date().isoformat()
+        crawl = _Crawl(config, store, client, signals, round_, day)
         statuses = crawl.run(names)
         check_readable(statuses)
         known = {repo.id: repo.name for repo in store.repos()}
@@ -170,6 +172,7 @@ class _Crawl:
     client: GitHubClient
     signals: Signals
     round: Round
+    day: str
     expected: float = 0.0
 
     def run(self, names: tuple[str, ...]) -> dict[str, str]:
@@ -211,6 +214,7 @@ class _Crawl:
         try:
             repo = self._resolve(name)
             self._once(repo, "read", partial(self._read, crawler, repo))
+            self.store.set_meta(f"crawled:{repo.id}", self.day)
         except Refused as error:
             status = f"error:{error.reason}" if error.status == 200 else f"error:{error}"
             log.warning("%s is skipped: %s", name, status.removeprefix("error:"))

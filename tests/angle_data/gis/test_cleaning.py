@@ -4,6 +4,7 @@ import pytest
 
 from angle_data.gis.build.clean import CUT, LONGEST, clean_text, is_dummy
 from angle_data.gis.build.scrub import scrub
+from angle_data.gis.build.template import FormLines
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,31 @@ def test_a_text_that_is_too_long_ends_with_a_line_and_says_so():
     assert LONGEST - 100 < len(text) <= LONGEST + len(CUT)
     assert text.endswith(f" of the log{CUT}")
     assert clean_text("T", "x" * 100) == "T\n\n" + "x" * 100
+
+
+FORM = """### What happened
+{n} broke in its own way.
+
+**Version**
+Windows
+- [{x}] I can  send a fix.
+```
+### What happened
+```
+"""
+
+
+def test_lines_of_a_repositorys_forms_go():
+    """Marks and case do not matter; answers of a word, and what stands in code, stay."""
+    forms = FormLines()
+    for n in range(12):
+        forms.add(FORM.format(n=f"Part{n}", x="x" if n % 2 else " "))
+    for n in range(200):
+        forms.add(f"We all get this error, {n}.\nIt is the same here" + "?" * (n < 10))
+    found = forms.found()
+    assert found == {"it is the same here": 200, "i can send a fix": 12, "version": 12, "what happened": 12}
+    text = clean_text("Title", FORM.format(n="It", x=" "), found)
+    assert text == "Title\n\nIt broke in its own way.\n\nWindows\n```\n### What happened\n```"
 
 
 def test_code_stays_but_for_secrets_and_links():

@@ -151,6 +151,9 @@ def test_the_options_of_the_build_reach_it(run, tmp_path):
         "seed": 7, "negatives": 0.5, "split_by": "time", "max_pairs_per_cluster": 3, "cross_repo": True,
         "ids_only": True, "ratios": [0.7, 0.2, 0.1], "repos": ["org0/project0", "org1/project1"],
         "since": "2020-01-01", "until": "2020-02-01", "strategy": "comments",
+        "command": "angle-data gis --no-crawl --out FOLDER --seed 7 --negatives 0.5 --split-by time "
+        "--max-pairs-per-cluster 3 --cross-repo --ids-only --ratios 0.7,0.2,0.1 --repos LIST "
+        "--since 2020-01-01 --until 2020-02-01 --strategy comments",
     }  # fmt: skip
 
 
