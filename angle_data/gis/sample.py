@@ -15,7 +15,7 @@ from typing import Any
 
 from angle_data.errors import InputError
 from angle_data.gis.build.card import render_gis_card
-from angle_data.gis.build.dataset import Row, read_dataset
+from angle_data.gis.build.dataset import Row, read_dataset, replace_card
 from angle_data.jsonl import replace_file
 from angle_data.tables import read_table
 from angle_data.text import stable_hash
@@ -124,12 +124,9 @@ def put_on_card(out: Path, verdicts: Path, rates: list[dict[str, Any]]) -> None:
         card = render_gis_card(report, figures=figures)
     except (OSError, ValueError, KeyError):
         raise InputError(f"{report_path} is no report of this version; build with `gis --no-crawl`") from None
-    for path, text in (
-        (report_path, json.dumps(report, ensure_ascii=False, indent=2) + "\n"),
-        (dataset / "README.md", card),
-    ):
-        with replace_file(path) as stream:
-            stream.write(text)
+    replace_card(dataset, card)
+    with replace_file(report_path) as stream:
+        stream.write(json.dumps(report, ensure_ascii=False, indent=2) + "\n")
 
 
 def wilson(hits: int, total: int) -> tuple[float, float]:

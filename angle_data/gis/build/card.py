@@ -11,11 +11,11 @@ from typing import Any
 
 from angle_data.gis.build.clean import LONGEST
 from angle_data.gis.build.dataset import COLUMNS, FORMS, IDS_COLUMNS
+from angle_data.gis.build.forms import SHARE
 from angle_data.gis.build.links import REASONS
 from angle_data.gis.build.negatives import DENIALS
 from angle_data.gis.build.positives import DROPPED
 from angle_data.gis.build.report import LIMIT
-from angle_data.gis.build.template import SHARE
 from angle_data.publish.card import size_class
 
 _IDS_NOTE = """\
@@ -229,7 +229,7 @@ def _forms(found: Mapping[str, Any]) -> str:
     most = ", ".join(f'"{one["line"]}" ({one["issues"]:,} issues of {one["repo"]})' for one in found["most"])
     return (
         f"{found['lines']:,} lines that stand in more than {SHARE:.0%} of a repository's issues are taken "
-        f"for those of its forms and removed ({found['repositories']:,} repositories, all in `{FORMS}`): {most}."
+        f"for those of its forms and removed ({found['repositories']:,} repositories; see `{FORMS}`): {most}."
     )
 
 

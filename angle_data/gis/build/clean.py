@@ -17,8 +17,8 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 
 from angle_data.gis.build.evidence import Node
+from angle_data.gis.build.forms import without_forms
 from angle_data.gis.build.scrub import scrub
-from angle_data.gis.build.template import without_forms
 from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.comments.references import find_references, may_refer
 from angle_data.gis.crawl.rows import Issue
@@ -168,7 +168,7 @@ CUT = "\n\n[cut]"
 def clean_text(title: str, body: str, forms: Collection[str] = ()) -> str:
     """Return the cleaned text of an issue: title, blank line, body; empty if nothing is left of it.
 
-    `forms` are the lines of its repository's issue forms (see `template.FormLines`), which go.
+    `forms` are the lines of its repository's issue forms (see `forms.FormLines`), which go.
     """
     title = _prose(_cut_tags(" ".join(_lines(title).split()))).strip()
     body = _lines(body)

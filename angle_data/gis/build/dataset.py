@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -71,11 +72,17 @@ def write_rows(
         (folder / "README.md").write_text(card(folder), encoding="utf-8", newline="\n")
 
 
+def replace_card(directory: Path, card: str) -> None:
+    """Give a data set another card."""
+    with replace_dataset(directory) as folder:
+        shutil.copytree(directory, folder, ignore=lambda *_: ["README.md"], dirs_exist_ok=True)
+        (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
+
+
 def write_forms(folder: Path, forms: Mapping[str, Mapping[str, int]]) -> None:
     """Write the lines of issue forms that were removed, by repository, each with the issues it stood in."""
-    found = [{"repo": repo, "line": line, "issues": n} for repo in forms for line, n in forms[repo].items()]
-    if found:
-        write_jsonl(folder / FORMS, found)
+    found = ({"repo": repo, "line": line, "issues": n} for repo in forms for line, n in forms[repo].items())
+    write_jsonl(folder / FORMS, found)
 
 
 def read_forms(directory: Path) -> dict[str, dict[str, int]]:

@@ -22,7 +22,7 @@ from angle_data.gis.build.facts import (
     is_duplicate_label,
     rank,
 )
-from angle_data.gis.build.template import FormLines
+from angle_data.gis.build.forms import FormLines
 from angle_data.gis.comments.reading import WRITE_ROLES, MarkerLink, read_thread
 from angle_data.gis.comments.references import may_refer
 from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction

@@ -3,8 +3,8 @@
 import pytest
 
 from angle_data.gis.build.clean import CUT, LONGEST, clean_text, is_dummy
+from angle_data.gis.build.forms import FormLines
 from angle_data.gis.build.scrub import scrub
-from angle_data.gis.build.template import FormLines
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_a_file_that_is_no_tokenizer(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(InputError, match="no tokenizer that can be read"):
         token_counter(str(tmp_path))
-    with pytest.raises(InputError, match="no tokenizer.json there"):
+    with pytest.raises(InputError, match=r"no tokenizer\.json there"):
         token_counter(str(tmp_path / "missing.json"))
 
 
