@@ -223,13 +223,14 @@ def _repositories(report: Mapping[str, Any]) -> str:
 
 
 def _forms(found: Mapping[str, Any]) -> str:
-    """A sentence on the lines of issue forms that were removed; nothing where there were none."""
+    """A line of the list on the lines of issue forms that were removed; nothing where there were none."""
     if not found["lines"]:
         return ""
     most = ", ".join(f'"{one["line"]}" ({one["issues"]:,} issues of {one["repo"]})' for one in found["most"])
     return (
-        f"{found['lines']:,} lines that stand in more than {SHARE:.0%} of a repository's issues are taken "
-        f"for those of its forms and removed ({found['repositories']:,} repositories; see `{FORMS}`): {most}."
+        f"- Lines that stand in more than {SHARE:.0%} of a repository's issues are taken for those of its forms "
+        f"and removed:\n  {found['lines']:,} of {found['repositories']:,} repositories (`{FORMS}`), most often "
+        f"{most}.\n"
     )
 
 
