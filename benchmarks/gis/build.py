@@ -227,8 +227,8 @@ def events(issue: Any, said: list[Any]) -> Iterator[dict[str, Any]]:
     times = {"created_at": issue.created_at, "updated_at": issue.updated_at, "closed_at": None}
     raw = {
         "id": issue.id, "node_id": issue.node_id, "number": issue.number, "title": issue.title,
-        "body": issue.body, "state": "open", "labels": [], "user": {"login": issue.author}, "author_association": "NONE",
-        "html_url": page, "locked": False, **times,
+        "body": issue.body, "state": "open", "labels": [], "user": {"login": issue.author},
+        "author_association": "NONE", "html_url": page, "locked": False, **times,
     }  # fmt: skip
     common = {"repo": {"id": 1, "name": "org/one"}, "actor": {"login": "ann"}, "created_at": issue.created_at}
     yield {
