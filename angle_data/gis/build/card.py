@@ -228,9 +228,9 @@ def _forms(found: Mapping[str, Any]) -> str:
         return ""
     most = ", ".join(f'"{one["line"]}" ({one["issues"]:,} issues of {one["repo"]})' for one in found["most"])
     return (
-        f"- Lines that stand in more than {SHARE:.0%} of a repository's issues are taken for those of its forms "
-        f"and removed:\n  {found['lines']:,} of {found['repositories']:,} repositories (`{FORMS}`), most often "
-        f"{most}.\n"
+        f"- Lines that stand in more than {SHARE:.0%} of a repository's issues are taken for those of its "
+        f"forms and removed:\n  {found['lines']:,} of {found['repositories']:,} repositories (`{FORMS}`), "
+        f"most often {most}.\n"
     )
 
 
