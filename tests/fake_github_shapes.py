@@ -5,12 +5,19 @@ found, takes others back, and adds statements that tie nothing.
 """
 
 import random
+import re
 from dataclasses import replace
 
 from fake_github_world import FakeEvent, FakeIssue, FakeRepo, TrueLink, World, add_comment, stamp
 
 SHAPES = ("body", "label", "guess", "bot", "former", "moved")
 """How a link is stated, beside the plain ways of `make_world`."""
+
+ACROSS = ("comment", "event", "reverse", *SHAPES)
+"""How a link between two repositories is stated."""
+
+PLAIN = ("Duplicate of #{n}", "Closing in favor of #{n}.", "Tracked in #{n} already, closing as duplicate.")
+REVERSE = ("{here} is a duplicate of this one.", "Marked {here} as a duplicate of this issue.")
 
 BODIES = (
     "EDIT: this is a duplicate of #{n}",
@@ -39,9 +46,13 @@ _LATER = 9_000 * 3_600.0
 
 
 def add_shapes(
-    world: World, seed: int = 0, *, share: float = 0.4, withdrawn: float = 0.06, traps: float = 0.05
-) -> None:
-    """Give a `share` of the true links one of `SHAPES`, take `withdrawn` back, and set `traps`."""
+    world: World, seed: int = 0, *, share: float = 0.4, withdrawn: float = 0.06, traps: float = 0.05,
+    across: float = 0.06,
+) -> None:  # fmt: skip
+    """Give a `share` of the true links one of `SHAPES`, take `withdrawn` back, and set `traps`.
+
+    A share `across` of the other issues becomes duplicates of issues in other repositories.
+    """
     for repo in world.repos.values():
         repo.former = (*repo.former, f"old/{repo.full_name.split('/')[1]}")
     kept: list[TrueLink] = []
@@ -54,14 +65,44 @@ def add_shapes(
             kept.append(shaper.rewrite())
         else:
             kept.append(link)
-    world.links[:] = kept
-    ends = {(link.repo_id, n) for link in kept for n in (link.duplicate, link.canonical)}
+    world.links[:] = [*kept, *(_all_across(world, seed, across) if len(world.repos) > 1 else ())]
+    ends = {end for link in world.links for end in link.ends}
     for repo in world.repos.values():
         rng = random.Random(f"{seed} traps {repo.id}")
         for issue in list(repo.issues.values()):
             if (repo.id, issue.number) not in ends and not issue.is_pull and rng.random() < traps:
                 _trap(issue, rng)
     world.touch()
+
+
+def _all_across(world: World, seed: int, share: float) -> list[TrueLink]:
+    ends = {end for link in world.links for end in link.ends}
+    found: list[TrueLink] = []
+    for repo in world.repos.values():
+        rng = random.Random(f"{seed} across {repo.id}")
+        for issue in list(repo.issues.values()):
+            if (repo.id, issue.number) not in ends and not issue.is_pull and rng.random() < share:
+                found += _across(world, issue, repo, rng, ends)
+    return found
+
+
+def _across(
+    world: World, issue: FakeIssue, repo: FakeRepo, rng: random.Random, ends: set[tuple[int, int]]
+) -> list[TrueLink]:
+    """Make an issue the duplicate of an older one in another repository, where there is one."""
+    there = rng.choice([other for other in world.repos.values() if other is not repo])
+    # Neither was ever marked, or its text would speak of others.
+    older = [
+        n for n, one in there.issues.items() if n < issue.number - 200 and not (one.is_pull or one.events)
+    ]
+    if not older or issue.events:
+        return []
+    original = there.issues[rng.choice(older)]
+    issue.title = f"{original.title} ({rng.choice(('again', 'with the new client', 'seen today'))})"
+    issue.body = re.sub(r"\d+", lambda match: str(rng.randrange(99)), original.body or "") or None
+    link = TrueLink(repo.id, issue.number, original.number, "across", there.id)
+    ends.update(link.ends)
+    return [_Shaper(world, link, rng).rewrite(ACROSS)]
 
 
 def _trap(issue: FakeIssue, rng: random.Random) -> None:
@@ -73,7 +114,7 @@ def _trap(issue: FakeIssue, rng: random.Random) -> None:
     elif kind == "guess":
         add_comment(issue, issue.id * 7 + 1, "user1", "NONE", rng.choice(GUESSES).format(n=other), at)
         add_comment(issue, issue.id * 7 + 2, "maintainer", "MEMBER", rng.choice(NO), stamp(_LATER + 60))
-    else:
+    elif not issue.events:
         # Some duplicate, nobody says of what; the number is about something else.
         issue.labels = [*issue.labels, "duplicate"]
         add_comment(
@@ -88,13 +129,24 @@ class _Shaper:
         self.world, self.link, self.rng = world, link, rng
         self.repo: FakeRepo = world.repos[link.repo_id]
         self.issue = self.repo.issues[link.duplicate]
+        self.there: FakeRepo = world.repos[link.ends[1][0]]
         self.writer = self.issue.closed_by or "maintainer"
 
     def say(self, body: str, seconds: float, login: str | None, role: str) -> None:
-        self.issue.comments.sort(key=lambda comment: comment.created_at)
+        self._say(self.issue, self.named(body), seconds, login, role)
+
+    def _say(self, issue: FakeIssue, body: str, seconds: float, login: str | None, role: str) -> None:
+        issue.comments.sort(key=lambda comment: comment.created_at)
         id = self.issue.id * 7 + int(seconds) % 10_000_000
-        text = body.format(n=self.link.canonical, repo=self.repo.full_name, former=self.repo.former[-1])
-        add_comment(self.issue, id, login, role, text, stamp(_LATER + seconds))
+        add_comment(issue, id, login, role, body, stamp(_LATER + seconds))
+
+    def named(self, text: str) -> str:
+        """A text with the original named in it, from another repository in full."""
+        name = self.there.full_name
+        if self.there is not self.repo:
+            url = f"https://github.com/{name}/issues/{{n}}"
+            text = re.sub(r"(?<![}\w])#\{n\}", self.rng.choice((name + "#{n}", url)), text)
+        return text.format(n=self.link.canonical, repo=name, former=self.there.former[-1])
 
     def happen(self, kind: str, login: str, seconds: float) -> None:
         at = stamp(_LATER + seconds)
@@ -111,7 +163,7 @@ class _Shaper:
         """Take every trace of the mark away."""
         here = (self.repo.id, self.issue.number)
         self.issue.comments = [c for c in self.issue.comments if c.author != self.writer]
-        for end in (self.issue, self.repo.issues[self.link.canonical]):
+        for end in (self.issue, self.there.issues[self.link.canonical]):
             end.events = [event for event in end.events if event.duplicate != here]
         self.issue.events = [event for event in self.issue.events if event.type != "ClosedEvent"]
         self.issue.labels = [label for label in self.issue.labels if label != "duplicate"]
@@ -127,16 +179,34 @@ class _Shaper:
             self.say(STILL, 0, "maintainer", "MEMBER")
             self.issue.events = [event for event in self.issue.events if event.duplicate is None]
 
-    def rewrite(self) -> TrueLink:
-        shape = self.rng.choice(SHAPES)
+    def rewrite(self, shapes: tuple[str, ...] = SHAPES) -> TrueLink:
+        shape = self.rng.choice(shapes)
         if shape in ("guess", "body") and (self.issue.author or "x[bot]").endswith("[bot]"):
             shape = "former"
         self.wipe()
         getattr(self, f"_{shape}")()
-        return replace(self.link, how=shape)
+        return replace(self.link, how=f"{self.link.how}: {shape}" if shapes is ACROSS else shape)
+
+    def _comment(self) -> None:
+        self.say(self.rng.choice(PLAIN), 0, "maintainer", "MEMBER")
+        self.close("maintainer", 5, "not_planned")
+
+    def _event(self) -> None:
+        mark = FakeEvent(f"X_{self.issue.id}", "MarkedAsDuplicateEvent", "maintainer", stamp(_LATER))
+        mark.duplicate, mark.canonical = self.link.ends
+        self.issue.events.append(mark)
+        self.there.issues[self.link.canonical].events.append(mark)
+        self.close("maintainer", 0, "duplicate")
+
+    def _reverse(self) -> None:
+        """The original's thread says it."""
+        here = self.rng.choice(("{}#{}", "https://github.com/{}/issues/{}"))
+        text = self.rng.choice(REVERSE).format(here=here.format(self.repo.full_name, self.issue.number))
+        self._say(self.there.issues[self.link.canonical], text, 0, "maintainer", "MEMBER")
+        self.close("maintainer", 5, "completed")
 
     def _body(self) -> None:
-        text = self.rng.choice(BODIES).format(n=self.link.canonical)
+        text = self.named(self.rng.choice(BODIES))
         self.issue.body = f"{self.issue.body or ''}\n\n{text}"
         self.close(self.issue.author or "maintainer", 0, "completed")
 
@@ -160,15 +230,16 @@ class _Shaper:
         self.close("maintainer", 5, "completed")
 
     def _moved(self) -> None:
-        """The original came from another repository, and is called by its number there."""
-        others = [repo for repo in self.world.repos.values() if repo is not self.repo]
-        there = self.rng.choice(others or [self.repo])
-        free = [n for n, issue in there.issues.items() if issue.is_pull and n < len(there.issues) - 50]
-        if there is self.repo or not free:
+        """The original came from another repository, or this one, and is called by its number there."""
+        homes = [repo for repo in self.world.repos.values() if repo is not self.there]
+        old = self.rng.choice(homes or [self.repo])
+        free = [n for n, issue in old.issues.items() if issue.is_pull and n < len(old.issues) - 50]
+        if old is self.there or not free:
             return self._former()
         number = self.rng.choice(free)
-        del there.issues[number]
-        there.moved[number] = (self.repo.id, self.link.canonical)
-        self.say(f"Duplicate of {there.full_name}#{number}", 0, "maintainer", "MEMBER")
+        del old.issues[number]
+        old.moved[number] = self.link.ends[1]
+        name = "" if old is self.repo else old.full_name
+        self._say(self.issue, f"Duplicate of {name}#{number}", 0, "maintainer", "MEMBER")
         self.close("maintainer", 5, "completed")
         return None

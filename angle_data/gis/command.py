@@ -19,7 +19,6 @@ from angle_data.errors import InputError
 if TYPE_CHECKING:
     from angle_data.gis.build.build import GisSummary
     from angle_data.gis.crawl.crawl import CrawlSummary
-    from angle_data.gis.sample import ErrorRate
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show warnings and errors only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show details.")]
@@ -85,7 +84,8 @@ def gis(
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="tokenizer.json, or its folder, for the statistics of length.", show_default="an estimate"
+            help="For the statistics of length: tokenizer.json, its folder, a name on the hub, or estimate.",
+            show_default="bert-base-uncased with the extra train, else an estimate",
         ),
     ] = None,
     quiet: Quiet = False,
@@ -124,7 +124,7 @@ def gis(
         max_pairs_per_cluster=max_pairs_per_cluster, cross_repo=cross_repo, ids_only=ids_only,
         tokenizer=tokenizer, selection=selection,
     )  # fmt: skip
-    token_counter(tokenizer)
+    token_counter(tokenizer, fetch=not no_crawl)
     crawled = None
     if not no_crawl:
         from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos, forecast
@@ -184,18 +184,22 @@ def sample(
 ) -> None:
     """Write pairs to a CSV for reading by hand, or turn the verdicts in it into an error rate.
 
-    Fill the column `verdict` with right, wrong or unclear (r, w, u): is the label right?
+    Fill the column `verdict` with right, wrong or unclear (r, w, u): is the label right? With --out as well,
+    the rate is put on the card of the data set.
 
     Example: angle-data gis sample --out gis --n 100
 
-    Example: angle-data gis sample --verdicts gis/sample.csv
+    Example: angle-data gis sample --verdicts gis/sample.csv --out gis
     """
     configure_logging()
-    from angle_data.gis.sample import error_rates, read_verdicts, write_sample
+    from angle_data.gis.build.card import error_table
+    from angle_data.gis.sample import error_rates, put_on_card, read_verdicts, write_sample
 
     if verdicts is not None:
-        rates = error_rates(read_verdicts(verdicts))
-        typer.echo(json.dumps([asdict(rate) for rate in rates]) if as_json else _rates(rates))
+        rates = [asdict(rate) for rate in error_rates(read_verdicts(verdicts))]
+        if out is not None:
+            put_on_card(out, verdicts, rates)
+        typer.echo(json.dumps(rates) if as_json else error_table(rates))
         return
     if out is None:
         raise InputError("give --out, the folder that `gis --out` wrote, or --verdicts, a file to count")
@@ -268,14 +272,3 @@ def _table(crawled: CrawlSummary | None, summary: GisSummary) -> str:
     rows.append(("data set", str(summary.dataset)))
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
-
-
-def _rates(rates: list[ErrorRate]) -> str:
-    lines = [f"{'kind':<24}{'read':>6}{'wrong':>7}{'unclear':>9}  {'error rate (95 %)':<26}not clearly right"]
-    for rate in rates:
-        error = f"{rate.rate:.1%} ({rate.low:.1%} to {rate.high:.1%})"
-        if rate.read == rate.unclear:
-            error = "unknown: all unclear"
-        unclear = f"{rate.not_clear:.1%} ({rate.not_clear_low:.1%} to {rate.not_clear_high:.1%})"
-        lines.append(f"{rate.kind:<24}{rate.read:>6}{rate.wrong:>7}{rate.unclear:>9}  {error:<26}{unclear}")
-    return "\n".join(lines)

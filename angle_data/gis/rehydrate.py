@@ -18,7 +18,7 @@ from angle_data.console import Progress
 from angle_data.errors import InputError
 from angle_data.gis.build.card import render_rehydrated_card
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.dataset import COLUMNS, Row, read_dataset, write_rows
+from angle_data.gis.build.dataset import COLUMNS, Row, read_dataset, read_forms, write_forms, write_rows
 from angle_data.gis.build.evidence import Node
 from angle_data.gis.crawl.github import Connection, GitHubClient, Refused
 from angle_data.gis.crawl.lookups import ask_number, ask_numbers
@@ -131,7 +131,9 @@ def _fetch(client: GitHubClient, store: Store, name: str, numbers: list[int], pr
 
 def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> RehydrateSummary:
     """Write the rows whose two issues are there, and their card."""
-    texts, ids = Texts(store), {repo.asked: repo.id for repo in store.repos()}
+    ids = {repo.asked: repo.id for repo in store.repos()}
+    forms = read_forms(data)
+    texts = Texts(store, {ids[name]: lines for name, lines in forms.items() if name in ids})
     counts: Counter[str] = Counter()
     kept: dict[str, list[tuple[Row, list[Node]]]] = {name: [] for name in SPLITS}
     for split, row in read_dataset(data):
@@ -158,8 +160,12 @@ def _write(data: Path, out: Path, store: Store, client: GitHubClient) -> Rehydra
         name: Counter("positives" if row["label"] else "negatives" for row, _ in pairs)
         for name, pairs in splits.items()
     }
-    card = render_rehydrated_card(labels, dropped, counts["edited"])
-    write_rows(dataset, {name: rows(pairs) for name, pairs in splits.items()}, COLUMNS, lambda _: card)
+
+    def card(folder: Path) -> str:
+        write_forms(folder, forms)
+        return render_rehydrated_card(labels, dropped, counts["edited"])
+
+    write_rows(dataset, {name: rows(pairs) for name, pairs in splits.items()}, COLUMNS, card)
     return RehydrateSummary(dataset, total, counts["kept"], dropped, counts["edited"], client.requests)
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import heapq
 import io
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.gis.build.dataset import Row, read_dataset
+from angle_data.gis.build.card import render_gis_card
+from angle_data.gis.build.dataset import Row, read_dataset, replace_card
 from angle_data.jsonl import replace_file
 from angle_data.tables import read_table
 from angle_data.text import stable_hash
@@ -102,6 +105,28 @@ def error_rates(verdicts: Iterable[tuple[str, str]]) -> list[ErrorRate]:
     if not counts["all"]:
         raise InputError("no verdicts yet; write right, wrong or unclear into the column verdict")
     return [_rate(kind, counts[kind]) for kind in ("all", *sorted(counts.keys() - {"all"}))]
+
+
+def put_on_card(out: Path, verdicts: Path, rates: list[dict[str, Any]]) -> None:
+    """Write error rates into `out`/report.json and the card of `out`/dataset.
+
+    Raises:
+        InputError: `verdicts` are of another data set, or `out` was not written by this version of `gis`.
+    """
+    dataset, report_path = out / "dataset", out / "report.json"
+    known = {(row["url1"], row["url2"]) for _, row in read_dataset(dataset)}
+    for where, row in read_table(verdicts, require=("url1", "url2")):
+        if (row["url1"], row["url2"]) not in known:
+            raise InputError(f"{where}: no pair of {dataset}; draw the sample from the data set it is for")
+    try:
+        report = json.loads(report_path.read_text(encoding="utf-8")) | {"error_rates": rates}
+        figures = sorted(path.name for path in (dataset / "figures").glob("*.png"))
+        card = render_gis_card(report, figures=figures)
+    except (OSError, ValueError, KeyError):
+        raise InputError(f"{report_path} is no report of this version; build with `gis --no-crawl`") from None
+    replace_card(dataset, card)
+    with replace_file(report_path) as stream:
+        stream.write(json.dumps(report, ensure_ascii=False, indent=2) + "\n")
 
 
 def wilson(hits: int, total: int) -> tuple[float, float]:

@@ -11,12 +11,14 @@ directly or through others. A negative pair is wrong if it did, marked or not: t
 nobody marked.
 
 Scale: one repository with ten comments an issue, written to a store; markers and build run in a process of
-their own, whose peak memory is that of the whole process.
+their own, whose peak memory is that of the whole process. With `--events N` the same from event dumps of N
+lines, made on the fly, which that process reads before.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import random
@@ -42,6 +44,7 @@ from fake_github_world import FakeEvent, TrueLink, World, add_comment, make_worl
 from angle_data.disjoint import DisjointSets  # noqa: E402
 from angle_data.gis.build import build  # noqa: E402
 from angle_data.gis.build.dataset import read_dataset  # noqa: E402
+from angle_data.gis.crawl.archive import load_archives  # noqa: E402
 from angle_data.gis.crawl.crawl import CrawlConfig, crawl_repos  # noqa: E402
 from angle_data.gis.crawl.rows import Repo  # noqa: E402
 from angle_data.gis.crawl.store import STORE_NAME, Store  # noqa: E402
@@ -60,18 +63,21 @@ def main() -> None:
     parser.add_argument("--issues", type=int, default=2_000, help="numbers per repository")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--comments", type=int, default=200_000, help="0 leaves the second part out")
+    parser.add_argument("--events", type=int, default=0, help="lines of event dumps to read and build from")
     parser.add_argument("--store", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.store:
-        print(json.dumps(time_build(options.store)))
+        print(json.dumps(time_build(options.store, dumps=bool(options.events))))
         return
     found: dict[str, Any] = {}
     runs = [quality(seed, options.repos, options.issues) for seed in range(options.seeds)]
     for name in runs[0] if runs else ():
         values = [run[name] for run in runs]
         found[name] = [round(statistics.mean(values), 2), min(values), max(values)]
-    if options.comments:
+    if options.comments and not options.events:
         found |= scale(options.comments)
+    if options.events:
+        found |= scale(options.events * 10 // 11, dumps=True)
     for name, value in found.items():
         shown = (
             f"{value[0]:>12,} ({value[1]:,} to {value[2]:,})" if isinstance(value, list) else f"{value:>12,}"
@@ -88,27 +94,25 @@ def quality(seed: int, repos: int, issues: int) -> dict[str, float]:
     standing: DisjointSets[tuple[int, int]] = DisjointSets()
     every: DisjointSets[tuple[int, int]] = DisjointSets()
     for link in (*marked, *unmarked):
-        every.join((link.repo_id, link.duplicate), (link.repo_id, link.canonical))
+        every.join(*link.ends)
     for link in marked:
-        standing.join((link.repo_id, link.duplicate), (link.repo_id, link.canonical))
+        standing.join(*link.ends)
     with tempfile.TemporaryDirectory() as name:
         out = Path(name)
         crawl(world, out)
         started = time.perf_counter()
-        summary = build.build_gis(build.BuildConfig(out, seed=seed))
+        summary = build.build_gis(build.BuildConfig(out, seed=seed, cross_repo=True))
         seconds = time.perf_counter() - started
         links = {
             ends(world, row["duplicate"], row["canonical"])
             for _, row in read_jsonl(out / "audit/links.jsonl")
         }
         rows = [row for _, row in read_dataset(summary.dataset)]
-    true: dict[frozenset[Any], str] = {
-        frozenset({(link.repo_id, link.duplicate), (link.repo_id, link.canonical)}): link.how
-        for link in marked
-    }
+    true: dict[frozenset[Any], str] = {frozenset(link.ends): link.how for link in marked}
     found = {frozenset(pair) for pair in links}
     ways = Counter(true.values())
     seen = Counter(how for pair, how in true.items() if pair in found)
+    paired = {frozenset(ends(world, row["url1"], row["url2"])) for row in rows if row["label"]}
     right = sum(standing.leader(one) == standing.leader(other) for one, other in links)
     kinds: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
@@ -122,10 +126,11 @@ def quality(seed: int, repos: int, issues: int) -> dict[str, float]:
         "links: recall": percent(seen.total(), len(true)),
         **{f"links: recall, {how}": percent(seen[how], ways[how]) for how in sorted(ways)},
         "pairs": len(rows),
+        "positive pairs: recall of the marked duplicates": percent(len(paired & set(true)), len(true)),
         **{f"{kind}: wrong labels": percent(wrong[kind], kinds[kind]) for kind in sorted(kinds)},
         **{
-            f"words alone, duplicates and {kind}: AUC": area
-            for kind, area in summary.report["lexical"].items()
+            f"words alone, duplicates and {kind}: AUC": areas["rare"]
+            for kind, areas in summary.report["lexical"].items()
         },
         "near-identical texts, issues, clusters in two splits": sum(summary.report["checks"].values()),
         "seconds of the build": round(seconds, 1),
@@ -187,24 +192,56 @@ def percent(part: int, whole: int) -> float:
     return round(100 * part / whole, 2) if whole else 0.0
 
 
-def scale(comments: int) -> dict[str, Any]:
-    """Write a store and build it in another process."""
+def scale(comments: int, *, dumps: bool = False) -> dict[str, Any]:
+    """Write a store, or dumps of the events that led to it, and build it in another process."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name)
         started = time.perf_counter()
-        with Store.open(out / STORE_NAME) as store:
-            store.save_repo(Repo(1, "org/one", "org/one"))
-            for first in range(1, comments // 10 + 1, ISSUES_A_PAGE):
-                numbers = range(first, min(first + ISSUES_A_PAGE, comments // 10 + 1))
-                issues, said = zip(*(thread(number) for number in numbers), strict=True)
+        pages = range(1, comments // 10 + 1, ISSUES_A_PAGE)
+        for first in pages:
+            numbers = range(first, min(first + ISSUES_A_PAGE, comments // 10 + 1))
+            issues, said = zip(*(thread(number) for number in numbers), strict=True)
+            if dumps:
+                with gzip.open(out / f"{first:09}.json.gz", "wt", compresslevel=1) as stream:
+                    stream.writelines(
+                        json.dumps(event) + "\n"
+                        for pair in zip(issues, said, strict=True)
+                        for event in events(*pair)
+                    )
+                continue
+            with Store.open(out / STORE_NAME) as store:
+                store.save_repo(Repo(1, "org/one", "org/one"))
                 store.upsert_page(issues=issues, comments=(comment for thread in said for comment in thread))
         found: dict[str, Any] = {
-            "large store: megabytes": round((out / STORE_NAME).stat().st_size / 1e6),
+            "large store: megabytes": round(sum(path.stat().st_size for path in out.iterdir()) / 1e6),
             "large store: seconds to write it": round(time.perf_counter() - started, 1),
         }
-        command = [sys.executable, str(Path(__file__)), "--store", str(out)]
+        command = [sys.executable, str(Path(__file__)), "--store", str(out), "--events", str(int(dumps))]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return found | json.loads(done.stdout)
+
+
+def events(issue: Any, said: list[Any]) -> Iterator[dict[str, Any]]:
+    """The events of GH Archive of a thread."""
+    page = f"https://github.com/org/one/issues/{issue.number}"
+    times = {"created_at": issue.created_at, "updated_at": issue.updated_at, "closed_at": None}
+    raw = {
+        "id": issue.id, "node_id": issue.node_id, "number": issue.number, "title": issue.title,
+        "body": issue.body, "state": "open", "labels": [], "user": {"login": issue.author},
+        "author_association": "NONE", "html_url": page, "locked": False, **times,
+    }  # fmt: skip
+    common = {"repo": {"id": 1, "name": "org/one"}, "actor": {"login": "ann"}, "created_at": issue.created_at}
+    yield {
+        **common, "id": str(issue.id), "type": "IssuesEvent", "payload": {"action": "opened", "issue": raw},
+    }  # fmt: skip
+    for one in said:
+        comment = {
+            "id": one.id, "user": {"login": one.author}, "author_association": one.author_association,
+            "body": one.body, "created_at": one.created_at, "updated_at": one.updated_at, "html_url": one.url,
+            "issue_url": f"https://api.github.com/repos/org/one/issues/{one.number}",
+        }  # fmt: skip
+        payload = {"action": "created", "issue": raw, "comment": comment}
+        yield {**common, "id": f"c{one.id}", "type": "IssueCommentEvent", "payload": payload}
 
 
 def thread(number: int) -> tuple[Any, list[Any]]:
@@ -236,11 +273,20 @@ def words(rng: random.Random, count: int) -> Iterator[str]:
     return (f"w{int(rng.paretovariate(0.7)):x}" for _ in range(count))
 
 
-def time_build(out: Path) -> dict[str, Any]:
+def time_build(out: Path, *, dumps: bool) -> dict[str, Any]:
     """Build a store and look at the clock and the memory; runs in a process of its own."""
+    read: dict[str, Any] = {}
+    if dumps:
+        started = time.process_time()
+        with Store.open(out / STORE_NAME) as store:
+            read = {"dumps: lines": load_archives(store, [out])["lines"]}
+        read |= {
+            "dumps: processor seconds": round(time.process_time() - started, 1),
+            "dumps: peak megabytes": peak(),
+        }
     started = time.perf_counter()
     report = build.build_gis(build.BuildConfig(out)).report
-    return {
+    return read | {
         "large store: issues": report["store"]["issues"],
         "large store: comments": report["store"]["comments"],
         "large store: statements": report["links"]["statements"],

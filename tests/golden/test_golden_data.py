@@ -213,7 +213,7 @@ BUILDS = {
 def test_a_store_becomes_pairs(check, run, request, name):
     out = run.tmp / f"gis-{name}"
     shutil.copytree(request.getfixturevalue(name.split("-")[0]), out)
-    said = run("angle_data", "gis", "--no-crawl", "--out", out, *BUILDS[name])
+    said = run("angle_data", "gis", "--no-crawl", "--tokenizer", "estimate", "--out", out, *BUILDS[name])
     check(f"gis-{name}", gis_folder(run, out, said))
 
 

@@ -9,7 +9,7 @@ import json
 import logging
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from angle_data.console import Progress
 from angle_data.errors import AngleError, InputError, MissingExtraError
 from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.clean import Texts
-from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_rows
+from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS, Row, write_forms, write_rows
 from angle_data.gis.build.evidence import Scan, scan_store
 from angle_data.gis.build.links import Link, Pair, denied_pairs, judge
 from angle_data.gis.build.near import NearTexts
@@ -27,7 +27,9 @@ from angle_data.gis.build.report import (
     Measures,
     check_splits,
     cluster_counts,
+    crawl_state,
     draw_lengths,
+    form_counts,
     link_counts,
     negative_counts,
     pair_counts,
@@ -94,12 +96,18 @@ def build_gis(config: BuildConfig) -> GisSummary:
     """
     measures = Measures(*token_counter(config.tokenizer))
     with Store.open(config.out / STORE_NAME, read_only=True) as store, hold(config.out):
-        texts = Texts(store)
         with Progress("issues read", store.count("issues")) as progress:
             scan = scan_store(
                 store, lambda repo, done: progress.advance(done, repo), selection=config.selection
             )
+        texts = Texts(store, scan.forms)
+        state = crawl_state(store, scan.repos.values())
+        unfinished = [name for name, found in state.items() if found["read"] == "unfinished"]
+        if unfinished:
+            names = ", ".join(unfinished[:5]) + (" ..." if len(unfinished) > 5 else "")
+            log.warning("not read to the end: %s; run without --no-crawl to go on there", names)
         splits, report = _pairs(config, scan, texts)
+        report["crawl"] = state
         return _write(config, scan, texts, measures, splits, report)
 
 
@@ -152,6 +160,7 @@ def _pairs(config: BuildConfig, scan: Scan, texts: Texts) -> tuple[dict[str, lis
         "splits": pair_counts(splits),
         "periods": places.periods.to_dict() if places.periods else {},
         "checks": check_splits(splits, clusters, texts),
+        "forms": form_counts(scan.forms, scan),
     }
     if any(report["checks"].values()):
         found = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in report["checks"].items() if n)
@@ -174,7 +183,8 @@ def _write(
     def card(folder: Path) -> str:
         report.update(measures.summary())
         figures = _draw(config.out / "figures", folder, measures, report)
-        return render_gis_card(report, ids_only=config.ids_only, figures=figures)
+        write_forms(folder, {scan.repos[repo].name: lines for repo, lines in scan.forms.items()})
+        return render_gis_card(report, figures=figures)
 
     rows = {name: _rows(config, scan, texts, measures, name, pairs) for name, pairs in splits.items()}
     dataset = config.out / "dataset"
@@ -242,8 +252,26 @@ def _write_audit(folder: Path, scan: Scan, links: list[Link], dropped: list[tupl
 def _options(config: BuildConfig) -> dict[str, Any]:
     names = ("seed", "negatives", "split_by", "max_pairs_per_cluster", "cross_repo", "ids_only")
     repos = config.selection.repos
+    chosen = {name: getattr(config, name) for name in names} | {"ratios": list(config.ratios)}
     selection = {**asdict(config.selection), "repos": None if repos is None else list(repos)}
-    return {**{name: getattr(config, name) for name in names}, "ratios": list(config.ratios), **selection}
+    return {**chosen, **selection, "command": _command({**chosen, **selection})}
+
+
+def _command(options: Mapping[str, Any]) -> str:
+    """The command that builds the same from the same store."""
+    usual = {field.name: field.default for field in (*fields(BuildConfig), *fields(Selection))}
+    parts = ["angle-data gis --no-crawl --out FOLDER"]
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        if name == "repos" and value is not None:
+            parts.append(f"{option} LIST")
+        elif name == "ratios" and tuple(value) != usual[name]:
+            parts.append(f"{option} {','.join(f'{share:g}' for share in value)}")
+        elif value is True:
+            parts.append(option)
+        elif name == "seed" or (name not in ("repos", "ratios") and value != usual[name]):
+            parts.append(f"{option} {value}")
+    return " ".join(parts)
 
 
 def _nothing(config: BuildConfig, scan: Scan) -> str:

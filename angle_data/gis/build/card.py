@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from angle_data.gis.build.clean import LONGEST
-from angle_data.gis.build.dataset import COLUMNS, IDS_COLUMNS
+from angle_data.gis.build.dataset import COLUMNS, FORMS, IDS_COLUMNS
+from angle_data.gis.build.forms import SHARE
 from angle_data.gis.build.links import REASONS
 from angle_data.gis.build.negatives import DENIALS
 from angle_data.gis.build.positives import DROPPED
@@ -32,7 +33,13 @@ _EVIDENCE = {"events": "GitHub's own marks alone", "comments": "comments alone"}
 _COUNTS = ("positives", "negatives", "pairs", "random", "hard", "explicit_non_duplicate", "issues")
 
 
-def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Iterable[str] = ()) -> str:
+# Of train, validation and test: positives, negatives, texts over 512 tokens in percent.
+_PAPER = {"train": (9_457, 9_108, 61.03), "validation": (774, 773, 60.85), "test": (807, 741, 60.50)}
+_PAPER_OVERLAP = {"duplicates": (26, 16, 13), "non-duplicates": (22, 12, 9)}
+_PAPER_REPOSITORIES, _PAPER_UNCLEAR = 55, 7
+
+
+def render_gis_card(report: Mapping[str, Any], *, figures: Iterable[str] = ()) -> str:
     """Return the card as Markdown with YAML front matter.
 
     `report` is what `report.json` holds, `figures` are names of files in the folder `figures/` beside the
@@ -40,6 +47,7 @@ def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Itera
     """
     splits, links = report["splits"], report["links"]
     options, tokens = report["options"], report["tokens"]
+    ids_only = options["ids_only"]
     template = Path(__file__).with_name("card.md.txt").read_text(encoding="utf-8")
     return template.format(
         front=_front(sum(found["pairs"] for found in splits.values())),
@@ -50,14 +58,18 @@ def render_gis_card(report: Mapping[str, Any], *, ids_only: bool, figures: Itera
         tokenizer=tokens["tokenizer"],
         limit=LIMIT,
         lengths=_lengths(tokens),
-        overlaps=_table(
-            ("pairs", "1-gram", "2-gram", "3-gram"),
-            ((name, *found.values()) for name, found in report["overlap"].items()),
-        ),
+        error_rates=_error_rates(report.get("error_rates", ())),
+        paper=_paper(report),
+        samples=_samples(report["samples"]),
+        command=options["command"],
+        forms=_forms(report["forms"]),
         texts_cut=report["texts_cut"],
         longest=LONGEST,
-        lexical=_table(("negatives", "area"), report["lexical"].items()),
-        repositories=_labels("repository", report["repositories"]),
+        lexical=_table(
+            ("negatives", "rare words count more", "all words alike"),
+            ((kind, found["rare"], found["plain"]) for kind, found in report["lexical"].items()),
+        ),
+        repositories=_repositories(report),
         repositories_left_out=_repositories_left_out(report["left_out"]),
         figures="".join(f"\n![{name[:-4].replace('-', ' ')}](figures/{name})\n" for name in figures),
         evidence=_table(
@@ -136,6 +148,89 @@ def _lengths(tokens: Mapping[str, Any]) -> str:
     return _table(
         ("split", *(column.replace("_", " ") for column in head)),
         ((name, *row.values()) for name, row in found.items()),
+    )
+
+
+def error_table(rates: Iterable[Mapping[str, Any]]) -> str:
+    """Return error rates (see `sample.ErrorRate`) as a table."""
+
+    def share(rate: Mapping[str, Any], name: str, low: str, high: str) -> str:
+        return f"{rate[name]:.1%} ({rate[low]:.1%} to {rate[high]:.1%})"
+
+    head = ("pairs read", "read", "wrong", "unclear", "error rate (95 %)", "not clearly right (95 %)")
+    rows = (
+        (
+            *(rate[name] for name in ("kind", "read", "wrong", "unclear")),
+            share(rate, "rate", "low", "high") if rate["read"] > rate["unclear"] else "unknown: all unclear",
+            share(rate, "not_clear", "not_clear_low", "not_clear_high"),
+        )
+        for rate in rates
+    )
+    return _table(head, rows)
+
+
+def _error_rates(rates: Sequence[Mapping[str, Any]]) -> str:
+    """What reading a sample found; how to do that where nobody did."""
+    if rates:
+        return f"{error_table(rates)}\n\nIn the paper's sample {_PAPER_UNCLEAR} % were not clearly right."
+    return (
+        "**Nobody has read a sample of the labels yet.** `angle-data gis sample --out FOLDER` draws one; "
+        "with `--verdicts FOLDER/sample.csv` as well it puts the error rate here."
+    )
+
+
+def _paper(report: Mapping[str, Any]) -> str:
+    """Sizes, long texts and overlaps beside those of the paper's data set."""
+    splits, tokens, overlap = report["splits"], report["tokens"], report["overlap"]
+    rows: list[tuple[object, ...]] = [("repositories", len(report["repositories"]), _PAPER_REPOSITORIES)]
+    for name, (positives, negatives, long) in _PAPER.items():
+        found = splits.get(name, {})
+        ours = f"{found.get('positives', 0):,} + {found.get('negatives', 0):,}"
+        rows.append((f"{name}: positives + negatives", ours, f"{positives:,} + {negatives:,}"))
+        rows.append(
+            (f"{name}: texts over {LIMIT}", tokens.get(name, {}).get(f"texts_over_{LIMIT}", ""), long)
+        )
+    for name, paper in _PAPER_OVERLAP.items():
+        ours = ", ".join(map(str, overlap.get(name, {}).values()))
+        rows.append((f"overlap of {name}: 1-, 2-, 3-grams", ours, ", ".join(map(str, paper))))
+    return _table(("", "here", "paper"), rows)
+
+
+def _samples(samples: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
+    def cell(pair: Mapping[str, str], side: str) -> str:
+        name = "#" + pair[f"url{side}"].rpartition("/")[2]
+        text = pair[f"excerpt{side}"].translate({ord(sign): f"\\{sign}" for sign in "\\|`*_<>[]"})
+        return f"[{name}]({pair[f'url{side}']}) {text}".rstrip()
+
+    rows = (
+        (f"`{kind}`", cell(pair, "1"), cell(pair, "2"), f"[{pair['evidence']}]({pair['evidence_url']})"
+         if pair["evidence_url"] else pair["evidence"])
+        for kind, pairs in samples.items()
+        for pair in pairs
+    )  # fmt: skip
+    return _table(("kind", "first", "second", "evidence"), rows)
+
+
+def _repositories(report: Mapping[str, Any]) -> str:
+    """Pairs, issues and comments of every repository, and how far it was read; most pairs first."""
+    pairs, crawl = report["repositories"], report["crawl"]
+    rows = (
+        (name, *(f"{pairs.get(name, {}).get(label, 0):,}" for label in _COUNTS[:2]),
+         *(f"{crawl[name][what]:,}" for what in ("issues", "comments")), crawl[name]["read"])
+        for name in (*pairs, *sorted(crawl.keys() - pairs))
+    )  # fmt: skip
+    return _table(("repository", "positives", "negatives", "issues", "comments", "read"), rows)
+
+
+def _forms(found: Mapping[str, Any]) -> str:
+    """A line of the list on the lines of issue forms that were removed; nothing where there were none."""
+    if not found["lines"]:
+        return ""
+    most = ", ".join(f'"{one["line"]}" ({one["issues"]:,} issues of {one["repo"]})' for one in found["most"])
+    return (
+        f"- Lines that stand in more than {SHARE:.0%} of a repository's issues are taken for those of its "
+        f"forms and removed:\n  {found['lines']:,} of {found['repositories']:,} repositories (`{FORMS}`), "
+        f"most often {most}.\n"
     )
 
 

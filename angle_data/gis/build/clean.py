@@ -13,10 +13,11 @@ length of the text or bounded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 
 from angle_data.gis.build.evidence import Node
+from angle_data.gis.build.forms import without_forms
 from angle_data.gis.build.scrub import scrub
 from angle_data.gis.comments.reading import read_comment
 from angle_data.gis.comments.references import find_references, may_refer
@@ -90,22 +91,39 @@ _FARTHEST = 300
 
 _DUP = r"(?:dup|dupe|duped|duplicate[sd]?)"
 _OF = r"(?:\s+(?:of\s+\S{1,100}|[#＃]?\d{1,9}))?"
-_ADMITS = re.compile(
+_LIGHT = (
+    r"(?:edit|update|oops|ok|okay|yes|no|sorry|please|pls|ignore|clos(?:e|ed|ing)|deleted?|resolved|mark(?:ed|ing)"
+    r"|possibl[ey]|potential(?:ly)?|probabl[ey]|likely|may|maybe|might|could|be|an?|the|exact|this|that|it|it's"
+    r"|is|was|as|my|mine|of|above|now|and|so|but|issue|bug|one|ticket|report|request|post|already)"
+)
+_AGAIN = r"(?:twice|two times|double|more than once|multiple times|again)"
+_SENT = r"(?:sent|posted|submitted|filed|opened|created|reported)"
+# The issue itself is called a duplicate, or a second report, without the number of the other one.
+_LEAKS = re.compile(
     r"\b(?:this|mine)(?: (?:issue|bug|one|ticket|report|request))?"
     r"(?:'s| is| was| may be| might be| seems to be| looks like)"
     r"(?: (?:already|probably|likely|possibly|now|an?|the|exact|possible)){0,3} (?:dup|dupe|duplicate)\b"
     r"(?=[ \t]*(?:[.,;:!?)]|$)|[ \t]+(?:please|so|and|issue|bug|ticket|report)\b)"
     r"|\b(?:clos(?:ed|ing)(?: (?:this|it|mine))?|mark(?:ed|ing) (?:this|mine)) as (?:an? )?(?:exact )?"
-    rf"{_DUP}\b",
+    rf"{_DUP}\b"
+    # Finds: "Oops, duplicate."
+    rf"|(?:^|(?<=[.!?] ))(?![*>] )[*_~(>]{{0,3}}[ \t]?(?:{_LIGHT}\b[^\w\n#]{{1,6}}){{0,8}}{_DUP}\b"
+    rf"(?:[^\w\n]{{1,6}}{_LIGHT}\b){{0,8}}[^\w\n]{{0,9}}(?:$|(?<=[.!?]) )"
+    r"|(?:^|(?<=[.!?] ))(?:this is |it is |it's )?(?:the )?same (?:(?:issue|bug|problem|thing) )?as "
+    r"(?:issue |bug )?(?:no\. ?)?\d{2,7}(?: and \d{2,7})?(?=[ \t]*(?:[.,;!)]|$))"
+    r"|\b(?:sorry|apologies) (?:for|about|if) (?:(?:the|my|this|is|it's|an?|accidental|possible) ){0,3}"
+    r"(?:dup\w*|re-?post\w*|double[- ](?:post|submi)\w+)\b"
+    # Finds: "This was already reported as 4123." "Already filed, sorry."
+    r"|(?:^|(?<=[.!?] )|\b(?:this|it)(?: issue| bug| one)?(?:'s| is| was| has)(?: been)? )"
+    rf"already(?: been)? {_SENT}"
+    r"(?=[ \t]*(?:[.,;!)]|$)|[ \t]+(?:as|in|at|under|before|elsewhere|here|several|many)\b)"
+    # Finds: "This was posted twice by accident." "Submitted twice, sorry."
+    rf"|(?:^|(?<=[.!?] )|\b(?:I|this|it)(?: issue| bug| one)?(?:'s| is| was| got| has been| have)? )"
+    rf"(?:accidentally )?{_SENT} (?:this |it |the issue )?{_AGAIN}\b"
+    r"|\b(?:accidental|accidentally|mistakenly) double[- ](?:post|submi)\w+|^double[- ]post\w*\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_LEAKS = re.compile(
-    r"(?:^|(?<=[.!?] ))(?:this is |it is |it's )?(?:the )?same (?:(?:issue|bug|problem|thing) )?as "
-    r"(?:issue |bug )?(?:no\. ?)?\d{2,7}(?=[ \t]*(?:[.,;!)]|$))"
-    r"|\b(?:sorry|apologies) (?:for|about) (?:the |my |this )?(?:accidental )?"
-    r"(?:dup\w*|double (?:post|submi\w+))\b",
-    re.IGNORECASE | re.MULTILINE,
-)
+_HINT = re.compile(r"dup|same |sorry|apolog|twice|double|already|again|times|once", re.IGNORECASE)
 _ANSI = re.compile(r"(?:\x1b|\u241b)\[[0-9;?]{0,20}[A-Za-z]")
 # Codes that lost their escape character; "[5m, 10m)" and "rate(x[15m])" are none.
 _BARE_ANSI = re.compile(r"\[(?:(?:\d{1,3};){1,4}\d{1,3}|[01]|[39][0-7])m(?![\]:,)])")
@@ -120,6 +138,7 @@ _BEFORE = re.compile(
     rf"^(?:possible |potential )?{_DUP}{_OF}(?:\s?:|\s{{1,3}}[-–—|]{{1,3}})\s+", re.IGNORECASE
 )
 _AFTER = re.compile(rf"\s[-–—:|]{{1,3}}\s{{0,3}}{_DUP}{_OF}[.!]?$", re.IGNORECASE)
+_SHOUTED = re.compile(r"^(?:DUP|DUPE|DUPLICATE)\s+(?=[^A-Z]*[a-z])")  # Finds: "DUPLICATE crash on start"
 _LINKED = re.compile(
     r"^[ \t]*[#*_]{0,8}[ \t]*(?:issue ?links?|linked issues?|duplicates?(?: issues?)?|is duplicated by"
     r"|duplicate of)[ \t]*:?[*_]{0,4}[ \t]*:?[ \t]*\n(?:[ \t]*\n){0,2}"
@@ -146,18 +165,21 @@ CUT = "\n\n[cut]"
 """What stands at the end of a text that was longer."""
 
 
-def clean_text(title: str, body: str) -> str:
-    """Return the cleaned text of an issue: title, blank line, body; empty if nothing is left of it."""
+def clean_text(title: str, body: str, forms: Collection[str] = ()) -> str:
+    """Return the cleaned text of an issue: title, blank line, body; empty if nothing is left of it.
+
+    `forms` are the lines of its repository's issue forms (see `forms.FormLines`), which go.
+    """
     title = _prose(_cut_tags(" ".join(_lines(title).split()))).strip()
     body = _lines(body)
     parts: list[str] = []
     last = 0
     for match in _PIECE.finditer(body):
-        parts.append(_prose(body[last : match.start()]))
+        parts.append(_prose(without_forms(body[last : match.start()], forms)))
         if match["comment"] is None:
             parts.append(_code(match["code"]))
         last = match.end()
-    parts.append(_prose(body[last:]))
+    parts.append(_prose(without_forms(body[last:], forms)))
     body = _BLANKS.sub("\n\n", _without_empty_sections("".join(parts))).strip()
     return _capped(f"{title}\n\n{body}".strip())
 
@@ -251,7 +273,7 @@ def _cut_tags(title: str) -> str:
     for start, end in _statements(title):
         title = (title[:start] + title[end:]).strip(" -–—:,")
         break
-    return "" if re.fullmatch(rf"{_DUP}[.!]*", title, re.IGNORECASE) else title
+    return _SHOUTED.sub("", title)
 
 
 def _cut_statements(text: str) -> str:
@@ -265,10 +287,7 @@ def _cut_statements(text: str) -> str:
 
 
 def _statements(text: str) -> list[tuple[int, int]]:
-    small = text.casefold()
-    spans = [match.span() for match in _ADMITS.finditer(text)] if "dup" in small else []
-    if "same " in small or "sorry" in small or "apologies" in small:
-        spans += [match.span() for match in _LEAKS.finditer(text)]
+    spans = [match.span() for match in _LEAKS.finditer(text)] if _HINT.search(text) else []
     if may_refer(text):
         reading = read_comment(text, _HERE, 0)
         said = (*reading.links, *reading.denials)
@@ -297,10 +316,13 @@ def _without(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 class Texts:
-    """Cleaned texts, read from the store when asked for; the last few thousand are kept in memory."""
+    """Cleaned texts, read from the store when asked for; the last few thousand are kept in memory.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    `forms` has the lines of issue forms that go, by repository id.
+    """
+
+    def __init__(self, store: Store, forms: Mapping[int, Collection[str]] | None = None) -> None:
+        self._store, self._forms = store, forms or {}
         self._cleaned = lru_cache(_KEPT)(self._clean)
 
     def get(self, node: Node) -> str:
@@ -311,8 +333,11 @@ class Texts:
         """Yield the issues of a repository that are there to read, with their cleaned texts, by number."""
         for issue in self._store.issues(repo_id):
             if not issue.is_pull and not issue.gone:
-                yield issue, clean_text(issue.title, issue.body)
+                yield issue, self._text(issue)
 
     def _clean(self, node: Node) -> str:
         issue = next(self._store.issues(node[0], [node[1]]), None)
-        return "" if issue is None else clean_text(issue.title, issue.body)
+        return "" if issue is None else self._text(issue)
+
+    def _text(self, issue: Issue) -> str:
+        return clean_text(issue.title, issue.body, self._forms.get(issue.repo_id, ()))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
+from angle_data.jsonl import read_jsonl, write_jsonl
 from angle_data.publish.card import data_file
 from angle_data.publish.folder import replace_dataset
 from angle_data.splits import SPLITS
@@ -42,6 +44,9 @@ IDS_COLUMNS: dict[str, str] = {
 }
 """The columns of a data set without texts."""
 
+FORMS = "form-lines.jsonl"
+"""The lines that cleaning removed because they are of issue forms, which `gis rehydrate` removes too."""
+
 _NUMBERS = frozenset({"label", "number1", "number2"})
 _BATCH = 1_000
 
@@ -65,6 +70,27 @@ def write_rows(
                 while batch := list(islice(stream, _BATCH)):
                     writer.write_table(pa.Table.from_pylist(batch, schema=schema))
         (folder / "README.md").write_text(card(folder), encoding="utf-8", newline="\n")
+
+
+def replace_card(directory: Path, card: str) -> None:
+    """Give a data set another card."""
+    with replace_dataset(directory) as folder:
+        shutil.copytree(directory, folder, ignore=lambda *_: ["README.md"], dirs_exist_ok=True)
+        (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
+
+
+def write_forms(folder: Path, forms: Mapping[str, Mapping[str, int]]) -> None:
+    """Write the lines of issue forms that were removed, by repository, each with the issues it stood in."""
+    found = ({"repo": repo, "line": line, "issues": n} for repo in forms for line, n in forms[repo].items())
+    write_jsonl(folder / FORMS, found)
+
+
+def read_forms(directory: Path) -> dict[str, dict[str, int]]:
+    """Return what `write_forms` wrote; nothing where there is no such file."""
+    found: dict[str, dict[str, int]] = {}
+    for _, row in read_jsonl(directory / FORMS) if (directory / FORMS).exists() else ():
+        found.setdefault(row["repo"], {})[row["line"]] = row["issues"]
+    return found
 
 
 def read_dataset(directory: Path) -> Iterator[tuple[str, Row]]:

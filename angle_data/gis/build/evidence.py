@@ -22,6 +22,7 @@ from angle_data.gis.build.facts import (
     is_duplicate_label,
     rank,
 )
+from angle_data.gis.build.forms import FormLines
 from angle_data.gis.comments.reading import WRITE_ROLES, MarkerLink, read_thread
 from angle_data.gis.comments.references import may_refer
 from angle_data.gis.comments.vocabulary import WEAK_KINDS, Direction
@@ -106,7 +107,8 @@ class Scan:
     `names` maps every known name of a repository, in lower case, to its id. `mentions` holds for each
     repository the pairs of numbers where a thread of one names the other, packed (see `pack`).
     `web` is the address of the site. `left_out` maps the names of repositories that could not be read to the
-    reason; `outside` are issues that the selection leaves out.
+    reason; `outside` are issues that the selection leaves out. `forms` are the lines of each repository's
+    issue forms (see `FormLines.found`).
     """
 
     repos: dict[int, Repo] = field(default_factory=dict)
@@ -119,6 +121,7 @@ class Scan:
     web: str = PUBLIC_WEB
     left_out: dict[str, str] = field(default_factory=dict)
     outside: set[Node] = field(default_factory=set)
+    forms: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def url(self, node: Node) -> str:
         """Return the page of an issue."""
@@ -153,7 +156,7 @@ def scan_store(
     # A present name outranks the former name of another repository.
     found.names.update((repo.name.lower(), repo.id) for repo in found.repos.values())
     for repo in found.repos.values():
-        found.mentions[repo.id] = set()
+        found.mentions[repo.id], forms = set(), FormLines()
         for thread in _threads(found, store, repo):
             issue = thread.issue
             # A gone issue may still lead to where it went.
@@ -161,7 +164,10 @@ def scan_store(
                 found.outside.add(thread.here)
             else:
                 _read_thread(found, thread, selection)
+                if not (issue.is_pull or issue.gone):
+                    forms.add(issue.body)
             tell(repo.name, 1)
+        found.forms[repo.id] = forms.found()
     return found
 
 

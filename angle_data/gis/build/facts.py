@@ -26,11 +26,12 @@ _NEGATIVE_LABEL = re.compile(r"\b(?:not|non|no|possible|potential|maybe|candidat
 GUESSES = frozenset({"duplicate", "same", "identity"})
 """Families of statements that can be guessed and then confirmed."""
 
-# Finds: "Yes, it is. Closing."
+# Finds: "Yes, it is. Closing." "Correct, same thing."
 _YES = re.compile(
     r"\W*(?:(?:oh|ah|ok|okay|hm+|sorry|thanks|thank you|my bad)\W+)*(?:(?:yes|yep|yeah|yup|"
     r"indeed|confirmed|sí|oui|ja|sim|да)\b|(?:correct|right|exactly|absolutely|definitely|it (?:is|does)|"
-    r"(?:seems|looks) (?:so|like it)|(?:you'?re|you are|that'?s|that is) (?:right|correct)|是的|对)[ )\"']*"
+    r"(?:seems|looks) (?:so|like it)|(?:you'?re|you are|that'?s|that is) (?:right|correct)|是的|对)"
+    r"(?:,? (?:it'?s |exactly )?(?:the )?same(?: thing| issue| bug| problem)?)?[ )\"']*"
     r"(?:$|[.!\n]))",
     re.IGNORECASE,
 )

@@ -16,56 +16,86 @@ from zlib import crc32
 from angle_data.errors import InputError, MissingExtraError
 from angle_data.gis.build.clean import CUT, Texts
 from angle_data.gis.build.dataset import Row
-from angle_data.gis.build.evidence import Node
+from angle_data.gis.build.evidence import Node, Scan
 from angle_data.gis.build.links import Link, Pair
 from angle_data.gis.build.near import NearTexts
 from angle_data.gis.build.positives import HUB, Clusters
+from angle_data.gis.crawl.rows import Repo
+from angle_data.gis.crawl.store import Store
 from angle_data.text import content_id, jaccard, stable_hash, words
 
 LIMIT = 512
 """Tokens that the common encoders read; the paper's long texts have more."""
 
+USUAL = "google-bert/bert-base-uncased"
+"""The tokenizer of the paper's backbone, by its name on the hub."""
+
 ESTIMATE = "estimate: a token for every 5 letters of a word begun and for every other sign"
 
 _COMPARED = 20_000
 _TOKEN = re.compile(r"[^\W_]{1,5}|[^\w\s]|_")
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+_SAMPLES, _EXCERPT = 3, 160
 
 
-def token_counter(tokenizer: str | None) -> tuple[str, Callable[[str], int]]:
+def token_counter(tokenizer: str | None, *, fetch: bool = False) -> tuple[str, Callable[[str], int]]:
     """Return the name of the tokenizer and a function that counts the tokens of a text.
 
-    `tokenizer` is a `tokenizer.json`, or a folder that holds one such as that of a model; None is `ESTIMATE`.
-    Special tokens are not counted.
+    `tokenizer` is a `tokenizer.json`, a folder that holds one such as that of a model, a model's name on the
+    hub, or `estimate`. None is `USUAL` where its file is in the hub's cache, or may be fetched (`fetch`), and
+    `ESTIMATE` elsewhere. Special tokens are not counted.
 
     Raises:
         InputError: There is no such file or it is no tokenizer.
         MissingExtraError: The library that reads it is not installed.
     """
-    if tokenizer is None:
-        return ESTIMATE, lambda text: sum(1 for _ in _TOKEN.finditer(text))
-    path = Path(tokenizer)
+    if tokenizer == "estimate":
+        return ESTIMATE, _estimate
+    named = tokenizer or USUAL
+    path = Path(named)
     path = path / "tokenizer.json" if path.is_dir() else path
-    if not path.is_file():
-        raise InputError(f"--tokenizer {tokenizer}: no tokenizer.json there; give the file or its folder")
     try:
         from tokenizers import Tokenizer
-    except ImportError:
-        raise MissingExtraError("--tokenizer", "train") from None
-    try:
+
+        if not path.is_file():
+            if tokenizer and not _HUB_NAME.fullmatch(tokenizer):
+                raise InputError(
+                    f"--tokenizer {named}: no tokenizer.json there; give the file, its folder, or a hub name"
+                )
+            path = _from_hub(named, fetch=fetch or tokenizer is not None)
         loaded = Tokenizer.from_file(str(path))
-    except Exception as error:  # noqa: BLE001 - the library raises bare Exception
-        raise InputError(f"--tokenizer {tokenizer}: not a tokenizer file ({error})") from None
+    except InputError:
+        raise
+    except ImportError:
+        if tokenizer is None:
+            return ESTIMATE, _estimate
+        raise MissingExtraError("--tokenizer", "train") from None
+    except Exception as error:  # noqa: BLE001 - the libraries raise what they like
+        if tokenizer is None:
+            return ESTIMATE, _estimate
+        raise InputError(f"--tokenizer {tokenizer}: no tokenizer that can be read ({error})") from None
     loaded.no_truncation()
     loaded.no_padding()
-    return path.parent.name or str(path), lambda text: len(loaded.encode(text, add_special_tokens=False).ids)
+    name = named if not Path(named).exists() else path.parent.name or str(path)
+    return name, lambda text: len(loaded.encode(text, add_special_tokens=False).ids)
+
+
+def _from_hub(name: str, *, fetch: bool) -> Path:
+    from huggingface_hub import hf_hub_download
+
+    return Path(hf_hub_download(name, "tokenizer.json", local_files_only=not fetch))
+
+
+def _estimate(text: str) -> int:
+    return sum(1 for _ in _TOKEN.finditer(text))
 
 
 @dataclass
 class Lexical:
     """How well the overlap of words alone tells duplicates from others, on the first `_COMPARED` pairs.
 
-    The score of a pair is the Jaccard index of its two sets of words, each word weighted by how rare it is
-    among the texts (inverse document frequency).
+    The score of a pair is the Jaccard index of its two sets of words, as they are or each weighted by how
+    rare it is among the texts (inverse document frequency).
     """
 
     pairs: list[tuple[str, frozenset[int], frozenset[int]]] = field(default_factory=list)
@@ -83,18 +113,31 @@ class Lexical:
             self.texts[key] = frozenset(crc32(word.encode()) for word in words(text))
         return self.texts[key]
 
-    def areas(self) -> dict[str, float]:
-        """Return the area under the ROC curve of positives against each kind of negative; 0.5 is chance."""
+    def areas(self) -> dict[str, dict[str, float]]:
+        """Return the area under the ROC curve of positives against each kind of negative; 0.5 is chance.
+
+        `rare` lets rare words count more, `plain` counts all words alike.
+        """
         often = Counter(word for found in self.texts.values() for word in found)
-        weight = {word: math.log(len(self.texts) / count) for word, count in often.items()}
+        rare = {word: math.log(len(self.texts) / count) for word, count in often.items()}
+        return _sorted_areas({"rare": self._scores(rare), "plain": self._scores(dict.fromkeys(often, 1.0))})
+
+    def _scores(self, weight: Mapping[int, float]) -> dict[str, list[float]]:
         scores: defaultdict[str, list[float]] = defaultdict(list)
         for kind, one, other in self.pairs:
             whole = math.fsum(weight[word] for word in one | other)
             scores[kind].append(math.fsum(weight[word] for word in one & other) / whole if whole else 0.0)
-        positives = sorted(scores.pop("duplicate", []))
-        return {
-            kind: round(_area(positives, found), 3) for kind, found in sorted(scores.items()) if positives
-        }
+        return scores
+
+
+def _sorted_areas(scores: Mapping[str, Mapping[str, list[float]]]) -> dict[str, dict[str, float]]:
+    """The areas by kind of negative and by score; none without positives."""
+    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for name, by_kind in scores.items():
+        positives = sorted(by_kind.get("duplicate", []))
+        for kind in sorted(by_kind.keys() - {"duplicate"}) if positives else ():
+            found[kind][name] = round(_area(positives, by_kind[kind]), 3)
+    return dict(found)
 
 
 def _area(positives: list[float], others: list[float]) -> float:
@@ -118,6 +161,7 @@ class Measures:
     repositories: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     lexical: Lexical = field(default_factory=Lexical)
     cut: set[str] = field(default_factory=set)
+    samples: defaultdict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, split: str, row: Row) -> None:
         """Take a row with texts into account."""
@@ -129,13 +173,16 @@ class Measures:
         self.lexical.add(row)
         self.cut |= {content_id(row[text]) for text in ("text1", "text2") if row[text].endswith(CUT)}
         self.repositories[row["repo"]]["positives" if row["label"] else "negatives"] += 1
+        if len(self.samples[row["kind"]]) < _SAMPLES:
+            self.samples[row["kind"]].append(row)
 
     def summary(self) -> dict[str, Any]:
         """Return what the rows have in common; shares and means are in percent.
 
         `repositories` has the positives and negatives of each, the one with most pairs first; `tokens` the
         statistics of each split; `overlap` the mean Jaccard index of the pairs' word n-grams, by label and n;
-        `lexical` see `Lexical.areas`; `texts_cut` how many texts were longer than `clean.LONGEST`.
+        `lexical` see `Lexical.areas`; `texts_cut` how many texts were longer than `clean.LONGEST`; `samples`
+        the first pairs of each kind, whose order is random.
         """
         repositories = sorted(self.repositories.items(), key=lambda item: (-item[1].total(), item[0]))
         return {
@@ -153,7 +200,48 @@ class Measures:
             },
             "lexical": self.lexical.areas(),
             "texts_cut": len(self.cut),
+            "samples": {kind: list(map(_sample, rows)) for kind, rows in sorted(self.samples.items())},
         }
+
+
+def _sample(row: Row) -> dict[str, str]:
+    """What the card shows of a pair; a data set without texts has no excerpts."""
+    texts = (" ".join(row.get(name, "").split()) for name in ("text1", "text2"))
+    excerpts = (text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]} ..." for text in texts)
+    return {
+        **{name: row[name] for name in ("url1", "url2", "evidence", "evidence_url")},
+        **dict(zip(("excerpt1", "excerpt2"), excerpts, strict=True)),
+    }
+
+
+def crawl_state(store: Store, repos: Iterable[Repo]) -> dict[str, dict[str, Any]]:
+    """Return for each repository how many issues and comments are stored and how far it was read.
+
+    See `Store.standing`.
+    """
+    return {
+        repo.name: {
+            "issues": store.count("issues", repo.id),
+            "comments": store.count("comments", repo.id),
+            "read": store.standing(repo),
+        }
+        for repo in repos
+    }
+
+
+def form_counts(forms: Mapping[int, Mapping[str, int]], scan: Scan) -> dict[str, Any]:
+    """Return how many lines of issue forms were removed, in how many repositories, and the most frequent."""
+    found = [
+        (count, scan.repos[repo].name, line) for repo, lines in forms.items() for line, count in lines.items()
+    ]
+    return {
+        "lines": len(found),
+        "repositories": sum(map(bool, forms.values())),
+        "most": [
+            {"repo": repo, "line": line, "issues": count}
+            for count, repo, line in sorted(found, key=lambda item: (-item[0], item[1:]))[:_SAMPLES]
+        ],
+    }
 
 
 def link_counts(links: Iterable[Link]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -145,7 +146,8 @@ def crawl_repos(
         client, signals = connect(config, sleep=sleep, now=now)
         store.check_server(config.api_url)
         round_ = Round(store, (signals, config.since, *names))
-        crawl = _Crawl(config, store, client, signals, round_)
+        day = datetime.fromtimestamp(now(), UTC).date().isoformat()
+        crawl = _Crawl(config, store, client, signals, round_, day)
         statuses = crawl.run(names)
         check_readable(statuses)
         known = {repo.id: repo.name for repo in store.repos()}
@@ -170,6 +172,7 @@ class _Crawl:
     client: GitHubClient
     signals: Signals
     round: Round
+    day: str
     expected: float = 0.0
 
     def run(self, names: tuple[str, ...]) -> dict[str, str]:
@@ -188,14 +191,22 @@ class _Crawl:
                 progress.advance(1, self.client.status_line())
             # After all listings, so that an issue that moved between listed repositories is found there.
             read = [repo for repo in self.store.repos() if f"step:{repo.id}:read" in done]
-            graphql = self.signals != "comments"
-            for repo in read if graphql else ():
+            for repo in read if self.signals != "comments" else ():
                 self._read_set_aside(crawler, repo)
-            follow_references(crawler, read, graphql=graphql)
+            self._follow(crawler, read)
         self.expected = crawler.expected
         statuses = {name: done[f"status:{name}"] for name in names}
         self.round.complete()
         return statuses
+
+    def _follow(self, crawler: Crawler, read: list[Repo]) -> None:
+        """Follow references, in bulk where there is GraphQL."""
+        try:
+            follow_references(crawler, read, graphql=self.client.authenticated)
+        except InputError:  # a server whose GraphQL is too old
+            if self.signals != "comments":
+                raise
+            follow_references(crawler, read, graphql=False)
 
     def _visit(self, crawler: Crawler, name: str) -> str:
         """Read what is listed under `name` and return its status."""
@@ -203,6 +214,7 @@ class _Crawl:
         try:
             repo = self._resolve(name)
             self._once(repo, "read", partial(self._read, crawler, repo))
+            self.store.set_meta(f"crawled:{repo.id}", self.day)
         except Refused as error:
             status = f"error:{error.reason}" if error.status == 200 else f"error:{error}"
             log.warning("%s is skipped: %s", name, status.removeprefix("error:"))
@@ -350,7 +362,8 @@ class _Forecaster:
             for name, raw in zip(chunk, ask_names(self.client, chunk, bounds), strict=True):
                 if raw is not None and raw["hasIssuesEnabled"]:
                     count = 0 if raw["databaseId"] in ids else raw["issues"]["totalCount"]
-                    queries = 0.0 if raw["databaseId"] in ids else queries_for(count)
+                    queries = queries_for(count, comments=self.signals == "both")
+                    queries *= raw["databaseId"] not in ids
                     found.append(RepoForecast(name, count, rest=1, graphql=queries))
                     ids.add(raw["databaseId"])
                 else:

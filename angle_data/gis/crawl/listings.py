@@ -46,8 +46,9 @@ _REST: dict[str, tuple[str, Callable[[Mapping[str, Any], int], Issue | Comment]]
     "issues": ("issues?state=all&", issue_from_rest),
     "comments": ("issues/comments?", comment_from_rest),
 }
-# Estimates, for the forecast: issues whose comments take more than a page, and numbers to look up singly.
-_LONG, _LOOKED_UP = 0.001, 0.01
+# Estimates, for the forecast: issues whose comments take more than a page, and numbers to look up, to which
+# comments lead and, where those are not read, marks and the issues' own texts.
+_LONG, _LOOKED_UP, _LOOKED_UP_EVENTS = 0.001, 0.01, 0.002
 
 log = logging.getLogger("angle")
 
@@ -95,11 +96,12 @@ class Rows:
         store.upsert_page(issues=self.issues, comments=self.comments, events=self.events, cursor=cursor)
 
 
-def queries_for(issues: int) -> float:
+def queries_for(issues: int, *, comments: bool) -> float:
     """Return how many GraphQL queries a repository with so many new or changed issues takes."""
     pages = max(1, math.ceil(issues / PER_PAGE))
-    looked_up = max(1 - (1 - _LOOKED_UP) ** max(issues - 1, 0), _LOOKED_UP * issues / 50)
-    return pages + _LONG * issues + looked_up
+    share = _LOOKED_UP if comments else _LOOKED_UP_EVENTS
+    looked_up = max(1 - (1 - share) ** max(issues - 1, 0), share * issues / 50)
+    return pages + (_LONG * issues if comments else 0) + looked_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,7 @@ def read_threads(crawler: Crawler, repo: Repo) -> None:
             first = min(PER_PAGE, first * 2)
         nodes, info = connection["nodes"], connection["pageInfo"]
         total = connection["totalCount"] if place.left is None else place.left
-        crawler.expected += 0.0 if begun else queries_for(total)
+        crawler.expected += 0.0 if begun else queries_for(total, comments=crawler.comments)
         more, begun = bool(info["hasNextPage"]), True
         newest = max((node["updatedAt"] for node in nodes), default=place.newest)
         place = Place(place.since, None, info["endCursor"], newest, max(total - len(nodes), 0))

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from angle_data.errors import InputError
 from angle_data.gis.comments.references import PUBLIC_HOSTS
-from angle_data.gis.crawl.rows import Comment, Cursor, Event, Issue, Listing, Repo
+from angle_data.gis.crawl.rows import LISTINGS, Comment, Cursor, Event, Issue, Listing, Repo
 from angle_data.text import whole_characters
 
 STORE_NAME = "crawl.sqlite"
@@ -236,6 +236,20 @@ class Store:
         query = "SELECT * FROM cursors WHERE repo_id = ? AND stream = ?"
         row = self.database.execute(query, (repo_id, listing)).fetchone()
         return _record(Cursor, row) if row else None
+
+    def standing(self, repo: Repo) -> str:
+        """Return how far a repository was read: `complete`, `unfinished`, or `archive`: no API was asked.
+
+        Behind `complete` stands the day (UTC), such as `complete 2024-01-31`.
+        """
+        found = [cursor for listing in LISTINGS if (cursor := self.cursor(repo.id, listing))]
+        done = {cursor.listing for cursor in found if cursor.done}
+        if not found and self.meta(_SERVER) is None:
+            return "archive"
+        whole = bool(done & {"threads", "events"}) or {"issues", "comments"} <= done
+        if repo.status != "ok" or not whole or len(done) < len(found):
+            return "unfinished"
+        return f"complete {self.meta(f'crawled:{repo.id}') or ''}".rstrip()
 
     def meta(self, key: str) -> str | None:
         """Return a note kept with the store, None if there is none of this name."""

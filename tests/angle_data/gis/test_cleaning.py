@@ -3,6 +3,7 @@
 import pytest
 
 from angle_data.gis.build.clean import CUT, LONGEST, clean_text, is_dummy
+from angle_data.gis.build.forms import FormLines
 from angle_data.gis.build.scrub import scrub
 
 
@@ -49,7 +50,7 @@ def test_what_becomes_of_a_body(body, text):
 
 
 @pytest.mark.parametrize(
-    "title", ["[DUP] crash", "[Duplicate of #5] crash", "DUPLICATE: crash", "crash (dup)"]
+    "title", ["[DUP] crash", "[Duplicate of #5] crash", "DUPLICATE: crash", "crash (dup)", "DUPLICATE crash"]
 )
 def test_tags_of_a_title(title):
     assert clean_text(title, "It broke.") == "crash\n\nIt broke."
@@ -60,6 +61,31 @@ def test_a_text_that_is_too_long_ends_with_a_line_and_says_so():
     assert LONGEST - 100 < len(text) <= LONGEST + len(CUT)
     assert text.endswith(f" of the log{CUT}")
     assert clean_text("T", "x" * 100) == "T\n\n" + "x" * 100
+
+
+FORM = """### What happened
+{n} broke in its own way.
+
+**Version**
+Windows
+- [{x}] I can  send a fix.
+```
+### What happened
+```
+"""
+
+
+def test_lines_of_a_repositorys_forms_go():
+    """Marks and case do not matter; answers of a word, and what stands in code, stay."""
+    forms = FormLines()
+    for n in range(12):
+        forms.add(FORM.format(n=f"Part{n}", x="x" if n % 2 else " "))
+    for n in range(200):
+        forms.add(f"We all get this error, {n}.\nIt is the same here" + "?" * (n < 10))
+    found = forms.found()
+    assert found == {"it is the same here": 200, "i can send a fix": 12, "version": 12, "what happened": 12}
+    text = clean_text("Title", FORM.format(n="It", x=" "), found)
+    assert text == "Title\n\nIt broke in its own way.\n\nWindows\n```\n### What happened\n```"
 
 
 def test_code_stays_but_for_secrets_and_links():
@@ -90,6 +116,12 @@ def test_code_stays_but_for_secrets_and_links():
         "Same as 4123",
         "This is the same bug as 4123.",
         "Sorry for the duplicate, GitHub showed an error.",
+        "Sorry for double posting, the page hung.",
+        "Edit: duplicate, closing.",
+        "Please close, duplicate.",
+        "Is this a duplicate? Yes",
+        "Already reported as 4123.",
+        "This issue was submitted twice because of an error of GitHub.",
         "Labels: bug, duplicate",
         "**Resolution:** Duplicate",
         "duplicate-of: #5",
@@ -110,6 +142,9 @@ def test_a_statement_about_duplicates_goes_and_the_text_around_it_stays(said):
     [
         "The list shows duplicate rows. Is the row a duplicate of the first?",
         "It is duplicated when I click.",
+        "The form is submitted twice when I click.",
+        "The error already reported by the compiler is shown again.",
+        "- Copy\n- Duplicate",
         "## Duplicates\n* alpha\n* beta",
         "### Why are rows duplicated?\nThe query joins twice.",
         "Rows are marked as duplicate in the table.",

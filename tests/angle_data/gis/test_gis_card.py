@@ -1,5 +1,7 @@
 """The numbers of the report and the card."""
 
+import shutil
+
 import pytest
 from fake_gis_store import make_comment, make_issue, write_store
 
@@ -7,15 +9,20 @@ from angle_data.errors import InputError
 from angle_data.gis.build.build import BuildConfig, build_gis
 from angle_data.gis.build.card import render_gis_card
 from angle_data.gis.build.positives import DROPPED
-from angle_data.gis.build.report import ESTIMATE, Measures, token_counter
+from angle_data.gis.build.report import ESTIMATE, USUAL, Measures, token_counter
+
+
+def make_row(text1, text2, kind="duplicate"):
+    """A row of a data set, as far as it is measured."""
+    row = dict.fromkeys(("url1", "url2", "evidence", "evidence_url"), "")
+    label = int(kind == "duplicate")
+    return {**row, "text1": text1, "text2": text2, "label": label, "repo": "o/r", "kind": kind}
 
 
 def test_lengths_and_their_shares():
     measures = Measures("words", lambda text: len(text.split()))
     for first, second in ((1, 2), (513, 3), (600, 700), (512, 1)):
-        measures.add(
-            "train", {"text1": "a " * first, "text2": "b " * second, "label": 1, "repo": "o/r", "kind": ""}
-        )
+        measures.add("train", make_row("a " * first, "b " * second))
     found = measures.summary()["tokens"]
     assert found["tokenizer"] == "words"
     assert found["train"]["texts"] == 8
@@ -31,39 +38,39 @@ def test_how_well_the_overlap_of_words_tells_the_kinds_apart():
         ("rare1 the", "rare1 the", "duplicate"),
         ("the two1", "the two2", "duplicate"),
         ("the three1", "the three2", "hard"),
-        ("rare4 the x4", "rare4 the y4", "hard"),
+        ("rare4 the x4 z4", "rare4 the y4 v4", "hard"),
         ("one5 the", "two5 other", "random"),
     ]
     for one, other, kind in rows:
-        row = {"text1": one, "text2": other, "label": int(kind == "duplicate"), "repo": "o/r", "kind": kind}
-        measures.add("train", row)
-    assert measures.summary()["lexical"] == {"hard": 0.625, "random": 1.0}
+        measures.add("train", make_row(one, other, kind))
+    assert measures.summary()["lexical"] == {
+        "hard": {"rare": 0.625, "plain": 0.75},
+        "random": {"rare": 1.0, "plain": 1.0},
+    }
 
 
 def test_overlap_of_ngrams():
     measures = Measures("words", len)
-    rows = [("a b c d", "a b c e", 1), ("x y", "X Y", 1), ("a b", "c d", 0)]
-    for one, other, label in rows:
-        row = {"text1": one, "text2": other, "label": label, "repo": "o/r", "kind": ""}
-        measures.add("train", row)
+    for row in (("a b c d", "a b c e"), ("x y", "X Y"), ("a b", "c d", "random")):
+        measures.add("train", make_row(*row))
     assert measures.summary()["overlap"] == {
         # (3/5 + 1) / 2, (2/4 + 1) / 2, and 1/3 for the pair that has three words, 0 for the one that has not
         "duplicates": {"1-gram": 80.0, "2-gram": 75.0, "3-gram": 16.7},
         "non-duplicates": {"1-gram": 0.0, "2-gram": 0.0, "3-gram": 0.0},
     }
     apart = Measures("words", len)
-    apart.add("train", {"text1": "ab c", "text2": "a bc", "label": 1, "repo": "o/r", "kind": ""})
+    apart.add("train", make_row("ab c", "a bc"))
     assert apart.summary()["overlap"]["duplicates"]["2-gram"] == 0.0
     assert measures.summary()["repositories"] == {"o/r": {"negatives": 1, "positives": 2}}
 
 
 def test_the_estimate_of_tokens():
-    name, count = token_counter(None)
+    name, count = token_counter("estimate")
     assert name == ESTIMATE
     assert list(map(count, ("", "word", "segmentation fault!", "日本"))) == [0, 1, 5, 1]
 
 
-def test_a_tokenizer_file(tmp_path):
+def test_a_tokenizer_of_a_file_or_of_the_hubs_cache(tmp_path, monkeypatch):
     tokenizers = pytest.importorskip("tokenizers")
     model = tokenizers.models.WordLevel({"[UNK]": 0, "a": 1}, unk_token="[UNK]")
     tokenizer = tokenizers.Tokenizer(model)
@@ -75,17 +82,38 @@ def test_a_tokenizer_file(tmp_path):
     for path in (folder, folder / "tokenizer.json"):
         name, counter = token_counter(str(path))
         assert (name, counter("a b c d")) == ("tiny-model", 4)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    assert token_counter(None)[0] == ESTIMATE, "nothing is fetched unasked"
+    for wanted, kept in ((None, USUAL), ("some/model", "some/model")):
+        cached = tmp_path / "cache" / f"models--{kept.replace('/', '--')}"
+        (cached / "refs").mkdir(parents=True)
+        (cached / "refs" / "main").write_text("a1")
+        shutil.copytree(folder, cached / "snapshots" / "a1")
+        name, counter = token_counter(wanted)
+        assert (name, counter("a b c d")) == (kept, 4)
+    with pytest.raises(InputError, match=r"--tokenizer no/model: no tokenizer that can be read"):
+        token_counter("no/model")
 
 
 def test_a_file_that_is_no_tokenizer(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(InputError, match="not a tokenizer file"):
+    with pytest.raises(InputError, match="no tokenizer that can be read"):
         token_counter(str(tmp_path))
+    with pytest.raises(InputError, match=r"no tokenizer\.json there"):
+        token_counter(str(tmp_path / "missing.json"))
 
 
 REPORT = {
     "options": {"max_pairs_per_cluster": 10, "split_by": "cluster", "since": None, "until": None,
-                "strategy": "both"},
+                "strategy": "both", "ids_only": False, "command": "angle-data gis --seed 0"},
+    "crawl": {"o/r": {"issues": 5_000, "comments": 7_000, "read": "complete 2024-02-03"},
+              "o/half": {"issues": 9, "comments": 8, "read": "unfinished"}},
+    "forms": {"lines": 2, "repositories": 1,
+              "most": [{"repo": "o/r", "line": "i can send a fix", "issues": 1_300}]},
+    "samples": {
+        "hard": [{"url1": "https://x/o/r/issues/1", "url2": "https://x/o/r/issues/2", "evidence": "bm25:3",
+                  "evidence_url": "", "excerpt1": "A [b] | c", "excerpt2": "d"}],
+    },
     "left_out": {},
     "periods": {},
     "links": {
@@ -102,7 +130,7 @@ REPORT = {
     "repositories": {"o/r": {"positives": 600, "negatives": 500}},
     "tokens": {"tokenizer": "some", "train": {"texts": 2_200, "texts_over_512": 60.5}},
     "overlap": {"duplicates": {"1-gram": 26.0, "2-gram": 16.0, "3-gram": 13.0}},
-    "lexical": {"hard": 0.661, "random": 0.882},
+    "lexical": {"hard": {"rare": 0.661, "plain": 0.6}, "random": {"rare": 0.882, "plain": 0.8}},
     "texts_cut": 3,
 }  # fmt: skip
 
@@ -113,8 +141,14 @@ REPORT = {
         "- 1K<n<10K",
         "| train | 600 | 500 | 1,100 | 0 | 200 | 0 | 900 |",
         "| train | 2200 | 60.5 |",
-        "| duplicates | 26.0 | 16.0 | 13.0 |",
-        "| o/r | 600 | 500 |",
+        "| train: positives + negatives | 600 + 500 | 9,457 + 9,108 |",
+        "| train: texts over 512 | 60.5 | 61.03 |",
+        "| overlap of duplicates: 1-, 2-, 3-grams | 26.0, 16.0, 13.0 | 26, 16, 13 |",
+        "| o/r | 600 | 500 | 5,000 | 7,000 | complete 2024-02-03 |",
+        "| o/half | 0 | 0 | 9 | 8 | unfinished |",
+        "| hard | 0.661 | 0.6 |",
+        "| `hard` | [#1](https://x/o/r/issues/1) A \\[b\\] \\| c | [#2](https://x/o/r/issues/2) d | bm25:3 |",
+        "- `angle-data gis --seed 0`, from what was crawled.",
         "| `event` | 1,200 |",
         "| tentative | `guess` | a guess or a question | 4 |",
         "| rejected | `pull` | one of the ends is a pull request | 30 |",
@@ -123,11 +157,11 @@ REPORT = {
     ],
 )
 def test_lines_of_the_card(line):
-    assert line in render_gis_card(REPORT, ids_only=False, figures=["token-lengths.png"]).splitlines()
+    assert line in render_gis_card(REPORT, figures=["token-lengths.png"]).splitlines()
 
 
 def test_the_card_says_whether_the_texts_are_there():
-    whole, ids = (render_gis_card(REPORT, ids_only=only) for only in (False, True))
+    whole, ids = (card(options={**REPORT["options"], "ids_only": only}) for only in (False, True))
     # A block that two data sets share makes `datasets` take the one for the other.
     assert "configs:" not in whole + ids
     assert "`text1`" in whole
@@ -159,7 +193,7 @@ def test_the_card_names_everybody_whose_word_makes_label_1(tmp_path, who, backin
 
 
 def card(**changes):
-    return render_gis_card({**REPORT, **changes}, ids_only=False)
+    return render_gis_card({**REPORT, **changes})
 
 
 def test_sections_without_content_are_left_out():

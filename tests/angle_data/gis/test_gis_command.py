@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -62,13 +63,19 @@ def test_the_forecast_is_printed_and_nothing_is_written(run, listed, tmp_path):
     assert not out.exists()
 
 
-def test_a_limit_ends_with_75_and_one_line(run, listed, tmp_path):
+def test_a_limit_ends_with_75_and_what_is_unfinished_is_named(run, listed, tmp_path):
+    out = tmp_path / "o"
     with FakeGitHub(make_world(1, repos=1, issues=210)) as github:
-        code, _, errors = run(
-            "--repos", listed, "--out", tmp_path / "o", "--api-url", github.url, "--max-requests", 2
-        )
-    assert code == 75
-    assert "angle-data: --max-requests 2 reached; all so far is kept, run the same command" in errors
+        crawl = ("--repos", listed, "--out", out, "--api-url", github.url)
+        code, _, errors = run(*crawl, "--max-requests", 2)
+        assert code == 75
+        assert "angle-data: --max-requests 2 reached; all so far is kept, run the same command" in errors
+        code, _, errors = run("--out", out, "--no-crawl")
+        assert code == 0
+        assert "not read to the end: org0/project0; run without --no-crawl to go on there" in errors
+        assert "| unfinished |" in (out / "dataset" / "README.md").read_text()
+        assert run(*crawl)[0] == 0
+    assert re.search(r"\| complete \d{4}-\d\d-\d\d \|", (out / "dataset" / "README.md").read_text())
 
 
 @pytest.mark.parametrize(
@@ -151,6 +158,9 @@ def test_the_options_of_the_build_reach_it(run, tmp_path):
         "seed": 7, "negatives": 0.5, "split_by": "time", "max_pairs_per_cluster": 3, "cross_repo": True,
         "ids_only": True, "ratios": [0.7, 0.2, 0.1], "repos": ["org0/project0", "org1/project1"],
         "since": "2020-01-01", "until": "2020-02-01", "strategy": "comments",
+        "command": "angle-data gis --no-crawl --out FOLDER --seed 7 --negatives 0.5 --split-by time "
+        "--max-pairs-per-cluster 3 --cross-repo --ids-only --ratios 0.7,0.2,0.1 --repos LIST "
+        "--since 2020-01-01 --until 2020-02-01 --strategy comments",
     }  # fmt: skip
 
 

@@ -5,9 +5,12 @@ import json
 
 import pytest
 import typer
+from fake_gis_store import store_world
+from fake_github_world import make_world
 from typer.testing import CliRunner
 
 from angle_data.errors import InputError
+from angle_data.gis.build.build import BuildConfig, build_gis
 from angle_data.gis.build.dataset import COLUMNS, write_rows
 from angle_data.gis.command import sample
 from angle_data.gis.sample import FIELDS, error_rates, read_verdicts, wilson, write_sample
@@ -129,8 +132,31 @@ def test_the_command_draws_and_counts(out):
         ("all", hard), ("duplicate", 0), ("hard", hard), ("random", 0),
     ]  # fmt: skip
     table = runner.invoke(APP, ["--verdicts", str(out / "sample.csv")]).output
-    assert "100.0% (" in table.splitlines()[3]
-    assert ")1" not in table, "the columns stand apart"
+    assert f"| hard | {hard} | {hard} | 0 | 100.0% (" in table
+
+
+def test_verdicts_reach_the_top_of_the_card(tmp_path):
+    store_world(make_world(4, repos=1, issues=90, duplicates=0.4), tmp_path)
+    build_gis(BuildConfig(tmp_path, tokenizer="estimate"))
+    card, runner = tmp_path / "dataset" / "README.md", CliRunner()
+    before = card.read_text()
+    assert "Nobody has read a sample" in before
+    other = tmp_path / "other.csv"
+    other.write_text("verdict,kind,url1,url2\nright,hard,https://x/o/r/issues/1,https://x/o/r/issues/2\n")
+    found = runner.invoke(APP, ["--verdicts", str(other), "--out", str(tmp_path)])
+    assert "no pair of" in str(found.exception)
+    assert card.read_text() == before
+
+    runner.invoke(APP, ["--out", str(tmp_path), "--n", "20"])
+    (tmp_path / "sample.csv").write_text((tmp_path / "sample.csv").read_text().replace("\n,", "\nr,"))
+    done = runner.invoke(APP, ["--verdicts", str(tmp_path / "sample.csv"), "--out", str(tmp_path)])
+    assert done.output.startswith("| pairs read |")
+    above, _, below = card.read_text().partition("## Columns")
+    assert done.output.strip() in above
+    same = before.partition("## Columns")[2].rpartition("<!--")[0]
+    assert below.rpartition("<!--")[0] == same, "the rest is as it was"
+    assert not list(tmp_path.rglob("*.bak")), "the card is not taken for an edited one"
+    assert json.loads((tmp_path / "report.json").read_text())["error_rates"][0]["kind"] == "all"
 
 
 def test_the_command_says_what_is_missing(out):

@@ -79,6 +79,7 @@ GUESS = ("joe", "NONE", "Dup of #3?")
         (("rita", "NONE", "Yes, it is."), "comment:duplicate:confirmed"),
         (("maria", "MEMBER", "Oh, indeed. Closing."), "comment:duplicate:confirmed"),
         (("rita", "NONE", "Exactly. Thanks!"), "comment:duplicate:confirmed"),
+        (("rita", "NONE", "Correct, same thing."), "comment:duplicate:confirmed"),
         (("rita", "NONE", "yes it is the same crash"), "comment:duplicate:confirmed"),
         (("rita", "NONE", "Right now I can't test this."), "guess"),
         (("rita", "NONE", "Exactly which version do you use?"), "guess"),

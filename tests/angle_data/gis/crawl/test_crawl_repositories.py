@@ -92,8 +92,12 @@ def test_originals_that_moved_or_vanished_leave_a_tombstone(tmp_path, capfd):
     assert "redirection" not in capfd.readouterr().err, "PyGithub keeps its lines to itself"
 
 
-@pytest.mark.parametrize("strategy", ["both", "comments"])
-def test_former_names_that_people_write_lead_to_the_repository_and_are_asked_for_once(tmp_path, strategy):
+@pytest.mark.parametrize(("strategy", "token"), [("both", True), ("comments", True), ("comments", False)])
+def test_former_names_that_people_write_lead_to_the_repository_and_are_asked_for_once(
+    tmp_path, monkeypatch, strategy, token
+):
+    if not token:
+        monkeypatch.delenv("GITHUB_TOKEN")
     world = make_world(17, repos=2, issues=30, duplicates=0, comments=0)
     here, there = world.repos[1_000], world.repos[1_001]
     here.former, there.former = ("old/name", "older/name"), ("their/old",)
@@ -110,7 +114,7 @@ def test_former_names_that_people_write_lead_to_the_repository_and_are_asked_for
         crawl(github, tmp_path, strategy=strategy)
         assert {seen.route for seen in github.seen if "no/such" in str(seen)} == set()
     # Over GraphQL all names are in one query; over REST two redirections are followed, and a third.
-    assert names == (0 if strategy == "both" else 4 + 3)
+    assert names == (0 if token else 4 + 3)
     with Store.open(tmp_path / "crawl.sqlite", read_only=True) as store:
         assert [repo.aliases for repo in store.repos()] == [("old/name", "older/name"), ("their/old",)]
     gone = {(item.repo_id, item.number): item.gone for item in rows(tmp_path, "issues") if item.gone}
