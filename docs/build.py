@@ -1,4 +1,4 @@
-"""What mkdocs cannot do by itself: the commands' reference, formulas, the notebook, and files outside `docs/`.
+"""What mkdocs cannot do by itself: commands, formulas, the notebook, and files outside `docs/`.
 
 A hook of mkdocs, see https://www.mkdocs.org/dev-guide/plugins/#events. Links to `../FILE` work on a code
 host and, without the `../`, on the site.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = "examples/notebook.ipynb"
-PICTURES = re.compile(r"\.(?:png|svg)$")
 OUTSIDE = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -44,7 +43,7 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Fill in what a page asks for, and point its links at pages of the site."""
     path = page.file.src_uri
-    if path.startswith("benchmarks/") or path.startswith("examples/"):
+    if path.startswith(("benchmarks/", "examples/")):
         return markdown
     markdown = re.sub(r"\]\(\.\./([^)]+)\)", _on_site, markdown)
     markdown = re.sub(r"<!-- commands: (\S+) -->", lambda found: commands(found[1]), markdown)
@@ -58,7 +57,9 @@ def _on_site(link: re.Match[str]) -> str:
 
 def formulas(markdown: str) -> str:
     """Turn `$$…$$` and `$…$` into MathML, which browsers draw without scripts."""
-    markdown = re.sub(r"\$\$(.+?)\$\$", lambda found: convert(found[1], display="block"), markdown, flags=re.S)
+    markdown = re.sub(
+        r"\$\$(.+?)\$\$", lambda found: convert(found[1], display="block"), markdown, flags=re.S
+    )
     return re.sub(r"\$([^$\n]+)\$", lambda found: f"<span>{convert(found[1])}</span>", markdown)
 
 
@@ -70,8 +71,7 @@ def commands(program: str) -> str:
 
 def reasons(module: str) -> str:
     """Return the table of a module's `REASONS`."""
-    rows = (f"| `{code}` | {_cell(text)} |" for code, text in import_module(module).REASONS.items())
-    return "\n".join(["| reason | meaning |", "| --- | --- |", *rows])
+    return _table("reason", import_module(module).REASONS.items())
 
 
 def _command(command: click.Command, name: str, level: int) -> Iterator[str]:
@@ -80,9 +80,9 @@ def _command(command: click.Command, name: str, level: int) -> Iterator[str]:
     if not subcommands or getattr(command, "invoke_without_command", False):
         yield f"{'#' * level} {name}"
         yield from _prose(command.help or "")
-        records = (parameter.get_help_record(context) for parameter in command.get_params(context))
-        rows = [f"| `{_cell(name)}` | {_cell(text).replace('<', '&lt;')} |" for name, text in filter(None, records)]
-        yield "\n".join(["| option | meaning |", "| --- | --- |", *rows])
+        yield _table(
+            "option", filter(None, (o.get_help_record(context) for o in command.get_params(context)))
+        )
     for sub in subcommands.values():
         yield from _command(sub, f"{name} {sub.name}", level + bool(not subcommands))
 
@@ -98,8 +98,10 @@ def _prose(text: str) -> Iterator[str]:
             yield line.replace("<", "&lt;")
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def _table(first: str, rows: Iterable[tuple[str, str]]) -> str:
+    shown = ((name.replace("|", "\\|"), text.replace("|", "\\|").replace("<", "&lt;")) for name, text in rows)
+    lines = (f"| `{name}` | {text} |" for name, text in shown)
+    return "\n".join([f"| {first} | meaning |", "| --- | --- |", *lines])
 
 
 def cells(notebook: Path) -> Iterator[str]:
@@ -113,4 +115,8 @@ def cells(notebook: Path) -> Iterator[str]:
         for output in cell["outputs"]:
             data = output.get("data", {"text/plain": output.get("text", "")})
             html = "".join(data.get("text/html", ""))
-            yield f'<div class="output">{html}</div>' if html else f"```text\n{''.join(data['text/plain'])}\n```"
+            yield (
+                f'<div class="output">{html}</div>'
+                if html
+                else f"```text\n{''.join(data['text/plain'])}\n```"
+            )
