@@ -1,4 +1,4 @@
-# make demo · make test · make docs · make check · make vllm · make protocol · make bench
+# make demo · make test · make check · make vllm · make protocol · make bench
 # PYTHON=python3.12 picks the interpreter, WORKERS=4 how many test files run at a time
 PYTHON ?= python3
 VENV ?= .venv
@@ -9,7 +9,7 @@ SCHEMAS := .protocol/.installed
 WORKERS ?= 2
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test docs check vllm protocol bench format clean
+.PHONY: demo test check vllm protocol bench format clean
 
 demo: $(STAMP)
 	BIN=$(BIN) examples/cloud-ops/demo.sh
@@ -19,7 +19,8 @@ test: $(STAMP)
 	@command -v "$${CHROMIUM:-chromium}" >/dev/null || command -v google-chrome >/dev/null || echo "no Chromium: report pages are not opened in a browser"
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-# The site in site/, from the files here alone; a link that leads nowhere is an error.
+# make docs: the site in site/, from the files here alone; a link that leads nowhere is an error.
+.PHONY: docs
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
