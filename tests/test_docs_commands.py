@@ -35,7 +35,7 @@ README, FIRST = ROOT / "README.md", ROOT / "docs" / "first-hour.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 PROGRAMS = {"angle-data": data_cli.main, "angle-train": train_cli.main}
-DRY = ("--engine batch", "--engine offline", "--engine local", ".gguf")  # a GPU, the Batch API, a large package
+DRY = ("--engine batch", "--engine offline", "--engine local", ".gguf")
 # What is added to a command so that it fits a small world: fewer pairs, short trials, addresses of stand-ins.
 SMALL = {
     "angle-data grade": "--n 10",
