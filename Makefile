@@ -19,6 +19,11 @@ test: $(STAMP)
 	@command -v "$${CHROMIUM:-chromium}" >/dev/null || command -v google-chrome >/dev/null || echo "no Chromium: report pages are not opened in a browser"
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
+# make docs: the site in site/, from the files here alone; a link that leads nowhere is an error.
+.PHONY: docs
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -65,4 +70,4 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info  # never runs/: replies there may have been paid for
+	rm -rf $(VENV) build dist site *.egg-info  # never runs/: replies there may have been paid for
