@@ -123,7 +123,7 @@ class Collector:
         spec = self._spec
         loads = f"{spec.engine} to load {spec.checkpoint} (its log is in {self._job.run})"
         asked = f"{', '.join(spec.base_urls) or 'the OpenAI API'}; it may be loading {spec.checkpoint}"
-        what = loads if spec.engine in ("offline", "ray") else asked
+        what = loads if spec.loads else asked
         log.info("no answer for %.0f s: waiting for %s", self._silent_s, what)
 
     @property

@@ -1,6 +1,7 @@
 """The server annotator over real sockets: what is retried, what ends a run, and that no key leaks."""
 
 import asyncio
+import json
 import logging
 import socket
 from contextlib import aclosing
@@ -277,6 +278,17 @@ def test_a_server_without_schemas_is_asked_for_less_once(formats, asked, caplog)
     found = [seen.body.get("response_format", {"type": None})["type"] for seen in server.seen]
     assert found == asked
     assert caplog.text.count("asking for") == len(asked) - 4
+
+
+def test_a_server_of_ones_own_gets_lengths_unless_it_refuses_them(caplog):
+    said = "Invalid schema for response_format 'sentences': 'maxLength' is not permitted."
+    schema = {"type": "object", "properties": {"sentence": {"type": "string"}}}
+    with FakeOpenAI(faults=[None, Fault(400, message=said)]) as server:
+        outcomes, _ = ask(server_spec(server.url, concurrency=1), requests(3, schema=schema))
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 3
+    schemas = [json.dumps(seen.body["response_format"]["json_schema"]["schema"]) for seen in server.seen]
+    assert ["maxLength" in schema for schema in schemas] == [True, True, False, False]
+    assert "asking for json_schema instead of bounded_schema" in caplog.text
 
 
 def test_requests_in_flight_do_not_lower_the_form_twice(caplog):
