@@ -23,6 +23,7 @@ from angle_data.annotators.models import is_reasoning, service_of
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError, InputError
 from angle_data.http import BadAnswer, NoAnswer, NoReply, ServiceError
+from angle_data.text import longest_answer
 
 _CONNECT_S = 10.0
 _MESSAGE_CHARS = 300
@@ -191,12 +192,8 @@ def request_body(request: ChatRequest, dialect: Dialect = "openai", form: Form =
 
 
 def bounded_schema(schema: dict[str, Any], source: str) -> dict[str, Any]:
-    """Return a schema with a length for each string: a model that is held to it may go on without end.
-
-    It is twice that of what the request is about and 100 more, up to a power of two: servers compile
-    each schema that they meet.
-    """
-    most = 1 << (2 * len(source) + 100).bit_length()
+    """Return a schema with a length for each string: a model that is held to it may go on without end."""
+    most = longest_answer(source)
 
     def bound(part: Any) -> Any:
         if isinstance(part, list):

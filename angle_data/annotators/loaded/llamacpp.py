@@ -28,7 +28,7 @@ LLAMA_CPP = Kind(
     "llama.cpp",
     "angle_data.annotators.loaded.llamacpp:LlamaEngine",
     log="llama.log",
-    cause=re.compile(r"^[\d.]+ E (.+)$", re.MULTILINE),
+    cause=re.compile(r"^(?:[\d.]+ E |(?=\w+Error: ))(.+)$", re.MULTILINE),
     environment={},
 )
 
