@@ -216,14 +216,16 @@ def read_reply(key: str, answer: Any, seconds: float) -> Reply:
     """
     if not isinstance(answer, dict):
         raise BadAnswer("the answer is no chat completion; does --base-url end in /v1?")
+    usage = answer.get("usage")
+    counts = usage.items() if isinstance(usage, dict) else ()
+    tokens = {name: count for name, count in counts if isinstance(count, int)}
     if "choices" in answer and not answer["choices"]:
-        raise NoReply("the answer holds no choices; a safety filter may have stopped it")
+        raise NoReply("the answer holds no choices; a safety filter may have stopped it", tokens)
     try:
         choice = answer["choices"][0]
         message = choice.get("message") or {}
         text = message.get("content") or message.get("refusal") or ""
-        finish_reason, usage = choice.get("finish_reason"), answer.get("usage") or {}
-        tokens = {name: count for name, count in usage.items() if isinstance(count, int)}
+        finish_reason = choice.get("finish_reason")
     except (TypeError, AttributeError, LookupError) as error:
         raise BadAnswer(f"the answer is no chat completion ({type(error).__name__}: {error})") from error
     return Reply(key, str(text), finish_reason, tokens, seconds)

@@ -183,6 +183,31 @@ def test_a_gateway_without_its_server_is_asked_by_one_request_at_a_time():
     assert {seen.in_flight for seen in server.seen[4 + 12 : 4 + 20]} == {1}
 
 
+@pytest.mark.parametrize("status", [502, 503])
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_a_gateway_whose_server_is_not_there_yet_is_waited_for(status, concurrency):
+    starting = [Fault(status, {"retry-after-ms": "1"}, message="no backend")] * 40
+    with FakeOpenAI(faults=starting) as server:
+        spec = server_spec(server.url, concurrency=concurrency)
+        outcomes, ended = ask(spec, requests(12), short_patience(60.0))
+    assert (ended, [type(outcome) for outcome in outcomes]) == (None, [Reply] * 12)
+    with FakeOpenAI(always=starting[0]) as server:
+        outcomes, ended = ask(
+            server_spec(server.url, concurrency=concurrency), requests(12), short_patience(0.2)
+        )
+    assert isinstance(ended, StoppedError)
+    assert (outcomes, str(ended).startswith(f"no answer from {server.url} for ")) == ([], True)
+
+
+def test_the_tokens_of_answers_without_a_reply_count():
+    empty = [Fault(kind="shape")] * 2
+    with FakeOpenAI(faults=[*empty, None, *empty * 2]) as server:
+        outcomes, _ = ask(server_spec(server.url, concurrency=1), requests(2))
+    assert [type(outcome) for outcome in outcomes] == [Reply, Failure]
+    assert outcomes[0].usage == {"prompt_tokens": 10 + 14, "completion_tokens": 5, "total_tokens": 15 + 14}
+    assert outcomes[1].usage == {"prompt_tokens": 28, "total_tokens": 28}
+
+
 def test_a_request_that_its_server_never_survives_does_not_hold_the_run_up():
     faults = [None, *[Fault(502, {"retry-after-ms": "5"}, message="bad gateway")] * 6]
     with FakeOpenAI(faults=faults) as server:
