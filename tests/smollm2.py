@@ -4,6 +4,8 @@ Its English is real and its answers are poor: chatter, echoes, sentences without
 invariants; they never compare its texts.
 """
 
+import subprocess
+import sys
 from contextlib import contextmanager
 from importlib.util import find_spec
 
@@ -21,14 +23,26 @@ def local_spec(run=None, **options):
     return choose_annotator(EngineConfig("smollm2", **{"temperature": 0.0, "max_tokens": 40, **options}), run)
 
 
+SERVES = """
+import os, sys, xllamacpp
+
+params = xllamacpp.CommonParams()
+params.model.path, params.n_ctx, params.n_parallel, params.verbosity = sys.argv[1], 1024, 1, 0
+params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+params.warmup = params.ui = False
+server = xllamacpp.Server(params)
+print(server.listening_address, flush=True)
+sys.stdin.read()
+os._exit(0)
+"""
+
+
 @contextmanager
 def smollm2_server():
     """The address of a llama.cpp server with SmolLM2, one thread, one request at a time."""
-    import xllamacpp
-
-    params = xllamacpp.CommonParams()
-    params.model.path = str(local_spec().file)
-    params.n_ctx, params.n_parallel, params.verbosity = 1024, 1, 0
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-    params.warmup = params.ui = False
-    yield f"{xllamacpp.Server(params).listening_address}/v1"
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    command = [sys.executable, "-c", SERVES, str(local_spec().file)]
+    with subprocess.Popen(command, text=True, **streams) as process:
+        yield f"{process.stdout.readline().strip()}/v1"
+        process.stdin.close()
+        process.wait()

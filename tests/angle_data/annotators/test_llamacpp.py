@@ -14,11 +14,12 @@ from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.registry import load_annotator
 from angle_data.annotators.spec import EngineConfig
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
+from angle_data.text import longest_answer
 
 LIST = {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}
 SCHEMA = {"type": "object", "properties": {"sentences": LIST}, "required": ["sentences"]}
 STRICT = SCHEMA | {"additionalProperties": False}
-QUESTION = "Write two short sentences about a server as JSON."
+QUESTIONS = ("Write two short sentences about a server as JSON.", "Write 2 sentences: The pod is down.")
 
 
 def request(content, number=0, **sampling):
@@ -49,14 +50,13 @@ def test_replies_have_words_tokens_and_an_end(smollm2):
 
 @needs_smollm2
 def test_a_schema_holds_with_lengths_and_without_white_space(smollm2):
-    replies = ask(smollm2, [request(QUESTION, number, schema=STRICT, max_tokens=200) for number in range(2)])
-    assert replies[0].text == replies[1].text
-    for reply in replies:
-        assert isinstance(reply, Reply)
-        assert reply.finish_reason == "stop"
-        found = json.loads(reply.text)
-        assert [len(text) <= 128 for text in found["sentences"]] == [True, True]
-        assert reply.text == json.dumps(found, ensure_ascii=False)
+    numbers, whole = ask(smollm2, [request(each, schema=STRICT, max_tokens=99) for each in QUESTIONS])
+    assert numbers.finish_reason == "length"  # one figure after the other, without end
+    assert len(json.loads(re.match(r'\{"sentences": \[("[^"]*")', numbers.text)[1])) <= longest_answer("x")
+    assert whole.finish_reason == "stop"
+    found = json.loads(whole.text)
+    assert [type(text) for text in found["sentences"]] == [str, str]
+    assert whole.text == json.dumps(found, ensure_ascii=False)
 
 
 @needs_smollm2
