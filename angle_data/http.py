@@ -45,8 +45,12 @@ class NoReply(BadAnswer):
     """The service answered with success, but without a reply: none in it, or an answer that is cut off.
 
     A filter for safety does the one, a text that a proxy or server chokes on the other: both are about the
-    request, as far as one can tell, not about the service.
+    request, as far as one can tell, not about the service. `usage` are the tokens that it took all the same.
     """
+
+    def __init__(self, message: str, usage: Mapping[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.usage = dict(usage or {})
 
 
 class NoAnswer(CallError):

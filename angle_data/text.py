@@ -32,6 +32,14 @@ def pair_key(one: str, other: str) -> tuple[str, str]:
     return (a, b) if a <= b else (b, a)
 
 
+def longest_answer(source: str) -> int:
+    """Return the length in characters that a sentence about `source` may have; no good one is so long.
+
+    A power of two, twice the length of the source and more: servers compile each schema that they meet.
+    """
+    return 1 << (2 * len(source) + 100).bit_length()
+
+
 def words(text: str) -> frozenset[str]:
     """Return the distinct case-folded words (alphanumeric runs) of `text`."""
     return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))

@@ -316,7 +316,7 @@ class FakeOpenAI:
             request.transport.close()
             return cut
         if fault.kind == "shape":
-            return web.json_response({"choices": []})
+            return web.json_response({"choices": [], "usage": {"prompt_tokens": 7, "total_tokens": 7}})
         if fault.kind == "html":
             return web.Response(text="<html>Sign in</html>", content_type="text/html")
         return error_response(fault.status, fault.message, fault.code, fault.headers, fault.error_type)

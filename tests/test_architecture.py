@@ -20,6 +20,7 @@ ROOMS = {
     "angle_data": "",
     "angle_data.publish": "",
     "angle_data.annotators": "",
+    "angle_data.annotators.loaded": "annotators",
     "angle_data.labelling.replies": "",
     "angle_data.labelling.asking": "annotators",
     "angle_data.labelling": "annotators labelling.replies labelling.asking",

@@ -16,6 +16,5 @@ In come the options of a command and an iterator of `ChatRequest`; out comes a s
 - `batch`: OpenAI's Batch API; what a run submits and fetches
 - `batch_service`: the calls of the Batch API and the rows of its files
 - `batch_state`: what a run has submitted, on disk
-- `vllm_offline`: a model loaded on this machine
-- `ray_offline`: the same, spread over a Ray cluster
+- `loaded/`: engines that load the model themselves: llama.cpp, vLLM, vLLM on Ray
 """

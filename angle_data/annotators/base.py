@@ -75,11 +75,15 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request without an answer; `kind` is a short code, `message` one line that holds no secret."""
+    """A request without an answer; `kind` is a short code, `message` one line that holds no secret.
+
+    `usage` are the tokens that its attempts took all the same.
+    """
 
     key: str
     kind: str
     message: str
+    usage: dict[str, int] = field(default_factory=dict)
 
 
 TEXT_KINDS = frozenset({"no_reply", "blocked"})

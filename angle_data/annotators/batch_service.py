@@ -307,7 +307,7 @@ def row_outcome(row: dict[str, Any]) -> Reply | Failure:
     try:
         return read_reply(key, body, 0.0)
     except NoReply as error:
-        return Failure(key, "no_reply", str(error))
+        return Failure(key, "no_reply", str(error), error.usage)
     except BadAnswer as error:
         return Failure(key, "bad_answer", str(error))
 

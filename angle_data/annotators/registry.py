@@ -14,8 +14,9 @@ from angle_data.resources import load_object
 ANNOTATORS: dict[str, str] = {
     "server": "angle_data.annotators.server:OpenAIServer",
     "batch": "angle_data.annotators.batch:OpenAIBatch",
-    "offline": "angle_data.annotators.vllm_offline:VLLMOffline",
-    "ray": "angle_data.annotators.ray_offline:RayOffline",
+    "local": "angle_data.annotators.loaded.llamacpp:LlamaLocal",
+    "offline": "angle_data.annotators.loaded.vllm_offline:VLLMOffline",
+    "ray": "angle_data.annotators.loaded.ray_offline:RayOffline",
     "recorded": "angle_data.annotators.recorded:Recorded",
 }
 """Engine name -> "module:Class"."""

@@ -5,8 +5,8 @@ request goes to the address where it may go first (`endpoints`), as fast as its 
 retries here are the only ones. What a failed request means for the run:
 
 - no connection, timeout, 408, 409, 5xx, no chat completion: tried six times, then a `Failure`
-- no connection, 502, 503, 504 after an address has answered: everything waits for up to three minutes
-  (`endpoints.Patience`), then the run ends with `StoppedError`: a server may be starting anew
+- no connection after an address has answered, and 502, 503, 504 at any time: everything waits for up to three
+  minutes (`endpoints.Patience`), then the run ends with `StoppedError`: a server may be starting
 - 429: everybody pauses, and it is tried again until it passes: the service asks for patience, not less work
 - 400 that names the response format, max_tokens, temperature or seed: asked again in a laxer form (`Form`),
   from then on always, once per address
@@ -27,8 +27,10 @@ import asyncio
 import itertools
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 from angle_data.annotators.base import TEXT_KINDS, ChatRequest, Failure, Reply
 from angle_data.annotators.endpoints import Endpoint, Endpoints, Patience, Place
@@ -163,29 +165,31 @@ class OpenAIServer:
         Raises:
             AngleError: What the service said ends the run.
         """
-        used = 0
+        used, tokens = 0, Counter[str]()  # attempts; what they took without a reply
         for number in itertools.count(1):
             endpoint, form = place.endpoint, place.endpoint.form
             try:
                 reply = await self._send(request, place, form)
             except CallError as error:
                 pause = 0.0
+                tokens.update(error.usage if isinstance(error, NoReply) else {})
                 if not self._lowered(request, endpoint, form, error):
                     asks_patience = error.status_code == 429
                     elsewhere = isinstance(error, NoAnswer) and self._endpoints.others_work(endpoint)
                     # What never got through to a server that is away says nothing about the request.
-                    unsent = isinstance(error, NoAnswer) and not error.connected and endpoint.is_down
+                    through = error.connected and self._endpoints.worked
+                    unsent = is_away(error) and not through and endpoint.is_down
                     used += not (asks_patience or elsewhere or unsent)
                     most = _ATTEMPTS if endpoint.reached else _ATTEMPTS_UNREACHED
                     most = _ATTEMPTS_NO_REPLY if isinstance(error, NoReply) else most
                     if not is_retryable(error) or used >= most:
-                        return self._failure(request, error, endpoint.name)
+                        return replace(self._failure(request, error, endpoint.name), usage=dict(tokens))
                     # The limits of the address already make everybody wait; another one is worth a try now.
                     if not (asks_patience or elsewhere or endpoint.is_down):
                         pause = retry_pause(error, number, self._pauses.retry_s)
             else:
                 self._replied, self._failed_in_a_row, self._refusals = True, 0, 0
-                return reply
+                return replace(reply, usage=dict(tokens + Counter(reply.usage))) if tokens else reply
             with suppress(TimeoutError):
                 if pause > 0.0 and await asyncio.wait_for(self._stop.wait(), pause):
                     return None
@@ -223,7 +227,8 @@ class OpenAIServer:
             endpoint.answered()
         else:
             endpoint.reached = endpoint.reached or status is not None
-            known_to_work = self._endpoints.worked and is_away(error)
+            # A gateway is there before its server is.
+            known_to_work = is_away(error) and (self._endpoints.worked or status is not None)
             if endpoint.is_down or self._endpoints.others_work(endpoint) or known_to_work:
                 lost = self._endpoints.failed(endpoint, message, connected=error.connected, told_s=told_s)
         # Not before the address knows: a place that is given back goes to the next request at once.

@@ -34,6 +34,8 @@ _OURS = {
 }
 # Fields of a request's body that --param must not set, and what to do instead.
 
+LOADED = ("local", "offline", "ray")
+"""The engines that load the model themselves."""
 TIMEOUT_S = 120.0
 """Seconds for one answer, unless the user says otherwise."""
 
@@ -88,15 +90,16 @@ class EngineConfig:
     """
 
     model: str = option(
-        "chatgpt, llama, chatglm, or any other name: it goes to OpenAI, or to --base-url, as it is."
+        "chatgpt, llama, chatglm, smollm2 (small, on this machine: for trying out, not for quality), or any "
+        "other name: it goes to OpenAI, or to --base-url, as it is."
     )
     engine: str = option(
-        "auto, server (an API), batch (the OpenAI Batch API, half the price), offline (vLLM in this "
-        "process), ray (vLLM over Ray Data) or recorded.",
+        "auto, server (an API), batch (the OpenAI Batch API, half the price), local (a GGUF file, with "
+        "llama.cpp on this machine), offline (vLLM on this machine), ray (vLLM over Ray Data) or recorded.",
         "auto",
     )
     checkpoint: str | None = option(
-        "Model as the server knows it, or to be loaded.", None, shown="the model's own"
+        "Model as the server knows it, or to be loaded: for local a GGUF file.", None, shown="the model's own"
     )
     _: KW_ONLY
     revision: str | None = option("Version of the checkpoint, for offline and ray.", None)
@@ -117,9 +120,10 @@ class EngineConfig:
         None,
     )
     engine_options: Mapping[str, Any] = option(
-        "Setting of the engine itself. offline, ray: any argument of vllm.LLM, and chunk=N (prompts per "
-        "call); ray: concurrency=N (engines); server: timeout_s=SECONDS for one answer (120); batch: "
-        "wait_s=SECONDS, batch_size=N.",
+        "Setting of the engine itself. local: n_ctx=TOKENS (4096), n_threads=N (1 for a small file), "
+        "n_parallel=N (requests at a time, 1), or another of llama.cpp's parameters; offline, ray: any "
+        "argument of vllm.LLM, and chunk=N (prompts per call); ray: concurrency=N (engines); server: "
+        "timeout_s=SECONDS for one answer (120); batch: wait_s=SECONDS, batch_size=N.",
         factory=dict,
         flag="engine_option",
         metavar="KEY=VALUE",
@@ -154,7 +158,7 @@ class EngineConfig:
     )
     params: Mapping[str, Any] = option(
         "Further field of the request's body, such as reasoning_effort=low; a value may be JSON. For "
-        "--engine server and batch.",
+        "--engine server, batch and local.",
         factory=dict,
         flag="param",
         metavar="KEY=VALUE",
@@ -216,7 +220,7 @@ class AnnotatorSpec(EngineConfig):
 
     `engine` is a registered one, `checkpoint` the model as the service knows it. `base_urls` () is the
     service's own default address. `timeout_s` bounds one attempt of one request. `run` is the run folder,
-    where the batch engine keeps its state.
+    where the batch engine keeps its state. `file` is the GGUF file of the local engine.
     """
 
     checkpoint: str = ""
@@ -224,6 +228,7 @@ class AnnotatorSpec(EngineConfig):
     timeout_s: float = TIMEOUT_S
     dialect: Dialect = "openai"
     run: Path | None = None
+    file: Path | None = None
 
     @property
     def name(self) -> str:
@@ -236,6 +241,11 @@ class AnnotatorSpec(EngineConfig):
         return self.checkpoint if self.revision is None else f"{self.checkpoint}@{self.revision}"
 
     @property
+    def loads(self) -> bool:
+        """Whether the engine loads the model itself."""
+        return self.engine in LOADED
+
+    @property
     def paid(self) -> bool:
         """Whether replies may cost money: recorded ones and those of a model loaded here do not."""
-        return self.engine not in ("offline", "ray", "recorded")
+        return not self.loads and self.engine != "recorded"

@@ -19,10 +19,11 @@ from typing import Any, Self
 from urllib.parse import quote, quote_plus, urlsplit
 
 from angle_data.annotators.base import ChatRequest, Reply, Sampling
-from angle_data.annotators.models import is_reasoning
+from angle_data.annotators.models import is_reasoning, service_of
 from angle_data.annotators.spec import AnnotatorSpec, Dialect
 from angle_data.errors import CredentialsError, InputError
 from angle_data.http import BadAnswer, NoAnswer, NoReply, ServiceError
+from angle_data.text import longest_answer
 
 _CONNECT_S = 10.0
 _MESSAGE_CHARS = 300
@@ -30,9 +31,9 @@ _MESSAGE_CHARS = 300
 _USERINFO = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^\s'\"<>]*@", re.IGNORECASE)  # http://me:pw@host
 _BARE = re.compile(r"(?<![\w/@])[^\s/@'\"<>:]+:[^\s/@'\"<>]+@(?=[\w\[])")  # me:pw@host:3128
 
-_LAXER = {"json_schema": "json_object", "json_object": "text"}
+_LAXER = {"bounded_schema": "json_object", "json_schema": "json_object", "json_object": "text"}
 _NAMES_FORMAT = re.compile(
-    r"response_format|json_schema|json_object|structured.?output|guided", re.IGNORECASE
+    r"response_format|json_schema|json_object|structured.?output|guided|maxLength", re.IGNORECASE
 )
 _NAMES_TOKENS = re.compile(r"\bmax_tokens\b.*\bmax_completion_tokens\b", re.DOTALL)
 _OPTIONAL = ("temperature", "seed")
@@ -49,9 +50,9 @@ _SHORTEST_KEY = 8
 class Form:
     """How a server is asked, as far as it is known what it takes.
 
-    `json`: how a reply is held to JSON: to the schema (`json_schema`), to any object (`json_object`), not at
-    all (`text`; the prompt asks for it anyway). `tokens` is its name for the longest reply; the fields
-    `without` are left out.
+    `json`: how a reply is held to JSON: to the schema with lengths (`bounded_schema`) or without
+    (`json_schema`), to any object (`json_object`), not at all (`text`; the prompt asks for it anyway).
+    `tokens` is its name for the longest reply; the fields `without` are left out.
     """
 
     json: str = "json_schema"
@@ -63,17 +64,21 @@ class Form:
         """Return the form to begin with, by what is known of the service and the model."""
         if spec.dialect == "glm":
             return cls("json_object", without=("seed",))
+        # OpenAI's strict schemas take no lengths, and a batch is asked once; llama.cpp runs on without.
+        own = spec.engine == "server" and bool(spec.base_urls) and service_of(spec.base_urls[0]) is None
+        json = "bounded_schema" if own else "json_schema"
         if not is_reasoning(spec.checkpoint):
-            return cls()
+            return cls(json)
         thinks = spec.params.get("reasoning_effort") != "none"
-        return cls(tokens="max_completion_tokens", without=("temperature",) if thinks else ())
+        return cls(json, tokens="max_completion_tokens", without=("temperature",) if thinks else ())
 
     def relaxed(self, said: str, sampling: Sampling) -> Form:
         """Return the form for a server that answered 400 with `said`, the same one if nothing helps."""
         if self.tokens == "max_tokens" and _NAMES_TOKENS.search(said):
             return replace(self, tokens="max_completion_tokens")
         if sampling.schema is not None and self.json in _LAXER and _NAMES_FORMAT.search(said):
-            return replace(self, json=_LAXER[self.json])
+            bounds = self.json == "bounded_schema" and "maxLength" in said
+            return replace(self, json="json_schema" if bounds else _LAXER[self.json])
         for name in _OPTIONAL:
             sent = getattr(sampling, name) is not None and name not in self.without
             if sent and re.search(rf"\b{name}\b", said) and _REFUSES.search(said):
@@ -177,12 +182,29 @@ def request_body(request: ChatRequest, dialect: Dialect = "openai", form: Form =
     if dialect == "glm":
         body["thinking"] = {"type": "disabled"}
     if sampling.schema is not None and form.json != "text":
-        body["response_format"] = {"type": form.json}
-        if form.json == "json_schema":
-            named = {"name": "sentences", "schema": sampling.schema, "strict": True}
-            body["response_format"]["json_schema"] = named
+        body["response_format"] = {"type": form.json.replace("bounded", "json")}
+        if form.json != "json_object":
+            bounded = form.json == "bounded_schema"
+            schema = bounded_schema(sampling.schema, request.source) if bounded else sampling.schema
+            body["response_format"]["json_schema"] = {"name": "sentences", "schema": schema, "strict": True}
     body.update(sampling.params)
     return body
+
+
+def bounded_schema(schema: dict[str, Any], source: str) -> dict[str, Any]:
+    """Return a schema with a length for each string: a model that is held to it may go on without end."""
+    most = longest_answer(source)
+
+    def bound(part: Any) -> Any:
+        if isinstance(part, list):
+            return [bound(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        longest = {"maxLength": most} if part.get("type") == "string" else {}
+        return {**{name: bound(value) for name, value in part.items()}, **longest}
+
+    bounded: dict[str, Any] = bound(schema)
+    return bounded
 
 
 def read_reply(key: str, answer: Any, seconds: float) -> Reply:
@@ -194,14 +216,16 @@ def read_reply(key: str, answer: Any, seconds: float) -> Reply:
     """
     if not isinstance(answer, dict):
         raise BadAnswer("the answer is no chat completion; does --base-url end in /v1?")
+    usage = answer.get("usage")
+    counts = usage.items() if isinstance(usage, dict) else ()
+    tokens = {name: count for name, count in counts if isinstance(count, int)}
     if "choices" in answer and not answer["choices"]:
-        raise NoReply("the answer holds no choices; a safety filter may have stopped it")
+        raise NoReply("the answer holds no choices; a safety filter may have stopped it", tokens)
     try:
         choice = answer["choices"][0]
         message = choice.get("message") or {}
         text = message.get("content") or message.get("refusal") or ""
-        finish_reason, usage = choice.get("finish_reason"), answer.get("usage") or {}
-        tokens = {name: count for name, count in usage.items() if isinstance(count, int)}
+        finish_reason = choice.get("finish_reason")
     except (TypeError, AttributeError, LookupError) as error:
         raise BadAnswer(f"the answer is no chat completion ({type(error).__name__}: {error})") from error
     return Reply(key, str(text), finish_reason, tokens, seconds)

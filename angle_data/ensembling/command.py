@@ -37,6 +37,10 @@ def _as_table(summary: EnsembleSummary) -> str:
         ("candidates", f"{summary.candidates} = {summary.kept} kept + {total} dropped"),
         ("dropped", _counts(summary.dropped) or "none"),
     ]
+    if summary.near_copies:
+        rows.append(
+            ("near copies", f"{summary.near_copies} antonyms kept that hardly differ from their text")
+        )
     if summary.flipped:
         rows.append(("flipped", f"{summary.flipped} of those kept: now with the other polarity"))
     for name, counts in summary.annotators.items():

@@ -38,12 +38,14 @@ class EnsembleSummary:
 
     `flipped` counts the kept pairs whose polarity was flipped, `pairs` the rows by split and polarity, or
     supervision, `annotators` the candidates by annotator; `dataset` is the folder written.
+    `near_copies` counts the kept antonyms that hardly differ from their text.
     `given` counts the pairs of --pairs, `kept` and dropped by reason; it is empty without.
     """
 
     candidates: int
     kept: int
     flipped: int
+    near_copies: int
     dropped: dict[str, int]
     pairs: dict[str, dict[str, int]]
     annotators: dict[str, AnnotatorCounts]
@@ -67,6 +69,7 @@ def summarise(
         candidates=offered.total(),
         kept=len(outcome.kept),
         flipped=sum("flipped" in choice.flags for choice in outcome.kept),
+        near_copies=sum("near_copy" in choice.flags for choice in outcome.kept),
         dropped=_sorted(Counter(rejection.reason for rejection in outcome.dropped)),
         pairs={
             name: _sorted(Counter(pair.polarity or pair.supervision for pair in pairs))
@@ -107,6 +110,7 @@ def make_report(
         "candidates": summary.candidates,
         "kept": summary.kept,
         "flipped_pairs": summary.flipped,
+        "near_copies": summary.near_copies,
         "dropped": summary.dropped,
         **({"given": summary.given} if summary.given else {}),
         "reasons": {

@@ -23,7 +23,7 @@ from angle_data.labelling.asking.session import Job, SessionResult, Tally, ask_a
 from angle_data.labelling.config import POLARITIES, LabelConfig
 from angle_data.labelling.prompts import Asked, PromptSet, degrees_schema, list_schema, load_prompts
 from angle_data.labelling.replies.degrees import Part, parse_degrees
-from angle_data.labelling.replies.overlap import DegreeReport
+from angle_data.labelling.replies.overlap import AnswerCounts, DegreeReport
 from angle_data.labelling.replies.parse import parse_reply
 from angle_data.labelling.texts import TextFile
 from angle_data.records import DEGREES, Candidate, Polarity, Rejection
@@ -163,7 +163,7 @@ class LabelJob(Job):
         parts of replies. A request that was asked anew and failed counts as failed. `missing_degrees` counts
         the degrees without a sentence in replies that have some; `degrees` is what `DegreeReport` tells.
         """
-        tally, report = Tally(), DegreeReport()
+        tally, report, answers = Tally(), DegreeReport(), AnswerCounts()
         out = self.config.out
         with replace_file(out / "candidates.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
             for request in self.requests(journal):
@@ -171,12 +171,14 @@ class LabelJob(Job):
                 degrees: dict[int, str] = {}
                 for record in self._records(request, journal, tally):
                     (kept if isinstance(record, Candidate) else dropped).write(dumps(record.to_dict()) + "\n")
+                    if isinstance(record, Candidate):
+                        answers.add(record)
                     if isinstance(record, Candidate) and record.degree is not None:
                         degrees[record.degree] = record.text
                 if degrees:
                     report.add(request.source, degrees)
                     tally.counts["missing_degrees"] += len(DEGREES) - len(degrees)
-        if said := report.warning():
+        for said in filter(None, (report.warning(), answers.warning())):
             log.warning(said)
         return {
             "blank_texts": self.texts.blank,
@@ -225,8 +227,16 @@ class LabelJob(Job):
     def _parse(self, request: ChatRequest, row: dict[str, Any]) -> list[Part]:
         reply, source, ended = row["reply"], request.source, row.get("finish_reason")
         if (polarity := _polarity(request)) is None:
-            return parse_degrees(reply, source=source, finish_reason=ended)
-        found = parse_reply(reply, source=source, finish_reason=ended, size=self._size, polarity=polarity)
+            prompt = self._prompts["degrees"].template
+            return parse_degrees(reply, source=source, finish_reason=ended, prompt=prompt)
+        found = parse_reply(
+            reply,
+            source=source,
+            finish_reason=ended,
+            size=self._size,
+            polarity=polarity,
+            prompt=self._prompts[polarity].template,
+        )
         return [*map(Part, found.sentences), *(Part(text, reason) for reason, text in found.rejected)]
 
 

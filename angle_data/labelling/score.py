@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from angle_data.annotators.base import REFUSED_KINDS, ChatRequest, Sampling, request_key
+from angle_data.annotators.base import ChatRequest, Sampling, request_key
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.recorded import NOT_RECORDED
 from angle_data.errors import InputError
@@ -39,6 +39,7 @@ _CHARS_PER_GRADE = 30
 _REFUSED = "refused_by_server"
 # From so many grades on, one grade for nearly all of them is no judgement.
 _ENOUGH, _ALL_ALIKE = 20, 0.95
+_LOOKS = (100, 1000, 10_000, 100_000)  # requests after which a run looks at its grades
 
 Call = tuple[Pair, ...]
 """The pairs of one request, numbered from 1 in this order."""
@@ -127,9 +128,21 @@ class ScoreJob(Job):
         self._sampling = cache(self._make_sampling)
         self._shared: dict[str, Call] | None = None  # calls of several pairs, by the key of their request
         self._set_aside = set[str]()  # keys of the last request about a pair without a grade
+        self._spelt: dict[int, Pair] = {}  # pairs that the journal has in other letters, by rank
 
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
-        """Yield the request of every call, and those about single pairs: all that are due by the journal."""
+        """Yield the request of every call, and those about single pairs: all that are due by the journal.
+
+        Every now and then the grades so far are looked at: a grader that does not judge costs as much.
+        """
+        for number, request in enumerate(self._due(journal), start=1):
+            if number in _LOOKS and not journal.unwritten:
+                rows = ((row, self._texts_of(row)) for row in journal.rows())
+                grades = (grade for row, texts in rows if texts for grade in _read(row, len(texts)))
+                _warn_if_alike(Counter(grade for grade in grades if isinstance(grade, float)))
+            yield request
+
+    def _due(self, journal: Journal) -> Iterator[ChatRequest]:
         shared = self._shared_calls(journal)
         for call in shared.values():
             yield self._request(call)
@@ -182,7 +195,10 @@ class ScoreJob(Job):
         to, `kept` have a grade.
         """
         tally, grades, out = Tally(), Counter[float](), self.config.out
-        for key in self._shared_calls(journal):
+        for key, call in list(self._shared_calls(journal).items()):
+            if key in journal.failures and all(self._alone(pair, journal)[0].key in journal for pair in call):
+                del journal.failures[key], self._shared_calls(journal)[key]  # it was asked pair by pair
+                continue
             _count(key, journal, tally)
         shared = self._of_shared(journal)
         with replace_file(out / "scores.jsonl") as kept, replace_file(out / "rejected.jsonl") as dropped:
@@ -222,7 +238,7 @@ class ScoreJob(Job):
         They stay the same for all of a session.
         """
         if self._shared is None:
-            calls = [call for row in journal.rows() if (call := self._call_of(row))]
+            calls = self._asked_before(journal)
             most = self.config.pairs_per_call
             if calls or most > 1:
                 wanted = {pair.rank: pair for pair in self._wanted()}
@@ -241,19 +257,40 @@ class ScoreJob(Job):
             self._shared = {self._request(call).key: call for call in calls if len(call) > 1}
         return self._shared
 
-    def _call_of(self, row: dict[str, Any]) -> Call | None:
-        """Return the call of a journal row about several pairs, None for other rows and other settings."""
+    def _asked_before(self, journal: Journal) -> list[Call]:
+        """Return the journal's calls of several pairs; note the pairs in it that are now spelt otherwise."""
+        calls: list[Call] = []
+        alone: dict[int, int] = {}  # rank -> hash of the pair as it was asked
+        for row in journal.rows():
+            call = tuple(make_pair(*pair) for pair in self._texts_of(row))
+            if len(call) > 1 and self._request(call).key == row["key"]:
+                calls.append(call)
+            elif len(call) == 1:
+                alone[call[0].rank] = hash(row["source"])
+        others = {
+            pair.rank
+            for pair in self._wanted()
+            if alone and alone.get(pair.rank) not in (None, *map(hash, _both_ways(pair)))
+        }
+        for row in journal.rows() if others else ():
+            call = tuple(make_pair(*pair) for pair in self._texts_of(row))
+            if len(call) == 1 and call[0].rank in others and self._request(call).key == row["key"]:
+                self._spelt.setdefault(call[0].rank, call[0])
+        return calls
+
+    @staticmethod
+    def _texts_of(row: dict[str, Any]) -> list[list[str]]:
+        """Return the texts of the pairs that a journal row is about; none for rows of other commands."""
         texts = row.get("pairs") or [part.split("\n") for part in str(row.get("source")).split("\n\n")]
-        if row.get("task") != "score" or len(texts) < 2 or any(len(pair) != 2 for pair in texts):
-            return None
-        call = tuple(make_pair(*pair) for pair in texts)
-        return call if self._request(call).key == row["key"] else None
+        return texts if row.get("task") == "score" and all(len(pair) == 2 for pair in texts) else []
 
     def _alone(self, pair: Pair, journal: Journal) -> list[ChatRequest]:
         """Return the requests about a single pair in the order in which they are tried.
 
-        That is as it stands and with its texts exchanged, but first what the journal answers already.
+        That is as it stands and with its texts exchanged, but first what the journal answers already. A pair
+        that the journal has in other letters is asked in those.
         """
+        pair = self._spelt.get(pair.rank, pair)
         requests = [self._request((pair,))]
         if self.spec.engine != "recorded":  # whose grades are those of either order
             requests.append(self._request((Pair(pair.text2, pair.text1, pair.rank),)))
@@ -289,13 +326,12 @@ class ScoreJob(Job):
     def _grades(self, journal: Journal, key: str, count: int) -> Sequence[float | str] | None:
         """Return what a request says of each of its pairs, None while it is open.
 
-        A call that the service refuses, while it answers others, is one with a pair that it refuses.
+        A call that fails for good, while others are answered, is one with a pair that fails.
         """
         row, failure = journal.row(key), journal.failures.get(key)
         if row is not None:
             return _read(row, count)
-        refused = failure is not None and failure.kind in REFUSED_KINDS
-        return [_REFUSED] * count if refused and count > 1 and len(journal) else None
+        return [_REFUSED] * count if failure is not None and count > 1 and len(journal) else None
 
     def _follow(
         self, pair: Pair, shared: dict[int, _Found | None], journal: Journal, tally: Tally
@@ -321,6 +357,10 @@ class ScoreJob(Job):
 def _lacks_grade(found: _Found | None) -> bool:
     """Whether a pair was replied to without a grade."""
     return found is not None and isinstance(found.grade, str)
+
+
+def _both_ways(pair: Pair) -> tuple[str, str]:
+    return f"{pair.text1}\n{pair.text2}", f"{pair.text2}\n{pair.text1}"
 
 
 def _count(key: str, journal: Journal, tally: Tally) -> None:

@@ -123,7 +123,7 @@ class Collector:
         spec = self._spec
         loads = f"{spec.engine} to load {spec.checkpoint} (its log is in {self._job.run})"
         asked = f"{', '.join(spec.base_urls) or 'the OpenAI API'}; it may be loading {spec.checkpoint}"
-        what = loads if spec.engine in ("offline", "ray") else asked
+        what = loads if spec.loads else asked
         log.info("no answer for %.0f s: waiting for %s", self._silent_s, what)
 
     @property
@@ -161,7 +161,8 @@ class Collector:
                 continue
             failure = self._journal.failures[key]
             refused = whole_characters(f"{failure.kind}: {failure.message}")
-            self._write(request, {"reply": "", "refused": refused})
+            usage = {"usage": failure.usage} if failure.usage else {}
+            self._write(request, {"reply": "", "refused": refused, **usage})
             kept.append(self._journal.failures.pop(key))
         self._failed.clear()
         return kept
@@ -229,7 +230,7 @@ class Collector:
         if guess is not None:
             self._ledger.settle(outcome.key, guess, None if isinstance(outcome, Failure) else outcome)
         if isinstance(outcome, Failure):
-            self._journal.failures[outcome.key] = outcome
+            self._journal.fail(outcome)
             if outcome.kind != NOT_RECORDED:
                 self._failed[outcome.key] = request
             reason = outcome.kind, outcome.message

@@ -49,13 +49,14 @@ class Spent:
         return self.prompt_tokens + self.completion_tokens
 
     def add(self, row: dict[str, Any]) -> None:
-        """Count one row, unless it is a refusal; what is missing or no number counts as nothing."""
-        if refusal_of(row) is not None:
-            return
-        usage = row.get("usage")
+        """Count one row; what is missing or no number counts as nothing."""
+        self.rows += refusal_of(row) is None
+        self.take(row.get("usage"))
+
+    def take(self, usage: Any) -> None:
+        """Count tokens alone, as a reply reports them."""
         usage = usage if isinstance(usage, dict) else {}
         prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        self.rows += 1
         self.prompt_tokens += prompt if isinstance(prompt, int) else 0
         self.completion_tokens += completion if isinstance(completion, int) else 0
 
@@ -101,9 +102,15 @@ class Journal:
         line = f"{dumps(row)}\n".encode()
         self._offsets[hash(row["key"])] = self._end
         self._end += len(line)
-        self.spent.add(row)
+        if row["key"] not in self.failures or refusal_of(row) is None:  # those have been counted
+            self.spent.add(row)
         self.unwritten.append(line)
         self._write()
+
+    def fail(self, failure: Failure) -> None:
+        """Note a failure of this session, and what it took."""
+        self.failures[failure.key] = failure
+        self.spent.take(failure.usage)
 
     def rescued(self) -> AngleError:
         """Put what found no room into a file elsewhere, and return the error that says what to do with it."""

@@ -7,7 +7,7 @@ In reading order:
 
 - `parse`: the sentences of a reply, and what was cut off, refused or echoed
 - `degrees`: the sentences of a reply to a request for degrees
-- `overlap`: what a run of degrees tells: sentences and shared words by degree
+- `overlap`: what a run tells: answers that come again, sentences and shared words by degree
 - `grades`: the grades that a reply gives
 - `layout`: takes off reasoning, special tokens, fences and tags; splits into marked lists or plain lines
 - `structured`: splits JSON, whole or broken

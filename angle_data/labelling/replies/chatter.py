@@ -92,6 +92,14 @@ _PLAIN_REFUSAL = re.compile(
     | ^죄송.*(?:없습니다|수\ 없)""",
     re.VERBOSE,
 )
+_ABOUT_TASK = re.compile(
+    r"""\b(?:anto|syno)nym | \bparaphras | \b(?:original|given|input|provided|revised|rewritten|reworded|
+        rephrased|generated|resulting|opposite|output)\ (?:sentence|phrase|statement)
+    | \b(?:this|these|each)\ sentences?\ (?:is|are|has|have|does|do|mean|convey|express|contradict|say)
+    | \bgenerat\w+\b.{0,60}\bsentences?\b | \ssentence:$""",
+    re.VERBOSE,
+)
+_TASK_STEMS = ("sentence", "phras", "statement", "onym")
 # Wording that a service's own messages share, so it counts only where it is all of the reply.
 _ABOUT = (
     r"(?:we|(?:this|the|your)\ (?:request|prompt|query|content|input|sentence|text)|"
@@ -166,6 +174,17 @@ def is_chatter(line: str, source: str) -> bool:
     return bool(_REMARK.match(plain) or _CLOSING.match(plain)) and not _shares_content(line, source)
 
 
+def is_about_task(line: str, source: str) -> bool:
+    """Whether the line speaks of its own making ("This sentence contradicts …", "The opposite sentence …").
+
+    Only where the source speaks of no sentences, synonyms or the like itself.
+    """
+    plain = _plain(line)
+    if not any(map(plain.__contains__, _TASK_STEMS)) or not _ABOUT_TASK.search(plain):
+        return False
+    return not any(map(source.casefold().__contains__, _TASK_STEMS))
+
+
 def polarity_named(text: str) -> Polarity | None:
     """Return which polarity a heading or the name of a field speaks of; None for both and for neither."""
     found: set[Polarity] = set()
@@ -190,14 +209,16 @@ def is_refusal(line: str, source: str) -> bool:
     """Whether the line declines or asks back in the first person ("I can't assist …", "As an AI …").
 
     "We can't restart the node" is a domain sentence: only `I` counts, and only with a verb of helping or
-    generating. When the source itself speaks as `I`, only wording about AI or the task counts.
+    generating. When the source itself speaks as `I`, wording that is not about AI or the task counts only
+    where it shares no content with the source.
     """
     plain = _plain(line)
     if not _I.search(plain) and not any(map(plain.__contains__, _REFUSING)):
         return False
     if _ABOUT_TASK_REFUSAL.search(plain):
         return True
-    return _PLAIN_REFUSAL.search(plain) is not None and not _SPEAKER.search(_plain(source))
+    speaks = _SPEAKER.search(_plain(source)) is not None and _shares_content(line, source)
+    return _PLAIN_REFUSAL.search(plain) is not None and not speaks
 
 
 def is_prompt_echo(line: str) -> bool:

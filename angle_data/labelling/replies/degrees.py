@@ -78,10 +78,10 @@ class Part(NamedTuple):
     degree: int | None = None
 
 
-def parse_degrees(raw: str, *, source: str, finish_reason: str | None) -> list[Part]:
+def parse_degrees(raw: str, *, source: str, finish_reason: str | None, prompt: str = "") -> list[Part]:
     """Return the sentences of the reply `raw` from degree 5 to 1, then what was dropped; never raises.
 
-    `finish_reason` is the service's word for why the reply ended (`stop`, `length`, …), None when unknown.
+    `finish_reason` and `prompt` are those of `parse_reply`.
     Reasons are keys of `parse.REASONS`.
     """
     raw = whole_characters(raw)
@@ -95,7 +95,12 @@ def parse_degrees(raw: str, *, source: str, finish_reason: str | None) -> list[P
     if unread:
         pieces = [Piece(line, "line") for line in text.splitlines() if line.strip()]
     judged = judge(
-        pieces, source=source, size=len(DEGREES), finish_reason=finish_reason, ended=bool(next_turn)
+        pieces,
+        source=source,
+        size=len(DEGREES),
+        finish_reason=finish_reason,
+        ended=bool(next_turn),
+        prompt=prompt,
     )
     if judged is None or unread:
         return [Part(text.strip(), "refusal" if judged is None else "truncated" if cut else "unparseable")]

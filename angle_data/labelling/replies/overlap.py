@@ -1,20 +1,22 @@
-"""What a run of degrees tells of itself: sentences by degree, and whether shared words give the degree away.
+"""What a run tells of itself: answers that come again and again, and of degrees whether words give them away.
 
 Overlap is the Jaccard of all words of a sentence and its source (`text.words`), function words included.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-from angle_data.records import DEGREES
-from angle_data.text import jaccard, words
+from angle_data.records import DEGREES, Candidate
+from angle_data.text import jaccard, normalise, words
 
 _HIGH, _LOW = (5, 4), (3, 2)  # a 1 shares few words in any data: it is another statement
 _LEAST_TEXTS = 50
 _FAIR = (0.4, 0.6)
+_LEAST_ALIKE, _ONE_IN = 5, 100
 
 
 class DegreeReport:
@@ -65,4 +67,40 @@ class DegreeReport:
             "shared words give the degree away: a 5 or 4 shares more words with its text than a 3 or 2 in "
             f"{share:.0%} of cases (50% would tell nothing), so a model can learn {learnt}; another prompt "
             "or annotator may even it out"
+        )
+
+
+class AnswerCounts:
+    """Counts how many texts the same sentence answers, one candidate at a time, in memory that stays flat.
+
+    Beyond a number of sentences those that came once are forgotten, so the counts are at least what is said.
+    """
+
+    def __init__(self, most: int = 100_000) -> None:
+        self._texts: Counter[str] = Counter()
+        self._last: dict[str, str] = {}
+        self._most, self._candidates = most, 0
+
+    def add(self, candidate: Candidate) -> None:
+        """Count a candidate, once for each text."""
+        sentence = normalise(candidate.text)
+        self._candidates += 1
+        if self._last.get(sentence) == candidate.source_id:
+            return
+        self._last[sentence] = candidate.source_id
+        self._texts[sentence] += 1
+        if len(self._texts) > self._most:
+            self._texts = Counter({text: count for text, count in self._texts.items() if count > 1})
+            self._last = {text: self._last[text] for text in self._texts}
+
+    def warning(self) -> str | None:
+        """Return one line about a sentence that answers several texts, and one in a hundred, None without."""
+        if not self._texts:
+            return None
+        ((sentence, count),) = self._texts.most_common(1)
+        if count < max(_LEAST_ALIKE, self._candidates / _ONE_IN):
+            return None
+        return (
+            f"{sentence!r} answers {count:,} texts: this annotator repeats itself; look at candidates.jsonl "
+            "before you train, or choose another model or prompt"
         )

@@ -2,8 +2,10 @@
 
 What counts as cut off (`truncated`):
 
-- a JSON string or an opening quotation mark that never closes;
+- a JSON string or an opening quotation mark that never closes, and a JSON string without an end mark that is
+  as long as a schema with lengths allows (`text.longest_answer`);
 - with `finish_reason == "length"`, the last piece unless it ends a sentence or closes its JSON string;
+  when that is the reason and no sentence was kept, everything that is empty or cannot be read;
 - with an unknown finish reason, the last of several items when it alone lacks the end mark that the source
   and all its fellows have, and opens like a sentence (log lines and "Ticket: …" do without end marks). When
   the service says that the model stopped by itself, nothing is guessed.
@@ -18,6 +20,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from angle_data.labelling.replies.chatter import (
+    is_about_task,
     is_chatter,
     is_heading,
     is_prompt_echo,
@@ -27,13 +30,13 @@ from angle_data.labelling.replies.chatter import (
 from angle_data.labelling.replies.layout import only_answer, split_reply, without_thinking
 from angle_data.labelling.replies.structured import Piece
 from angle_data.records import Polarity
-from angle_data.text import normalise, whole_characters
+from angle_data.text import longest_answer, normalise, whole_characters
 
 REASONS: dict[str, str] = {
-    "chatter": "words around the sentences (greeting, heading, closing remark); no sentence is lost",
+    "chatter": "words around the sentences (greeting, heading, closing remark), or about them",
     "duplicate": "the same sentence twice in one reply; at two degrees neither counts",
-    "echo_prompt": "the instruction repeated, or a new task made up after the answer",
-    "echo_source": "the input sentence given back unchanged",
+    "echo_prompt": "words of the instruction, or a new task made up after the answer",
+    "echo_source": "the input sentence given back unchanged, or again and again",
     "empty": "a reply, or an item of one, without words",
     "other_data": "what a structured reply holds beside its sentences: a second list, a note, a number",
     "refusal": "the annotator declined, asked back or chatted instead of answering",
@@ -49,10 +52,13 @@ REASONS: dict[str, str] = {
 _normalised = lru_cache(maxsize=32)(normalise)
 _NEW_TASK = re.compile(r"^[ \t*]*input(?: sentence)?[ *]*:.*", re.DOTALL | re.IGNORECASE | re.MULTILINE)
 _LABEL = re.compile(
-    r"(?:\*\*)?(?:synonym(?:ous)?|antonym(?:ous)?|paraphrase|opposite|sentence|output)(?: sentence)?"
+    r"(?:\*\*)?(?:(?:the |a |my )?(?:revised|rewritten|reworded|rephrased|new|opposite|synonymous) )?"
+    r"(?:synonym(?:ous)?|antonym(?:ous)?|paraphrase|opposite|sentence|output)(?: sentence)?"
     r"(?: ?#?\d{1,2})?(?:\*\*)?:(?:\*\*)?\s+",
     re.IGNORECASE,
 )
+_TOKEN = re.compile(r"\w+")
+_LEAST_OF_PROMPT = 4
 _BOLD = re.compile(r"(?:(?<=[\s\"“(])|^)(\*\*|__)(?=\S)(.+?)(?<=\S)\1(?=[\s\"”).,;:!?]|$)")
 _ARROW = re.compile(r'[\s"”*]*(?:->|=>|→|⇒)\s*(?=\S)')
 _SCORED = re.compile(r"\s*\((?:similarity|score|confidence|grade|rating)\W{0,4}[\d.,/ %]+\)$", re.IGNORECASE)
@@ -74,13 +80,20 @@ class ParsedReply:
 
 
 def parse_reply(
-    raw: str, *, source: str, finish_reason: str | None, size: int, polarity: Polarity | None = None
+    raw: str,
+    *,
+    source: str,
+    finish_reason: str | None,
+    size: int,
+    polarity: Polarity | None = None,
+    prompt: str = "",
 ) -> ParsedReply:
     """Return at most `size` sentences of the reply `raw` to a request about `source`; never raises.
 
     `finish_reason` is the service's word for why the reply ended (`stop`, `length`, …), None when unknown.
-    `polarity` is what was asked for, and helps where a reply gives both. Halves of surrogate pairs, which no
-    file in UTF-8 can hold, become U+FFFD.
+    `polarity` is what was asked for, and helps where a reply gives both. `prompt` is the instruction without
+    the source: its own words are no answer. Halves of surrogate pairs, which no file in UTF-8 can hold,
+    become U+FFFD.
     """
     raw = whole_characters(raw)
     text, next_turn = only_answer(without_thinking(raw), source)
@@ -94,7 +107,9 @@ def parse_reply(
         Piece(whole_characters(piece.text), piece.kind)
         for piece in split_reply(text, source=source, size=size, polarity=polarity)
     ]
-    judged = judge(pieces, source=source, size=size, finish_reason=finish_reason, ended=bool(new_task))
+    judged = judge(
+        pieces, source=source, size=size, finish_reason=finish_reason, ended=bool(new_task), prompt=prompt
+    )
     if judged is None:
         return ParsedReply((), (("refusal", text.strip()),))
     sentences = [found.sentence for found in judged if found.why is None]
@@ -102,7 +117,7 @@ def parse_reply(
     if new_task:
         rejected.append(("echo_prompt", new_task))
     if not sentences and not rejected:
-        rejected.append(("empty", raw))
+        rejected.append(("truncated" if finish_reason == "length" else "empty", raw))
     return ParsedReply(tuple(sentences), tuple(rejected))
 
 
@@ -115,11 +130,17 @@ class Judged(NamedTuple):
 
 
 def judge(
-    pieces: Sequence[Piece], *, source: str, size: int, finish_reason: str | None, ended: bool = False
+    pieces: Sequence[Piece],
+    *,
+    source: str,
+    size: int,
+    finish_reason: str | None,
+    ended: bool = False,
+    prompt: str = "",
 ) -> list[Judged] | None:
     """Return what the pieces of a reply are worth, in their order; None if the reply is a refusal.
 
-    A reply that `ended` by itself was not cut off, whatever its `finish_reason`.
+    A reply that `ended` by itself was not cut off, whatever its `finish_reason`. `prompt`: see `parse_reply`.
     """
     pieces = [*pieces[:-1], *(tail for last in pieces[-1:] for tail in _without_tail(last, source))]
     if _is_refused(pieces, source, size):
@@ -129,12 +150,20 @@ def judge(
     kept: list[Judged] = []
     for index, piece in enumerate(pieces):
         sentence = _clean(piece.text, source) if piece.kind in ("marked", "line") else _unwrap(piece.text)
-        why = "truncated" if index == cut else _reason(sentence, piece, kept, source)
+        full = piece.kind == "structured" and len(piece.text) >= longest_answer(source)
+        if index == cut or (full and not _is_complete(piece.text)):
+            why: str | None = "truncated"
+        else:
+            why = _reason(sentence, piece, kept, source)
+            why = "echo_prompt" if why is None and _is_of_prompt(sentence, prompt, source) else why
         taken = piece.degree is not None and any(found.piece.degree == piece.degree for found in kept)
         if why is None and (taken or len(kept) >= size):
             why = "surplus"
         judged.append(Judged(piece, sentence, why))
         kept += judged[-1:] if why is None else []
+    if finish_reason == "length" and not ended and not kept:
+        unread = ("empty", "unparseable")
+        judged = [found._replace(why="truncated") if found.why in unread else found for found in judged]
     return judged
 
 
@@ -255,7 +284,7 @@ def _reason(sentence: str, piece: Piece, kept: Sequence[Judged], source: str) ->
         return "unparseable" if piece.kind == "data" else "other_data"
     if not any(character.isalnum() for character in sentence):
         return "empty"
-    echoes = _normalised(sentence) == _normalised(source)
+    echoes = _repeats(_normalised(sentence), _normalised(source))
     unmarked = piece.kind in ("around", "line") or sentence.endswith(":")
     if unmarked and not echoes and is_chatter(piece.text, source):
         return "chatter"
@@ -263,6 +292,8 @@ def _reason(sentence: str, piece: Piece, kept: Sequence[Judged], source: str) ->
         return "refusal"
     if is_prompt_echo(piece.text):
         return "echo_prompt"
+    if not echoes and is_about_task(sentence, source):
+        return "chatter"
     if piece.kind == "line" and _MARKUP.match(sentence) and sentence[0] not in source:
         return "unparseable"
     if echoes:
@@ -271,3 +302,24 @@ def _reason(sentence: str, piece: Piece, kept: Sequence[Judged], source: str) ->
         return "chatter"
     repeats = any(_normalised(sentence) == _normalised(found.sentence) for found in kept)
     return "duplicate" if repeats else None
+
+
+def _repeats(sentence: str, source: str) -> bool:
+    """Whether a sentence is the source, once or again and again; both are normalised."""
+    if not (source and sentence.startswith(source)):
+        return False
+    return source.startswith(" ".join(sentence.split(source)).strip(" \t\"'.,;:!?…。！？"))
+
+
+def _is_of_prompt(sentence: str, prompt: str, source: str) -> bool:
+    """Whether a sentence of a few words or more stands in the prompt, and not in the source."""
+    said = _spoken(sentence)
+    if not prompt or len(said.split()) < _LEAST_OF_PROMPT:
+        return False
+    return said in _spoken(prompt) and said not in _spoken(source)
+
+
+@lru_cache(maxsize=32)
+def _spoken(text: str) -> str:
+    """Return the words of a text, without its marks and with a space around each."""
+    return f" {' '.join(_TOKEN.findall(text.casefold()))} "

@@ -124,7 +124,7 @@ def test_a_model_without_address_is_loaded_here_if_vllm_is_installed(monkeypatch
         (
             "chatgpt",
             {"engine": "magic"},
-            r"unknown engine 'magic'; known: auto, server, batch, offline, ray, rec",
+            r"unknown engine 'magic'; known: auto, server, batch, local, offline, ray, rec",
         ),
         ("chatgpt", {"engine": "recorded"}, r"--engine recorded needs --replies FILE"),
         ("chatgpt", {"engine": "offline"}, r"'chatgpt' cannot be loaded here"),
@@ -133,7 +133,11 @@ def test_a_model_without_address_is_loaded_here_if_vllm_is_installed(monkeypatch
             {"base_urls": ("localhost:8000",)},
             r"must start with http:// or https://, got 'localhost:8000'",
         ),
-        ("", {"base_urls": ("http://h/v1",)}, r"--model is empty; give chatglm, chatgpt, llama or another"),
+        (
+            "",
+            {"base_urls": ("http://h/v1",)},
+            r"--model is empty; give chatglm, chatgpt, llama, smollm2 or another",
+        ),
         (" ", {}, r"--model is empty"),
         ("m", {"base_urls": ("http://",)}, r"--base-url 'http://' names no host"),
         ("m", {"base_urls": ("http://:8000/v1",)}, r"names no host"),

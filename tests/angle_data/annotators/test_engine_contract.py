@@ -98,17 +98,26 @@ def batch(folder, request):
         yield Engine(options, lambda run: bool(fake.batches), 0, lambda: len(fake.asked))
 
 
-def on_fake_vllm(calls, *options):
+def on_fake(calls, *options):
     def asked():
         return sum(map(len, calls("chat")))
 
-    options = [*options, "--engine-option", "max_model_len=4096"]
-    return Engine(options, lambda run: asked() > GATED, 2, asked)
+    return Engine([*options], lambda run: asked() > GATED, 2, asked)
+
+
+def on_fake_vllm(calls, *options):
+    return on_fake(calls, *options, "--engine-option", "max_model_len=4096")
 
 
 @contextmanager
 def offline(folder, request):
     yield on_fake_vllm(request.getfixturevalue("calls"), "--engine-option", "chunk=2")
+
+
+@contextmanager
+def local(folder, request):
+    (folder / "tiny.gguf").write_bytes(b"GGUF")
+    yield on_fake(request.getfixturevalue("calls"), "--checkpoint", folder / "tiny.gguf")
 
 
 @contextmanager
@@ -126,7 +135,7 @@ def recorded(folder, request):
     yield Engine(["--replies", folder / "replies.jsonl"], lambda run: lines(run) > 0, 0, texts_to_kill=count)
 
 
-SETUPS = {"server": server, "batch": batch, "offline": offline, "ray": ray, "recorded": recorded}
+SETUPS = {each.__name__: each for each in (server, batch, local, offline, ray, recorded)}
 MARKS = {"ray": RAY_MARKS}
 
 

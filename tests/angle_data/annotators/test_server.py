@@ -1,6 +1,7 @@
 """The server annotator over real sockets: what is retried, what ends a run, and that no key leaks."""
 
 import asyncio
+import json
 import logging
 import socket
 from contextlib import aclosing
@@ -182,6 +183,31 @@ def test_a_gateway_without_its_server_is_asked_by_one_request_at_a_time():
     assert {seen.in_flight for seen in server.seen[4 + 12 : 4 + 20]} == {1}
 
 
+@pytest.mark.parametrize("status", [502, 503])
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_a_gateway_whose_server_is_not_there_yet_is_waited_for(status, concurrency):
+    starting = [Fault(status, {"retry-after-ms": "1"}, message="no backend")] * 40
+    with FakeOpenAI(faults=starting) as server:
+        spec = server_spec(server.url, concurrency=concurrency)
+        outcomes, ended = ask(spec, requests(12), short_patience(60.0))
+    assert (ended, [type(outcome) for outcome in outcomes]) == (None, [Reply] * 12)
+    with FakeOpenAI(always=starting[0]) as server:
+        outcomes, ended = ask(
+            server_spec(server.url, concurrency=concurrency), requests(12), short_patience(0.2)
+        )
+    assert isinstance(ended, StoppedError)
+    assert (outcomes, str(ended).startswith(f"no answer from {server.url} for ")) == ([], True)
+
+
+def test_the_tokens_of_answers_without_a_reply_count():
+    empty = [Fault(kind="shape")] * 2
+    with FakeOpenAI(faults=[*empty, None, *empty * 2]) as server:
+        outcomes, _ = ask(server_spec(server.url, concurrency=1), requests(2))
+    assert [type(outcome) for outcome in outcomes] == [Reply, Failure]
+    assert outcomes[0].usage == {"prompt_tokens": 10 + 14, "completion_tokens": 5, "total_tokens": 15 + 14}
+    assert outcomes[1].usage == {"prompt_tokens": 28, "total_tokens": 28}
+
+
 def test_a_request_that_its_server_never_survives_does_not_hold_the_run_up():
     faults = [None, *[Fault(502, {"retry-after-ms": "5"}, message="bad gateway")] * 6]
     with FakeOpenAI(faults=faults) as server:
@@ -277,6 +303,17 @@ def test_a_server_without_schemas_is_asked_for_less_once(formats, asked, caplog)
     found = [seen.body.get("response_format", {"type": None})["type"] for seen in server.seen]
     assert found == asked
     assert caplog.text.count("asking for") == len(asked) - 4
+
+
+def test_a_server_of_ones_own_gets_lengths_unless_it_refuses_them(caplog):
+    said = "Invalid schema for response_format 'sentences': 'maxLength' is not permitted."
+    schema = {"type": "object", "properties": {"sentence": {"type": "string"}}}
+    with FakeOpenAI(faults=[None, Fault(400, message=said)]) as server:
+        outcomes, _ = ask(server_spec(server.url, concurrency=1), requests(3, schema=schema))
+    assert [type(outcome) for outcome in outcomes] == [Reply] * 3
+    schemas = [json.dumps(seen.body["response_format"]["json_schema"]["schema"]) for seen in server.seen]
+    assert ["maxLength" in schema for schema in schemas] == [True, True, False, False]
+    assert "asking for json_schema instead of bounded_schema" in caplog.text
 
 
 def test_requests_in_flight_do_not_lower_the_form_twice(caplog):

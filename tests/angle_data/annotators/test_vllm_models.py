@@ -18,8 +18,9 @@ from tiny_llm import (
 )
 
 from angle_data.annotators.base import Failure, Reply
+from angle_data.annotators.loaded.vllm_offline import engine_arguments
+from angle_data.annotators.loaded.worker import decode, encode
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.annotators.vllm_offline import decode, encode, engine_arguments
 from angle_data.errors import AnnotatorError, InputError
 
 pytestmark = [pytest.mark.slow, needs_vllm, pytest.mark.timeout(600)]
@@ -115,10 +116,11 @@ def test_the_longest_prompt_that_leaves_room_for_a_token_is_answered(engine):
 
 LOADS = """
 import json, sys
-from angle_data.annotators.vllm_offline import ChunkServer
+from angle_data.annotators.loaded.vllm_offline import VLLM
+from angle_data.annotators.loaded.worker import ChunkServer
 
 for arguments in json.loads(sys.argv[1]):
-    print("FOUND", ChunkServer(arguments)(sys.argv[2]))
+    print("FOUND", ChunkServer(VLLM.name, VLLM.engine, arguments)(sys.argv[2]))
 """
 
 

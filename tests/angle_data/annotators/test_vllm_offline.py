@@ -11,11 +11,11 @@ from programs import journalled
 from tiny_llm import ask, chat_request, collect, wait_until
 
 from angle_data.annotators.base import Reply
-from angle_data.annotators.registry import load_annotator
-from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.annotators.vllm_offline import (
+from angle_data.annotators.loaded.vllm_offline import (
     VLLMOffline,
 )
+from angle_data.annotators.registry import load_annotator
+from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.errors import AnnotatorError, InputError, MissingExtraError
 
 
@@ -184,7 +184,7 @@ def test_an_engine_that_fails_is_one_line_and_costs_its_chunk_only(calls, conten
 
 
 def test_without_vllm_the_error_names_the_install_command(monkeypatch):
-    monkeypatch.setattr("angle_data.annotators.vllm_offline.find_spec", lambda name: None)
+    monkeypatch.setattr("angle_data.annotators.loaded.vllm_offline.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'pip install -e "\.\[vllm\]"'):
         VLLMOffline(AnnotatorSpec("m", "offline", "tiny"))
 

@@ -63,7 +63,10 @@ def test_one_request_a_text_gives_a_candidate_for_each_degree(texts):
         again = label(config(texts, server, prompts="structured", limit=1, size=1))
         assert again.counts["asked"] == 2
     assert schema["required"] == ["5", "4", "3", "2", "1"]
-    assert (schema["additionalProperties"], schema["properties"]["4"]) == (False, {"type": "string"})
+    assert (schema["additionalProperties"], schema["properties"]["4"]) == (
+        False,
+        {"type": "string", "maxLength": 256},
+    )
     counts = done.counts
     assert [counts[name] for name in ("requests", "replied", "kept", "missing_degrees")] == [6, 6, 30, 0]
 

@@ -397,3 +397,13 @@ def test_requests_asked_anew_that_fail_are_failures(tmp_path):
         assert label(config(tmp_path, server, **again)).counts["kept"] == 6
         assert len(server.seen) == 2
     assert run_json(tmp_path)["finished"] is True
+
+
+@pytest.mark.parametrize(("texts", "warned"), [(4, False), (6, True)])
+def test_one_sentence_for_many_texts_and_words_of_the_prompt_are_noticed(tmp_path, caplog, texts, warned):
+    write_texts(tmp_path / "texts.jsonl", texts)
+    said = ["All is well here.", "Keep the terms of its field and sound like someone who works in it."]
+    with FakeOpenAI(lambda body: json.dumps({"sentences": said})) as server:
+        counts = label(config(tmp_path, server, prompts="structured", polarity="synonym")).counts
+    assert (counts["kept"], counts["rejected"]) == (texts, {"echo_prompt": texts})
+    assert (f"'all is well here' answers {texts} texts" in caplog.text) == warned

@@ -26,9 +26,21 @@ OPTIONS = {
 }
 
 
-def _record(**call):
+def record(**call):
+    """Write a call down."""
     with Path(os.environ["FAKE_VLLM_CALLS"]).open("a") as stream:
         stream.write(json.dumps(call) + "\n")
+
+
+def obey(prompt):
+    """Do what a prompt says: die, break, or wait for a file."""
+    if "[die]" in prompt:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "[break]" in prompt:
+        raise KeyError("a defect")
+    if waited := re.search(r"wait for ([\w/-]+)", prompt):
+        while not Path(waited[1]).exists():
+            time.sleep(0.02)
 
 
 def _refusal():
@@ -74,7 +86,7 @@ class LLM:
             raise RuntimeError(
                 "Engine core initialization failed. See root cause above. Failed core proc(s): {}"
             )
-        _record(start=options)
+        record(start=options)
         print("a banner on stdout")
         self.chat_template = None
         self.model_config = SimpleNamespace(max_model_len=options["max_model_len"])
@@ -84,7 +96,7 @@ class LLM:
             _Tokenizer.chat_template = None
         # Like the real engine, a process of its own.
         self.core = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-        _record(core=self.core.pid, worker=os.getpid())
+        record(core=self.core.pid, worker=os.getpid())
 
     def get_tokenizer(self):
         return _Tokenizer()
@@ -97,19 +109,10 @@ class LLM:
         prompts = [conversation[-1]["content"] for conversation in messages]
         if any("forbidden" in prompt for prompt in prompts):
             raise _refusal()("that is\nforbidden")
-        _record(chat=prompts, params=[vars(params) for params in sampling_params])
+        record(chat=prompts, params=[vars(params) for params in sampling_params])
         for prompt in prompts:
-            self._obey(prompt)
+            obey(prompt)
         return [self._output(*each) for each in zip(prompts, sampling_params, strict=True)]
-
-    def _obey(self, prompt):
-        if "[die]" in prompt:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if "[break]" in prompt:
-            raise KeyError("a defect")
-        if waited := re.search(r"wait for ([\w/-]+)", prompt):
-            while not Path(waited[1]).exists():
-                time.sleep(0.02)
 
     def _output(self, prompt, params):
         text = f"{prompt} #{params.seed}"

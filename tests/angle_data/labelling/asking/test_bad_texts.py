@@ -68,7 +68,10 @@ def test_texts_that_get_no_reply_are_set_aside_and_the_run_ends_well(tmp_path, c
         assert f"set aside as refused or failing again and again, most with {kind}: " in caplog.text
         assert [source for source, _, _ in reasons(tmp_path)] == [f"{i:04d}" for i in texts]
         assert {raw.partition(":")[0] for *_, raw in reasons(tmp_path)} == {kind}
+        spent = json.loads((tmp_path / "run/run.json").read_text())["tokens"]["prompt_tokens"]
+        assert spent == 10 * (COUNT - len(texts)) + (28 * len(texts) if fault.kind == "shape" else 0)
         assert label(config(tmp_path, server)).counts["asked"] == 0
+        assert json.loads((tmp_path / "run/run.json").read_text())["tokens"]["prompt_tokens"] == spent
     with FakeOpenAI() as server:
         counts = label(config(tmp_path, server, retry_rejected=True)).counts
     assert (counts["asked"], counts["replied"], counts["rejected"]) == (len(texts), COUNT, {})

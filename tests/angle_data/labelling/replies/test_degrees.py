@@ -208,6 +208,7 @@ def test_partial_replies_and_reasons(raw, kept, dropped):
         (cut(lines("{d}: {s}")), None, without(1), [(1, "truncated", "Backups are ke")]),
         (json.dumps(KEYS)[:-37], "length", without(1), []),
         ("", "length", {}, [(None, "truncated", "")]),
+        ('{"5": "", "4": ""', "length", {}, [(5, "truncated", ""), (4, "truncated", "")]),
         ("Sure! Here are", "length", {}, [(None, "truncated", "Sure! Here are")]),
         ("<think>A 5 could", "length", {}, [(None, "truncated", "<think>A 5 could")]),
     ],

@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from angle_data.labelling.replies.parse import REASONS, parse_reply
+from angle_data.text import longest_answer
 
 SOURCE = "Failover to the standby took nine minutes."
 A, B = (
@@ -293,6 +294,19 @@ def test_refusals_give_no_sentence(raw):
 
 
 @pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("I'm sorry, but I can't assist with that.", False),
+        ("I cannot help you with this.", False),
+        ("I can't answer the phone at night.", True),
+    ],
+)
+def test_where_the_source_speaks_as_i_a_refusal_is_one_that_shares_nothing_with_it(said, kept):
+    found = parse(f"1. {said}", source="I always answer the phone at night.")
+    assert [*found.sentences, *(reason for reason, _ in found.rejected)] == [said if kept else "refusal"]
+
+
+@pytest.mark.parametrize(
     "raw",
     [
         f"I cannot generate exact opposites, but these come close:\n1. {A}\n2. {B}",
@@ -417,6 +431,71 @@ def test_what_stands_beside_the_sentences_of_json_is_listed(value, kept, beside)
 def test_a_full_stop_after_the_closing_quotation_mark_is_the_sentence_s_own():
     assert parse(f'1. "{A[:-1]}".\n2. “{B[:-1]}”.').sentences == (A, B)
     assert parse(f'1. "{A[:-1]}"\n2. “{B[:-1]}”').sentences == (A[:-1], B[:-1])
+
+
+PROMPT = """Write {size} sentences that say exactly the same as the sentence at the end.
+
+- Keep the terms of its field and sound like someone who works in it.
+- Keep every fact: names, numbers, units.
+
+Sentence: {text}"""
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Keep the terms of its field and sound like someone.", False),
+        ("keep every fact: names; numbers; units", False),
+        ("As the sentence.", True),  # too few words to tell
+        (A, True),
+    ],
+)
+@pytest.mark.parametrize("layout", ['{{"sentences": ["{}"]}}', "1. {}"])
+def test_what_stands_in_the_prompt_and_not_in_the_source_is_no_sentence(said, kept, layout):
+    found = parse_reply(layout.format(said), source=SOURCE, finish_reason="stop", size=2, prompt=PROMPT)
+    assert [*found.sentences, *(reason for reason, _ in found.rejected)] == [said if kept else "echo_prompt"]
+    source = "We keep every fact, names, numbers, units and the like."
+    said = "Keep every fact, names, numbers, units!"
+    assert parse_reply(said, source=source, finish_reason="stop", size=2, prompt=PROMPT).sentences == (said,)
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        f'This sentence is "{SOURCE}"',
+        f"{SOURCE} This sentence contradicts the first one.",
+        "It is a variation of the original sentence.",
+        "This system can generate multiple sentences of the same kind.",
+        "The return of the standby is an antonym of its loss.",
+        f"{SOURCE} Sentence:",
+    ],
+)
+def test_talk_about_the_task_is_chatter_unless_the_source_speaks_of_sentences(talk):
+    assert parse(json.dumps([talk])).rejected == (("chatter", talk),)
+    legal = "The second sentence was suspended."
+    assert parse("The original sentence was suspended.", source=legal).sentences
+
+
+@pytest.mark.parametrize("label", ["The revised sentence: ", "Rewritten sentence: ", "A new sentence: "])
+def test_a_label_that_names_the_task_is_taken_off(label):
+    assert parse(f"1. {label}{A}\n2. {B}").sentences == (A, B)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3.5])
+def test_a_source_that_is_given_back_again_and_again_is_an_echo(times):
+    said = f"{SOURCE} " * int(times) + SOURCE[: int(len(SOURCE) * (times % 1))]
+    assert parse(json.dumps([said.strip()])).rejected == (("echo_source", said.strip()),)
+
+
+def test_a_string_that_fills_its_schema_was_cut_off():
+    long = ("the standby and " * 100)[: longest_answer(SOURCE)]
+    assert parse(json.dumps([long, A]), finish_reason="stop").sentences == (A,)
+    assert parse(json.dumps([long[1:], A]), finish_reason="stop").sentences == (long[1:].strip(), A)
+
+
+@pytest.mark.parametrize("raw", ['{"', "```", '```json\n{"', '{"sentences": [', '{"sentences": ["", "'])
+def test_a_reply_that_was_cut_before_its_first_sentence_was_cut(raw):
+    assert {reason for reason, _ in parse(raw, finish_reason="length").rejected} == {"truncated"}
 
 
 def test_a_repeated_prompt_and_a_made_up_next_task_are_echoes():

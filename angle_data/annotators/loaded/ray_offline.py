@@ -21,16 +21,10 @@ from itertools import islice
 from typing import Any
 
 from angle_data.annotators.base import ChatRequest, Failure, Reply, take_count
+from angle_data.annotators.loaded.vllm_offline import DEFAULT_CHUNK, VLLM, engine_arguments
+from angle_data.annotators.loaded.worker import ChunkServer, check_refusals, decode, encode
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
-from angle_data.annotators.vllm_offline import (
-    DEFAULT_CHUNK,
-    ChunkServer,
-    check_refusals,
-    decode,
-    encode,
-    engine_arguments,
-)
 from angle_data.errors import AnnotatorError, MissingExtraError
 
 log = logging.getLogger("angle.annotators")
@@ -82,7 +76,7 @@ class RayOffline:
                 outcomes = decode(answer)
                 for outcome in outcomes:
                     yield outcome
-                check_refusals(outcomes)
+                check_refusals(outcomes, VLLM.name)
         except asyncio.CancelledError:
             in_thread.is_abandoned = True  # it waits for a chunk; Ray and its processes end with this one
             raise
@@ -197,10 +191,10 @@ class _Engine:
     """What Ray Data runs in each actor: a batch of encoded chunks in, their encoded answers out."""
 
     def __init__(self, arguments: dict[str, Any]) -> None:
-        os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+        os.environ.update({**VLLM.environment, **os.environ})
         # Ray repeats an actor's stdout on ours, which is for results.
         os.dup2(2, 1)
-        self._server = ChunkServer(arguments)
+        self._server = ChunkServer(VLLM.name, VLLM.engine, arguments)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
         return {"answer": [self._server(str(chunk)) for chunk in batch["chunk"]]}

@@ -1,0 +1,219 @@
+"""Loads a checkpoint with vLLM on this machine and answers in chunks (`worker`)."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import Any
+
+from angle_data.annotators.base import ChatRequest, Failure, Reply, take_count
+from angle_data.annotators.loaded.worker import Kind, LoadedModel
+from angle_data.annotators.spec import AnnotatorSpec
+from angle_data.annotators.transport import one_line
+from angle_data.errors import AnnotatorError, InputError, MissingExtraError
+
+DEFAULT_CHUNK = 2048
+"""Prompts per call. Enough to keep a GPU full for most of the call; the price of a kill is one call."""
+
+_OURS = {
+    "model": "--checkpoint",
+    "tokenizer_revision": "--revision",
+    "revision": "--revision",
+    "hf_token": "the environment variable HF_TOKEN",
+}
+VLLM = Kind(
+    "vLLM",
+    "angle_data.annotators.loaded.vllm_offline:VLLMEngine",
+    log="vllm.log",
+    # The last line of a traceback, with or without the process name and time that vLLM puts before it:
+    # `(EngineCore pid=1) ERROR 11-21 [core.py:1] ValueError: no room`
+    cause=re.compile(r"^(?:.*\] )?([A-Za-z_][\w.]*(?:Error|Exception): .+)$", re.MULTILINE),
+    environment={"VLLM_NO_USAGE_STATS": "1"},
+)
+
+# What the hub's libraries say, in a dozen words each, of a model that is not there.
+_HUB = (
+    (
+        re.compile(r"gated|restricted|authoriz", re.IGNORECASE),
+        "it is gated; accept its licence on its page of the hub and set HF_TOKEN",
+    ),
+    (
+        re.compile(r"couldn't connect|cached|outgoing traffic|offline mode|not known", re.IGNORECASE),
+        "it is not on this machine and the hub cannot be reached; get it with `hf download`",
+    ),
+    (
+        re.compile(r"not a (?:valid model identifier|local folder)|repository not found", re.IGNORECASE),
+        "it is no folder here and no public model of the hub; correct the name",
+    ),
+)
+
+
+class VLLMOffline(LoadedModel):
+    """An annotator that loads `spec.checkpoint` itself; the model is loaded on the first request.
+
+    `spec.engine_options` are keyword arguments for `vllm.LLM` (tensor_parallel_size, gpu_memory_utilization,
+    max_model_len, dtype, quantization …), and `chunk`, the prompts per call.
+
+    Raises:
+        MissingExtraError: vLLM is not installed.
+        InputError: An option that cannot be used.
+    """
+
+    def __init__(self, spec: AnnotatorSpec) -> None:
+        # Not the package's metadata: the CPU build is published under another name.
+        if find_spec("vllm") is None:
+            raise MissingExtraError("--engine offline", "vllm")
+        options = dict(spec.engine_options)
+        chunk = take_count(options, "chunk", DEFAULT_CHUNK)
+        super().__init__(VLLM, engine_arguments(spec, options), chunk, spec.run)
+
+
+def engine_arguments(spec: AnnotatorSpec, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `vllm.LLM`: those of the user in `options`, on top of what labelling needs.
+
+    Prompts share their head, so prefix caching is on. White space between JSON tokens is off: small models
+    can fill a reply with it. `max_model_len` -1 is the longest context that fits into memory.
+
+    Raises:
+        InputError: An option that the user sets in another way.
+    """
+    for name, instead in _OURS.items():
+        if name in options:
+            raise InputError(f"--engine-option {name} cannot be set; use {instead}")
+    defaults = {
+        "enable_prefix_caching": True,
+        "max_model_len": -1,
+        "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
+    }
+    return {**defaults, **options, "model": spec.checkpoint, "revision": spec.revision}
+
+
+class VLLMEngine:
+    """A loaded model, from the arguments of `vllm.LLM`. Loading takes from seconds to minutes.
+
+    Raises:
+        MissingExtraError: vLLM is not installed.
+        InputError: An option that vLLM does not know.
+        AnnotatorError: The model cannot be loaded, or it has no chat template.
+    """
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        try:
+            from vllm import LLM
+        except ModuleNotFoundError:
+            raise MissingExtraError("loading a model", "vllm") from None
+        self._faulty: tuple[type[Exception], ...] = (ValueError,)
+        with suppress(ImportError):  # earlier versions have no error of their own for a faulty request
+            from vllm.exceptions import VLLMClientError
+
+            self._faulty = (ValueError, VLLMClientError)
+        try:
+            self._llm = LLM(**arguments)
+        except TypeError as error:
+            unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+            if unknown is None:
+                raise
+            raise InputError(
+                f"--engine-option {unknown[1]}: vLLM has no such option; see its engine arguments"
+            ) from None
+        # The loaders raise errors of a dozen libraries; every one means that the model is not there.
+        except Exception as error:
+            raise AnnotatorError(f"vLLM cannot load {arguments['model']}: {_why(error)}") from error
+        self._context = int(self._llm.model_config.max_model_len)
+        self._tokenizer = self._llm.get_tokenizer()
+        if not (getattr(self._tokenizer, "chat_template", None) or self._llm.chat_template):
+            raise AnnotatorError(
+                f"{arguments['model']} has no chat template, so it may not be a chat model; name one with "
+                "--engine-option chat_template=FILE"
+            )
+
+    def answer(self, requests: Sequence[ChatRequest]) -> list[Reply | Failure]:
+        """Answer a chunk in one call of vLLM; a request that cannot be asked costs none of the others.
+
+        Returns the outcomes in the order of the requests.
+        """
+        started = time.monotonic()
+        outcomes: dict[str, Reply | Failure] = {}
+        fitting = []
+        for request, tokens in zip(requests, self._prompt_lengths(requests), strict=True):
+            if tokens < self._context:
+                fitting.append(request)
+                continue
+            message = f"the prompt has {tokens} tokens, the model holds {self._context} with the reply"
+            outcomes[request.key] = Failure(request.key, "too_long", message)
+        # Neighbours with a common head find its blocks in the prefix cache before they are evicted.
+        fitting.sort(key=lambda request: [message["content"] for message in request.messages])
+        for request, output in self._chat(fitting):
+            failed, seconds = isinstance(output, Failure), time.monotonic() - started
+            outcomes[request.key] = output if failed else _outcome(request.key, output, seconds)
+        return [outcomes[request.key] for request in requests]
+
+    def _prompt_lengths(self, requests: Sequence[ChatRequest]) -> list[int]:
+        prompts = [
+            self._tokenizer.apply_chat_template(
+                list(request.messages),
+                chat_template=self._llm.chat_template,
+                add_generation_prompt=True,
+                tokenize=False,
+            )
+            for request in requests
+        ]
+        if not prompts:
+            return []
+        return [len(ids) for ids in self._tokenizer(prompts, add_special_tokens=False)["input_ids"]]
+
+    def _chat(self, requests: list[ChatRequest]) -> list[tuple[ChatRequest, Any]]:
+        """Return a vLLM output or a failure for each request.
+
+        vLLM checks every request before it starts on the first, and refuses all for the fault of one: the
+        faulty ones are found by halving.
+        """
+        if not requests:
+            return []
+        try:
+            outputs = self._llm.chat(
+                [list(request.messages) for request in requests],
+                [self._sampling(request) for request in requests],
+                use_tqdm=False,
+            )
+        except self._faulty as error:
+            if len(requests) > 1:
+                half = len(requests) // 2
+                return self._chat(requests[:half]) + self._chat(requests[half:])
+            return [(requests[0], Failure(requests[0].key, "refused", one_line(error)))]
+        return list(zip(requests, outputs, strict=True))
+
+    def _sampling(self, request: ChatRequest) -> Any:
+        """Return vLLM's parameters: the model's own defaults (top-p …), as its server has them, and ours."""
+        from vllm.sampling_params import StructuredOutputsParams
+
+        params = self._llm.get_default_sampling_params()
+        if request.sampling.temperature is not None:
+            params.temperature = request.sampling.temperature
+        params.max_tokens = request.sampling.max_tokens
+        params.seed = request.sampling.seed
+        if request.sampling.schema is not None:
+            params.structured_outputs = StructuredOutputsParams(
+                json=request.sampling.schema, disable_any_whitespace=True
+            )
+        return params
+
+
+def _why(error: Exception) -> str:
+    """Return why a model cannot be loaded, with a way out where it is about the hub."""
+    for pattern, why in _HUB:
+        if pattern.search(str(error)):
+            return f"{why}, name a folder or another model with --checkpoint, or a server with --base-url"
+    return one_line(error)
+
+
+def _outcome(key: str, output: Any, seconds: float) -> Reply | Failure:
+    (completion,) = output.outputs
+    if completion.finish_reason not in ("stop", "length"):
+        return Failure(key, "aborted", f"vLLM ended the reply early: {completion.finish_reason}")
+    prompt, reply = len(output.prompt_token_ids), len(completion.token_ids)
+    usage = {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply}
+    return Reply(key, completion.text, completion.finish_reason, usage, seconds)

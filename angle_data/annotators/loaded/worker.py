@@ -1,0 +1,306 @@
+"""Keeps a model in a process of its own, and asks it in chunks: one start for all requests, no server.
+
+A process of its own, because the engines print as they like, go on while a Ctrl-C in the terminal ends ours,
+and take their process along when memory runs out. What it prints goes to a log in the run folder. A kill
+loses at most one chunk.
+
+`LoadedModel` is the annotator. `ChunkServer` is the other end: it loads an `Engine` and answers encoded
+chunks, each a line of JSON. This module as a program serves them on stdin and stdout; `ray_offline` runs the
+same in the actors of a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from angle_data import errors
+from angle_data.annotators.base import ChatRequest, Failure, Reply, Sampling
+from angle_data.annotators.transport import one_line
+from angle_data.errors import AngleError, AnnotatorError
+from angle_data.resources import load_object
+
+log = logging.getLogger("angle.annotators")
+
+_END_S = 10.0
+_LOG_TAIL_BYTES = 200_000
+_ALIKE = 5
+
+
+class Engine(Protocol):
+    """A loaded model; made from its arguments, which may take minutes."""
+
+    def answer(self, requests: Sequence[ChatRequest]) -> list[Reply | Failure]:
+        """Answer a chunk, in the order of its requests; one that cannot be asked costs none of the others."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What the process of an engine is told and called.
+
+    `engine` is the "module:Class" of the `Engine`, `log` the file that takes what it prints. `cause` finds
+    the errors in that log, the text in its last group. `environment` is for the process, unless set already.
+    """
+
+    name: str
+    engine: str
+    log: str
+    cause: re.Pattern[str]
+    environment: Mapping[str, str]
+
+
+class LoadedModel:
+    """An annotator around a model of a `kind`, from the engine's `arguments`; loaded on the first request.
+
+    `chunk` requests go to it at a time. `run` is the folder of the log, None for none.
+    """
+
+    def __init__(self, kind: Kind, arguments: Mapping[str, Any], chunk: int, run: Path | None) -> None:
+        self._kind, self._arguments, self._chunk, self._run = kind, arguments, chunk, run
+        self._worker: _Worker | None = None
+
+    async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
+        """Answer chunk by chunk, each in the order of its requests.
+
+        Raises:
+            InputError: The engine does not know one of the options.
+            AnnotatorError: The model cannot be loaded, all is refused alike, or the engine failed.
+        """
+        source = iter(requests)
+        latest: list[Reply | Failure] = []
+        while chunk := list(islice(source, self._chunk)):
+            try:
+                outcomes = await asyncio.to_thread(self._ask, chunk)
+            except asyncio.CancelledError:
+                self.close()  # ends the chunk, and with it the thread that waits for it
+                raise
+            for outcome in outcomes:
+                yield outcome
+            # One refusal says nothing of the others.
+            latest = outcomes if self._chunk > 1 else [*latest, *outcomes][-_ALIKE:]
+            if self._chunk > 1 or len(latest) == _ALIKE:
+                check_refusals(latest, self._kind.name)
+
+    def close(self) -> None:
+        """End the engine at once; what is being answered is lost. The next request loads the model anew."""
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker = None
+
+    def _ask(self, chunk: list[ChatRequest]) -> list[Reply | Failure]:
+        try:
+            if self._worker is None:
+                started = time.monotonic()
+                log.info("loading %s with %s", self._arguments["model"], self._kind.name)
+                self._worker = _Worker(self._kind, self._arguments, self._run)
+                self._worker.exchange(encode([]))
+                log.info("loaded in %.0f s", time.monotonic() - started)
+            return self._worker.exchange(encode(chunk))
+        except AngleError:
+            self.close()  # it would give the same error again, and hold its memory
+            raise
+
+
+class _Worker:
+    """The process with the engine, in a session of its own: signals of the terminal do not reach it."""
+
+    def __init__(self, kind: Kind, arguments: Mapping[str, Any], run: Path | None) -> None:
+        self._kind = kind
+        self._log: IO[bytes] | None = None  # to our stderr
+        self._log_place = ""
+        if not log.isEnabledFor(logging.DEBUG):
+            path = run and run / kind.log
+            self._log = path.open("w+b") if path else tempfile.TemporaryFile()  # noqa: SIM115 - see _end
+            self._log_place = f" (more in {path})" if path else ""
+        self._process = subprocess.Popen(
+            # -P: a folder named vllm or torch in the working directory is not meant.
+            [sys.executable, "-P", "-m", __spec__.name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            start_new_session=True,
+            env={**kind.environment, **os.environ},
+        )
+        self._finalizer = weakref.finalize(self, _end, self._process, self._log)
+        self._send(json.dumps([kind.name, kind.engine, arguments]))
+
+    def exchange(self, chunk: str) -> list[Reply | Failure]:
+        """Send an encoded chunk and wait for its outcomes.
+
+        Raises:
+            AngleError: The engine could not be loaded, or it failed.
+        """
+        self._send(chunk)
+        assert self._process.stdout is not None
+        name, answer = self._kind.name, self._process.stdout.readline()
+        if not answer.endswith(b"\n"):
+            status, message = (
+                self._process.wait(),
+                f"the {name} process was killed, perhaps for want of memory",
+            )
+            if status != -signal.SIGKILL:
+                cause = self._cause()
+                message = f"the {name} process ended with status {status}" + (f": {cause}" if cause else "")
+            raise AnnotatorError(message + self._log_place)
+        try:
+            return decode(answer)
+        except AnnotatorError as error:
+            cause = self._cause() if SEE_LOG in str(error) else None
+            message = f"{name} cannot load the model: {cause}" if cause else str(error)
+            raise type(error)(message + self._log_place) from None
+
+    def kill(self) -> None:
+        """End the worker and all it started, without waiting for anything."""
+        _kill(self._process)
+        self._finalizer()
+
+    def _send(self, line: str) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # the worker has died; reading its answer finds out why
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+
+    def _cause(self) -> str | None:
+        """Return the first error in the log that is not the consequence of another."""
+        if self._log is None:
+            return None
+        self._log.seek(max(self._log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES, 0))
+        for found in self._kind.cause.finditer(self._log.read().decode(errors="replace")):
+            if SEE_LOG not in found[0]:
+                return one_line(found[found.lastindex or 0])
+        return None
+
+
+SEE_LOG = "root cause above"
+"""What the message of an engine holds whose cause stands in its log only."""
+
+
+def _end(process: subprocess.Popen[bytes], output: IO[bytes] | None) -> None:
+    """Let an idle worker go, and make sure that it went."""
+    for stream in (process.stdin, process.stdout, output):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_END_S)
+    _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    # The group, not the process alone: vLLM's own processes are in it and may live on.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+class ChunkServer:
+    """Answers encoded chunks; loads the model on the first, which may be empty, and after an error never.
+
+    `name` is the engine's for people, `engine` its "module:Class".
+    """
+
+    def __init__(self, name: str, engine: str, arguments: Mapping[str, Any]) -> None:
+        self._name, self._class, self._arguments = name, engine, arguments
+        self._engine: Engine | None = None
+        self._error: dict[str, str] | None = None
+
+    def __call__(self, line: str) -> str:
+        """Return the encoded answer to an encoded chunk; errors of the engine travel as answers."""
+        if self._error is None:
+            try:
+                self._engine = self._engine or load_object(self._class)(self._arguments)
+                assert self._engine is not None
+                outcomes = self._engine.answer([_request(row) for row in json.loads(line)])
+                return json.dumps({"outcomes": list(map(asdict, outcomes))})
+            except AngleError as error:
+                self._error = {"error": type(error).__name__, "message": str(error)}
+            except Exception as error:
+                # A defect of the model's code or of its engine: the log has its traceback, the user one line.
+                log.exception("%s failed", self._name)
+                self._error = {
+                    "error": "AnnotatorError",
+                    "message": f"{self._name} failed: {one_line(error)}",
+                }
+        return json.dumps(self._error)
+
+
+def encode(requests: Iterable[ChatRequest]) -> str:
+    """Return a chunk as one line, without its end."""
+    return json.dumps([asdict(request) for request in requests])
+
+
+def _request(row: dict[str, Any]) -> ChatRequest:
+    changed = {"messages": tuple(row["messages"]), "sampling": Sampling(**row["sampling"])}
+    return ChatRequest(**(row | changed))
+
+
+def decode(line: str | bytes) -> list[Reply | Failure]:
+    """Return the outcomes of an encoded answer, in the order of the chunk.
+
+    Raises:
+        AngleError: The error that the engine ended with.
+    """
+    answer: dict[str, Any] = json.loads(line)
+    if "error" in answer:
+        kind: type[AngleError] = getattr(errors, answer["error"], AnnotatorError)
+        raise kind.__new__(kind, answer["message"])  # complete; some classes build theirs from parts
+    return [Failure(**fields) if "kind" in fields else Reply(**fields) for fields in answer["outcomes"]]
+
+
+def check_refusals(outcomes: list[Reply | Failure], name: str) -> None:
+    """End a run that gets nothing but the same refusal from the engine of this name.
+
+    Raises:
+        AnnotatorError: All was refused for the same reason.
+    """
+    refusals = [outcome for outcome in outcomes if isinstance(outcome, Failure) and outcome.kind == "refused"]
+    if len(refusals) == len(outcomes) and len({refusal.message for refusal in refusals}) == 1:
+        raise AnnotatorError(f"{name} refuses every request: {refusals[0].message}")
+
+
+def main() -> None:
+    """Serve the process on the other end of stdin and stdout until it closes them."""
+    # What engines and their libraries print must not mix with the answers: it goes to stderr.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    server = ChunkServer(*json.loads(sys.stdin.readline()))
+    working = threading.Event()
+    chunks: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(sys.stdin, chunks, working), daemon=True).start()
+    while (chunk := chunks.get()) is not None:
+        answer = server(chunk)
+        working.clear()  # before the answer is out: the next chunk may follow at once
+        answers.write(answer + "\n")
+        answers.flush()
+
+
+def _read(source: IO[str], chunks: queue.SimpleQueue[str | None], working: threading.Event) -> None:
+    for line in source:
+        working.set()
+        chunks.put(line)
+    # Nobody waits for the answer any more, and the engine's own processes would outlive this one.
+    if working.is_set() and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    chunks.put(None)
+
+
+if __name__ == "__main__":
+    main()
