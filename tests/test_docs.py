@@ -111,7 +111,6 @@ def test_the_notebook_is_executed_and_names_no_machine():
 
 def test_the_cells_of_the_notebook_run(tmp_path, tiny_model_dir, monkeypatch):
     """With a tiny random backbone in place of MiniLM."""
-    from test_docs_commands import without_waiting
 
     (tmp_path / "cloud-ops").symlink_to(ROOT / "examples" / "cloud-ops")
     monkeypatch.chdir(tmp_path)
@@ -121,7 +120,7 @@ def test_the_cells_of_the_notebook_run(tmp_path, tiny_model_dir, monkeypatch):
     names: dict = {}
     for cell in json.loads(NOTEBOOK.read_text())["cells"]:
         if cell["cell_type"] == "code":
-            exec(compile(without_waiting("".join(cell["source"])), "notebook", "exec"), names)
+            exec(compile("".join(cell["source"]), "notebook", "exec"), names)
     assert len(names["pairs"].to_dataset()["train"]) > 300
     assert (tmp_path / "runs/notebook/model/report.html").is_file()
     assert names["embeddings"].shape[0] == 3

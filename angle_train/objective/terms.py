@@ -59,8 +59,8 @@ def published_angle_similarity(emb1: Tensor, emb2: Tensor) -> Tensor:
     Rows are read as complex vectors (first half real, second half imaginary part). Dividing them as in
     Eq. 5 and summing over the dimensions before the absolute value, as the released loss does, gives the
     real plus the imaginary part of the normalised complex inner product. It grows with similarity, but
-    depends on the order of the two texts, and its maximum lies at cos = 0.707; see `angle_mode` in the
-    README. Needs an even D.
+    depends on the order of the two texts, and its maximum lies at cos = 0.707; see docs/maths.md. Needs
+    an even D.
     """
     (a, b), (c, d) = _unit(emb1).chunk(2, dim=-1), _unit(emb2).chunk(2, dim=-1)
     real = (a * c + b * d).sum(dim=-1)
