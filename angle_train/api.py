@@ -170,8 +170,8 @@ def fit(
         raise InputError("nothing to train on: give data, or human, or both")
     check_inputs(given.values(), [backbone])
     from angle_data.locking import check_free
-    from angle_train.train.checkpoints import HIDDEN, check_out
     from angle_train.train.processes import process_count
+    from angle_train.train.run_directory import HIDDEN, check_out
 
     if process_count() == 1:  # of several processes the first takes the directory
         check_out(out)

@@ -217,7 +217,7 @@ def search_recipe(
 
     chosen, reason = choose_recipe(recipe, data)
     from angle_data.locking import check_free
-    from angle_train.train.checkpoints import HIDDEN
+    from angle_train.train.run_directory import HIDDEN
 
     check_free(out / HIDDEN)
     from angle_train.grid import GridConfig, grid_table, search

@@ -31,10 +31,10 @@ from angle_train.report.result import mean_spearman
 from angle_train.report.text import Table, aligned, interval_text
 from angle_train.run import FitConfig, fingerprint, load_at_length, load_data, load_for_run, untouched
 from angle_train.train.arguments import Schedule
-from angle_train.train.checkpoints import HIDDEN, RunDirectory, check_out
 from angle_train.train.choosing import Choice, Columns, climb, resampled, what_pairs_show
 from angle_train.train.processes import process_count
 from angle_train.train.ranges import SPACE, Range, draw_trials, usable
+from angle_train.train.run_directory import HIDDEN, RunDirectory, check_out
 from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, TrainOptions, train
 from angle_train.train.watch import memory_errors_in_one_line
 

@@ -59,11 +59,11 @@ from angle_train.train.arguments import (
     resolve_precision,
     tracker_folder,
 )
-from angle_train.train.checkpoints import HIDDEN, RunDirectory
 from angle_train.train.choosing import climb, resampled, what_pairs_show
 from angle_train.train.folds import cross_fit
 from angle_train.train.merging import blend, blended, shares_to_try, snapshot
 from angle_train.train.processes import connect, on_first
+from angle_train.train.run_directory import HIDDEN, RunDirectory
 from angle_train.train.trainer import DevEvaluator, Training, TrainOptions, restore, train
 from angle_train.train.watch import disk_errors_in_one_line, memory_errors_in_one_line
 

@@ -8,7 +8,7 @@ from angle_train.evaluation.bootstrap import Difference, Interval
 from angle_train.evaluation.compare import Result, View
 from angle_train.evaluation.seeds import SeedTest
 from angle_train.evaluation.suite import Evaluation
-from angle_train.report.levels import level_of
+from angle_train.report.comparisons import level_of
 from angle_train.report.result import NAMING_NOTES, DataNote, FitReport
 
 BETTER, WORSE, SAME = (0.05, 0.01, 0.09), (-0.05, -0.09, -0.01), (0.01, -0.02, 0.04)

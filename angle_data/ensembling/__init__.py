@@ -14,6 +14,6 @@ Read in this order:
 - `graders`: which graders are believed, and what is said about their grades
 - `scale`: what was asked for and what graders saw, as one level from 0 to 5
 - `labels`: polarity, degree and level to label and score; random pairs
-- `splits`: which sources share a split
+- `groups`: which sources share a split
 - `report`: the counts on the terminal, `report.json` and the card
 """

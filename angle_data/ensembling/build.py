@@ -17,11 +17,11 @@ from angle_data.disjoint import DisjointSets
 from angle_data.ensembling.config import ANTONYM_SCORES, EnsembleConfig
 from angle_data.ensembling.given import Screened, read_given, screen_given
 from angle_data.ensembling.graders import Judgement, read_grading
+from angle_data.ensembling.groups import group_sources
 from angle_data.ensembling.labels import label_choice, label_given, random_pairs
 from angle_data.ensembling.read import Source, group_by_source, peer_grades, read_runs
 from angle_data.ensembling.report import EnsembleSummary, make_card, make_report, rejected_rows, summarise
 from angle_data.ensembling.scale import Scale
-from angle_data.ensembling.splits import group_sources
 from angle_data.ensembling.strategies import Choice, Outcome, cap, load_strategy, synonym_sets
 from angle_data.errors import InputError
 from angle_data.jsonl import replace_file, write_jsonl

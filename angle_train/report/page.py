@@ -20,8 +20,14 @@ from scipy.stats import rankdata
 from angle_data.jsonl import replace_file
 from angle_train.evaluation.compare import SPEARMAN, Result, View
 from angle_train.evaluation.suite import Evaluation
+from angle_train.report.comparisons import (
+    DEFINITION,
+    level_of,
+    level_sentence,
+    misled_sentence,
+    power_sentences,
+)
 from angle_train.report.figures import fifths, interval_panel, learning_curve_panel, sample, scatter_panels
-from angle_train.report.levels import DEFINITION, level_of, level_sentence, misled_sentence, power_sentences
 from angle_train.report.result import BACKBONE, NAMING_NOTES, TUNED, FitReport
 from angle_train.report.text import Compared, advice, compared_line, notes_on, table_of, tone
 

@@ -19,7 +19,7 @@ from angle_train.data.splits import RunData
 from angle_train.evaluation.compare import Result, View, compare
 from angle_train.evaluation.similarity import Embedder, check_finite, pair_similarity, spearman
 from angle_train.recipe import Recipe
-from angle_train.report.levels import Level, level_of, level_sentence, misled_sentence, power_sentences
+from angle_train.report.comparisons import Level, level_of, level_sentence, misled_sentence, power_sentences
 from angle_train.report.text import Compared, advice, compared_line, short_name, tone
 from angle_train.train.arguments import resolve_precision
 from angle_train.train.processes import process_count

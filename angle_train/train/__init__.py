@@ -5,7 +5,7 @@ In reading order:
 `arguments`: a recipe's `[training]` section as the trainer's settings, among them that the last checkpoint
     and the one with the best dev score are kept; precision, trackers.
 `watch`: the learning curve, early stopping, interruption, and running out of memory or disk.
-`checkpoints`: the output directory of a run: new, interrupted or finished; its checkpoints.
+`run_directory`: the output directory of a run: new, interrupted or finished; its checkpoints.
 `choosing`: the one rule by which a checkpoint, a share of the backbone, the backbone itself or a trial of a
     grid is chosen: the simplest, unless held-out pairs surely say otherwise.
 `merging`: mixing the backbone into the tuned weights.

@@ -22,10 +22,10 @@ from angle_train.data.splits import cut, shared_texts, together
 from angle_train.evaluation.similarity import spearman
 from angle_train.recipe import Recipe
 from angle_train.train.arguments import Schedule
-from angle_train.train.checkpoints import RunDirectory
 from angle_train.train.choosing import Choice, choose, what_pairs_show
 from angle_train.train.merging import shares_to_try, snapshot
 from angle_train.train.processes import on_first
+from angle_train.train.run_directory import RunDirectory
 from angle_train.train.trainer import NO_PATIENCE, DevEvaluator, train
 
 log = logging.getLogger("angle.fit")

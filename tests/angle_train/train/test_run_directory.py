@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from angle_data.errors import InputError
-from angle_train.train.checkpoints import RunDirectory
+from angle_train.train.run_directory import RunDirectory
 
 PARTS = {"recipe": "", "training pairs": "a"}
 

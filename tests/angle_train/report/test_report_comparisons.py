@@ -8,7 +8,7 @@ import pytest
 from report_examples import BETTER, SAME, result, view
 
 from angle_train.evaluation.compare import View
-from angle_train.report.levels import (
+from angle_train.report.comparisons import (
     Level,
     level_of,
     level_sentence,
