@@ -13,7 +13,8 @@ an annotator, concat, vote or principled, LABELS is binary, ordinal or graded; `
 annotator-d's degrees and grader-e's grades (of mined pairs on stsb). All have the same number of
 random pairs; of other pairs all have as many as the smallest, each source and polarity giving up its share.
 
-With --flip, sentences drawn by hash get the other polarity (and a request of their own, so that no key gives
+With --replace annotator-b (cloud-ops), a world more has the replies of SmolLM2-135M, a real and very weak model,
+in place of that annotator's; the grades know none of them. With --flip, sentences drawn by hash get the other polarity (and a request of their own, so that no key gives
 them away) before anything is graded or built; the tables also show what that costs each data set.
 Other options: --seeds 1 2 3, --precision bf16 (faster on a CPU that has it). `stsb` needs
 $ANGLE_BENCH_DATA (README.md). Finished runs are kept in runs/benchmarks and not repeated.
@@ -63,6 +64,7 @@ DEFAULT = (
     *(f"principled-{labels}" for labels in LABELS),
 )
 EVERYTHING = "everything-graded"
+SMALL = "smollm2"
 OTHER = {"synonym": "antonym", "antonym": "synonym"}
 
 
@@ -88,6 +90,11 @@ def main() -> None:
     runs = candidates(task)
     flips = [None, arguments.flip] if arguments.flip else [None]
     worlds = [make_world(root, runs, flip, arguments.grades) for flip in flips]
+    if arguments.replace:
+        other = candidates(task, (SMALL,))[SMALL]
+        swapped = {name: other if name == arguments.replace else run for name, run in runs.items()}
+        name = f"{SMALL}-for-{arguments.replace}"
+        worlds.append(make_world(root, swapped, None, arguments.grades, name))
     wanted = arguments.only or DEFAULT
     names = ["principled-ordinal"] if arguments.detect else sorted({*wanted, *DEFAULT})
     built = {world.name: build_all(task, world, names) for world in worlds}
@@ -120,6 +127,7 @@ def parse_arguments() -> argparse.Namespace:
     names = [f"{name}-{labels}" for name in sets for labels in LABELS] + [EVERYTHING]
     parser.add_argument("--only", nargs="+", choices=names, metavar="SET-LABELS")
     parser.add_argument("--flip", type=parse_flip, metavar="ANNOTATOR:SHARE")
+    parser.add_argument("--replace", choices=ANNOTATORS, help="also with SmolLM2's replies in its place")
     parser.add_argument(
         "--grades", type=Path, metavar="FILE", help="grades of an LLM, in place of simulated ones"
     )
@@ -140,10 +148,10 @@ def parse_flip(text: str) -> tuple[str, float]:
 
 
 def make_world(
-    root: Path, runs: dict[str, Path], flip: tuple[str, float] | None, grades: Path | None
+    root: Path, runs: dict[str, Path], flip: tuple[str, float] | None, grades: Path | None, name: str = ""
 ) -> World:
     """Copy the candidates, swapping some, and grade them; what was done before is not done again."""
-    name = "clean" if flip is None else f"flip-{flip[0]}-{flip[1]:g}"
+    name = name or ("clean" if flip is None else f"flip-{flip[0]}-{flip[1]:g}")
     folder = root / name
     flipped: set[tuple[str, str]] = set()
     copies = {}
