@@ -13,9 +13,10 @@ an annotator, concat, vote or principled, LABELS is binary, ordinal or graded; `
 annotator-d's degrees and grader-e's grades (of mined pairs on stsb). All have the same number of
 random pairs; of other pairs all have as many as the smallest, each source and polarity giving up its share.
 
-With --replace annotator-b (cloud-ops), a world more has the replies of SmolLM2-135M, a real and very weak model,
-in place of that annotator's; the grades know none of them. With --flip, sentences drawn by hash get the other polarity (and a request of their own, so that no key gives
-them away) before anything is graded or built; the tables also show what that costs each data set.
+With --replace annotator-b (cloud-ops), one more world has the replies of SmolLM2-135M, a real and very weak
+model, in place of that annotator's; no grader has seen them. With --flip, sentences drawn by hash get the other
+polarity (and a request of their own, so that no key gives them away) before anything is graded or built. The
+tables also show what each costs each data set.
 Other options: --seeds 1 2 3, --precision bf16 (faster on a CPU that has it). `stsb` needs
 $ANGLE_BENCH_DATA (README.md). Finished runs are kept in runs/benchmarks and not repeated.
 """
@@ -98,14 +99,18 @@ def main() -> None:
     wanted = arguments.only or DEFAULT
     names = ["principled-ordinal"] if arguments.detect else sorted({*wanted, *DEFAULT})
     built = {world.name: build_all(task, world, names) for world in worlds}
+    for name in built.get(f"{SMALL}-for-{arguments.replace}", {}).copy():
+        if name.startswith(str(arguments.replace)):  # far fewer rows, and no other set's limit
+            del built[f"{SMALL}-for-{arguments.replace}"][name]
     detected = {world.name: detect(world) for world in worlds}
     results: list[dict[str, Any]] = []
     if not arguments.detect:
         rows = min(count(pairs) for sets in built.values() for pairs in sets.values())
         print(f"\neach data set: {rows} pairs besides the random ones")
         for seed, world, data in itertools.product(arguments.seeds, worlds, wanted):
-            pairs = subsample(built[world.name][data], rows)
-            results += run(task, recipe, world, data, pairs, seed)
+            if data in built[world.name]:
+                pairs = subsample(built[world.name][data], rows)
+                results += run(task, recipe, world, data, pairs, seed)
         tables(results, lambda row: f"{row['data']} ({row['world']})")
         for world in worlds[1:]:
             print_losses(results, world.name)
