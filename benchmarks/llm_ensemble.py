@@ -14,9 +14,9 @@ annotator-d's degrees and grader-e's grades (of mined pairs on stsb). All have t
 random pairs; of other pairs all have as many as the smallest, each source and polarity giving up its share.
 
 With --replace annotator-b (cloud-ops), one more world has the replies of SmolLM2-135M, a real and very weak
-model, in place of that annotator's; no grader has seen them. With --flip, sentences drawn by hash get the other
-polarity (and a request of their own, so that no key gives them away) before anything is graded or built. The
-tables also show what each costs each data set.
+model, in place of that annotator's; no grader has seen them. With --flip, sentences drawn by hash get the
+other polarity (and a request of their own, so that no key gives them away) before anything is graded or
+built. The tables also show what each costs each data set.
 Other options: --seeds 1 2 3, --precision bf16 (faster on a CPU that has it). `stsb` needs
 $ANGLE_BENCH_DATA (README.md). Finished runs are kept in runs/benchmarks and not repeated.
 """
