@@ -326,9 +326,11 @@ def beside_loop(function: Callable[[], Value]) -> Value:
     from concurrent.futures import ThreadPoolExecutor, wait
 
     try:
-        asyncio.get_running_loop()
+        running = bool(asyncio.get_running_loop())
     except RuntimeError:
-        return function()
+        running = False
+    if not running:
+        return function()  # outside the except clause: its errors are not about the loop
     relay, context = _Relay(), contextvars.copy_context()
     context.run(_relay.set, relay)
     with ThreadPoolExecutor(1, thread_name_prefix="angle") as pool:

@@ -120,7 +120,7 @@ def fit_model(
     Example: angle-train fit --data pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2
     --dev dev.jsonl --test test.jsonl --out model
 
-    On several GPUs: torchrun --nproc-per-node 4 -m angle_train.cli fit …
+    On several GPUs: torchrun --nproc-per-node 4 -m angle_train fit …
     """
     if not data and not human:
         raise typer.BadParameter("give --data, or --human, or both", param_hint="--data")

@@ -163,7 +163,7 @@ def search(config: GridConfig) -> GridResult:
     if run.recipe.training.average_with_backbone:
         log.info("trials are compared before the backbone is mixed in; fit does that with what is found")
     with memory_errors_in_one_line(), hold(out / HIDDEN):
-        directory = RunDirectory(out, _fingerprint(config, data))
+        directory = RunDirectory(out, _fingerprint(config, data), ("trials", "grid.json", "recipe.toml"))
         directory.claim(directory.status(overwrite=run.overwrite), overwrite=run.overwrite)
         result = _Grid(config, data, directory.trials).finish()
         with replace_file(out / "grid.json") as stream:

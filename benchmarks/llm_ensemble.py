@@ -299,7 +299,7 @@ def print_losses(results: Sequence[dict[str, Any]], flipped: str) -> None:
     }
     losses: dict[str, dict[str, list[float]]] = {}
     for (*key, world), value in values.items():
-        if world == "clean":
+        if world == "clean" and (*key, flipped) in values:
             pairs, role, data, _ = key
             lost = value - values[(*key, flipped)]
             losses.setdefault(f"{pairs} ({role})", {}).setdefault(data, []).append(lost)

@@ -105,7 +105,7 @@ def test_the_tree_names_what_is_there():
 def test_the_notebook_is_executed_and_names_no_machine():
     cells = [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
-    assert "Tuning helped" in json.dumps([cell["outputs"] for cell in cells])
+    assert "use it" in json.dumps([cell["outputs"] for cell in cells])  # the verdict's first sentence
     assert not re.search(r"/(?:home|tmp|work|root|Users|opt)/", NOTEBOOK.read_text())
 
 

@@ -107,7 +107,7 @@ def price_of(spec: AnnotatorSpec) -> Price | None:
         InputError: `max_usd` is set and the price is not known, or the file of `prices` cannot be used.
     """
     price = Price(*spec.price) if spec.price is not None else _listed_price(spec)
-    if price is None and spec.max_usd is not None:
+    if price is None and spec.max_usd is not None and spec.paid:
         address = spec.base_urls[0] if spec.base_urls else "the OpenAI API"
         raise InputError(
             f"--max-usd needs a price, and that of {spec.checkpoint!r} at {address} is not known: give "

@@ -38,9 +38,8 @@ def _as_table(summary: EnsembleSummary) -> str:
         ("dropped", _counts(summary.dropped) or "none"),
     ]
     if summary.near_copies:
-        rows.append(
-            ("near copies", f"{summary.near_copies} antonyms kept that hardly differ from their text")
-        )
+        copies = "antonyms that differ from their text in a word or two, as --prompts contrast asks"
+        rows.append(("near copies", f"{summary.near_copies} {copies}"))
     if summary.flipped:
         rows.append(("flipped", f"{summary.flipped} of those kept: now with the other polarity"))
     for name, counts in summary.annotators.items():

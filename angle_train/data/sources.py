@@ -86,7 +86,7 @@ def dataset_splits(spec: str) -> list[str]:
 def stated_purpose(spec: str) -> str | None:
     """Return what a source says its pairs are for, see `records.PURPOSES`; None if it does not.
 
-    `angle-data ensemble --purpose` writes it into every row, and the first one is read.
+    `angle-data ensemble --purpose` writes it into every row, and the first one is read: files may be large.
 
     Raises:
         InputError: The source cannot be read.
@@ -100,7 +100,7 @@ def stated_purpose(spec: str) -> str | None:
 def labels_usd(spec: str) -> float:
     """Return what the labels of a dataset directory cost, by the report beside it; 0 if that is not known.
 
-    That is what annotators' runs and graders' together cost.
+    That is what annotators' runs and graders' together cost: a part of it would understate them.
     """
     if spec.startswith(HUB_PREFIX) or not Path(spec).is_dir():
         return 0.0

@@ -45,7 +45,7 @@ def connect(device: str | None = None) -> Iterator[None]:
     if os.environ.get(_FSDP_ASKED, "").lower() not in ("", "0", "false", "none", "no"):
         raise InputError(
             f"{_FSDP_ASKED}: a model cannot be divided among processes (FSDP) here; start data-parallel "
-            "processes (DDP) with torchrun --nproc-per-node N -m angle_train.cli fit …"
+            "processes (DDP) with torchrun --nproc-per-node N -m angle_train fit …"
         )
     if process_count() == 1:
         yield

@@ -9,7 +9,7 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -36,10 +36,13 @@ class RunDirectory:
         path: The directory.
         fingerprint: What decides the run (recipe, data, backbone), as texts by part, see
             `recipe.changed_parts`.
+        files: Names of all that a grid writes here, and so may replace; a run of `fit`, with none named,
+            takes the whole directory.
     """
 
     path: Path
     fingerprint: Mapping[str, str]
+    files: Sequence[str] = ()
 
     @property
     def checkpoints(self) -> Path:
@@ -58,6 +61,9 @@ class RunDirectory:
         """
         check_out(self.path)
         state = self._state()
+        if state and state.get("grid", False) != bool(self.files):
+            found, other = ("a run of fit", "the grid") if self.files else ("a grid", "the run")
+            raise InputError(f"--out {self.path} holds {found}; give another directory to {other}")
         if not state or (overwrite and not self._goes_on()):
             return "new"
         finished = state["status"] == "finished"
@@ -86,7 +92,7 @@ class RunDirectory:
         self._write("interrupted", overwrite=overwrite or goes_on)
         if overwrite and there and not goes_on:
             for item in self.path.iterdir():
-                if item.name == HIDDEN:  # the caller holds the lock
+                if item.name == HIDDEN or (self.files and item.name not in self.files):  # the lock is held
                     continue
                 if item.is_dir():
                     shutil.rmtree(item)
@@ -144,6 +150,7 @@ class RunDirectory:
 
     def _write(self, status: Status, *, overwrite: bool) -> None:
         state = {"status": status, "fingerprint": dict(self.fingerprint), "overwrite": overwrite}
+        state |= {"grid": True} if self.files else {}
         with replace_file(self._state_file) as stream:
             json.dump(state, stream, indent=1)
 
@@ -159,7 +166,9 @@ def check_out(path: Path) -> None:
     if not path.is_dir() or (path / HIDDEN / _STATE_NAME).is_file():
         return
     if any(item.name != HIDDEN for item in path.iterdir()):
-        raise InputError(f"--out {path} is not empty and holds no earlier run; give another one")
+        raise InputError(
+            f"--out {path} is not empty and holds no earlier run to go on with; give another one"
+        )
 
 
 def _is_complete(checkpoint: Path) -> bool:

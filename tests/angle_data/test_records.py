@@ -7,7 +7,7 @@ from angle_data.records import Candidate, LabelledPair, Rejection, Text, check_p
 
 
 def test_records_survive_a_round_trip():
-    pair = LabelledPair("a", "b", 1, 1.0, 0.5, "synonym", "t1", ["x"], ["near_copy"])
+    pair = LabelledPair("a", "b", 1, 1.0, 0.5, "synonym", "t1", ["x"], ["near_copy"], purpose="topics")
     assert LabelledPair.from_dict(pair.to_dict(), "here") == pair
     assert list(pair.to_dict()) == [field.name for field in dataclasses.fields(LabelledPair)]
 

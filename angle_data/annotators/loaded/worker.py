@@ -94,9 +94,9 @@ class LoadedModel:
                 raise
             for outcome in outcomes:
                 yield outcome
-            # One refusal says nothing of the others.
-            latest = outcomes if self._chunk > 1 else [*latest, *outcomes][-_ALIKE:]
-            if self._chunk > 1 or len(latest) == _ALIKE:
+            # A few refusals say nothing of the others.
+            latest = [*latest, *outcomes][-max(_ALIKE, len(outcomes)) :]
+            if len(latest) >= _ALIKE:
                 check_refusals(latest, self._kind.name)
 
     def close(self) -> None:

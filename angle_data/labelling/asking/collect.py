@@ -122,7 +122,8 @@ class Collector:
     def _say_what_for(self) -> None:
         spec = self._spec
         loads = f"{spec.engine} to load {spec.checkpoint} (its log is in {self._job.run})"
-        asked = f"{', '.join(spec.base_urls) or 'the OpenAI API'}; it may be loading {spec.checkpoint}"
+        address = ", ".join(spec.base_urls) or "the OpenAI API"
+        asked = f"{address}; it may be loading {spec.checkpoint}, out of order, or limiting requests"
         what = loads if spec.loads else asked
         log.info("no answer for %.0f s: waiting for %s", self._silent_s, what)
 

@@ -150,7 +150,7 @@ def judge(
     kept: list[Judged] = []
     for index, piece in enumerate(pieces):
         sentence = _clean(piece.text, source) if piece.kind in ("marked", "line") else _unwrap(piece.text)
-        full = piece.kind == "structured" and len(piece.text) >= longest_answer(source)
+        full = piece.kind == "structured" and len(piece.text) == longest_answer(source)  # what schemas allow
         if index == cut or (full and not _is_complete(piece.text)):
             why: str | None = "truncated"
         else:

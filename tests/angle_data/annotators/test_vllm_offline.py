@@ -102,7 +102,7 @@ def test_the_same_refusal_of_everything_ends_the_run(calls):
     got = []
 
     async def run(engine):
-        async with aclosing(engine.stream(requests("forbidden", "forbidden", "never asked"))) as stream:
+        async with aclosing(engine.stream(requests(*["forbidden"] * 6, "never asked"))) as stream:
             async for outcome in stream:
                 got.append(outcome)
 
@@ -111,7 +111,13 @@ def test_the_same_refusal_of_everything_ends_the_run(calls):
         pytest.raises(AnnotatorError, match="vLLM refuses every request: that is forbidden"),
     ):
         asyncio.run(run(engine))
-    assert [outcome.kind for outcome in got] == ["refused", "refused"]
+    assert [outcome.kind for outcome in got] == ["refused"] * 6
+
+
+def test_a_last_refusal_alone_says_nothing_of_the_others(calls):
+    with annotator(chunk=2) as engine:
+        outcomes = ask(engine, requests("a", "b", "forbidden"))
+    assert [type(outcome) is Reply for outcome in outcomes] == [True, True, False]
 
 
 @pytest.mark.parametrize(

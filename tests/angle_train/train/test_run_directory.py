@@ -52,6 +52,21 @@ def test_the_start_of_a_first_note_is_no_obstacle(tmp_path):
         RunDirectory(tmp_path, PARTS).status(overwrite=False)
 
 
+def test_a_grid_replaces_its_own_files_alone_and_never_a_run(tmp_path):
+    grid = RunDirectory(tmp_path / "grid", PARTS, ("trials", "grid.json"))
+    grid.claim("new", overwrite=False)
+    (grid.path / "grid.json").write_text("{}")
+    (grid.path / "notes.txt").write_text("mine")
+    grid.finish()
+    grid.claim(grid.status(overwrite=True), overwrite=True)
+    assert sorted(path.name for path in grid.path.iterdir()) == [".angle", "notes.txt"]
+    with pytest.raises(InputError, match="holds a grid; give another directory to the run"):
+        RunDirectory(grid.path, PARTS).status(overwrite=True)
+    run = finished(tmp_path / "out")
+    with pytest.raises(InputError, match="holds a run of fit; give another directory to the grid"):
+        RunDirectory(run.path, PARTS, ("trials", "grid.json")).status(overwrite=True)
+
+
 def test_what_a_kill_left_of_a_finished_run_is_deleted(tmp_path):
     run = finished(tmp_path / "out")
     run.checkpoints.mkdir()
