@@ -30,13 +30,15 @@ class Patience:
     An address that is set aside pauses for `first_s`, then twice as long each time up to `longest_s`. When no
     address of a run that once answered has done so for `total_s`, the run gives up. Three minutes:
     `vllm serve` takes about half a minute to load a small model and more for a large one, a proxy seconds.
-    One request pauses between its attempts for a random time that grows from `retry_s`.
+    One request pauses between its attempts for a random time that grows from `retry_s`. Where nothing but 429
+    comes for `limited_s`, beyond what the server asked to wait, the run gives up, too: a quota of the day, say.
     """
 
     retry_s: float = 0.5
     first_s: float = 1.0
     longest_s: float = 30.0
     total_s: float = 180.0
+    limited_s: float = 600.0
 
 
 class Endpoint:

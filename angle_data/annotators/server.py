@@ -7,7 +7,8 @@ retries here are the only ones. What a failed request means for the run:
 - no connection, timeout, 408, 409, 5xx, no chat completion: tried six times, then a `Failure`
 - no connection after an address has answered, and 502, 503, 504 at any time: everything waits for up to three
   minutes (`endpoints.Patience`), then the run ends with `StoppedError`: a server may be starting
-- 429: everybody pauses, and it is tried again until it passes: the service asks for patience, not less work
+- 429: everybody pauses, and it is tried again until it passes: the service asks for patience, not less work;
+  nothing else for ten minutes ends the run with `StoppedError`
 - 400 that names the response format, max_tokens, temperature or seed: asked again in a laxer form (`Form`),
   from then on always, once per address
 - no reply in an answer, an answer that is cut off, a text that a filter stops: a `Failure`, of the first two
@@ -26,6 +27,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator
@@ -80,6 +82,7 @@ class OpenAIServer:
         self._stop = asyncio.Event()
         self._endpoints = Endpoints((), self._pauses)
         self._replied = self._timed_out = False
+        self._limited_until = math.inf  # a 429 after that ends the run; infinite since the last reply
         self._failed_in_a_row = 0
         self._refusal, self._refusals = "", 0
 
@@ -189,6 +192,7 @@ class OpenAIServer:
                         pause = retry_pause(error, number, self._pauses.retry_s)
             else:
                 self._replied, self._failed_in_a_row, self._refusals = True, 0, 0
+                self._limited_until = math.inf
                 return replace(reply, usage=dict(tokens + Counter(reply.usage))) if tokens else reply
             with suppress(TimeoutError):
                 if pause > 0.0 and await asyncio.wait_for(self._stop.wait(), pause):
@@ -234,6 +238,7 @@ class OpenAIServer:
         # Not before the address knows: a place that is given back goes to the next request at once.
         if status == 429:
             self._endpoints.refused(place, told_s, message)
+            self._bear_limits(told_s or 0.0, message)
         elif status is not None:
             self._endpoints.settled(place)
         else:
@@ -246,6 +251,24 @@ class OpenAIServer:
                 f"no answer from {self._names()} for {self._pauses.total_s / 60:.0f} minutes ({message}); "
                 "run the same command again when the server is back"
             ) from error
+
+    def _bear_limits(self, told_s: float, message: str) -> None:
+        """Take note of a 429.
+
+        Raises:
+            StoppedError: There has been nothing else for too long.
+        """
+        now = time.monotonic()
+        if now > self._limited_until:
+            minutes = f"{self._pauses.limited_s / 60:.0f} minutes"
+            raise StoppedError(
+                f"{self._names()} refused everything for {minutes} ({message}); "
+                "run the same command again when its limits allow"
+            )
+        first = now + told_s + self._pauses.limited_s
+        self._limited_until = (
+            first if math.isinf(self._limited_until) else max(self._limited_until, now + told_s)
+        )
 
     def _lowered(self, request: ChatRequest, endpoint: Endpoint, form: Form, error: CallError) -> bool:
         """Ask this address in a laxer form from now on, if it answered 400 because of `form`."""

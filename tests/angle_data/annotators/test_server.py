@@ -364,6 +364,16 @@ def test_a_fatal_answer_names_its_server(status, words):
     assert works.url not in str(ended)
 
 
+def test_a_server_that_refuses_everything_for_ten_minutes_ends_the_run():
+    patience = Patience(retry_s=0.01, limited_s=0.2)
+    with FakeOpenAI(always=Fault(429, {"retry-after-ms": "20"}, "quota of the day")) as server:
+        outcomes, ended = ask(server_spec(server.url), requests(5), patience)
+    assert isinstance(ended, StoppedError)
+    assert "refused everything for" in str(ended)
+    assert "quota of the day" in str(ended)
+    assert (outcomes, len(server.seen) > 1) == ([], True)
+
+
 def test_a_paused_server_leaves_the_work_to_the_other():
     with FakeOpenAI(faults=[Fault(429, {"Retry-After": "30"})]) as paused, FakeOpenAI() as server:
         spec = server_spec(paused.url, base_urls=(paused.url, server.url))
