@@ -31,7 +31,7 @@ class Patience:
     address of a run that once answered has done so for `total_s`, the run gives up. Three minutes:
     `vllm serve` takes about half a minute to load a small model and more for a large one, a proxy seconds.
     One request pauses between its attempts for a random time that grows from `retry_s`. Where nothing but 429
-    comes for `limited_s`, beyond what the server asked to wait, the run gives up, too: a quota of the day, say.
+    comes for `limited_s`, beyond what the server asked to wait, the run gives up, too.
     """
 
     retry_s: float = 0.5
