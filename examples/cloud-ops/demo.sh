@@ -46,9 +46,10 @@ The same with your own texts (one sentence a line, or .jsonl with id and text) a
   $BIN/angle-data llm-label --model chatgpt --prompts structured --texts my.txt --out runs/chatgpt    # needs OPENAI_API_KEY
   $BIN/angle-data llm-label --model NAME --base-url http://localhost:8000/v1 --prompts structured --texts my.txt --out runs/local
                                             # any OpenAI-compatible server, such as: vllm serve CHECKPOINT
+  $BIN/angle-data llm-label --model chatgpt --prompts contrast --texts my.txt --out runs/contrast   # opposites in the same words
   $BIN/angle-data llm-label --model chatgpt --prompts degrees --texts my.txt --out runs/degrees
-  $BIN/angle-data llm-score runs/chatgpt runs/local --model chatgpt --pairs-per-call 10 --out runs/grades
-  $BIN/angle-data ensemble runs/chatgpt runs/local runs/degrees --scores runs/grades --out runs/pairs --purpose opposites
+  $BIN/angle-data llm-score runs/chatgpt runs/local runs/contrast --model chatgpt --pairs-per-call 10 --out runs/grades
+  $BIN/angle-data ensemble runs/chatgpt runs/local runs/contrast runs/degrees --scores runs/grades --out runs/pairs --purpose opposites
   $BIN/angle-train fit --data runs/pairs/dataset --backbone sentence-transformers/all-MiniLM-L6-v2 \
     --out runs/model
 Must opposites be kept apart in your texts? If not: --purpose topics.
