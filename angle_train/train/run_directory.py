@@ -61,7 +61,7 @@ class RunDirectory:
         """
         check_out(self.path)
         state = self._state()
-        if state and state.get("grid", False) != bool(self.files):
+        if state and state.get("grid", self.trials.is_dir()) != bool(self.files):
             found, other = ("a run of fit", "the grid") if self.files else ("a grid", "the run")
             raise InputError(f"--out {self.path} holds {found}; give another directory to {other}")
         if not state or (overwrite and not self._goes_on()):
@@ -84,11 +84,11 @@ class RunDirectory:
         """
         there, goes_on = bool(self._state()), self._goes_on()
         if status == "new":
-            shutil.rmtree(self.checkpoints, ignore_errors=True)
+            self._delete(self.checkpoints)
         if overwrite and not goes_on:
             # First what could be taken for this run's own, then the note that it is under way, then the rest.
-            shutil.rmtree(self.folds, ignore_errors=True)
-            shutil.rmtree(self.trials, ignore_errors=True)
+            self._delete(self.folds)
+            self._delete(self.trials)
         self._write("interrupted", overwrite=overwrite or goes_on)
         if overwrite and there and not goes_on:
             for item in self.path.iterdir():
@@ -98,7 +98,7 @@ class RunDirectory:
                     shutil.rmtree(item)
                 else:
                     item.unlink()
-        for path in self.checkpoints.glob("checkpoint-*"):
+        for path in () if self.files else self.checkpoints.glob("checkpoint-*"):
             if not _is_complete(path):  # cut off while being written: the trainer must not find it
                 shutil.rmtree(path)
         return self._complete_checkpoint()
@@ -110,8 +110,13 @@ class RunDirectory:
 
     def tidy(self) -> None:
         """Delete what a finished run has no use for, also where it was cut off doing so."""
-        shutil.rmtree(self.checkpoints, ignore_errors=True)
-        shutil.rmtree(self.folds, ignore_errors=True)
+        self._delete(self.checkpoints)
+        self._delete(self.folds)
+
+    def _delete(self, folder: Path) -> None:
+        """Delete a folder of the run's own, if it is there; beside a grid others may have that name."""
+        if not self.files or folder.name in self.files:
+            shutil.rmtree(folder, ignore_errors=True)
 
     @property
     def folds(self) -> Path:
@@ -128,7 +133,9 @@ class RunDirectory:
         return self.path / HIDDEN / _STATE_NAME
 
     def _complete_checkpoint(self) -> Path | None:
-        """Return the newest checkpoint that was written to its end."""
+        """Return the newest checkpoint that was written to its end; a grid has none of its own."""
+        if self.files:
+            return None
         found = [(int(m[1]), p) for p in self.checkpoints.glob("*") if (m := _STEP.fullmatch(p.name))]
         return next((path for _, path in sorted(found, reverse=True) if _is_complete(path)), None)
 

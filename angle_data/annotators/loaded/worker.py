@@ -86,6 +86,7 @@ class LoadedModel:
         """
         source = iter(requests)
         latest: list[Reply | Failure] = []
+        replied = False
         while chunk := list(islice(source, self._chunk)):
             try:
                 outcomes = await asyncio.to_thread(self._ask, chunk)
@@ -94,9 +95,10 @@ class LoadedModel:
                 raise
             for outcome in outcomes:
                 yield outcome
-            # A few refusals say nothing of the others.
+            # A few refusals say nothing of the others, and none does once something was answered.
             latest = [*latest, *outcomes][-max(_ALIKE, len(outcomes)) :]
-            if len(latest) >= _ALIKE:
+            replied = replied or any(isinstance(outcome, Reply) for outcome in outcomes)
+            if not replied and len(latest) >= _ALIKE:
                 check_refusals(latest, self._kind.name)
 
     def close(self) -> None:

@@ -114,10 +114,10 @@ def test_the_same_refusal_of_everything_ends_the_run(calls):
     assert [outcome.kind for outcome in got] == ["refused"] * 6
 
 
-def test_a_last_refusal_alone_says_nothing_of_the_others(calls):
+def test_refusals_after_a_reply_say_nothing_of_the_others(calls):
     with annotator(chunk=2) as engine:
-        outcomes = ask(engine, requests("a", "b", "forbidden"))
-    assert [type(outcome) is Reply for outcome in outcomes] == [True, True, False]
+        outcomes = ask(engine, requests("a", "b", *["forbidden"] * 6, "c"))
+    assert [type(outcome) is Reply for outcome in outcomes] == [True, True, *[False] * 6, True]
 
 
 @pytest.mark.parametrize(

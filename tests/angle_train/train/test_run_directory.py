@@ -57,9 +57,13 @@ def test_a_grid_replaces_its_own_files_alone_and_never_a_run(tmp_path):
     grid.claim("new", overwrite=False)
     (grid.path / "grid.json").write_text("{}")
     (grid.path / "notes.txt").write_text("mine")
+    (grid.path / "checkpoints" / "checkpoint-5").mkdir(parents=True)
+    grid.trials.mkdir()
     grid.finish()
     grid.claim(grid.status(overwrite=True), overwrite=True)
-    assert sorted(path.name for path in grid.path.iterdir()) == [".angle", "notes.txt"]
+    grid.finish()
+    assert sorted(path.name for path in grid.path.iterdir()) == [".angle", "checkpoints", "notes.txt"]
+    assert (grid.path / "checkpoints" / "checkpoint-5").is_dir()
     with pytest.raises(InputError, match="holds a grid; give another directory to the run"):
         RunDirectory(grid.path, PARTS).status(overwrite=True)
     run = finished(tmp_path / "out")
