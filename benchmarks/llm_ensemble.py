@@ -229,7 +229,7 @@ def build_all(task: Task, world: World, names: Sequence[str]) -> dict[str, list[
                 out=world.folder / "pairs" / name,
                 strategy=strategy,
                 labels=labels,
-                pairs=(task.grades,) if name == EVERYTHING and task.mined else (),
+                pairs=(task.mined,) if name == EVERYTHING and task.grades is None else (),
                 scores=scores,
                 purpose=None if labels == "binary" else task.purpose,
                 random_per_source=task.random_per_source,

@@ -10,16 +10,18 @@ cloud-ops, of mined pairs on stsb). cloud-ops also has contrast (annotator-f, wh
 has degrees-mined, and synonyms-degrees-mined, for which annotators a, b and c were asked for synonyms alone.
 
 Options: --seeds 1 2 3, --only concat vote, --recipe NAME, --precision bf16 (faster on a CPU
-that has it). `stsb` needs $ANGLE_BENCH_DATA (README.md). Finished runs are kept in
-runs/benchmarks and not repeated.
+that has it), --texts 100 (so many of the texts, drawn once, with the mined pairs among them). `stsb`
+needs $ANGLE_BENCH_DATA (README.md). Finished runs are kept in runs/benchmarks and not repeated.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +46,15 @@ class Task:
     """One corpus: its texts and recorded replies, how its labels are made, and what it is measured on.
 
     `purpose` decides the score of antonyms and names the recipe. `degrees` are annotator-d's replies,
-    `grades` those of grader-e; `mined`: of mined pairs, not candidates.
+    `grades` those of grader-e on candidates (None: it graded the mined pairs), `mined` pairs with grades.
     """
 
     name: str
     texts: Path
     replies: Path
     degrees: Path
-    grades: Path
-    mined: bool
+    grades: Path | None
+    mined: Path
     layers: int | None
     purpose: str
     random_per_source: int
@@ -70,7 +72,7 @@ def cloud_ops() -> Task:
         folder / "replies",
         folder / "replies" / "annotator-d.jsonl",
         folder / "grades" / "grader-e.jsonl",
-        False,
+        folder / "grades" / "grader-g-mined.jsonl",
         None,
         "opposites",
         1,
@@ -88,14 +90,34 @@ def stsb() -> Task:
         folder / "llm-stsb" / "texts.jsonl",
         folder / "llm-stsb",
         folder / "llm-stsb" / "annotator-d-graded.jsonl",
+        None,
         folder / "llm-stsb" / "grader-e-mined.jsonl",
-        True,
         3,
         "topics",
         1,
         (pairs / "validation.jsonl.gz",),
         (pairs / "test.jsonl.gz",),
     )
+
+
+def part(task: Task, texts: int) -> Task:
+    """Return the task with so many of its texts, which a smaller part shares, and the pairs among them."""
+    rows = read_lines(task.texts)
+    random.Random(0).shuffle(rows)
+    kept = {row["text"] for row in rows[:texts]}
+    mined = [row for row in read_lines(task.mined) if {row["text1"], row["text2"]} <= kept]
+    name = f"{task.name}-{texts}"
+    for file, lines in (("texts.jsonl", rows[:texts]), (task.mined.name, mined)):
+        path = RESULTS / name / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in lines), encoding="utf-8")
+    home = RESULTS / name
+    return replace(task, name=name, texts=home / "texts.jsonl", mined=home / task.mined.name)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a JSONL file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def candidates(task: Task, names: Sequence[str] = ANNOTATORS, polarity: str | None = None) -> dict[str, Path]:
@@ -113,9 +135,9 @@ def degrees_and_grades(task: Task) -> tuple[Path, Path]:
     home = RESULTS / task.name / "labels"
     engine = EngineConfig(model=DEGREES, engine="recorded", replies=task.degrees)
     label(LabelConfig(engine, texts=task.texts, out=home / DEGREES, prompts="degrees"))
-    graded = (task.grades,) if task.mined else ()
-    runs = () if task.mined else tuple(home / name for name in ANNOTATORS)
-    engine = EngineConfig(model=GRADER, engine="recorded", replies=task.grades)
+    graded = () if task.grades else (task.mined,)
+    runs = tuple(home / name for name in ANNOTATORS) if task.grades else ()
+    engine = EngineConfig(model=GRADER, engine="recorded", replies=task.grades or task.mined)
     score(ScoreConfig(engine, out=home / GRADER, runs=runs, pairs=graded))
     return home / DEGREES, home / GRADER
 
@@ -125,7 +147,7 @@ def data_sets(task: Task) -> dict[str, Path]:
     runs = candidates(task)
     three = tuple(runs.values())
     degrees, grades = degrees_and_grades(task)
-    evidence: dict[str, Any] = {"scores": (grades,), "pairs": (task.grades,) if task.mined else ()}
+    evidence: dict[str, Any] = {"scores": (grades,), "pairs": () if task.grades else (task.mined,)}
     choices: dict[str, tuple[tuple[Path, ...], dict[str, Any]]] = {
         name: ((run,), {"strategy": "concat", "labels": "ordinal"}) for name, run in runs.items()
     }
@@ -133,19 +155,18 @@ def data_sets(task: Task) -> dict[str, Path]:
     choices["degrees"] = (degrees,), {"labels": "ordinal"}
     choices["written"] = (*three, degrees), {"strategy": "vote", "labels": "ordinal"}
     choices["everything"] = (*three, degrees), evidence
-    if task.mined:
+    if task.grades is None:
         synonyms = candidates(task, polarity="synonym").values()
         choices["degrees-mined"] = (degrees,), evidence
         choices["synonyms-degrees-mined"] = (*synonyms, degrees), evidence
     else:
         written = candidates(task, (CONTRAST,))[CONTRAST]
-        pairs = task.grades.with_name(f"{MINED}-mined.jsonl")
         mined = RESULTS / task.name / "labels" / MINED
-        engine = EngineConfig(model=MINED, engine="recorded", replies=pairs)
-        score(ScoreConfig(engine, out=mined, pairs=(pairs,)))
+        engine = EngineConfig(model=MINED, engine="recorded", replies=task.mined)
+        score(ScoreConfig(engine, out=mined, pairs=(task.mined,)))
         choices["contrast"] = (written,), {"strategy": "concat", "labels": "ordinal"}
         choices["all"] = (*three, degrees, written), evidence
-        choices["all-mined"] = choices["all"][0], {"scores": (grades, mined), "pairs": (pairs,)}
+        choices["all-mined"] = choices["all"][0], {"scores": (grades, mined), "pairs": (task.mined,)}
     folders = {}
     for name, (used, how) in choices.items():
         out = RESULTS / task.name / "pairs" / name
@@ -202,9 +223,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="data sets to fit; default all")
     parser.add_argument("--recipe", help="another recipe than the task's")
     parser.add_argument("--precision", default="fp32")
+    parser.add_argument("--texts", type=int, help="use so many of the texts; default all")
     arguments = parser.parse_args()
     configure_logging(quiet=True)
     task = {"cloud-ops": cloud_ops, "stsb": stsb}[arguments.task]()
+    if arguments.texts:
+        task = part(task, arguments.texts)
     name = arguments.recipe or task.purpose
     recipe = Recipe.from_toml(find_recipe(name)).with_overrides({"precision": arguments.precision})
     folders = {data: folder for data, folder in data_sets(task).items() if data in (arguments.only or [data])}

@@ -85,10 +85,12 @@ def ask(annotator, requests):
     return asyncio.run(collect(annotator, requests))
 
 
-def wait_until(condition, limit_s=120.0):
-    """Wait for another process to bring something about."""
+def wait_until(condition, limit_s=120.0, program=None):
+    """Wait for another process to bring something about, and say what `program` wrote if it ended first."""
     end = time.monotonic() + limit_s
     while not condition():
+        if program is not None and program.poll() is not None:
+            raise AssertionError(f"ended with {program.returncode}: {program.stderr.read()}")
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.02)
 

@@ -104,7 +104,7 @@ def test_ctrl_c_waits_for_the_chunks_under_way_and_the_next_run_goes_on(ray_call
     gate = tmp_path / "gate"
     contents = ["one", f"please wait for {gate}", "three", "four", "five", "six"]
     with start_run(tmp_path, contents, "ray", 1) as program:
-        wait_until(lambda: len(ray_calls("chat")) >= 2)
+        wait_until(lambda: len(ray_calls("chat")) >= 2, program=program)
         os.killpg(program.pid, signal.SIGINT)
         assert any("stopping" in line for line in program.stderr)
         gate.touch()

@@ -227,7 +227,7 @@ def test_ctrl_c_drains_the_chunk_and_a_second_run_asks_the_rest(calls, tmp_path,
     gate = tmp_path / "gate"
     contents = ["one", "two", f"please wait for {gate}", "four", "five"]
     with start_run(tmp_path, contents, "offline", 2) as program:
-        wait_until(lambda: len(calls("chat")) == 2)
+        wait_until(lambda: len(calls("chat")) == 2, program=program)
         os.killpg(program.pid, signal.SIGINT)
         assert any("stopping" in line for line in program.stderr)
         gate.touch()
@@ -243,6 +243,6 @@ def test_ctrl_c_drains_the_chunk_and_a_second_run_asks_the_rest(calls, tmp_path,
 
 def test_a_killed_program_leaves_no_engine_behind(calls, tmp_path, start_run):
     with start_run(tmp_path, [f"please wait for {tmp_path / 'never'}"], "offline", 2) as program:
-        wait_until(lambda: calls("chat"))
+        wait_until(lambda: calls("chat"), program=program)
         program.kill()
     wait_until(lambda: not runs(calls("core")[0]) and not runs(calls("worker")[0]))
