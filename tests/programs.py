@@ -1,6 +1,7 @@
 """Runs `angle-data` in a process of its own, for tests that kill or interrupt it."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -20,7 +21,10 @@ def started(command: list[str], limit_s: float = 60.0, **options: object) -> Ite
 
     So a test that reads its stderr or waits for its end fails instead of hanging.
     """
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0, **options)
+    env = os.environ | {"PYTHONFAULTHANDLER": "1"}  # on SIGABRT it writes the stacks of its threads
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, process_group=0, **{"env": env, **options}
+    )
     with process:
         timer = threading.Timer(limit_s, process.kill)
         timer.start()

@@ -8,6 +8,7 @@ import atexit
 import functools
 import json
 import shutil
+import signal
 import tempfile
 import time
 from contextlib import aclosing
@@ -85,14 +86,22 @@ def ask(annotator, requests):
     return asyncio.run(collect(annotator, requests))
 
 
-def wait_until(condition, limit_s=120.0, program=None):
-    """Wait for another process to bring something about, and say what `program` wrote if it ended first."""
+def wait_until(condition, limit_s=100.0, program=None, record=None):
+    """Wait for another process to bring something about.
+
+    In vain, it fails with what `program` wrote, where its threads stand, and what stands in the file `record`.
+    """
     end = time.monotonic() + limit_s
     while not condition():
-        if program is not None and program.poll() is not None:
-            raise AssertionError(f"ended with {program.returncode}: {program.stderr.read()}")
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
+        ended = program is not None and program.poll() is not None
+        if ended or time.monotonic() > end:
+            noted = record.read_text() if record else ""
+            if program is None:
+                raise AssertionError(f"waited in vain; noted: {noted}")
+            program.send_signal(signal.SIGABRT)  # `started` has it tell where its threads stand
+            said = program.communicate()[1]
+            raise AssertionError(f"{'ended' if ended else 'waited in vain'}; noted: {noted}; it said: {said}")
+        time.sleep(0.005)
 
 
 # Without compilation and with a small cache, or vLLM takes minutes to start and most of the memory.

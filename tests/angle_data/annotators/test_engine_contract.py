@@ -10,7 +10,6 @@ import json
 import re
 import signal
 import sys
-import time
 from collections.abc import Callable
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ import pytest
 from fake_batch import FakeBatch
 from fake_openai import FakeOpenAI
 from programs import angle_data, plain_prompts, started
-from tiny_llm import RAY_MARKS
+from tiny_llm import RAY_MARKS, wait_until
 
 from angle_data.annotators.batch import Limits
 from angle_data.annotators.registry import ANNOTATORS
@@ -102,7 +101,10 @@ def on_fake(calls, *options):
     def asked():
         return sum(map(len, calls("chat")))
 
-    return Engine([*options], lambda run: asked() > GATED, 2, asked)
+    def gated(run):
+        return any("wait for" in prompt for prompts in calls("chat") for prompt in prompts)
+
+    return Engine([*options], gated, 2, asked)
 
 
 def on_fake_vllm(calls, *options):
@@ -192,9 +194,7 @@ def test_a_kill_loses_no_reply_and_the_result_is_the_same(engine):
     texts, run = engine.write_texts(range(engine.texts_to_kill)), engine.folder / "run"
     (engine.folder / "gate").unlink()
     with started(angle_data(*engine.command(texts, "run")), PATIENCE_S) as program:
-        while not engine.begun(run):
-            assert program.poll() is None, program.stderr.read()
-            time.sleep(0.002)
+        wait_until(lambda: engine.begun(run), PATIENCE_S - 10, program=program)
         program.kill()
         program.wait()
     assert program.returncode == -signal.SIGKILL

@@ -101,18 +101,19 @@ def test_what_an_engine_cannot_do_is_one_line(ray_calls, checkpoint, content, me
 
 @ray_marks
 def test_ctrl_c_waits_for_the_chunks_under_way_and_the_next_run_goes_on(ray_calls, tmp_path, start_run):
+    """Of the chunks that an actor holds, Ray takes any one first."""
     gate = tmp_path / "gate"
     contents = ["one", f"please wait for {gate}", "three", "four", "five", "six"]
     with start_run(tmp_path, contents, "ray", 1) as program:
-        wait_until(lambda: len(ray_calls("chat")) >= 2, program=program)
+        wait_until(lambda: [contents[1]] in ray_calls("chat"), program=program, record=ray_calls.record)
         os.killpg(program.pid, signal.SIGINT)
         assert any("stopping" in line for line in program.stderr)
         gate.touch()
         program.communicate()
     assert program.returncode == 130
     done = journalled(tmp_path / "run")
-    assert done == contents[: len(done)]
     assert 2 <= len(done) <= 4
+    assert set(done) == set(contents[: len(done)])
     with start_run(tmp_path, contents, "ray", 1) as again:
         _, errors = again.communicate()
     assert again.returncode == 0, errors
