@@ -15,7 +15,8 @@ from typing import IO, Any
 
 from angle_data.errors import InputError
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The numbers of the errors of a disk that takes no more."""
 
 
 def dumps(row: Any) -> str:
@@ -83,7 +84,7 @@ def replace_file(path: Path) -> Iterator[IO[str]]:
             yield stream
         os.replace(temporary, path)
     except BaseException as error:
-        if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
+        if isinstance(error, OSError) and error.filename is None and error.errno in NO_ROOM:
             error.filename = str(path)
         temporary.unlink(missing_ok=True)
         raise

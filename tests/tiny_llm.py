@@ -89,7 +89,7 @@ def ask(annotator, requests):
 def wait_until(condition, limit_s=100.0, program=None, record=None):
     """Wait for another process to bring something about.
 
-    In vain, it fails with what `program` wrote, where its threads stand, and what stands in the file `record`.
+    In vain, it fails with what `program` wrote, where its threads stand, and what is in the file `record`.
     """
     end = time.monotonic() + limit_s
     while not condition():

@@ -128,23 +128,17 @@ def test_a_model_without_address_is_loaded_here_if_vllm_is_installed(monkeypatch
         ),
         ("chatgpt", {"engine": "recorded"}, r"--engine recorded needs --replies FILE"),
         ("chatgpt", {"engine": "offline"}, r"'chatgpt' cannot be loaded here"),
-        (
-            "m",
-            {"base_urls": ("localhost:8000",)},
-            r"must start with http:// or https://, got 'localhost:8000'",
-        ),
+        ("m", {"base_urls": ("localhost:8000",)}, r"'localhost:8000' is no address; give one"),
         (
             "",
             {"base_urls": ("http://h/v1",)},
             r"--model is empty; give chatglm, chatgpt, llama, smollm2 or another",
         ),
         (" ", {}, r"--model is empty"),
-        ("m", {"base_urls": ("http://",)}, r"--base-url 'http://' names no host"),
-        ("m", {"base_urls": ("http://:8000/v1",)}, r"names no host"),
+        ("m", {"base_urls": ("http://:8000/v1",)}, r"is no address"),
         ("m", {"base_urls": ("http://h:port/v1",)}, r"'http://h:port/v1' is no address"),
         ("m", {"base_urls": ("http://[::1/v1",)}, r"is no address"),
-        ("m", {"base_urls": ("http://me:pw@h/v1",)}, r"must hold no user name or password"),
-        ("m", {"base_urls": ("http://h/v1?key=s",)}, r"without \? and #; name a key with --api-key-env"),
+        ("m", {"base_urls": ("http://h/v1?key=s",)}, r"password, \? and #; name a key with --api-key-env$"),
         ("m", {"base_urls": ("http://h/v1", "http://h/v1")}, r"the same --base-url is given twice"),
         ("m", {"base_urls": ("http://h/v1", GLM)}, r"must speak alike"),
         ("chatglm", {"base_urls": (GLM,), "engine": "batch"}, r"speaks OpenAI's Batch API"),
@@ -241,24 +235,6 @@ def test_prices():
     unknown = r"'gpt-x' at the OpenAI API is not known: give --price IN,OUT \(USD .*, or bound"
     with pytest.raises(InputError, match=unknown):
         price("gpt-x", max_usd=1.0)
-
-
-def test_a_table_of_ones_own_comes_before_ours(tmp_path):
-    table = tmp_path / "prices.toml"
-    table.write_text('mine = [1, 2]\n"gpt-4o-mini" = [9, 9]\n["h"]\nmine = [3.0, 4.0]\n')
-    assert price("gpt-4o-mini-2024-07-18", prices=table) == Price(9.0, 9.0)
-    assert price("gpt-4o", prices=table) == price("gpt-4o")
-    assert price("mine", prices=table) == Price(1.0, 2.0)
-    assert price("mine", prices=table, base_urls=("http://h:80/v1",)) == Price(3.0, 4.0)
-    assert price("mine", prices=table, engine="batch") == Price(0.5, 1.0)
-    for content, said in [
-        ("mine = 3", "'mine' needs two prices, as in"),
-        ("x = [", "TOML"),
-        (None, "--prices"),
-    ]:
-        table.write_text(content) if content else table.unlink()
-        with pytest.raises(InputError, match=said):
-            price("mine", prices=table)
 
 
 @pytest.mark.parametrize(

@@ -133,10 +133,10 @@ def test_the_first_timeout_is_a_warning_that_names_the_option(caplog):
 def test_after_a_reply_a_stretch_of_refusals_does_not_end_the_run():
     """Long texts may stand together; a server that works refuses them one by one."""
     several = [Fault(400, message=f"{2000 + i} tokens are too many") for i in range(60)]
-    with FakeOpenAI(faults=[None, *several, *[Fault(400, message="filtered")] * 19]) as server:
-        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(81))
+    with FakeOpenAI(faults=[None, *several]) as server:
+        outcomes, ended = ask(server_spec(server.url, concurrency=1), requests(62))
     assert ended is None
-    assert [type(outcome) for outcome in outcomes] == [Reply, *[Failure] * 79, Reply]
+    assert [type(outcome) for outcome in outcomes] == [Reply, *[Failure] * 60, Reply]
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
@@ -425,10 +425,8 @@ BROKEN = Fault(500, {"retry-after-ms": "1"}, message="out of memory")
 @pytest.mark.parametrize(
     ("faults", "kept", "kind", "words"),
     [
-        ([Fault(400, message="no seed")] * 9, 4, AnnotatorError, "URL rejects every request: no seed"),
-        ([Fault(400, message=f"no {i}") for i in range(30)], 19, AnnotatorError, "URL: 20 requests in a row"),
-        ([None, *[Fault(400, message="no")] * 30], 20, AnnotatorError, "URL rejects every request: no"),
-        ([None, *[Fault(400, message=f"{i}") for i in range(120)]], 100, AnnotatorError, "URL: 100 requests"),
+        ([Fault(400, message="no seed")] * 30, 19, AnnotatorError, "URL: 20 requests in a row failed, the"),
+        ([None, *[Fault(400, message="no")] * 120], 100, AnnotatorError, "URL: 100 requests in a row failed"),
         (
             [None, *[BROKEN] * 120],
             20,
@@ -436,7 +434,7 @@ BROKEN = Fault(500, {"retry-after-ms": "1"}, message="out of memory")
             "URL: 20 requests in a row failed, the last one with: out",
         ),
     ],
-    ids=["equal at first", "different at first", "equal later", "different later", "broken later"],
+    ids=["refused at first", "refused later", "broken later"],
 )
 def test_too_many_failures_in_a_row_end_the_run(faults, kept, kind, words):
     with FakeOpenAI(faults=faults) as server:
