@@ -10,12 +10,12 @@ from __future__ import annotations
 import inspect
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from angle_data.calls import IN_MEMORY, beside_loop, check_names, is_path, make, path_of, sources
+from angle_data.calls import IN_MEMORY, beside_loop, check_names, make, path_of, sources
 from angle_data.errors import InputError
 from angle_data.jsonl import read_jsonl
 from angle_data.labelling.config import LabelConfig, ScoreConfig
@@ -23,6 +23,7 @@ from angle_data.labelling.config import LabelConfig, ScoreConfig
 if TYPE_CHECKING:
     from angle_data.ensembling.report import EnsembleSummary
     from angle_data.labelling.asking.forecast import SessionPlan
+    from angle_data.labelling.asking.session import SessionResult
     from angle_data.labelling.mine import MineResult
     from angle_data.labelling.pilot import PilotResult
 
@@ -169,35 +170,18 @@ def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
             one stops at once.
     """
     from angle_data.labelling.command import llm_label
-
-    given = _options("label", llm_label, {**options, "model": model, "out": out}, ("texts",))
-    dry_run = given.pop("dry_run")
-    if out is None:
-        raise TypeError("label() needs out, the run folder")
-    given["texts"] = Path()
-    config = make(LabelConfig, given)
-    with ExitStack() as stack:
-        folder = config.out / IN_MEMORY
-        if dry_run:  # leave nothing behind
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        [file] = stack.enter_context(sources(_needed(texts, "texts"), folder, "texts", config.text_field))
-        config = replace(config, texts=Path(file))
-        return beside_loop(lambda: _label(config, dry_run=dry_run))
-
-
-def _label(config: LabelConfig, *, dry_run: bool) -> Run:
     from angle_data.labelling.label import label as run_label
     from angle_data.labelling.label import plan_label
     from angle_data.labelling.pilot import pilot
 
-    name = config.engine.model
-    if dry_run:
-        forecast = plan_label(config)
-        return Run(config.out, name, forecast.counts, forecast)
-    if config.pilot is not None:
-        measured = pilot(config)
-        return Run(config.out, name, measured.counts, measured)
-    return Run(config.out, name, run_label(config).counts)
+    if out is None:
+        raise TypeError("label() needs out, the run folder")
+    given = _options("label", llm_label, {**options, "model": model, "out": out, "texts": texts})
+    dry_run = given.pop("dry_run")
+    with _files(given, "texts", kept=not dry_run):
+        config = make(LabelConfig, given)
+        act = plan_label if dry_run else run_label if config.pilot is None else pilot
+        return _run(config, beside_loop(lambda: act(config)))
 
 
 def score(runs: Any = (), *, model: str, out: Any, pairs: Any = None, **options: Any) -> Run:
@@ -218,19 +202,13 @@ def score(runs: Any = (), *, model: str, out: Any, pairs: Any = None, **options:
     from angle_data.labelling.score import plan_score
     from angle_data.labelling.score import score as run_score
 
-    given = _options("score", llm_score, {**options, "model": model, "out": out}, ("runs", "pairs"))
+    given = {**options, "model": model, "out": out, "runs": runs, "pairs": pairs}
+    given = _options("score", llm_score, given)
     dry_run = given.pop("dry_run")
-    given |= {"runs": _paths(runs), "pairs": ()}
-    config = make(ScoreConfig, given)
-    with ExitStack() as stack:
-        folder = config.out / IN_MEMORY
-        if dry_run:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        config = replace(config, pairs=_paths(stack.enter_context(sources(pairs, folder, "pairs"))))
-        if dry_run:
-            plan = plan_score(config)
-            return Run(config.out, model, plan.counts, plan)
-        return Run(config.out, model, beside_loop(lambda: run_score(config)).counts)
+    with _files(given, "pairs", kept=not dry_run):
+        config = make(ScoreConfig, given)
+        act = plan_score if dry_run else run_score
+        return _run(config, beside_loop(lambda: act(config)))
 
 
 def ensemble(runs: Any = (), *, out: Any, pairs: Any = None, **options: Any) -> Pairs:
@@ -251,9 +229,9 @@ def ensemble(runs: Any = (), *, out: Any, pairs: Any = None, **options: Any) -> 
     from angle_data.ensembling.command import ensemble as command
     from angle_data.ensembling.config import EnsembleConfig
 
-    given = _options("ensemble", command, {**options, "out": out}, ("runs", "pairs"))
-    with sources(pairs, path_of(out) / IN_MEMORY, "pairs") as files:
-        config = make(EnsembleConfig, given | {"runs": _paths(runs), "pairs": _paths(files)})
+    given = _options("ensemble", command, {**options, "out": out, "runs": runs, "pairs": pairs})
+    with _files(given, "pairs"):
+        config = make(EnsembleConfig, given)
         return Pairs(config.out, build_ensemble(config))
 
 
@@ -273,36 +251,35 @@ def mine(texts: Any, *, out: Any, **options: Any) -> Mined:
     from angle_data.labelling.mine import MineConfig
     from angle_data.labelling.mine import mine as draw
 
-    given = _options("mine", command, {**options, "out": out}, ("texts",))
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        [file] = stack.enter_context(sources(_needed(texts, "texts"), folder, "texts", given["text_field"]))
-        config = make(MineConfig, given | {"texts": file})
+    given = _options("mine", command, {**options, "out": out, "texts": texts})
+    with _files(given, "texts", kept=False):
+        config = make(MineConfig, given)
         return Mined(config.out, draw(config))
 
 
-# --- options ------------------------------------------------------------------------------------------
-
-
-def _options(
-    function: str, command: Callable[..., None], given: Mapping[str, Any], own: tuple[str, ...]
-) -> dict[str, Any]:
-    """Return the value of every option of a command, as given or by default, but for the function's `own`."""
-    parameters = inspect.signature(command).parameters
-    known = {
-        name: parameter.default for name, parameter in parameters.items() if name not in (*_NOT_HERE, *own)
-    }
+def _options(function: str, command: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the value of every option of a command, as given or by default."""
+    parameters = inspect.signature(command).parameters.items()
+    known = {name: parameter.default for name, parameter in parameters if name not in _NOT_HERE}
     check_names(function, given, known)
     return known | dict(given)
 
 
-def _paths(value: Any) -> tuple[Path, ...]:
-    """Return one path or several as paths."""
-    return tuple(map(path_of, [value] if is_path(value) else value or ()))
-
-
-def _needed(value: Any, name: str) -> Any:
-    """Return what was given, unless that is nothing."""
-    if value is None:
+@contextmanager
+def _files(given: dict[str, Any], name: str, *, kept: bool = True) -> Iterator[None]:
+    """Put the files of what was given as `texts` or `pairs` in its place: in the output folder, if `kept`."""
+    is_texts = name == "texts"
+    if is_texts and given[name] is None:
         raise InputError(f"{name}: got None; give a path, or a list of strings or dictionaries")
-    return value
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = path_of(given["out"]) / IN_MEMORY if kept else Path(temporary)
+        with sources(given[name], folder, name, given["text_field"] if is_texts else None) as files:
+            given[name] = files[0] if is_texts else files
+            yield
+
+
+def _run(config: LabelConfig | ScoreConfig, done: SessionResult | SessionPlan | PilotResult) -> Run:
+    from angle_data.labelling.asking.session import SessionResult
+
+    forecast = None if isinstance(done, SessionResult) else done
+    return Run(config.out, config.engine.model, done.counts, forecast)

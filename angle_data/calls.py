@@ -13,7 +13,6 @@ import hashlib
 import inspect
 import json
 import os
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -128,13 +127,15 @@ def make(config: type[Config], given: dict[str, Any]) -> Config:
             continue
         members = get_args(kind) if isinstance(kind, UnionType) else (kind,)
         value: Any = given.pop(look.flag or name)
-        value = [] if value is None and look.many else value
-        if value is None and type(None) not in members:
+        if look.many:
+            value = [value] if is_path(value) else value or []
+            if isinstance(value, list | tuple):
+                value = [os.fspath(item) if is_path(item) else str(item) for item in value]
+                value = look.read(value) if look.read else value
+        elif value is None and type(None) not in members:
             continue
-        if look.read is not None and is_path(value):
-            value = look.read([value] if look.many else value)
-        elif look.read is not None and look.many and isinstance(value, list | tuple):
-            value = look.read([str(item) for item in value])
+        elif is_path(value) and look.read is not None:
+            value = look.read(value)
         elif is_path(value) and (Path in members or str in members):
             value = path_of(value) if Path in members else os.fspath(value)
         values[name] = _checked(look.flag or name, members, value)
@@ -280,24 +281,10 @@ def _plain(value: Any) -> Any:
 # --- a running event loop -----------------------------------------------------------------------------
 
 
-class _Relay:
-    """Passes a Ctrl-C of the main thread on to whoever listens in another; one too early is kept for them."""
+class _Relay(list[Callable[[], object]]):
+    """Who is told of a Ctrl-C of the main thread in another thread; `pressed` once there was one."""
 
-    def __init__(self) -> None:
-        self._lock, self._missed = threading.Lock(), False
-        self._stop: Callable[[], object] | None = None
-
-    def listen(self, stop: Callable[[], object] | None) -> None:
-        with self._lock:
-            self._stop = stop
-            if stop is not None and self._missed:
-                stop()
-
-    def press(self) -> None:
-        with self._lock:
-            self._missed = True
-            if self._stop is not None:
-                self._stop()
+    pressed = False
 
 
 _relay: contextvars.ContextVar[_Relay | None] = contextvars.ContextVar("relay", default=None)
@@ -307,13 +294,16 @@ _relay: contextvars.ContextVar[_Relay | None] = contextvars.ContextVar("relay", 
 def on_interrupt(stop: Callable[[], object]) -> Iterator[None]:
     """Have `stop` called at every Ctrl-C inside the block, if that runs in the thread of `beside_loop`."""
     relay = _relay.get()
-    if relay is not None:
-        relay.listen(stop)
+    if relay is None:
+        yield
+        return
+    relay.append(stop)
+    if relay.pressed:
+        stop()
     try:
         yield
     finally:
-        if relay is not None:
-            relay.listen(None)
+        relay.remove(stop)
 
 
 def beside_loop(function: Callable[[], Value]) -> Value:
@@ -343,4 +333,6 @@ def beside_loop(function: Callable[[], Value]) -> Value:
             except KeyboardInterrupt:
                 if future.done():
                     raise
-                relay.press()
+                relay.pressed = True
+                for stop in list(relay):
+                    stop()
