@@ -163,3 +163,14 @@ def take_count(options: dict[str, Any], name: str, default: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"--engine-option {name} must be a whole number of at least 1, got {value!r}")
     return value
+
+
+def check_options(options: Mapping[str, Any], ours: Mapping[str, str]) -> None:
+    """Check the engine options of a user; `ours` maps those that are set in another way to that way.
+
+    Raises:
+        InputError: One of ours is among them.
+    """
+    for name, instead in ours.items():
+        if name in options:
+            raise InputError(f"--engine-option {name} cannot be set; use {instead}")

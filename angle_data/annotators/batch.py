@@ -160,7 +160,7 @@ class OpenAIBatch:
                 log.info("batch %s was created before the interruption", found[part.name])
                 self._state.submitted(part, found[part.name])
             else:
-                self._state.dropped(part)
+                self._state.closed(part, "dropped")
         self._state.tidy()
 
     async def _look(self) -> None:
@@ -261,7 +261,7 @@ class OpenAIBatch:
         if strange and not part.fetched:
             said = "batch %s: %d result rows ignored that answer none of its requests"
             log.warning(said, part.batch, strange)
-        self._state.finished(part, status, kept)
+        self._state.closed(part, "finished", status=status, kept=kept)
 
     def _standing(self) -> str:
         """Return one line on what is open."""
@@ -306,7 +306,7 @@ class OpenAIBatch:
             more = f" and {len(lines) - _SHOWN_ERRORS} more errors" if len(lines) > _SHOWN_ERRORS else ""
             said = f"{self._service.address} refused batch {part.batch} ({rows}): {said}{more}"
             self._refusal = self._refusal or said
-        self._state.refused(part, lines, full=full)
+        self._state.closed(part, "refused", errors=lines, full=full)
 
 
 class _InputFile:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
-from angle_data.annotators.base import ChatRequest, Failure, Reply, take_count
+from angle_data.annotators.base import ChatRequest, Failure, Reply, check_options, take_count
 from angle_data.annotators.loaded.worker import Kind, LoadedModel
 from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import one_line
@@ -80,9 +80,7 @@ def engine_arguments(spec: AnnotatorSpec, options: Mapping[str, Any]) -> dict[st
     Raises:
         InputError: An option that the user sets in another way.
     """
-    for name, instead in _OURS.items():
-        if name in options:
-            raise InputError(f"--engine-option {name} cannot be set; use {instead}")
+    check_options(options, _OURS)
     defaults = {
         "enable_prefix_caching": True,
         "max_model_len": -1,

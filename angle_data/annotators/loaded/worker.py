@@ -74,8 +74,10 @@ class LoadedModel:
     """
 
     def __init__(self, kind: Kind, arguments: Mapping[str, Any], chunk: int, run: Path | None) -> None:
-        self._kind, self._arguments, self._chunk, self._run = kind, arguments, chunk, run
-        self._worker: _Worker | None = None
+        self._kind, self._arguments, self._chunk = kind, arguments, chunk
+        self._log_path = run and run / kind.log
+        self._log: IO[bytes] | None = None  # to our stderr
+        self._process: subprocess.Popen[bytes] | None = None
 
     async def stream(self, requests: Iterable[ChatRequest]) -> AsyncGenerator[Reply | Failure, None]:
         """Answer chunk by chunk, each in the order of its requests.
@@ -103,35 +105,29 @@ class LoadedModel:
 
     def close(self) -> None:
         """End the engine at once; what is being answered is lost. The next request loads the model anew."""
-        if self._worker is not None:
-            self._worker.kill()
-            self._worker = None
+        if self._process is not None:
+            _kill(self._process)
+            self._finalizer()
+            self._process = None
 
     def _ask(self, chunk: list[ChatRequest]) -> list[Reply | Failure]:
         try:
-            if self._worker is None:
+            if self._process is None:
                 started = time.monotonic()
                 log.info("loading %s with %s", self._arguments["model"], self._kind.name)
-                self._worker = _Worker(self._kind, self._arguments, self._run)
-                self._worker.exchange(encode([]))
+                self._exchange(self._start(), encode([]))
                 log.info("loaded in %.0f s", time.monotonic() - started)
-            return self._worker.exchange(encode(chunk))
+            assert self._process is not None
+            return self._exchange(self._process, encode(chunk))
         except AngleError:
             self.close()  # it would give the same error again, and hold its memory
             raise
 
-
-class _Worker:
-    """The process with the engine, in a session of its own: signals of the terminal do not reach it."""
-
-    def __init__(self, kind: Kind, arguments: Mapping[str, Any], run: Path | None) -> None:
-        self._kind = kind
-        self._log: IO[bytes] | None = None  # to our stderr
-        self._log_place = ""
+    def _start(self) -> subprocess.Popen[bytes]:
+        """Start the process, in a session of its own: signals of the terminal do not reach it."""
         if not log.isEnabledFor(logging.DEBUG):
-            path = run and run / kind.log
+            path = self._log_path
             self._log = path.open("w+b") if path else tempfile.TemporaryFile()  # noqa: SIM115 - see _end
-            self._log_place = f" (more in {path})" if path else ""
         self._process = subprocess.Popen(
             # -P: a folder named vllm or torch in the working directory is not meant.
             [sys.executable, "-P", "-m", __spec__.name],
@@ -139,46 +135,34 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=self._log,
             start_new_session=True,
-            env={**kind.environment, **os.environ},
+            env={**self._kind.environment, **os.environ},
         )
         self._finalizer = weakref.finalize(self, _end, self._process, self._log)
-        self._send(json.dumps([kind.name, kind.engine, arguments]))
+        _send(self._process, json.dumps([self._kind.name, self._kind.engine, self._arguments]))
+        return self._process
 
-    def exchange(self, chunk: str) -> list[Reply | Failure]:
+    def _exchange(self, process: subprocess.Popen[bytes], chunk: str) -> list[Reply | Failure]:
         """Send an encoded chunk and wait for its outcomes.
 
         Raises:
             AngleError: The engine could not be loaded, or it failed.
         """
-        self._send(chunk)
-        assert self._process.stdout is not None
-        name, answer = self._kind.name, self._process.stdout.readline()
+        _send(process, chunk)
+        assert process.stdout is not None
+        name, answer = self._kind.name, process.stdout.readline()
+        place = f" (more in {self._log_path})" if self._log and self._log_path else ""
         if not answer.endswith(b"\n"):
-            status, message = (
-                self._process.wait(),
-                f"the {name} process was killed, perhaps for want of memory",
-            )
-            if status != -signal.SIGKILL:
-                cause = self._cause()
-                message = f"the {name} process ended with status {status}" + (f": {cause}" if cause else "")
-            raise AnnotatorError(message + self._log_place)
+            if (status := process.wait()) == -signal.SIGKILL:
+                raise AnnotatorError(f"the {name} process was killed, perhaps for want of memory{place}")
+            cause = self._cause()
+            said = f": {cause}" if cause else ""
+            raise AnnotatorError(f"the {name} process ended with status {status}{said}{place}")
         try:
             return decode(answer)
         except AnnotatorError as error:
             cause = self._cause() if SEE_LOG in str(error) else None
             message = f"{name} cannot load the model: {cause}" if cause else str(error)
-            raise type(error)(message + self._log_place) from None
-
-    def kill(self) -> None:
-        """End the worker and all it started, without waiting for anything."""
-        _kill(self._process)
-        self._finalizer()
-
-    def _send(self, line: str) -> None:
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # the worker has died; reading its answer finds out why
-            self._process.stdin.write(line.encode() + b"\n")
-            self._process.stdin.flush()
+            raise type(error)(message + place) from None
 
     def _cause(self) -> str | None:
         """Return the first error in the log that is not the consequence of another."""
@@ -189,6 +173,13 @@ class _Worker:
             if SEE_LOG not in found[0]:
                 return one_line(found[found.lastindex or 0])
         return None
+
+
+def _send(process: subprocess.Popen[bytes], line: str) -> None:
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):  # it has died; reading its answer finds out why
+        process.stdin.write(line.encode() + b"\n")
+        process.stdin.flush()
 
 
 SEE_LOG = "root cause above"
