@@ -24,10 +24,8 @@ def hold(directory: Path) -> Iterator[None]:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        # The path itself, or one it goes through: of those that exist, the longest.
-        file = next(path for path in (directory, *directory.parents) if os.path.lexists(path))
-        within = "" if file == directory else f" goes through {file}, which"
-        raise InputError(f"--out {directory}{within} is a file; give a directory") from None
+        is_there = "is" if directory.exists() else "goes through"
+        raise InputError(f"--out {directory} {is_there} a file; give a directory") from None
     path = directory / LOCK_NAME
     lock = FileLock(path, timeout=0, thread_local=False)
     try:

@@ -238,13 +238,12 @@ class OpenAIBatch:
         Raises:
             AnnotatorError: A result file is damaged.
         """
-        left, kept, strange = dict.fromkeys(part.keys), list[str](), 0
+        left, kept = dict.fromkeys(part.keys), list[str]()
         try:
             for row in read_rows(self._state.results(part)):
                 key = row["custom_id"]
                 if key not in left:
-                    strange += 1  # of no request, or a second one
-                    continue
+                    continue  # of no request, or a second one
                 del left[key]
                 outcome = self._service.outcome(row)
                 if self._asked[key]:
@@ -258,9 +257,6 @@ class OpenAIBatch:
             ) from None
         status = "completed" if part.fetched else self._looks[part.name]["status"]
         yield from (_without_row(key, status) for key in left if self._asked[key])
-        if strange and not part.fetched:
-            said = "batch %s: %d result rows ignored that answer none of its requests"
-            log.warning(said, part.batch, strange)
         self._state.closed(part, "finished", status=status, kept=kept)
 
     def _standing(self) -> str:
@@ -303,8 +299,7 @@ class OpenAIBatch:
             self._full = True
             self._unsent += sum(self._asked.get(key, False) for key in part.keys)
         else:
-            more = f" and {len(lines) - _SHOWN_ERRORS} more errors" if len(lines) > _SHOWN_ERRORS else ""
-            said = f"{self._service.address} refused batch {part.batch} ({rows}): {said}{more}"
+            said = f"{self._service.address} refused batch {part.batch} ({rows}): {said}"
             self._refusal = self._refusal or said
         self._state.closed(part, "refused", errors=lines, full=full)
 

@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from angle_data.console import Progress, configure_logging, run_app, say_result
-from angle_data.errors import CredentialsError, InputError, MissingExtraError, StoppedError
+from angle_data.errors import CredentialsError, MissingExtraError, StoppedError
 
 
 def raising(error):
@@ -20,7 +20,6 @@ def raising(error):
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
-        (InputError("a.csv is empty; give texts"), 1, "prog: error: a.csv is empty; give texts\n"),
         (CredentialsError("set OPENAI_API_KEY"), 1, "prog: error: set OPENAI_API_KEY\n"),
         (StoppedError("budget reached; run again"), 75, "prog: budget reached; run again\n"),
         (
@@ -114,20 +113,11 @@ def test_quiet_and_verbose_say_what_is_printed_and_logged(options, printed, show
     assert capsys.readouterr() == (printed, shown)
 
 
-def test_progress_draws_nothing_off_a_terminal_within_the_first_seconds(capsys):
-    configure_logging()
-    with Progress("work", 3) as progress:
-        progress.advance(2)
-        progress.advance()
-    assert capsys.readouterr() == ("", "")
-
-
 @pytest.mark.parametrize(
     ("total", "of", "left"),
     [
         (None, "", ""),
         (8, "/8", ", 0 s left"),
-        (10, "/10", ", 20 s left"),
         (14, "/14", ", 1 min left"),
         (800, "/800", ", 2 h 12 min left"),
     ],

@@ -4,17 +4,6 @@ from hypothesis import strategies as st
 from angle_data.disjoint import DisjointSets
 
 
-def test_chains_of_links_are_one_set_named_by_its_smallest_node():
-    sets = DisjointSets("abcde")
-    sets.join("d", "c")
-    sets.join("b", "d")
-    assert [sets.leader(node) for node in "abcde"] == ["a", "b", "b", "b", "e"]
-
-
-def test_a_node_never_seen_stands_alone():
-    assert DisjointSets[int]().leader(7) == 7
-
-
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12))), st.randoms())
 def test_sets_are_the_connected_components_whatever_the_order_of_links(links, random):
     neighbours = {node: {node} for node in range(13)}

@@ -1,5 +1,4 @@
 import gzip
-import json
 import os
 
 import pytest
@@ -7,25 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from angle_data.errors import InputError
-from angle_data.jsonl import dumps, open_text, read_jsonl, replace_file, write_jsonl
+from angle_data.jsonl import open_text, read_jsonl, replace_file, write_jsonl
 
 
-def test_rows_come_back_with_their_line_numbers(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"a": 1}\n\n  \n{"a": "é"}\n', encoding="utf-8")
-    assert list(read_jsonl(path)) == [(1, {"a": 1}), (4, {"a": "é"})]
-
-
-def test_gzip_and_byte_order_mark_are_read(tmp_path):
+def test_rows_come_back_with_their_line_numbers_from_gzip_and_after_a_byte_order_mark(tmp_path):
     path = tmp_path / "rows.jsonl.gz"
-    path.write_bytes(gzip.compress('\ufeff{"a": 1}\n'.encode()))
-    assert list(read_jsonl(path)) == [(1, {"a": 1})]
+    path.write_bytes(gzip.compress('\ufeff{"a": 1}\n\n  \n{"a": "é"}\n'.encode()))
+    assert list(read_jsonl(path)) == [(1, {"a": 1}), (4, {"a": "é"})]
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b'{"a": 1}\n{"a": \n', r"rows.jsonl:2: not valid JSON"),
+        (b"{}\n" + b"[" * 100_000 + b"\n", r"rows.jsonl:2: not valid JSON"),
+        (b'{}\n{"n": ' + b"9" * 5000 + b"}\n", r"rows.jsonl:2: not valid JSON"),
         (b'{"a": 1}\n[1]\n', r"rows.jsonl:2: expected a JSON object, got list"),
         (b'{"a": 1}\n{"a": "\xff"}\n', r"rows.jsonl:\d: not UTF-8 text; convert the file to UTF-8"),
     ],
@@ -46,10 +41,6 @@ def test_bad_files_are_named(tmp_path):
     damaged.write_bytes(gzip.compress(b'{"a": 1}\n' * 1000)[:-20])
     with pytest.raises(InputError, match=r"damaged.jsonl.gz: damaged gzip file"):
         list(read_jsonl(damaged))
-    plain = tmp_path / "plain.jsonl.gz"
-    plain.write_bytes(b'{"a": 1}\n')
-    with pytest.raises(InputError, match=r"plain.jsonl.gz: damaged gzip file"):
-        list(read_jsonl(plain))
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
@@ -84,11 +75,6 @@ def test_what_is_written_is_read_back(tmp_path_factory, rows):
     assert [row for _, row in read_jsonl(path)] == rows
 
 
-def test_dumps_is_one_line_of_readable_text():
-    assert dumps({"text": "é\n", "n": 1}) == '{"text": "é\\n", "n": 1}'
-    assert json.loads(dumps({"b": [1, None]})) == {"b": [1, None]}
-
-
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
 def test_a_replaced_file_gets_the_rights_that_new_files_get(tmp_path, mask, mode):
     before = os.umask(mask)
@@ -98,10 +84,3 @@ def test_a_replaced_file_gets_the_rights_that_new_files_get(tmp_path, mask, mode
         assert os.umask(mask) == mask
     finally:
         os.umask(before)
-
-
-@pytest.mark.parametrize("line", ["[" * 100_000, '{"n": ' + "9" * 5000 + "}"])
-def test_json_that_python_cannot_hold_is_named_by_line(tmp_path, line):
-    (tmp_path / "rows.jsonl").write_text("{}\n" + line + "\n")
-    with pytest.raises(InputError, match=r"rows\.jsonl:2: not valid JSON"):
-        list(read_jsonl(tmp_path / "rows.jsonl"))

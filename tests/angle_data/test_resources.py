@@ -1,20 +1,15 @@
-"""Folders, registry entries and install commands, in a clone and installed."""
+"""Folders and install commands, in a clone and installed."""
 
 import pytest
 
-from angle_data.resources import install_command, load_object, packaged_folder
+from angle_data.resources import install_command, packaged_folder
 
 
 @pytest.mark.parametrize("home", ["prompts", "angle_data/prompts", "angle_train/prompts"])
-def test_a_folder_is_found_at_the_root_of_a_clone_or_inside_a_package(tmp_path, home):
-    (tmp_path / home).mkdir(parents=True)
+def test_a_folder_is_found_at_the_root_of_a_clone_or_first_inside_a_package(tmp_path, home):
+    for place in ("prompts", home):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
     assert packaged_folder("prompts", tmp_path) == tmp_path / home
-
-
-def test_the_installed_folder_goes_before_one_that_others_may_own(tmp_path):
-    for home in ("recipes", "angle_train/recipes"):
-        (tmp_path / home).mkdir(parents=True)
-    assert packaged_folder("recipes", tmp_path) == tmp_path / "angle_train" / "recipes"
 
 
 def test_the_toolkits_own_folders_are_found():
@@ -22,16 +17,6 @@ def test_the_toolkits_own_folders_are_found():
     assert list(packaged_folder("prompts").glob("*/*.txt"))
     with pytest.raises(FileNotFoundError, match="'nonsense' is missing from the installed toolkit"):
         packaged_folder("nonsense")
-
-
-def test_a_registry_entry_is_imported():
-    from angle_data.text import normalise
-
-    assert load_object("angle_data.text:normalise") is normalise
-    with pytest.raises(AttributeError):
-        load_object("angle_data.text:nonsense")
-    with pytest.raises(ModuleNotFoundError):
-        load_object("angle_data.nonsense:normalise")
 
 
 def test_the_install_command_fits_where_the_toolkit_is(tmp_path):

@@ -26,12 +26,6 @@ def test_shares_are_met(few):
     assert found == {name: pytest.approx(size, abs=4) for name, size in wanted.items()}
 
 
-def test_large_groups_are_in_every_split():
-    given = groups(*[10 if n % 5 == 0 else 1 for n in range(400)])
-    found = fill_shares(given, SHARES, seed=1)
-    assert {found[leader] for leader, size in given.items() if size == 10} == set(SHARES)
-
-
 def test_large_groups_do_not_overfill_a_small_split():
     """220 pairs, some groups of 18 to 40: 7 % are 15.4 pairs, and a hundredth is 2.2."""
     given = groups(40, 30, 24, 18, *[1 + n % 5 for n in range(37)])
@@ -53,15 +47,10 @@ def test_a_missed_share_is_told():
 def test_every_group_has_a_split_and_none_is_empty(sizes, seed, few):
     given = groups(*sizes)
     found = fill_shares(given, SHARES, seed=seed, few=few)
+    assert found == fill_shares(given, SHARES, seed=seed, few=few)
     assert found.keys() == given.keys()
     if sum(size > 0 for size in sizes) >= 3:
         assert {found[leader] for leader in given if given[leader]} == set(SHARES)
-
-
-def test_the_seed_decides():
-    given = groups(*[1] * 50)
-    first, same, other = (fill_shares(given, SHARES, seed=seed) for seed in (0, 0, 1))
-    assert first == same != other
 
 
 def test_keys_are_drawn_by_their_shares():
