@@ -151,11 +151,9 @@ def test_a_forecast_sends_and_leaves_nothing(rows, tmp_path):
     ("options", "kind", "said"),
     [
         ({"temprature": 0.2}, TypeError, "no option 'temprature'; did you mean temperature?"),
-        ({"base_urls": "http://x/v1"}, TypeError, "did you mean base_url?"),
         ({"concurrency": "64"}, InputError, "concurrency must be of type int, got '64'"),
         ({"retry_rejected": "yes"}, InputError, "retry_rejected must be of type bool, got 'yes'"),
         ({"size": 0}, InputError, "--size must be at least 1, got 0"),
-        ({"engine": "recorded"}, InputError, "--replies"),
     ],
 )
 def test_wrong_options_are_named_and_leave_nothing(options, kind, said, rows, tmp_path):
@@ -182,28 +180,10 @@ def test_wrong_texts_are_named_and_leave_nothing(texts, said, recorded, tmp_path
     assert not (tmp_path / "run").exists()
 
 
-def test_a_folder_of_somebody_else_is_left_as_it_is(rows, recorded, tmp_path):
-    (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(InputError, match="holds no labelling run"):
-        label(rows, **recorded("annotator-a"), out=tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-
-
 def test_a_limit_is_an_error_that_can_be_caught_and_keeps_the_replies(rows, tmp_path):
-    def cell():
-        with FakeOpenAI() as server:
-            label(
-                rows,
-                model="m",
-                base_url=server.url,
-                out=tmp_path / "r",
-                max_tokens_total=450,
-                max_tokens=100,
-                concurrency=1,
-            )
-
-    with pytest.raises(StoppedError, match="stopped at"):
-        in_a_loop(cell)
+    limits = {"max_tokens_total": 450, "max_tokens": 100, "concurrency": 1}
+    with FakeOpenAI() as server, pytest.raises(StoppedError, match="stopped at"):
+        in_a_loop(lambda: label(rows, model="m", base_url=server.url, out=tmp_path / "r", **limits))
     assert lines(tmp_path / "r" / "journal.jsonl")
 
 

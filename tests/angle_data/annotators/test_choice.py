@@ -11,10 +11,10 @@ from angle_data.annotators import choice
 from angle_data.annotators.base import Sampling, request_key
 from angle_data.annotators.choice import choose_annotator
 from angle_data.annotators.models import MODELS, Price, price_of
-from angle_data.annotators.registry import ANNOTATORS, load_annotator
+from angle_data.annotators.registry import ANNOTATORS
 from angle_data.annotators.spec import EngineConfig
 from angle_data.annotators.transport import Form
-from angle_data.errors import CredentialsError, InputError
+from angle_data.errors import InputError
 
 
 def choose(model, *, run=None, **options):
@@ -90,8 +90,8 @@ def test_the_rules_for_key_and_price_hold_for_an_address_from_the_environment(
     ],
 )
 def test_the_address_decides_checkpoint_dialect_and_key(model, urls, checkpoint, dialect, key):
-    spec = choose(model, base_urls=urls)
-    assert (spec.engine, spec.base_urls) == ("server", urls)
+    spec = choose(model, base_urls=urls, engine_options={"timeout_s": 600})
+    assert (spec.engine, spec.base_urls, spec.timeout_s) == ("server", urls, 600.0)
     assert (spec.checkpoint, spec.dialect, spec.api_key_env) == (checkpoint, dialect, key)
 
 
@@ -134,10 +134,13 @@ def test_a_model_without_address_is_loaded_here_if_vllm_is_installed(monkeypatch
             {"base_urls": ("http://h/v1",)},
             r"--model is empty; give chatglm, chatgpt, llama, smollm2 or another",
         ),
-        (" ", {}, r"--model is empty"),
         ("m", {"base_urls": ("http://:8000/v1",)}, r"is no address"),
         ("m", {"base_urls": ("http://h:port/v1",)}, r"'http://h:port/v1' is no address"),
-        ("m", {"base_urls": ("http://[::1/v1",)}, r"is no address"),
+        (
+            "m",
+            {"base_urls": ("http://me:pw9@h:xx/v1",)},
+            r"^--base-url must be an address without name, [^9]*$",
+        ),
         ("m", {"base_urls": ("http://h/v1?key=s",)}, r"password, \? and #; name a key with --api-key-env$"),
         ("m", {"base_urls": ("http://h/v1", "http://h/v1")}, r"the same --base-url is given twice"),
         ("m", {"base_urls": ("http://h/v1", GLM)}, r"must speak alike"),
@@ -147,7 +150,6 @@ def test_a_model_without_address_is_loaded_here_if_vllm_is_installed(monkeypatch
         ("m", {"base_urls": ("http://h/v1",), "revision": "r"}, r"--revision is for .* not for server"),
         ("m", {"base_urls": ("http://h/v1",), "engine_options": {"a": 1}}, r"server knows no option 'a'; it"),
         ("m", {"base_urls": ("http://h/v1",), "engine_options": {"timeout_s": 0}}, r"more than 0, got 0"),
-        ("m", {"base_urls": ("http://h/v1",), "engine_options": {"timeout_s": "x"}}, r"seconds, .* got 'x'"),
         ("m", {"replies": Path("x"), "engine_options": {"a": 1}}, r"--engine-option is for .* not for rec"),
         ("chatgpt", {"engine": "server", "replies": Path("x")}, r"--replies is only for .* not for server"),
         ("a", {"replies": Path("nothing.jsonl")}, r"nothing.jsonl does not exist; check --replies"),
@@ -157,12 +159,6 @@ def test_wrong_choices(monkeypatch, model, options, message):
     monkeypatch.setattr(choice, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=message):
         choose(model, **options)
-
-
-def test_the_time_for_an_answer_is_an_option_of_the_server_engine():
-    given = {"base_urls": ("http://h/v1",), "engine_options": {"timeout_s": 600}}
-    assert choose("m", **given).timeout_s == 600.0
-    assert choose("m", base_urls=("http://h/v1",)).timeout_s == 120.0
 
 
 @pytest.mark.parametrize("options", [{}, {"checkpoint": "gpt-x"}, {"engine": "server"}, {"engine": "batch"}])
@@ -176,18 +172,12 @@ def test_a_name_that_is_no_alias_goes_to_openai_as_it_is(options, monkeypatch):
     assert choose("org/name").base_urls == ("https://router.example.org/v1",)
 
 
-@pytest.mark.parametrize("pasted", ["sk-secret-0123456789", "a b", "9KEY", "", "KEY\n"])
+@pytest.mark.parametrize("pasted", ["sk-secret-0123456789", "a b", ""])
 def test_a_key_in_place_of_its_variable_is_not_repeated(pasted):
     with pytest.raises(InputError) as caught:
         choose("m", base_urls=("http://h/v1",), api_key_env=pasted)
     message = "--api-key-env takes the name of the variable with the key, not the key itself"
     assert str(caught.value) == message
-
-
-def test_a_missing_key_names_the_variable(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(CredentialsError, match="no API key: set the environment variable OPENAI_API_KEY"):
-        load_annotator(choose("chatgpt"))
 
 
 @pytest.mark.parametrize(
@@ -196,16 +186,12 @@ def test_a_missing_key_names_the_variable(monkeypatch):
         ({"max_tokens": -5}, "--max-tokens must be at least 1, got -5"),
         ({"concurrency": 0}, "--concurrency must be at least 1, got 0"),
         ({"max_tokens_total": 0}, "--max-tokens-total must be at least 1, got 0"),
-        ({"requests_per_minute": 0.0}, "--requests-per-minute must be more than 0, got 0.0"),
         ({"tokens_per_minute": float("nan")}, "--tokens-per-minute must be more than 0, got nan"),
         ({"max_usd": float("inf")}, "--max-usd must be more than 0, got inf"),
         ({"temperature": 2.5}, "--temperature must be between 0 and 2, got 2.5"),
-        ({"temperature": float("nan")}, "--temperature must be between 0 and 2, got nan"),
         ({"price": (1.0, -1.0)}, "--price must hold two prices"),
         ({"params": {"temperature": 1}}, "--param temperature is not for you to set; use --temperature"),
-        ({"params": {"max_completion_tokens": 9}}, "set; use --max-tokens"),
         ({"params": {"stream": True}}, "--param stream is not for you to set; one reply"),
-        ({"shard": (0, 2)}, "--shard i/n needs 1 <= i <= n, got 0/2"),
         ({"shard": (3, 2)}, "--shard i/n needs 1 <= i <= n, got 3/2"),
     ],
 )

@@ -1,7 +1,6 @@
 """Recorded replies: matched by text and polarity, and one annotator's rows at a time."""
 
 import asyncio
-import gzip
 import json
 from pathlib import Path
 
@@ -26,8 +25,7 @@ ROWS = [
 
 
 def build(path: Path, rows, name="a"):
-    text = "".join(json.dumps(row) + "\n" for row in rows)
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return Recorded(AnnotatorSpec(name, "recorded", "r", replies=path))
 
 
@@ -42,12 +40,11 @@ def answers(annotator, *requests):
     return asyncio.run(collect())
 
 
-@pytest.mark.parametrize("name", ["r.jsonl", "r.jsonl.gz"])
-def test_replies_match_text_polarity_and_annotator(tmp_path, name):
-    annotator = build(tmp_path / name, ROWS)
+def test_replies_match_text_polarity_and_annotator(tmp_path):
+    annotator = build(tmp_path / "r.jsonl", ROWS)
     wanted = [request("Two.", "synonym"), request("One.", "antonym"), request("One.", "synonym")]
     assert [o.text for o in answers(annotator, *wanted)] == ["1. Second.", "1. Not one.", "1. First."]
-    assert answers(build(tmp_path / name, ROWS, "b"), wanted[2]) == [Reply("One. synonym", "1. Other.")]
+    assert answers(build(tmp_path / "r.jsonl", ROWS, "b"), wanted[2]) == [Reply("One. synonym", "1. Other.")]
 
 
 def test_a_text_without_reply_is_a_failure_of_its_own(tmp_path):
@@ -75,7 +72,6 @@ def test_rows_without_annotator_belong_to_whoever_asks(tmp_path):
     ("rows", "message"),
     [
         ([], r"r.jsonl holds no replies"),
-        (ROWS[:1], r"holds no replies of 'z'; annotators found: a \(choose with --model\)"),
         (ROWS, r"holds no replies of 'z'; annotators found: a, b"),
         (
             [{"text": "One.", "polarity": "synonym"}],
@@ -101,7 +97,6 @@ def test_rows_without_annotator_belong_to_whoever_asks(tmp_path):
             [{"text": "One.", "task": task, "reply": task} for task in ("degrees", "graded")],
             r"r.jsonl:2: a second, different degrees reply for the same text",
         ),
-        ([{"text1": "One.", "reply": "4"}], r"r.jsonl:1: field 'text2' must be a string, got NoneType"),
     ],
 )
 def test_unusable_files(tmp_path, rows, message):

@@ -48,24 +48,6 @@ def engine():
     return shared_engine()
 
 
-def test_every_request_is_answered_in_order_over_chunks(engine):
-    requests = [chat_request(f"Text {number}", number) for number in range(9)]
-    replies = ask(engine, requests)
-    assert [reply.key for reply in replies] == [each.key for each in requests]
-    for reply in replies:
-        assert reply.finish_reason in ("stop", "length")
-        assert 1 <= reply.usage["completion_tokens"] <= 12
-        total = reply.usage["prompt_tokens"] + reply.usage["completion_tokens"]
-        assert reply.usage["total_tokens"] == total
-
-
-def test_draws_of_one_question_differ_and_repeat_themselves(engine):
-    draws = [chat_request("Say something.", number, seed=7 + number) for number in range(3)]
-    texts = [reply.text for reply in ask(engine, draws)]
-    assert len(set(texts)) == 3
-    assert [reply.text for reply in ask(engine, draws)] == texts
-
-
 def test_a_schema_binds_the_reply(engine):
     requests = [
         chat_request(f"Text {seed}", seed, seed=seed, schema=CHOICE, max_tokens=64) for seed in range(4)

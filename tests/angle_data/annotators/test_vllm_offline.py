@@ -124,9 +124,7 @@ def test_refusals_after_a_reply_say_nothing_of_the_others(calls):
     ("options", "message"),
     [
         ({"chunk": 0}, "--engine-option chunk must be a whole number of at least 1, got 0"),
-        ({"chunk": "all"}, "--engine-option chunk must be a whole number of at least 1, got 'all'"),
         ({"model": "x"}, "--engine-option model cannot be set; use --checkpoint"),
-        ({"hf_token": "x"}, "--engine-option hf_token cannot be set; use the environment variable HF_TOKEN"),
     ],
 )
 def test_options_of_ours_are_checked_at_once(calls, options, message):
