@@ -44,30 +44,40 @@ def open_text(path: Path, newline: str | None = None) -> IO[str]:
         raise InputError(f"{path} cannot be read: permission denied") from None
 
 
-def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield `(line number, object)` of every non-blank line, lazily.
+def read_lines(path: Path, newline: str | None = None) -> Iterator[tuple[int, str]]:
+    """Yield `(line number, line)` of a text file, lazily; see `open_text`.
 
     Raises:
-        InputError: The file is missing, not text, or a line is no JSON object; names `file:line`.
+        InputError: The file is missing, not UTF-8 or no whole gzip file; names `file:line`.
     """
-    with open_text(path) as stream:
+    with open_text(path, newline) as stream:
         number = 0
         try:
             for number, line in enumerate(stream, start=1):
-                if not line.strip():
-                    continue
-                try:
-                    row = json.loads(line)
-                except (ValueError, RecursionError) as error:
-                    # Also a number of thousands of digits, or brackets in brackets in brackets.
-                    raise InputError(f"{path}:{number}: not valid JSON ({error})") from None
-                if not isinstance(row, dict):
-                    raise InputError(f"{path}:{number}: expected a JSON object, got {type(row).__name__}")
-                yield number, row
+                yield number, line
         except UnicodeDecodeError:
             raise InputError(f"{path}:{number + 1}: not UTF-8 text; convert the file to UTF-8") from None
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise InputError(f"{path}: damaged gzip file ({error})") from None
+
+
+def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield `(line number, object)` of every non-blank line, lazily.
+
+    Raises:
+        InputError: As of `read_lines`, or a line is no JSON object.
+    """
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            # Also a number of thousands of digits, or brackets in brackets in brackets.
+            raise InputError(f"{path}:{number}: not valid JSON ({error})") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{path}:{number}: expected a JSON object, got {type(row).__name__}")
+        yield number, row
 
 
 @contextmanager

@@ -6,14 +6,12 @@ Reads lazily, so that millions of rows fit.
 from __future__ import annotations
 
 import csv
-import gzip
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from angle_data.errors import InputError
-from angle_data.jsonl import open_text, read_jsonl
+from angle_data.jsonl import read_jsonl, read_lines
 
 TABLE_KINDS = ".jsonl[.gz], .csv[.gz], .tsv[.gz] or .parquet"
 """The kinds of file that are read, for error messages and help texts."""
@@ -69,34 +67,30 @@ def _check(place: str, found: Sequence[str], require: Sequence[str], hint: str) 
 
 
 def _csv_rows(path: Path, mark: str, require: Sequence[str], hint: str) -> Rows:
+    csv.field_size_limit(_LONGEST_FIELD)
     # The csv module wants line ends as they are: a quoted field may hold some.
-    with open_text(path, newline="") as stream:
-        csv.field_size_limit(_LONGEST_FIELD)
-        reader = csv.DictReader(stream, strict=True, delimiter=mark)
-        try:
-            names = list(reader.fieldnames or ())
-            if len(names) == 1 and mark == "," and ";" in names[0]:
-                yield from _csv_rows(path, ";", require, hint)
-                return
-            if names:
-                _check(f"{path}:1", names, require, hint)
-            if twice := next((name for name in names if names.count(name) > 1), None):
-                raise InputError(f"{path}:1: column {twice!r} stands there twice; rename one")
-            for row in reader:
-                where = f"{path}:{reader.line_num}"
-                # DictReader puts surplus fields under None and fills missing ones with None.
-                if None in row or None in row.values():
-                    raise InputError(
-                        f"{where}: expected {len(names)} fields as in the header; "
-                        f"quote texts with {_CALLED[mark]}"
-                    )
-                yield where, row
-        except csv.Error as error:
-            raise InputError(f"{path}:{reader.line_num}: not valid CSV ({error})") from None
-        except UnicodeDecodeError:
-            raise InputError(f"{path}:{reader.line_num + 1}: not UTF-8 text; convert it to UTF-8") from None
-        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise InputError(f"{path}: damaged gzip file ({error})") from None
+    lines = (line for _, line in read_lines(path, newline=""))
+    reader = csv.DictReader(lines, strict=True, delimiter=mark)
+    try:
+        names = list(reader.fieldnames or ())
+        if len(names) == 1 and mark == "," and ";" in names[0]:
+            yield from _csv_rows(path, ";", require, hint)
+            return
+        if names:
+            _check(f"{path}:1", names, require, hint)
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise InputError(f"{path}:1: column {twice!r} stands there twice; rename one")
+        for row in reader:
+            where = f"{path}:{reader.line_num}"
+            # DictReader puts surplus fields under None and fills missing ones with None.
+            if None in row or None in row.values():
+                raise InputError(
+                    f"{where}: expected {len(names)} fields as in the header; "
+                    f"quote texts with {_CALLED[mark]}"
+                )
+            yield where, row
+    except csv.Error as error:
+        raise InputError(f"{path}:{reader.line_num}: not valid CSV ({error})") from None
 
 
 def _parquet_rows(path: Path, require: Sequence[str], columns: Sequence[str] | None, hint: str) -> Rows:
