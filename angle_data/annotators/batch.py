@@ -108,7 +108,7 @@ class OpenAIBatch:
         self._state = BatchState(self._run)
         self._looks, self._refusal, self._unsent = {}, "", 0
         self._full = self._state.full  # there was no room for a batch
-        async with self._service:
+        async with self._service.transport:
             try:
                 await self._recover()
                 await self._look()

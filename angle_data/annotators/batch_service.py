@@ -16,19 +16,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from angle_data.annotators.base import Failure, Reply
 from angle_data.annotators.models import DEFAULT_URL
 from angle_data.annotators.spec import AnnotatorSpec
-from angle_data.annotators.transport import (
-    Transport,
-    api_key,
-    credentials_message,
-    may_be_a_word,
-    one_line,
-    read_reply,
-)
+from angle_data.annotators.transport import Transport, credentials_message, one_line, read_reply
 from angle_data.errors import AngleError, AnnotatorError, CredentialsError, InputError, StoppedError
 from angle_data.http import BadAnswer, CallError, NoReply, is_retryable, retry_pause
 from angle_data.jsonl import read_jsonl
@@ -42,7 +35,7 @@ _RUN, _PART = "angle_run", "angle_part"
 
 
 class BatchService:
-    """An asynchronous context manager; `address` names the service in messages.
+    """The calls of a run, inside of `async with service.transport`; `address` names it in messages.
 
     Every method raises `CredentialsError` when the key is rejected, `AnnotatorError` when asking again would
     not help, and `StoppedError` when the service is too busy to take more now. A first retry comes after up
@@ -53,17 +46,8 @@ class BatchService:
         self.address = spec.base_urls[0] if spec.base_urls else "the OpenAI API"
         self._url = (spec.base_urls[0] if spec.base_urls else DEFAULT_URL).rstrip("/")
         self._spec, self._retry_s = spec, retry_s
-        key, secret = api_key(spec), spec.api_key_env is not None
-        self._transport = Transport(key, spec.timeout_s, secret=secret, whole=False)
-        self._hides_in_replies = not may_be_a_word(key)
+        self.transport = Transport(spec, whole=False)
         self._reached = False
-
-    async def __aenter__(self) -> Self:
-        await self._transport.__aenter__()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._transport.__aexit__()
 
     async def upload(self, path: Path) -> str:
         """Upload an input file, read as it is sent, and return the service's id."""
@@ -73,7 +57,7 @@ class BatchService:
             form = FormData({"purpose": "batch"})
             with path.open("rb") as stream:
                 form.add_field("file", stream, filename=path.name, content_type="application/jsonl")
-                answer = await self._transport.request("POST", f"{self._url}/files", form)
+                answer = await self.transport.request("POST", f"{self._url}/files", form)
             return str(_field(answer, "id"))
 
         return await self._call(attempt, f"{self.address} takes no batch files (use --engine server)")
@@ -93,7 +77,7 @@ class BatchService:
             if unsure and (found := (await self._search(run)).get(part)):
                 return found
             try:
-                return str(_field(await self._transport.post(f"{self._url}/batches", body), "id"))
+                return str(_field(await self.transport.post(f"{self._url}/batches", body), "id"))
             except CallError as error:
                 unsure = unsure or error.status_code != 429
                 raise
@@ -110,13 +94,8 @@ class BatchService:
     async def look(self, batch: str) -> dict[str, Any]:
         """Return how a batch stands: the batch object of the reference, with at least its `status`."""
 
-        async def attempt() -> dict[str, Any]:
-            found = await self._get(f"/batches/{batch}")
-            _field(found, "status")
-            return found
-
         return await self._call(
-            attempt,
+            lambda: self._get(f"/batches/{batch}", "status"),
             f"{self.address} knows no batch {batch}: use the API key of the project that submitted it, or "
             "remove its part from batches.jsonl to pay for its requests again",
         )
@@ -131,13 +110,13 @@ class BatchService:
         async def attempt() -> bool:
             size = None
             try:
-                size = (await self._get(f"/files/{file}")).get("bytes")
+                size = (await self._get(f"/files/{file}", "id")).get("bytes")
             except CallError as error:
                 if error.status_code != 404:
                     raise
             try:
                 with path.open("wb") as stream:
-                    await self._transport.request("GET", f"{self._url}/files/{file}/content", into=stream)
+                    await self.transport.request("GET", f"{self._url}/files/{file}/content", into=stream)
             except CallError as error:
                 if error.status_code != 404:
                     raise
@@ -152,28 +131,27 @@ class BatchService:
 
     def clean(self, text: object) -> str:
         """Return `text` from the service on one short line without the key."""
-        return one_line(self._transport.hide(str(text)))
+        return one_line(self.transport.hide(str(text)))
 
     def outcome(self, row: dict[str, Any]) -> Reply | Failure:
         """Return what a result row says about its request, without the key; see `row_outcome`."""
         outcome = row_outcome(row)
         if isinstance(outcome, Failure):
             return replace(outcome, message=self.clean(outcome.message))
-        return (
-            replace(outcome, text=self._transport.hide(outcome.text)) if self._hides_in_replies else outcome
-        )
+        return replace(outcome, text=self.transport.hide(outcome.text, reply=True))
 
-    async def _get(self, path: str) -> dict[str, Any]:
-        answer = await self._transport.request("GET", self._url + path)
-        _field(answer, "object")
+    async def _get(self, path: str, wanted: str) -> dict[str, Any]:
+        """Return an object of the API, which has the field `wanted`."""
+        answer = await self.transport.request("GET", self._url + path)
+        _field(answer, wanted)
         return dict(answer)
 
     async def _search(self, run: str) -> dict[str, str]:
         found: dict[str, str] = {}
         after = ""
         while True:
-            page = await self._get(f"/batches?limit={_PAGE}{after}")
-            batches = _field(page, "data")
+            page = await self._get(f"/batches?limit={_PAGE}{after}", "data")
+            batches = page["data"]
             for batch in batches:
                 marks = batch.get("metadata") or {}
                 if marks.get(_RUN) == run and _PART in marks:

@@ -42,7 +42,6 @@ from angle_data.annotators.spec import AnnotatorSpec
 from angle_data.annotators.transport import (
     Form,
     Transport,
-    api_key,
     credentials_message,
     one_line,
     read_reply,
@@ -76,7 +75,7 @@ class OpenAIServer:
 
     def __init__(self, spec: AnnotatorSpec, patience: Patience | None = None) -> None:
         self._spec = spec
-        self._key = api_key(spec)
+        self._transport = Transport(spec)
         self._pauses = patience or Patience()
         self._stop = asyncio.Event()
         self._endpoints = Endpoints((), self._pauses)
@@ -97,8 +96,7 @@ class OpenAIServer:
         self._endpoints = Endpoints(addresses, self._pauses)
         outcomes: asyncio.Queue[Reply | Failure | Exception | None] = asyncio.Queue(self._spec.concurrency)
         source = iter(requests)
-        secret = self._spec.api_key_env is not None
-        async with Transport(self._key, self._spec.timeout_s, secret=secret) as self._transport:
+        async with self._transport:
             workers = [
                 asyncio.create_task(self._work(source, outcomes)) for _ in range(self._spec.concurrency)
             ]

@@ -104,7 +104,7 @@ def page_title(text: str) -> str | None:
     return " ".join(html.unescape(title[1]).split()) if title else ""
 
 
-def written(key: str) -> re.Pattern[bytes]:
+def _written(key: str) -> re.Pattern[bytes]:
     """Return what finds a key in an answer: as it is, in JSON, and encoded as part of a URL."""
     forms = {
         key,
@@ -116,11 +116,6 @@ def written(key: str) -> re.Pattern[bytes]:
     }
     forms |= {_ESCAPE.sub(lambda found: found[0].lower(), form) for form in forms}
     return re.compile(b"|".join(re.escape(form.encode()) for form in sorted(forms, key=len, reverse=True)))
-
-
-def may_be_a_word(key: str) -> bool:
-    """Whether a key, such as the "test" of a local server, may well be a word of a reply."""
-    return len(key) < _SHORTEST_KEY or key.isalpha()
 
 
 def masked(text: str) -> str:
@@ -236,15 +231,21 @@ def read_reply(key: str, answer: Any, seconds: float) -> Reply:
 class Transport:
     """An asynchronous context manager that holds the connections of a run.
 
-    `timeout_s` bounds one attempt as a `whole`, or else each time in which nothing comes. `key` goes with
-    every request; with `secret`, no exception repeats it, whatever the service says.
+    `spec.timeout_s` bounds one attempt as a `whole`, or else each time in which nothing comes. The key goes
+    with every request; one from the environment is repeated by no exception, whatever the service says.
+
+    Raises:
+        CredentialsError: The variable that should hold the key is not set, or its value cannot be one.
     """
 
-    def __init__(self, key: str, timeout_s: float, *, secret: bool, whole: bool = True) -> None:
+    def __init__(self, spec: AnnotatorSpec, *, whole: bool = True) -> None:
+        key = api_key(spec)
         self._headers = {"Authorization": f"Bearer {key}"}
-        self._timeout_s, self._whole = timeout_s, whole
-        self._secret = written(key) if secret else None
-        self._secret_of_replies = None if may_be_a_word(key) else self._secret
+        self._timeout_s, self._whole = spec.timeout_s, whole
+        self._secret = _written(key) if spec.api_key_env is not None else None
+        # A short key, such as the "test" of a local server, may well be a word of a reply.
+        is_word = len(key) < _SHORTEST_KEY or key.isalpha()
+        self._secret_of_replies = None if is_word else self._secret
         self._proxies: dict[str, str | None] = {}
 
     async def __aenter__(self) -> Self:
@@ -338,9 +339,10 @@ class Transport:
             return NoReply(f"the answer broke off ({_reason(error)})")
         return NoAnswer(_reason(error), connected=True)
 
-    def hide(self, text: str) -> str:
-        """Return `text` without the key."""
-        return _hidden(text.encode(errors="surrogatepass"), self._secret).decode(errors="surrogatepass")
+    def hide(self, text: str, *, reply: bool = False) -> str:
+        """Return what the service said, or replied, without the key."""
+        secret = self._secret_of_replies if reply else self._secret
+        return _hidden(text.encode(errors="surrogatepass"), secret).decode(errors="surrogatepass")
 
 
 def _proxy(url: str) -> str | None:
