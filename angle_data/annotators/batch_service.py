@@ -93,7 +93,6 @@ class BatchService:
 
     async def look(self, batch: str) -> dict[str, Any]:
         """Return how a batch stands: the batch object of the reference, with at least its `status`."""
-
         return await self._call(
             lambda: self._get(f"/batches/{batch}", "status"),
             f"{self.address} knows no batch {batch}: use the API key of the project that submitted it, or "
@@ -123,7 +122,7 @@ class BatchService:
                 if size is None:
                     return False
                 raise BadAnswer(f"the service knows {file} and does not find its content") from None
-            if size is not None and path.stat().st_size < size:
+            if isinstance(size, int) and path.stat().st_size < size:
                 raise BadAnswer(f"{path.stat().st_size} of {size} bytes of {file} arrived")
             return True
 
