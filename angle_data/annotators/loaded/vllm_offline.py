@@ -34,22 +34,6 @@ VLLM = Kind(
     environment={"VLLM_NO_USAGE_STATS": "1"},
 )
 
-# What the hub's libraries say, in a dozen words each, of a model that is not there.
-_HUB = (
-    (
-        re.compile(r"gated|restricted|authoriz", re.IGNORECASE),
-        "it is gated; accept its licence on its page of the hub and set HF_TOKEN",
-    ),
-    (
-        re.compile(r"couldn't connect|cached|outgoing traffic|offline mode|not known", re.IGNORECASE),
-        "it is not on this machine and the hub cannot be reached; get it with `hf download`",
-    ),
-    (
-        re.compile(r"not a (?:valid model identifier|local folder)|repository not found", re.IGNORECASE),
-        "it is no folder here and no public model of the hub; correct the name",
-    ),
-)
-
 
 class VLLMOffline(LoadedModel):
     """An annotator that loads `spec.checkpoint` itself; the model is loaded on the first request.
@@ -119,7 +103,10 @@ class VLLMEngine:
             ) from None
         # The loaders raise errors of a dozen libraries; every one means that the model is not there.
         except Exception as error:
-            raise AnnotatorError(f"vLLM cannot load {arguments['model']}: {_why(error)}") from error
+            raise AnnotatorError(
+                f"vLLM cannot load {arguments['model']} ({one_line(error)}); name a folder or a public model "
+                "of the hub with --checkpoint, set HF_TOKEN for a gated one, or name a server with --base-url"
+            ) from error
         self._context = int(self._llm.model_config.max_model_len)
         self._tokenizer = self._llm.get_tokenizer()
         if not (getattr(self._tokenizer, "chat_template", None) or self._llm.chat_template):
@@ -198,14 +185,6 @@ class VLLMEngine:
                 json=request.sampling.schema, disable_any_whitespace=True
             )
         return params
-
-
-def _why(error: Exception) -> str:
-    """Return why a model cannot be loaded, with a way out where it is about the hub."""
-    for pattern, why in _HUB:
-        if pattern.search(str(error)):
-            return f"{why}, name a folder or another model with --checkpoint, or a server with --base-url"
-    return one_line(error)
 
 
 def _outcome(key: str, output: Any, seconds: float) -> Reply | Failure:

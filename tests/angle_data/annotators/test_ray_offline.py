@@ -84,7 +84,7 @@ def test_chunks_are_pulled_as_answers_come(ray_calls, tmp_path):
 @pytest.mark.parametrize(
     ("checkpoint", "content", "message"),
     [
-        ("missing", "a", r"vLLM cannot load missing: it is not on this machine .*"),
+        ("missing", "a", r"vLLM cannot load missing \(We couldn't connect .*"),
         ("tiny", "forbidden", "vLLM refuses every request: that is forbidden"),
     ],
 )

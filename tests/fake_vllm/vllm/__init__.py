@@ -79,8 +79,6 @@ class LLM:
             raise TypeError(f"EngineArgs.__init__() got an unexpected keyword argument '{min(unknown)}'")
         if options["model"] == "missing":
             raise OSError("We couldn't connect to 'https://hub' to load the files\nand couldn't find them.")
-        if options["model"] == "gated":
-            raise OSError("You are trying to access a gated repo.\nMake sure to have access to it.")
         if options["model"] == "big":
             print("(EngineCore pid=7) ERROR 11-21 14:06:09 [core.py:9] ValueError: no room", file=sys.stderr)
             raise RuntimeError(
