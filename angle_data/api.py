@@ -23,7 +23,6 @@ from angle_data.labelling.config import LabelConfig, ScoreConfig
 if TYPE_CHECKING:
     from angle_data.ensembling.report import EnsembleSummary
     from angle_data.labelling.asking.forecast import SessionPlan
-    from angle_data.labelling.asking.session import SessionResult
     from angle_data.labelling.mine import MineResult
     from angle_data.labelling.pilot import PilotResult
 
@@ -180,8 +179,10 @@ def label(texts: Any, *, model: str, out: Any = None, **options: Any) -> Run:
     dry_run = given.pop("dry_run")
     with _files(given, "texts", kept=not dry_run):
         config = make(LabelConfig, given)
-        act = plan_label if dry_run else run_label if config.pilot is None else pilot
-        return _run(config, beside_loop(lambda: act(config)))
+        if dry_run or config.pilot is not None:
+            forecast = beside_loop(lambda: plan_label(config) if dry_run else pilot(config))
+            return Run(config.out, model, forecast.counts, forecast)
+        return Run(config.out, model, beside_loop(lambda: run_label(config)).counts)
 
 
 def score(runs: Any = (), *, model: str, out: Any, pairs: Any = None, **options: Any) -> Run:
@@ -207,8 +208,10 @@ def score(runs: Any = (), *, model: str, out: Any, pairs: Any = None, **options:
     dry_run = given.pop("dry_run")
     with _files(given, "pairs", kept=not dry_run):
         config = make(ScoreConfig, given)
-        act = plan_score if dry_run else run_score
-        return _run(config, beside_loop(lambda: act(config)))
+        if dry_run:
+            forecast = plan_score(config)
+            return Run(config.out, model, forecast.counts, forecast)
+        return Run(config.out, model, beside_loop(lambda: run_score(config)).counts)
 
 
 def ensemble(runs: Any = (), *, out: Any, pairs: Any = None, **options: Any) -> Pairs:
@@ -276,10 +279,3 @@ def _files(given: dict[str, Any], name: str, *, kept: bool = True) -> Iterator[N
         with sources(given[name], folder, name, given["text_field"] if is_texts else None) as files:
             given[name] = files[0] if is_texts else files
             yield
-
-
-def _run(config: LabelConfig | ScoreConfig, done: SessionResult | SessionPlan | PilotResult) -> Run:
-    from angle_data.labelling.asking.session import SessionResult
-
-    forecast = None if isinstance(done, SessionResult) else done
-    return Run(config.out, config.engine.model, done.counts, forecast)
