@@ -6,8 +6,9 @@
 Data sets: annotator-a, -b, -c (synonyms and antonyms), concat and vote of the three; degrees (annotator-d);
 written (the vote of all four); everything (all four, with the grades of grader-e: of candidates on
 cloud-ops, of mined pairs on stsb). cloud-ops also has contrast (annotator-f, who was asked by the prompts
-`contrast`), all (everything and contrast) and all-mined (with mined pairs that grader-g graded). stsb also
-has degrees-mined, and synonyms-degrees-mined, for which annotators a, b and c were asked for synonyms alone.
+`contrast`), one-of-each (annotator-b, degrees and contrast), all (everything and contrast) and all-mined
+(with mined pairs that grader-g graded). stsb also has degrees-mined, and synonyms-degrees-mined, for which
+annotators a, b and c were asked for synonyms alone.
 
 Options: --seeds 1 2 3, --only concat vote, --recipe NAME, --precision bf16 (faster on a CPU
 that has it), --texts 100 (so many of the texts, drawn once, with the mined pairs among them). `stsb`
@@ -165,6 +166,7 @@ def data_sets(task: Task) -> dict[str, Path]:
         engine = EngineConfig(model=MINED, engine="recorded", replies=task.mined)
         score(ScoreConfig(engine, out=mined, pairs=(task.mined,)))
         choices["contrast"] = (written,), {"strategy": "concat", "labels": "ordinal"}
+        choices["one-of-each"] = (runs["annotator-b"], degrees, written), {"strategy": "concat"}
         choices["all"] = (*three, degrees, written), evidence
         choices["all-mined"] = choices["all"][0], {"scores": (grades, mined), "pairs": (task.mined,)}
     folders = {}
