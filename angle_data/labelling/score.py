@@ -39,7 +39,6 @@ _CHARS_PER_GRADE = 30
 _REFUSED = "refused_by_server"
 # From so many grades on, one grade for nearly all of them is no judgement.
 _ENOUGH, _ALL_ALIKE = 20, 0.95
-_LOOKS = (100, 1000, 10_000, 100_000)  # requests after which a run looks at its grades
 
 Call = tuple[Pair, ...]
 """The pairs of one request, numbered from 1 in this order."""
@@ -131,18 +130,7 @@ class ScoreJob(Job):
         self._spelt: dict[int, Pair] = {}  # pairs that the journal has in other letters, by rank
 
     def requests(self, journal: Journal) -> Iterator[ChatRequest]:
-        """Yield the request of every call, and those about single pairs: all that are due by the journal.
-
-        Every now and then the grades so far are looked at: a grader that does not judge costs as much.
-        """
-        for number, request in enumerate(self._due(journal), start=1):
-            if number in _LOOKS and not journal.unwritten:
-                rows = ((row, self._texts_of(row)) for row in journal.rows())
-                grades = (grade for row, texts in rows if texts for grade in _read(row, len(texts)))
-                _warn_if_alike(Counter(grade for grade in grades if isinstance(grade, float)))
-            yield request
-
-    def _due(self, journal: Journal) -> Iterator[ChatRequest]:
+        """Yield the request of every call, and those about single pairs: all that are due by the journal."""
         shared = self._shared_calls(journal)
         for call in shared.values():
             yield self._request(call)
