@@ -434,24 +434,6 @@ def test_a_prompt_of_ones_own_needs_its_placeholder(tmp_path):
             score(config(tmp_path, server, prompt=prompt))
 
 
-def test_a_pair_that_another_file_spells_otherwise_is_not_graded_anew(tmp_path):
-    def write(name, change):
-        rows = [{"text1": change(f"Node {n} is up."), "text2": f"Host {n} runs."} for n in range(5)]
-        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return tmp_path / name
-
-    first, second = write("pairs.jsonl", str), write("other.jsonl", lambda each: each.upper().strip("."))
-    with FakeOpenAI(lambda body: '{"grades": [{"id": 1, "score": 2.5}]}') as server:
-        assert score(config(tmp_path, server, pairs=(first,))).counts["asked"] == 5
-        both = config(tmp_path, server, pairs=(second, first))
-        assert plan_score(both).to_ask == 0
-        counts = score(both).counts
-    assert (counts["asked"], counts["pairs"], counts["kept"]) == (0, 5, 5)
-    assert {row["text1"] for row in rows(tmp_path / "run" / "scores.jsonl")} == {
-        f"NODE {n} IS UP" for n in range(5)
-    }
-
-
 def test_a_shared_call_that_fails_each_time_is_asked_pair_by_pair(tmp_path):
     write_pairs(tmp_path / "pairs.jsonl", range(12))
 
