@@ -12,7 +12,6 @@ from functools import partial
 from angle_data.labelling.replies.chatter import is_chatter, is_heading, polarity_named
 from angle_data.labelling.replies.structured import Piece, json_pieces, unquoted, without_numbers
 from angle_data.records import Polarity
-from angle_data.text import words
 
 
 def split_reply(text: str, *, source: str, size: int, polarity: Polarity | None = None) -> list[Piece]:
@@ -185,6 +184,7 @@ def _split_inline(item: str, value: int, source: str, size: int) -> list[str]:
 _STRONG = re.compile(r"sentence|synonym|antonym|paraphras|output|opposite|rephras|\bhere\b", re.I)
 _HEADED = re.compile(r"(.{1,400}?[:：])\s*(\S.*)")
 _GREETED = re.compile(r"((?:sure(?: thing)?|certainly|of course|absolutely)!)\s+(\S.*)", re.I)
+_OPEN_END = re.compile(r"[:：][\s*_]*$")
 _QUOTED_RUN = re.compile(r'(?:[Ee]ither\s+)?"[^"]+"(?:\s*[,;/|]?\s*(?:and\s+|or\s+)?"[^"]+")+[.,]?')
 _JOINER = re.compile(
     r"\W*(?:and|or|or alternatively|alternatively|another (?:one|option)|und|oder|et|ou|o|y)\W*", re.I
@@ -242,27 +242,12 @@ def _plain_pieces(lines: list[str], source: str, size: int) -> list[Piece]:
             pieces.append(Piece(line, "around"))
         else:
             pieces.append(Piece(line, "line"))
-    spoken = [piece for piece in pieces if piece.kind == "line"]
-    for index, piece in enumerate(pieces):
-        others = [other.text for other in spoken if other is not piece]
-        if piece.kind == "line" and _announces(piece.text, others, source, size):
-            pieces[index] = Piece(piece.text, "around")
-            spoken.remove(piece)
+    # Talk in words that `chatter` lacks ("Aquí tienes dos oraciones:"), as far as enough lines are left.
+    spoken = [i for i, piece in enumerate(pieces) if piece.kind == "line"]
+    opens = [i for i in spoken if _OPEN_END.search(pieces[i].text) and not _OPEN_END.search(source)]
+    for index in opens[: max(0, len(spoken) - size)]:
+        pieces[index] = Piece(pieces[index].text, "around")
     return pieces
-
-
-def _announces(line: str, others: list[str], source: str, size: int) -> bool:
-    """Whether one of several lines is talk in words that `chatter` lacks ("Aquí tienes dos oraciones:").
-
-    Judged only where enough other lines are left, so that no more than one of too many is lost: it ends in a
-    colon and shares no word with the source.
-    """
-    ends_open = line.rstrip(" *_").endswith((":", "：")) and not source.rstrip().endswith((":", "："))
-    return ends_open and len(others) >= size and not _content(source) & _content(line)
-
-
-def _content(text: str) -> frozenset[str]:
-    return frozenset(word for word in words(text) if len(word) >= 4)
 
 
 # --- markup -------------------------------------------------------------------------------------------
