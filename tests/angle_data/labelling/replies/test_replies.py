@@ -70,13 +70,8 @@ LAYOUTS = {
     "unclosed list of closed strings": f'{{"sentences": ["{A}", "{B}"',
     "thinking": f"<think>Two sentences: 1. foo 2. bar</think>\n1. {A}\n2. {B}",
     "thinking without opening tag": f"I should write two.\n</think>\n\n1. {A}\n2. {B}",
-    "plus": f"+ {A}\n+ {B}",
-    "quoted mail": f"> {A}\n> {B}",
-    "arrows": f"→ {A}\n→ {B}",
-    "ticks": f"✅ {A}\n✅ {B}",
     "numbered bullets": f"* 1. {A}\n* 2. {B}",
     "bullet for the second only": f"{A}\n- {B}",
-    "latex": f"\\item {A}\n\\item {B}",
     "roman": f"i. {A}\nii. {B}",
     "lettered labels": f"Option A: {A}\nOption B: {B}",
     "counted": f"First: {A}\nSecond: {B}",
@@ -87,14 +82,7 @@ LAYOUTS = {
     "one line, semicolon": f"1. {A}; 2. {B}",
     "bold headings": f"**Synonym 1**\n{A}\n\n**Synonym 2**\n{B}",
     "numbers as headings": f"### 1\n{A}\n### 2\n{B}",
-    "or": f"{A}\nor\n{B}",
-    "another way": f"{A}\nAnother way to put it:\n{B}",
     "either": f'Either "{A}" or "{B}"',
-    "source and arrow": f"{SOURCE} -> {A}\n{SOURCE} -> {B}",
-    "similarities": f"1. {A} (similarity: 0.9)\n2. {B} (similarity: 0.8)",
-    "tags": f"<sentence>{A}</sentence>\n<sentence>{B}</sentence>",
-    "html list": f"<ol><li>{A}</li><li>{B}</li></ol>",
-    "html break": f"{A}<br>{B}",
     "end of turn": f"1. {A}\n2. {B}<|eot_id|>",
     "header": f"<|start_header_id|>assistant<|end_header_id|>\n\n{A}\n{B}<|eot_id|>",
     "role": f"assistant\n\n{A}\n{B}",
@@ -127,8 +115,6 @@ HEADINGS = [
     "Opposite-meaning sentences:",
     "As a highly smart opposite-meaning sentence-generating system, here are my 2 antonym sentences:",
     "以下是两个同义句：",
-    "Got it.",
-    "Let me think about this.",
     "Two rephrasings, in plain words, for your incident log:",
     "Aquí tienes dos oraciones:",
 ]
@@ -184,7 +170,6 @@ DOMAIN = [
     "Sure enough, the standby was down as well.",
     "The two nodes have the same address and neither is reachable.",
     "ConfigMap updated, pods not restarted, old settings still active",
-    "+ 3 nodes joined the pool",
     "Option A: drain the node first.",
     "First: drain the node, then reboot it.",
     "v. good throughput since noon",
@@ -193,7 +178,6 @@ DOMAIN = [
     'Set hosts to ["node1", "node2"] before the restart.',
     "| node | state | was all that the dashboard showed.",
     "Write <p> to open a paragraph and </p> to end it.",
-    "Got it working again after the restart.",
     "No problem with the standby since noon.",
     "We are unable to restart the node until the drain is done.",
     "We are unable to process this request until the standby is ready.",
@@ -475,12 +459,11 @@ def test_python_data_that_json_cannot_hold_costs_no_sentence(beside):
 @pytest.mark.parametrize(
     ("raw", "kept"),
     [
-        (f"+ {A}\n{B}", (f"+ {A}", B)),
         (f"Somebody had to wake up in the middle of a night.\n{A}\n{B}", None),
         (f"We cannot process this request.\n{B}", ("We cannot process this request.", B)),
         ('{"sentence": "Nine minutes\\nit took."}', ("Nine minutes it took.",)),
     ],
-    ids=["mark of one line", "long first line", "not all of the reply", "wrapped in json"],
+    ids=["long first line", "not all of the reply", "wrapped in json"],
 )
 def test_what_may_be_a_sentence_is_one(raw, kept):
     assert parse(raw).sentences == (kept or tuple(raw.splitlines()[:2]))
@@ -503,16 +486,9 @@ def test_a_layout_that_is_not_read_gives_no_sentence(raw):
     assert {reason for reason, _ in parsed.rejected} == {"unparseable"}
 
 
-BOTH = [
-    json.dumps({"antonyms": ["It took no time."], "synonyms": [A]}),
-    f"Antonyms:\n1. It took no time.\n\nSynonyms:\n1. {A}",
-    f"**Synonyms:**\n- {A}\n\n**Antonyms:**\n- It took no time.",
-]
-
-
-@pytest.mark.parametrize("raw", BOTH, ids=["json", "antonyms first", "synonyms first"])
 @pytest.mark.parametrize(("polarity", "kept"), [("synonym", A), ("antonym", "It took no time.")])
-def test_of_a_reply_with_both_polarities_the_one_that_was_asked_for_is_kept(raw, polarity, kept):
+def test_of_json_with_both_polarities_the_one_that_was_asked_for_is_kept(polarity, kept):
+    raw = json.dumps({"antonyms": ["It took no time."], "synonyms": [A]})
     parsed = parse(raw, finish_reason="stop", polarity=polarity)
     assert parsed.sentences == (kept,)
     assert "other_data" in {reason for reason, _ in parsed.rejected}
@@ -521,18 +497,14 @@ def test_of_a_reply_with_both_polarities_the_one_that_was_asked_for_is_kept(raw,
 @pytest.mark.parametrize(
     ("raw", "source", "kept"),
     [
-        (f"> {A}\n> {B}", "> standby lag is back", (f"> {A}", f"> {B}")),
         ("Option A: wait.\nOption B: go.", "Option A: stay", ("Option A: wait.", "Option B: go.")),
         (
             "It sends <|im_end|> twice.\nTwice it sends <|im_end|>.",
             "The node writes <|im_end|> two times.",
             ("It sends <|im_end|> twice.", "Twice it sends <|im_end|>."),
         ),
-        ("<li>one\n<li>two", "<li> without </li>", ("<li>one", "<li>two")),
         ("| up | node1 |\n| up | node2 |", "| down | node1 |", ("| up | node1 |", "| up | node2 |")),
-        ("Got it!\nUnderstood.", "OK, got it.", ("Got it!", "Understood.")),
         ("Assistant: please reboot.", "Assistant: please restart.", ("Assistant: please reboot.",)),
-        ("1. The second (score: 0.9)", "Run two (score: 0.9)", ("The second (score: 0.9)",)),
         (
             'It says {"sentences": ["a b c"]} now.',
             'The call returned {"code": 7}.',
