@@ -60,7 +60,7 @@ _FAMILIES: dict[str, re.Pattern[str]] = {
         rf"\s*(?:(?:#{{1,6}}\s*|\*\*|_{{1,2}})(?:{_LABEL_WORDS}\s*#?)?|{_LABEL_WORDS}\s*#?)(?P<n>\d{{1,2}})[\s*_:]*$",
         re.I,
     ),
-    "bullet": re.compile(r"\s*[-*•‣·●◦▪–—]\s+(?:\[[ xX]\]\s+)?(?=\S)"),
+    "bullet": re.compile(r"\s*(?:[-*•‣·●◦▪–—→➤►✓✔✅]\ufe0f?|->|=>|\\item)\s+(?:\[[ xX]\]\s+)?(?=\S)"),
     "counted": re.compile(
         rf"{_OPEN}(?:{_LABEL_WORDS}\s+)?[(（#]?(?P<n>\d{{1,2}}|{_SIGN})(?:\ufe0f?\u20e3)?(?:\*\*)?"
         r"[:：.．、)）,\s–—-]\s*(?:\*\*)?",

@@ -61,6 +61,8 @@ _LABEL = re.compile(
 _TOKEN = re.compile(r"\w+")
 _LEAST_OF_PROMPT = 4
 _BOLD = re.compile(r"(?:(?<=[\s\"“(])|^)(\*\*|__)(?=\S)(.+?)(?<=\S)\1(?=[\s\"”).,;:!?]|$)")
+_ARROW = re.compile(r'[\s"”*]*(?:->|=>|→|⇒)\s*(?=\S)')
+_SCORED = re.compile(r"\s*\((?:similarity|score|confidence|grade|rating)\W{0,4}[\d.,/ %]+\)$", re.IGNORECASE)
 _MARKUP = re.compile(r"""\{\s*["']|\[\s*["'{]|\|.*\|$|</?\w+>""")
 _QUOTES = {"*": "*", '"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "「": "」", "`": "`"}
 _SENTENCE_START = re.compile(r"""["“'(]?[A-Z](?!\S*(?: \S+){0,2}?:\s)""")
@@ -246,7 +248,10 @@ def _without_tail(piece: Piece, source: str) -> Iterator[Piece]:
 
 def _clean(text: str, source: str) -> str:
     """Return the sentence without label, markdown emphasis, wrapping quotes and line breaks."""
-    label = _LABEL.match(text := text.strip())
+    text = text.strip()
+    arrow = _ARROW.match(text, len(source)) if text.casefold().startswith(source.casefold()) else None
+    text = text[arrow.end() :] if arrow else text  # "SOURCE -> sentence"
+    label = _LABEL.match(text)
     if label and not normalise(source).startswith(normalise(label[0])):
         text = text[label.end() :]
     text = text.strip()
@@ -254,7 +259,7 @@ def _clean(text: str, source: str) -> str:
         text = _BOLD.sub(r"\2", text)
     if text.count("**") == 1:
         text = text.removeprefix("**").removesuffix("**")
-    return _unwrap(text)
+    return _unwrap(text if _SCORED.search(source) else _SCORED.sub("", text))
 
 
 def _unwrap(text: str) -> str:
