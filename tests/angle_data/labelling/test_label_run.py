@@ -332,7 +332,7 @@ def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, capl
         label(config(tmp_path, server, concurrency=1, max_tokens_total=9000, texts=Path("texts.jsonl")))
         assert "other settings" not in caplog.text
         label(config(tmp_path, server, size=3, temperature=0.1, prompts="structured"))
-        said = "run with other settings (size 2 -> 3, prompts, sampling)"
+        said = "run with other settings (size, prompts, sampling)"
         assert caplog.text.count(said) == 1
         assert len(server.seen) == 2 + 2
         label(config(tmp_path, server, prompts="prompts"))
@@ -341,7 +341,7 @@ def test_a_change_of_settings_is_named_and_asks_anew(tmp_path, monkeypatch, capl
         write_texts(tmp_path / "others.jsonl", 1)
         label(config(tmp_path, server, prompts="prompts", texts=Path("others.jsonl")))
         assert len(server.seen) == 2 + 2 + 1  # the texts and the prompt of the antonym are the same
-    assert f"(texts {tmp_path}/texts.jsonl -> others.jsonl, prompts)" in caplog.text
+    assert "(texts, prompts)" in caplog.text
 
 
 def test_rejected_requests_are_asked_once_more_when_wanted(tmp_path):
