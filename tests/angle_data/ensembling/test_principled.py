@@ -30,7 +30,7 @@ def corpus() -> list[Candidate]:
                 parsed = parse_reply(row["reply"], source=row["text"], finish_reason=None, size=2)
                 rows += [
                     Candidate(row["id"], row["text"], row["polarity"], text, row["annotator"], key)
-                    for text in parsed.sentences
+                    for text in (part.text for part in parsed if part.reason is None)
                 ]
     return rows
 

@@ -167,7 +167,7 @@ def test_vote_on_the_demo_corpus_drops_what_the_eye_would_drop(examples: Path) -
     for file in sorted((examples / "replies").glob("annotator-[abc].jsonl")):
         for _, row in read_jsonl(file):
             parsed = parse_reply(row["reply"], source=row["text"], finish_reason=None, size=2)
-            for text in parsed.sentences:
+            for text in (part.text for part in parsed if part.reason is None):
                 rows.append(Candidate(row["id"], row["text"], row["polarity"], text, row["annotator"], "k"))
     outcome = vote(group_by_source(rows))
     lost = {(r.reason, r.source_id, r.polarity, r.model) for r in outcome.dropped if r.reason != "duplicate"}
