@@ -31,6 +31,7 @@ log = logging.getLogger("angle.labelling")
 
 _FILE = "journal.jsonl"
 _FIELDS = ("key", "model", "reply")
+_NO_ROW = "not a valid journal row"
 _KEY = re.compile(r"[0-9a-f]{32}")
 _MISSING, _CLAIMED = -2, -1
 _READ_AHEAD = 1 << 16
@@ -149,9 +150,9 @@ class Journal:
         self._file.seek(offset)
         try:
             row = _parse(self._file.readline())
-        except ValueError as fault:
+        except ValueError:
             name = self._file.name
-            raise InputError(f"{name}: {fault} at byte {offset}; repair or remove the line") from None
+            raise InputError(f"{name}: {_NO_ROW} at byte {offset}; repair or remove the line") from None
         return row if row["key"] == key else None
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -179,11 +180,11 @@ class Journal:
         for number, line in enumerate(self._file, start=1):
             try:
                 row = _parse(line)
-            except ValueError as fault:
+            except ValueError:
                 # Only a line without its end can be a row cut off by a crash.
                 if not line.endswith(b"\n"):
                     break
-                raise InputError(f"{path}:{number}: {fault}; repair or remove the line") from None
+                raise InputError(f"{path}:{number}: {_NO_ROW}; repair or remove the line") from None
             if row["model"] != model:
                 raise InputError(
                     f"{path.parent} holds a run of {row['model']!r}; give another --out for {model!r}"
@@ -236,16 +237,10 @@ def _parse(line: bytes) -> dict[str, Any]:
     """Read a row.
 
     Raises:
-        ValueError: It is none; the error says why.
+        ValueError: It is none.
     """
-    try:
-        row = json.loads(line)
-    except ValueError:
-        raise ValueError("not a valid journal row") from None
-    if not isinstance(row, dict):
-        raise ValueError("not a JSON object")
-    if missing := [name for name in _FIELDS if not isinstance(row.get(name), str)]:
-        raise ValueError(f"a journal row needs the string {missing[0]!r}")
-    if not _KEY.fullmatch(row["key"]):
-        raise ValueError("no request key")
-    return row
+    row = json.loads(line)
+    fields = [row.get(name) for name in _FIELDS] if isinstance(row, dict) else [None]
+    if not all(isinstance(value, str) for value in fields) or not _KEY.fullmatch(row["key"]):
+        raise ValueError
+    return dict(row)

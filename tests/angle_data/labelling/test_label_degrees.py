@@ -180,7 +180,6 @@ def test_shared_words_that_tell_the_degree_are_warned_of(texts, caplog, high, lo
         assert "shared words" not in caplog.text
         degrees = label(config(texts, server)).counts["degrees"]
     assert few["higher_shares_more"] == degrees["higher_shares_more"] == share
-    assert degrees["5"] == {"kept": 60, "overlap": pytest.approx(high / 8, abs=0.001)}
-    assert degrees["1"]["overlap"] == 0
+    assert degrees["5"] == 60
     assert ("shared words give the degree away" in caplog.text) == (said is not None)
     assert said is None or said in caplog.text

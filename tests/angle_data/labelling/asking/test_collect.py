@@ -101,14 +101,6 @@ def test_counts_of_the_service_are_kept_as_they_are_and_recorded_replies_are_not
     assert caplog.text == ""
 
 
-def test_a_service_that_counts_only_at_first_is_charged_its_mean(tmp_path):
-    known = iter([USAGE] * 3 + [{}, {"prompt_tokens": 7}])
-    collect(tmp_path, Pool(1, lambda key: Reply(key, "x" * 48, usage=next(known))), 5)
-    rows = [row["usage"] for _, row in read_jsonl(tmp_path / "journal.jsonl")]
-    assert rows[3] == {"prompt_tokens": 10, "completion_tokens": 13, "estimated": 1}
-    assert rows[4] == {"prompt_tokens": 7, "completion_tokens": 13, "estimated": 1}
-
-
 def test_replies_longer_than_guessed_do_not_pass_the_limit(tmp_path):
     """64 requests could be in flight; guessed are 20 tokens a reply, 512 come, as many as are allowed."""
     usage = {"prompt_tokens": 10, "completion_tokens": 512}
